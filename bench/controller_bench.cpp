@@ -1,0 +1,231 @@
+// The controller alone, with the virtual engine and the memory store: what a job's life costs, how
+// fast history is replayed, what a waiting job weighs, and how many allocations a second it makes.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+
+#include "controller/controller.h"
+#include "execution/virtual_engine.h"
+#include "store/batch.h"
+#include "store/memory/memory_store.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+constexpr base::Instant kStart(1'700'000'000'000'000'000);
+constexpr base::Duration kRuns = base::seconds(1);
+
+model::NodeInfo dgx(std::size_t number) {
+  model::NodeInfo info;
+  info.name = fmt::format("node-{:05}", number);
+  info.emulated = true;
+  info.boot_id = "6f0ad7a1-3a52-4b6a-9d3b-0f2c63d6f1b5";
+  info.cpus = 224;
+  info.memory = base::kGiB * 2048;
+  info.driver_version = "550.54.15";
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    model::GpuInfo gpu;
+    gpu.uuid = fmt::format("GPU-{:08x}-0000-0000-0000-{:012x}", number, i);
+    gpu.model = "NVIDIA H100 80GB HBM3";
+    gpu.type = "H100-80GB";
+    gpu.memory = base::kGiB * 80;
+    gpu.pci_address = fmt::format("00000000:{:02x}:00.0", 0x18 + i * 16);
+    gpu.minor = i;
+    gpu.numa_node = static_cast<std::int32_t>(i / 4);
+    info.gpus.push_back(std::move(gpu));
+  }
+  return info;
+}
+
+model::JobSpec typical_spec() {
+  model::JobSpec spec;
+  spec.name = "train-resnet50";
+  spec.user = "researcher";
+  spec.uid = spec.gid = 1001;
+  spec.team = "vision";
+  spec.project = "imagenet";
+  spec.command = {"/usr/bin/python3", "train.py", "--epochs", "90"};
+  spec.workdir = "/home/researcher/imagenet";
+  spec.request.gpus = 1;
+  spec.time_limit = base::hours(4);
+  return spec;
+}
+
+class World : public execution::ObservationSink, public execution::VirtualScript {
+ public:
+  explicit World(std::size_t nodes) : engine_(*this, *this) {
+    controller_.emplace(store_, engine_, options());
+    if (!controller_->recover(kStart)) std::abort();
+    model::Policy policy;
+    policy.max_queue_size = 10'000'000;
+    inputs_.emplace_back(PolicyChange{policy, "bench"});
+    engine_.advance(kStart);
+    for (std::size_t i = 1; i <= nodes; ++i) engine_.put_node(dgx(i));
+    step();
+  }
+
+  void observe(execution::Observation observation) override {
+    inputs_.emplace_back(std::move(observation));
+  }
+  execution::VirtualRun run_of(const execution::StartOrder&) override {
+    execution::VirtualRun run;
+    run.duration = kRuns;
+    return run;
+  }
+
+  void submit(std::size_t jobs) {
+    const model::JobSpec spec = typical_spec();
+    for (std::size_t i = 0; i < jobs; ++i) {
+      inputs_.emplace_back(
+          CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{spec, {}}}, {}});
+    }
+  }
+  void step() {
+    std::vector<Input> inputs = std::exchange(inputs_, {});
+    if (!controller_->step(inputs, now_)) std::abort();
+  }
+  // Lets the running jobs end and others take their place.
+  void let_time_pass(base::Duration span) {
+    now_ = now_ + span;
+    engine_.advance(now_);
+    while (!inputs_.empty()) {
+      step();
+      engine_.advance(now_);
+    }
+  }
+  void one_batch_of_lives(std::size_t jobs) {
+    submit(jobs);
+    let_time_pass(base::Duration());
+    let_time_pass(kRuns);
+  }
+
+  const State& state() const { return controller_->core().state(); }
+  store::MemoryStore& store() { return store_; }
+
+ private:
+  static ControllerOptions options() {
+    ControllerOptions options;
+    options.events_per_snapshot = ~std::uint64_t{0};
+    return options;
+  }
+
+  base::Instant now_ = kStart;
+  store::MemoryStore store_;
+  execution::VirtualEngine engine_;
+  std::optional<Controller> controller_;
+  std::vector<Input> inputs_;
+};
+
+// From submission to release: about six events, three orders, one archived job.
+void job_life(benchmark::State& bench) {
+  const auto jobs = static_cast<std::size_t>(bench.range(0));
+  World world(16);
+  for (auto _ : bench) world.one_batch_of_lives(jobs);
+  if (!world.state().jobs.empty()) bench.SkipWithError("jobs are left");
+  bench.SetItemsProcessed(bench.iterations() * bench.range(0));
+  bench.counters["cpu_per_job"] =
+      benchmark::Counter(static_cast<double>(bench.iterations() * bench.range(0)),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(job_life)->Arg(1)->Arg(16)->Arg(128)->Unit(benchmark::kMicrosecond);
+
+// The same behind a queue of waiting jobs: the cost must not grow with it.
+void job_life_behind_a_queue(benchmark::State& bench) {
+  World world(16);
+  world.submit(static_cast<std::size_t>(bench.range(0)) + 128);
+  world.let_time_pass(base::Duration());
+  for (auto _ : bench) {
+    world.submit(128);
+    world.let_time_pass(kRuns);
+  }
+  bench.SetItemsProcessed(bench.iterations() * 128);
+  bench.counters["cpu_per_job"] =
+      benchmark::Counter(static_cast<double>(bench.iterations()) * 128,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(job_life_behind_a_queue)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMicrosecond);
+
+// Allocations a second on a busy cluster: so many GPUs are freed and given out again at once.
+void allocations(benchmark::State& bench) {
+  const auto nodes = static_cast<std::size_t>(bench.range(0));
+  const auto at_once = static_cast<std::size_t>(bench.range(1));
+  World world(nodes);
+  for (auto _ : bench) world.one_batch_of_lives(at_once);
+  bench.SetItemsProcessed(bench.iterations() * bench.range(1));
+}
+BENCHMARK(allocations)
+    ->Args({1'000, 64})
+    ->Args({1'000, 1'024})
+    ->Args({12'500, 64})
+    ->Args({12'500, 1'024})
+    ->Unit(benchmark::kMillisecond);
+
+void replay(benchmark::State& bench) {
+  World world(16);
+  for (int i = 0; i < 400; ++i) world.one_batch_of_lives(128);
+  std::uint64_t events = 0;
+  for (auto _ : bench) {
+    State state;
+    std::vector<model::Job> departed;
+    const base::Status read =
+        world.store().replay({}, [&](const model::EventRecord& record) -> base::Status {
+          apply(state, record, departed);
+          departed.clear();
+          return {};
+        });
+    if (!read) bench.SkipWithError("the journal cannot be read");
+    events += state.seq.value;
+  }
+  bench.SetItemsProcessed(static_cast<std::int64_t>(events));
+}
+BENCHMARK(replay)->Unit(benchmark::kMillisecond);
+
+// What malloc has given out, its own overhead included.
+std::size_t allocated_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// What 100,000 waiting jobs add to the process, journal in memory taken off.
+void waiting_memory(benchmark::State& bench) {
+  constexpr std::size_t kJobs = 100'000;
+  for (auto _ : bench) {
+    auto world = std::make_unique<World>(16);
+    world->submit(128);
+    world->let_time_pass(base::Duration());
+    const std::size_t before = allocated_bytes();
+    for (std::size_t i = 0; i < kJobs; i += 1'000) {
+      world->submit(1'000);
+      world->step();
+    }
+    const std::size_t grown = allocated_bytes() - before;
+    std::size_t journal = 0;
+    const base::Status read =
+        world->store().replay({}, [&](const model::EventRecord& record) -> base::Status {
+          const auto* submitted = std::get_if<model::JobSubmitted>(&record.event);
+          if (submitted != nullptr && submitted->job.value > 128) {
+            journal += store::encode_batch({&record, 1}).size();
+          }
+          return {};
+        });
+    if (!read) bench.SkipWithError("the journal cannot be read");
+    bench.counters["bytes_per_job"] = static_cast<double>(grown - journal) / kJobs;
+  }
+}
+BENCHMARK(waiting_memory)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace gpu_platform::controller

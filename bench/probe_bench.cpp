@@ -1,0 +1,193 @@
+// Figures of the probe on emulated boards, beside a bare loop over the same NVML functions.
+//
+//   discovery   from ProbeRunner::watch() to the inventory: process start, NVML, host, protocol
+//   polling     CPU time of the probe process in each second, polling 8 GPUs once a second; the
+//   floor is a process
+//               that calls the same functions on the same board as often and throws the answers
+//               away
+//
+// Needs gpu-emulator and its library beside this program. `probe_bench [SECONDS]`: how long to poll
+// (default 20).
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "hardware/nvml/nvml_session.h"
+#include "node/probe/probe_runner.h"
+
+namespace {
+
+using gpu_platform::hardware::NvmlDevice;
+using gpu_platform::hardware::NvmlFunctions;
+using gpu_platform::hardware::NvmlSession;
+namespace hardware = gpu_platform::hardware;
+namespace node = gpu_platform::node;
+
+const std::filesystem::path kOwn = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+
+class Inventories final : public node::ProbeListener {
+ public:
+  void on_report(node::ProbeReport report) override {
+    const auto* inventory = std::get_if<hardware::Inventory>(&report.content);
+    if (inventory == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    nodes_.insert(report.node_name);
+    gpus_ += inventory->gpus.size();
+    changed_.notify_all();
+  }
+
+  bool wait_for(std::size_t nodes) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(120),
+                             [&] { return nodes_.size() >= nodes; });
+  }
+
+  std::size_t gpus() {
+    const std::lock_guard lock(mutex_);
+    return gpus_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> nodes_;
+  std::size_t gpus_ = 0;
+};
+
+node::ProbeTarget make_node(const std::string& folder, int number) {
+  const std::string name = fmt::format("dgx-h100-{}", number);
+  const std::string dir = folder + "/" + name;
+  const std::string command = fmt::format(
+      "{}/gpu-emulator create --board dgx-h100 --node-name {} --dir {}", kOwn.string(), name, dir);
+  if (std::system(command.c_str()) != 0) std::exit(1);
+  return node::emulated_target(name, dir, (kOwn / "emulator/libnvidia-ml.so.1").string());
+}
+
+std::unique_ptr<node::ProbeRunner> runner(node::ProbeListener& listener) {
+  node::ProbeRunnerOptions options;
+  options.executable = (kOwn / "gpu-platform-probe").string();
+  options.interval = gpu_platform::base::seconds(1);
+  auto started = node::ProbeRunner::start(options, listener);
+  if (!started) std::exit(1);
+  return std::move(*started);
+}
+
+void discovery(const std::vector<node::ProbeTarget>& targets) {
+  Inventories seen;
+  const auto probes = runner(seen);
+  const auto start = std::chrono::steady_clock::now();
+  for (const auto& target : targets) probes->watch(target);
+  const bool is_done = seen.wait_for(targets.size());
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  fmt::print("discovery of {} nodes, {} GPUs: {:.0f} ms{}\n", targets.size(), seen.gpus(),
+             took.count(), is_done ? "" : " (not finished)");
+}
+
+double cpu_ms(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+template <class Info>
+void list(hardware::NvmlListFunction<Info> function, NvmlDevice* device) {
+  Info found[16];
+  unsigned count = std::size(found);
+  if (function != nullptr) function(device, &count, found);
+}
+
+// The same questions as one round of the probe's.
+void ask_everything(const NvmlFunctions& f, NvmlDevice* device) {
+  hardware::NvmlUtilization rates{};
+  hardware::NvmlMemoryV2 memory{};
+  memory.version = hardware::nvml_version<hardware::NvmlMemoryV2>(2);
+  hardware::NvmlTemperatureV1 temperature{};
+  temperature.version = hardware::nvml_version<hardware::NvmlTemperatureV1>(1);
+  hardware::NvmlFieldValue fields[2] = {};
+  fields[0].field = hardware::kNvmlFieldMemoryTemperature;
+  fields[1].field = hardware::kNvmlFieldRecoveryAction;
+  unsigned number = 0;
+  unsigned long long wide = 0;
+  f.utilization(device, &rates);
+  f.memory_v2(device, &memory);
+  f.temperature_v(device, &temperature);
+  f.power(device, &number);
+  f.energy(device, &wide);
+  f.clock(device, hardware::kNvmlClockSm, &number);
+  f.clock(device, hardware::kNvmlClockMemory, &number);
+  f.throttle_reasons(device, &wide);
+  f.ecc_errors(device, hardware::kNvmlEccCorrected, hardware::kNvmlEccVolatile, &wide);
+  f.ecc_errors(device, hardware::kNvmlEccUncorrected, hardware::kNvmlEccVolatile, &wide);
+  f.fields(device, 2, fields);
+  list(f.processes_v2, device);
+  list(f.graphics_v2, device);
+  list(f.mps_v2, device);
+}
+
+// Never returns; in a process of its own.
+[[noreturn]] void bare_loop(const node::ProbeTarget& target) {
+  for (const std::string& entry : target.environment) putenv(const_cast<char*>(entry.c_str()));
+  auto session = NvmlSession::open(target.library);
+  if (!session) std::_Exit(1);
+  std::vector<NvmlDevice*> devices(session->gpu_count().value_or(0));
+  for (unsigned i = 0; i < devices.size(); ++i)
+    session->functions().handle_by_index(i, &devices[i]);
+  auto next = std::chrono::steady_clock::now();
+  while (true) {
+    for (NvmlDevice* device : devices) ask_everything(session->functions(), device);
+    next += std::chrono::seconds(1);
+    std::this_thread::sleep_until(next);
+  }
+}
+
+void polling(const node::ProbeTarget& target, int seconds) {
+  Inventories seen;
+  const auto probes = runner(seen);
+  probes->watch(target);
+  if (!seen.wait_for(1)) return;
+  const pid_t bare = fork();
+  if (bare == 0) bare_loop(target);
+  // Past what both do only at their start.
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  const pid_t probe = probes->status().at(0).pid;
+  const double probe_before = cpu_ms(probe);
+  const double bare_before = cpu_ms(bare);
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  const double probe_ms = (cpu_ms(probe) - probe_before) / seconds;
+  const double bare_ms = (cpu_ms(bare) - bare_before) / seconds;
+  kill(bare, SIGKILL);
+  waitpid(bare, nullptr, 0);
+  fmt::print(
+      "polling 8 GPUs at 1 Hz for {} s: probe {:.3f} ms of CPU each second, bare loop {:.3f} ms: "
+      "{:.2f}\n",
+      seconds, probe_ms, bare_ms, probe_ms / bare_ms);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int seconds = argc > 1 ? std::atoi(argv[1]) : 20;
+  char path[] = "/tmp/probe_bench.XXXXXX";
+  const std::string folder = mkdtemp(path);
+  std::vector<node::ProbeTarget> targets;
+  for (int i = 1; i <= 128; ++i) targets.push_back(make_node(folder, i));
+  discovery({targets.begin(), targets.begin() + 1});
+  discovery(targets);
+  polling(targets[0], seconds > 0 ? seconds : 20);
+  std::filesystem::remove_all(folder);
+  return 0;
+}

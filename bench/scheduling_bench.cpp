@@ -1,0 +1,398 @@
+// What a scheduling decision costs, beside a scan over all nodes in the same run.
+//
+// The clusters are worn: every node is somewhere between empty and full, so that the index is not
+// in the one state that flatters it. "uniform" has one shape and the default share of CPUs and
+// memory per GPU; "ragged" has three shapes, CPUs and memory in use at random, and requests that
+// name types, CPUs and memory. Counters p50_ns and p99_ns are of single decisions, measured with
+// the clock read around each (its own cost, about 20 ns, is not taken off).
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "base/prng.h"
+#include "scheduling/cluster.h"
+#include "scheduling/explain/shortages.h"
+#include "scheduling/placement/place.h"
+#include "scheduling/placement/subset_table.h"
+#include "scheduling/plan_cycle.h"
+#include "scheduling/testing/boards.h"
+#include "scheduling/testing/naive_planner.h"
+#include "scheduling/testing/world.h"
+#include "scheduling/trial.h"
+#include "scheduling/waiting_queue.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using Nodes = std::vector<model::Node>;
+
+enum class Kind : std::int64_t { kUniform, kRagged };
+
+model::Node shape_of_kind(Kind kind, base::Prng& random, std::uint64_t id) {
+  NodeBuilder node(id);
+  switch (kind == Kind::kUniform ? 0 : random.below(3)) {
+    case 0:
+      return node.gpus(8).cpus(112).memory(base::kGiB * 2048);
+    case 1:
+      return node.gpus(8, "A100-80GB").cpus(128).memory(base::kGiB * 1024);
+    default:
+      return node.gpus(8, "L40S-48GB", base::kGiB * 48).cpus(96).memory(base::kGiB * 768);
+  }
+}
+
+// Nodes on each of which some GPUs are in use, 7 of 8 in the mean for a busy cluster.
+Nodes worn_nodes(Kind kind, std::uint64_t count) {
+  base::Prng random(count);
+  Nodes nodes;
+  nodes.reserve(count);
+  for (std::uint64_t id = 1; id <= count; ++id) {
+    model::Node node = shape_of_kind(kind, random, id);
+    const std::uint64_t quiet = random.chance(1, 2) ? 0 : random.below(5);
+    for (model::Gpu& gpu : node.gpus) {
+      if (random.chance(quiet, 8)) continue;
+      gpu.state = model::GpuState::kInUse;
+      node.cpus_used += node.cpus / 8;
+      node.memory_used += base::Bytes(node.memory.value() / 8);
+    }
+    if (kind == Kind::kRagged) {
+      node.cpus_used = static_cast<std::uint32_t>(random.below(node.cpus + 1));
+      node.memory_used =
+          base::kMiB * static_cast<std::int64_t>(random.below(
+                           static_cast<std::uint64_t>(node.memory.value() / base::kMiB.value())));
+    }
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+model::ResourceRequest request_of_kind(Kind kind, base::Prng& random) {
+  constexpr std::uint32_t kSizes[] = {1, 1, 1, 1, 2, 2, 4, 8};
+  model::ResourceRequest request = gpus(kSizes[random.below(8)]);
+  if (kind == Kind::kUniform) return request;
+  constexpr const char* kTypes[] = {"H100", "A100-80GB", "L40S"};
+  if (random.chance(1, 2)) request.gpu_types.emplace_back(kTypes[random.below(3)]);
+  request.cpus = static_cast<std::uint32_t>(1 + random.below(16)) * request.gpus;
+  request.memory = base::kGiB * static_cast<std::int64_t>((1 + random.below(64)) * request.gpus);
+  return request;
+}
+
+std::vector<model::ResourceRequest> requests_of_kind(Kind kind) {
+  base::Prng random(7);
+  std::vector<model::ResourceRequest> requests;
+  for (int i = 0; i < 512; ++i) requests.push_back(request_of_kind(kind, random));
+  return requests;
+}
+
+// Runs `decide(request)` for the state's iterations and reports the spread of single calls.
+template <class Decide>
+void measure(benchmark::State& state, Kind kind, Decide decide) {
+  const std::vector<model::ResourceRequest> requests = requests_of_kind(kind);
+  std::vector<std::int64_t> times;
+  times.reserve(1 << 20);
+  std::size_t next = 0;
+  std::size_t placed = 0;
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    placed += decide(requests[next]) ? 1 : 0;
+    const auto end = std::chrono::steady_clock::now();
+    times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+    next = (next + 1) % requests.size();
+  }
+  std::ranges::sort(times);
+  state.counters["p50_ns"] = static_cast<double>(times[times.size() / 2]);
+  state.counters["p99_ns"] = static_cast<double>(times[times.size() * 99 / 100]);
+  state.counters["placed_percent"] =
+      100.0 * static_cast<double>(placed) / static_cast<double>(times.size());
+}
+
+// One decision on the index, taken and undone, so that every one meets the same cluster.
+void BM_Decision(benchmark::State& state) {
+  const auto kind = static_cast<Kind>(state.range(0));
+  Cluster cluster = cluster_of(worn_nodes(kind, static_cast<std::uint64_t>(state.range(1))));
+  Trial trial(cluster);
+  measure(state, kind, [&](const model::ResourceRequest& request) {
+    const auto allocation = place(cluster, request);
+    if (allocation.has_value()) {
+      trial.take(*allocation);
+      trial.rollback();
+    }
+    return allocation.has_value();
+  });
+  std::size_t groups = 0;
+  for (const auto& [shape, shape_class] : cluster.shapes()) groups += shape_class.groups.size();
+  state.counters["groups"] = static_cast<double>(groups);
+}
+
+// A cluster that has free GPUs everywhere but nowhere both the CPUs and the memory: an index that
+// walks from one number of free CPUs to the next would look at nearly every group.
+void BM_DecisionShortOfMemory(benchmark::State& state) {
+  base::Prng random(3);
+  Nodes nodes = worn_nodes(Kind::kRagged, static_cast<std::uint64_t>(state.range(0)));
+  for (model::Node& node : nodes) {
+    for (model::Gpu& gpu : node.gpus) {
+      gpu.state = random.chance(1, 2) ? model::GpuState::kAvailable : model::GpuState::kInUse;
+    }
+    const std::uint64_t free_gib = random.below(110);
+    node.memory_used = node.memory - base::kGiB * static_cast<std::int64_t>(free_gib);
+    if (free_gib >= 100) node.cpus_used = node.cpus - static_cast<std::uint32_t>(random.below(8));
+  }
+  const Cluster cluster = cluster_of(nodes);
+  model::ResourceRequest request = gpus(1);
+  request.cpus = 8;
+  request.memory = base::kGiB * 100;
+  for (auto _ : state) {
+    const auto allocation = place(cluster, request);
+    if (allocation.has_value()) {
+      state.SkipWithError("nothing should fit");
+      return;
+    }
+  }
+}
+BENCHMARK(BM_DecisionShortOfMemory)->ArgName("nodes")->Arg(12'500)->Arg(100'000);
+
+// The same choice by a scan over a compact table of 32 bytes a node: the floor of a plain program.
+struct PlainNode {
+  std::uint64_t id;
+  std::int64_t memory;
+  std::uint32_t cpus;
+  std::uint32_t gpus;
+  std::uint32_t type;
+};
+
+void BM_PlainScan(benchmark::State& state) {
+  const auto kind = static_cast<Kind>(state.range(0));
+  std::map<std::string, std::uint32_t> types;
+  std::vector<PlainNode> table;
+  for (const model::Node& node : worn_nodes(kind, static_cast<std::uint64_t>(state.range(1)))) {
+    const FreeState free = free_state_of(node);
+    const auto type = static_cast<std::uint32_t>(
+        types.emplace(node.gpus[0].info.type, types.size()).first->second);
+    table.push_back({node.id.value, free.memory.value(), free.cpus,
+                     static_cast<std::uint32_t>(__builtin_popcountll(free.gpus)), type});
+  }
+  measure(state, kind, [&](const model::ResourceRequest& request) {
+    const std::uint32_t cpus = request.cpus.value_or(14 * request.gpus);
+    const std::int64_t memory = request.memory.value_or(base::kGiB * 256 * request.gpus).value();
+    const PlainNode* best = nullptr;
+    const auto score = [](const PlainNode& n) {
+      return std::tuple(n.gpus, n.cpus, n.memory, n.id);
+    };
+    for (const PlainNode& node : table) {
+      if (node.gpus < request.gpus || node.cpus < cpus || node.memory < memory) continue;
+      if (best == nullptr || score(node) < score(*best)) best = &node;
+    }
+    benchmark::DoNotOptimize(best);
+    return best != nullptr;
+  });
+}
+
+// The reference planner's scan over the nodes as the model has them.
+void BM_ReferenceScan(benchmark::State& state) {
+  const auto kind = static_cast<Kind>(state.range(0));
+  const Nodes nodes = worn_nodes(kind, static_cast<std::uint64_t>(state.range(1)));
+  measure(state, kind, [&](const model::ResourceRequest& request) {
+    return naive_place(nodes, request).has_value();
+  });
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"ragged", "nodes"});
+  for (const std::int64_t kind : {0, 1}) {
+    for (const std::int64_t nodes : {1'000, 12'500, 100'000}) bench->Args({kind, nodes});
+  }
+}
+BENCHMARK(BM_Decision)->Apply(sizes);
+BENCHMARK(BM_PlainScan)->Apply(sizes);
+BENCHMARK(BM_ReferenceScan)->Args({0, 1'000})->Args({0, 12'500})->ArgNames({"ragged", "nodes"});
+
+// 10,000 jobs of one GPU each, placed in one cycle on an empty cluster.
+void BM_CycleOf10000Starts(benchmark::State& state) {
+  const model::Policy policy;
+  Nodes nodes;
+  for (std::int64_t id = 1; id <= state.range(0); ++id) {
+    nodes.push_back(node(static_cast<std::uint64_t>(id)).gpus(8).cpus(112));
+  }
+  Cluster cluster = cluster_of(nodes);
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= 10'000; ++id) {
+    queue.put(waiting(id, gpus(1)), policy);
+  }
+  for (auto _ : state) {
+    const Plan plan = plan_cycle(cluster, queue, policy);
+    if (plan.starts.size() != std::min<std::size_t>(10'000, nodes.size() * 8)) {
+      state.SkipWithError("not all that fit were placed");
+      return;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * 10'000);
+}
+BENCHMARK(BM_CycleOf10000Starts)
+    ->ArgName("nodes")
+    ->Arg(1'250)
+    ->Arg(12'500)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+
+// The scheduler's share of 10,000 job lives on 128 GPUs: submit, cycle, node events of start, end
+// and release, with the cycle after each that a controller would run.
+void BM_LivesOf10000Jobs(benchmark::State& state) {
+  const model::Policy policy;
+  for (auto _ : state) {
+    Nodes nodes;
+    for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
+      nodes.push_back(node(id).gpus(8).cpus(112));
+    }
+    Cluster cluster = cluster_of(nodes);
+    WaitingQueue queue;
+    CycleCache cache;
+    for (std::uint64_t id = 1; id <= 10'000; ++id) {
+      queue.put(waiting(id, gpus(1)), policy);
+    }
+    std::vector<model::GpuRef> running;
+    std::size_t ended = 0;
+    while (ended < 10'000) {
+      for (const Start& start : plan_cycle(cluster, queue, policy, {.cache = &cache}).starts) {
+        const model::NodeAllocation& part = start.allocation.nodes[0];
+        model::Node& node = nodes[part.node.value - 1];
+        node.gpus[part.claims[0].gpu_index].state = model::GpuState::kInUse;
+        node.cpus_used += part.cpus;
+        node.memory_used += part.memory;
+        cluster.update(node);
+        queue.erase(start.job);
+        running.push_back({part.node, part.claims[0].gpu_index});
+      }
+      const model::GpuRef gpu = running[running.size() / 2];
+      running[running.size() / 2] = running.back();
+      running.pop_back();
+      model::Node& node = nodes[gpu.node.value - 1];
+      for (const model::GpuState next : {model::GpuState::kCleaning, model::GpuState::kAvailable}) {
+        node.gpus[gpu.index].state = next;
+        if (next == model::GpuState::kAvailable) {
+          node.cpus_used -= 14;
+          node.memory_used -= base::kGiB * 64;
+        }
+        cluster.update(node);
+        if (next != model::GpuState::kAvailable) {
+          benchmark::DoNotOptimize(plan_cycle(cluster, queue, policy, {.cache = &cache}));
+        }
+      }
+      ++ended;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * 10'000);
+}
+BENCHMARK(BM_LivesOf10000Jobs)
+    ->ArgName("nodes")
+    ->Arg(16)
+    ->Arg(1'000)
+    ->Unit(benchmark::kMillisecond);
+
+// 100,000 jobs wait, nothing changed since the last cycle.
+void BM_CycleWithoutChange(benchmark::State& state) {
+  const model::Policy policy;
+  Cluster cluster = cluster_of(worn_nodes(Kind::kUniform, 12'500));
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
+    queue.put(waiting(id, gpus(9)), policy);
+  }
+  CycleCache cache;
+  plan_cycle(cluster, queue, policy, {.cache = &cache});
+  for (auto _ : state) {
+    const Plan plan = plan_cycle(cluster, queue, policy, {.cache = &cache});
+    if (!plan.unchanged) {
+      state.SkipWithError("not answered from the cache");
+      return;
+    }
+  }
+}
+BENCHMARK(BM_CycleWithoutChange)->ArgName("waiting")->Arg(1'000)->Arg(100'000);
+
+// Jobs wait for a GPU, one becomes free: time to the next start, undone after each.
+void BM_NextDecisionAfterOneGpuIsFreed(benchmark::State& state) {
+  const model::Policy policy;
+  Nodes nodes;
+  for (std::uint64_t id = 1; id <= 12'500; ++id) {
+    NodeBuilder node(id);
+    node.gpus(8).cpus(112);
+    for (std::uint32_t gpu = 0; gpu < 8; ++gpu) node.busy(gpu);
+    nodes.push_back(node);
+  }
+  Cluster cluster = cluster_of(nodes);
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
+    queue.put(waiting(id, gpus(1)), policy);
+  }
+  CycleCache cache;
+  base::Prng random(1);
+  for (auto _ : state) {
+    model::Node& node = nodes[random.below(nodes.size())];
+    node.gpus[3].state = model::GpuState::kAvailable;
+    cluster.update(node);
+    const Plan plan = plan_cycle(cluster, queue, policy, {.cache = &cache});
+    if (plan.starts.size() != 1) {
+      state.SkipWithError("one job should start");
+      return;
+    }
+    node.gpus[3].state = model::GpuState::kInUse;
+    cluster.update(node);
+  }
+}
+BENCHMARK(BM_NextDecisionAfterOneGpuIsFreed)->ArgName("waiting")->Arg(10'000)->Arg(100'000);
+
+// The best subset out of the table after warm-up: every set of free GPUs of an 8-GPU board and
+// every count, in an order that no branch predictor learns.
+void BM_BestSubset(benchmark::State& state) {
+  const SubsetTable table(layout_of(shape_of(v100x8(1))));
+  std::vector<std::pair<GpuMask, std::uint32_t>> questions;
+  for (GpuMask eligible = 1; eligible < 256; ++eligible) {
+    const auto most = static_cast<std::uint32_t>(__builtin_popcountll(eligible));
+    for (std::uint32_t count = 1; count <= most; ++count) questions.emplace_back(eligible, count);
+  }
+  base::Prng random(1);
+  for (std::size_t i = questions.size(); i > 1; --i) {
+    std::swap(questions[i - 1], questions[random.below(i)]);
+  }
+  for (const auto& [eligible, count] : questions) table.best(eligible, count);
+  std::size_t next = 0;
+  for (auto _ : state) {
+    const auto& [eligible, count] = questions[next];
+    benchmark::DoNotOptimize(table.best(eligible, count));
+    next = next + 1 == questions.size() ? 0 : next + 1;
+  }
+}
+BENCHMARK(BM_BestSubset);
+
+// The same worked out, as on first use: half of the GPUs, across sockets, no NVLink.
+void BM_BestSubsetOnFirstUse(benchmark::State& state) {
+  const auto gpus = static_cast<std::uint32_t>(state.range(0));
+  const SubsetChooser chooser(
+      layout_of(shape_of(node(1).gpus(gpus, "X", base::kGiB, 1).sockets({}))));
+  const GpuMask all = ~GpuMask{0} >> (kMaxGpusPerNode - gpus);
+  for (auto _ : state) benchmark::DoNotOptimize(chooser.best(all, gpus / 2));
+}
+BENCHMARK(BM_BestSubsetOnFirstUse)
+    ->ArgName("gpus")
+    ->Arg(8)
+    ->Arg(16)
+    ->Arg(64)
+    ->Unit(benchmark::kMicrosecond);
+
+// Why one job waits, counted over every node.
+void BM_CountShortages(benchmark::State& state) {
+  const NodeList nodes{worn_nodes(Kind::kRagged, static_cast<std::uint64_t>(state.range(0)))};
+  model::ResourceRequest request = gpus(8);
+  request.gpu_types = {"H100"};
+  for (auto _ : state) benchmark::DoNotOptimize(count_shortages(nodes, request));
+}
+BENCHMARK(BM_CountShortages)->ArgName("nodes")->Arg(12'500)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

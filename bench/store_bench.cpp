@@ -1,0 +1,301 @@
+// How fast the SQLite store is on the disk of the current directory (GP_BENCH_DIR names another):
+// durable appends against the disk's own rate of fdatasync, replay, opening, archive queries.
+
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "model/event.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace gpu_platform::store {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A directory on the measured disk, removed with the object.
+class BenchDirectory {
+ public:
+  BenchDirectory() {
+    const char* base = std::getenv("GP_BENCH_DIR");
+    std::string name = fmt::format("{}/store-bench-XXXXXX", base == nullptr ? "." : base);
+    CHECK(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~BenchDirectory() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  BenchDirectory(const BenchDirectory&) = delete;
+  BenchDirectory& operator=(const BenchDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::unique_ptr<SqliteStore> open_store(const std::filesystem::path& dir) {
+  auto store = SqliteStore::open({.dir = dir});
+  CHECK(store.has_value());
+  return *std::move(store);
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+model::JobSpec typical_spec(std::uint64_t id) {
+  model::JobSpec spec;
+  spec.name = fmt::format("train-{}", id);
+  spec.user = fmt::format("user{}", id % 50);
+  spec.team = fmt::format("team{}", id % 8);
+  spec.command = {"/usr/bin/python3", "train.py", "--epochs", "10"};
+  spec.workdir = "/home/user/project";
+  spec.environment_ref = fmt::format("env-{}", id);
+  spec.request.gpus = 2;
+  spec.labels = {{"model", fmt::format("m{}", id % 20)}};
+  return spec;
+}
+
+// The events of a job's life in turn.
+std::vector<model::EventRecord> events_from(std::uint64_t first, std::size_t count) {
+  std::vector<model::EventRecord> events(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t seq = first + i;
+    const model::JobId job(1 + seq / 5);
+    const model::AttemptId attempt{job, 1};
+    events[i].seq = model::EventSeq(seq);
+    events[i].at = base::Instant(static_cast<std::int64_t>(seq) * 1000 + 1);
+    model::Allocation allocation;
+    allocation.nodes.push_back(
+        {model::NodeId(1), {{0, base::kWholeGpu, {}}, {1, base::kWholeGpu, {}}}, 16, {}});
+    switch (seq % 5) {
+      case 0:
+        events[i].event = model::JobSubmitted{job, typical_spec(job.value)};
+        break;
+      case 1:
+        events[i].event = model::StartRequested{attempt, allocation, {}, "on_demand", "b"};
+        break;
+      case 2:
+        events[i].event = model::AttemptStarted{attempt, 4711, events[i].at};
+        break;
+      case 3:
+        events[i].event = model::AttemptEnded{attempt, events[i].at, {}, {}, "", {}};
+        break;
+      default:
+        events[i].event = model::AttemptReleased{attempt};
+        break;
+    }
+  }
+  return events;
+}
+
+model::Job ended_job(std::uint64_t id) {
+  model::Job job;
+  job.id = model::JobId(id);
+  job.spec = std::make_shared<model::JobSpec>(typical_spec(id));
+  job.state = id % 20 == 0 ? model::JobState::kFailed : model::JobState::kCompleted;
+  job.ended_at = base::Instant(static_cast<std::int64_t>(id) * 1'000'000 + 1);
+  model::Attempt attempt;
+  attempt.number = 1;
+  attempt.allocation.nodes.push_back({model::NodeId(1), {{0, base::kWholeGpu, {}}}, 8, {}});
+  job.attempts.push_back(attempt);
+  return job;
+}
+
+// Appends ended jobs 1 to `count` with five events each, a thousand jobs to a batch.
+void fill_history(Journal& journal, std::uint64_t count) {
+  constexpr std::uint64_t kBatch = 1000;
+  for (std::uint64_t first = 1; first <= count; first += kBatch) {
+    const auto events = events_from(journal.last_seq().value + 1, 5 * kBatch);
+    std::vector<model::Job> jobs;
+    for (std::uint64_t id = first; id < first + kBatch; ++id) jobs.push_back(ended_job(id));
+    CHECK(journal.append({events, jobs, {}, {}}).has_value());
+  }
+}
+
+void report_latencies(benchmark::State& state, std::vector<double>& micros) {
+  std::ranges::sort(micros);
+  const auto at = [&](double share) {
+    return micros[static_cast<std::size_t>(share * static_cast<double>(micros.size() - 1))];
+  };
+  state.counters["p50_us"] = at(0.5);
+  state.counters["p99_us"] = at(0.99);
+  state.counters["max_us"] = at(1.0);
+}
+
+// The floor: one thread overwriting a preallocated 4 KiB block.
+void Fdatasync(benchmark::State& state) {
+  const BenchDirectory directory;
+  const int fd = ::open((directory.path() / "block").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  CHECK(fd >= 0);
+  const std::string block(4096, 'x');
+  CHECK(::pwrite(fd, block.data(), block.size(), 0) == 4096);
+  CHECK(::fsync(fd) == 0);
+  std::vector<double> micros;
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    CHECK(::pwrite(fd, block.data(), block.size(), 0) == 4096);
+    CHECK(::fdatasync(fd) == 0);
+    micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  ::close(fd);
+  state.SetItemsProcessed(state.iterations());
+  report_latencies(state, micros);
+}
+BENCHMARK(Fdatasync)->UseRealTime()->MinTime(3);
+
+// One synced commit of `range(0)` events each.
+void Append(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const BenchDirectory directory;
+  const auto store = open_store(directory.path());
+  std::vector<double> micros;
+  for (auto _ : state) {
+    const auto events = events_from(store->last_seq().value + 1, count);
+    const auto start = Clock::now();
+    CHECK(store->append({events, {}, {}, {}}).has_value());
+    micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  report_latencies(state, micros);
+}
+BENCHMARK(Append)->Arg(1)->Arg(10)->Arg(100)->Arg(1000)->UseRealTime()->MinTime(3);
+
+// Batches of 100 jobs that end, with the five events of each life, after 100,000 earlier ones.
+void AppendEndedJobs(benchmark::State& state) {
+  constexpr std::uint64_t kBatch = 100;
+  const BenchDirectory directory;
+  const auto store = open_store(directory.path());
+  fill_history(*store, 100'000);
+  std::uint64_t id = 100'001;
+  std::vector<double> micros;
+  const double cpu = cpu_seconds();
+  for (auto _ : state) {
+    const auto events = events_from(store->last_seq().value + 1, 5 * kBatch);
+    std::vector<model::Job> jobs;
+    for (std::uint64_t i = 0; i < kBatch; ++i) jobs.push_back(ended_job(id++));
+    const auto start = Clock::now();
+    CHECK(store->append({events, jobs, {}, {}}).has_value());
+    micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  const auto jobs_done =
+      static_cast<double>(state.iterations() * static_cast<std::int64_t>(kBatch));
+  state.SetItemsProcessed(static_cast<std::int64_t>(jobs_done));
+  state.counters["cpu_us_per_job"] = (cpu_seconds() - cpu) * 1e6 / jobs_done;
+  report_latencies(state, micros);
+}
+BENCHMARK(AppendEndedJobs)->UseRealTime()->MinTime(3);
+
+// Events decoded and handed over, from batches of `range(0)`.
+void Replay(benchmark::State& state) {
+  constexpr std::uint64_t kEvents = 500'000;
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const BenchDirectory directory;
+  const auto store = open_store(directory.path());
+  const std::uint64_t total = count == 1 ? kEvents / 20 : kEvents;
+  while (store->last_seq().value < total) {
+    CHECK(store->append({events_from(store->last_seq().value + 1, count), {}, {}, {}}).has_value());
+  }
+  for (auto _ : state) {
+    std::uint64_t seen = 0;
+    const auto status = store->replay({}, [&](const model::EventRecord&) -> base::Status {
+      ++seen;
+      return {};
+    });
+    CHECK(status.has_value() && seen == store->last_seq().value);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(store->last_seq().value));
+}
+BENCHMARK(Replay)->Arg(1)->Arg(100)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// A million ended jobs and five million events, made once.
+const std::filesystem::path& big_history() {
+  static const BenchDirectory directory;
+  static const bool is_filled = [] {
+    fill_history(*open_store(directory.path()), 1'000'000);
+    return true;
+  }();
+  CHECK(is_filled);
+  return directory.path();
+}
+
+void OpenWithAMillionJobs(benchmark::State& state) {
+  const auto& dir = big_history();
+  for (auto _ : state) {
+    const auto store = open_store(dir);
+    CHECK(store->find(model::JobId(500'000)).value().has_value());
+  }
+}
+BENCHMARK(OpenWithAMillionJobs)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// A page of 100 jobs out of a million, by each way of asking.
+void ListOutOfAMillion(benchmark::State& state) {
+  ArchiveQuery query;
+  switch (state.range(0)) {
+    case 0:
+      state.SetLabel("all");
+      break;
+    case 1:
+      state.SetLabel("user");
+      query.user = "user7";
+      break;
+    case 2:
+      state.SetLabel("team, failed");
+      query.team = "team3";
+      query.states = {model::JobState::kFailed};
+      break;
+    case 3:
+      state.SetLabel("failed, timed out");
+      query.states = {model::JobState::kFailed, model::JobState::kTimedOut};
+      break;
+    case 4:
+      state.SetLabel("since (last 10,000)");
+      query.ended_since = base::Instant(990'000'000'001);
+      break;
+    case 5:
+      state.SetLabel("since (last 500,000)");
+      query.ended_since = base::Instant(500'000'000'001);
+      break;
+    case 6:
+      state.SetLabel("label");
+      query.labels = {{"model", "m7"}};
+      break;
+    case 7:
+      state.SetLabel("user that has none");
+      query.user = "nobody";
+      break;
+    default:
+      state.SetLabel("name");
+      query.name = "train-4711";
+      break;
+  }
+  const auto store = open_store(big_history());
+  for (auto _ : state) {
+    const auto jobs = store->list(query);
+    CHECK(jobs.has_value());
+    benchmark::DoNotOptimize(jobs->size());
+  }
+}
+BENCHMARK(ListOutOfAMillion)->DenseRange(0, 8)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace gpu_platform::store

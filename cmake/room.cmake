@@ -1,0 +1,70 @@
+# One call describes a room: a folder under src/ becomes the library gp_<name>, its *_test.cpp one test program.
+
+# Headers that nearly every file uses, compiled once per build folder: gp_pch for rooms and programs, and
+# gp_test_pch for tests, which are not optimised: they are most of the code and compile twice as fast so,
+# while what they test stays as it ships.
+function(gp_precompiled_header)
+  set(standard <algorithm> <array> <atomic> <cstdint> <deque> <expected> <functional> <map> <memory> <optional>
+               <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+  foreach(name gp_pch gp_test_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/${name}.cpp "")
+    add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cpp)
+    target_link_libraries(${name} PUBLIC fmt::fmt)
+    target_compile_options(${name} PUBLIC ${GP_PCH_FLAG})
+  endforeach()
+  target_precompile_headers(gp_pch PRIVATE ${standard})
+  target_link_libraries(gp_test_pch PUBLIC GTest::gtest GTest::gmock)
+  target_compile_options(gp_test_pch PUBLIC -O0)
+  target_precompile_headers(gp_test_pch PRIVATE ${standard} <gtest/gtest.h> <gmock/gmock.h>)
+endfunction()
+
+# gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [EXCLUDE <regex>] [LABELS <labels>])
+# Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
+# EXCLUDE drops files whose path below DIR matches, so that a nested folder can be a target of its own.
+function(gp_room)
+  cmake_parse_arguments(R "" "NAME;DIR;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS" ${ARGN})
+  if(NOT R_DIR)
+    set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${R_DIR} ${R_DIR}/*.cpp)
+  if(R_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${R_EXCLUDE})
+  endif()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(TRANSFORM sources PREPEND ${R_DIR}/)
+  list(TRANSFORM tests PREPEND ${R_DIR}/)
+  if(sources)
+    add_library(gp_${R_NAME} STATIC ${sources})
+    target_include_directories(gp_${R_NAME} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(gp_${R_NAME} PUBLIC fmt::fmt ${R_DEPENDS})
+    target_compile_options(gp_${R_NAME} PRIVATE ${GP_PCH_FLAG})
+    target_precompile_headers(gp_${R_NAME} REUSE_FROM gp_pch)
+  else()
+    add_library(gp_${R_NAME} INTERFACE)
+    target_include_directories(gp_${R_NAME} INTERFACE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(gp_${R_NAME} INTERFACE fmt::fmt ${R_DEPENDS})
+  endif()
+  if(tests)
+    gp_test(NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS})
+  endif()
+endfunction()
+
+# gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>]): a GoogleTest program,
+# registered with ctest as one test (its cases are listed by the program itself).
+function(gp_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${T_NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads fmt::fmt ${T_DEPENDS})
+  # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
+  set_target_properties(${T_NAME} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${T_NAME} PRIVATE ${GP_PCH_FLAG} -fPIC -O0)
+  target_precompile_headers(${T_NAME} REUSE_FROM gp_test_pch)
+  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
+endfunction()

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "board_readings.h"
+
+// How the state of an emulated board is changed. Header only and without allocation, because
+// gpu-emulator and the small static program that registers processes share it. One file descriptor
+// is for one thread: the lock belongs to the open file, not to the thread.
+
+namespace gpu_emulator {
+
+// Holds the file's lock while one GPU is changed; the sequence of its processes is odd meanwhile.
+// What grew with time is brought up to date first, with the load as it was until now.
+class Change {
+ public:
+  Change(int fd, GpuState& gpu) : fd_(fd), gpu_(gpu) {
+    while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    // A writer that died in the middle left it odd; settling reads the processes, so not yet here.
+    settle(gpu_);
+    const std::uint32_t now = gpu_.sequence.load(std::memory_order_relaxed);
+    gpu_.sequence.store(now | 1, std::memory_order_relaxed);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change() {
+    const std::uint32_t now = gpu_.sequence.load(std::memory_order_relaxed);
+    gpu_.sequence.store(now + 1, std::memory_order_release);
+    flock(fd_, LOCK_UN);
+  }
+
+ private:
+  int fd_;
+  GpuState& gpu_;
+};
+
+enum class Entered { kDone, kTableFull, kOutOfMemory };
+
+// Enters a process, or changes the entry it has. The caller holds a Change of the GPU; `free_bytes`
+// gets what the others leave.
+inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
+                             std::uint64_t* free_bytes) {
+  // Changes are stored in this order, so that none passes the sequence that announces it.
+  constexpr auto kRelease = std::memory_order_release;
+  std::uint64_t others = 0;
+  ProcessEntry* own = nullptr;
+  ProcessEntry* unused = nullptr;
+  for (ProcessEntry& entry : gpu.processes) {
+    const ProcessReading now{entry.pid, entry.start_ticks, entry.memory_bytes, 0};
+    if (now.pid == wanted.pid) {
+      own = &entry;
+    } else if (now.pid == 0 || !is_alive(now)) {
+      unused = &entry;
+    } else {
+      others += now.memory_bytes;
+    }
+  }
+  const std::uint64_t usable = gpu.memory_bytes - gpu.reserved_bytes;
+  *free_bytes = usable - (others < usable ? others : usable);
+  ProcessEntry* entry = own != nullptr ? own : unused;
+  if (entry == nullptr) return Entered::kTableFull;
+  if (wanted.memory_bytes > *free_bytes) return Entered::kOutOfMemory;
+  entry->start_ticks.store(wanted.start_ticks, kRelease);
+  entry->memory_bytes.store(wanted.memory_bytes, kRelease);
+  entry->utilization_percent.store(wanted.utilization_percent, kRelease);
+  entry->pid.store(wanted.pid, kRelease);
+  return Entered::kDone;
+}
+
+// Takes a process off (0: all). The caller holds a Change of the GPU.
+inline void remove_process(GpuState& gpu, std::uint64_t pid) {
+  for (ProcessEntry& entry : gpu.processes) {
+    if (pid == 0 || entry.pid.load(std::memory_order_relaxed) == pid) {
+      entry.pid.store(0, std::memory_order_release);
+    }
+  }
+}
+
+// Wakes all that wait for events, in whatever process.
+inline void wake_waiters(BoardState& state) {
+  constexpr int kAll = 0x7fffffff;
+  state.wake.fetch_add(1, std::memory_order_release);
+  // Not the private kind of futex: the word is shared with other processes.
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state.wake), FUTEX_WAKE, kAll, nullptr,
+          nullptr, 0);
+}
+
+}  // namespace gpu_emulator

@@ -1,0 +1,160 @@
+#include "nvml/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "board_readings.h"
+
+namespace gpu_emulator {
+
+struct DeviceHandle {
+  char unused;  // handles are told apart by their address alone
+};
+
+namespace {
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int attach_count = 0;                // under lock
+const BoardState* mapped = nullptr;  // under lock; set once, never unmapped
+BoardState* writable = nullptr;  // the same for settling; null where the file may not be written
+int writable_fd = -1;            // under lock, for the file's lock
+Totals told[kMaxGpus];           // under lock
+std::atomic<const BoardState*> current{nullptr};
+DeviceHandle handles[kMaxGpus];
+
+Return return_of_errno(int error) {
+  return error == EACCES || error == EPERM ? kNoPermission : kDriverNotLoaded;
+}
+
+// A second mapping, so that all else in the library cannot write. It must be of the file that is
+// mapped already, which a rename may have replaced meanwhile.
+void map_for_settling(const char* path, const struct stat& mapped_file) {
+  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return;
+  struct stat status{};
+  void* memory = MAP_FAILED;
+  if (fstat(fd, &status) == 0 && status.st_ino == mapped_file.st_ino &&
+      status.st_dev == mapped_file.st_dev) {
+    memory = mmap(nullptr, sizeof(BoardState), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  if (memory == MAP_FAILED) {
+    close(fd);
+    return;
+  }
+  writable = static_cast<BoardState*>(memory);
+  writable_fd = fd;
+}
+
+Return map_state(const BoardState** out) {
+  const char* path = getenv("GPU_EMULATOR_STATE");
+  if (path == nullptr || *path == '\0') return kDriverNotLoaded;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return return_of_errno(errno);
+  struct stat status{};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size < static_cast<off_t>(sizeof(BoardState))) {
+    close(fd);
+    return kLibRmVersionMismatch;
+  }
+  void* memory = mmap(nullptr, sizeof(BoardState), PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) return kUnknown;
+  const auto* state = static_cast<const BoardState*>(memory);
+  if (!is_valid(*state)) {
+    munmap(memory, sizeof(BoardState));
+    return kLibRmVersionMismatch;
+  }
+  *out = state;
+  map_for_settling(path, status);
+  return kSuccess;
+}
+
+bool is_ahead(const Totals& a, const Totals& b) {
+  return a.energy_uj >= b.energy_uj && a.busy_us >= b.busy_us &&
+         a.power_capped_us >= b.power_capped_us && a.thermal_slowdown_us >= b.thermal_slowdown_us;
+}
+
+// Under lock. Nobody waits for the file's lock here: whoever holds it settles the GPU itself.
+void settle_if_due(std::uint32_t index, std::uint64_t now) {
+  constexpr std::uint64_t kEveryNs = 50'000'000;
+  if (writable == nullptr) return;
+  const std::uint64_t at = writable->gpus[index].integrals.at_ns.load(std::memory_order_relaxed);
+  if (at <= now && now - at < kEveryNs) return;
+  if (flock(writable_fd, LOCK_EX | LOCK_NB) != 0) return;
+  settle(writable->gpus[index]);
+  flock(writable_fd, LOCK_UN);
+}
+
+}  // namespace
+
+Return attach() {
+  pthread_mutex_lock(&lock);
+  Return result = kSuccess;
+  if (mapped == nullptr) result = map_state(&mapped);
+  if (result == kSuccess) {
+    ++attach_count;
+    current.store(mapped, std::memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+Return detach() {
+  pthread_mutex_lock(&lock);
+  Return result = kUninitialized;
+  if (attach_count > 0) {
+    result = kSuccess;
+    if (--attach_count == 0) current.store(nullptr, std::memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+const BoardState* board() {
+  return current.load(std::memory_order_acquire);
+}
+
+DeviceHandle* handle_of(std::uint32_t index) {
+  return &handles[index];
+}
+
+bool index_of(const DeviceHandle* handle, std::uint32_t* index) {
+  for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
+    if (handle == &handles[i]) {
+      *index = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+Return copy_field(const char* text, std::size_t field, char* out, unsigned int length) {
+  if (out == nullptr) return kInvalidArgument;
+  const size_t size = strnlen(text, field - 1);
+  if (size + 1 > length) return kInsufficientSize;
+  memcpy(out, text, size);
+  out[size] = '\0';
+  return kSuccess;
+}
+
+Totals totals_of(std::uint32_t index) {
+  const GpuState& gpu = board()->gpus[index];
+  pthread_mutex_lock(&lock);
+  const std::uint64_t now = now_ns(CLOCK_BOOTTIME);
+  settle_if_due(index, now);
+  const Totals totals = totals_until(gpu, read_gpu(gpu), now);
+  // Of a process that ended since the last settling, the reader cannot know how long it ran.
+  if (is_ahead(totals, told[index])) told[index] = totals;
+  const Totals answer = told[index];
+  pthread_mutex_unlock(&lock);
+  return answer;
+}
+
+}  // namespace gpu_emulator

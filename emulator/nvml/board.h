@@ -1,0 +1,106 @@
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "board_readings.h"
+#include "nvml/nvml_exports.h"
+
+// The library's hold on the node's state file, and the checks that every call on a device begins
+// with. Thread-safe, as NVML is.
+
+namespace gpu_emulator {
+
+// Opens the file named by GPU_EMULATOR_STATE at the first call and counts the calls.
+Return attach();
+// Drops one count. The mapping stays: another thread may be inside a call.
+Return detach();
+
+// The mapped state, nothing when the library is not initialised.
+const BoardState* board();
+
+DeviceHandle* handle_of(std::uint32_t index);
+// The index behind a handle; false when it is none of ours.
+bool index_of(const DeviceHandle* handle, std::uint32_t* index);
+
+// Numbers that index or count in the state, bounded whatever a writer left in it.
+inline std::uint32_t link_count(const GpuState& gpu) {
+  return gpu.nvlink_count < kMaxNvLinks ? gpu.nvlink_count : kMaxNvLinks;
+}
+inline std::uint32_t gpu_count(const BoardState& state) {
+  return state.gpu_count < kMaxGpus ? state.gpu_count : kMaxGpus;
+}
+inline const NumaNode& numa_node_of(const BoardState& state, const GpuState& gpu) {
+  return state.numa_nodes[gpu.numa_node % kMaxNumaNodes];
+}
+
+// Runs `answer(gpu, index)` for a call on a device: after the checks that each such call makes,
+// after the delay the board is set to, and unless the board is set to answer with an error.
+template <class Answer>
+Return with_gpu(const DeviceHandle* device, Answer answer) {
+  const BoardState* state = board();
+  if (state == nullptr) return kUninitialized;
+  std::uint32_t index = 0;
+  if (!index_of(device, &index) || index >= gpu_count(*state)) return kInvalidArgument;
+  const GpuState& gpu = state->gpus[index];
+  if (const std::uint32_t delay_us = gpu.answer_delay_us.load(std::memory_order_relaxed)) {
+    timespec left{static_cast<time_t>(delay_us / 1'000'000),
+                  static_cast<long>(delay_us % 1'000'000) * 1'000};
+    while (nanosleep(&left, &left) != 0) {
+    }
+  }
+  if (const std::uint32_t forced = gpu.answer.load(std::memory_order_relaxed)) {
+    return static_cast<Return>(forced);
+  }
+  return answer(gpu, index);
+}
+
+// The usual case: one number out.
+template <class Value, class Read>
+Return get(const DeviceHandle* device, Value* out, Read read) {
+  if (board() == nullptr) return kUninitialized;
+  if (out == nullptr) return kInvalidArgument;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
+    *out = static_cast<Value>(read(gpu));
+    return kSuccess;
+  });
+}
+
+// The usual case for a structure that says its version: `version` is the only one accepted.
+template <class Info, class Fill>
+Return fill_versioned(const DeviceHandle* device, Info* out, unsigned int version, Fill fill) {
+  if (board() == nullptr) return kUninitialized;
+  if (out == nullptr) return kInvalidArgument;
+  if (out->version != version_of<Info>(version)) return kArgumentVersionMismatch;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) { return fill(gpu); });
+}
+
+// NVML's manner of lists: *count says how many fit, and then how many there are.
+template <class Item, class Write>
+Return list_of(unsigned int* count, Item* out, unsigned int found, Write write) {
+  const unsigned int room = out == nullptr ? 0 : *count;
+  *count = found;
+  if (found > room) return kInsufficientSize;
+  for (unsigned int i = 0; i < found; ++i) write(i, &out[i]);
+  return kSuccess;
+}
+
+// Copies a text with its NUL, or says that it does not fit. `text` lies in the state, so its end is
+// looked for no further than its field goes.
+Return copy_field(const char* text, std::size_t size, char* out, unsigned int length);
+template <std::size_t N>
+Return copy_text(const char (&text)[N], char* out, unsigned int length) {
+  return copy_field(text, N, out, length);
+}
+
+// Architectures, nvmlDeviceArchitecture_t.
+inline constexpr std::uint32_t kTuring = 6;
+inline constexpr std::uint32_t kAmpere = 7;
+inline constexpr std::uint32_t kAda = 8;
+
+// Energy and the like up to now; never less than this process was told before. Where the library
+// may write the state, it brings the state up to date as well.
+Totals totals_of(std::uint32_t index);
+
+}  // namespace gpu_emulator

@@ -1,0 +1,250 @@
+#include <string.h>
+
+#include "nvml/board.h"
+#include "nvml/rates.h"
+
+// nvmlDeviceGetFieldValues: readings by number (NVML_FI_DEV_*).
+
+using gpu_emulator::board;
+using gpu_emulator::FieldValue;
+using gpu_emulator::GpuReading;
+using gpu_emulator::GpuState;
+using gpu_emulator::kInvalidArgument;
+using gpu_emulator::kNotSupported;
+using gpu_emulator::kSuccess;
+using gpu_emulator::kUninitialized;
+using gpu_emulator::NvLink;
+using gpu_emulator::Support;
+using gpu_emulator::Totals;
+
+namespace {
+
+// What one call needs of a GPU.
+struct Source {
+  const GpuState& gpu;
+  const GpuReading& now;
+  const Totals& totals;
+};
+
+nvmlReturn_t put(FieldValue& field, std::uint32_t value) {
+  field.value_type = gpu_emulator::kValueUint;
+  field.value.uint_value = value;
+  return kSuccess;
+}
+
+nvmlReturn_t put_long(FieldValue& field, std::uint64_t value) {
+  field.value_type = gpu_emulator::kValueUllong;
+  field.value.ullong_value = value;
+  return kSuccess;
+}
+
+nvmlReturn_t ecc_field(const Source& from, FieldValue& field) {
+  const unsigned int id = field.field_id;
+  if (from.gpu.ecc == Support::kUnsupported) return kNotSupported;
+  if (id <= 2) return put(field, from.gpu.ecc == Support::kOn ? 1 : 0);  // now, pending
+  if (from.gpu.ecc != Support::kOn) return kNotSupported;
+  const auto count = [&](unsigned int span, unsigned int kind) {
+    return put_long(field, from.gpu.ecc_errors[span][kind].load(std::memory_order_relaxed));
+  };
+  switch (id) {
+    case 3:  // totals: volatile and aggregate, single and double bit
+    case 4:
+      return count(gpu_emulator::kEccVolatile, id - 3);
+    case 5:
+    case 6:
+      return count(gpu_emulator::kEccAggregate, id - 5);
+    case 11:  // of the device memory
+    case 12:
+      return count(gpu_emulator::kEccVolatile, id - 11);
+    case 22:
+    case 23:
+      return count(gpu_emulator::kEccAggregate, id - 22);
+    default:  // caches and registers, which are asked for one by one before Ampere only
+      if (from.gpu.architecture >= gpu_emulator::kAmpere) return kNotSupported;
+      return put_long(field, 0);
+  }
+}
+
+nvmlReturn_t retirement_field(const Source& from, FieldValue& field) {
+  if (from.gpu.remap_banks != 0) return kNotSupported;
+  if (field.field_id == 31) {
+    return put(field, from.gpu.retirement_pending.load(std::memory_order_relaxed));
+  }
+  std::uint32_t pages = 0;
+  const std::uint32_t entered = from.gpu.retired_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < entered && i < gpu_emulator::kMaxRetiredPages; ++i) {
+    const auto cause = from.gpu.retired_pages[i].cause.load(std::memory_order_relaxed);
+    if (cause == field.field_id - 29) ++pages;  // 29 single bit, 30 double bit
+  }
+  return put(field, pages);
+}
+
+nvmlReturn_t remap_field(const Source& from, FieldValue& field) {
+  const GpuState& gpu = from.gpu;
+  if (gpu.remap_banks == 0) return kNotSupported;
+  switch (field.field_id) {
+    case 142:
+    case 143:
+      return put(field, gpu.remapped_rows[field.field_id - 142].load(std::memory_order_relaxed));
+    case 144:
+      return put(field, gpu.remap_pending.load(std::memory_order_relaxed));
+    default:
+      return put(field, gpu.remap_failed.load(std::memory_order_relaxed));
+  }
+}
+
+// Adds up over the link named by the scope, or all of them for the scope of all ones.
+template <class Value>
+nvmlReturn_t sum_links(const Source& from, FieldValue& field, Value value) {
+  constexpr unsigned int kAll = 0xffffffff;
+  const std::uint32_t links = link_count(from.gpu);
+  if (links == 0) return kNotSupported;
+  if (field.scope_id != kAll && field.scope_id >= links) return kInvalidArgument;
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < links; ++i) {
+    if (field.scope_id == kAll || field.scope_id == i) sum += value(from.gpu.nvlinks[i]);
+  }
+  return put_long(field, sum);
+}
+
+nvmlReturn_t one_link_field(const Source& from, FieldValue& field) {
+  const std::uint32_t links = link_count(from.gpu);
+  if (links == 0) return kNotSupported;
+  if (field.scope_id >= links) return kInvalidArgument;
+  const NvLink& link = from.gpu.nvlinks[field.scope_id];
+  switch (field.field_id) {
+    case 164:
+      return put(field, link.active != 0 ? nvlink_megabytes_per_second(link) : 0);
+    case 165:
+      return put(field, link.active);
+    case 166:
+      return put(field, link.version);
+    default:  // 146: the number that the peer gives this link
+      return link.active != 0 ? put(field, link.remote_link) : kNotSupported;
+  }
+}
+
+nvmlReturn_t nvlink_field(const Source& from, FieldValue& field) {
+  const unsigned int id = field.field_id;
+  const GpuState& gpu = from.gpu;
+  if (link_count(gpu) == 0) return kNotSupported;
+  std::uint32_t to_switches = 0;
+  for (std::uint32_t i = 0; i < link_count(gpu); ++i) {
+    const NvLink& link = gpu.nvlinks[i];
+    if (link.active != 0 && link.peer == gpu_emulator::LinkPeer::kSwitch) ++to_switches;
+  }
+  if (id == 90) return put(field, nvlink_megabytes_per_second(gpu.nvlinks[0]));
+  if (id == 91) return put(field, link_count(gpu));
+  if (id == 147) return put(field, to_switches);
+  if (id >= 138 && id <= 141) {  // payload sent and received, then with protocol
+    return sum_links(from, field, [&](const NvLink& link) {
+      const std::uint64_t data = nvlink_kibibytes(link, from.totals.busy_us);
+      return id < 140 ? data : data + data / 8;
+    });
+  }
+  if (id >= 84 && id <= 89) {
+    const NvLink& link = gpu.nvlinks[id - 84];
+    if (id - 84 >= link_count(gpu) || link.active == 0) return kNotSupported;
+    return put(field, nvlink_megabytes_per_second(link));
+  }
+  return put_long(field, 0);  // counters of errors
+}
+
+nvmlReturn_t power_field(const Source& from, FieldValue& field) {
+  const GpuState& gpu = from.gpu;
+  switch (field.field_id) {
+    case 185:  // average
+    case 186:  // this instant
+      return put(field, from.now.power_mw);
+    case 187:
+      return put(field, gpu.power_limit_min_mw);
+    case 188:
+    case 189:  // the default
+      return put(field, gpu.power_limit_max_mw);
+    default:  // 190 in force, 192 asked for
+      return put(field, gpu.power_limit_mw);
+  }
+}
+
+nvmlReturn_t violation_field(const Source& from, FieldValue& field) {
+  switch (field.field_id) {  // nanoseconds
+    case 74:
+      return put_long(field, from.totals.power_capped_us * 1000);
+    case 75:
+      return put_long(field, from.totals.thermal_slowdown_us * 1000);
+    default:
+      return put_long(field, 0);
+  }
+}
+
+bool is_between(unsigned int id, unsigned int first, unsigned int last) {
+  return first <= id && id <= last;
+}
+
+nvmlReturn_t read_field(const Source& from, FieldValue& field) {
+  const unsigned int id = field.field_id;
+  const GpuState& gpu = from.gpu;
+  if (is_between(id, 1, 28)) return ecc_field(from, field);
+  if (is_between(id, 29, 31)) return retirement_field(from, field);
+  if (is_between(id, 142, 145)) return remap_field(from, field);
+  if (id == 146 || is_between(id, 164, 166)) return one_link_field(from, field);
+  if (is_between(id, 32, 59) || is_between(id, 84, 91) || is_between(id, 138, 141) || id == 147 ||
+      is_between(id, 160, 163)) {
+    return nvlink_field(from, field);
+  }
+  if (is_between(id, 74, 81)) return violation_field(from, field);
+  if (is_between(id, 185, 190) || id == 192) return power_field(from, field);
+  const auto pcie_bytes = [&] { return from.totals.busy_us * pcie_kilobytes_per_second(gpu, 100); };
+  switch (id) {
+    case 82:  // the memory's temperature: somewhat warmer than the GPU
+      return gpu.has_memory_temperature != 0 ? put(field, from.now.temperature_c + 6)
+                                             : kNotSupported;
+    case 83:
+    case 191:
+      return put_long(field, from.totals.energy_uj / 1000);
+    case 94:
+      return put(field, gpu.pcie_replays.load(std::memory_order_relaxed));
+    case 170:  // no links to a CPU
+      return put(field, 0);
+    case 197:  // PCIe bytes sent, received
+      return put_long(field, pcie_bytes() / 4000);
+    case 198:
+      return put_long(field, pcie_bytes() / 1000);
+    case 226:  // a reset is needed
+    case 227:  // a reset is needed once the GPU is drained
+      return put(field, gpu.recovery_action.load(std::memory_order_relaxed) == (id == 226 ? 1u : 4u)
+                            ? 1
+                            : 0);
+    case 230:
+      return put(field, gpu.recovery_action.load(std::memory_order_relaxed));
+    default:
+      return kNotSupported;
+  }
+}
+
+// The newest field that the board's driver knows, by the branches whose headers are known.
+unsigned int last_field() {
+  return board()->driver_major >= 550 ? 250 : 192;
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, FieldValue* values) {
+  if (board() == nullptr) return kUninitialized;
+  if (values == nullptr || count <= 0) return kInvalidArgument;
+  return gpu_emulator::with_gpu(device, [&](const GpuState& gpu, std::uint32_t index) {
+    const GpuReading now = read_gpu(gpu);
+    const Totals totals = gpu_emulator::totals_of(index);
+    const Source from{gpu, now, totals};
+    for (int i = 0; i < count; ++i) {
+      FieldValue& field = values[i];
+      memset(&field.value, 0, sizeof field.value);
+      field.timestamp = static_cast<long long>(gpu_emulator::now_ns(CLOCK_REALTIME) / 1000);
+      field.latency_usec = 0;
+      field.value_type = gpu_emulator::kValueUint;
+      const bool is_known = field.field_id != 0 && field.field_id <= last_field();
+      field.nvml_return = is_known ? read_field(from, field) : kInvalidArgument;
+    }
+    return kSuccess;
+  });
+}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tool/state_file.h"
+
+// The commands of gpu-emulator. Each returns what is to be printed.
+
+namespace gpu_emulator {
+
+struct GpuPlace {
+  std::string node;
+  std::uint32_t index = 0;
+};
+
+// "dgx-h100-1:3".
+Result<GpuPlace> parse_gpu_place(const std::string& text);
+
+struct CreateOptions {
+  std::string board;
+  std::string node_name;
+  std::string dir;
+};
+
+struct LoadOptions {
+  std::string gpu;  // NODE:INDEX
+  std::uint64_t pid = 0;
+  std::string memory = "0";
+  std::uint32_t utilization_percent = 0;
+  bool is_lingering = false;  // stays when the process ends, until it is cleared
+};
+
+enum class Fault { kXid, kEcc, kTemperature, kThrottle, kRecovery, kReplays, kLost, kSlow };
+
+struct InjectOptions {
+  Fault fault = Fault::kXid;
+  std::string gpu;                 // NODE:INDEX
+  std::uint32_t value = 0;         // XID, count, degrees, milliseconds, as the fault has it
+  std::vector<std::string> words;  // reasons, kind of ECC error, action
+};
+
+struct RegisterOptions {
+  std::string state_path;
+  std::string uuids;  // separated by commas
+  std::uint64_t pid = 0;
+};
+
+struct ClearOptions {
+  std::string gpu;        // NODE:INDEX, empty for all
+  std::string node;       // empty for all
+  std::uint64_t pid = 0;  // 0: all processes, and the injected faults
+};
+
+enum class ShowAs { kTable, kJson };
+enum class EnvAs { kLines, kExports };
+
+Result<std::string> list_boards(const std::string& boards_dir, ShowAs as);
+Result<std::string> create(const std::string& boards_dir, const CreateOptions& options);
+Result<std::string> show(const std::string& data_dir, const std::string& node, ShowAs as);
+Result<std::string> load(const std::string& data_dir, const LoadOptions& options);
+Result<std::string> inject(const std::string& data_dir, const InjectOptions& options);
+Result<std::string> register_process(const RegisterOptions& options);
+Result<std::string> unregister_process(const RegisterOptions& options);
+Result<std::string> clear(const std::string& data_dir, const ClearOptions& options);
+Result<std::string> env(const std::string& data_dir, const std::string& library_dir,
+                        const std::string& node, EnvAs as);
+
+}  // namespace gpu_emulator

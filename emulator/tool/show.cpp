@@ -1,0 +1,136 @@
+#include "tool/show.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "tool/faults.h"
+
+namespace gpu_emulator {
+namespace {
+
+constexpr std::uint32_t kGpuIsLost = 15;  // nvmlReturn_t
+
+std::string bus_id(const PciAddress& pci) {
+  return fmt::format("{:08x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
+}
+
+std::uint32_t value_of(const std::atomic<std::uint32_t>& value) {
+  return value.load(std::memory_order_relaxed);
+}
+
+std::uint64_t ecc_of(const GpuState& gpu, EccClass kind) {
+  return gpu.ecc_errors[kEccVolatile][kind].load(std::memory_order_relaxed);
+}
+
+std::uint64_t energy_joules(const GpuState& gpu, const GpuReading& now) {
+  return totals_until(gpu, now, now_ns(CLOCK_BOOTTIME)).energy_uj / 1'000'000;
+}
+
+std::uint32_t active_links(const GpuState& gpu) {
+  std::uint32_t links = 0;
+  for (std::uint32_t i = 0; i < gpu.nvlink_count && i < kMaxNvLinks; ++i) {
+    links += gpu.nvlinks[i].active;
+  }
+  return links;
+}
+
+// What was injected, for people; empty without a fault.
+std::string faults_of(const GpuState& gpu) {
+  std::vector<std::string> faults;
+  const auto add = [&](bool is_there, std::string text) {
+    if (is_there) faults.push_back(std::move(text));
+  };
+  add(value_of(gpu.answer) == kGpuIsLost, "lost");
+  add(value_of(gpu.answer_delay_us) != 0,
+      fmt::format("slow {} ms", value_of(gpu.answer_delay_us) / 1000));
+  add(value_of(gpu.last_xid) != 0, fmt::format("xid {}", value_of(gpu.last_xid)));
+  add(value_of(gpu.recovery_action) != 0,
+      fmt::format("recovery {}", name_of_recovery_action(value_of(gpu.recovery_action))));
+  add(ecc_of(gpu, kEccCorrected) != 0, fmt::format("ecc corrected {}", ecc_of(gpu, kEccCorrected)));
+  add(ecc_of(gpu, kEccUncorrected) != 0,
+      fmt::format("ecc uncorrected {}", ecc_of(gpu, kEccUncorrected)));
+  add(value_of(gpu.injected_temperature_c) != 0,
+      fmt::format("temperature {} C", value_of(gpu.injected_temperature_c)));
+  const std::uint64_t throttle = gpu.injected_throttle.load(std::memory_order_relaxed);
+  add(throttle != 0, fmt::format("throttle {}", fmt::join(names_of_throttle(throttle), " ")));
+  add(value_of(gpu.pcie_replays) != 0, fmt::format("replays {}", value_of(gpu.pcie_replays)));
+  return fmt::format("{}", fmt::join(faults, ", "));
+}
+
+nlohmann::ordered_json json_of_faults(const GpuState& gpu) {
+  const std::uint32_t xid = value_of(gpu.last_xid);
+  return {{"is_lost", value_of(gpu.answer) == kGpuIsLost},
+          {"delay_ms", value_of(gpu.answer_delay_us) / 1000},
+          {"last_xid", xid == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(xid)},
+          {"recovery_action", name_of_recovery_action(value_of(gpu.recovery_action))},
+          {"ecc_corrected", ecc_of(gpu, kEccCorrected)},
+          {"ecc_uncorrected", ecc_of(gpu, kEccUncorrected)},
+          {"remapped_rows", value_of(gpu.remapped_rows[0]) + value_of(gpu.remapped_rows[1])},
+          {"retired_pages", value_of(gpu.retired_count)},
+          {"pcie_replays", value_of(gpu.pcie_replays)}};
+}
+
+}  // namespace
+
+void append_table(const BoardState& state, std::string& out) {
+  out += fmt::format("{} ({}, driver {}, emulated)\n", state.node_name, state.board,
+                     state.driver_version);
+  for (std::uint32_t i = 0; i < state.gpu_count; ++i) {
+    const GpuState& gpu = state.gpus[i];
+    const GpuReading now = read_gpu(gpu);
+    out += fmt::format("  {:2}  {}  {}  {}  {:3}%  {:6}/{} MiB  {} C  {} W\n", i, gpu.name,
+                       gpu.uuid, bus_id(gpu.pci), now.utilization_percent, now.used_bytes >> 20,
+                       gpu.memory_bytes >> 20, now.temperature_c, now.power_mw / 1000);
+    for (std::uint32_t k = 0; k < now.process_count; ++k) {
+      const ProcessReading& process = now.processes[k];
+      out += fmt::format("        pid {}  {} MiB  {}%{}\n", process.pid, process.memory_bytes >> 20,
+                         process.utilization_percent,
+                         process.start_ticks == 0 ? "  (stays until cleared)" : "");
+    }
+    if (const std::string faults = faults_of(gpu); !faults.empty()) {
+      out += fmt::format("        faults: {}\n", faults);
+    }
+  }
+}
+
+nlohmann::ordered_json json_of(const BoardState& state) {
+  nlohmann::ordered_json node{{"node", state.node_name},
+                              {"board", state.board},
+                              {"emulated", true},
+                              {"driver_version", state.driver_version},
+                              {"gpus", nlohmann::ordered_json::array()}};
+  for (std::uint32_t i = 0; i < state.gpu_count; ++i) {
+    const GpuState& gpu = state.gpus[i];
+    const GpuReading now = read_gpu(gpu);
+    nlohmann::ordered_json one{{"index", i},
+                               {"uuid", gpu.uuid},
+                               {"model", gpu.name},
+                               {"pci_address", bus_id(gpu.pci)},
+                               {"numa_node", gpu.numa_node},
+                               {"memory_total_bytes", gpu.memory_bytes},
+                               {"memory_used_bytes", now.used_bytes},
+                               {"utilization_percent", now.utilization_percent},
+                               {"temperature_c", now.temperature_c},
+                               {"power_watts", now.power_mw / 1000.0},
+                               {"energy_joules", energy_joules(gpu, now)},
+                               {"nvlinks_active", active_links(gpu)},
+                               {"processes", nlohmann::ordered_json::array()}};
+    for (std::uint32_t k = 0; k < now.process_count; ++k) {
+      const ProcessReading& process = now.processes[k];
+      one["processes"].push_back({{"pid", process.pid},
+                                  {"memory_bytes", process.memory_bytes},
+                                  {"utilization_percent", process.utilization_percent},
+                                  {"stays_until_cleared", process.start_ticks == 0}});
+    }
+    one["throttle"] = names_of_throttle(now.throttle);
+    one["faults"] = json_of_faults(gpu);
+    node["gpus"].push_back(std::move(one));
+  }
+  return node;
+}
+
+}  // namespace gpu_emulator

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "board_changes.h"
+
+// The state file of one emulated node, changed in place while libraries have it mapped.
+
+namespace gpu_emulator {
+
+template <class T>
+using Result = gpu_platform::base::Result<T>;
+using gpu_platform::base::Status;
+
+// An open state. Changes hold a lock on the file, so several writers take turns.
+class StateFile {
+ public:
+  enum class Access { kRead, kWrite };
+
+  static Result<StateFile> open(const std::string& path, Access access);
+  StateFile(StateFile&& other) noexcept;
+  StateFile& operator=(StateFile&&) = delete;
+  ~StateFile();
+
+  const BoardState& state() const { return *state_; }
+
+  // What becomes of an entry when its process ends.
+  enum class Presence { kWhileAlive, kLingering };
+
+  // Enters a process on a GPU, or changes what it uses. Refused when the memory does not fit, when
+  // the GPU's table is full, or when there is no such GPU. The entry of a process that does not
+  // exist lingers too.
+  Status load(std::uint32_t gpu, std::uint64_t pid, std::uint64_t memory_bytes,
+              std::uint64_t utilization_percent, Presence presence = Presence::kWhileAlive);
+  // Removes one process from a GPU (0: all of them).
+  Status clear(std::uint32_t gpu, std::uint64_t pid = 0);
+  // Sets the return code that every call on the GPU answers (0: true answers) and what a call
+  // takes.
+  Status set_answer(std::uint32_t gpu, std::uint32_t return_code, std::uint32_t delay_us);
+  // Runs `edit` on the GPU's changing fields under the file's lock.
+  Status change(std::uint32_t gpu, const std::function<void(GpuState&)>& edit);
+  // Tells those who wait for events; `type` is one bit of nvmlEventType*.
+  Status raise(std::uint32_t gpu, std::uint64_t type, std::uint64_t data);
+
+ private:
+  StateFile(int fd, BoardState* state) : fd_(fd), state_(state) {}
+  Result<GpuState*> find(std::uint32_t gpu);
+
+  int fd_ = -1;
+  BoardState* state_ = nullptr;
+};
+
+}  // namespace gpu_emulator

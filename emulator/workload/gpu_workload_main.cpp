@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/parse.h"
+#include "workload/workload.h"
+
+// gpu-workload: a program that uses emulated GPUs as a CUDA program would use real ones. It is on
+// the GPUs that CUDA_VISIBLE_DEVICES names as long as it runs.
+
+namespace {
+
+using gpu_emulator::Curve;
+using gpu_emulator::CurveKind;
+using gpu_emulator::Result;
+using gpu_emulator::StateFile;
+using gpu_emulator::Status;
+using gpu_platform::base::Duration;
+using gpu_platform::base::ErrorCode;
+using gpu_platform::base::fail;
+using gpu_platform::base::invalid;
+
+constexpr int kUsage = 2;
+constexpr int kNoGpus = 3;
+constexpr int kRefused = 4;
+
+struct Options {
+  std::string memory = "1G";
+  std::uint32_t utilization = 90;
+  std::string curve = "constant";
+  std::string period = "60s";
+  std::string duration;
+};
+
+struct Plan {
+  std::uint64_t memory_bytes = 0;
+  Curve curve;
+  std::optional<Duration> duration;
+};
+
+// The written value, with the option's name in the error.
+template <class T>
+Result<T> named(const char* option, Result<T> value) {
+  if (value) return value;
+  return invalid(option, fmt::format("--{}: {}", option, value.error().message));
+}
+
+Result<Plan> plan_of(const Options& options) {
+  Plan plan;
+  TRY_ASSIGN(const auto memory, named("memory", gpu_platform::base::parse_size(options.memory)));
+  plan.memory_bytes = static_cast<std::uint64_t>(memory.value());
+  TRY_ASSIGN(plan.curve.kind, gpu_emulator::parse_curve(options.curve));
+  plan.curve.peak_percent = options.utilization;
+  TRY_ASSIGN(plan.curve.period,
+             named("period", gpu_platform::base::parse_duration(options.period)));
+  if (plan.curve.period <= Duration()) return invalid("period", "--period: 0 is no period");
+  if (!options.duration.empty()) {
+    TRY_ASSIGN(plan.duration,
+               named("duration", gpu_platform::base::parse_duration(options.duration)));
+  }
+  return plan;
+}
+
+Result<StateFile> open_state() {
+  const char* path = std::getenv("GPU_EMULATOR_STATE");
+  if (path == nullptr || *path == '\0') {
+    return fail(ErrorCode::kNotFound,
+                "GPU_EMULATOR_STATE is not set: no emulated GPUs here. gpu-workload uses emulated "
+                "GPUs alone; run it in a job on an emulated node, or under `gpu-emulator env`");
+  }
+  return StateFile::open(path, StateFile::Access::kWrite);
+}
+
+Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  TRY_ASSIGN(auto gpus,
+             gpu_emulator::visible_gpus(
+                 file.state(), visible == nullptr ? std::optional<std::string_view>()
+                                                  : std::optional<std::string_view>(visible)));
+  if (!gpus.empty()) return gpus;
+  return fail(ErrorCode::kNotFound, "CUDA_VISIBLE_DEVICES is empty: no GPU may be used");
+}
+
+// On its GPUs from construction to destruction.
+class Use {
+ public:
+  Use(StateFile& file, const std::vector<std::uint32_t>& gpus) : file_(file), gpus_(gpus) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  // What cannot be taken off any more (the node was made again) is off with the process.
+  ~Use() {
+    for (const std::uint32_t gpu : gpus_) (void)file_.clear(gpu, self_);
+  }
+
+  Status set(std::uint64_t memory_bytes, std::uint32_t percent) {
+    for (const std::uint32_t gpu : gpus_) TRY(file_.load(gpu, self_, memory_bytes, percent));
+    return {};
+  }
+
+ private:
+  StateFile& file_;
+  const std::vector<std::uint32_t>& gpus_;
+  const std::uint64_t self_ = static_cast<std::uint64_t>(::getpid());
+};
+
+Duration since(const timespec& start) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return gpu_platform::base::nanoseconds((now.tv_sec - start.tv_sec) * 1'000'000'000 + now.tv_nsec -
+                                         start.tv_nsec);
+}
+
+// Waits for one of the signals at most so long; 0 when none came.
+int wait_for_signal(const sigset_t& signals, Duration limit) {
+  const timespec time{static_cast<time_t>(limit.value() / 1'000'000'000),
+                      static_cast<long>(limit.value() % 1'000'000'000)};
+  const int signal = sigtimedwait(&signals, nullptr, &time);
+  return signal > 0 ? signal : 0;
+}
+
+// Follows the curve until the time is over (0) or a signal comes (its number).
+Result<int> follow(const Plan& plan, Use& use, const sigset_t& signals) {
+  const Duration step = plan.curve.kind == CurveKind::kConstant
+                            ? gpu_platform::base::seconds(3600)
+                            : gpu_platform::base::milliseconds(100);
+  timespec start{};
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  std::optional<std::uint32_t> shown;
+  while (true) {
+    const Duration elapsed = since(start);
+    if (plan.duration && elapsed >= *plan.duration) return 0;
+    const std::uint32_t percent = utilization_at(plan.curve, elapsed);
+    if (shown != percent) TRY(use.set(plan.memory_bytes, percent));
+    shown = percent;
+    const Duration left = plan.duration ? *plan.duration - elapsed : step;
+    if (const int signal = wait_for_signal(signals, std::min(step, left))) return signal;
+  }
+}
+
+Result<int> run(const Options& options) {
+  TRY_ASSIGN(const Plan plan, plan_of(options));
+  // Blocked before the first entry, so that no signal can leave it behind.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  TRY_ASSIGN(StateFile file, open_state());
+  TRY_ASSIGN(const auto gpus, gpus_to_use(file));
+  int signal = 0;
+  {
+    Use use(file, gpus);
+    TRY_ASSIGN(signal, follow(plan, use, signals));
+  }
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  // A signal is the ordinary end of a workload without a duration; one with a duration was cut
+  // short, and shows it.
+  if (signal != 0 && plan.duration) raise(signal);
+  return 0;
+}
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return kUsage;
+    case ErrorCode::kNotFound:
+      return kNoGpus;
+    case ErrorCode::kPermissionDenied:
+    case ErrorCode::kResourceExhausted:
+      return kRefused;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Uses the emulated GPUs that CUDA_VISIBLE_DEVICES names, for a time or until a "
+      "signal comes");
+  app.add_option("--memory", options.memory, "Memory on each GPU: 16G, 16GB, 512 (MiB)")
+      ->capture_default_str();
+  app.add_option("--utilization", options.utilization, "Percent; the peak of a curve")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  app.add_option("--curve", options.curve, "constant, ramp (once) or sine")->capture_default_str();
+  app.add_option("--period", options.period, "Of the curve: 90s, 15m, a bare number is minutes")
+      ->capture_default_str();
+  app.add_option("--duration", options.duration, "How long; without it until a signal comes");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  const auto result = run(options);
+  if (result) return *result;
+  std::fprintf(stderr, "gpu-workload: %s\n", result.error().message.c_str());
+  return exit_code(result.error().code);
+}

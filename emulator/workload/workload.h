@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "tool/state_file.h"
+
+// A program's use of emulated GPUs: which ones it may see, and how much it uses them over time.
+
+namespace gpu_emulator {
+
+enum class CurveKind { kConstant, kRamp, kSine };
+
+// Utilization over time: `peak` all the time; from 0 to `peak` in one period, then as it is; or
+// from 0 to `peak` and back once in each period.
+struct Curve {
+  CurveKind kind = CurveKind::kConstant;
+  std::uint32_t peak_percent = 0;
+  gpu_platform::base::Duration period;  // positive; unused by a constant
+};
+
+Result<CurveKind> parse_curve(const std::string& name);
+std::uint32_t utilization_at(const Curve& curve, gpu_platform::base::Duration elapsed);
+
+// The GPUs that CUDA_VISIBLE_DEVICES names, in its order and by its rules: UUIDs (or beginnings of
+// them that fit one GPU alone) and indices, separated by commas; nothing for all GPUs when it is
+// not set, none when it is empty. Where CUDA would silently stop at a wrong entry, this is an
+// error.
+Result<std::vector<std::uint32_t>> visible_gpus(const BoardState& state,
+                                                std::optional<std::string_view> visible_devices);
+
+}  // namespace gpu_emulator

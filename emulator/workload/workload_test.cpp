@@ -1,0 +1,165 @@
+#include "workload/workload.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tool/node_files.h"
+
+namespace gpu_emulator {
+namespace {
+
+using gpu_platform::base::milliseconds;
+using gpu_platform::base::seconds;
+
+TEST(Curves, FollowTheirForm) {
+  const Curve constant{CurveKind::kConstant, 80, seconds(10)};
+  const Curve ramp{CurveKind::kRamp, 80, seconds(10)};
+  const Curve sine{CurveKind::kSine, 80, seconds(10)};
+
+  EXPECT_EQ(utilization_at(constant, seconds(3)), 80u);
+  EXPECT_EQ(utilization_at(ramp, seconds(0)), 0u);
+  EXPECT_EQ(utilization_at(ramp, seconds(5)), 40u);
+  EXPECT_EQ(utilization_at(ramp, seconds(60)), 80u);
+  EXPECT_EQ(utilization_at(sine, seconds(0)), 0u);
+  EXPECT_EQ(utilization_at(sine, milliseconds(2'500)), 40u);
+  EXPECT_EQ(utilization_at(sine, seconds(5)), 80u);
+  EXPECT_EQ(utilization_at(sine, seconds(10)), 0u);
+}
+
+TEST(Curves, HaveNamesThatTheErrorTells) {
+  EXPECT_EQ(*parse_curve("sine"), CurveKind::kSine);
+  const auto wrong = parse_curve("square");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("constant, ramp, sine"), std::string::npos);
+}
+
+class Workload : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/workload_test.XXXXXX";
+    root_ = mkdtemp(path);
+    const auto board = load_board(BOARDS_DIR "/t4x4.yaml");
+    ASSERT_TRUE(board) << board.error().message;
+    ASSERT_TRUE(create_node(*board, "n1", root_));
+    file_.emplace(std::move(*StateFile::open(root_ + "/state", StateFile::Access::kWrite)));
+  }
+  void TearDown() override {
+    file_.reset();
+    std::filesystem::remove_all(root_);
+  }
+
+  const BoardState& board() const { return file_->state(); }
+
+  pid_t start(std::vector<std::string> words, const std::string& devices,
+              const std::string& state_path) {
+    words.insert(words.begin(), GPU_WORKLOAD);
+    std::vector<std::string> variables{"GPU_EMULATOR_STATE=" + state_path,
+                                       "CUDA_VISIBLE_DEVICES=" + devices};
+    std::vector<char*> arguments;
+    std::vector<char*> environment;
+    for (std::string& word : words) arguments.push_back(word.data());
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    arguments.push_back(nullptr);
+    environment.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    pid_t child = -1;
+    EXPECT_EQ(
+        posix_spawn(&child, GPU_WORKLOAD, &actions, nullptr, arguments.data(), environment.data()),
+        0);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+  }
+  pid_t start(std::vector<std::string> words, const std::string& devices) {
+    return start(std::move(words), devices, root_ + "/state");
+  }
+
+  static int end_of(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  // Waits until the GPU shows so many processes.
+  bool shows(std::uint32_t gpu, std::uint32_t processes) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (read_gpu(board().gpus[gpu]).process_count != processes) {
+      if (std::chrono::steady_clock::now() > limit) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  std::string root_;
+  std::optional<StateFile> file_;
+};
+
+TEST_F(Workload, IsOnTheVisibleGpusUntilItIsToldToEnd) {
+  const pid_t child = start({"--memory", "2G", "--utilization", "70"}, board().gpus[2].uuid);
+  ASSERT_TRUE(shows(2, 1));
+  const GpuReading now = read_gpu(board().gpus[2]);
+  EXPECT_EQ(now.processes[0].pid, static_cast<std::uint64_t>(child));
+  EXPECT_EQ(now.used_bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(now.utilization_percent, 70u);
+  EXPECT_EQ(read_gpu(board().gpus[0]).process_count, 0u);
+
+  kill(child, SIGTERM);
+
+  EXPECT_EQ(end_of(child), 0);
+  EXPECT_EQ(board().gpus[2].processes[0].pid.load(), 0u) << "left, not only died";
+}
+
+TEST_F(Workload, EndsAfterItsDuration) {
+  EXPECT_EQ(end_of(start({"--duration", "0s"}, "0,1")), 0);
+}
+
+TEST_F(Workload, ThatIsCutShortShowsTheSignal) {
+  const pid_t child = start({"--duration", "1h"}, "1");
+  ASSERT_TRUE(shows(1, 1));
+
+  kill(child, SIGTERM);
+
+  EXPECT_EQ(end_of(child), 128 + SIGTERM);
+  EXPECT_TRUE(shows(1, 0));
+}
+
+TEST_F(Workload, FailsWithoutEmulatedGpus) {
+  EXPECT_EQ(end_of(start({}, "0", "")), 3);
+  EXPECT_EQ(end_of(start({}, "0", "/dev/null")), 1);
+  EXPECT_EQ(end_of(start({}, "0", root_ + "/none")), 3);
+  EXPECT_EQ(end_of(start({}, "")), 3) << "none may be seen";
+  EXPECT_EQ(end_of(start({}, "GPU-none")), 3);
+  EXPECT_EQ(end_of(start({"--memory", "99G"}, "0")), 4) << "out of memory";
+  EXPECT_EQ(end_of(start({"--memory", "much"}, "0")), 2);
+  EXPECT_EQ(end_of(start({"--curve", "square"}, "0")), 2);
+}
+
+TEST_F(Workload, SeesTheGpusThatCudaWouldSee) {
+  const std::string second = board().gpus[1].uuid;
+  using Gpus = std::vector<std::uint32_t>;
+
+  EXPECT_EQ(*visible_gpus(board(), std::nullopt), (Gpus{0, 1, 2, 3}));
+  EXPECT_EQ(*visible_gpus(board(), ""), Gpus{});
+  EXPECT_EQ(*visible_gpus(board(), "3,0"), (Gpus{3, 0}));
+  EXPECT_EQ(*visible_gpus(board(), second + ",2"), (Gpus{1, 2}));
+  EXPECT_EQ(*visible_gpus(board(), second.substr(0, 12)), Gpus{1});
+  EXPECT_FALSE(visible_gpus(board(), "GPU-"));
+  EXPECT_FALSE(visible_gpus(board(), "0,0"));
+  EXPECT_FALSE(visible_gpus(board(), "4"));
+  EXPECT_FALSE(visible_gpus(board(), "0,,1"));
+}
+
+}  // namespace
+}  // namespace gpu_emulator

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "api/core_access.h"
+#include "api/job_reader.h"
+#include "api/user_directory.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
+
+namespace gpu_platform::api {
+
+// Who is at the other end, by the socket's peer credentials.
+struct Peer {
+  model::Caller caller;
+  std::uint32_t gid = 0;
+};
+
+// The calls of proto/gpu_platform/v1 that answer once, independent of the door that they come
+// through. Requests have passed check_limits. Safe from any thread.
+class Calls {
+ public:
+  Calls(const CoreAccess& core, UserDirectory& users, std::string version)
+      : core_(core), users_(users), reader_(core), version_(std::move(version)) {}
+
+  const JobReader& reader() const { return reader_; }
+
+  // Runs a continuation on the thread that the request belongs to.
+  using Resume = std::function<void(std::function<void()>)>;
+
+  struct Submitted {
+    v1::Job job;
+    bool is_repeat = false;  // the first answer to the same request id
+  };
+  // `done` is called through `resume`, or at once when the request is refused at the door.
+  void submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+              std::function<void(base::Result<Submitted>)> done) const;
+
+  void stop(std::string_view id, bool without_grace, const Peer& peer, Resume resume,
+            std::function<void(base::Result<v1::StopJobResponse>)> done) const;
+
+  base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
+  base::Result<v1::OutputChunk> output(const v1::GetOutputRequest& request, const Peer& peer) const;
+  v1::Status status(const v1::GetStatusRequest& request) const;
+  v1::ListNodesResponse nodes() const;
+  base::Result<v1::GpuHealth> gpu_health(const v1::GetGpuHealthRequest& request) const;
+  base::Result<v1::ListGpusResponse> gpus(const v1::ListGpusRequest& request) const;
+  base::Result<v1::GetTopologyResponse> topology(const v1::GetTopologyRequest& request) const;
+  // `done` is called through `resume`, or at once when the request is refused at the door.
+  void change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action, const Peer& peer,
+                   Resume resume,
+                   std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const;
+
+  v1::Health health() const;
+  base::Result<v1::Readiness> readiness() const;
+  v1::Version version() const;
+
+ private:
+  base::Result<Account> account_of(const v1::SubmitJobRequest& request, const Peer& peer) const;
+  // Goes on over the ends of rotated files until `most` bytes are read or there are no more.
+  base::Result<OutputPiece> read_whole(const model::Job& job, std::uint32_t attempt,
+                                       std::uint64_t offset, std::size_t most) const;
+  std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid) const;
+  v1::ChangeGpusResponse changed(const model::CommandReply& reply) const;
+  base::Result<v1::StopJobResponse> stopped(base::Result<model::CommandReply> reply,
+                                            const model::Caller& caller, model::JobId id) const;
+
+  const CoreAccess& core_;
+  UserDirectory& users_;
+  JobReader reader_;
+  std::string version_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,218 @@
+#include "api/calls.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/fake_core_test.h"
+
+namespace gpu_platform::api {
+namespace {
+
+const Peer kAda{{"ada", 1000, false}, 1000};
+const Peer kBob{{"bob", 1001, false}, 1001};
+const Peer kRoot{{"root", 0, true}, 0};
+
+class CallsTest : public testing::Test {
+ protected:
+  v1::GetJobRequest of(model::JobId id) {
+    v1::GetJobRequest request;
+    request.set_id(std::to_string(id.value));
+    return request;
+  }
+  base::ErrorCode stop_error(model::JobId id, const Peer& peer) {
+    auto code = base::ErrorCode::kInternal;
+    calls_.stop(
+        std::to_string(id.value), false, peer, [](auto) {},
+        [&](base::Result<v1::StopJobResponse> result) {
+          if (!result) code = result.error().code;
+        });
+    return code;
+  }
+  nlohmann::json list(const v1::ListJobsRequest& request, const Peer& peer) {
+    auto filter = to_model(request, peer.caller);
+    EXPECT_TRUE(filter.has_value());
+    JobListWriter writer(calls_.reader(), peer.caller, *filter);
+    EXPECT_TRUE(writer.begin().has_value());
+    std::string out;
+    while (*writer.append(out, 100)) {
+    }
+    return nlohmann::json::parse(out);
+  }
+  std::vector<std::string> ids(const nlohmann::json& answer) {
+    std::vector<std::string> out;
+    for (const auto& job : answer["jobs"]) out.push_back(job["id"]);
+    return out;
+  }
+
+  FakeCore core_;
+  CoreAccess access_ = core_.access();
+  UserDirectory users_;
+  Calls calls_{access_, users_, "1.2.3"};
+};
+
+TEST_F(CallsTest, HideTheJobsOfOthers) {
+  const model::JobId job = core_.add_job("ada", 1000);
+  EXPECT_TRUE(calls_.get(of(job), kAda).has_value());
+  EXPECT_TRUE(calls_.get(of(job), kRoot).has_value());
+  const auto hidden = calls_.get(of(job), kBob);
+  const auto absent = calls_.get(of(model::JobId(99)), kBob);
+  ASSERT_FALSE(hidden.has_value());
+  EXPECT_EQ(hidden.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(absent.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(stop_error(job, kBob), base::ErrorCode::kNotFound);
+  EXPECT_TRUE(core_.commands().empty());
+  v1::GetOutputRequest output;
+  output.set_id("1");
+  EXPECT_EQ(calls_.output(output, kBob).error().code, base::ErrorCode::kNotFound);
+}
+
+TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
+  const model::JobId job = core_.add_job("ada", 1000);
+  core_.start_job(job);
+  core_.end_job(job, 0);
+  EXPECT_TRUE(calls_.get(of(job), kAda).has_value());
+  EXPECT_FALSE(calls_.get(of(job), kBob).has_value());
+  v1::ListJobsRequest everything;
+  everything.set_all(true);
+  EXPECT_TRUE(ids(list(everything, kBob)).empty());
+  everything.set_user("ada");
+  EXPECT_TRUE(ids(list(everything, kBob)).empty());
+  EXPECT_EQ(ids(list(everything, kRoot)), std::vector<std::string>{"1"});
+}
+
+TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
+  v1::SubmitJobRequest request;
+  request.add_command("true");
+  request.set_user("root");
+  std::optional<base::Error> error;
+  const auto note = [&](base::Result<Calls::Submitted> result) {
+    if (!result) error = result.error();
+  };
+  calls_.submit(request, kAda, [](auto) {}, note);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code, base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(error->field, "user");
+  error.reset();
+  request.set_user("no-such-user-here");
+  calls_.submit(request, kRoot, [](auto) {}, note);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code, base::ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CallsTest, ListNewestFirstFromBothPlaces) {
+  for (int i = 0; i < 4; ++i) core_.add_job("ada", 1000);
+  core_.add_job("bob", 1001);
+  core_.start_job(model::JobId(2));
+  core_.end_job(model::JobId(2), 0);
+  core_.start_job(model::JobId(3));
+  v1::ListJobsRequest request;
+  EXPECT_EQ(ids(list(request, kAda)), (std::vector<std::string>{"4", "3", "1"}));
+  request.set_all(true);
+  EXPECT_EQ(ids(list(request, kAda)), (std::vector<std::string>{"4", "3", "2", "1"}));
+  EXPECT_EQ(ids(list(request, kRoot)), (std::vector<std::string>{"5", "4", "3", "2", "1"}));
+  request.add_state(v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"2"});
+  request.clear_all();
+  EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"2"});
+}
+
+TEST_F(CallsTest, ListByEveryFilter) {
+  core_.add_job("ada", 1000, "first");
+  core_.add_job("ada", 1000, "second");
+  v1::ListJobsRequest by_name;
+  by_name.set_name("second");
+  EXPECT_EQ(ids(list(by_name, kAda)), std::vector<std::string>{"2"});
+  v1::ListJobsRequest by_label;
+  by_label.add_label("run=7");
+  EXPECT_EQ(ids(list(by_label, kAda)).size(), 2U);
+  by_label.add_label("run=8");
+  EXPECT_TRUE(ids(list(by_label, kAda)).empty());
+  v1::ListJobsRequest by_team;
+  by_team.set_team("none");
+  EXPECT_TRUE(ids(list(by_team, kAda)).empty());
+}
+
+TEST_F(CallsTest, ListInPagesThatMissNothing) {
+  for (int i = 0; i < 7; ++i) core_.add_job("ada", 1000);
+  for (const int ended : {2, 5, 6}) {
+    core_.start_job(model::JobId(static_cast<std::uint64_t>(ended)));
+    core_.end_job(model::JobId(static_cast<std::uint64_t>(ended)), 0);
+  }
+  v1::ListJobsRequest request;
+  request.set_all(true);
+  request.set_limit(2);
+  std::vector<std::string> seen;
+  int pages = 0;
+  for (;; ++pages) {
+    const auto page = list(request, kAda);
+    for (const std::string& id : ids(page)) seen.push_back(id);
+    if (page["next_page"].is_null()) break;
+    request.set_page_token(page["next_page"].get<std::string>());
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"7", "6", "5", "4", "3", "2", "1"}));
+  EXPECT_EQ(pages, 3);
+}
+
+TEST_F(CallsTest, LeaveOutJobsThatEndedBeforeATime) {
+  core_.add_job("ada", 1000);
+  core_.add_job("ada", 1000);
+  core_.start_job(model::JobId(1));
+  core_.end_job(model::JobId(1), 0);
+  v1::ListJobsRequest request;
+  request.set_all(true);
+  request.mutable_since()->set_seconds(4'000'000'000);
+  EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"2"});
+}
+
+TEST_F(CallsTest, GiveOutputByPieces) {
+  const model::JobId job = core_.add_job("ada", 1000);
+  v1::GetOutputRequest request;
+  request.set_id("1");
+  auto chunk = calls_.output(request, kAda);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_EQ(chunk->attempt(), 0U);
+  EXPECT_FALSE(chunk->ended());
+  core_.start_job(job);
+  core_.print(job, "hello world");
+  request.set_limit(5);
+  chunk = calls_.output(request, kAda);
+  EXPECT_EQ(chunk->data(), "hello");
+  EXPECT_EQ(chunk->next_offset(), 5U);
+  core_.end_job(job, 0);
+  request.set_offset(5);
+  request.set_limit(100);
+  chunk = calls_.output(request, kAda);
+  EXPECT_EQ(chunk->data(), " world");
+  EXPECT_TRUE(chunk->ended());
+  request.set_attempt(2);
+  EXPECT_EQ(calls_.output(request, kAda).error().field, "attempt");
+}
+
+TEST_F(CallsTest, ShowTheQueueFromItsHead) {
+  core_.add_job("ada", 1000);
+  core_.add_job("bob", 1001);
+  core_.add_job("ada", 1000);
+  v1::GetQueueRequest request;
+  const v1::GetQueueResponse mine = calls_.reader().queue(kAda.caller, request);
+  ASSERT_EQ(mine.jobs_size(), 2);
+  EXPECT_EQ(mine.jobs(0).id(), "1");
+  EXPECT_EQ(mine.jobs(0).queue_position(), 1U);
+  EXPECT_EQ(mine.jobs(1).queue_position(), 3U);
+  EXPECT_TRUE(mine.jobs(1).has_wait_reason());
+  request.set_all(true);
+  request.set_limit(1);
+  const v1::GetQueueResponse all = calls_.reader().queue(kRoot.caller, request);
+  EXPECT_EQ(all.jobs_size(), 1);
+  EXPECT_EQ(all.total(), 3U);
+}
+
+TEST_F(CallsTest, AreNotReadyWhenTheCoreIsNot) {
+  EXPECT_TRUE(calls_.readiness().has_value());
+  access_.readiness = [] { return base::fail(base::ErrorCode::kResourceExhausted, "disk full"); };
+  const auto refused = calls_.readiness();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

@@ -1,0 +1,161 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/cluster.h"
+#include "api/convert/gpu_health.h"
+#include "api/convert/gpu_selector.h"
+#include "api/convert/topology.h"
+
+// The calls about nodes and GPUs.
+
+namespace gpu_platform::api {
+
+namespace {
+
+struct FoundGpu {
+  const model::Node* node = nullptr;  // of the snapshot that was searched
+  std::uint32_t index = 0;
+};
+
+const model::Node* find_node(const Nodes& nodes, std::string_view name) {
+  const model::Node* found = nullptr;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    if (node.name == name) found = &node;
+  });
+  return found;
+}
+
+base::Result<const model::Node*> node_named(const Nodes& nodes, const std::string& name,
+                                            std::string field) {
+  const model::Node* node = find_node(nodes, name);
+  if (node != nullptr) return node;
+  return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node {}", name),
+                    std::move(field));
+}
+
+base::Result<FoundGpu> find_gpu(const Nodes& nodes, const model::GpuSelector& which) {
+  if (which.uuid.empty()) {
+    TRY_ASSIGN(const model::Node* node, node_named(nodes, which.node, "gpu"));
+    if (*which.index < node->gpus.size()) return FoundGpu{node, *which.index};
+    return base::fail(base::ErrorCode::kNotFound,
+                      fmt::format("node {} has no GPU {}: it has {}", which.node, *which.index,
+                                  node->gpus.size()),
+                      "gpu");
+  }
+  FoundGpu found;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      if (node.gpus[i].info.uuid == which.uuid) found = {&node, i};
+    }
+  });
+  if (found.node != nullptr) return found;
+  return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no GPU {}", which.uuid),
+                    "gpu_id");
+}
+
+// Calls `visit` with the node of that name, or with each where there is no name.
+template <class Visit>
+base::Status for_nodes(const Nodes& nodes, const std::string& name, Visit&& visit) {
+  if (name.empty()) {
+    nodes.for_each([&](std::uint64_t, const model::Node& node) { visit(node); });
+    return {};
+  }
+  TRY_ASSIGN(const model::Node* node, node_named(nodes, name, "node"));
+  visit(*node);
+  return {};
+}
+
+}  // namespace
+
+std::shared_ptr<const model::GpuReading> Calls::reading_of(std::string_view uuid) const {
+  return core_.readings == nullptr ? nullptr : core_.readings->latest(uuid);
+}
+
+v1::Status Calls::status(const v1::GetStatusRequest& request) const {
+  if (core_.readings != nullptr && request.max_age_seconds() > 0) {
+    const auto age = std::chrono::milliseconds(std::llround(request.max_age_seconds() * 1000));
+    core_.readings->ask_for_newer_than(age);
+  }
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::Status out;
+  to_proto(snapshot->nodes, [this](std::string_view uuid) { return reading_of(uuid); }, out);
+  const controller::Counts& counts = snapshot->counts;
+  out.set_queued_jobs(counts.pending + counts.queued);
+  out.set_running_jobs(counts.active);
+  out.set_held_jobs(counts.held);
+  out.set_suspended_jobs(counts.suspended);
+  if (snapshot->at.is_set()) to_proto(snapshot->at, *out.mutable_at());
+  return out;
+}
+
+v1::ListNodesResponse Calls::nodes() const {
+  v1::ListNodesResponse out;
+  core_.snapshots.snapshot()->nodes.for_each(
+      [&](std::uint64_t, const model::Node& node) { to_proto(node, *out.add_nodes()); });
+  return out;
+}
+
+base::Result<v1::GpuHealth> Calls::gpu_health(const v1::GetGpuHealthRequest& request) const {
+  TRY_ASSIGN(const model::GpuSelector which, to_model(request));
+  const auto snapshot = core_.snapshots.snapshot();
+  TRY_ASSIGN(const FoundGpu found, find_gpu(snapshot->nodes, which));
+  const model::Gpu& gpu = found.node->gpus[found.index];
+  v1::GpuHealth out;
+  to_proto(gpu, *found.node, found.index, reading_of(gpu.info.uuid).get(), out);
+  return out;
+}
+
+base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& request) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::ListGpusResponse out;
+  TRY(for_nodes(snapshot->nodes, request.node(), [&](const model::Node& node) {
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      const model::Gpu& gpu = node.gpus[i];
+      to_proto(gpu, node, i, reading_of(gpu.info.uuid).get(), *out.add_gpus());
+    }
+  }));
+  return out;
+}
+
+base::Result<v1::GetTopologyResponse> Calls::topology(const v1::GetTopologyRequest& request) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::GetTopologyResponse out;
+  TRY(for_nodes(snapshot->nodes, request.node(),
+                [&](const model::Node& node) { to_proto(node, *out.add_nodes()); }));
+  return out;
+}
+
+void Calls::change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action,
+                        const Peer& peer, Resume resume,
+                        std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const {
+  auto change = to_model(request, action);
+  if (!change) return done(std::unexpected(std::move(change).error()));
+  auto finish = [this, done = std::move(done)](base::Result<model::CommandReply> reply) {
+    if (!reply) return done(std::unexpected(std::move(reply).error()));
+    done(changed(*reply));
+  };
+  core_.commands.submit(
+      model::Command{peer.caller, *std::move(change)},
+      [resume = std::move(resume),
+       finish = std::move(finish)](base::Result<model::CommandReply> r) mutable {
+        // Moved on, so that nothing of the request is left for this thread to destroy.
+        resume([finish = std::move(finish), r = std::move(r)]() mutable { finish(std::move(r)); });
+      });
+}
+
+v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::ChangeGpusResponse out;
+  out.set_changed(reply.changed);
+  for (const model::GpuRef& ref : reply.gpus) {
+    const model::Node* node = snapshot->nodes.find(ref.node.value);
+    if (node == nullptr || ref.index >= node->gpus.size()) continue;
+    const model::Gpu& gpu = node->gpus[ref.index];
+    to_proto(gpu, *node, ref.index, reading_of(gpu.info.uuid).get(), *out.add_gpus());
+  }
+  return out;
+}
+
+}  // namespace gpu_platform::api

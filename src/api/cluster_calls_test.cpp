@@ -1,0 +1,159 @@
+#include <future>
+
+#include <gtest/gtest.h>
+
+#include "api/calls.h"
+#include "api/fake_core_test.h"
+
+namespace gpu_platform::api {
+namespace {
+
+using base::ErrorCode;
+using model::GpuAction;
+
+class ClusterCalls : public testing::Test {
+ protected:
+  // The answer, on whatever thread it comes.
+  base::Result<v1::ChangeGpusResponse> change(const v1::ChangeGpusRequest& request,
+                                              GpuAction action, bool administrator = true) {
+    std::promise<base::Result<v1::ChangeGpusResponse>> promise;
+    auto answer = promise.get_future();
+    const Peer peer{{"root", 0, administrator}, 0};
+    calls_.change_gpus(
+        request, action, peer, [](auto proceed) { proceed(); },
+        [&](auto result) { promise.set_value(std::move(result)); });
+    return answer.get();
+  }
+  static v1::ChangeGpusRequest of_gpu(std::string place) {
+    v1::ChangeGpusRequest request;
+    request.set_gpu(std::move(place));
+    return request;
+  }
+
+  FakeCore core_;
+  CoreAccess access_ = core_.access();
+  UserDirectory users_;
+  Calls calls_{access_, users_, "1.2.3"};
+};
+
+TEST_F(ClusterCalls, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
+  v1::ChangeGpusRequest request = of_gpu("dgx-h100-1:3");
+  request.set_reason("a fan is loud");
+  const auto drained = change(request, GpuAction::kDrain);
+  ASSERT_TRUE(drained.has_value()) << drained.error().message;
+  EXPECT_TRUE(drained->changed());
+  ASSERT_EQ(drained->gpus_size(), 1);
+  EXPECT_EQ(drained->gpus(0).index(), 3U);
+  EXPECT_EQ(drained->gpus(0).state(), v1::GPU_STATE_DRAINING);
+  EXPECT_EQ(drained->gpus(0).reason(), "a fan is loud");
+  EXPECT_EQ(drained->gpus(0).changed_by(), "root");
+  const auto again = change(request, GpuAction::kDrain);
+  EXPECT_FALSE(again->changed());
+  EXPECT_EQ(again->gpus_size(), 0);
+}
+
+TEST_F(ClusterCalls, ChangeAWholeNode) {
+  v1::ChangeGpusRequest request;
+  request.set_node("dgx-h100-1");
+  request.set_force(true);
+  EXPECT_EQ(change(request, GpuAction::kTakeOffline)->gpus_size(), 8);
+  const auto sent = std::get<model::ChangeGpus>(core_.commands().at(0).body);
+  EXPECT_EQ(sent.which.node, "dgx-h100-1");
+  EXPECT_FALSE(sent.which.index.has_value());
+  EXPECT_TRUE(sent.force);
+}
+
+TEST_F(ClusterCalls, PassOnWhatTheCoreRefuses) {
+  EXPECT_EQ(change(of_gpu("dgx-h100-1:3"), GpuAction::kDrain, false).error().code,
+            ErrorCode::kPermissionDenied);
+  const auto unknown = change(of_gpu("elsewhere:3"), GpuAction::kDrain);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(unknown.error().field, "gpu");
+}
+
+TEST_F(ClusterCalls, SendNothingToTheCoreThatNamesNoGpu) {
+  EXPECT_EQ(change({}, GpuAction::kDrain).error().field, "gpu_id");
+  EXPECT_EQ(change(of_gpu("dgx-h100-1"), GpuAction::kDrain).error().field, "gpu");
+  EXPECT_TRUE(core_.commands().empty());
+}
+
+TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
+  model::GpuReading reading;
+  reading.utilization_percent = 93;
+  core_.readings.set("GPU-2", reading);
+  const v1::Status status = calls_.status({});
+  EXPECT_EQ(status.gpus(2).utilization_percent(), 93);
+  EXPECT_FALSE(status.gpus(1).has_utilization_percent());
+}
+
+TEST_F(ClusterCalls, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
+  calls_.status({});
+  EXPECT_TRUE(core_.readings.asked().empty());
+  v1::GetStatusRequest request;
+  request.set_max_age_seconds(0.5);
+  calls_.status(request);
+  EXPECT_EQ(core_.readings.asked(),
+            std::vector<std::chrono::milliseconds>{std::chrono::milliseconds(500)});
+}
+
+TEST_F(ClusterCalls, WorkWithoutReadings) {
+  access_.readings = nullptr;
+  v1::GetStatusRequest request;
+  request.set_max_age_seconds(1);
+  EXPECT_EQ(calls_.status(request).gpus_size(), 8);
+  EXPECT_FALSE(calls_.gpus({})->gpus(0).has_read_at());
+}
+
+TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeStrangersAsAvailable) {
+  core_.edit_node([](model::Node& node) {
+    node.gpus[1].strangers = "pid 77 of bob";
+    node.gpus[1].avoid_strangers = true;
+    node.gpus[2].strangers = "pid 78 of bob";
+  });
+  const v1::Status status = calls_.status({});
+  EXPECT_EQ(status.available_gpus(), 7U);
+  EXPECT_EQ(status.gpus(1).reason(), "processes of no job: pid 77 of bob");
+  EXPECT_FALSE(status.gpus(2).has_reason());
+}
+
+TEST_F(ClusterCalls, TellTheHealthOfAGpuByEitherName) {
+  v1::GetGpuHealthRequest by_uuid;
+  by_uuid.set_gpu_id("GPU-5");
+  v1::GetGpuHealthRequest by_place;
+  by_place.set_gpu("dgx-h100-1:5");
+  ASSERT_TRUE(calls_.gpu_health(by_uuid).has_value());
+  EXPECT_EQ(calls_.gpu_health(by_uuid)->gpu().index(), 5U);
+  EXPECT_EQ(calls_.gpu_health(by_place)->gpu().uuid(), "GPU-5");
+}
+
+TEST_F(ClusterCalls, NameTheFieldOfAGpuThatIsNotThere) {
+  v1::GetGpuHealthRequest request;
+  request.set_gpu_id("GPU-8");
+  EXPECT_EQ(calls_.gpu_health(request).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(calls_.gpu_health(request).error().field, "gpu_id");
+  request.clear_gpu_id();
+  for (const char* place : {"dgx-h100-1:8", "dgx-h100-2:0"}) {
+    request.set_gpu(place);
+    EXPECT_EQ(calls_.gpu_health(request).error().code, ErrorCode::kNotFound) << place;
+    EXPECT_EQ(calls_.gpu_health(request).error().field, "gpu") << place;
+  }
+}
+
+TEST_F(ClusterCalls, ListTheGpusAndTheTopologyOfOneNodeOrAll) {
+  v1::ListGpusRequest gpus;
+  v1::GetTopologyRequest topology;
+  EXPECT_EQ(calls_.gpus(gpus)->gpus_size(), 8);
+  EXPECT_EQ(calls_.topology(topology)->nodes_size(), 1);
+  gpus.set_node("dgx-h100-1");
+  topology.set_node("dgx-h100-1");
+  EXPECT_EQ(calls_.gpus(gpus)->gpus_size(), 8);
+  EXPECT_EQ(calls_.topology(topology)->nodes(0).links_size(), 28);
+  gpus.set_node("elsewhere");
+  topology.set_node("elsewhere");
+  EXPECT_EQ(calls_.gpus(gpus).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(calls_.gpus(gpus).error().field, "node");
+  EXPECT_EQ(calls_.topology(topology).error().field, "node");
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

@@ -1,0 +1,100 @@
+#include "api/convert/cluster.h"
+
+#include <fmt/format.h>
+
+#include "api/convert/enums.h"
+#include "api/convert/gpu_health.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+// A node that is not up gives no new work to anybody, whatever its GPUs say.
+bool can_take_work(const model::Node& node, const model::Gpu& gpu) {
+  return node.state == model::NodeState::kUp && model::is_free(gpu);
+}
+
+base::GpuShare held_share(const model::Gpu& gpu) {
+  base::GpuShare sum;
+  for (const model::GpuHolder& holder : gpu.holders) sum += holder.share;
+  return sum;
+}
+
+void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
+  if (reading.memory_used) {
+    out.set_memory_used_bytes(static_cast<std::uint64_t>(reading.memory_used->value()));
+  }
+  if (reading.utilization_percent) out.set_utilization_percent(*reading.utilization_percent);
+  if (reading.temperature_c) out.set_temperature_c(*reading.temperature_c);
+  if (reading.power) out.set_power_watts(static_cast<double>(reading.power->value()) / 1000);
+  for (const model::GpuProcess& process : reading.processes) {
+    if (process.is_stranger) to_proto(process, *out.add_strangers());
+  }
+}
+
+}  // namespace
+
+void to_proto(const model::Node& node, v1::Node& out) {
+  out.set_name(node.name);
+  out.set_state(to_proto(node.state));
+  out.set_emulated(node.emulated);
+  out.set_cpus(node.cpus);
+  out.set_cpus_allocated(node.cpus_used);
+  out.set_memory_bytes(static_cast<std::uint64_t>(node.memory.value()));
+  out.set_memory_allocated_bytes(static_cast<std::uint64_t>(node.memory_used.value()));
+  out.set_total_gpus(static_cast<std::uint32_t>(node.gpus.size()));
+  std::uint32_t available = 0;
+  for (const model::Gpu& gpu : node.gpus) available += can_take_work(node, gpu) ? 1 : 0;
+  out.set_available_gpus(available);
+  if (!node.driver_version.empty()) out.set_driver_version(node.driver_version);
+  out.set_boot_id(node.boot_id);
+  if (!node.cause.empty()) out.set_reason(node.cause);
+}
+
+void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,
+              const model::GpuReading* reading, v1::Gpu& out) {
+  out.set_node(node.name);
+  out.set_index(index);
+  out.set_uuid(gpu.info.uuid);
+  out.set_model(gpu.info.model);
+  out.set_type(gpu.info.type);
+  out.set_state(to_proto(gpu.state));
+  out.set_emulated(node.emulated);
+  model::JobId last;
+  for (const model::GpuHolder& holder : gpu.holders) {
+    if (holder.attempt.job == last) continue;
+    last = holder.attempt.job;
+    out.add_jobs(fmt::format_int(last.value).str());
+  }
+  out.set_memory_total_bytes(static_cast<std::uint64_t>(gpu.info.memory.value()));
+  if (gpu.info.numa_node >= 0) out.set_numa_node(static_cast<std::uint32_t>(gpu.info.numa_node));
+  if (reading != nullptr) put_reading(*reading, out);
+  if (std::string reason = reason_of(gpu, node, reading); !reason.empty()) {
+    out.set_reason(std::move(reason));
+  }
+  if (!gpu.changed_by.empty()) out.set_changed_by(gpu.changed_by);
+  if (gpu.changed_at.is_set()) to_proto(gpu.changed_at, *out.mutable_changed_at());
+}
+
+void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out) {
+  std::uint32_t total = 0;
+  std::uint32_t available = 0;
+  base::GpuShare held;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    v1::Node& node_out = *out.add_nodes();
+    to_proto(node, node_out);
+    total += node_out.total_gpus();
+    available += node_out.available_gpus();
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      const model::Gpu& gpu = node.gpus[i];
+      to_proto(gpu, node, i, reading_of(gpu.info.uuid).get(), *out.add_gpus());
+      held += held_share(gpu);
+    }
+  });
+  out.set_total_gpus(total);
+  out.set_available_gpus(available);
+  const double capacity = static_cast<double>(total) * static_cast<double>(base::kWholeGpu.value());
+  out.set_utilization(total == 0 ? 0.0 : static_cast<double>(held.value()) / capacity);
+}
+
+}  // namespace gpu_platform::api

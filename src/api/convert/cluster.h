@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "api/convert/job.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "model/gpu_reading.h"
+#include "model/node.h"
+
+namespace gpu_platform::api {
+
+// The newest reading of the GPU with that UUID; null: none.
+using ReadingOf = std::function<std::shared_ptr<const model::GpuReading>(std::string_view uuid)>;
+
+// Fill cleared messages; total. `reading` is null where nothing was read.
+void to_proto(const model::Node& node, v1::Node& out);
+void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,
+              const model::GpuReading* reading, v1::Gpu& out);
+
+// All nodes and GPUs with their totals; the figures of jobs are the caller's to set.
+void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out);
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "model/job.h"
+#include "model/states.h"
+
+// The model's enumerations in messages. The numbers follow each other: a message's first real value
+// is one past its unspecified zero, or zero itself where "none" is a value. A test holds every name
+// against the model's, so that neither side can move alone.
+
+namespace gpu_platform::api {
+
+constexpr v1::JobState to_proto(model::JobState state) {
+  return static_cast<v1::JobState>(static_cast<int>(state) + 1);
+}
+constexpr v1::AttemptState to_proto(model::AttemptState state) {
+  return static_cast<v1::AttemptState>(static_cast<int>(state) + 1);
+}
+constexpr v1::PriorityClass to_proto(model::PriorityClass priority) {
+  return static_cast<v1::PriorityClass>(static_cast<int>(priority) + 1);
+}
+constexpr v1::JobKind to_proto(model::JobKind kind) {
+  return static_cast<v1::JobKind>(static_cast<int>(kind) + 1);
+}
+constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
+  return static_cast<v1::NumaPolicy>(static_cast<int>(policy) + 1);
+}
+constexpr v1::EndReason to_proto(model::EndReason reason) {
+  return static_cast<v1::EndReason>(static_cast<int>(reason));
+}
+constexpr v1::Lost to_proto(model::Lost lost) {
+  return static_cast<v1::Lost>(static_cast<int>(lost));
+}
+constexpr v1::StartReason to_proto(model::StartWhy why) {
+  return static_cast<v1::StartReason>(static_cast<int>(why) + 1);
+}
+constexpr v1::GpuState to_proto(model::GpuState state) {
+  return static_cast<v1::GpuState>(static_cast<int>(state) + 1);
+}
+constexpr v1::NodeState to_proto(model::NodeState state) {
+  return static_cast<v1::NodeState>(static_cast<int>(state) + 1);
+}
+
+// `state` is a real value, not the unspecified one.
+constexpr model::JobState to_model(v1::JobState state) {
+  return static_cast<model::JobState>(static_cast<int>(state) - 1);
+}
+// `kind` is a real value, not the unspecified one.
+constexpr model::JobKind to_model(v1::JobKind kind) {
+  return static_cast<model::JobKind>(static_cast<int>(kind) - 1);
+}
+// `policy` is a real value, not the unspecified one.
+constexpr model::NumaPolicy to_model(v1::NumaPolicy policy) {
+  return static_cast<model::NumaPolicy>(static_cast<int>(policy) - 1);
+}
+
+}  // namespace gpu_platform::api

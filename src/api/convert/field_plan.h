@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+// What the JSON reader and writer need to know of a message type, worked out once from its
+// descriptor: reflection's own questions (options, enum names, presence) are too slow to ask for
+// every value.
+
+namespace gpu_platform::api {
+
+// How a value looks in JSON.
+enum class JsonKind : std::uint8_t {
+  kBool,
+  kInt32,
+  kInt64,
+  kUint32,
+  kUint64,
+  kDouble,
+  kString,
+  kBytes,      // base64
+  kEnum,       // upper-case name without the type's prefix
+  kTimestamp,  // RFC 3339
+  kMessage,
+  kMap,  // string keys; see map_value
+};
+
+struct MessagePlan;
+
+struct FieldLimits {
+  std::optional<double> least;
+  std::optional<double> most;
+  std::uint32_t max_bytes = 0;  // 0: no bound, here and below
+  std::uint32_t max_items = 0;
+  std::uint32_t max_key_bytes = 0;
+  bool not_empty = false;
+};
+
+struct EnumName {
+  int number = 0;
+  std::string name;  // "QUEUED"
+};
+
+struct FieldPlan {
+  const google::protobuf::FieldDescriptor* field = nullptr;
+  std::string name;
+  std::string json_key;  // `"name":`
+  JsonKind kind = JsonKind::kString;
+  bool is_repeated = false;  // a list; never true of maps
+  bool has_presence = false;
+  bool is_secret = false;
+  bool is_limited = false;
+  FieldLimits limits;
+  std::vector<EnumName> enum_names;      // without the unspecified value, by number
+  const MessagePlan* message = nullptr;  // kMessage
+  // kMap: plan of the entry's fields "key" (1, a string) and "value" (2).
+  const MessagePlan* map_entry = nullptr;
+  const FieldPlan& map_value() const;
+};
+
+struct MessagePlan {
+  const google::protobuf::Descriptor* descriptor = nullptr;
+  std::vector<FieldPlan> fields;  // in declaration order
+  // Null when there is none of that name.
+  const FieldPlan* find(std::string_view name) const;
+};
+
+// The plan of a message type; lives as long as the program. Safe from any thread.
+const MessagePlan& plan_of(const google::protobuf::Descriptor& descriptor);
+
+// "QUEUED" for the JSON name of a value, empty for the unspecified one; and back.
+std::string_view enum_name(const FieldPlan& field, int number);
+std::optional<int> enum_number(const FieldPlan& field, std::string_view name);
+// "HELD, PENDING, QUEUED": for messages about what is allowed.
+std::string allowed_names(const FieldPlan& field);
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,53 @@
+#include "api/convert/gpu_selector.h"
+
+#include <charconv>
+
+namespace gpu_platform::api {
+
+base::Result<model::GpuSelector> parse_gpu_place(std::string_view text) {
+  // Names of nodes may have colons, indices have none.
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t index = 0;
+  bool is_place = colon != std::string_view::npos && colon > 0;
+  if (is_place) {
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, index);
+    is_place = code == std::errc() && stop == end;
+  }
+  if (!is_place) {
+    return base::invalid("gpu", "gpu: must be NODE:INDEX, as in \"dgx-h100-1:3\"");
+  }
+  return model::GpuSelector{{}, std::string(text.substr(0, colon)), index};
+}
+
+base::Result<model::GpuSelector> to_model(const v1::GetGpuHealthRequest& request) {
+  if (request.gpu_id().empty() == request.gpu().empty()) {
+    return base::invalid("gpu_id", "gpu_id, gpu: give exactly one of them");
+  }
+  if (!request.gpu().empty()) return parse_gpu_place(request.gpu());
+  return model::GpuSelector{request.gpu_id(), {}, std::nullopt};
+}
+
+base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
+                                         model::GpuAction action) {
+  const int given =
+      int{!request.gpu_id().empty()} + int{!request.gpu().empty()} + int{!request.node().empty()};
+  if (given != 1) {
+    return base::invalid("gpu_id", "gpu_id, gpu, node: give exactly one of them");
+  }
+  if (request.force() && action != model::GpuAction::kTakeOffline) {
+    return base::invalid("force", "force: is for taking GPUs offline alone");
+  }
+  model::ChangeGpus change;
+  change.action = action;
+  change.reason = request.reason();
+  change.force = request.force();
+  change.which.uuid = request.gpu_id();
+  change.which.node = request.node();
+  if (!request.gpu().empty()) {
+    TRY_ASSIGN(change.which, parse_gpu_place(request.gpu()));
+  }
+  return change;
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,221 @@
+#include "api/convert/job.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/convert/enums.h"
+#include "api/convert/text_forms.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+double in_seconds(base::Duration duration) {
+  return static_cast<double>(duration.value()) / 1e9;
+}
+
+std::uint64_t in_bytes(base::Bytes bytes) {
+  return static_cast<std::uint64_t>(bytes.value());
+}
+
+void set_time(base::Instant at, google::protobuf::Timestamp* (v1::Attempt::*field)(),
+              v1::Attempt& out) {
+  if (at.is_set()) to_proto(at, *(out.*field)());
+}
+
+std::string node_name(const model::Node* node, model::NodeId id) {
+  return node == nullptr ? fmt::format("node-{}", id.value) : node->name;
+}
+
+// The slowest link from a GPU to the others of the part; kUnknown where one of them is not known.
+model::GpuLink slowest_link(const model::NodeAllocation& part, std::uint32_t gpu,
+                            const model::Node& node) {
+  std::optional<model::GpuLink> slowest;
+  for (const model::GpuClaim& other : part.claims) {
+    if (other.gpu_index == gpu) continue;
+    if (std::max(other.gpu_index, gpu) >= node.gpus.size()) return {};
+    const model::GpuLink link =
+        model::link_between(node.topology, node.gpus.size(), gpu, other.gpu_index);
+    if (!slowest || model::is_farther(link, *slowest)) slowest = link;
+  }
+  return slowest.value_or(model::GpuLink{});
+}
+
+void add_gpu(const model::GpuClaim& claim, const model::NodeAllocation& part,
+             const model::Node* node, v1::GpuUse& out) {
+  out.set_node(node_name(node, part.node));
+  out.set_index(claim.gpu_index);
+  if (node != nullptr && claim.gpu_index < node->gpus.size()) {
+    const model::GpuInfo& info = node->gpus[claim.gpu_index].info;
+    out.set_uuid(info.uuid);
+    out.set_model(info.model);
+    const model::GpuLink link = slowest_link(part, claim.gpu_index, *node);
+    if (link.kind != model::LinkKind::kUnknown) out.set_link(model::to_string(link));
+  }
+  out.set_share(static_cast<double>(claim.share.value()) /
+                static_cast<double>(base::kWholeGpu.value()));
+}
+
+void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1::Attempt& out) {
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const model::Node* node = nodes.find(part.node.value);
+    out.add_nodes(node_name(node, part.node));
+    for (const model::GpuClaim& claim : part.claims) add_gpu(claim, part, node, *out.add_gpus());
+    cpus += part.cpus;
+    memory += part.memory;
+  }
+  out.set_cpus(cpus);
+  out.set_memory_bytes(in_bytes(memory));
+}
+
+// Sockets that the GPUs of the part lie on; 0: the node does not tell (any more). A NUMA node whose
+// socket is not known counts as one of its own, as in placement.
+std::size_t sockets_of(const model::NodeAllocation& part, const model::Node* node) {
+  std::set<std::pair<std::int32_t, std::int32_t>> sockets;
+  for (const model::GpuClaim& claim : part.claims) {
+    if (node == nullptr || claim.gpu_index >= node->gpus.size()) return 0;
+    const std::int32_t numa_node = node->gpus[claim.gpu_index].info.numa_node;
+    const std::int32_t socket = model::socket_of(node->topology, numa_node);
+    sockets.emplace(socket, socket >= 0 ? -1 : numa_node);
+  }
+  return sockets.size();
+}
+
+void add_warnings(const model::Allocation& allocation, const Nodes& nodes, v1::Job& out) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    if (part.level != model::PlacementLevel::kAcrossSockets) continue;
+    const model::Node* node = nodes.find(part.node.value);
+    const std::size_t sockets = sockets_of(part, node);
+    out.add_warnings(fmt::format("its {} GPUs lie on {} sockets of {}", part.claims.size(),
+                                 sockets > 1 ? fmt::format("{}", sockets) : "several",
+                                 node_name(node, part.node)));
+  }
+}
+
+template <class Message>
+void put_exit(const model::Exit& exit, Message& out) {
+  if (exit.code) out.set_exit_code(*exit.code);
+  if (exit.signal) out.set_signal(signal_name(*exit.signal));
+  out.set_lost(to_proto(exit.lost));
+}
+
+void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt& out) {
+  out.set_attempt(attempt.number);
+  out.set_state(to_proto(attempt.state));
+  out.set_why(to_proto(attempt.why));
+  put_allocation(attempt.allocation, nodes, out);
+  set_time(attempt.requested_at, &v1::Attempt::mutable_requested_at, out);
+  set_time(attempt.started_at, &v1::Attempt::mutable_started_at, out);
+  set_time(attempt.ended_at, &v1::Attempt::mutable_ended_at, out);
+  set_time(attempt.released_at, &v1::Attempt::mutable_released_at, out);
+  put_exit(attempt.exit, out);
+  // While it is being stopped, why it is being stopped.
+  out.set_reason(to_proto(attempt.reason == model::EndReason::kNone && !attempt.ended_at.is_set()
+                              ? attempt.stop_reason
+                              : attempt.reason));
+  if (!attempt.by.empty()) out.set_ended_by(attempt.by);
+  if (!attempt.detail.empty()) out.set_detail(attempt.detail);
+  if (attempt.pid != 0) out.set_pid(attempt.pid);
+  if (attempt.ended_at.is_set()) {
+    out.set_cpu_time_seconds(in_seconds(attempt.usage.cpu_time));
+    out.set_peak_memory_bytes(in_bytes(attempt.usage.peak_memory));
+  }
+}
+
+void put_spec(const model::JobSpec& spec, v1::Job& out) {
+  out.set_name(spec.name);
+  out.set_user(spec.user);
+  if (!spec.team.empty()) out.set_team(spec.team);
+  if (!spec.project.empty()) out.set_project(spec.project);
+  out.set_priority(to_proto(spec.priority.priority_class));
+  out.set_priority_number(spec.priority.number);
+  out.set_kind(to_proto(spec.kind));
+  for (const std::string& part : spec.command) out.add_command(part);
+  out.set_time_limit_seconds(in_seconds(spec.time_limit));
+  for (const model::Label& label : spec.labels) (*out.mutable_labels())[label.key] = label.value;
+  if (!spec.output.empty()) out.set_output(spec.output);
+  out.set_gpu_count(spec.request.gpus);
+  for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
+  if (spec.request.gpu_memory.value() != 0) {
+    out.set_gpu_memory_bytes(in_bytes(spec.request.gpu_memory));
+  }
+  if (spec.request.cpus) out.set_cpus(*spec.request.cpus);
+  if (spec.request.memory) out.set_memory_bytes(in_bytes(*spec.request.memory));
+  out.set_numa(to_proto(spec.request.numa));
+  out.set_retries(spec.retries);
+  out.set_workdir(spec.workdir);
+  if (!spec.request_id.empty()) out.set_request_id(spec.request_id);
+}
+
+// What the job says of its latest attempt. A job that waits again shows none of it: the attempt's
+// own entry keeps it.
+void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out) {
+  const bool waits = model::is_waiting(job.state) || job.state == model::JobState::kHeld;
+  if (job.attempts.empty() || waits) return;
+  const v1::Attempt& latest = out.attempts(out.attempts_size() - 1);
+  *out.mutable_gpus() = latest.gpus();
+  add_warnings(job.attempts.back().allocation, nodes, out);
+  out.set_cpus(latest.cpus());
+  out.set_memory_bytes(latest.memory_bytes());
+  if (latest.has_started_at()) *out.mutable_started_at() = latest.started_at();
+  if (model::is_ended(job.state)) put_exit(job.attempts.back().exit, out);
+}
+
+}  // namespace
+
+void to_proto(base::Instant at, google::protobuf::Timestamp& out) {
+  out.set_seconds(at.unix_ns() / 1'000'000'000);
+  out.set_nanos(static_cast<std::int32_t>(at.unix_ns() % 1'000'000'000));
+}
+
+base::Instant to_model(const google::protobuf::Timestamp& at) {
+  return base::Instant(at.seconds() * 1'000'000'000 + at.nanos());
+}
+
+void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
+  out.set_id(fmt::format_int(job.id.value).str());
+  out.set_state(to_proto(job.state));
+  put_spec(*job.spec, out);
+  if (job.submitted_at.is_set()) to_proto(job.submitted_at, *out.mutable_submitted_at());
+  if (job.eligible_at.is_set()) to_proto(job.eligible_at, *out.mutable_eligible_at());
+  if (job.ended_at.is_set()) to_proto(job.ended_at, *out.mutable_ended_at());
+  out.set_reason(to_proto(job.reason));
+  if (!job.by.empty()) out.set_ended_by(job.by);
+  if (!job.detail.empty()) out.set_detail(job.detail);
+  out.set_failures(job.failures);
+  out.set_losses(job.losses);
+  for (const model::Attempt& attempt : job.attempts)
+    put_attempt(attempt, nodes, *out.add_attempts());
+  if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);
+  put_latest_attempt(job, nodes, out);
+}
+
+void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {
+  out.set_code(std::string(model::to_string(reason.code)));
+  out.set_text(model::describe(reason));
+  for (const model::WaitCount& count : reason.counts) {
+    const std::string key(model::to_string(count.shortage));
+    (*out.mutable_counts())[key] = count.nodes;
+    if (count.short_by != 0) (*out.mutable_short_by())[key] = count.short_by;
+  }
+  if (reason.jobs_ahead != 0) (*out.mutable_counts())["jobs_ahead"] = reason.jobs_ahead;
+  if (reason.blocked_by.valid()) out.set_blocked_by(fmt::format_int(reason.blocked_by.value).str());
+}
+
+base::Result<model::JobId> to_job_id(std::string_view id) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(id.data(), id.data() + id.size(), value);
+  if (code != std::errc() || end != id.data() + id.size() || value == 0) {
+    return base::invalid("id", "id: must be a job's number, as in \"42\"");
+  }
+  return model::JobId(value);
+}
+
+}  // namespace gpu_platform::api

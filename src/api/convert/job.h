@@ -1,0 +1,43 @@
+#pragma once
+
+#include "base/persistent_map.h"
+#include "base/result.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "model/command.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/wait_reason.h"
+
+namespace gpu_platform::api {
+
+using Nodes = base::PersistentMap<model::Node>;  // by NodeId
+
+// Fills the cleared message `out`; total. Names and GPUs of its nodes come from `nodes`. Wait
+// reason, queue position and output path are not the job's own and are left absent.
+void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out);
+
+void to_proto(const model::WaitReason& reason, v1::WaitReason& out);
+
+void to_proto(base::Instant at, google::protobuf::Timestamp& out);
+base::Instant to_model(const google::protobuf::Timestamp& at);
+
+// "42" as a job id; field "id" is named in the error.
+base::Result<model::JobId> to_job_id(std::string_view id);
+
+// Whose job a submission becomes: the caller's, or the account that an administrator names.
+struct Account {
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
+
+// Checks everything of a submission that can be checked without the state: limits, forms, NULs, the
+// size of command and environment together, GPU types (known to the catalogue or to a node of
+// `nodes`). Errors are kInvalidArgument and name the field.
+base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, const Account& account,
+                                        const Nodes& nodes);
+
+// Command and environment together, each string counted with its end.
+inline constexpr std::size_t kMaxCommandAndEnvironmentBytes = std::size_t{1} << 20;
+
+}  // namespace gpu_platform::api

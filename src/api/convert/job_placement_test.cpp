@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/convert/job.h"
+#include "api/convert/json_writer.h"
+
+// Where a job's GPUs may lie, where they do, and what is said of it.
+
+namespace gpu_platform::api {
+namespace {
+
+using nlohmann::json;
+using Indices = std::vector<std::uint32_t>;
+
+// Four GPUs on two sockets: PIX between 0 and 1, two NVLinks between 2 and 3, SYS across.
+model::Node board() {
+  model::Node node;
+  node.id = model::NodeId(1);
+  node.name = "n1";
+  node.gpus.resize(4);
+  node.topology.numa_nodes = {{.id = 0, .socket = 0}, {.id = 1, .socket = 1}};
+  node.topology.links.assign(6, {.kind = model::LinkKind::kSystem});
+  node.topology.links[model::link_index(4, 0, 1)] = {.kind = model::LinkKind::kPix};
+  node.topology.links[model::link_index(4, 2, 3)] = {.kind = model::LinkKind::kNvLink,
+                                                     .nvlinks = 2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    node.gpus[i].info.numa_node = static_cast<std::int32_t>(i / 2);
+  }
+  return node;
+}
+
+json job_on(const model::Node& node, const Indices& gpus, model::PlacementLevel level,
+            model::JobState state = model::JobState::kRunning) {
+  model::Job job;
+  job.id = model::JobId(7);
+  job.state = state;
+  job.spec = std::make_shared<const model::JobSpec>();
+  model::Attempt attempt{.number = 1};
+  model::NodeAllocation part{.node = model::NodeId(1), .level = level};
+  for (const std::uint32_t gpu : gpus) part.claims.push_back({gpu, base::kWholeGpu, {}});
+  attempt.allocation.nodes = {part};
+  job.attempts = {attempt};
+  Nodes nodes;
+  nodes.put(node.id.value, node);
+  v1::Job out;
+  to_proto(job, nodes, out);
+  return json::parse(to_json(out));
+}
+
+json links_of(const json& job) {
+  json links = json::array();
+  for (const json& gpu : job["gpus"]) links.push_back(gpu["link"]);
+  return links;
+}
+
+constexpr auto kOneNumaNode = model::PlacementLevel::kOneNumaNode;
+constexpr auto kAcrossSockets = model::PlacementLevel::kAcrossSockets;
+
+TEST(GpuLinkOfJobs, IsTheSlowestToTheJobsOthers) {
+  EXPECT_EQ(links_of(job_on(board(), {2, 3}, kOneNumaNode)), json::array({"NV2", "NV2"}));
+  EXPECT_EQ(links_of(job_on(board(), {0, 1}, kOneNumaNode)), json::array({"PIX", "PIX"}));
+  EXPECT_EQ(links_of(job_on(board(), {1, 2, 3}, kAcrossSockets)),
+            json::array({"SYS", "SYS", "SYS"}));
+}
+
+TEST(GpuLinkOfJobs, IsNullForOneGpuAndWhereItIsNotKnown) {
+  EXPECT_EQ(links_of(job_on(board(), {2}, kOneNumaNode)), json::array({nullptr}));
+  model::Node untold = board();
+  untold.topology.links[model::link_index(4, 0, 1)] = {};
+  EXPECT_EQ(links_of(job_on(untold, {0, 1}, kOneNumaNode)), json::array({nullptr, nullptr}));
+  // Index 5 is on the node no more.
+  EXPECT_EQ(links_of(job_on(board(), {0, 5}, kOneNumaNode)), json::array({nullptr, nullptr}));
+}
+
+TEST(WarningsOfJobs, TellOfGpusOnSeveralSockets) {
+  const json warning = json::array({"its 3 GPUs lie on 2 sockets of n1"});
+  EXPECT_EQ(job_on(board(), {1, 2, 3}, kAcrossSockets)["warnings"], warning);
+  EXPECT_EQ(job_on(board(), {1, 2, 3}, kAcrossSockets, model::JobState::kCompleted)["warnings"],
+            warning);
+  EXPECT_EQ(job_on(board(), {2, 3}, kOneNumaNode)["warnings"], json::array());
+}
+
+TEST(WarningsOfJobs, AreGoneWhileTheJobWaitsAgain) {
+  EXPECT_EQ(job_on(board(), {1, 2}, kAcrossSockets, model::JobState::kQueued)["warnings"],
+            json::array());
+}
+
+TEST(WarningsOfJobs, DoNotCountWhatIsNotKnown) {
+  EXPECT_EQ(job_on(board(), {0, 5}, kAcrossSockets)["warnings"],
+            json::array({"its 2 GPUs lie on several sockets of n1"}));
+  // NUMA nodes whose sockets are not known count as sockets of their own.
+  model::Node untold = board();
+  untold.topology.numa_nodes.clear();
+  EXPECT_EQ(job_on(untold, {0, 3}, kAcrossSockets)["warnings"],
+            json::array({"its 2 GPUs lie on 2 sockets of n1"}));
+}
+
+TEST(NumaPolicy, ComesWithASubmissionAndIsShown) {
+  const std::pair<v1::NumaPolicy, model::NumaPolicy> policies[] = {
+      {v1::NUMA_POLICY_UNSPECIFIED, model::NumaPolicy::kDefault},
+      {v1::NUMA_POLICY_DEFAULT, model::NumaPolicy::kDefault},
+      {v1::NUMA_POLICY_ALLOW_CROSS, model::NumaPolicy::kAllowCross},
+      {v1::NUMA_POLICY_STRICT, model::NumaPolicy::kStrict}};
+  for (const auto& [sent, expected] : policies) {
+    v1::SubmitJobRequest request;
+    request.add_command("/bin/true");
+    request.set_numa(sent);
+    const auto submit = to_model(request, Account{"ada", 1000, 100}, Nodes());
+    ASSERT_TRUE(submit.has_value());
+    EXPECT_EQ(submit->spec.request.numa, expected);
+    model::Job job;
+    job.id = model::JobId(1);
+    job.spec = std::make_shared<const model::JobSpec>(submit->spec);
+    v1::Job out;
+    to_proto(job, Nodes(), out);
+    EXPECT_EQ(out.numa(), sent == v1::NUMA_POLICY_UNSPECIFIED ? v1::NUMA_POLICY_DEFAULT : sent);
+  }
+  EXPECT_EQ(job_on(board(), {0}, kOneNumaNode)["numa"], "DEFAULT");
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

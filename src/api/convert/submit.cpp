@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "api/convert/enums.h"
+#include "api/convert/job.h"
+#include "api/convert/json_reader.h"
+#include "base/suggest.h"
+#include "model/gpu_catalogue.h"
+
+// A submission's way into the model.
+
+namespace gpu_platform::api {
+
+namespace {
+
+base::Status check_command(const v1::SubmitJobRequest& request) {
+  if (request.command_size() == 0) {
+    return base::invalid("command", "command: must name the program to run");
+  }
+  if (request.command(0).empty()) {
+    return base::invalid("command[0]", "command[0]: the program's name must not be empty");
+  }
+  return {};
+}
+
+// Joins the environment as NAME=VALUE strings, each ended by NUL, sorted by name so that equal
+// requests give equal bytes. Errors name the variable and never quote its value.
+base::Result<std::string> joined_environment(const v1::SubmitJobRequest& request) {
+  std::vector<std::pair<std::string_view, std::string_view>> variables;
+  variables.reserve(request.environment().size());
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : request.environment()) {
+    if (name.empty() || name.find('=') != std::string::npos) {
+      return base::invalid("environment",
+                           "environment: a variable's name must not be empty or contain '='");
+    }
+    variables.emplace_back(name, value);
+    bytes += name.size() + value.size() + 2;
+  }
+  std::ranges::sort(variables);
+  std::string out;
+  out.reserve(bytes);
+  for (const auto& [name, value] : variables) {
+    out.append(name).append("=").append(value).push_back('\0');
+  }
+  for (const std::string& part : request.command()) bytes += part.size() + 1;
+  if (bytes > kMaxCommandAndEnvironmentBytes) {
+    return base::invalid("command",
+                         fmt::format("command: with the environment it is {} bytes, the most is {}",
+                                     bytes, kMaxCommandAndEnvironmentBytes));
+  }
+  return out;
+}
+
+base::Result<model::Priority> to_priority(std::string_view text) {
+  if (text.empty()) return model::priority_of_class(model::PriorityClass::kMedium);
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
+    return model::priority_of_number(static_cast<std::uint8_t>(text[0] - '0'));
+  }
+  using Class = model::PriorityClass;
+  for (const Class candidate : {Class::kCritical, Class::kHigh, Class::kMedium, Class::kLow}) {
+    const std::string_view name = model::to_string(candidate);
+    const bool is_equal = std::ranges::equal(
+        text, name, [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
+    if (is_equal) return model::priority_of_class(candidate);
+  }
+  return base::invalid("priority",
+                       "priority: must be CRITICAL, HIGH, MEDIUM, LOW or a number from 0 to 9");
+}
+
+// A type that the catalogue does not know may still be what a node's driver calls its GPUs.
+std::optional<std::string> type_in_cluster(std::string_view wanted, const Nodes& nodes) {
+  std::optional<std::string> found;
+  nodes.for_each_while([&](std::uint64_t, const model::Node& node) {
+    for (const model::Gpu& gpu : node.gpus) {
+      if (model::gpu_type_matches(wanted, gpu.info.type)) found = gpu.info.type;
+    }
+    return !found;
+  });
+  return found;
+}
+
+base::Result<std::vector<std::string>> to_gpu_types(const v1::SubmitJobRequest& request,
+                                                    const Nodes& nodes) {
+  std::vector<std::string> types;
+  for (int i = 0; i < request.gpu_types_size(); ++i) {
+    const std::string& wanted = request.gpu_types(i);
+    std::optional<std::string> type = model::canonical_gpu_type(wanted);
+    if (!type) type = type_in_cluster(wanted, nodes);
+    if (!type) {
+      std::vector<std::string_view> names;
+      for (const model::GpuType& known : model::gpu_catalogue()) names.push_back(known.name);
+      const std::string field = fmt::format("gpu_types[{}]", i);
+      return base::invalid(
+          field, fmt::format("{}: no GPU type '{}' is known to the catalogue or to "
+                             "this cluster{}",
+                             field, wanted.substr(0, 64), base::did_you_mean(wanted, names)));
+    }
+    if (std::ranges::find(types, *type) == types.end()) types.push_back(*std::move(type));
+  }
+  return types;
+}
+
+std::string base_name(std::string_view path) {
+  const std::size_t slash = path.find_last_of('/');
+  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  constexpr std::size_t kMost = 255;
+  std::size_t size = std::min(name.empty() ? path.size() : name.size(), kMost);
+  const std::string_view whole = name.empty() ? path : name;
+  // Never cut inside a character.
+  while (size > 0 && size < whole.size() &&
+         (static_cast<unsigned char>(whole[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  return std::string(whole.substr(0, size));
+}
+
+base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
+  spec.workdir = request.workdir().empty() ? "/" : request.workdir();
+  if (!spec.workdir.starts_with('/')) {
+    return base::invalid("workdir", "workdir: must be an absolute path");
+  }
+  if (request.output().empty()) return {};
+  spec.output = request.output().starts_with('/')
+                    ? request.output()
+                    : fmt::format("{}{}{}", spec.workdir, spec.workdir.ends_with('/') ? "" : "/",
+                                  request.output());
+  return {};
+}
+
+base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nodes,
+                           model::ResourceRequest& out) {
+  const auto bytes = [](std::uint64_t value) {
+    return base::Bytes(static_cast<std::int64_t>(value));
+  };
+  out.gpus = request.gpus();
+  TRY_ASSIGN(out.gpu_types, to_gpu_types(request, nodes));
+  if (request.has_gpu_memory_bytes()) out.gpu_memory = bytes(request.gpu_memory_bytes());
+  if (request.has_cpus()) out.cpus = request.cpus();
+  if (request.has_memory_bytes()) out.memory = bytes(request.memory_bytes());
+  if (request.numa() != v1::NUMA_POLICY_UNSPECIFIED) out.numa = to_model(request.numa());
+  const bool asks_for_gpu_kind = !out.gpu_types.empty() || request.has_gpu_memory_bytes();
+  if (out.gpus == 0 && asks_for_gpu_kind) {
+    return base::invalid("gpus",
+                         "gpus: must be at least 1 when a GPU's type or memory is asked for");
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, const Account& account,
+                                        const Nodes& nodes) {
+  TRY(check_limits(request));
+  TRY(check_command(request));
+  model::SubmitJob out;
+  TRY_ASSIGN(out.environment, joined_environment(request));
+  model::JobSpec& spec = out.spec;
+  TRY_ASSIGN(spec.priority, to_priority(request.priority()));
+  TRY(put_paths(request, spec));
+  TRY(put_resources(request, nodes, spec.request));
+  spec.name = request.name().empty() ? base_name(request.command(0)) : request.name();
+  spec.user = account.user;
+  spec.uid = account.uid;
+  spec.gid = account.gid;
+  spec.team = request.team();
+  spec.project = request.project();
+  if (request.kind() != v1::JOB_KIND_UNSPECIFIED) spec.kind = to_model(request.kind());
+  spec.command.assign(request.command().begin(), request.command().end());
+  if (request.has_umask()) spec.umask = request.umask();
+  if (request.has_time_limit_seconds()) {
+    spec.time_limit = base::milliseconds(std::llround(request.time_limit_seconds() * 1000));
+  }
+  spec.retries = request.retries();
+  for (const auto& [key, value] : request.labels()) spec.labels.push_back({key, value});
+  std::ranges::sort(spec.labels, {}, &model::Label::key);
+  spec.request_id = request.request_id();
+  return out;
+}
+
+}  // namespace gpu_platform::api

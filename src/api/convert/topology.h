@@ -1,0 +1,11 @@
+#pragma once
+
+#include "gpu_platform/v1/cluster.pb.h"
+#include "model/node.h"
+
+namespace gpu_platform::api {
+
+// Fills the cleared message; total. Pairs of GPUs whose link is not known are left out.
+void to_proto(const model::Node& node, v1::NodeTopology& out);
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/gpu_reading_source.h"
+#include "base/result.h"
+#include "controller/snapshot.h"
+#include "model/command.h"
+#include "model/job.h"
+
+// What the front door needs of the rest of the program. The door declares it, composition connects
+// it; fakes of the same interfaces stand in for it in tests.
+
+namespace gpu_platform::api {
+
+// Where commands leave. Safe from any thread; returns at once.
+class CommandSink {
+ public:
+  using Done = std::function<void(base::Result<model::CommandReply>)>;
+
+  virtual ~CommandSink() = default;
+  // Calls `done` once, on whatever thread, after the command is durable and the snapshot that shows
+  // it is published (or after it was refused). A sink that stops may drop `done` uncalled only when
+  // the server's threads have ended.
+  virtual void submit(model::Command command, Done done) = 0;
+};
+
+// The newest published picture of the state, never null. Safe from any thread, O(1).
+class SnapshotSource {
+ public:
+  virtual ~SnapshotSource() = default;
+  virtual std::shared_ptr<const controller::Snapshot> snapshot() const = 0;
+};
+
+// Which ended jobs are wanted. Absent filters match all.
+struct EndedJobsQuery {
+  std::optional<std::string> user;
+  std::optional<std::string> team;
+  std::optional<std::string> name;
+  std::vector<model::JobState> states;  // empty: every ended state
+  std::vector<model::Label> labels;     // all must match
+  base::Instant ended_since;            // unset: no bound
+  model::JobId before;                  // only smaller ids; invalid: no bound
+  std::size_t limit = 100;              // newest (largest id) first
+};
+
+// Jobs that have left the core. A job is found here before the snapshot without it is published.
+// Safe from any thread; calls take the time of a local query.
+class JobArchive {
+ public:
+  virtual ~JobArchive() = default;
+  virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
+  virtual base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const = 0;
+};
+
+struct OutputPiece {
+  std::uint64_t offset =
+      0;              // of the first byte; past the one asked for where older output was dropped
+  std::string bytes;  // empty: nothing there yet
+};
+
+// What attempts printed. Safe from any thread; calls take the time of a local file read.
+class OutputSource {
+ public:
+  virtual ~OutputSource() = default;
+  // Path of the file that the attempt's output is (or will be) written to; rotated pieces lie in
+  // the same directory, and their names begin with the file's.
+  virtual std::string path(const model::Job& job, std::uint32_t attempt) const = 0;
+  // At most `most` bytes from `offset` on, counted from the first that the attempt ever printed. A
+  // file that is not there yet is an empty piece.
+  virtual base::Result<OutputPiece> read(const model::Job& job, std::uint32_t attempt,
+                                         std::uint64_t offset, std::size_t most) const = 0;
+};
+
+// The whole of it. All referred objects outlive the server.
+struct CoreAccess {
+  CommandSink& commands;
+  const SnapshotSource& snapshots;
+  const JobArchive& archive;
+  const OutputSource& outputs;
+  // Whether new work is taken now; an error says why not. Null: always.
+  std::function<base::Status()> readiness;
+  GpuReadingSource* readings = nullptr;  // null: nothing is read
+};
+
+}  // namespace gpu_platform::api

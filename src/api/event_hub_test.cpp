@@ -1,0 +1,74 @@
+#include "api/event_hub.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::api {
+namespace {
+
+class EventHubTest : public testing::Test {
+ protected:
+  void publish(std::uint64_t seq, model::Event event) {
+    const std::vector<model::EventRecord> records{
+        {model::EventSeq(seq), base::Instant(1), std::move(event)}};
+    hub_.published(std::make_shared<controller::Snapshot>(), records, {});
+  }
+  std::vector<std::uint64_t> seqs_after(std::uint64_t seq, std::uint64_t job = 0,
+                                        std::size_t most = 100) {
+    std::vector<std::uint64_t> out;
+    for (const ChangeRecord& record :
+         hub_.after(model::EventSeq(seq), model::JobId(job), most).records) {
+      out.push_back(record.seq.value);
+    }
+    return out;
+  }
+
+  EventHub hub_{model::EventSeq(10), 4};
+};
+
+TEST_F(EventHubTest, RemembersChangesOfJobsAlone) {
+  publish(11, model::JobSubmitted{model::JobId(1), {}});
+  publish(12, model::NodeSeen{});
+  publish(13, model::JobEnded{model::JobId(1)});
+  EXPECT_EQ(seqs_after(10), (std::vector<std::uint64_t>{11, 13}));
+  EXPECT_EQ(seqs_after(11), std::vector<std::uint64_t>{13});
+  EXPECT_EQ(hub_.last_seq(), model::EventSeq(13));
+}
+
+TEST_F(EventHubTest, GoesOnWhereAFullAnswerEnded) {
+  publish(11, model::JobEligible{model::JobId(1)});
+  publish(12, model::JobEligible{model::JobId(2)});
+  publish(13, model::JobEligible{model::JobId(1)});
+  const auto first = hub_.after(model::EventSeq(10), {}, 2);
+  EXPECT_EQ(first.upto, model::EventSeq(12));
+  EXPECT_EQ(seqs_after(first.upto.value), std::vector<std::uint64_t>{13});
+  EXPECT_EQ(seqs_after(10, 1), (std::vector<std::uint64_t>{11, 13}));
+}
+
+TEST_F(EventHubTest, SaysWhenSomethingWasMissed) {
+  for (std::uint64_t seq = 11; seq <= 16; ++seq) publish(seq, model::JobEligible{model::JobId(1)});
+  EXPECT_TRUE(hub_.after(model::EventSeq(9), {}, 9).missed);   // before this hub began
+  EXPECT_TRUE(hub_.after(model::EventSeq(11), {}, 9).missed);  // 12 has fallen off
+  EXPECT_FALSE(hub_.after(model::EventSeq(12), {}, 9).missed);
+  EXPECT_EQ(seqs_after(12), (std::vector<std::uint64_t>{13, 14, 15, 16}));
+  EXPECT_TRUE(hub_.after(model::EventSeq(17), {}, 9).missed);  // another journal's number
+}
+
+TEST_F(EventHubTest, WakesOnlyThoseConcerned) {
+  int all = 0;
+  int one = 0;
+  int two = 0;
+  const auto of_all = hub_.subscribe({}, [&] { ++all; });
+  const auto of_one = hub_.subscribe(model::JobId(1), [&] { ++one; });
+  auto of_two = hub_.subscribe(model::JobId(2), [&] { ++two; });
+  publish(11, model::JobEligible{model::JobId(1)});
+  publish(12, model::NodeSeen{});
+  publish(13, model::JobEligible{model::JobId(2)});
+  of_two.reset();
+  publish(14, model::JobEligible{model::JobId(2)});
+  EXPECT_EQ(all, 3);
+  EXPECT_EQ(one, 1);
+  EXPECT_EQ(two, 1);
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

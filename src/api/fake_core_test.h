@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/core_access.h"
+#include "api/event_hub.h"
+
+namespace gpu_platform::api {
+
+// Readings that a test sets. Safe from any thread.
+class FakeReadings final : public GpuReadingSource {
+ public:
+  void set(std::string uuid, model::GpuReading reading);
+  // Of every call, in their order.
+  std::vector<std::chrono::milliseconds> asked() const;
+
+  std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const override;
+  void ask_for_newer_than(std::chrono::milliseconds age) override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const model::GpuReading>, std::less<>> readings_;
+  std::vector<std::chrono::milliseconds> asked_;
+};
+
+// A small core for tests of the door: it accepts what is asked, and the test says what then happens
+// to the jobs. Commands are answered on a thread of its own, as the real loop does; hold_commands()
+// keeps them waiting. One node "dgx-h100-1": 8 x H100-80GB, 112 CPUs.
+class FakeCore final : public CommandSink,
+                       public SnapshotSource,
+                       public JobArchive,
+                       public OutputSource {
+ public:
+  FakeCore();
+  ~FakeCore() override;
+
+  EventHub& hub() { return hub_; }
+  CoreAccess access() { return {*this, *this, *this, *this, readiness, &readings}; }
+  std::function<base::Status()> readiness;
+  FakeReadings readings;
+
+  // ---- what happens to jobs; visible when the call returns
+  model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");
+  // Several at once, in one batch.
+  void add_jobs(std::size_t count, std::string user, std::uint32_t uid);
+  void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {});
+  // The current attempt and the job end; the job leaves the core for the archive.
+  void end_job(model::JobId job, std::uint8_t exit_code);
+  // The current attempt ends, the job waits for the next.
+  void requeue_job(model::JobId job);
+  // Appends to the file of the current attempt's output.
+  void print(model::JobId job, std::string_view text);
+
+  // Changes the node; visible when the call returns.
+  void edit_node(const std::function<void(model::Node&)>& edit);
+
+  void hold_commands(bool held);
+  std::size_t held_commands() const;
+  std::vector<model::Command> commands() const;
+  std::uint64_t last_seq() const;
+
+  // ---- the interfaces
+  void submit(model::Command command, Done done) override;
+  std::shared_ptr<const controller::Snapshot> snapshot() const override;
+  base::Result<std::optional<model::Job>> find(model::JobId job) const override;
+  base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const override;
+  std::string path(const model::Job& job, std::uint32_t attempt) const override;
+  base::Result<OutputPiece> read(const model::Job& job, std::uint32_t attempt, std::uint64_t offset,
+                                 std::size_t most) const override;
+
+ private:
+  void run();
+  base::Result<model::CommandReply> carry_out(const model::Command& command);
+  base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
+                                                const model::ChangeGpus& change);
+  void publish(std::vector<model::Event> events, std::vector<model::Job> ended = {});
+  model::Job& mutable_job(model::JobId id);
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::pair<model::Command, Done>> queue_;
+  std::vector<model::Command> commands_;
+  bool is_held_ = false;
+  bool is_stopping_ = false;
+
+  std::mutex state_mutex_;  // of those who change the state; readers take snapshots
+  base::PersistentMap<model::Job> jobs_;
+  base::PersistentMap<model::Node> nodes_;
+  std::map<model::JobId, model::Job, std::greater<>> archive_;
+  std::map<std::string, model::JobId> request_ids_;
+  std::uint64_t seq_ = 1;
+  std::uint64_t last_id_ = 0;
+  std::shared_ptr<const controller::Snapshot> snapshot_;
+  std::string directory_;
+  EventHub hub_{model::EventSeq(1), 256};
+  std::thread thread_;
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "model/gpu_reading.h"
+
+namespace gpu_platform::api {
+
+// What the probes last read. Safe from any thread; nothing here waits for a driver.
+class GpuReadingSource {
+ public:
+  virtual ~GpuReadingSource() = default;
+
+  // Null: nothing was read of that GPU yet.
+  virtual std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const = 0;
+
+  // Asks the probes of readings older than this for new ones; they show in a later latest().
+  virtual void ask_for_newer_than(std::chrono::milliseconds age) = 0;
+};
+
+}  // namespace gpu_platform::api

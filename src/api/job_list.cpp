@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/convert/json_writer.h"
+#include "api/job_reader.h"
+
+// Lists of jobs: those of the snapshot and ended ones of the archive, merged by id.
+
+namespace gpu_platform::api {
+
+JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter)
+    : reader_(reader),
+      caller_(std::move(caller)),
+      filter_(std::move(filter)),
+      snapshot_(reader.core().snapshots.snapshot()),
+      explainer_(snapshot_),
+      archived_before_(filter_.before) {}
+
+bool JobListWriter::matches(const model::Job& job) const {
+  const model::JobSpec& spec = *job.spec;
+  if (!may_see(caller_, job)) return false;
+  if (!filter_.with_ended && model::is_ended(job.state)) return false;
+  if (filter_.user && spec.user != *filter_.user) return false;
+  if (filter_.team && spec.team != *filter_.team) return false;
+  if (filter_.name && spec.name != *filter_.name) return false;
+  const auto& states = filter_.states;
+  if (!states.empty() && std::ranges::find(states, job.state) == states.end()) return false;
+  if (filter_.since.is_set() && job.ended_at.is_set() && job.ended_at < filter_.since) return false;
+  return std::ranges::all_of(filter_.labels, [&](const model::Label& label) {
+    return std::ranges::find(spec.labels, label) != spec.labels.end();
+  });
+}
+
+base::Status JobListWriter::begin() {
+  // One more than the page, to know whether there is a next one.
+  const std::size_t most = filter_.limit + 1;
+  snapshot_->jobs.for_each_descending_while([&](std::uint64_t id, const model::Job& job) {
+    if (filter_.before.valid() && id >= filter_.before.value) return true;
+    if (matches(job)) active_.push_back(&job);
+    return active_.size() < most;
+  });
+  is_archive_done_ = !filter_.with_ended;
+  return fetch_archived();
+}
+
+base::Status JobListWriter::fetch_archived() {
+  if (is_archive_done_ || next_archived_ < archived_.size()) return {};
+  constexpr std::size_t kBatch = 500;
+  EndedJobsQuery query;
+  query.user = filter_.user;
+  if (!caller_.is_administrator) {
+    // Nobody else's can be shown, so nobody else's need be fetched.
+    if (filter_.user && *filter_.user != caller_.user) {
+      is_archive_done_ = true;
+      return {};
+    }
+    query.user = caller_.user;
+  }
+  query.team = filter_.team;
+  query.name = filter_.name;
+  std::ranges::copy_if(filter_.states, std::back_inserter(query.states), model::is_ended);
+  if (!filter_.states.empty() && query.states.empty()) {
+    is_archive_done_ = true;
+    return {};
+  }
+  query.labels = filter_.labels;
+  query.ended_since = filter_.since;
+  query.before = archived_before_;
+  query.limit = std::min(filter_.limit + 1 - written_, kBatch);
+  TRY_ASSIGN(archived_, reader_.core().archive.list(query));
+  next_archived_ = 0;
+  is_archive_done_ = archived_.size() < query.limit;
+  if (!archived_.empty()) archived_before_ = archived_.back().id;
+  return {};
+}
+
+base::Result<const model::Job*> JobListWriter::take_next() {
+  for (;;) {
+    TRY(fetch_archived());
+    const model::Job* active = next_active_ < active_.size() ? active_[next_active_] : nullptr;
+    const model::Job* archived =
+        next_archived_ < archived_.size() ? &archived_[next_archived_] : nullptr;
+    if (archived == nullptr && active == nullptr) return nullptr;
+    if (archived == nullptr || (active != nullptr && active->id >= archived->id)) {
+      ++next_active_;
+      // The snapshot is older than the archive: a job may have moved in between and be in both.
+      if (archived != nullptr && active->id == archived->id) ++next_archived_;
+      return active;
+    }
+    ++next_archived_;
+    if (matches(*archived)) return archived;
+  }
+}
+
+base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
+  if (!std::exchange(is_begun_, true)) out += R"({"jobs":[)";
+  const std::size_t target = out.size() + enough;
+  while (out.size() < target) {
+    TRY_ASSIGN(const model::Job* job, take_next());
+    if (job == nullptr) {
+      out += R"(],"next_page":null})";
+      return false;
+    }
+    if (written_ == filter_.limit) {
+      out += fmt::format(R"(],"next_page":"{}"}})", last_.value);
+      return false;
+    }
+    if (written_++ > 0) out.push_back(',');
+    last_ = job->id;
+    scratch_.Clear();
+    reader_.describe(*job, snapshot_->nodes, scratch_);
+    if (is_explained(job->state)) {
+      to_proto(explainer_.explain(*job), *scratch_.mutable_wait_reason());
+    }
+    append_json(out, scratch_);
+  }
+  return true;
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,129 @@
+#include "api/job_reader.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/convert/enums.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+base::Result<model::Label> to_label(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return base::invalid("label", "label: must be written key=value");
+  }
+  return model::Label{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+}  // namespace
+
+bool is_explained(model::JobState state) {
+  return model::is_waiting(state) || state == model::JobState::kHeld;
+}
+
+bool may_see(const model::Caller& caller, const model::Job& job) {
+  return caller.is_administrator || job.spec->uid == caller.uid;
+}
+
+base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller) {
+  ListFilter filter;
+  if (request.has_user()) {
+    filter.user = request.user();
+  } else if (!request.all()) {
+    filter.user = caller.user;
+  }
+  if (request.has_team()) filter.team = request.team();
+  if (request.has_name()) filter.name = request.name();
+  for (const int state : request.state()) {
+    filter.states.push_back(to_model(static_cast<v1::JobState>(state)));
+  }
+  for (const std::string& label : request.label()) {
+    TRY_ASSIGN(auto parsed, to_label(label));
+    filter.labels.push_back(std::move(parsed));
+  }
+  if (request.has_since()) filter.since = to_model(request.since());
+  if (request.has_limit()) filter.limit = request.limit();
+  if (request.has_page_token()) {
+    const auto before = to_job_id(request.page_token());
+    if (!before) {
+      return base::invalid("page_token", "page_token: must be the next_page of an earlier answer");
+    }
+    filter.before = *before;
+  }
+  filter.with_ended = request.all() || std::ranges::any_of(filter.states, model::is_ended);
+  return filter;
+}
+
+base::Result<FoundJob> JobReader::find(const model::Caller& caller, model::JobId id) const {
+  FoundJob found{core_.snapshots.snapshot(), nullptr, nullptr};
+  found.job = found.snapshot->jobs.find(id.value);
+  if (found.job == nullptr) {
+    TRY_ASSIGN(std::optional<model::Job> archived, core_.archive.find(id));
+    if (archived) {
+      found.archived = std::make_shared<const model::Job>(*std::move(archived));
+      found.job = found.archived.get();
+    }
+  }
+  if (found.job == nullptr || !may_see(caller, *found.job)) {
+    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job {}", id.value),
+                      "id");
+  }
+  return found;
+}
+
+void JobReader::describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const {
+  to_proto(job, nodes, out);
+  if (!out.has_output() && !job.attempts.empty()) {
+    out.set_output(core_.outputs.path(job, job.attempts.back().number));
+  }
+}
+
+void JobReader::explain(const FoundJob& found, v1::Job& out) const {
+  if (!is_explained(found.job->state)) return;
+  const std::lock_guard lock(mutex_);
+  if (explained_ != found.snapshot) {
+    explained_ = found.snapshot;
+    explainer_.emplace(found.snapshot);
+  }
+  to_proto(explainer_->explain(*found.job), *out.mutable_wait_reason());
+  if (found.job->state != model::JobState::kQueued) return;
+  const std::vector<model::JobId>& order = explainer_->order();
+  const auto place = std::ranges::find(order, found.job->id);
+  if (place != order.end()) {
+    out.set_queue_position(static_cast<std::uint64_t>(place - order.begin()) + 1);
+  }
+}
+
+v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
+                                      const v1::GetQueueRequest& request) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  controller::WaitExplainer explainer(snapshot);
+  const auto limit = static_cast<int>(request.has_limit() ? request.limit() : 1000);
+  v1::GetQueueResponse out;
+  const auto add = [&](const model::Job& job, std::uint64_t position) {
+    const bool is_wanted = request.all() ? may_see(caller, job) : job.spec->uid == caller.uid;
+    if (!is_wanted) return;
+    out.set_total(out.total() + 1);
+    if (out.jobs_size() >= limit) return;
+    v1::Job& message = *out.add_jobs();
+    describe(job, snapshot->nodes, message);
+    to_proto(explainer.explain(job), *message.mutable_wait_reason());
+    if (position != 0) message.set_queue_position(position);
+  };
+  std::uint64_t position = 0;
+  for (const model::JobId id : explainer.order()) {
+    ++position;
+    if (const model::Job* job = snapshot->jobs.find(id.value)) add(*job, position);
+  }
+  for (const auto state : {model::JobState::kPending, model::JobState::kHeld}) {
+    snapshot->jobs.for_each([&](std::uint64_t, const model::Job& job) {
+      if (job.state == state) add(job, 0);
+    });
+  }
+  return out;
+}
+
+}  // namespace gpu_platform::api

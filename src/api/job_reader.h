@@ -1,0 +1,104 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/convert/job.h"
+#include "api/core_access.h"
+#include "gpu_platform/v1/jobs.pb.h"
+
+namespace gpu_platform::api {
+
+// True when the caller may see and change the job: their own, an administrator all.
+bool may_see(const model::Caller& caller, const model::Job& job);
+
+// A job as it was found. Keeps alive what the pointer refers to.
+struct FoundJob {
+  std::shared_ptr<const controller::Snapshot> snapshot;
+  std::shared_ptr<const model::Job> archived;  // null: it is in the snapshot
+  const model::Job* job = nullptr;
+};
+
+// Filters of a list, as the model knows them.
+struct ListFilter {
+  std::optional<std::string> user;
+  std::optional<std::string> team;
+  std::optional<std::string> name;
+  std::vector<model::JobState> states;  // empty: all
+  std::vector<model::Label> labels;
+  base::Instant since;
+  model::JobId before;
+  std::size_t limit = 1000;
+  bool with_ended = false;
+};
+base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
+
+// Finds jobs, in the snapshot first and then in the archive, and makes messages of them. Safe from
+// any thread.
+class JobReader {
+ public:
+  explicit JobReader(const CoreAccess& core) : core_(core) {}
+
+  const CoreAccess& core() const { return core_; }
+
+  // kNotFound also for a job that the caller may not see: existence is not told.
+  base::Result<FoundJob> find(const model::Caller& caller, model::JobId id) const;
+
+  // Fills the cleared message; without wait_reason and queue_position.
+  void describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const;
+  // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
+  void explain(const FoundJob& found, v1::Job& out) const;
+
+  // The waiting jobs that the caller may see, from the head; all users' with `all`.
+  v1::GetQueueResponse queue(const model::Caller& caller, const v1::GetQueueRequest& request) const;
+
+ private:
+  const CoreAccess& core_;
+  // The explainer of the snapshot asked about last: it remembers what it has worked out.
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const controller::Snapshot> explained_;
+  mutable std::optional<controller::WaitExplainer> explainer_;
+};
+
+// True for jobs of which a WaitExplainer can say something.
+bool is_explained(model::JobState state);
+
+// One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Holds the
+// snapshot it began with; fetches ended jobs in batches as they are reached.
+class JobListWriter {
+ public:
+  JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter);
+
+  // Fetches the first batch, so that an error can still be answered with a status.
+  base::Status begin();
+  // Appends at least `enough` bytes unless the end comes first; true when there is more. On an
+  // error the text is cut off and the reader must be told so (nothing more is appended).
+  base::Result<bool> append(std::string& out, std::size_t enough);
+
+ private:
+  bool matches(const model::Job& job) const;
+  base::Status fetch_archived();
+  // The next job in descending order of id from either source; null at the end.
+  base::Result<const model::Job*> take_next();
+
+  const JobReader& reader_;
+  model::Caller caller_;
+  ListFilter filter_;
+  std::shared_ptr<const controller::Snapshot> snapshot_;
+  controller::WaitExplainer explainer_;
+  std::vector<const model::Job*> active_;
+  std::size_t next_active_ = 0;
+  std::vector<model::Job> archived_;
+  std::size_t next_archived_ = 0;
+  model::JobId archived_before_;
+  bool is_archive_done_ = false;
+  std::size_t written_ = 0;
+  model::JobId last_;
+  bool is_begun_ = false;
+  v1::Job scratch_;
+};
+
+}  // namespace gpu_platform::api

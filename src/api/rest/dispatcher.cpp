@@ -1,0 +1,383 @@
+#include "api/rest/dispatcher.h"
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/convert/json_writer.h"
+#include "api/convert/problem.h"
+#include "api/rest/openapi.h"
+#include "api/rest/streams.h"
+#include "base/check.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+constexpr std::string_view kPackage = "gpu_platform.v1.";
+constexpr std::string_view kOpenApiPath = "/v1/openapi.json";
+
+Reply json_reply(int status, const google::protobuf::Message& message) {
+  Reply reply;
+  reply.status = status;
+  reply.body.reserve(1024);
+  append_json(reply.body, message);
+  return reply;
+}
+
+template <class Message>
+Reply json_reply(const Route& route, base::Result<Message> result, const std::string& request_id) {
+  if (!result) return problem_reply(std::move(result).error(), request_id);
+  return json_reply(route.success_status, *result);
+}
+
+bool is_json(std::string_view content_type) {
+  const std::size_t end = content_type.find_first_of("; \t");
+  std::string type(content_type.substr(0, end));
+  for (char& c : type) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return type == "application/json";
+}
+
+bool wants_plain(const HttpRequest& request) {
+  return request.accept.starts_with("text/plain") ||
+         request.accept.starts_with("application/octet-stream");
+}
+
+Reply event_stream(std::unique_ptr<BodySource> source) {
+  Reply reply;
+  reply.content_type = "text/event-stream";
+  reply.headers.emplace_back("Cache-Control", "no-store");
+  reply.source = std::move(source);
+  return reply;
+}
+
+base::Result<std::optional<model::EventSeq>> last_event_id(const HttpRequest& request) {
+  const std::string& text = request.last_event_id;
+  if (text.empty()) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) {
+    return base::invalid("Last-Event-ID",
+                         "Last-Event-ID: must be the id of an event of this stream");
+  }
+  return model::EventSeq(value);
+}
+
+// Reads the request's message, or answers with what is wrong with it.
+template <class Message>
+bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Message& out) {
+  const base::Status status = read_request(route, request.target, request.body, out);
+  if (!status) exchange.reply(problem_reply(status.error(), request.id));
+  return status.has_value();
+}
+
+}  // namespace
+
+Reply problem_reply(base::Error error, const std::string& request_id) {
+  const int status = http_status(error.code);
+  return problem_reply(status, std::move(error), request_id);
+}
+
+Reply problem_reply(int status, base::Error error, const std::string& request_id) {
+  Reply reply;
+  reply.status = status;
+  reply.content_type = "application/problem+json";
+  reply.body = to_json(Problem{status, std::move(error), request_id});
+  return reply;
+}
+
+Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(hub) {
+  const std::pair<std::string_view, Handler> entries[] = {
+      {"JobService.SubmitJob", &Dispatcher::submit},
+      {"JobService.GetJob", &Dispatcher::get_job},
+      {"JobService.ListJobs", &Dispatcher::list_jobs},
+      {"JobService.CancelJob", &Dispatcher::cancel},
+      {"JobService.KillJob", &Dispatcher::kill},
+      {"JobService.WaitJob", &Dispatcher::wait_job},
+      {"JobService.GetOutput", &Dispatcher::get_output},
+      {"JobService.StreamOutput", &Dispatcher::stream_output},
+      {"JobService.WatchJob", &Dispatcher::watch_job},
+      {"JobService.WatchJobs", &Dispatcher::watch_jobs},
+      {"JobService.GetQueue", &Dispatcher::get_queue},
+      {"ClusterService.GetStatus", &Dispatcher::get_status},
+      {"ClusterService.ListNodes", &Dispatcher::list_nodes},
+      {"ClusterService.GetGpuHealth", &Dispatcher::get_gpu_health},
+      {"ClusterService.ListGpus", &Dispatcher::list_gpus},
+      {"ClusterService.GetTopology", &Dispatcher::get_topology},
+      {"ClusterService.DrainGpus", &Dispatcher::drain_gpus},
+      {"ClusterService.TakeGpusOffline", &Dispatcher::take_gpus_offline},
+      {"ClusterService.BringGpusOnline", &Dispatcher::bring_gpus_online},
+      {"ClusterService.GetHealth", &Dispatcher::get_health},
+      {"ClusterService.GetReadiness", &Dispatcher::get_readiness},
+      {"ClusterService.GetVersion", &Dispatcher::get_version},
+  };
+  for (const auto& [name, handler] : entries) {
+    handlers_.emplace(fmt::format("{}{}", kPackage, name), handler);
+  }
+  // A route without a handler would be a promise of the contract that nobody keeps.
+  for (const Route& route : table_.routes()) CHECK(handlers_.contains(route.call->full_name()));
+  openapi_ = openapi_document(table_.routes(), calls.version().version());
+}
+
+void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
+                        FileWatcher& watcher) const {
+  const auto refuse = [&](int status, base::ErrorCode code, std::string message) {
+    return problem_reply(status, base::Error{code, std::move(message), {}}, request.id);
+  };
+  const auto& segments = request.target.segments;
+  if (segments.size() == 2 && segments[0] == "v1" && segments[1] == "openapi.json" &&
+      request.method == "GET") {
+    Reply reply;
+    reply.body = openapi_;
+    return exchange.reply(std::move(reply));
+  }
+  const RoutingTable::Match match = table_.find(request.method, request.target);
+  if (match.route == nullptr && match.allowed.empty()) {
+    return exchange.reply(
+        refuse(404, base::ErrorCode::kNotFound,
+               fmt::format("there is no such path; {} lists them", kOpenApiPath)));
+  }
+  if (match.route == nullptr) {
+    Reply reply = refuse(405, base::ErrorCode::kInvalidArgument,
+                         fmt::format("this path takes {}", match.allowed));
+    reply.headers.emplace_back("Allow", match.allowed);
+    return exchange.reply(std::move(reply));
+  }
+  const bool needs_json = match.route->has_body || request.body != nullptr;
+  if (needs_json && !is_json(request.content_type)) {
+    return exchange.reply(refuse(415, base::ErrorCode::kInvalidArgument,
+                                 "the body must be JSON: Content-Type: application/json"));
+  }
+  const auto handler = handlers_.find(match.route->call->full_name());
+  (this->*handler->second)({request, *match.route, exchange, watcher});
+}
+
+void Dispatcher::submit(const Context& context) const {
+  v1::SubmitJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.submit(message, context.exchange.peer(), context.exchange.resume(),
+                [weak = context.exchange.weak_from_this(), id = context.request.id,
+                 created = context.route.success_status](base::Result<Calls::Submitted> result) {
+                  const auto exchange = weak.lock();
+                  if (exchange == nullptr) return;
+                  if (!result) {
+                    return exchange->reply(problem_reply(std::move(result).error(), id));
+                  }
+                  Reply reply = json_reply(result->is_repeat ? 200 : created, result->job);
+                  reply.headers.emplace_back("Location", "/v1/jobs/" + result->job.id());
+                  exchange->reply(std::move(reply));
+                });
+}
+
+void Dispatcher::stop(const Context& context, bool without_grace) const {
+  v1::CancelJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.stop(message.id(), without_grace, context.exchange.peer(), context.exchange.resume(),
+              [weak = context.exchange.weak_from_this(), id = context.request.id,
+               &route = context.route](base::Result<v1::StopJobResponse> result) {
+                if (const auto exchange = weak.lock()) {
+                  exchange->reply(json_reply(route, std::move(result), id));
+                }
+              });
+}
+
+void Dispatcher::cancel(const Context& context) const {
+  stop(context, false);
+}
+
+void Dispatcher::kill(const Context& context) const {
+  stop(context, true);
+}
+
+void Dispatcher::get_job(const Context& context) const {
+  v1::GetJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(
+      json_reply(context.route, calls_.get(message, context.exchange.peer()), context.request.id));
+}
+
+void Dispatcher::list_jobs(const Context& context) const {
+  v1::ListJobsRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  const model::Caller& caller = context.exchange.peer().caller;
+  auto filter = to_model(message, caller);
+  if (!filter) {
+    return context.exchange.reply(problem_reply(std::move(filter).error(), context.request.id));
+  }
+  auto writer = std::make_unique<JobListWriter>(calls_.reader(), caller, *std::move(filter));
+  const base::Status begun = writer->begin();
+  if (!begun) return context.exchange.reply(problem_reply(begun.error(), context.request.id));
+  Reply reply;
+  reply.source = std::make_unique<JobListSource>(std::move(writer));
+  context.exchange.reply(std::move(reply));
+}
+
+void Dispatcher::wait_job(const Context& context) const {
+  v1::WaitJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  const auto job = to_job_id(message.id());
+  if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
+  const double seconds = message.has_timeout_seconds() ? message.timeout_seconds() : 60;
+  const std::chrono::milliseconds timeout(std::llround(seconds * 1000));
+  Exchange* exchange = &context.exchange;
+  // The exchange keeps the waiter, so the waiter's pointer back is good as long as it lives.
+  auto waiter = std::make_shared<JobWaiter>(
+      calls_.reader(), exchange->peer().caller, *job, exchange->context(),
+      [exchange, id = context.request.id, &route = context.route](base::Result<v1::Job> result) {
+        exchange->reply(json_reply(route, std::move(result), id));
+      });
+  exchange->keep(waiter);
+  waiter->begin(hub_, timeout);
+}
+
+void Dispatcher::get_output(const Context& context) const {
+  v1::GetOutputRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  auto chunk = calls_.output(message, context.exchange.peer());
+  if (!chunk || !wants_plain(context.request)) {
+    return context.exchange.reply(json_reply(context.route, std::move(chunk), context.request.id));
+  }
+  Reply reply;
+  reply.content_type = "application/octet-stream";
+  reply.headers.emplace_back("Output-Attempt", fmt::format("{}", chunk->attempt()));
+  reply.headers.emplace_back("Output-Offset", fmt::format("{}", chunk->offset()));
+  reply.headers.emplace_back("Output-Next-Offset", fmt::format("{}", chunk->next_offset()));
+  reply.headers.emplace_back("Output-Ended", chunk->ended() ? "true" : "false");
+  reply.body = std::move(*chunk->mutable_data());
+  context.exchange.reply(std::move(reply));
+}
+
+void Dispatcher::stream_output(const Context& context) const {
+  v1::GetOutputRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  Exchange& exchange = context.exchange;
+  auto offset = last_event_id(context.request);
+  // The same check as for one chunk, with its errors.
+  v1::GetOutputRequest probe = message;
+  probe.set_limit(1);
+  const auto first = calls_.output(probe, exchange.peer());
+  if (!first) return exchange.reply(problem_reply(first.error(), context.request.id));
+  if (!offset) return exchange.reply(problem_reply(offset.error(), context.request.id));
+  OutputStream::Options options;
+  options.job = *to_job_id(message.id());
+  if (message.has_attempt()) options.attempt = message.attempt();
+  options.offset = *offset ? (*offset)->value : message.offset();
+  options.is_plain = wants_plain(context.request);
+  StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
+  Reply reply = event_stream(std::make_unique<OutputStream>(std::move(stream), context.watcher,
+                                                            exchange.context(), options));
+  if (options.is_plain) reply.content_type = "application/octet-stream";
+  exchange.reply(std::move(reply));
+}
+
+void Dispatcher::watch_job(const Context& context) const {
+  v1::WatchJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  v1::GetJobRequest get;
+  get.set_id(message.id());
+  const auto job = calls_.get(get, context.exchange.peer());
+  if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
+  auto after = last_event_id(context.request);
+  if (!after) return context.exchange.reply(problem_reply(after.error(), context.request.id));
+  stream_changes(context, *to_job_id(message.id()), false, *after);
+}
+
+void Dispatcher::watch_jobs(const Context& context) const {
+  v1::WatchJobsRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  auto after = last_event_id(context.request);
+  if (!after) return context.exchange.reply(problem_reply(after.error(), context.request.id));
+  if (!*after && message.after_seq() != 0) *after = model::EventSeq(message.after_seq());
+  stream_changes(context, model::JobId(), message.all(), *after);
+}
+
+void Dispatcher::stream_changes(const Context& context, model::JobId job, bool all_users,
+                                std::optional<model::EventSeq> after) const {
+  Exchange& exchange = context.exchange;
+  StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
+  exchange.reply(event_stream(std::make_unique<ChangeStream>(
+      std::move(stream), ChangeStream::Options{job, all_users, after})));
+}
+
+void Dispatcher::get_queue(const Context& context) const {
+  v1::GetQueueRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(
+      json_reply(200, calls_.reader().queue(context.exchange.peer().caller, message)));
+}
+
+void Dispatcher::get_status(const Context& context) const {
+  v1::GetStatusRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(200, calls_.status(message)));
+}
+
+void Dispatcher::list_nodes(const Context& context) const {
+  v1::ListNodesRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(200, calls_.nodes()));
+}
+
+void Dispatcher::get_gpu_health(const Context& context) const {
+  v1::GetGpuHealthRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.gpu_health(message), context.request.id));
+}
+
+void Dispatcher::list_gpus(const Context& context) const {
+  v1::ListGpusRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.gpus(message), context.request.id));
+}
+
+void Dispatcher::get_topology(const Context& context) const {
+  v1::GetTopologyRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.topology(message), context.request.id));
+}
+
+void Dispatcher::change_gpus(const Context& context, model::GpuAction action) const {
+  v1::ChangeGpusRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.change_gpus(message, action, context.exchange.peer(), context.exchange.resume(),
+                     [weak = context.exchange.weak_from_this(), id = context.request.id,
+                      &route = context.route](base::Result<v1::ChangeGpusResponse> result) {
+                       if (const auto exchange = weak.lock()) {
+                         exchange->reply(json_reply(route, std::move(result), id));
+                       }
+                     });
+}
+
+void Dispatcher::drain_gpus(const Context& context) const {
+  change_gpus(context, model::GpuAction::kDrain);
+}
+
+void Dispatcher::take_gpus_offline(const Context& context) const {
+  change_gpus(context, model::GpuAction::kTakeOffline);
+}
+
+void Dispatcher::bring_gpus_online(const Context& context) const {
+  change_gpus(context, model::GpuAction::kBringOnline);
+}
+
+void Dispatcher::get_health(const Context& context) const {
+  v1::GetHealthRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(200, calls_.health()));
+}
+
+void Dispatcher::get_readiness(const Context& context) const {
+  v1::GetReadinessRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.readiness(), context.request.id));
+}
+
+void Dispatcher::get_version(const Context& context) const {
+  v1::GetVersionRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(200, calls_.version()));
+}
+
+}  // namespace gpu_platform::api

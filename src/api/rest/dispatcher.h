@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "api/calls.h"
+#include "api/event_hub.h"
+#include "api/rest/exchange.h"
+#include "api/rest/file_watcher.h"
+#include "api/rest/routes.h"
+
+namespace gpu_platform::api {
+
+// Finds the call that a request is for, reads its message, and answers. Immutable once made; safe
+// from any thread.
+class Dispatcher {
+ public:
+  Dispatcher(const Calls& calls, EventHub& hub);
+
+  // `watcher` belongs to the connection's thread.
+  void handle(const HttpRequest& request, Exchange& exchange, FileWatcher& watcher) const;
+
+  const RoutingTable& table() const { return table_; }
+
+ private:
+  struct Context {
+    const HttpRequest& request;
+    const Route& route;
+    Exchange& exchange;
+    FileWatcher& watcher;
+  };
+  using Handler = void (Dispatcher::*)(const Context&) const;
+
+  void submit(const Context& context) const;
+  void cancel(const Context& context) const;
+  void kill(const Context& context) const;
+  void get_job(const Context& context) const;
+  void list_jobs(const Context& context) const;
+  void wait_job(const Context& context) const;
+  void get_output(const Context& context) const;
+  void stream_output(const Context& context) const;
+  void watch_job(const Context& context) const;
+  void watch_jobs(const Context& context) const;
+  void get_queue(const Context& context) const;
+  void get_status(const Context& context) const;
+  void list_nodes(const Context& context) const;
+  void get_gpu_health(const Context& context) const;
+  void list_gpus(const Context& context) const;
+  void get_topology(const Context& context) const;
+  void drain_gpus(const Context& context) const;
+  void take_gpus_offline(const Context& context) const;
+  void bring_gpus_online(const Context& context) const;
+  void get_health(const Context& context) const;
+  void get_readiness(const Context& context) const;
+  void get_version(const Context& context) const;
+  void stop(const Context& context, bool without_grace) const;
+  void change_gpus(const Context& context, model::GpuAction action) const;
+  void stream_changes(const Context& context, model::JobId job, bool all_users,
+                      std::optional<model::EventSeq> after) const;
+
+  const Calls& calls_;
+  EventHub& hub_;
+  RoutingTable table_;
+  std::map<std::string, Handler, std::less<>> handlers_;  // by the call's full name
+  std::string openapi_;
+};
+
+// The answer that an error becomes.
+Reply problem_reply(base::Error error, const std::string& request_id);
+Reply problem_reply(int status, base::Error error, const std::string& request_id);
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/calls.h"
+#include "api/rest/routes.h"
+
+namespace gpu_platform::api {
+
+// Produces the body of an answer bit by bit. Lives on its connection's thread and is destroyed when
+// the answer is complete or the client has gone.
+class BodySource {
+ public:
+  enum class Next {
+    kMore,    // call again as soon as this is written
+    kWait,    // nothing more until the waker is called
+    kEnd,     // that was all
+    kBroken,  // cannot go on: the connection is cut, so that the client sees an incomplete answer
+  };
+  virtual ~BodySource() = default;
+  // Appends what there is, some 64 KiB at most.
+  virtual Next fill(std::string& out) = 0;
+};
+
+struct Reply {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::unique_ptr<BodySource> source;  // instead of body
+};
+
+// A request as it came in.
+struct HttpRequest {
+  std::string method;
+  Target target;
+  const std::string* body = nullptr;  // null: none; valid during the call only
+  std::string content_type;
+  std::string accept;
+  std::string last_event_id;
+  std::string id;  // ours, for the answer and the log
+};
+
+// One request that waits for its answer. All functions on the connection's thread, except what
+// resume() and waker() return, which may be called from any, also when connection and server are
+// gone. The connection owns itself: others hold it weakly.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  virtual ~Exchange() = default;
+  virtual const Peer& peer() const = 0;
+  virtual boost::asio::io_context& context() = 0;
+  // Once; later ones are ignored, and so are answers to a client that has gone.
+  virtual void reply(Reply reply) = 0;
+  // Runs a continuation on the connection's thread; drops it when the server is gone.
+  virtual Calls::Resume resume() = 0;
+  // Makes a BodySource that said kWait be asked again.
+  virtual std::function<void()> waker() = 0;
+  // For answers that may take long: `waiter` lives until the answer is given or the client has
+  // gone, which is watched from here on.
+  virtual void keep(std::shared_ptr<void> waiter) = 0;
+};
+
+}  // namespace gpu_platform::api

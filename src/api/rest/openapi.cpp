@@ -1,0 +1,302 @@
+#include "api/rest/openapi.h"
+
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <nlohmann/json.hpp>
+
+#include "api/convert/field_plan.h"
+#include "base/check.h"
+#include "gpu_platform/v1/descriptors.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+namespace pb = google::protobuf;
+using Json = nlohmann::ordered_json;
+
+// Comments of the .proto files, by full name of what they stand before.
+class Comments {
+ public:
+  Comments() {
+    const std::string_view bytes = v1::descriptor_set();
+    pb::FileDescriptorSet files;
+    CHECK(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+    for (const pb::FileDescriptorProto& file : files.file()) {
+      CHECK(pool_.BuildFile(file) != nullptr);
+    }
+  }
+
+  std::string of(const pb::Descriptor& type) const {
+    return text(pool_.FindMessageTypeByName(type.full_name()));
+  }
+  std::string of(const pb::FieldDescriptor& field) const {
+    return text(pool_.FindFieldByName(field.full_name()));
+  }
+  std::string of(const pb::MethodDescriptor& call) const {
+    return text(pool_.FindMethodByName(call.full_name()));
+  }
+
+ private:
+  template <class Descriptor>
+  static std::string text(const Descriptor* descriptor) {
+    pb::SourceLocation location;
+    if (descriptor == nullptr || !descriptor->GetSourceLocation(&location)) return {};
+    // One space after "//", and the line breaks of the source, are of no use to a reader of the
+    // document; an empty line divides paragraphs.
+    std::string out;
+    std::string_view rest = location.leading_comments;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      std::string_view line = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (line.starts_with(' ')) line.remove_prefix(1);
+      if (line.empty()) {
+        if (!rest.empty()) out += "\n\n";
+        continue;
+      }
+      if (!out.empty() && !out.ends_with('\n')) out.push_back(' ');
+      out += line;
+    }
+    return out;
+  }
+
+  pb::DescriptorPool pool_;
+};
+
+Json reference(const pb::Descriptor& type) {
+  return {{"$ref", "#/components/schemas/" + type.name()}};
+}
+
+std::string_view base_type(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::kBool:
+      return "boolean";
+    case JsonKind::kInt32:
+    case JsonKind::kInt64:
+    case JsonKind::kUint32:
+    case JsonKind::kUint64:
+      return "integer";
+    case JsonKind::kDouble:
+      return "number";
+    case JsonKind::kString:
+    case JsonKind::kBytes:
+    case JsonKind::kEnum:
+    case JsonKind::kTimestamp:
+      return "string";
+    case JsonKind::kMessage:
+    case JsonKind::kMap:
+      return "object";
+  }
+  return "string";
+}
+
+// A whole bound is written without a decimal point.
+Json bound(double value) {
+  const auto whole = static_cast<std::int64_t>(value);
+  return static_cast<double>(whole) == value ? Json(whole) : Json(value);
+}
+
+void add_limits(const FieldPlan& field, Json& schema) {
+  const FieldLimits& limits = field.limits;
+  const bool is_unsigned = field.kind == JsonKind::kUint32 || field.kind == JsonKind::kUint64;
+  if (limits.least) {
+    schema["minimum"] = bound(*limits.least);
+  } else if (is_unsigned) {
+    schema["minimum"] = 0;
+  }
+  if (limits.most) schema["maximum"] = bound(*limits.most);
+  if (field.kind != JsonKind::kString) return;
+  // JSON Schema counts characters, we count bytes: the bound in the document is never the narrower.
+  if (limits.max_bytes != 0) schema["maxLength"] = limits.max_bytes;
+  if (limits.not_empty) schema["minLength"] = 1;
+}
+
+Json value_schema(const FieldPlan& field);
+
+Json map_schema(const FieldPlan& field) {
+  Json values = value_schema(field.map_value());
+  if (field.limits.max_bytes != 0) values["maxLength"] = field.limits.max_bytes;
+  Json schema = {{"type", "object"}, {"additionalProperties", std::move(values)}};
+  if (field.limits.max_items != 0) schema["maxProperties"] = field.limits.max_items;
+  Json names = Json::object();
+  if (field.limits.max_key_bytes != 0) names["maxLength"] = field.limits.max_key_bytes;
+  if (field.limits.not_empty) names["minLength"] = 1;
+  if (!names.empty()) schema["propertyNames"] = std::move(names);
+  return schema;
+}
+
+// Of one value, whether the field is a list or not.
+Json value_schema(const FieldPlan& field) {
+  if (field.kind == JsonKind::kMessage) return reference(*field.message->descriptor);
+  if (field.kind == JsonKind::kMap) return map_schema(field);
+  Json schema = {{"type", base_type(field.kind)}};
+  if (field.kind == JsonKind::kTimestamp) schema["format"] = "date-time";
+  if (field.kind == JsonKind::kBytes) schema["contentEncoding"] = "base64";
+  if (field.kind == JsonKind::kEnum) {
+    for (const EnumName& entry : field.enum_names) schema["enum"].push_back(entry.name);
+  }
+  add_limits(field, schema);
+  return schema;
+}
+
+bool may_be_null(const FieldPlan& field) {
+  return !field.is_repeated && field.kind != JsonKind::kMap &&
+         (field.has_presence || field.kind == JsonKind::kEnum);
+}
+
+Json field_schema(const FieldPlan& field, const Comments& comments) {
+  Json schema = value_schema(field);
+  if (field.is_repeated) {
+    schema = {{"type", "array"}, {"items", std::move(schema)}};
+    if (field.limits.max_items != 0) schema["maxItems"] = field.limits.max_items;
+  } else if (may_be_null(field)) {
+    if (schema.contains("$ref")) {
+      schema = {{"oneOf", Json::array({std::move(schema), {{"type", "null"}}})}};
+    } else {
+      schema["type"] = Json::array({schema["type"], "null"});
+      if (schema.contains("enum")) schema["enum"].push_back(nullptr);
+    }
+  }
+  const std::string comment = comments.of(*field.field);
+  if (!comment.empty()) schema["description"] = comment;
+  return schema;
+}
+
+class DocumentWriter {
+ public:
+  Json write(std::span<const Route> routes, const std::string& version) {
+    for (const Route& route : routes) {
+      if (route.selector_name.empty()) continue;
+      selector_of_[route.path + route.method] =
+          fmt::format("{}={}", route.selector_name, route.selector_value);
+    }
+    Json paths = Json::object();
+    for (const Route& route : routes) add_route(route, paths);
+    schemas_["Problem"] = problem_schema();
+    return {{"openapi", "3.1.0"},
+            {"info",
+             {{"title", "gpu-platform"},
+              {"version", version},
+              {"description",
+               "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
+               "caller by peer credentials."}}},
+            {"paths", std::move(paths)},
+            {"components", {{"schemas", std::move(schemas_)}}}};
+  }
+
+ private:
+  static Json problem_schema() {
+    const Json text = {{"type", "string"}};
+    return {{"type", "object"},
+            {"description", "RFC 9457."},
+            {"properties",
+             {{"type", text},
+              {"title", text},
+              {"status", {{"type", "integer"}}},
+              {"detail", text},
+              {"code", text},
+              {"field", {{"type", Json::array({"string", "null"})}}},
+              {"request_id", text}}}};
+  }
+
+  void add_schema(const pb::Descriptor& type) {
+    if (!known_.insert(type.full_name()).second) return;
+    Json properties = Json::object();
+    Json required = Json::array();
+    for (const FieldPlan& field : plan_of(type).fields) {
+      properties[field.name] = field_schema(field, comments_);
+      required.push_back(field.name);
+      if (field.message != nullptr) add_schema(*field.message->descriptor);
+      if (field.kind == JsonKind::kMap && field.map_value().message != nullptr) {
+        add_schema(*field.map_value().message->descriptor);
+      }
+    }
+    Json schema = {{"type", "object"}, {"properties", std::move(properties)}};
+    // Requests may leave out what they do not say; answers have every key.
+    const bool is_request = type.name().ends_with("Request");
+    if (!is_request && !required.empty()) schema["required"] = std::move(required);
+    if (is_request) schema["additionalProperties"] = false;
+    const std::string comment = comments_.of(type);
+    if (!comment.empty()) schema["description"] = comment;
+    schemas_[type.name()] = std::move(schema);
+  }
+
+  Json parameters(const Route& route) const {
+    Json out = Json::array();
+    for (const FieldPlan& field : plan_of(*route.call->input_type()).fields) {
+      const bool in_path = route.path.find("{" + field.name + "}") != std::string::npos;
+      if (!in_path && route.has_body) continue;
+      Json parameter = {{"name", field.name},
+                        {"in", in_path ? "path" : "query"},
+                        {"required", in_path || field.name == route.selector_name}};
+      const std::string comment = comments_.of(*field.field);
+      if (!comment.empty()) parameter["description"] = comment;
+      parameter["schema"] = field.is_repeated
+                                ? Json{{"type", "array"}, {"items", value_schema(field)}}
+                                : value_schema(field);
+      out.push_back(std::move(parameter));
+    }
+    return out;
+  }
+
+  void add_route(const Route& route, Json& paths) {
+    const pb::Descriptor& answer = *route.call->output_type();
+    add_schema(answer);
+    Json operation = {{"operationId", route.call->name()},
+                      {"tags", Json::array({route.call->service()->name()})},
+                      {"description", comments_.of(*route.call)},
+                      {"parameters", parameters(route)}};
+    if (route.has_body) {
+      add_schema(*route.call->input_type());
+      operation["requestBody"] = {
+          {"required", true},
+          {"content", {{"application/json", {{"schema", reference(*route.call->input_type())}}}}}};
+    }
+    // Of a stream, the schema is that of each event's data.
+    const char* media = route.call->server_streaming() ? "text/event-stream" : "application/json";
+    operation["responses"] = {
+        {std::to_string(route.success_status),
+         {{"description", "Success."}, {"content", {{media, {{"schema", reference(answer)}}}}}}},
+        {"default",
+         {{"description", "What went wrong."},
+          {"content",
+           {{"application/problem+json",
+             {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}}}};
+    std::string method = route.method;
+    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
+    Json& entry = paths[route.path][method];
+    if (entry.is_null()) {
+      entry = std::move(operation);
+      return;
+    }
+    // Two calls on one route: the document can say it once only, so the plain one takes in the
+    // other's media type.
+    Json& first = entry;
+    Json& second = operation;
+    const std::string status = std::to_string(route.success_status);
+    for (auto& [type, content] : first["responses"][status]["content"].items()) {
+      second["responses"][status]["content"][type] = content;
+    }
+    second["description"] = second["description"].get<std::string>() + "\n\nWith " +
+                            selector_of_.at(route.path + route.method) + ": " +
+                            first["description"].get<std::string>();
+    entry = std::move(operation);
+  }
+
+  Comments comments_;
+  Json schemas_ = Json::object();
+  std::set<std::string> known_;
+  std::map<std::string, std::string> selector_of_;
+};
+
+}  // namespace
+
+std::string openapi_document(std::span<const Route> routes, const std::string& version) {
+  return DocumentWriter().write(routes, version).dump(1);
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,206 @@
+#include "api/rest/routes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/convert/field_plan.h"
+#include "api/convert/json_reader.h"
+#include "api/convert/text_forms.h"
+#include "base/check.h"
+#include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/jobs.pb.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+namespace pb = google::protobuf;
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+base::Result<std::string> percent_decoded(std::string_view text, bool plus_is_space) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_space) {
+      out.push_back(' ');
+      continue;
+    }
+    if (text[i] != '%') {
+      out.push_back(text[i]);
+      continue;
+    }
+    const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+    if (high < 0 || low < 0) {
+      return base::fail(base::ErrorCode::kInvalidArgument, "the URL has a broken percent escape");
+    }
+    out.push_back(static_cast<char>(high * 16 + low));
+    i += 2;
+  }
+  if (!is_valid_utf8(out)) {
+    return base::fail(base::ErrorCode::kInvalidArgument, "the URL has bytes that are not UTF-8");
+  }
+  return out;
+}
+
+template <class Take>
+base::Status split(std::string_view text, char separator, Take&& take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    TRY(take(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
+bool is_variable(std::string_view segment) {
+  return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
+}
+
+std::string_view variable_name(std::string_view segment) {
+  return segment.substr(1, segment.size() - 2);
+}
+
+bool path_matches(const Route& route, const Target& target) {
+  return std::ranges::equal(route.segments, target.segments,
+                            [](const std::string& pattern, const std::string& segment) {
+                              return is_variable(pattern) || pattern == segment;
+                            });
+}
+
+bool is_selected(const Route& route, const Target& target) {
+  return std::ranges::any_of(target.query, [&](const auto& parameter) {
+    return parameter.first == route.selector_name && parameter.second == route.selector_value;
+  });
+}
+
+void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
+  for (int i = 0; i < service.method_count(); ++i) {
+    const pb::MethodDescriptor& call = *service.method(i);
+    if (!call.options().HasExtension(v1::rest)) continue;
+    const v1::RestRoute& option = call.options().GetExtension(v1::rest);
+    Route route;
+    route.call = &call;
+    route.method = option.method();
+    route.path = option.path();
+    const auto target = parse_target(option.path());
+    CHECK(target.has_value());
+    route.segments = target->segments;
+    route.has_body = option.body() == "*";
+    const std::size_t equals = option.selector().find('=');
+    if (equals != std::string::npos) {
+      route.selector_name = option.selector().substr(0, equals);
+      route.selector_value = option.selector().substr(equals + 1);
+    }
+    if (option.success_status() != 0) route.success_status = option.success_status();
+    out.push_back(std::move(route));
+  }
+}
+
+base::Status read_query(const Route& route, const Target& target, pb::Message& out) {
+  for (auto it = target.query.begin(); it != target.query.end(); ++it) {
+    const std::string& name = it->first;
+    const auto is_same = [&](const auto& other) { return other.first == name; };
+    const FieldPlan* field = plan_of(*out.GetDescriptor()).find(name);
+    const bool may_repeat = field != nullptr && field->is_repeated;
+    if (!may_repeat && std::any_of(target.query.begin(), it, is_same)) {
+      return base::invalid(name, fmt::format("{}: is given twice", name));
+    }
+    const bool is_in_path = std::ranges::any_of(route.segments, [&](const std::string& segment) {
+      return is_variable(segment) && variable_name(segment) == name;
+    });
+    if (is_in_path) return base::invalid(name, fmt::format("{}: is given by the path", name));
+    TRY(read_text(name, it->second, out));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<Target> parse_target(std::string_view target) {
+  Target out;
+  const std::size_t question = target.find('?');
+  const std::string_view path = target.substr(0, question);
+  if (path.empty() || path.front() != '/') {
+    return base::fail(base::ErrorCode::kInvalidArgument, "the URL's path must begin with /");
+  }
+  TRY(split(path.substr(1), '/', [&](std::string_view part) -> base::Status {
+    TRY_ASSIGN(auto segment, percent_decoded(part, false));
+    out.segments.push_back(std::move(segment));
+    return {};
+  }));
+  if (question == std::string_view::npos) return out;
+  TRY(split(target.substr(question + 1), '&', [&](std::string_view part) -> base::Status {
+    if (part.empty()) return {};
+    const std::size_t equals = part.find('=');
+    TRY_ASSIGN(auto name, percent_decoded(part.substr(0, equals), true));
+    const std::string_view text = equals == std::string_view::npos ? "" : part.substr(equals + 1);
+    TRY_ASSIGN(auto value, percent_decoded(text, true));
+    out.query.emplace_back(std::move(name), std::move(value));
+    return {};
+  }));
+  return out;
+}
+
+RoutingTable::RoutingTable() {
+  for (const pb::FileDescriptor* file :
+       {v1::Job::descriptor()->file(), v1::Node::descriptor()->file()}) {
+    for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
+  }
+  // Those that a query parameter selects are tried before those that it does not.
+  std::ranges::stable_sort(routes_, [](const Route& a, const Route& b) {
+    return !a.selector_name.empty() && b.selector_name.empty();
+  });
+}
+
+RoutingTable::Match RoutingTable::find(std::string_view method, const Target& target) const {
+  Match match;
+  std::vector<std::string_view> allowed;
+  for (const Route& route : routes_) {
+    if (!path_matches(route, target)) continue;
+    if (route.method == method) {
+      if (!route.selector_name.empty() && !is_selected(route, target)) continue;
+      match.route = &route;
+      return match;
+    }
+    if (std::ranges::find(allowed, route.method) == allowed.end()) allowed.push_back(route.method);
+  }
+  for (const std::string_view name : allowed) {
+    if (!match.allowed.empty()) match.allowed += ", ";
+    match.allowed += name;
+  }
+  return match;
+}
+
+base::Status read_request(const Route& route, const Target& target, const std::string* body,
+                          pb::Message& out) {
+  if (route.has_body) {
+    if (!target.query.empty()) {
+      const std::string& name = target.query.front().first;
+      return base::invalid(name,
+                           fmt::format("unknown parameter '{}': this call takes a body", name));
+    }
+    TRY(read_json(body == nullptr ? std::string_view() : std::string_view(*body), out));
+  } else {
+    if (body != nullptr) {
+      // Nothing can be given in it, so that no client believes that it was heard.
+      v1::GetVersionRequest nothing;
+      TRY(read_json(*body, nothing));
+    }
+    TRY(read_query(route, target, out));
+  }
+  for (std::size_t i = 0; i < route.segments.size(); ++i) {
+    if (!is_variable(route.segments[i])) continue;
+    TRY(read_text(variable_name(route.segments[i]), target.segments[i], out));
+  }
+  return check_limits(out);
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include "base/result.h"
+
+namespace gpu_platform::api {
+
+// A request's target, decoded.
+struct Target {
+  std::vector<std::string> segments;  // of the path: "v1", "jobs", "42"
+  std::vector<std::pair<std::string, std::string>> query;
+};
+// Refuses broken percent escapes and what is not UTF-8.
+base::Result<Target> parse_target(std::string_view target);
+
+// One call's REST route, from the options in proto/.
+struct Route {
+  const google::protobuf::MethodDescriptor* call = nullptr;
+  std::string method;                 // "GET"
+  std::vector<std::string> segments;  // "{id}" stands for any
+  std::string path;                   // as written
+  bool has_body = false;
+  std::string selector_name;  // of the query parameter that selects it, empty: none
+  std::string selector_value;
+  int success_status = 200;
+};
+
+// The routes of all services of proto/gpu_platform/v1. Immutable.
+class RoutingTable {
+ public:
+  RoutingTable();
+
+  std::span<const Route> routes() const { return routes_; }
+
+  struct Match {
+    const Route* route = nullptr;  // null: none
+    // Where only the method is wrong, the right ones: "GET, POST".
+    std::string allowed;
+  };
+  Match find(std::string_view method, const Target& target) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+// Fills the empty request message of `route` from path, query and body, and checks its limits.
+// `body` is null where there is none.
+base::Status read_request(const Route& route, const Target& target, const std::string* body,
+                          google::protobuf::Message& out);
+
+}  // namespace gpu_platform::api

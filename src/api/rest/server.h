@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/core_access.h"
+#include "api/event_hub.h"
+#include "api/rest/session.h"
+#include "base/result.h"
+
+namespace gpu_platform::api {
+
+struct ServerOptions {
+  std::string socket_path;
+  std::string version;  // of the program
+  unsigned io_threads = 1;
+  std::size_t max_connections = 4096;
+  // Of one user who is no administrator, so that nobody can shut out the others.
+  std::size_t max_connections_per_user = 1024;
+  SessionLimits limits;
+  std::chrono::milliseconds stop_grace{2'000};
+  // One line about something that a person should know; called from the server's threads. Null:
+  // none.
+  std::function<void(const std::string& line)> warn;
+};
+
+// REST over HTTP/1.1 on a Unix socket. Who calls is known by the socket's peer credentials: root is
+// the administrator, everybody else sees and changes their own jobs.
+//
+// Runs on threads of its own. `core`'s objects and `hub` outlive the server; `hub` must be told of
+// every publication after the snapshot source shows it.
+class Server {
+ public:
+  // The socket's path appears when everything else is in place: call it when the program is ready.
+  static base::Result<std::unique_ptr<Server>> start(ServerOptions options, CoreAccess core,
+                                                     EventHub& hub);
+  ~Server();  // stops
+
+  // Removes the path, takes no new connection, lets requests under way be answered (up to the grace
+  // time), ends streams, and joins the threads. The core must still be answering commands.
+  void stop();
+
+  struct Figures {
+    std::uint64_t connections = 0;  // open now
+    std::uint64_t requests = 0;     // since the start
+  };
+  Figures figures() const;
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpu_platform::api

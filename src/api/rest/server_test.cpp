@@ -1,0 +1,451 @@
+#include "api/rest/server.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "api/rest/server_fixture_test.h"
+#include "api/rest/unix_listener.h"
+
+namespace gpu_platform::api {
+namespace {
+
+TEST_F(ServerTest, AnswersASubmissionWithTheJob) {
+  start();
+  const RawResponse created =
+      ask("POST", "/v1/jobs", R"({"command":["true"],"gpus":2,"name":"x"})");
+  EXPECT_EQ(created.status, 201);
+  EXPECT_EQ(created.headers.at("location"), "/v1/jobs/1");
+  EXPECT_EQ(created.headers.at("content-type"), "application/json");
+  const auto job = parsed(created);
+  EXPECT_EQ(job["id"], "1");
+  EXPECT_EQ(job["state"], "QUEUED");
+  EXPECT_EQ(job["user"], user_);
+  EXPECT_EQ(job["wait_reason"]["code"], "NOT_EVALUATED");
+  const auto command = core_.commands().at(0);
+  EXPECT_EQ(command.caller.uid, uid_);
+  EXPECT_EQ(command.caller.is_administrator, uid_ == 0);
+  EXPECT_EQ(std::get<model::SubmitJob>(command.body).spec.request.gpus, 2U);
+  EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1"))["name"], "x");
+}
+
+TEST_F(ServerTest, AnswersARepeatedSubmissionWithTheFirstJob) {
+  start();
+  const std::string body = R"({"command":["true"],"request_id":"once"})";
+  EXPECT_EQ(ask("POST", "/v1/jobs", body).status, 201);
+  const RawResponse repeated = ask("POST", "/v1/jobs", body);
+  EXPECT_EQ(repeated.status, 200);
+  EXPECT_EQ(parsed(repeated)["id"], "1");
+}
+
+TEST_F(ServerTest, PassesOnTheCoresRefusal) {
+  start();
+  const RawResponse refused = ask("POST", "/v1/jobs", R"({"command":["true"],"gpus":9})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_EQ(refused.headers.at("content-type"), "application/problem+json");
+  const auto problem = parsed(refused);
+  EXPECT_EQ(problem["field"], "gpus");
+  EXPECT_EQ(problem["code"], "FAILED_PRECONDITION");
+  EXPECT_FALSE(problem["request_id"].get<std::string>().empty());
+}
+
+TEST_F(ServerTest, AnswersPipelinedRequestsInTheirOrder) {
+  core_.add_job(user_, uid_, "first");
+  core_.add_job(user_, uid_, "second");
+  start();
+  RawClient client(options_.socket_path);
+  client.send(request_text("GET", "/v1/jobs/1") +
+              request_text("POST", "/v1/jobs", R"({"command":["third"]})") +
+              request_text("GET", "/v1/jobs?limit=1") + request_text("GET", "/v1/jobs/2"));
+  EXPECT_EQ(parsed(client.receive().value())["name"], "first");
+  EXPECT_EQ(parsed(client.receive().value())["name"], "third");
+  EXPECT_EQ(parsed(client.receive().value())["jobs"].size(), 1U);
+  EXPECT_EQ(parsed(client.receive().value())["name"], "second");
+}
+
+TEST_F(ServerTest, ReadsARequestThatComesByteByByte) {
+  start();
+  RawClient client(options_.socket_path);
+  for (const char c : request_text("POST", "/v1/jobs", R"({"command":["true"]})")) {
+    ASSERT_TRUE(client.send(std::string_view(&c, 1)));
+  }
+  EXPECT_EQ(client.receive()->status, 201);
+}
+
+TEST_F(ServerTest, ReadsAChunkedBody) {
+  start();
+  RawClient client(options_.socket_path);
+  client.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json; charset=utf-8\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"command\r\nb\r\n\":[\"true\"]}\r\n0\r\n\r\n");
+  EXPECT_EQ(client.receive()->status, 201);
+}
+
+TEST_F(ServerTest, ClosesWhenTheClientAsksForIt) {
+  start();
+  RawClient client(options_.socket_path);
+  client.send("GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(client.receive()->headers.at("connection"), "close");
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(ServerTest, SpeaksToOldClients) {
+  core_.add_job(user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  client.send("GET /v1/jobs HTTP/1.0\r\n\r\n");
+  const auto response = client.receive();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_FALSE(response->headers.contains("transfer-encoding"));
+  EXPECT_EQ(parsed(*response)["jobs"].size(), 1U);
+}
+
+TEST_F(ServerTest, AnswersAClientThatOnlyStoppedSending) {
+  for (int i = 0; i < 300; ++i) core_.add_job(user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  client.send(request_text("GET", "/v1/jobs"));
+  client.finish_sending();
+  const auto response = client.receive();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_TRUE(response->is_complete);
+  EXPECT_EQ(parsed(*response)["jobs"].size(), 300U);
+}
+
+TEST_F(ServerTest, RefusesABodyThatIsTooLargeSoThatTheClientSeesIt) {
+  start();
+  const std::string body = "{\"command\":[\"" + std::string((1 << 20) + 1, 'x') + "\"]}";
+  const RawResponse refused = ask("POST", "/v1/jobs", body);
+  EXPECT_EQ(refused.status, 413);
+  // Announced, and not sent at all.
+  RawClient client(options_.socket_path);
+  client.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+      "2000000\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.receive()->status, 413);
+}
+
+TEST_F(ServerTest, TellsAWaitingClientToGoOn) {
+  start();
+  RawClient client(options_.socket_path);
+  client.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+      "20\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.receive_head()->status, 100);
+  client.send(R"({"command":["true"]})");
+  EXPECT_EQ(client.receive()->status, 201);
+}
+
+TEST_F(ServerTest, RefusesAHeaderThatIsTooLarge) {
+  start();
+  const RawResponse refused =
+      ask("GET", "/v1/health", {}, "X: " + std::string(20'000, 'x') + "\r\n");
+  EXPECT_EQ(refused.status, 431);
+}
+
+TEST_F(ServerTest, RefusesWhatIsNoHttp) {
+  start();
+  for (const std::string& bytes :
+       {std::string("hello\r\n\r\n"), std::string("\0\0\0\0\r\n\r\n", 8),
+        std::string("GET\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
+        std::string("POST /v1/jobs HTTP/1.1\r\nContent-Length: -1\r\n\r\n")}) {
+    RawClient client(options_.socket_path);
+    client.send(bytes);
+    const auto response = client.receive();
+    ASSERT_TRUE(response.has_value()) << bytes;
+    EXPECT_EQ(response->status, 400) << bytes;
+    EXPECT_TRUE(client.is_closed());
+  }
+}
+
+TEST_F(ServerTest, RefusesOtherContent) {
+  start();
+  const std::string body = R"({"command":["true"]})";
+  for (const char* type :
+       {"Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n", ""}) {
+    RawClient client(options_.socket_path);
+    client.send(fmt::format("POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{}",
+                            type, body.size(), body));
+    EXPECT_EQ(client.receive()->status, 415) << type;
+  }
+}
+
+TEST_F(ServerTest, NamesTheMethodsOfAPath) {
+  start();
+  const RawResponse refused = ask("DELETE", "/v1/jobs");
+  EXPECT_EQ(refused.status, 405);
+  EXPECT_EQ(refused.headers.at("allow"), "POST, GET");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1/cancel").headers.at("allow"), "POST");
+  EXPECT_EQ(ask("GET", "/v1").status, 404);
+  EXPECT_EQ(ask("GET", "/").status, 404);
+}
+
+TEST_F(ServerTest, GivesUpOnASlowRequest) {
+  options_.limits.request_time = std::chrono::milliseconds(50);
+  start();
+  RawClient client(options_.socket_path);
+  client.send("POST /v1/jobs HTTP/1.1\r\nHost: x\r\n");
+  EXPECT_EQ(client.receive()->status, 408);
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(ServerTest, GivesUpOnAnIdleConnection) {
+  options_.limits.idle_time = std::chrono::milliseconds(50);
+  start();
+  RawClient client(options_.socket_path);
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(ServerTest, GivesUpOnAClientThatReadsNothing) {
+  options_.limits.write_time = std::chrono::milliseconds(100);
+  core_.add_jobs(3'000, user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  client.send(request_text("GET", "/v1/jobs?limit=10000"));
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 1; }));
+  EXPECT_TRUE(all_connections_gone());
+  const auto cut = client.receive();
+  ASSERT_TRUE(cut.has_value());
+  EXPECT_FALSE(cut->is_complete);
+}
+
+TEST_F(ServerTest, SaysThatAnEndedJobCannotBeStopped) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.end_job(job, 0);
+  start();
+  const RawResponse answer = ask("POST", "/v1/jobs/1/cancel");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(parsed(answer)["changed"], false);
+  EXPECT_EQ(parsed(answer)["job"]["state"], "COMPLETED");
+  EXPECT_TRUE(core_.commands().empty());
+}
+
+TEST_F(ServerTest, StopsJobsGentlyAndAtOnce) {
+  core_.start_job(core_.add_job(user_, uid_));
+  core_.start_job(core_.add_job(user_, uid_));
+  start();
+  EXPECT_EQ(parsed(ask("POST", "/v1/jobs/1/cancel", "{}"))["changed"], true);
+  EXPECT_EQ(parsed(ask("POST", "/v1/jobs/2/kill"))["job"]["state"], "STOPPING");
+  const auto commands = core_.commands();
+  EXPECT_FALSE(std::get<model::StopJob>(commands.at(0).body).without_grace);
+  EXPECT_TRUE(std::get<model::StopJob>(commands.at(1).body).without_grace);
+}
+
+TEST_F(ServerTest, ShowsTheCluster) {
+  core_.add_job(user_, uid_);
+  start();
+  const auto status = parsed(ask("GET", "/v1/status"));
+  EXPECT_EQ(status["total_gpus"], 8);
+  EXPECT_EQ(status["available_gpus"], 8);
+  EXPECT_EQ(status["utilization"], 0);
+  EXPECT_EQ(status["queued_jobs"], 1);
+  EXPECT_EQ(status["gpus"][3]["uuid"], "GPU-3");
+  EXPECT_EQ(status["gpus"][3]["emulated"], true);
+  EXPECT_EQ(parsed(ask("GET", "/v1/nodes"))["nodes"][0]["name"], "dgx-h100-1");
+  EXPECT_EQ(parsed(ask("GET", "/v1/health"))["status"], "ok");
+  EXPECT_EQ(parsed(ask("GET", "/v1/version"))["version"], "1.2.3");
+  EXPECT_EQ(parsed(ask("GET", "/v1/queue?all=true"))["total"], 1);
+}
+
+TEST_F(ServerTest, SaysWhyItIsNotReady) {
+  core_.readiness = [] {
+    return base::fail(base::ErrorCode::kResourceExhausted, "the disk is full");
+  };
+  start();
+  const RawResponse answer = ask("GET", "/v1/ready");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(parsed(answer)["detail"], "the disk is full");
+}
+
+TEST_F(ServerTest, ListsManyJobsInPieces) {
+  core_.add_jobs(2'500, user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  const auto all = client.request("GET", "/v1/jobs?limit=10000");
+  ASSERT_TRUE(all.has_value());
+  EXPECT_TRUE(all->is_complete);
+  EXPECT_EQ(all->headers.at("transfer-encoding"), "chunked");
+  EXPECT_EQ(parsed(*all)["jobs"].size(), 2'500U);
+  // The connection goes on.
+  const auto page = client.request("GET", "/v1/jobs?limit=10");
+  EXPECT_EQ(parsed(*page)["next_page"], "2491");
+}
+
+TEST_F(ServerTest, DescribesItself) {
+  start();
+  const auto document = parsed(ask("GET", "/v1/openapi.json"));
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  const auto& submit = document["paths"]["/v1/jobs"]["post"];
+  EXPECT_NE(submit["description"].get<std::string>().find("Accepts a job."), std::string::npos);
+  EXPECT_TRUE(submit["responses"].contains("201"));
+  const auto& schema = document["components"]["schemas"]["SubmitJobRequest"]["properties"];
+  EXPECT_EQ(schema["gpus"]["maximum"], 65535);
+  EXPECT_EQ(schema["labels"]["maxProperties"], 64);
+  EXPECT_FALSE(schema["environment"]["description"].get<std::string>().empty());
+  const auto& output =
+      document["paths"]["/v1/jobs/{id}/output"]["get"]["responses"]["200"]["content"];
+  EXPECT_TRUE(output.contains("text/event-stream"));
+  EXPECT_TRUE(output.contains("application/json"));
+  for (const auto& [name, type] : document["components"]["schemas"].items()) {
+    EXPECT_EQ(type["type"], "object") << name;
+  }
+}
+
+// Disconnects at every byte of a conversation, and whatever was under way goes with the client.
+TEST_F(ServerTest, ForgetsClientsThatVanish) {
+  core_.add_job(user_, uid_);
+  start();
+  const std::string submit = request_text("POST", "/v1/jobs", R"({"command":["true"]})");
+  const std::string talk =
+      submit + request_text("GET", "/v1/jobs/1/wait") + request_text("GET", "/v1/events");
+  for (std::size_t length = 0; length <= talk.size(); ++length) {
+    RawClient client(options_.socket_path);
+    client.send(std::string_view(talk).substr(0, length));
+    if (length >= submit.size() && length % 3 == 0) {
+      EXPECT_EQ(client.receive()->status, 201);
+    }
+  }
+  EXPECT_TRUE(all_connections_gone());
+  EXPECT_EQ(ask("GET", "/v1/health").status, 200);
+}
+
+TEST_F(ServerTest, ForgetsAClientThatVanishesBeforeTheCoreAnswers) {
+  start();
+  core_.hold_commands(true);
+  {
+    RawClient client(options_.socket_path);
+    client.send(request_text("POST", "/v1/jobs", R"({"command":["true"]})"));
+    ASSERT_TRUE(eventually([&] { return core_.held_commands() == 1; }));
+  }
+  core_.hold_commands(false);
+  EXPECT_TRUE(all_connections_gone());
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+}
+
+TEST_F(ServerTest, LetsOneUserHaveSoManyConnections) {
+  options_.max_connections = 3;
+  start();
+  RawClient one(options_.socket_path);
+  RawClient two(options_.socket_path);
+  RawClient three(options_.socket_path);
+  EXPECT_EQ(one.request("GET", "/v1/health")->status, 200);
+  EXPECT_EQ(three.request("GET", "/v1/health")->status, 200);
+  RawClient four(options_.socket_path);
+  EXPECT_EQ(four.receive()->status, 503);
+  one.close();
+  EXPECT_TRUE(eventually([&] { return server_->figures().connections == 2; }));
+  EXPECT_EQ(ask("GET", "/v1/health").status, 200);
+}
+
+TEST_F(ServerTest, WorksOnSeveralThreads) {
+  options_.io_threads = 2;
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  start();
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c) {
+    clients.emplace_back([&] {
+      RawClient client(options_.socket_path);
+      for (int i = 0; i < 50; ++i) {
+        const auto created = client.request("POST", "/v1/jobs", R"({"command":["true"]})");
+        ASSERT_TRUE(created.has_value());
+        EXPECT_EQ(created->status, 201);
+        EXPECT_EQ(client.request("GET", created->headers.at("location"))->status, 200);
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(core_.commands().size(), 200U);
+}
+
+// ---- the end ----
+
+TEST_F(ServerTest, RemovesItsPathAndLetsTheRequestUnderWayFinish) {
+  start();
+  core_.hold_commands(true);
+  RawClient client(options_.socket_path);
+  client.send(request_text("POST", "/v1/jobs", R"({"command":["true"]})"));
+  ASSERT_TRUE(eventually([&] { return core_.held_commands() == 1; }));
+  std::thread stopper([&] { server_->stop(); });
+  EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(options_.socket_path); }));
+  core_.hold_commands(false);
+  const auto response = client.receive();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->headers.at("connection"), "close");
+  client.close();
+  stopper.join();
+}
+
+TEST_F(ServerTest, SurvivesAnswersThatComeAfterItsEnd) {
+  options_.stop_grace = std::chrono::milliseconds(10);
+  start();
+  core_.hold_commands(true);
+  RawClient client(options_.socket_path);
+  client.send(request_text("POST", "/v1/jobs", R"({"command":["true"]})"));
+  ASSERT_TRUE(eventually([&] { return core_.held_commands() == 1; }));
+  server_.reset();
+  core_.hold_commands(false);
+  EXPECT_TRUE(eventually([&] { return core_.snapshot()->jobs.size() == 1; }));
+  EXPECT_FALSE(client.receive().has_value());
+}
+
+// ---- the path ----
+
+TEST_F(ServerTest, ListensForEverybodyAsSoonAsItsPathIsThere) {
+  start();
+  struct stat found{};
+  ASSERT_EQ(::stat(options_.socket_path.c_str(), &found), 0);
+  EXPECT_TRUE(S_ISSOCK(found.st_mode));
+  EXPECT_EQ(found.st_mode & 0777, 0666U);
+  EXPECT_FALSE(std::filesystem::exists(options_.socket_path + ".new"));
+}
+
+TEST_F(ServerTest, ReplacesWhatADeadDaemonLeft) {
+  {
+    auto dead = UnixListener::open(options_.socket_path);
+    ASSERT_TRUE(dead.has_value());
+    // Its path stays behind, as after a SIGKILL.
+    std::filesystem::create_hard_link(options_.socket_path, options_.socket_path + ".kept");
+  }
+  std::filesystem::rename(options_.socket_path + ".kept", options_.socket_path);
+  start();
+  EXPECT_EQ(ask("GET", "/v1/health").status, 200);
+}
+
+TEST_F(ServerTest, LeavesALivingDaemonAlone) {
+  start();
+  const auto second = Server::start(options_, core_.access(), core_.hub());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, base::ErrorCode::kAlreadyExists);
+  EXPECT_EQ(ask("GET", "/v1/health").status, 200);
+}
+
+TEST_F(ServerTest, LeavesOtherFilesAlone) {
+  std::ofstream(options_.socket_path) << "precious";
+  const auto server = Server::start(options_, core_.access(), core_.hub());
+  ASSERT_FALSE(server.has_value());
+  EXPECT_EQ(server.error().code, base::ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(std::filesystem::is_regular_file(options_.socket_path));
+}
+
+TEST_F(ServerTest, RefusesAPathThatIsTooLong) {
+  options_.socket_path = "/tmp/" + std::string(200, 'x');
+  const auto server = Server::start(options_, core_.access(), core_.hub());
+  ASSERT_FALSE(server.has_value());
+  EXPECT_EQ(server.error().field, "socket");
+}
+
+TEST_F(ServerTest, DoesNotRemoveThePathOfItsSuccessor) {
+  start();
+  std::filesystem::remove(options_.socket_path);
+  std::ofstream(options_.socket_path) << "successor";
+  server_.reset();
+  EXPECT_TRUE(std::filesystem::exists(options_.socket_path));
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

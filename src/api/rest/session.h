@@ -1,0 +1,140 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "api/rest/dispatcher.h"
+#include "api/rest/exchange.h"
+
+namespace gpu_platform::api {
+
+struct SessionLimits {
+  std::uint64_t body_bytes = std::uint64_t{1} << 20;
+  std::uint32_t header_bytes = 16 * 1024;
+  std::chrono::milliseconds request_time{30'000};  // from a request's first byte to its last
+  std::chrono::milliseconds write_time{30'000};    // for the client to take what is written
+  std::chrono::milliseconds idle_time{300'000};    // between two requests
+};
+
+using LocalSocket = boost::asio::basic_stream_socket<boost::asio::local::stream_protocol,
+                                                     boost::asio::io_context::executor_type>;
+
+// The way onto an io context from threads that may outlive it.
+class Gate {
+ public:
+  explicit Gate(boost::asio::io_context& io) : io_(io) {}
+  // Drops the work when the gate is closed.
+  void post(std::function<void()> work);
+  // Afterwards the context is not touched any more.
+  void close();
+
+ private:
+  boost::asio::io_context& io_;
+  std::mutex mutex_;
+  bool is_open_ = true;
+};
+
+// One connection: reads requests one after the other, has each answered, and gives the answers in
+// the order of the requests. What comes while a request is being answered waits in the buffer
+// (bounded).
+//
+// Thread: its io context's one thread. Owned by the server's table until it is closed.
+class Session final : public Exchange {
+ public:
+  struct Environment {
+    const Dispatcher& dispatcher;
+    FileWatcher& watcher;
+    boost::asio::io_context& io;
+    std::shared_ptr<Gate> gate;
+    const SessionLimits& limits;
+    std::function<std::string()> next_request_id;
+    std::function<void(Session*)> closed;  // once, by close()
+  };
+  Session(LocalSocket socket, Peer peer, Environment environment);
+
+  void start();
+  // Ends as soon as the request under way is answered; streams and waits end now.
+  void begin_stop();
+  // Ends at once.
+  void close();
+
+  const Peer& peer() const override { return peer_; }
+  boost::asio::io_context& context() override { return environment_.io; }
+  void reply(Reply reply) override;
+  Calls::Resume resume() override;
+  std::function<void()> waker() override;
+  void keep(std::shared_ptr<void> waiter) override;
+
+ private:
+  enum class State {
+    kReading,    // a request, or idle before one
+    kAnswering,  // handed to the dispatcher
+    kWriting,    // of the answer
+    kWaiting,    // the answer's source has nothing now
+    kDraining,   // answered and closing: reads what the client still sends, so that it sees the
+                 // answer
+    kClosed,
+  };
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  std::shared_ptr<Session> self() { return std::static_pointer_cast<Session>(shared_from_this()); }
+  void begin_request();
+  void read();
+  void on_read(const boost::system::error_code& error, std::size_t bytes);
+  void on_client_finished();
+  void parse();
+  void continue_if_expected();
+  void refuse_malformed(const boost::system::error_code& error);
+  void dispatch();
+  void write_head(const Reply& reply, bool is_chunked);
+  void write();
+  void on_written(const boost::system::error_code& error);
+  void pump();
+  void end_of_answer();
+  void drain();
+  void set_deadline(std::chrono::milliseconds after);
+  void clear_deadline();
+  void arm_timer();
+  void on_deadline();
+
+  LocalSocket socket_;
+  Peer peer_;
+  Environment environment_;
+  State state_ = State::kReading;
+
+  bool is_reading_ = false;
+  std::array<char, 8192> chunk_;
+  std::string buffer_;        // read and not yet parsed
+  std::size_t consumed_ = 0;  // of buffer_
+  std::uint64_t drained_ = 0;
+  std::optional<Parser> parser_;
+  bool has_continued_ = false;
+
+  bool keeps_alive_ = true;
+  bool is_http_1_0_ = false;
+  bool is_stopping_ = false;
+  std::string out_;
+  std::unique_ptr<BodySource> source_;
+  bool is_source_at_end_ = false;
+  std::shared_ptr<void> waiter_;
+  std::shared_ptr<std::atomic<bool>> is_woken_;  // a wake-up is on its way
+
+  boost::asio::steady_timer timer_;
+  bool is_timer_armed_ = false;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,250 @@
+#include "api/rest/streams.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include "api/convert/json_writer.h"
+#include "api/convert/problem.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+constexpr std::size_t kEnoughBytes = 64 * 1024;
+constexpr std::size_t kChangesAtOnce = 32;
+// Where a file cannot be watched it is looked at this often; only while somebody follows it.
+constexpr std::chrono::milliseconds kFallbackInterval{200};
+
+void append_sse(std::string& out, std::string_view event, std::uint64_t id,
+                const google::protobuf::Message& data) {
+  fmt::format_to(std::back_inserter(out), "id: {}\nevent: {}\ndata: ", id, event);
+  append_json(out, data);
+  out += "\n\n";
+}
+
+}  // namespace
+
+BodySource::Next JobListSource::fill(std::string& out) {
+  const auto more = writer_->append(out, kEnoughBytes);
+  if (!more) return Next::kBroken;
+  return *more ? Next::kMore : Next::kEnd;
+}
+
+// ---- changes ----
+
+ChangeStream::ChangeStream(StreamContext context, Options options)
+    : context_(std::move(context)), options_(options) {
+  subscription_ = context_.hub.subscribe(options_.job, context_.wake);
+  cursor_ = options_.after.value_or(context_.hub.last_seq());
+}
+
+BodySource::Next ChangeStream::fill(std::string& out) {
+  if (!std::exchange(is_begun_, true) && options_.job.valid() && !options_.after) {
+    return append_current(out);
+  }
+  const EventHub::Changes changes = context_.hub.after(cursor_, options_.job, kChangesAtOnce);
+  if (changes.missed) {
+    cursor_ = changes.upto;
+    if (options_.job.valid()) return append_current(out);
+    append_reset(out);
+    return Next::kMore;
+  }
+  cursor_ = changes.upto;
+  for (const ChangeRecord& record : changes.records) {
+    if (!append_change(record, out)) return Next::kEnd;
+  }
+  return changes.records.empty() ? Next::kWait : Next::kMore;
+}
+
+BodySource::Next ChangeStream::append_current(std::string& out) {
+  const auto found = context_.reader.find(context_.caller, options_.job);
+  if (!found) return Next::kBroken;
+  v1::JobChange change;
+  change.set_seq(cursor_.value);
+  if (found->snapshot->at.is_set()) to_proto(found->snapshot->at, *change.mutable_at());
+  change.set_change(v1::JOB_CHANGE_KIND_CURRENT);
+  context_.reader.describe(*found->job, found->snapshot->nodes, *change.mutable_job());
+  context_.reader.explain(*found, *change.mutable_job());
+  append_event(out, change);
+  return model::is_ended(found->job->state) ? Next::kEnd : Next::kMore;
+}
+
+void ChangeStream::append_reset(std::string& out) {
+  v1::JobChange change;
+  change.set_seq(cursor_.value);
+  change.set_change(v1::JOB_CHANGE_KIND_RESET);
+  append_event(out, change);
+}
+
+bool ChangeStream::append_change(const ChangeRecord& record, std::string& out) {
+  const model::Caller& caller = context_.caller;
+  const bool is_wanted = options_.job.valid() || record.uid == caller.uid ||
+                         (options_.all_users && caller.is_administrator);
+  if (!is_wanted) return true;
+  const auto found = context_.reader.find(caller, record.job);
+  // Not to be seen, or not to be read now: the stream goes on with the next change.
+  if (!found) return true;
+  v1::JobChange change;
+  change.set_seq(record.seq.value);
+  to_proto(record.at, *change.mutable_at());
+  change.set_change(record.kind);
+  context_.reader.describe(*found->job, found->snapshot->nodes, *change.mutable_job());
+  // Explaining every change of a busy queue would cost a look at all of it each time.
+  if (options_.job.valid()) {
+    context_.reader.explain(*found, *change.mutable_job());
+  } else if (is_explained(found->job->state)) {
+    to_proto(model::WaitReason{}, *change.mutable_job()->mutable_wait_reason());
+  }
+  append_event(out, change);
+  return !(options_.job.valid() && record.kind == v1::JOB_CHANGE_KIND_ENDED);
+}
+
+void ChangeStream::append_event(std::string& out, const v1::JobChange& change) const {
+  append_sse(out, "job", change.seq(), change);
+}
+
+// ---- output ----
+
+OutputStream::OutputStream(StreamContext context, FileWatcher& watcher, boost::asio::io_context& io,
+                           Options options)
+    : context_(std::move(context)),
+      watcher_(watcher),
+      options_(options),
+      attempt_(options.attempt.value_or(0)),
+      offset_(options.offset),
+      fallback_(io) {
+  subscription_ = context_.hub.subscribe(options_.job, context_.wake);
+}
+
+BodySource::Next OutputStream::fill(std::string& out) {
+  // The job first, then its file: what ended before the look has printed all before the read.
+  const auto found = context_.reader.find(context_.caller, options_.job);
+  if (!found) {
+    append_error(found.error(), out);
+    return options_.is_plain ? Next::kBroken : Next::kEnd;
+  }
+  const model::Job& job = *found->job;
+  if (attempt_ == 0 && !job.attempts.empty()) attempt_ = job.attempts.back().number;
+  if (attempt_ == 0) return at_end_of_attempt(*found, out);
+  watch_file(job);
+  return append_piece(*found, out);
+}
+
+BodySource::Next OutputStream::append_piece(const FoundJob& found, std::string& out) {
+  auto piece = context_.reader.core().outputs.read(*found.job, attempt_, offset_, kEnoughBytes);
+  if (!piece) {
+    append_error(piece.error(), out);
+    return options_.is_plain ? Next::kBroken : Next::kEnd;
+  }
+  if (piece->bytes.empty()) return at_end_of_attempt(found, out);
+  v1::OutputChunk chunk;
+  chunk.set_attempt(attempt_);
+  chunk.set_offset(piece->offset);
+  offset_ = piece->offset + piece->bytes.size();
+  chunk.set_next_offset(offset_);
+  chunk.set_data(std::move(piece->bytes));
+  append_chunk(chunk, out);
+  return Next::kMore;
+}
+
+BodySource::Next OutputStream::at_end_of_attempt(const FoundJob& found, std::string& out) {
+  const model::Job& job = *found.job;
+  const std::uint32_t latest = job.attempts.empty() ? 0 : job.attempts.back().number;
+  const auto current = std::ranges::find(job.attempts, attempt_, &model::Attempt::number);
+  const bool has_attempt_ended =
+      attempt_ < latest || (current != job.attempts.end() && current->ended_at.is_set());
+  if (!options_.attempt && attempt_ < latest && attempt_ != 0) {
+    ++attempt_;
+    offset_ = 0;
+    return Next::kMore;
+  }
+  const bool is_all = model::is_ended(job.state) || (options_.attempt && has_attempt_ended);
+  if (!is_all) return wait();
+  v1::OutputChunk chunk;
+  chunk.set_attempt(attempt_);
+  chunk.set_offset(offset_);
+  chunk.set_next_offset(offset_);
+  chunk.set_ended(true);
+  append_chunk(chunk, out);
+  return Next::kEnd;
+}
+
+BodySource::Next OutputStream::wait() {
+  const bool must_look = attempt_ != 0 && watch_ == nullptr;
+  if (must_look) {
+    fallback_.expires_after(kFallbackInterval);
+    fallback_.async_wait([wake = context_.wake](const boost::system::error_code& error) {
+      if (!error) wake();
+    });
+  }
+  return Next::kWait;
+}
+
+void OutputStream::watch_file(const model::Job& job) {
+  if (watch_ != nullptr && watched_attempt_ == attempt_) return;
+  watched_attempt_ = attempt_;
+  watch_ = watcher_.watch(context_.reader.core().outputs.path(job, attempt_), context_.wake);
+}
+
+void OutputStream::append_chunk(const v1::OutputChunk& chunk, std::string& out) const {
+  if (options_.is_plain) {
+    out += chunk.data();
+  } else {
+    append_sse(out, "output", chunk.next_offset(), chunk);
+  }
+}
+
+void OutputStream::append_error(const base::Error& error, std::string& out) const {
+  if (options_.is_plain) return;
+  out += "event: error\ndata: ";
+  out += to_json(to_problem(error, {}));
+  out += "\n\n";
+}
+
+// ---- waiting ----
+
+JobWaiter::JobWaiter(const JobReader& reader, model::Caller caller, model::JobId job,
+                     boost::asio::io_context& io, Done done)
+    : reader_(reader),
+      caller_(std::move(caller)),
+      job_(job),
+      done_(std::move(done)),
+      io_(io),
+      timer_(io) {}
+
+void JobWaiter::begin(EventHub& hub, std::chrono::milliseconds timeout) {
+  // Subscribed before the first look, so that no end falls between. The hub's thread never holds
+  // more than a weak pointer: it must not be the one that destroys this.
+  const std::weak_ptr<JobWaiter> weak = weak_from_this();
+  subscription_ = hub.subscribe(job_, [weak, &io = io_] {
+    boost::asio::post(io, [weak] {
+      if (const auto self = weak.lock()) self->check(false);
+    });
+  });
+  timer_.expires_after(timeout);
+  timer_.async_wait([weak](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) self->check(true);
+  });
+  check(false);
+}
+
+void JobWaiter::check(bool is_time_up) {
+  if (done_ == nullptr) return;
+  auto found = reader_.find(caller_, job_);
+  const bool is_over = !found || is_time_up || model::is_ended(found->job->state);
+  if (!is_over) return;
+  subscription_.reset();
+  timer_.cancel();
+  const Done done = std::exchange(done_, nullptr);
+  if (!found) return done(std::unexpected(std::move(found).error()));
+  v1::Job out;
+  reader_.describe(*found->job, found->snapshot->nodes, out);
+  reader_.explain(*found, out);
+  done(std::move(out));
+}
+
+}  // namespace gpu_platform::api

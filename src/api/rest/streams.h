@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/calls.h"
+#include "api/event_hub.h"
+#include "api/rest/exchange.h"
+#include "api/rest/file_watcher.h"
+
+// Answers that go on: lists, and server-sent events.
+
+namespace gpu_platform::api {
+
+// One page of jobs as JSON.
+class JobListSource final : public BodySource {
+ public:
+  explicit JobListSource(std::unique_ptr<JobListWriter> writer) : writer_(std::move(writer)) {}
+  Next fill(std::string& out) override;
+
+ private:
+  std::unique_ptr<JobListWriter> writer_;
+};
+
+// What the streams share.
+struct StreamContext {
+  const JobReader& reader;
+  EventHub& hub;
+  model::Caller caller;
+  std::function<void()> wake;
+};
+
+// Changes of one job, or of all.
+class ChangeStream final : public BodySource {
+ public:
+  struct Options {
+    model::JobId job;  // invalid: all jobs
+    bool all_users = false;
+    std::optional<model::EventSeq> after;  // resume after this one
+  };
+  ChangeStream(StreamContext context, Options options);
+  Next fill(std::string& out) override;
+
+ private:
+  // Appends the job as it is now; its state tells whether there is more to come.
+  Next append_current(std::string& out);
+  void append_reset(std::string& out);
+  // False when the stream is at its end.
+  bool append_change(const ChangeRecord& record, std::string& out);
+  void append_event(std::string& out, const v1::JobChange& change) const;
+
+  StreamContext context_;
+  Options options_;
+  model::EventSeq cursor_;
+  bool is_begun_ = false;
+  std::unique_ptr<EventHub::Subscription> subscription_;
+};
+
+// What a job prints, from an offset on, attempt after attempt unless one is named.
+class OutputStream final : public BodySource {
+ public:
+  struct Options {
+    model::JobId job;
+    std::optional<std::uint32_t> attempt;
+    std::uint64_t offset = 0;
+    bool is_plain = false;  // the bytes alone instead of events
+  };
+  OutputStream(StreamContext context, FileWatcher& watcher, boost::asio::io_context& io,
+               Options options);
+  Next fill(std::string& out) override;
+
+ private:
+  Next append_piece(const FoundJob& found, std::string& out);
+  Next at_end_of_attempt(const FoundJob& found, std::string& out);
+  Next wait();
+  void watch_file(const model::Job& job);
+  void append_chunk(const v1::OutputChunk& chunk, std::string& out) const;
+  void append_error(const base::Error& error, std::string& out) const;
+
+  StreamContext context_;
+  FileWatcher& watcher_;
+  Options options_;
+  std::uint32_t attempt_ = 0;  // being read; 0: none yet
+  std::uint64_t offset_;
+  std::unique_ptr<EventHub::Subscription> subscription_;
+  std::unique_ptr<FileWatcher::Watch> watch_;
+  std::uint32_t watched_attempt_ = 0;
+  boost::asio::steady_timer fallback_;
+};
+
+// A single answer when the job has ended or the time is up.
+class JobWaiter final : public std::enable_shared_from_this<JobWaiter> {
+ public:
+  using Done = std::function<void(base::Result<v1::Job>)>;
+  JobWaiter(const JobReader& reader, model::Caller caller, model::JobId job,
+            boost::asio::io_context& io, Done done);
+  void begin(EventHub& hub, std::chrono::milliseconds timeout);
+
+ private:
+  void check(bool is_time_up);
+
+  const JobReader& reader_;
+  model::Caller caller_;
+  model::JobId job_;
+  Done done_;
+  boost::asio::io_context& io_;
+  boost::asio::steady_timer timer_;
+  std::unique_ptr<EventHub::Subscription> subscription_;
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,316 @@
+#include "api/rest/streams.h"
+
+#include <fmt/format.h>
+
+#include "api/convert/text_forms.h"
+#include "api/rest/server_fixture_test.h"
+
+namespace gpu_platform::api {
+namespace {
+
+struct SseEvent {
+  std::string id;
+  std::string name;
+  nlohmann::json data;
+};
+
+// Reads a stream of server-sent events event by event.
+class SseReader {
+ public:
+  SseReader(const std::string& path, std::string_view target, std::string_view headers = {})
+      : client_(path) {
+    client_.send(request_text("GET", target, {}, headers));
+    head_ = client_.receive_head().value_or(RawResponse{});
+  }
+
+  const RawResponse& head() const { return head_; }
+
+  // Nothing at the end of the stream.
+  std::optional<SseEvent> next() {
+    std::size_t end = 0;
+    while ((end = text_.find("\n\n")) == std::string::npos) {
+      const auto chunk = client_.receive_chunk();
+      if (!chunk) return std::nullopt;
+      text_ += *chunk;
+    }
+    SseEvent event;
+    std::string_view rest = std::string_view(text_).substr(0, end + 1);
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(line.size() + 1);
+      if (line.starts_with("id: ")) event.id = line.substr(4);
+      if (line.starts_with("event: ")) event.name = line.substr(7);
+      if (line.starts_with("data: ")) event.data = nlohmann::json::parse(line.substr(6));
+    }
+    text_.erase(0, end + 2);
+    return event;
+  }
+  // The regular end came, and nothing before it.
+  bool is_at_end() { return !next() && client_.is_at_end(); }
+  void close() { client_.close(); }
+
+ private:
+  RawClient client_;
+  RawResponse head_;
+  std::string text_;
+};
+
+using StreamsTest = ServerTest;
+
+std::string change_of(const std::optional<SseEvent>& event) {
+  return event ? event->data["change"].get<std::string>() : "(end)";
+}
+
+std::string text_of(const std::optional<SseEvent>& event) {
+  return event ? parse_base64(event->data["data"].get<std::string>()).value_or("(broken)")
+               : "(end)";
+}
+
+TEST_F(StreamsTest, TellEveryChangeOfAJobUntilItsEnd) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/events");
+  EXPECT_EQ(reader.head().status, 200);
+  EXPECT_EQ(reader.head().headers.at("content-type"), "text/event-stream");
+  const auto current = reader.next();
+  ASSERT_TRUE(current.has_value());
+  EXPECT_EQ(current->name, "job");
+  EXPECT_EQ(current->data["change"], "CURRENT");
+  EXPECT_EQ(current->data["job"]["state"], "QUEUED");
+  core_.start_job(job, {0, 1});
+  EXPECT_EQ(change_of(reader.next()), "STARTING");
+  const auto started = reader.next();
+  EXPECT_EQ(change_of(started), "STARTED");
+  EXPECT_EQ(started->data["job"]["gpus"].size(), 2U);
+  core_.end_job(job, 3);
+  EXPECT_EQ(change_of(reader.next()), "ATTEMPT_ENDED");
+  const auto ended = reader.next();
+  EXPECT_EQ(change_of(ended), "ENDED");
+  EXPECT_EQ(ended->data["job"]["exit_code"], 3);
+  EXPECT_EQ(ended->id, std::to_string(core_.last_seq()));
+  EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST_F(StreamsTest, EndAtOnceForAnEndedJob) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.end_job(job, 0);
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/events");
+  EXPECT_EQ(change_of(reader.next()), "CURRENT");
+  EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST_F(StreamsTest, ResumeAfterTheLastEventSeen) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  const std::uint64_t seen = core_.last_seq();
+  start();
+  core_.start_job(job);
+  core_.end_job(job, 0);
+  SseReader reader(options_.socket_path, "/v1/jobs/1/events",
+                   fmt::format("Last-Event-ID: {}\r\n", seen));
+  EXPECT_EQ(change_of(reader.next()), "STARTING");
+  EXPECT_EQ(change_of(reader.next()), "STARTED");
+  EXPECT_EQ(change_of(reader.next()), "ATTEMPT_ENDED");
+  EXPECT_EQ(change_of(reader.next()), "ENDED");
+  EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST_F(StreamsTest, TellChangesOfAllJobs) {
+  start();
+  SseReader reader(options_.socket_path, "/v1/events?all=true");
+  EXPECT_EQ(reader.head().status, 200);
+  core_.add_job(user_, uid_);
+  core_.add_job(user_, uid_);
+  EXPECT_EQ(reader.next()->data["job"]["id"], "1");
+  EXPECT_EQ(reader.next()->data["job"]["id"], "2");
+}
+
+TEST_F(StreamsTest, SayWhenChangesWereMissed) {
+  start();
+  for (int i = 0; i < 300; ++i) core_.add_job(user_, uid_);
+  SseReader reader(options_.socket_path, "/v1/events?after_seq=5");
+  const auto reset = reader.next();
+  EXPECT_EQ(change_of(reset), "RESET");
+  EXPECT_TRUE(reset->data["job"].is_null());
+  EXPECT_EQ(reset->data["seq"], core_.last_seq());
+  core_.add_job(user_, uid_);
+  EXPECT_EQ(change_of(reader.next()), "SUBMITTED");
+}
+
+TEST_F(StreamsTest, RefuseABrokenLastEventId) {
+  core_.add_job(user_, uid_);
+  start();
+  for (const char* target : {"/v1/events", "/v1/jobs/1/events", "/v1/jobs/1/output?follow=true"}) {
+    EXPECT_EQ(ask("GET", target, {}, "Last-Event-ID: x\r\n").status, 400) << target;
+  }
+}
+
+TEST_F(StreamsTest, FollowOutputAsItIsPrinted) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/output?follow=true");
+  EXPECT_EQ(reader.head().status, 200);
+  core_.start_job(job);
+  core_.print(job, "one\n");
+  EXPECT_EQ(text_of(reader.next()), "one\n");
+  core_.print(job, std::string("\xff\x00two", 5));
+  const auto second = reader.next();
+  EXPECT_EQ(text_of(second), std::string("\xff\x00two", 5));
+  EXPECT_EQ(second->id, "9");
+  EXPECT_EQ(second->data["ended"], false);
+  core_.print(job, "last");
+  core_.end_job(job, 0);
+  EXPECT_EQ(text_of(reader.next()), "last");
+  const auto end = reader.next();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->data["ended"], true);
+  EXPECT_EQ(end->data["next_offset"], 13);
+  EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST_F(StreamsTest, FollowOutputOverAllAttempts) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.print(job, "first");
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/output?follow=true");
+  EXPECT_EQ(text_of(reader.next()), "first");
+  core_.requeue_job(job);
+  core_.start_job(job);
+  core_.print(job, "second");
+  const auto second = reader.next();
+  EXPECT_EQ(text_of(second), "second");
+  EXPECT_EQ(second->data["attempt"], 2);
+  core_.end_job(job, 0);
+  EXPECT_EQ(reader.next()->data["ended"], true);
+}
+
+TEST_F(StreamsTest, FollowOneAttemptToItsEnd) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.print(job, "first");
+  core_.requeue_job(job);
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/output?follow=true&attempt=1&offset=2");
+  EXPECT_EQ(text_of(reader.next()), "rst");
+  EXPECT_EQ(reader.next()->data["ended"], true);
+  EXPECT_TRUE(reader.is_at_end());
+  EXPECT_EQ(ask("GET", "/v1/jobs/1/output?follow=true&attempt=2").status, 404);
+}
+
+TEST_F(StreamsTest, ResumeOutputAfterTheLastEventSeen) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.print(job, "0123456789");
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/output?follow=true", "Last-Event-ID: 4\r\n");
+  EXPECT_EQ(text_of(reader.next()), "456789");
+}
+
+TEST_F(StreamsTest, GiveOutputAsItIsToThoseWhoAskForText) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  core_.print(job, "plain\n");
+  core_.end_job(job, 0);
+  start();
+  const RawResponse whole = ask("GET", "/v1/jobs/1/output", {}, "Accept: text/plain\r\n");
+  EXPECT_EQ(whole.body, "plain\n");
+  EXPECT_EQ(whole.headers.at("output-next-offset"), "6");
+  EXPECT_EQ(whole.headers.at("output-ended"), "true");
+  const RawResponse followed =
+      ask("GET", "/v1/jobs/1/output?follow=true", {}, "Accept: text/plain\r\n");
+  EXPECT_EQ(followed.body, "plain\n");
+  EXPECT_TRUE(followed.is_complete);
+}
+
+TEST_F(StreamsTest, CarryMuchOutput) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.start_job(job);
+  std::string text;
+  for (int i = 0; text.size() < 3'000'000; ++i) text += fmt::format("line {}\n", i);
+  core_.print(job, text);
+  core_.end_job(job, 0);
+  start();
+  EXPECT_EQ(ask("GET", "/v1/jobs/1/output?follow=true", {}, "Accept: text/plain\r\n").body, text);
+}
+
+TEST_F(StreamsTest, EndWhenTheServerStops) {
+  core_.add_job(user_, uid_);
+  start();
+  SseReader changes(options_.socket_path, "/v1/jobs/1/events");
+  EXPECT_EQ(change_of(changes.next()), "CURRENT");
+  RawClient waiter(options_.socket_path);
+  waiter.send(request_text("GET", "/v1/jobs/1/wait"));
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 2; }));
+  std::thread stopper([&] { server_->stop(); });
+  EXPECT_TRUE(changes.is_at_end());
+  const auto waited = waiter.receive();
+  ASSERT_TRUE(waited.has_value());
+  EXPECT_EQ(waited->status, 503);
+  changes.close();
+  waiter.close();
+  stopper.join();
+}
+
+TEST_F(StreamsTest, FreeEverythingWhenTheClientGoes) {
+  core_.add_job(user_, uid_);
+  start();
+  for (const char* target : {"/v1/jobs/1/events", "/v1/events", "/v1/jobs/1/output?follow=true"}) {
+    SseReader reader(options_.socket_path, target);
+    EXPECT_EQ(reader.head().status, 200);
+    EXPECT_EQ(server_->figures().connections, 1U);
+    reader.close();
+    EXPECT_TRUE(all_connections_gone()) << target;
+  }
+}
+
+// ---- waiting ----
+
+TEST_F(StreamsTest, WaitUntilAJobHasEnded) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  client.send(request_text("GET", "/v1/jobs/1/wait?timeout_seconds=600"));
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 1; }));
+  core_.start_job(job);
+  core_.end_job(job, 7);
+  const auto response = client.receive();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(parsed(*response)["exit_code"], 7);
+  // The connection goes on.
+  EXPECT_EQ(parsed(client.request("GET", "/v1/jobs/1/wait").value())["state"], "FAILED");
+}
+
+TEST_F(StreamsTest, WaitNoLongerThanAsked) {
+  core_.add_job(user_, uid_);
+  start();
+  EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1/wait?timeout_seconds=0.01"))["state"], "QUEUED");
+  EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1/wait?timeout_seconds=0"))["state"], "QUEUED");
+}
+
+TEST_F(StreamsTest, AnswerWhatWasSentWhileWaiting) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  start();
+  RawClient client(options_.socket_path);
+  client.send(request_text("GET", "/v1/jobs/1/wait") + request_text("GET", "/v1/version"));
+  ASSERT_TRUE(eventually([&] { return server_->figures().requests == 1; }));
+  core_.start_job(job);
+  core_.end_job(job, 0);
+  EXPECT_EQ(parsed(client.receive().value())["state"], "COMPLETED");
+  EXPECT_EQ(parsed(client.receive().value())["api"], "v1");
+}
+
+TEST_F(StreamsTest, ForgetAWaiterWhoGoes) {
+  core_.add_job(user_, uid_);
+  start();
+  {
+    RawClient client(options_.socket_path);
+    client.send(request_text("GET", "/v1/jobs/1/wait?timeout_seconds=3600"));
+    ASSERT_TRUE(eventually([&] { return server_->figures().requests == 1; }));
+  }
+  EXPECT_TRUE(all_connections_gone());
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

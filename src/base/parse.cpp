@@ -1,0 +1,191 @@
+#include "base/parse.h"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::base {
+
+namespace {
+
+constexpr std::string_view kDurationForms =
+    "write it as 90s, 15m, 2h, 1d, HH:MM:SS, or a number of minutes";
+constexpr std::string_view kSizeForms =
+    "write it as 16G (2^30 bytes), 16GB (10^9 bytes), or a number of MiB";
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+
+constexpr std::array kDurationUnits = {Unit{"s", 1}, Unit{"m", 60}, Unit{"h", 3600},
+                                       Unit{"d", 86400}, Unit{"", 60}};
+
+constexpr std::int64_t kKi = 1024;
+constexpr std::array kSizeUnits = {
+    Unit{"", kKi* kKi},
+    Unit{"B", 1},
+    Unit{"K", kKi},
+    Unit{"KIB", kKi},
+    Unit{"KB", 1'000},
+    Unit{"M", kKi* kKi},
+    Unit{"MIB", kKi* kKi},
+    Unit{"MB", 1'000'000},
+    Unit{"G", kKi* kKi* kKi},
+    Unit{"GIB", kKi* kKi* kKi},
+    Unit{"GB", 1'000'000'000},
+    Unit{"T", kKi* kKi* kKi* kKi},
+    Unit{"TIB", kKi* kKi* kKi* kKi},
+    Unit{"TB", 1'000'000'000'000},
+    Unit{"P", kKi* kKi* kKi* kKi* kKi},
+    Unit{"PIB", kKi* kKi* kKi* kKi* kKi},
+    Unit{"PB", 1'000'000'000'000'000},
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+char upper(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+bool same_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (upper(a[i]) != upper(b[i])) return false;
+  }
+  return true;
+}
+
+// What a person sees of the text: nothing that could disturb a terminal, and not pages of it.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string shown = "'";
+  for (const char c : text.substr(0, kMost)) {
+    shown.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
+  }
+  return shown + (text.size() > kMost ? "…'" : "'");
+}
+
+enum class Digits { kOk, kMalformed, kTooLarge };
+
+Digits read_digits(std::string_view text, std::int64_t& value) {
+  if (text.empty()) return Digits::kMalformed;
+  for (const char c : text) {
+    if (!is_digit(c)) return Digits::kMalformed;
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() ? Digits::kOk : Digits::kTooLarge;
+}
+
+std::unexpected<Error> malformed(std::string_view text, std::string_view what,
+                                 std::string_view forms) {
+  return invalid({}, fmt::format("{} is not a {}: {}", quoted(text), what, forms));
+}
+
+std::unexpected<Error> too_large(std::string_view text, std::string_view what) {
+  return invalid({}, fmt::format("{} is too large for a {}", quoted(text), what));
+}
+
+// A number followed by one of the units, times that unit's factor times `scale`.
+Result<std::int64_t> read_with_unit(std::string_view text, std::span<const Unit> units,
+                                    std::int64_t scale, std::string_view what,
+                                    std::string_view forms) {
+  std::size_t digits = 0;
+  while (digits < text.size() && is_digit(text[digits])) ++digits;
+  for (const Unit& unit : units) {
+    if (!same_ignoring_case(unit.name, text.substr(digits))) continue;
+    std::int64_t value = 0;
+    const Digits read = read_digits(text.substr(0, digits), value);
+    if (read == Digits::kMalformed) break;
+    if (read == Digits::kTooLarge || __builtin_mul_overflow(value, unit.factor, &value) ||
+        __builtin_mul_overflow(value, scale, &value)) {
+      return too_large(text, what);
+    }
+    return value;
+  }
+  return malformed(text, what, forms);
+}
+
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+
+Result<Duration> read_clock(std::string_view text) {
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  if (second == std::string_view::npos) return malformed(text, "duration", kDurationForms);
+  const std::string_view parts[] = {
+      text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+  std::int64_t values[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    const Digits read = read_digits(parts[i], values[i]);
+    const bool out_of_clock = i > 0 && (parts[i].size() > 2 || values[i] > 59);
+    if (read == Digits::kMalformed || out_of_clock) {
+      return malformed(text, "duration", kDurationForms);
+    }
+    if (read == Digits::kTooLarge) return too_large(text, "duration");
+  }
+  std::int64_t total = 0;
+  if (__builtin_mul_overflow(values[0], 3600, &total) ||
+      __builtin_add_overflow(total, values[1] * 60 + values[2], &total) ||
+      __builtin_mul_overflow(total, kNsPerSecond, &total)) {
+    return too_large(text, "duration");
+  }
+  return Duration(total);
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  if (text.find(':') != std::string_view::npos) return read_clock(text);
+  TRY_ASSIGN(const std::int64_t ns,
+             read_with_unit(text, kDurationUnits, kNsPerSecond, "duration", kDurationForms));
+  return Duration(ns);
+}
+
+Result<Bytes> parse_size(std::string_view text) {
+  TRY_ASSIGN(const std::int64_t bytes, read_with_unit(text, kSizeUnits, 1, "size", kSizeForms));
+  return Bytes(bytes);
+}
+
+Result<std::uint64_t> parse_count(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool digits_only = !text.empty() && end == text.data() + text.size();
+  if (error == std::errc::invalid_argument || !digits_only) {
+    return invalid(
+        {}, fmt::format("{} is not a whole number from {} to {}", quoted(text), least, most));
+  }
+  if (error != std::errc() || value < least || value > most) {
+    return invalid(
+        {}, fmt::format("{} is out of range: {} to {} is allowed", quoted(text), least, most));
+  }
+  return value;
+}
+
+std::string written(Duration duration) {
+  const std::int64_t whole = duration.value() / kNsPerSecond;
+  constexpr std::array kLargestFirst = {Unit{"d", 86400}, Unit{"h", 3600}, Unit{"m", 60}};
+  for (const Unit& unit : kLargestFirst) {
+    if (whole != 0 && whole % unit.factor == 0) {
+      return fmt::format("{}{}", whole / unit.factor, unit.name);
+    }
+  }
+  return fmt::format("{}s", whole);
+}
+
+std::string written(Bytes size) {
+  std::string shortest = fmt::format("{}B", size.value());
+  constexpr std::array kPreferred = {"K", "M", "G", "T", "P", "KB", "MB", "GB", "TB", "PB"};
+  for (const std::string_view name : kPreferred) {
+    for (const Unit& unit : kSizeUnits) {
+      if (unit.name != name || size.value() == 0 || size.value() % unit.factor != 0) continue;
+      std::string form = fmt::format("{}{}", size.value() / unit.factor, name);
+      if (form.size() < shortest.size()) shortest = std::move(form);
+    }
+  }
+  return shortest;
+}
+
+}  // namespace gpu_platform::base

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+
+// The written forms of durations, sizes and counts that people type: on the command line and in the
+// configuration file. Nothing is rounded or cut: a value that does not fit is an error, and the
+// message says what is allowed. Errors carry no field; the caller knows which one it was.
+
+namespace gpu_platform::base {
+
+// "90s", "15m", "2h", "1d", "HH:MM:SS" (hours may pass 24), or a bare number of minutes. Never
+// negative.
+Result<Duration> parse_duration(std::string_view text);
+
+// "16G" and "16GiB" are 16 × 2^30, "16GB" is 16 × 10^9, a bare number is MiB; also K, M, T, P, and
+// "512B" for bytes. Upper or lower case. Never negative.
+Result<Bytes> parse_size(std::string_view text);
+
+// Decimal digits alone, between the two bounds.
+Result<std::uint64_t> parse_count(std::string_view text, std::uint64_t least, std::uint64_t most);
+
+// The shortest form that parse_duration reads back exactly: "90s", "15m", "2d". Whole seconds; the
+// rest is dropped.
+std::string written(Duration duration);
+
+// The shortest form that parse_size reads back exactly: "16G", "512B", "1000GB" where that is
+// shorter.
+std::string written(Bytes size);
+
+}  // namespace gpu_platform::base

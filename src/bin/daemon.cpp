@@ -1,0 +1,286 @@
+#include "bin/daemon.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "api/event_hub.h"
+#include "api/rest/server.h"
+#include "bin/adaptors.h"
+#include "bin/emulated_boards.h"
+#include "bin/event_log.h"
+#include "bin/job_outputs.h"
+#include "bin/program_paths.h"
+#include "controller/controller.h"
+#include "controller/loop/clock.h"
+#include "controller/loop/loop.h"
+#include "execution/process/process_engine.h"
+#include "monitoring/gpu_monitor.h"
+#include "monitoring/node_observer.h"
+#include "monitoring/release_gate.h"
+#include "node/probe/probe_runner.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+// A driver that nobody holds open takes seconds per GPU to load; past this the daemon serves
+// without the nodes that have not answered, and takes them in when they do.
+constexpr std::chrono::seconds kDiscoveryLimit{60};
+
+model::Policy policy_of(const config::Configuration& configuration) {
+  model::Policy policy = configuration.policy;
+  policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
+  return policy;
+}
+
+// Ends the process so that the next one recovers from the journal: what is durable and what is in
+// memory may differ, so nothing of this process may be used any more.
+void end_now(const base::Error& error) {
+  spdlog::critical("the daemon ends and must be started again: {}", error.message);
+  spdlog::default_logger()->flush();
+  _exit(1);
+}
+
+base::Result<std::string> absolute_directory(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error).lexically_normal();
+  std::filesystem::create_directories(absolute, error);
+  if (error) {
+    return base::fail(base::ErrorCode::kInternal,
+                      fmt::format("data directory {}: {}", path, error.message()));
+  }
+  return absolute.string();
+}
+
+base::Result<std::unique_ptr<store::SqliteStore>> open_store(
+    const std::string& data_dir, const config::Configuration& configuration) {
+  store::SqliteOptions options;
+  options.dir = data_dir;
+  options.room.ballast = configuration.store_reserve_bytes;
+  return store::SqliteStore::open(options);
+}
+
+// What the probes are to look at: the emulated boards, or this host.
+base::Result<std::vector<node::ProbeTarget>> probe_targets(const DaemonOptions& options,
+                                                           const std::string& data_dir,
+                                                           const ProgramPaths& paths) {
+  if (options.emulate.empty()) {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    return std::vector<node::ProbeTarget>{{.node_name = name}};
+  }
+  TRY_ASSIGN(const std::vector<EmulatedNode> nodes, parse_emulate(options.emulate));
+  std::vector<node::ProbeTarget> targets;
+  for (const EmulatedNode& node : nodes) {
+    const std::string dir = fmt::format("{}/emulated/{}", data_dir, node.name);
+    TRY(create_board(node, dir, paths.emulator));
+    targets.push_back(node::emulated_target(node.name, dir, paths.emulated_nvml));
+  }
+  return targets;
+}
+
+}  // namespace
+
+// In the order in which they need each other.
+struct Daemon::Parts {
+  explicit Parts(std::string directory) : data_dir(std::move(directory)), outputs(data_dir) {}
+
+  ~Parts();
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  base::Status recover(const config::Configuration& configuration);
+  base::Status discover(std::vector<node::ProbeTarget> targets,
+                        const config::Configuration& configuration, const ProgramPaths& paths);
+  base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration);
+
+  std::string data_dir;
+  std::unique_ptr<store::SqliteStore> store;
+  LateSink observations;
+  std::unique_ptr<StoredEnvironments> environments;
+  std::unique_ptr<execution::ProcessEngine> engine;
+  controller::Clock clock;
+  std::unique_ptr<controller::Controller> controller;
+  EventLog event_log;
+  std::unique_ptr<api::EventHub> hub;
+  std::unique_ptr<controller::Loop> loop;
+  std::atomic<node::ProbeRunner*> probes_to_ask{nullptr};
+  std::unique_ptr<monitoring::ReleaseGate> gate;
+  std::unique_ptr<monitoring::GpuMonitor> monitor;
+  std::unique_ptr<monitoring::NodeObserver> nodes;
+  std::unique_ptr<node::ProbeRunner> probes;
+  std::unique_ptr<MonitoredReadings> readings;
+  std::unique_ptr<LoopCommands> commands;
+  std::unique_ptr<LoopSnapshots> snapshots;
+  std::unique_ptr<StoredJobs> archive;
+  JobOutputs outputs;
+  std::unique_ptr<api::Server> server;
+};
+
+// Threads first, so that nobody speaks to what is gone: the door, the probes, the loop, the engine.
+Daemon::Parts::~Parts() {
+  server.reset();
+  if (gate != nullptr) gate->stop();
+  probes.reset();
+  if (loop != nullptr) loop->stop();
+  observations.disconnect();
+}
+
+base::Status Daemon::Parts::recover(const config::Configuration& configuration) {
+  controller = std::make_unique<controller::Controller>(*store, *engine);
+  loop = std::make_unique<controller::Loop>(*controller, clock, end_now);
+  std::string note;
+  TRY(controller->recover(clock.now(), &note));
+  if (!note.empty()) spdlog::warn("recovery note=\"{}\"", note);
+  const controller::State& state = controller->core().state();
+  clock.start_after(state.at);
+  spdlog::info("recovered events={} jobs={} nodes={}", state.seq.value, state.jobs.size(),
+               state.nodes.size());
+  hub = std::make_unique<api::EventHub>(state.seq);
+  controller->add_listener(&event_log);
+  controller->add_listener(hub.get());
+  loop->change_policy(policy_of(configuration), "configuration");
+  gate = std::make_unique<monitoring::ReleaseGate>(
+      *loop, [this] { return loop->snapshot(); },
+      [this](const std::string& node) {
+        if (node::ProbeRunner* const runner = probes_to_ask) runner->read_now(node);
+      },
+      [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
+  observations.connect(*gate);
+  loop->start();
+  return {};
+}
+
+base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
+                                     const config::Configuration& configuration,
+                                     const ProgramPaths& paths) {
+  monitor = std::make_unique<monitoring::GpuMonitor>(
+      observations, [this] { return loop->snapshot(); }, engine->node_part().detail);
+  nodes = std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate);
+  node::ProbeRunnerOptions options;
+  options.executable = paths.probe;
+  options.interval = configuration.monitoring_interval;
+  TRY_ASSIGN(probes, node::ProbeRunner::start(std::move(options), *nodes));
+  probes_to_ask = probes.get();
+  readings = std::make_unique<MonitoredReadings>(*monitor, *probes);
+  std::set<std::string> names;
+  for (node::ProbeTarget& target : targets) {
+    names.insert(target.node_name);
+    probes->watch(std::move(target));
+  }
+  if (!nodes->wait_for_all(names, kDiscoveryLimit)) {
+    spdlog::warn("not every node was described within {} s; the others are taken in when they are",
+                 kDiscoveryLimit.count());
+  }
+  loop->wait_until_published();
+  const std::size_t found = nodes->gpu_count();
+  if (configuration.total_gpus && *configuration.total_gpus != found) {
+    spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *configuration.total_gpus,
+                 found);
+  }
+  return {};
+}
+
+base::Status Daemon::Parts::open_door(const DaemonOptions& options,
+                                      const config::Configuration& configuration) {
+  commands = std::make_unique<LoopCommands>(*loop);
+  snapshots = std::make_unique<LoopSnapshots>(*loop);
+  archive = std::make_unique<StoredJobs>(*store);
+  api::ServerOptions server_options;
+  server_options.socket_path = options.socket;
+  server_options.version = GP_VERSION;
+  server_options.io_threads = configuration.api_threads;
+  server_options.warn = [](const std::string& line) { spdlog::warn("api {}", line); };
+  const std::filesystem::path directory = std::filesystem::path(options.socket).parent_path();
+  std::error_code ignored;
+  if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
+  TRY_ASSIGN(
+      server,
+      api::Server::start(
+          std::move(server_options),
+          api::CoreAccess{*commands, *snapshots, *archive, outputs, {}, readings.get()}, *hub));
+  return {};
+}
+
+Daemon::Daemon(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Daemon::~Daemon() {
+  stop();
+}
+
+base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options,
+                                                    const config::Configuration& configuration) {
+  TRY_ASSIGN(std::string data_dir, absolute_directory(options.data_dir));
+  auto parts = std::make_unique<Parts>(std::move(data_dir));
+  TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration));
+  const ProgramPaths paths = find_program_paths();
+  TRY_ASSIGN(auto targets, probe_targets(options, parts->data_dir, paths));
+
+  parts->environments = std::make_unique<StoredEnvironments>(*parts->store);
+  execution::ProcessEngineOptions engine;
+  engine.data_dir = parts->data_dir;
+  engine.node_program = paths.node;
+  if (!options.emulate.empty()) engine.gpu_register = paths.gpu_register;
+  engine.output_file_bytes = static_cast<std::uint64_t>(configuration.output_rotate_bytes.value());
+  engine.output_files = configuration.output_files_kept + 1;
+  TRY_ASSIGN(parts->engine,
+             execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
+  const execution::NodePart isolation = parts->engine->node_part();
+  spdlog::info("isolation cgroups={} switch_user={} detail=\"{}\"", isolation.has_cgroups,
+               isolation.can_switch_user, isolation.detail);
+  if (geteuid() == 0 && configuration.root_jobs == config::RootJobs::kAllow) {
+    spdlog::warn(
+        "running as root: jobs of root are allowed and run as root "
+        "(execution.root_jobs: refuse forbids them)");
+  }
+  TRY(parts->recover(configuration));
+  TRY(parts->discover(std::move(targets), configuration, paths));
+  TRY(parts->open_door(options, configuration));
+  return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
+}
+
+void Daemon::reload(const config::Configuration& configuration) {
+  parts_->loop->change_policy(policy_of(configuration), "configuration");
+}
+
+void Daemon::stop() {
+  if (parts_ == nullptr) return;
+  parts_->server.reset();
+  parts_->gate->stop();
+  parts_->probes.reset();
+  parts_->loop->stop();
+  if (const base::Status stored = parts_->controller->store_snapshot(); !stored) {
+    spdlog::warn("no snapshot at the end: {}", stored.error().message);
+  }
+  parts_.reset();
+}
+
+void notify_service_manager(std::string_view message) {
+  const char* path = std::getenv("NOTIFY_SOCKET");
+  if (path == nullptr) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::strlen(path);
+  if (length == 0 || length >= sizeof address.sun_path) return;
+  std::memcpy(address.sun_path, path, length);
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract socket
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
+  (void)!sendto(fd, message.data(), message.size(), MSG_NOSIGNAL,
+                reinterpret_cast<const sockaddr*>(&address), size);
+  close(fd);
+}
+
+}  // namespace gpu_platform::bin

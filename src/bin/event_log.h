@@ -1,0 +1,16 @@
+#pragma once
+
+#include "controller/snapshot.h"
+
+namespace gpu_platform::bin {
+
+// One log line per event: nodes and GPUs at level info, jobs at debug. Values of a job's
+// environment are not in events, so they cannot come here; commands are left out as well.
+class EventLog : public controller::PublicationListener {
+ public:
+  void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                 std::span<const model::EventRecord> events,
+                 std::span<const model::Job> ended) override;
+};
+
+}  // namespace gpu_platform::bin

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "api/core_access.h"
+
+namespace gpu_platform::bin {
+
+// Output of jobs for readers: what the platform keeps, or the file that the job's user named.
+class JobOutputs : public api::OutputSource {
+ public:
+  explicit JobOutputs(std::string data_dir) : data_dir_(std::move(data_dir)) {}
+
+  std::string path(const model::Job& job, std::uint32_t attempt) const override;
+  // A file that the user named is read only where it is a regular file of that user: the daemon may
+  // read more than the user may, and a name or a link must not become a way to other people's
+  // files.
+  base::Result<api::OutputPiece> read(const model::Job& job, std::uint32_t attempt,
+                                      std::uint64_t offset, std::size_t most) const override;
+
+ private:
+  std::string data_dir_;
+};
+
+}  // namespace gpu_platform::bin

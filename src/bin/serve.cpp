@@ -1,0 +1,173 @@
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "bin/daemon.h"
+#include "bin/verbs.h"
+#include "cli/arguments.h"
+#include "cli/exit_code.h"
+#include "cli/session.h"
+#include "config/yaml/reader.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+std::string variable_or(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+int exit_code_for(const base::Error& error) {
+  switch (error.code) {
+    case base::ErrorCode::kInvalidArgument:
+      return cli::kUsage;
+    case base::ErrorCode::kAlreadyExists:
+    case base::ErrorCode::kFailedPrecondition:
+      return cli::kRefused;
+    default:
+      return cli::kFailure;
+  }
+}
+
+// The signals that end or reload the daemon come through this descriptor and nowhere else.
+int watched_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
+void start_log(spdlog::level::level_enum level) {
+  auto logger =
+      std::make_shared<spdlog::logger>("serve", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  logger->set_level(level);
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// The configuration of a file, or its problems as lines on stderr.
+std::optional<config::Configuration> read_configuration(const std::string& path,
+                                                        cli::Console& console) {
+  if (path.empty()) return config::Configuration();
+  auto checked = config::read_configuration(path);
+  if (checked) return std::move(*checked);
+  for (const config::Problem& problem : checked.error()) {
+    console.error(config::describe(problem, path));
+  }
+  return std::nullopt;
+}
+
+void reload(Daemon& daemon, const std::string& path, cli::Console& console) {
+  if (path.empty()) {
+    spdlog::warn("reload asked for, but there is no configuration file (--config)");
+    return;
+  }
+  if (const auto configuration = read_configuration(path, console)) {
+    daemon.reload(*configuration);
+    spdlog::info("configuration reloaded file={}", path);
+  } else {
+    spdlog::error("configuration not reloaded, the former one goes on file={}", path);
+  }
+}
+
+int serve_until_told(Daemon& daemon, int signal_fd, const std::string& config_path,
+                     cli::Console& console) {
+  while (true) {
+    signalfd_siginfo info{};
+    const ssize_t n = read(signal_fd, &info, sizeof info);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == static_cast<ssize_t>(sizeof info) && info.ssi_signo == SIGHUP) {
+      reload(daemon, config_path, console);
+      continue;
+    }
+    spdlog::info("stopping, running jobs go on");
+    daemon.stop();
+    return cli::kOk;
+  }
+}
+
+std::optional<spdlog::level::level_enum> parse_level(const std::string& name) {
+  if (name == "debug") return spdlog::level::debug;
+  if (name == "info") return spdlog::level::info;
+  if (name == "warn") return spdlog::level::warn;
+  if (name == "error") return spdlog::level::err;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string default_data_dir() {
+  if (geteuid() == 0) return "/var/lib/gpu-platform";
+  return variable_or("XDG_STATE_HOME", variable_or("HOME", "/tmp") + "/.local/state") +
+         "/gpu-platform";
+}
+
+std::string default_socket() {
+  if (geteuid() == 0) return "/run/gpu-platform/gpu-platform.sock";
+  return variable_or("XDG_RUNTIME_DIR", "/run/user/" + std::to_string(geteuid())) +
+         "/gpu-platform.sock";
+}
+
+int serve_main(int argc, char** argv) {
+  const cli::Surroundings surroundings = cli::surroundings_of_process();
+  cli::Console console(surroundings);
+  std::optional<std::string> data_dir;
+  std::optional<std::string> socket;
+  std::optional<std::string> emulate;
+  std::optional<std::string> config_path;
+  std::optional<std::string> log_level;
+  cli::Arguments arguments(
+      {"serve", "[options]",
+       "Run the daemon in the foreground. SIGTERM ends it and leaves jobs running; SIGHUP reads "
+       "the "
+       "configuration again",
+       "  gpu-platform serve --emulate dgx-h100\n"
+       "  gpu-platform serve --data-dir /var/lib/gpu-platform --config /etc/gpu-platform.yaml\n"
+       "  gpu-platform serve --emulate 16xdgx-h100 --data-dir /tmp/demo --socket "
+       "/tmp/demo.sock\n"});
+  arguments
+      .option("--data-dir", data_dir, "DIR",
+              "where everything durable is kept (default " + default_data_dir() + ")")
+      .option("--socket", socket, "PATH",
+              "Unix socket to answer on (default " + default_socket() + ")")
+      .option("--emulate", emulate, "SPEC",
+              "emulated nodes instead of this host's GPUs: [Nx]BOARD, comma separated")
+      .option("--config", config_path, "FILE", "configuration (docs/configuration.md)")
+      .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error");
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (const auto code = arguments.parse(words, console)) return *code;
+  const auto level = parse_level(log_level.value_or("info"));
+  if (!level) {
+    return cli::usage_error(console, "--log-level: debug, info, warn or error", "serve");
+  }
+  const auto configuration = read_configuration(config_path.value_or(""), console);
+  if (!configuration) return cli::kUsage;
+
+  start_log(*level);
+  const int signal_fd = watched_signals();
+  const DaemonOptions options{data_dir.value_or(default_data_dir()),
+                              socket.value_or(default_socket()), emulate.value_or("")};
+  const auto daemon = Daemon::start(options, *configuration);
+  if (!daemon) {
+    console.error(daemon.error().message);
+    return exit_code_for(daemon.error());
+  }
+  console.err("ready " + options.socket + "\n");
+  notify_service_manager("READY=1");
+  const int code = serve_until_told(**daemon, signal_fd, config_path.value_or(""), console);
+  notify_service_manager("STOPPING=1");
+  close(signal_fd);
+  return code;
+}
+
+}  // namespace gpu_platform::bin

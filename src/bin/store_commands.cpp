@@ -1,0 +1,80 @@
+#include <string>
+#include <vector>
+
+#include "bin/verbs.h"
+#include "cli/arguments.h"
+#include "cli/exit_code.h"
+#include "cli/session.h"
+#include "store/sqlite/repair.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+int report_failure(cli::Console& console, const base::Error& error) {
+  console.error(error.message);
+  switch (error.code) {
+    case base::ErrorCode::kNotFound:
+      return cli::kNotFound;
+    case base::ErrorCode::kAlreadyExists:
+    case base::ErrorCode::kFailedPrecondition:
+      return cli::kRefused;
+    default:
+      return cli::kFailure;
+  }
+}
+
+void print_report(cli::Console& console, const store::StoreReport& report) {
+  console.out(
+      fmt::format("{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments\n",
+                  report.file.string(), report.schema_version, report.first_event.value,
+                  report.last_event.value, report.jobs, report.snapshots, report.environments));
+  for (const std::string& damage : report.damages) console.out("damaged: " + damage + "\n");
+}
+
+int check(cli::Console& console, const std::string& data_dir) {
+  const auto report = store::check_store(data_dir);
+  if (!report) return report_failure(console, report.error());
+  print_report(console, *report);
+  if (report->is_sound()) {
+    console.out("sound\n");
+    return cli::kOk;
+  }
+  console.out("`gpu-platform store recover --data-dir " + data_dir +
+              "` builds a new database of what can be read and keeps the damaged one\n");
+  return cli::kFailure;
+}
+
+int recover(cli::Console& console, const std::string& data_dir) {
+  const auto report = store::recover_store(data_dir);
+  if (!report) return report_failure(console, report.error());
+  console.out("the damaged database is kept as " + report->put_aside.string() + "\n");
+  print_report(console, report->kept);
+  for (const std::string& loss : report->lost) console.out("lost: " + loss + "\n");
+  return cli::kOk;
+}
+
+}  // namespace
+
+int store_main(int argc, char** argv) {
+  const cli::Surroundings surroundings = cli::surroundings_of_process();
+  cli::Console console(surroundings);
+  std::optional<std::string> data_dir;
+  std::vector<std::string> action;
+  cli::Arguments arguments({"store", "[options] check|recover",
+                            "Check or recover the store of a daemon that is not running",
+                            "  gpu-platform store check --data-dir /var/lib/gpu-platform\n"
+                            "  gpu-platform store recover --data-dir /var/lib/gpu-platform\n"});
+  arguments.option("--data-dir", data_dir, "DIR", "the daemon's data directory")
+      .words("ACTION", action, 1, 1,
+             "check: verify every record. recover: build a new database of "
+             "what can be read");
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (const auto code = arguments.parse(words, console)) return *code;
+  const std::string directory = data_dir ? *data_dir : default_data_dir();
+  if (action.front() == "check") return check(console, directory);
+  if (action.front() == "recover") return recover(console, directory);
+  return cli::usage_error(console, "\"" + action.front() + "\" is not check or recover", "store");
+}
+
+}  // namespace gpu_platform::bin

@@ -1,0 +1,292 @@
+#include "cli/cli.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/suggest.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+// clang-format off
+constexpr std::array kCommands = {
+    Command{{"submit", "[options] -- COMMAND [ARGUMENT…]",
+             "Put a job into the queue; prints its id.",
+             "  gpu-platform submit --gpus 1 -- python train.py\n"
+             "  gpu-platform submit --gpus 8 --gpu-type H100 --time 12h --priority high -- torchrun train.py\n"
+             "  id=$(gpu-platform submit --gpus 2 --label run=7 -- ./job.sh)\n"}, run_submit},
+    Command{{"run", "[options] -- COMMAND [ARGUMENT…]",
+             "Run a job: submit it, show its output, and exit with its exit code.",
+             "  gpu-platform run --gpus 1 -- nvidia-smi\n"
+             "  gpu-platform run --gpus 4 --time 30m -- python train.py\n"
+             "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
+    Command{{"jobs list", "[options]",
+             "Show your waiting and running jobs.",
+             "  gpu-platform jobs list\n"
+             "  gpu-platform jobs list --all --state FAILED --since 1d\n"
+             "  gpu-platform jobs list --label run=7 --json | jq -r '.jobs[].id'\n"}, run_jobs_list},
+    Command{{"jobs describe", "[options] ID",
+             "Show all about a job.",
+             "  gpu-platform jobs describe 42\n"
+             "  gpu-platform jobs describe 42 --json\n"
+             "  gpu-platform jobs describe 40_3\n"}, run_jobs_describe},
+    Command{{"jobs cancel", "[options] ID…",
+             "Stop jobs: SIGTERM, and SIGKILL after the grace time.",
+             "  gpu-platform jobs cancel 42\n"
+             "  gpu-platform jobs cancel 42 43 44\n"
+             "  gpu-platform jobs cancel 42 --json\n"}, run_jobs_cancel},
+    Command{{"jobs kill", "[options] ID…",
+             "Stop jobs at once, without grace time.",
+             "  gpu-platform jobs kill 42\n"
+             "  gpu-platform jobs kill 42 43 44\n"
+             "  gpu-platform jobs kill 42 --json\n"}, run_jobs_kill},
+    Command{{"jobs logs", "[options] ID",
+             "Print what a job has printed.",
+             "  gpu-platform jobs logs 42\n"
+             "  gpu-platform jobs logs --follow 42\n"
+             "  gpu-platform jobs logs 42 --attempt 1 > first-attempt.log\n"}, run_jobs_logs},
+    Command{{"jobs wait", "[options] ID…",
+             "Wait until jobs have ended; exit code 0 when all are COMPLETED, else 1.",
+             "  gpu-platform jobs wait 42\n"
+             "  gpu-platform jobs wait 42 43 --timeout 2h\n"
+             "  gpu-platform jobs wait $id && echo done\n"}, run_jobs_wait},
+    Command{{"queue", "[options]",
+             "Show the jobs that wait, in their order, and why.",
+             "  gpu-platform queue\n"
+             "  gpu-platform queue --limit 20\n"
+             "  gpu-platform queue --json\n"}, run_queue},
+    Command{{"status", "[options]",
+             "Show the cluster: GPUs, nodes, jobs in figures.",
+             "  gpu-platform status\n"
+             "  gpu-platform status --all\n"
+             "  gpu-platform status --json | jq .available_gpus\n"}, run_status},
+    Command{{"watch", "[options]",
+             "Show the GPUs and what runs on them, again and again; q quits.",
+             "  gpu-platform watch\n"
+             "  gpu-platform watch --interval 5s\n"
+             "  gpu-platform watch --count 1 > now.txt\n"}, run_watch},
+    Command{{"health", "[options]",
+             "Show what is wrong with GPUs; of one GPU everything that was read.",
+             "  gpu-platform health\n"
+             "  gpu-platform health --gpu dgx-h100-1:3\n"
+             "  gpu-platform health --gpu-id GPU-3f2a… --json | jq .xids\n"}, run_health},
+    Command{{"topology", "[options]",
+             "Show how GPUs, NUMA nodes and sockets lie to each other.",
+             "  gpu-platform topology\n"
+             "  gpu-platform topology --node dgx-h100-1\n"
+             "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
+    Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+             "Let a GPU or node finish its jobs, and give it no new ones.",
+             "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"
+             "  gpu-platform drain --node dgx-h100-1 --reason 'new memory on Friday'\n"
+             "  gpu-platform drain --gpu-id GPU-3f2a… --json\n"}, run_drain},
+    Command{{"offline", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+             "Take a GPU or node out of service; refused while jobs hold it.",
+             "  gpu-platform offline --gpu dgx-h100-1:3 --reason 'falls off the bus'\n"
+             "  gpu-platform offline --node dgx-h100-1 --force\n"
+             "  gpu-platform offline --gpu-id GPU-3f2a… --json\n"}, run_offline},
+    Command{{"online", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
+             "Put a GPU or node back into service.",
+             "  gpu-platform online --gpu dgx-h100-1:3\n"
+             "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
+             "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
+    Command{{"version", "[options]",
+             "Show the version of this program and of the daemon.",
+             "  gpu-platform version\n"
+             "  gpu-platform version --json\n"
+             "  gpu-platform --version\n"}, run_version},
+    Command{{"config check", "[options] FILE",
+             "Say everything that is wrong with a configuration file.",
+             "  gpu-platform config check /etc/gpu-platform/config.yaml\n"
+             "  gpu-platform config check site.yaml --json\n"
+             "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
+    Command{{"config reference", "",
+             "Print the reference of all configuration keys.",
+             "  gpu-platform config reference\n"
+             "  gpu-platform config reference | less\n"
+             "  gpu-platform config reference > docs/configuration.md\n"}, run_config_reference},
+};
+// clang-format on
+
+std::string_view first_word(std::string_view name) {
+  return name.substr(0, name.find(' '));
+}
+
+std::string_view second_word(std::string_view name) {
+  const std::size_t space = name.find(' ');
+  return space == std::string_view::npos ? std::string_view() : name.substr(space + 1);
+}
+
+std::string overview(std::span<const OtherCommand> others) {
+  std::string page =
+      "gpu-platform runs jobs on GPUs: one queue, one cluster, nothing lost.\n\n"
+      "Examples:\n"
+      "  gpu-platform status                                what there is, and what is free\n"
+      "  gpu-platform run --gpus 1 -- python train.py       run, watch, get the exit code\n"
+      "  gpu-platform submit --gpus 8 -- torchrun train.py  queue it and go home\n\n"
+      "Commands:\n";
+  for (const Command& command : kCommands) {
+    page += fmt::format("  {:<18}{}\n", command.text.name, command.text.summary);
+  }
+  for (const OtherCommand& other : others) {
+    page += fmt::format("  {:<18}{}\n", other.name, other.summary);
+  }
+  return page + "\n'gpu-platform COMMAND --help' tells more. Exit codes: docs/cli.md.\n";
+}
+
+int unknown_command(Console& console, std::string_view word, std::string_view group,
+                    const std::vector<std::string_view>& known) {
+  const std::string suggestion = base::did_you_mean(word, known);
+  const std::string what = group.empty() ? fmt::format("unknown command '{}'", word)
+                                         : fmt::format("unknown command '{} {}'", group, word);
+  return usage_error(
+      console,
+      what + (suggestion.empty() ? fmt::format("; there are: {}", fmt::join(known, ", "))
+                                 : suggestion),
+      "");
+}
+
+std::vector<std::string_view> top_names(std::span<const OtherCommand> others) {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) {
+    const std::string_view name = first_word(command.text.name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  for (const OtherCommand& other : others) names.push_back(other.name);
+  names.push_back("help");
+  return names;
+}
+
+std::vector<std::string_view> names_in_group(std::string_view group) {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) {
+    if (first_word(command.text.name) == group && !second_word(command.text.name).empty()) {
+      names.push_back(second_word(command.text.name));
+    }
+  }
+  return names;
+}
+
+const Command* find_command(std::string_view first, std::string_view second) {
+  const auto it = std::ranges::find_if(kCommands, [&](const Command& command) {
+    return first_word(command.text.name) == first && second_word(command.text.name) == second;
+  });
+  return it == kCommands.end() ? nullptr : &*it;
+}
+
+std::string group_page(std::string_view group) {
+  std::string page = "Commands:\n";
+  for (const Command& command : kCommands) {
+    if (first_word(command.text.name) == group) {
+      page += fmt::format("  {:<18}{}\n", command.text.name, command.text.summary);
+    }
+  }
+  return page + fmt::format("\n'gpu-platform {} COMMAND --help' tells more.\n", group);
+}
+
+bool asks_for_help(std::string_view word) {
+  return word == "--help" || word == "-h" || word == "help";
+}
+
+// "jobs …": the second word chooses.
+int run_group(std::string_view group, std::span<const std::string> words,
+              const std::optional<std::string>& server, Console& console) {
+  if (words.empty()) {
+    console.err(group_page(group));
+    return kUsage;
+  }
+  if (asks_for_help(words.front())) {
+    console.out(group_page(group));
+    return kOk;
+  }
+  const Command* command = find_command(group, words.front());
+  if (command == nullptr) {
+    return unknown_command(console, words.front(), group, names_in_group(group));
+  }
+  Invocation invocation{words.subspan(1), server, console};
+  return command->run(command->text, invocation);
+}
+
+int run_other(const OtherCommand& other, std::span<const std::string> words) {
+  std::vector<std::string> copies(words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : copies) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return other.run(static_cast<int>(copies.size()), argv.data());
+}
+
+int dispatch(std::span<const std::string> words, const std::optional<std::string>& server,
+             Console& console, std::span<const OtherCommand> others) {
+  const std::string& name = words.front();
+  for (const OtherCommand& other : others) {
+    if (other.name == name) return run_other(other, words);
+  }
+  if (const Command* command = find_command(name, "")) {
+    Invocation invocation{words.subspan(1), server, console};
+    return command->run(command->text, invocation);
+  }
+  if (!names_in_group(name).empty()) return run_group(name, words.subspan(1), server, console);
+  return unknown_command(console, name, "", top_names(others));
+}
+
+}  // namespace
+
+std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation) {
+  std::optional<std::string> server;
+  arguments.option("--server", server, "unix:PATH",
+                   "the daemon's socket (default: GPU_PLATFORM_SERVER, else the usual places)");
+  if (const auto done = arguments.parse(invocation.words, invocation.console)) {
+    return std::unexpected(*done);
+  }
+  const auto paths = server_paths(server.has_value() ? server : invocation.server,
+                                  invocation.console.surroundings());
+  if (!paths) {
+    return std::unexpected(usage_error(
+        invocation.console, fmt::format("{}: {}", paths.error().field, paths.error().message), ""));
+  }
+  return Client(*paths);
+}
+
+int run_in(const Surroundings& surroundings, const std::vector<std::string>& all_words,
+           std::span<const OtherCommand> others) {
+  Console console(surroundings);
+  std::span<const std::string> words = all_words;
+  std::optional<std::string> server;
+  if (!words.empty() && words.front().starts_with("--server=")) {
+    server = words.front().substr(std::string_view("--server=").size());
+    words = words.subspan(1);
+  } else if (words.size() >= 2 && words.front() == "--server") {
+    server = words[1];
+    words = words.subspan(2);
+  }
+  if (words.empty()) {
+    console.err(overview(others));
+    return kUsage;
+  }
+  if (words.front() == "--version") {
+    console.out("gpu-platform " GP_VERSION "\n");
+    return kOk;
+  }
+  if (!asks_for_help(words.front())) return dispatch(words, server, console, others);
+  if (words.size() == 1) {
+    console.out(overview(others));
+    return kOk;
+  }
+  // "help submit" is "submit --help".
+  std::vector<std::string> asked(words.begin() + 1, words.end());
+  asked.emplace_back("--help");
+  return dispatch(asked, server, console, others);
+}
+
+int run(int argc, char** argv, std::span<const OtherCommand> others) {
+  const Surroundings surroundings = surroundings_of_process();
+  return run_in(surroundings, std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+                others);
+}
+
+}  // namespace gpu_platform::cli

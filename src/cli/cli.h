@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.h"
+
+// The command line: a client of the daemon's REST interface. It decides nothing about jobs; it
+// checks what can be checked without the daemon, asks, and shows the answer.
+
+namespace gpu_platform::cli {
+
+// A command that is not a client of the daemon (serve, simulate, …), listed and started here, done
+// elsewhere.
+struct OtherCommand {
+  std::string_view name;     // "serve"
+  std::string_view summary;  // one line for `gpu-platform --help`
+  // Gets the words from its own name on, as main would: argv[0] is the name.
+  std::function<int(int argc, char** argv)> run;
+};
+
+// Runs the command that argv names and returns the exit code of the process. Call it once, from
+// main, before any thread is started.
+int run(int argc, char** argv, std::span<const OtherCommand> others = {});
+
+// The same with given surroundings; words without the program's name.
+int run_in(const Surroundings& surroundings, const std::vector<std::string>& words,
+           std::span<const OtherCommand> others = {});
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,139 @@
+#include "cli/cli.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
+
+namespace gpu_platform::cli {
+namespace {
+
+TEST_F(Cli, PrintsTheIdAloneAfterSubmit) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(
+      call(server, {"submit",   "--gpus",    "8",      "--gpu-type", "H100,A100", "--gpu-memory",
+                    "40G",      "--time",    "2h",     "--label",    "run=7",     "--env",
+                    "X=a=b",    "--workdir", "sub",    "--priority", "high",      "--kind",
+                    "training", "--",        "python", "--gpus",     "x"}),
+      0);
+  EXPECT_EQ(out(), "42\n");
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(server.requests(), std::vector<std::string>{"POST /v1/jobs"});
+  EXPECT_EQ(sent["command"], Json::array({"python", "--gpus", "x"}));
+  EXPECT_EQ(sent["gpus"], 8);
+  EXPECT_EQ(sent["gpu_types"], Json::array({"H100", "A100"}));
+  EXPECT_EQ(sent["gpu_memory_bytes"], std::int64_t{40} << 30);
+  EXPECT_EQ(sent["time_limit_seconds"], 7200);
+  EXPECT_EQ(sent["labels"]["run"], "7");
+  EXPECT_EQ(sent["environment"]["X"], "a=b");
+  EXPECT_EQ(sent["environment"]["SECRET"], "hunter2");
+  EXPECT_EQ(sent["workdir"], "/home/ada/sub");
+  EXPECT_EQ(sent["umask"], 027);
+  EXPECT_EQ(sent["priority"], "high");
+  EXPECT_EQ(sent["kind"], "TRAINING");
+  EXPECT_EQ(sent["request_id"].get<std::string>().size(), 36U);
+}
+
+TEST_F(Cli, WarnsWhenNothingAsksForAGpu) {
+  std::string body;
+  FakeServer server([&](const FakeServer::Request& request) {
+    body = request.body;
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--", "true"}), 0);
+  EXPECT_TRUE(begins(err(), "warning: nothing asks for a GPU")) << err();
+  EXPECT_EQ(out(), "42\n");
+  EXPECT_FALSE(has(body, "\"gpus\""));
+}
+
+TEST_F(Cli, AsksForOneGpuWhenOnlyATypeIsNamed) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpu-type", "H100", "--", "true"}), 0);
+  EXPECT_EQ(sent["gpus"], 1);
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(Cli, SendsWhetherTheGpusMayLieOnSeveralSockets) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "4", "--allow-cross-numa", "--", "true"}), 0);
+  EXPECT_EQ(sent["numa"], "ALLOW_CROSS");
+  EXPECT_EQ(call(server, {"submit", "--gpus", "4", "--strict-numa", "--", "true"}), 0);
+  EXPECT_EQ(sent["numa"], "STRICT");
+  EXPECT_EQ(call(server, {"submit", "--gpus", "4", "--", "true"}), 0);
+  EXPECT_FALSE(sent.contains("numa"));
+}
+
+TEST_F(Cli, NeverShowsTheValuesOfVariables) {
+  around_.environment.push_back("BROKEN=\xff hunter3");
+  FakeServer server([&](const FakeServer::Request&) {
+    return json_answer(R"({"detail":"no","status":409,"code":"FAILED_PRECONDITION"})", 409);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--", "true"}), 4);
+  EXPECT_TRUE(has(err(), "variable BROKEN is not UTF-8")) << err();
+  EXPECT_FALSE(has(err(), "hunter"));
+}
+
+struct UsageCase {
+  std::vector<std::string> words;
+  std::string_view said;
+};
+
+TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
+  const UsageCase cases[] = {
+      {{"sumbit"}, "did you mean 'submit'?"},
+      {{"jobs", "lits"}, "unknown command 'jobs lits'; did you mean 'list'?"},
+      {{"frobnicate"}, "there are: submit, run, jobs"},
+      {{"submit", "--gpu", "1", "--", "true"}, "unknown option '--gpu'; did you mean '--gpus'?"},
+      {{"submit", "--gpus", "-1", "--", "true"},
+       "--gpus: '-1' is not a whole number from 0 to 65535"},
+      {{"submit", "--gpus", "--", "true"}, "--gpus"},
+      {{"submit", "--time", "soon", "--", "true"}, "--time: 'soon' is not a duration"},
+      {{"submit", "--memory", "5X", "--", "true"}, "--memory: '5X' is not a size"},
+      {{"submit", "--label", "novalue", "--", "true"}, "--label: 'novalue' is not of the form"},
+      {{"submit", "--env", "=x", "--", "true"}, "--env: '=x' is not of the form"},
+      {{"submit", "--name", "\xff", "--", "true"}, "--name: the text is not valid UTF-8"},
+      {{"submit", "--gpus", "2", "--allow-cross-numa", "--strict-numa", "--", "true"},
+       "--strict-numa: cannot be used together with --allow-cross-numa"},
+      {{"submit", "--", "a\xff"}, "command: the text is not valid UTF-8"},
+      {{"submit", "--gpus", "1"}, "no command"},
+      {{"submit", "python", "x.py"}, "the job's command stands after '--'"},
+      {{"jobs", "describe"}, "ID is missing"},
+      {{"jobs", "describe", "1", "2"}, "unexpected argument '2'"},
+      {{"jobs", "list", "--limit", "0"}, "--limit: '0' is out of range"},
+      {{"jobs", "list", "--since", "yesterday"}, "--since: 'yesterday' is neither"},
+      {{"jobs", "wait", "1", "--timeout", "x"}, "--timeout"},
+      {{"--server", "https://x", "status"}, "write unix:PATH"},
+      {{"status", "--server=nowhere"}, "write unix:PATH"},
+      {{"jobs"}, "jobs list"},
+      {{}, "Commands:"},
+  };
+  std::size_t seen = 0;
+  for (const auto& [words, said] : cases) {
+    EXPECT_EQ(call(words), 2) << said;
+    const std::string told = err().substr(seen);
+    seen = err().size();
+    EXPECT_TRUE(has(told, said)) << told;
+  }
+  EXPECT_EQ(out(), "");
+}
+
+TEST_F(Cli, ExitsWith5AndSaysWhatToDoWhereThereIsNoDaemon) {
+  EXPECT_EQ(call({"--server", "unix:/nonexistent/socket", "status"}), 5);
+  EXPECT_TRUE(has(err(), "/nonexistent/socket")) << err();
+  EXPECT_TRUE(has(err(), "gpu-platform serve")) << err();
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli

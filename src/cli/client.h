@@ -1,0 +1,105 @@
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cli/http.h"
+#include "cli/session.h"
+#include "cli/sse.h"
+
+// Calls of the daemon's REST interface, with its errors made into exit codes and sentences.
+
+namespace gpu_platform::cli {
+
+// Why a call has no result.
+struct Failure {
+  enum class Kind {
+    kNoDaemon,     // nothing listens at any of the places
+    kBroken,       // the connection ended before the answer: carried out or not, nobody knows
+    kInterrupted,  // Ctrl-C, where the caller asked to be told
+    kProblem,      // the daemon's own answer; `document` has it
+    kBadAnswer,    // what answers does not speak our language
+  };
+  Kind kind = Kind::kNoDaemon;
+  std::string message;
+  std::string field;     // of the request, where one is at fault
+  std::string document;  // the problem document, the daemon's own or one of our making
+  base::ErrorCode code = base::ErrorCode::kInternal;  // of kProblem
+
+  // Trying again later may help: the daemon is away, restarting or busy.
+  bool is_passing() const;
+};
+
+int exit_code_of(const Failure& failure);
+
+// Tells the person (with `json`: the problem document) and returns the exit code.
+int report(Console& console, const Failure& failure, bool json);
+
+template <class T>
+using Called = std::expected<T, Failure>;
+
+// An open event stream.
+class EventStream {
+ public:
+  explicit EventStream(Exchange exchange) : exchange_(std::move(exchange)) {}
+  // The next event; nothing at the stream's regular end. kInterrupted leaves the stream usable.
+  Called<std::optional<ServerEvent>> next(int interrupt_fd);
+
+ private:
+  Exchange exchange_;
+  EventReader reader_;
+};
+
+class Client {
+ public:
+  explicit Client(std::vector<std::string> socket_paths) : paths_(std::move(socket_paths)) {}
+
+  Called<std::string> get(const std::string& target) { return call("GET", target, {}); }
+  // Waits `longer` than usual for the answer: the daemon holds it back on purpose.
+  Called<std::string> get_slow(const std::string& target, base::Duration longer, int interrupt_fd);
+  Called<std::string> post(const std::string& target, const std::string& body = {}) {
+    return call("POST", target, body);
+  }
+  Called<EventStream> stream(const std::string& target);
+
+  // The places that are tried, for messages.
+  std::string places() const;
+
+ private:
+  Called<std::string> call(std::string_view method, const std::string& target,
+                           const std::string& body);
+  Called<Exchange> begin(const HttpRequest& request);
+
+  std::vector<std::string> paths_;
+};
+
+// The socket paths to try, from --server, GPU_PLATFORM_SERVER, or the usual places (the user's,
+// then root's).
+base::Result<std::vector<std::string>> server_paths(const std::optional<std::string>& option,
+                                                    const Surroundings& surroundings);
+
+// Patience with a daemon that is away: waits longer and longer between attempts, up to a limit in
+// all, and says once that it does.
+class Patience {
+ public:
+  Patience(Console& console, base::Duration at_most) : console_(console), at_most_(at_most) {}
+  // Waits before the next attempt; false when it is time to give up (told by the failure then).
+  bool wait(const Failure& failure, int interrupt_fd);
+  // The daemon answered.
+  void reset();
+
+ private:
+  Console& console_;
+  base::Duration at_most_;
+  base::Duration waited_;
+  base::Duration next_ = base::milliseconds(100);
+  bool told_ = false;
+};
+
+}  // namespace gpu_platform::cli

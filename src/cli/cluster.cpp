@@ -1,0 +1,166 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/gpu_text.h"
+#include "cli/job_text.h"
+#include "cli/json_view.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+using Align = Column::Align;
+
+std::string of(const std::string& part, const std::string& whole) {
+  return part + "/" + whole;
+}
+
+std::string count_at(const Json& object, std::string_view key, std::string_view noun) {
+  return counted(static_cast<std::uint64_t>(integer_at(object, key).value_or(0)), noun);
+}
+
+// " (emulated)", " (8 emulated)": also where a table has no room for the marks of its rows.
+std::string emulated_mark(const Json& gpus) {
+  const auto count =
+      std::ranges::count_if(gpus, [](const Json& gpu) { return flag_at(gpu, "emulated"); });
+  if (count == 0) return {};
+  const bool all = static_cast<std::size_t>(count) == gpus.size();
+  return all ? " (emulated)" : fmt::format(" ({} emulated)", count);
+}
+
+std::string totals(const Json& status) {
+  std::string line =
+      fmt::format("{}{}, {} available, {:.0f} % allocated\n", count_at(status, "total_gpus", "GPU"),
+                  emulated_mark(list_at(status, "gpus")), text_at(status, "available_gpus"),
+                  number_at(status, "utilization").value_or(0) * 100);
+  return line + fmt::format("{} running, {} queued, {} held, {} suspended\n",
+                            count_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
+                            text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
+}
+
+Table node_table(const Json& status) {
+  Table table({{"NODE", Align::kLeft, 12},
+               {"STATE"},
+               {"GPUS", Align::kRight},
+               {"FREE", Align::kRight},
+               {"CPUS USED", Align::kRight, std::nullopt, 1},
+               {"MEMORY USED", Align::kRight, std::nullopt, 2},
+               {"DRIVER", Align::kLeft, std::nullopt, 3},
+               {"REASON", Align::kLeft, 8}});
+  for (const Json& node : in_node_order(list_at(status, "nodes"), "/name")) {
+    table.add({marked_name(node, "name"), text_at(node, "state"), text_at(node, "total_gpus"),
+               text_at(node, "available_gpus"),
+               of(text_at(node, "cpus_allocated"), text_at(node, "cpus")),
+               memory_of(node, "memory_allocated_bytes", "memory_bytes"),
+               text_at(node, "driver_version"), text_at(node, "reason")});
+  }
+  return table;
+}
+
+}  // namespace
+
+int print_document(Console& console, const std::string& document) {
+  console.out(document.ends_with('\n') ? document : document + "\n");
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_queue(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  bool json = false;
+  std::optional<std::string> limit;
+  Arguments arguments(text);
+  arguments.option("--limit", limit, "N", "at most so many, from the head (default: 10000)")
+      .flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::uint64_t most = 10'000;
+  if (limit.has_value()) {
+    const auto count = base::parse_count(*limit, 1, 10'000);
+    if (!count) return usage_error(console, "--limit: " + count.error().message, text.name);
+    most = *count;
+  }
+  const auto body = client->get(fmt::format("/v1/queue?all=true&limit={}", most));
+  if (!body) return report(console, body.error(), json);
+  const auto document = parse_object(*body);
+  if (json || !document) return print_document(console, *body);
+
+  const base::Instant now = console.surroundings().now();
+  Table table({{"POSITION", Align::kRight},
+               {"ID", Align::kRight},
+               {"NAME", Align::kLeft, 8},
+               {"USER", Align::kLeft, 6},
+               {"STATE"},
+               {"PRIORITY"},
+               {"GPUS", Align::kRight},
+               {"WAITED", Align::kRight},
+               {"REASON", Align::kLeft, 12}});
+  const Json& jobs = list_at(*document, "jobs");
+  for (const Json& job : jobs) {
+    table.add({text_at(job, "queue_position"), text_at(job, "id"), text_at(job, "name"),
+               text_at(job, "user"), text_at(job, "state"), text_at(job, "priority"),
+               text_at(job, "gpu_count"), waited(job, now),
+               text_at(object_at(job, "wait_reason"), "text")});
+  }
+  if (table.empty()) {
+    console.note("nothing waits");
+    return kOk;
+  }
+  console.out(table.render(console.surroundings().width));
+  const auto total = integer_at(*document, "total").value_or(0);
+  const auto shown = static_cast<std::int64_t>(jobs.size());
+  if (total > shown) console.note(fmt::format("{} more wait behind them", total - shown));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_status(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  bool all = false;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.flag("--all", all, "one row for each GPU").flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  const auto body = client->get("/v1/status");
+  if (!body) return report(console, body.error(), json);
+  const auto status = parse_object(*body);
+  if (json || !status) return print_document(console, *body);
+  const Table table =
+      all ? gpu_table(in_node_order(list_at(*status, "gpus"), "/node")) : node_table(*status);
+  console.out(totals(*status));
+  if (!table.empty()) console.out("\n" + table.render(console.surroundings().width));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_version(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  // The daemon's version is shown where there is a daemon; its absence is no error here.
+  const auto body = client->get("/v1/version");
+  const auto daemon = body ? parse_object(*body) : std::nullopt;
+  if (json) {
+    Json document;
+    document["version"] = GP_VERSION;
+    document["api"] = "v1";
+    document["daemon"] = daemon ? *daemon : Json();
+    console.out(json_text(document) + "\n");
+  } else {
+    console.out("gpu-platform " GP_VERSION "\n");
+    if (daemon) {
+      console.out(fmt::format("daemon {} (API {})\n", harmless(text_at(*daemon, "version")),
+                              harmless(text_at(*daemon, "api"))));
+    }
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace gpu_platform::cli

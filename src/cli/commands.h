@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/session.h"
+
+// The commands. Each reads its words, does its work and returns the exit code.
+
+namespace gpu_platform::cli {
+
+// What a command gets: its words without its own name, and everything outside.
+struct Invocation {
+  std::span<const std::string> words;
+  std::optional<std::string> server;  // --server, if it stood before the command
+  Console& console;
+};
+
+struct Command {
+  CommandText text;
+  int (*run)(const CommandText& text, Invocation& invocation);
+};
+
+int run_submit(const CommandText& text, Invocation& invocation);
+int run_run(const CommandText& text, Invocation& invocation);
+int run_jobs_list(const CommandText& text, Invocation& invocation);
+int run_jobs_describe(const CommandText& text, Invocation& invocation);
+int run_jobs_cancel(const CommandText& text, Invocation& invocation);
+int run_jobs_kill(const CommandText& text, Invocation& invocation);
+int run_jobs_logs(const CommandText& text, Invocation& invocation);
+int run_jobs_wait(const CommandText& text, Invocation& invocation);
+int run_queue(const CommandText& text, Invocation& invocation);
+int run_status(const CommandText& text, Invocation& invocation);
+int run_watch(const CommandText& text, Invocation& invocation);
+int run_health(const CommandText& text, Invocation& invocation);
+int run_topology(const CommandText& text, Invocation& invocation);
+int run_drain(const CommandText& text, Invocation& invocation);
+int run_offline(const CommandText& text, Invocation& invocation);
+int run_online(const CommandText& text, Invocation& invocation);
+int run_version(const CommandText& text, Invocation& invocation);
+int run_config_check(const CommandText& text, Invocation& invocation);
+int run_config_reference(const CommandText& text, Invocation& invocation);
+
+// Reads the words and --server; then the client, or the exit code when there is nothing more to do.
+std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation);
+
+// Prints the daemon's document as it came, with a line's end; returns the exit code.
+int print_document(Console& console, const std::string& document);
+
+}  // namespace gpu_platform::cli

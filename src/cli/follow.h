@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "cli/client.h"
+#include "cli/json_view.h"
+#include "cli/session.h"
+
+// Staying with a job: its output as it comes, and its end. Both outlast a restart of the daemon.
+
+namespace gpu_platform::cli {
+
+bool is_ended_state(std::string_view state);
+
+// The exit code that `run` gives for an ended job: the program's, 128 + signal, or 250.
+int exit_code_of_job(const Json& job);
+
+// "job 42 FAILED: signal SIGKILL (OUT_OF_MEMORY)".
+std::string describe_end(const Json& job);
+
+// What Ctrl-C does while a job is followed. Default: nothing is watched and it ends the program.
+class Interrupts {
+ public:
+  Interrupts() = default;
+  // The first one cancels the job, the second kills it, the third leaves it alone and gives up.
+  Interrupts(Console& console, Client& client, std::string id);
+
+  int fd() const { return fd_; }
+  // Reads what came and acts. False: leave.
+  bool handle();
+
+ private:
+  Console* console_ = nullptr;
+  Client* client_ = nullptr;
+  std::string id_;
+  int fd_ = -1;
+  int count_ = 0;
+};
+
+// Where in a job's output to begin.
+struct OutputPlace {
+  static constexpr std::int64_t kLatest = -1;  // whichever attempt is the latest one
+  static constexpr std::int64_t kNone = 0;     // nothing was read: from the first attempt on
+
+  std::int64_t attempt = kLatest;  // from 1, or one of the above
+  std::int64_t offset = 0;         // in that attempt's output
+  bool is_only_attempt = false;    // do not go on to later ones
+  bool daemon_was_there = false;   // a daemon that is away now is waited for from the start
+};
+
+// Writes the job's output to stdout, byte for byte, until the job has ended. Nothing on success.
+std::optional<Failure> follow_output(Console& console, Client& client, const std::string& id,
+                                     OutputPlace place, Interrupts& interrupts);
+
+// Writes what there is.
+std::optional<Failure> copy_output(Console& console, Client& client, const std::string& id,
+                                   OutputPlace place);
+
+// The job once it has ended, with the text it came as; nothing when `at_most` has passed.
+struct EndedJob {
+  Json job;
+  std::string document;
+};
+Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
+                                             const std::string& id,
+                                             std::optional<base::Duration> at_most,
+                                             Interrupts& interrupts);
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include "api/convert/gpu_selector.h"
+#include "api/convert/text_forms.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/gpu_text.h"
+#include "cli/json_view.h"
+#include "cli/text.h"
+
+// The commands about single GPUs: their health, and taking them out of service.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+// Which GPUs: at most one of these is given.
+struct Which {
+  std::optional<std::string> gpu_id, gpu, node;
+
+  void add_to(Arguments& arguments) {
+    arguments.option("--gpu-id", gpu_id, "UUID", "the GPU with this UUID")
+        .option("--gpu", gpu, "NODE:INDEX", "the GPU with this index on that node")
+        .option("--node", node, "NAME", "all of a node");
+  }
+  int given() const {
+    return int{gpu_id.has_value()} + int{gpu.has_value()} + int{node.has_value()};
+  }
+  // What is wrong with it, before anybody is asked.
+  std::optional<std::string> mistake() const {
+    for (const auto& [name, value] :
+         {std::pair{"--gpu-id", &gpu_id}, {"--gpu", &gpu}, {"--node", &node}}) {
+      if (value->has_value() && (*value)->empty()) return fmt::format("{}: is empty", name);
+    }
+    if (!gpu.has_value()) return std::nullopt;
+    const auto place = api::parse_gpu_place(*gpu);
+    if (place) return std::nullopt;
+    return fmt::format("--gpu: '{}' is not NODE:INDEX, as in dgx-h100-1:3", *gpu);
+  }
+};
+
+struct Change {
+  std::string_view path;   // of the call
+  std::string_view doing;  // what it does with them, "drained"
+  bool can_force = false;
+};
+
+std::string request_body(const Which& which, const std::optional<std::string>& reason, bool force) {
+  Json body;
+  if (which.gpu_id) body["gpu_id"] = *which.gpu_id;
+  if (which.gpu) body["gpu"] = *which.gpu;
+  if (which.node) body["node"] = *which.node;
+  if (reason) body["reason"] = *reason;
+  if (force) body["force"] = true;
+  return json_text(body);
+}
+
+int tell_changed(Console& console, const Json& answer, const Which& which, const Change& change) {
+  if (!flag_at(answer, "changed")) {
+    console.note("nothing changed: it was so already");
+    return kOk;
+  }
+  const Json& gpus = list_at(answer, "gpus");
+  if (gpus.empty()) {
+    console.note(
+        fmt::format("node {} is {}; it has no GPUs", which.node.value_or(""), change.doing));
+    return kOk;
+  }
+  console.out(changed_table(gpus).render(console.surroundings().width));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_change(const CommandText& text, Invocation& invocation, const Change& change) {
+  Console& console = invocation.console;
+  Which which;
+  std::optional<std::string> reason;
+  bool force = false;
+  bool json = false;
+  Arguments arguments(text);
+  which.add_to(arguments);
+  arguments.option("--reason", reason, "TEXT", "for those who ask why");
+  if (change.can_force) {
+    arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
+  }
+  arguments.flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  if (which.given() != 1) {
+    return usage_error(console, "give exactly one of --gpu-id, --gpu and --node", text.name);
+  }
+  if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
+  if (reason.has_value() && !api::is_valid_utf8(*reason)) {
+    return usage_error(console, "--reason: the text is not valid UTF-8", text.name);
+  }
+  const auto body = client->post(std::string(change.path), request_body(which, reason, force));
+  if (!body) return report(console, body.error(), json);
+  const auto answer = parse_object(*body);
+  if (json || !answer) return print_document(console, *body);
+  return tell_changed(console, *answer, which, change);
+}
+
+int show_one(Console& console, Client& client, const Which& which, bool json) {
+  const std::string query = which.gpu_id ? "gpu_id=" + percent_encoded(*which.gpu_id)
+                                         : "gpu=" + percent_encoded(*which.gpu);
+  const auto body = client.get("/v1/gpus/health?" + query);
+  if (!body) return report(console, body.error(), json);
+  const auto health = parse_object(*body);
+  if (json || !health) return print_document(console, *body);
+  console.out(health_page(*health, console.surroundings().now()));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int show_all(Console& console, Client& client, const Which& which, bool json) {
+  const auto body =
+      client.get(which.node ? "/v1/gpus?node=" + percent_encoded(*which.node) : "/v1/gpus");
+  if (!body) return report(console, body.error(), json);
+  const auto answer = parse_object(*body);
+  if (json || !answer) return print_document(console, *body);
+  const Json gpus = in_node_order(list_at(*answer, "gpus"), "/gpu/node");
+  if (gpus.empty()) {
+    console.note("there are no GPUs");
+    return kOk;
+  }
+  const base::Instant now = console.surroundings().now();
+  std::uint64_t unwell = 0;
+  for (const Json& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
+  console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", counted(gpus.size(), "GPU"))
+                          : fmt::format("{}, {} with something wrong\n\n",
+                                        counted(gpus.size(), "GPU"), unwell));
+  console.out(health_table(gpus, now).render(console.surroundings().width));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace
+
+int run_drain(const CommandText& text, Invocation& invocation) {
+  return run_change(text, invocation, {"/v1/gpus/drain", "drained", false});
+}
+
+int run_offline(const CommandText& text, Invocation& invocation) {
+  return run_change(text, invocation, {"/v1/gpus/offline", "taken offline", true});
+}
+
+int run_online(const CommandText& text, Invocation& invocation) {
+  return run_change(text, invocation, {"/v1/gpus/online", "brought online", false});
+}
+
+int run_health(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Which which;
+  bool json = false;
+  Arguments arguments(text);
+  which.add_to(arguments);
+  arguments.flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  if (which.given() > 1) {
+    return usage_error(console, "give at most one of --gpu-id, --gpu and --node", text.name);
+  }
+  if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
+  const bool one = which.gpu_id.has_value() || which.gpu.has_value();
+  return one ? show_one(console, *client, which, json) : show_all(console, *client, which, json);
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,207 @@
+#include "cli/job_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/follow.h"
+#include "cli/text.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+using Align = Column::Align;
+
+std::string ran(const Json& object, base::Instant now) {
+  const auto started = time_at(object, "started_at");
+  if (!started) return {};
+  return age(time_at(object, "ended_at").value_or(now) - *started);
+}
+
+// How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before.
+std::string result_of(const Json& object) {
+  std::string line;
+  if (const auto code = integer_at(object, "exit_code")) {
+    line = fmt::format("exit code {}", *code);
+  } else if (const std::string signal = text_at(object, "signal"); !signal.empty()) {
+    line = "signal " + signal;
+  } else if (const std::string lost = text_at(object, "lost"); !lost.empty()) {
+    line = "lost: " + lost;
+  }
+  if (const std::string reason = text_at(object, "reason"); !reason.empty()) {
+    const std::string by = text_at(object, "ended_by");
+    line += fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : " ", by);
+  }
+  if (const std::string detail = text_at(object, "detail"); !detail.empty()) {
+    line += (line.empty() ? "" : ": ") + detail;
+  }
+  return line;
+}
+
+// Where it runs, why it waits, or how it ended.
+std::string place_or_reason(const Json& job) {
+  const std::string state = text_at(job, "state");
+  if (is_ended_state(state)) {
+    const std::string result = result_of(job);
+    return state == "COMPLETED" ? place_of(job) : result;
+  }
+  const std::string reason = text_at(object_at(job, "wait_reason"), "text");
+  return reason.empty() ? place_of(job) : reason;
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+std::string asked_for(const Json& job) {
+  const std::int64_t gpus = integer_at(job, "gpu_count").value_or(0);
+  std::string line = counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, gpus)), "GPU");
+  const std::vector<std::string> types = texts_at(job, "gpu_types");
+  if (!types.empty()) line += " of type " + joined(types, " or ");
+  if (const auto memory = integer_at(job, "gpu_memory_bytes")) {
+    line += fmt::format(" with at least {} each", readable_size(*memory));
+  }
+  const auto cpus = integer_at(job, "cpus");
+  line += cpus ? ", " + counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *cpus)), "CPU")
+               : ", CPUs as the node shares them";
+  const auto memory = integer_at(job, "memory_bytes");
+  line += memory ? ", " + readable_size(*memory) : ", memory likewise";
+  if (const auto limit = number_at(job, "time_limit_seconds")) {
+    line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
+  }
+  return line;
+}
+
+std::string when(const Json& object, std::string_view key, base::Instant now) {
+  const auto at = time_at(object, key);
+  if (!at) return {};
+  return *at <= now ? fmt::format("{} ({} ago)", local_time(*at), age(now - *at))
+                    : fmt::format("{} (in {})", local_time(*at), age(*at - now));
+}
+
+std::string labels_of(const Json& job) {
+  std::vector<std::string> pairs;
+  for (const auto& [key, value] : object_at(job, "labels").items()) {
+    pairs.push_back(fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : ""));
+  }
+  return joined(pairs, " ");
+}
+
+std::string attempts_of(const Json& job, base::Instant now) {
+  const Json& attempts = list_at(job, "attempts");
+  if (attempts.empty()) return {};
+  Table table({{"ATTEMPT", Align::kRight},
+               {"STATE"},
+               {"STARTED"},
+               {"RAN", Align::kRight},
+               {"CPU TIME", Align::kRight},
+               {"PEAK MEMORY", Align::kRight},
+               {"PLACE"},
+               {"RESULT"}});
+  for (const Json& attempt : attempts) {
+    const auto started = time_at(attempt, "started_at");
+    const auto cpu = number_at(attempt, "cpu_time_seconds");
+    const auto memory = integer_at(attempt, "peak_memory_bytes");
+    table.add({text_at(attempt, "attempt"), text_at(attempt, "state"),
+               started ? local_time(*started) : "", ran(attempt, now),
+               cpu ? fmt::format("{:.1f}s", *cpu) : "", memory ? readable_size(*memory) : "",
+               place_of(attempt), result_of(attempt)});
+  }
+  std::string text = "\nAttempts:\n";
+  const std::string lines = table.render(0);
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin) + 1;
+    text += "  " + lines.substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
+}
+
+}  // namespace
+
+Table job_table() {
+  return Table({{"ID", Align::kRight},
+                {"NAME", Align::kLeft, 8},
+                {"USER", Align::kLeft, 6},
+                {"STATE"},
+                {"GPUS", Align::kRight},
+                {"PRIORITY"},
+                {"WAITED", Align::kRight},
+                {"RAN", Align::kRight},
+                {"PLACE OR REASON", Align::kLeft, 8}});
+}
+
+std::vector<std::string> job_row(const Json& job, base::Instant now) {
+  return {text_at(job, "id"),        text_at(job, "name"),
+          text_at(job, "user"),      text_at(job, "state"),
+          text_at(job, "gpu_count"), text_at(job, "priority"),
+          waited(job, now),          ran(job, now),
+          place_or_reason(job)};
+}
+
+std::string waited(const Json& job, base::Instant now) {
+  const auto submitted = time_at(job, "submitted_at");
+  if (!submitted) return {};
+  const auto started = time_at(job, "started_at");
+  const auto ended = time_at(job, "ended_at");
+  return age((started ? *started : ended.value_or(now)) - *submitted);
+}
+
+std::string place_of(const Json& object) {
+  std::vector<std::pair<std::string, std::string>> nodes;
+  for (const Json& gpu : list_at(object, "gpus")) {
+    const std::string node = text_at(gpu, "node");
+    if (nodes.empty() || nodes.back().first != node) nodes.emplace_back(node, "");
+    std::string& indices = nodes.back().second;
+    indices += (indices.empty() ? "" : ",") + text_at(gpu, "index");
+  }
+  std::vector<std::string> places;
+  for (const auto& [node, indices] : nodes) places.push_back(node + ":" + indices);
+  if (places.empty()) places = texts_at(object, "nodes");
+  const Json& attempts = list_at(object, "attempts");
+  if (places.empty() && !attempts.empty()) return place_of(attempts.back());
+  return joined(places, " ");
+}
+
+std::string job_page(const Json& job, base::Instant now) {
+  const std::string reason = text_at(object_at(job, "wait_reason"), "text");
+  const std::string position = text_at(job, "queue_position");
+  const std::pair<std::string_view, std::string> lines[] = {
+      {"Job", text_at(job, "id")},
+      {"Name", text_at(job, "name")},
+      {"State", text_at(job, "state")},
+      {"Waits because", reason},
+      {"Place in queue", position},
+      {"User", text_at(job, "user")},
+      {"Team", text_at(job, "team")},
+      {"Project", text_at(job, "project")},
+      {"Priority",
+       fmt::format("{} ({})", text_at(job, "priority"), text_at(job, "priority_number"))},
+      {"Kind", text_at(job, "kind")},
+      {"Labels", labels_of(job)},
+      {"Command", shell_quoted(texts_at(job, "command"))},
+      {"Directory", text_at(job, "workdir")},
+      {"Output", text_at(job, "output")},
+      {"Asks for", asked_for(job)},
+      {"Place", place_of(job)},
+      {"Warning", joined(texts_at(job, "warnings"), "; ")},
+      {"Submitted", when(job, "submitted_at", now)},
+      {"Eligible", when(job, "eligible_at", now)},
+      {"Starts about", when(job, "estimated_start", now)},
+      {"Started", when(job, "started_at", now)},
+      {"Ended", when(job, "ended_at", now)},
+      {"Waited", waited(job, now)},
+      {"Ran", ran(job, now)},
+      {"Result", result_of(job)},
+      {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
+                              text_at(job, "failures"), text_at(job, "losses"))},
+  };
+  std::string page;
+  for (const auto& [key, value] : lines) {
+    if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));
+  }
+  return page + attempts_of(job, now);
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,309 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/convert/text_forms.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/follow.h"
+#include "cli/job_text.h"
+#include "cli/json_view.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+// The most that the daemon gives in one page.
+constexpr std::uint64_t kLargestPage = 10'000;
+
+struct ListOptions {
+  bool all = false;
+  bool json = false;
+  std::optional<std::string> user, team, name, since, limit, page_token;
+  std::vector<std::string> states, labels;
+};
+
+void append_query(std::string& query, std::string_view key, std::string_view value) {
+  query += fmt::format("{}{}={}", query.empty() ? "" : "&", key, percent_encoded(value));
+}
+
+// "--since 2h" counts back from now; anything else is a time.
+base::Result<std::string> since_time(const std::string& text, base::Instant now) {
+  std::string time;
+  if (const auto back = base::parse_duration(text)) {
+    const base::Instant begin = base::Duration(now.unix_ns()) > *back
+                                    ? base::Instant((now.unix_ns() - back->value()))
+                                    : base::Instant(1);
+    api::append_rfc3339(time, begin);
+    return time;
+  }
+  const auto at = api::parse_rfc3339(text);
+  if (!at) {
+    return base::invalid("--since", fmt::format("'{}' is neither a duration (2h, 7d) nor a time "
+                                                "(2026-01-31T12:00:00Z)",
+                                                text));
+  }
+  api::append_rfc3339(time, *at);
+  return time;
+}
+
+base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
+  std::string query;
+  const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
+      {"user", &o.user}, {"team", &o.team}, {"name", &o.name}};
+  for (const auto& [key, value] : texts) {
+    if (value->has_value()) append_query(query, key, **value);
+  }
+  for (const std::string& list : o.states) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      std::string state = list.substr(begin, end - begin);
+      std::ranges::transform(state, state.begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+      });
+      append_query(query, "state", state);
+      begin = end + 1;
+    }
+  }
+  for (const std::string& label : o.labels) append_query(query, "label", label);
+  if (o.since.has_value()) {
+    TRY_ASSIGN(const std::string since, since_time(*o.since, now));
+    append_query(query, "since", since);
+  }
+  if (o.all) append_query(query, "all", "true");
+  return query;
+}
+
+// Fetches jobs page by page, up to a number of them, and gives each page to `take`. Returns where
+// the next page would begin, empty at the end.
+template <class Take>
+Called<std::string> fetch_pages(Client& client, const std::string& query, std::uint64_t most,
+                                std::string token, Take&& take) {
+  while (true) {
+    std::string page = query;
+    append_query(page, "limit", fmt::format("{}", std::min(most, kLargestPage)));
+    if (!token.empty()) append_query(page, "page_token", token);
+    const auto body = client.get("/v1/jobs?" + page);
+    if (!body) return std::unexpected(body.error());
+    const auto document = parse_object(*body);
+    if (!document) {
+      return std::unexpected(
+          Failure{Failure::Kind::kBadAnswer, "a list is no JSON object", {}, {}});
+    }
+    const Json& jobs = list_at(*document, "jobs");
+    take(jobs);
+    token = text_at(*document, "next_page");
+    most -= std::min<std::uint64_t>(most, jobs.size());
+    if (token.empty() || most == 0) return token;
+  }
+}
+
+// {"jobs":[…],"next_page":…}, written as the pages come: a long history never stands in memory at
+// once.
+int print_json(Console& console, Client& client, const std::string& query, std::uint64_t most,
+               const std::string& token) {
+  bool first = true;
+  const auto next = fetch_pages(client, query, most, token, [&](const Json& jobs) {
+    for (const Json& job : jobs) {
+      console.out((first ? "{\"jobs\":[" : ",") + json_text(job));
+      first = false;
+    }
+  });
+  if (!next) return report(console, next.error(), true);
+  console.out(fmt::format("{}],\"next_page\":{}}}\n", first ? "{\"jobs\":[" : "",
+                          next->empty() ? "null" : json_text(Json(*next))));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int print_table(Console& console, Client& client, const std::string& query, std::uint64_t most,
+                const std::string& token) {
+  const base::Instant now = console.surroundings().now();
+  Table table = job_table();
+  const auto next = fetch_pages(client, query, most, token, [&](const Json& jobs) {
+    for (const Json& job : jobs) table.add(job_row(job, now));
+  });
+  if (!next) return report(console, next.error(), false);
+  if (table.empty()) {
+    console.note("no such jobs");
+    return kOk;
+  }
+  console.out(table.render(console.surroundings().width));
+  if (!next->empty())
+    console.note(fmt::format("there are more; go on with --page-token {}", *next));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+enum class Stop { kCancel, kKill };
+
+void tell_stop(Console& console, const std::string& id, const Json& answer, Stop stop) {
+  const Json& job = object_at(answer, "job");
+  const std::string state = text_at(job, "state");
+  if (!flag_at(answer, "changed")) {
+    console.note(is_ended_state(state) ? fmt::format("{}; it had ended before", describe_end(job))
+                                       : fmt::format("job {} is being stopped already", id));
+  } else if (is_ended_state(state)) {
+    console.note(fmt::format("job {} is {}", id, state));
+  } else {
+    console.note(stop == Stop::kCancel
+                     ? fmt::format("job {} was told to stop; it has its grace time to end", id)
+                     : fmt::format("job {} is being killed", id));
+  }
+}
+
+// All are tried; the exit code is that of the first that failed.
+int stop_jobs(const CommandText& text, Invocation& invocation, Stop stop) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to stop")
+      .flag("--json", json, "print the daemon's answer as JSON, one line for each job");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  int result = kOk;
+  for (const std::string& id : ids) {
+    const auto answer = client->post(fmt::format("/v1/jobs/{}/{}", percent_encoded(id),
+                                                 stop == Stop::kCancel ? "cancel" : "kill"));
+    if (!answer) {
+      const int code = report(console, answer.error(), json);
+      if (result == kOk) result = code;
+      if (code == kNoDaemon) break;
+    } else if (json) {
+      console.out(*answer + (answer->ends_with('\n') ? "" : "\n"));
+    } else if (const auto document = parse_object(*answer)) {
+      tell_stop(console, id, *document, stop);
+    }
+  }
+  return result == kOk && console.out_failed() ? kFailure : result;
+}
+
+}  // namespace
+
+int run_jobs_list(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  ListOptions o;
+  Arguments arguments(text);
+  arguments.flag("--all", o.all, "finished jobs too, and those of all users that you may see")
+      .option("--user", o.user, "NAME", "only jobs of this user")
+      .option("--team", o.team, "NAME", "only jobs of this team")
+      .many("--state", o.states, "STATE[,STATE]", "only jobs in these states")
+      .option("--name", o.name, "NAME", "only jobs of this name")
+      .many("--label", o.labels, "KEY=VALUE", "only jobs with this label; may be repeated")
+      .option("--since", o.since, "TIME", "no jobs that ended before: 2h, 7d, or a time")
+      .option("--limit", o.limit, "N", "at most so many (default: all)")
+      .option("--page-token", o.page_token, "TOKEN", "where the page before ended")
+      .flag("--json", o.json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::uint64_t most = UINT64_MAX;
+  if (o.limit.has_value()) {
+    const auto limit = base::parse_count(*o.limit, 1, UINT32_MAX);
+    if (!limit) return usage_error(console, "--limit: " + limit.error().message, text.name);
+    most = *limit;
+  }
+  const auto query = list_query(o, console.surroundings().now());
+  if (!query) {
+    return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
+                       text.name);
+  }
+  const std::string token = o.page_token.value_or("");
+  return o.json ? print_json(console, *client, *query, most, token)
+                : print_table(console, *client, *query, most, token);
+}
+
+int run_jobs_describe(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, 1, "the job").flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  const auto body = client->get("/v1/jobs/" + percent_encoded(ids.front()));
+  if (!body) return report(console, body.error(), json);
+  const auto job = parse_object(*body);
+  if (json || !job) {
+    console.out(*body + (body->ends_with('\n') ? "" : "\n"));
+  } else {
+    console.out(job_page(*job, console.surroundings().now()));
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_jobs_cancel(const CommandText& text, Invocation& invocation) {
+  return stop_jobs(text, invocation, Stop::kCancel);
+}
+
+int run_jobs_kill(const CommandText& text, Invocation& invocation) {
+  return stop_jobs(text, invocation, Stop::kKill);
+}
+
+int run_jobs_logs(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  bool follow = false;
+  std::optional<std::string> attempt;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, 1, "the job")
+      .flag("-f,--follow", follow, "go on until the job has ended")
+      .option("--attempt", attempt, "N", "output of this attempt (default: the latest)");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  OutputPlace place;
+  if (attempt.has_value()) {
+    const auto number = base::parse_count(*attempt, 1, UINT32_MAX);
+    if (!number) return usage_error(console, "--attempt: " + number.error().message, text.name);
+    place.attempt = static_cast<std::int64_t>(*number);
+    place.is_only_attempt = true;
+  }
+  Interrupts none;
+  const auto failure = follow ? follow_output(console, *client, ids.front(), place, none)
+                              : copy_output(console, *client, ids.front(), place);
+  return failure ? report(console, *failure, false) : kOk;
+}
+
+int run_jobs_wait(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  std::optional<std::string> timeout;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, SIZE_MAX, "jobs whose end to wait for")
+      .option("--timeout", timeout, "DURATION", "give up after this: 90s 15m 2h (exit code 124)")
+      .flag("--json", json, "print each job as JSON when it has ended, one line for each");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::optional<base::Duration> at_most;
+  if (timeout.has_value()) {
+    const auto duration = base::parse_duration(*timeout);
+    if (!duration) return usage_error(console, "--timeout: " + duration.error().message, text.name);
+    at_most = *duration;
+  }
+  const auto& steady = console.surroundings().steady;
+  const base::Instant began = steady();
+  Interrupts none;
+  int result = kOk;
+  for (const std::string& id : ids) {
+    std::optional<base::Duration> left;
+    if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
+    const auto ended = wait_for_end(console, *client, id, left, none);
+    if (!ended) return report(console, ended.error(), json);
+    if (!ended->has_value()) {
+      console.note(fmt::format("job {} has not ended yet", id));
+      return kTimedOut;
+    }
+    const Json& job = (*ended)->job;
+    if (json) {
+      console.out(json_text(job) + "\n");
+    } else {
+      console.note(describe_end(job));
+    }
+    if (text_at(job, "state") != "COMPLETED") result = kFailure;
+  }
+  return result;
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,143 @@
+#include "cli/session.h"
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/text.h"
+
+extern char** environ;
+
+namespace gpu_platform::cli {
+
+namespace {
+
+int interrupt_pipe[2] = {-1, -1};
+
+extern "C" void note_interrupt(int) {
+  const int saved = errno;
+  const char byte = 1;
+  [[maybe_unused]] const ssize_t written = ::write(interrupt_pipe[1], &byte, 1);
+  errno = saved;
+}
+
+int watch_signals() {
+  if (interrupt_pipe[0] >= 0) return interrupt_pipe[0];
+  if (::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  struct sigaction action{};
+  action.sa_handler = note_interrupt;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return interrupt_pipe[0];
+}
+
+void pause_for(base::Duration duration, int fd) {
+  pollfd watched{fd, POLLIN, 0};
+  ::poll(&watched, 1, static_cast<int>(base::whole_milliseconds(duration)));
+}
+
+base::Instant wall_clock() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+base::Instant steady_clock_time() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+std::size_t terminal_width(const Surroundings& surroundings) {
+  winsize size{};
+  if (::ioctl(surroundings.out_fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  std::size_t columns = 0;
+  if (const auto text = variable(surroundings, "COLUMNS")) {
+    std::from_chars(text->data(), text->data() + text->size(), columns);
+  }
+  return columns > 0 ? columns : 80;
+}
+
+// There is no call that only reads it. This program has one thread.
+unsigned current_umask() {
+  const mode_t mask = ::umask(022);
+  ::umask(mask);
+  return mask;
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd watched{fd, POLLOUT, 0};
+      ::poll(&watched, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Surroundings surroundings_of_process() {
+  Surroundings result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    result.environment.emplace_back(*entry);
+  }
+  char directory[PATH_MAX];
+  if (::getcwd(directory, sizeof directory) != nullptr) result.directory = directory;
+  result.umask = current_umask();
+  result.uid = ::getuid();
+  if (::isatty(result.out_fd) == 1) {
+    result.width = terminal_width(result);
+  }
+  result.now = wall_clock;
+  result.steady = steady_clock_time;
+  result.watch_interrupts = watch_signals;
+  result.pause = pause_for;
+  return result;
+}
+
+std::optional<std::string> variable(const Surroundings& surroundings, std::string_view name) {
+  for (const std::string& entry : surroundings.environment) {
+    const bool is_it =
+        entry.size() > name.size() + 1 && entry.starts_with(name) && entry[name.size()] == '=';
+    if (is_it) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool Console::out(std::string_view bytes) {
+  if (out_failed_) return false;
+  if (write_all(surroundings_.out_fd, bytes)) return true;
+  out_failed_ = true;
+  error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+  return false;
+}
+
+void Console::err(std::string_view bytes) {
+  write_all(surroundings_.err_fd, bytes);
+}
+void Console::note(std::string_view text) {
+  err("gpu-platform: " + harmless(text) + "\n");
+}
+void Console::error(std::string_view text) {
+  err("error: " + harmless(text) + "\n");
+}
+void Console::warning(std::string_view text) {
+  err("warning: " + harmless(text) + "\n");
+}
+
+}  // namespace gpu_platform::cli

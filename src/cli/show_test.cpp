@@ -1,0 +1,253 @@
+#include <cstdlib>
+#include <ctime>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
+#include "cli/text.h"
+
+// What the commands that only show something print.
+
+namespace gpu_platform::cli {
+namespace {
+
+using Request = FakeServer::Request;
+
+constexpr std::string_view kRunning =
+    R"({"id":"7","name":"infer","state":"RUNNING","user":"bob","priority":"HIGH","gpu_count":2,"submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","gpus":[{"node":"dgx-1","index":0},{"node":"dgx-1","index":3}]})";
+
+class Show : public Cli {
+ protected:
+  Show() {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+};
+
+TEST_F(Show, ListHasOneLineForEachJob) {
+  FakeServer server([](const Request&) {
+    return json_answer(fmt::format(R"({{"jobs":[{},{}],"next_page":null}})", kJob, kRunning));
+  });
+  EXPECT_EQ(call(server, {"jobs", "list"}), 0);
+  EXPECT_EQ(out(),
+            "ID  NAME   USER  STATE    GPUS  PRIORITY  WAITED    RAN  PLACE OR REASON\n"
+            "42  train  ada   QUEUED      8  MEDIUM     3m12s      -  1 node is 4 GPUs short\n"
+            " 7  infer  bob   RUNNING     2  HIGH          5s  3m07s  dgx-1:0,3\n");
+}
+
+TEST_F(Show, ListSaysOnStderrThatThereIsNothing) {
+  FakeServer server([](const Request&) { return json_answer(R"({"jobs":[],"next_page":null})"); });
+  EXPECT_EQ(call(server, {"jobs", "list"}), 0);
+  EXPECT_EQ(out(), "");
+  EXPECT_TRUE(has(err(), "no such jobs"));
+}
+
+TEST_F(Show, ListSendsItsFiltersAndFetchesAllPages) {
+  FakeServer server([](const Request& request) {
+    return has(request.target, "page_token=p2")
+               ? json_answer(R"({"jobs":[{"id":"1"}],"next_page":null})")
+               : json_answer(R"({"jobs":[{"id":"3"},{"id":"2"}],"next_page":"p2"})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "list", "--all", "--user", "ada", "--state", "running,failed",
+                          "--label", "a=b", "--since", "2h", "--json"}),
+            0);
+  const Json document = Json::parse(out());
+  ASSERT_EQ(document["jobs"].size(), 3U);
+  EXPECT_EQ(document["jobs"][2]["id"], "1");
+  EXPECT_TRUE(document["next_page"].is_null());
+  EXPECT_EQ(
+      server.requests()[0],
+      "GET "
+      "/v1/jobs?user=ada&state=RUNNING&state=FAILED&label=a%3Db&since=2026-07-01T10%3A03%3A12.000Z"
+      "&all=true&limit=10000");
+  EXPECT_EQ(server.requests().size(), 2U);
+}
+
+TEST_F(Show, ListStopsAtItsLimitAndSaysWhereToGoOn) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"jobs":[{"id":"3"},{"id":"2"}],"next_page":"p2"})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "list", "--limit", "2", "--json"}), 0);
+  EXPECT_EQ(out(), "{\"jobs\":[{\"id\":\"3\"},{\"id\":\"2\"}],\"next_page\":\"p2\"}\n");
+  EXPECT_EQ(server.requests(), std::vector<std::string>{"GET /v1/jobs?limit=2"});
+}
+
+TEST_F(Show, ListOfNothingIsStillADocument) {
+  FakeServer server([](const Request&) { return json_answer(R"({"jobs":[],"next_page":null})"); });
+  EXPECT_EQ(call(server, {"jobs", "list", "--json"}), 0);
+  EXPECT_EQ(out(), "{\"jobs\":[],\"next_page\":null}\n");
+}
+
+TEST_F(Show, DescribePassesTheDocumentThroughUnchanged) {
+  FakeServer server([](const Request&) { return json_answer(kJob); });
+  EXPECT_EQ(call(server, {"jobs", "describe", "42", "--json"}), 0);
+  EXPECT_EQ(out(), std::string(kJob) + "\n");
+}
+
+TEST_F(Show, DescribeIsAPageForPeople) {
+  FakeServer server([](const Request&) { return json_answer(kJob); });
+  EXPECT_EQ(call(server, {"jobs", "describe", "42"}), 0);
+  for (const std::string_view line :
+       {"Job:            42\n", "State:          QUEUED\n",
+        "Waits because:  1 node is 4 GPUs short\n", "Priority:       MEDIUM (5)\n",
+        "Command:        python 'a b.py'\n", "Labels:         run=7\n",
+        "Submitted:      2026-07-01 12:00:00 +0000 (3m12s ago)\n"}) {
+    EXPECT_TRUE(has(out(), line)) << line << out();
+  }
+}
+
+TEST_F(Show, DescribeShowsWarnings) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"id":"9","state":"RUNNING","warnings":["its 4 GPUs lie on 2 sockets of n1"]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "9"}), 0);
+  EXPECT_TRUE(has(out(), "Warning:        its 4 GPUs lie on 2 sockets of n1\n")) << out();
+}
+
+TEST_F(Show, DescribeShowsEachAttempt) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"id":"9","state":"FAILED","exit_code":1,"attempts":[)"
+        R"({"attempt":1,"state":"RELEASED","started_at":"2026-07-01T12:00:00Z","ended_at":"2026-07-01T12:01:00Z","exit_code":null,"signal":"SIGKILL","reason":"OUT_OF_MEMORY","nodes":["n1"],"cpu_time_seconds":61.25,"peak_memory_bytes":1073741824},)"
+        R"({"attempt":2,"state":"RELEASED","started_at":"2026-07-01T12:02:00Z","ended_at":"2026-07-01T12:02:01Z","exit_code":1,"gpus":[{"node":"n2","index":5}]}]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "9"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "2026-07-01 12:00:00 +0000  1m00s     61.2s        1 GiB  n1     signal SIGKILL, "
+                  "OUT_OF_MEMORY"))
+      << out();
+  EXPECT_TRUE(has(out(), "1s         -            -  n2:5   exit code 1")) << out();
+}
+
+TEST_F(Show, CancelOfAnEndedJobSaysSoAndIsNoError) {
+  FakeServer server([](const Request& request) {
+    if (has(request.target, "/v1/jobs/7/")) {
+      return json_answer(R"({"detail":"no job 7","code":"NOT_FOUND"})", 404);
+    }
+    return json_answer(
+        fmt::format(R"({{"changed":false,"job":{}}})", ended_job("FAILED", R"("exit_code":3)")));
+  });
+  EXPECT_EQ(call(server, {"jobs", "cancel", "42"}), 0);
+  EXPECT_TRUE(has(err(), "job 42 FAILED: exit code 3; it had ended before")) << err();
+  EXPECT_EQ(call(server, {"jobs", "cancel", "7", "42"}), 3);
+  EXPECT_EQ(server.requests().back(), "POST /v1/jobs/42/cancel");
+}
+
+TEST_F(Show, ProblemsGoToStderrAsTheyCameWithJson) {
+  constexpr std::string_view kProblem = R"({"status":404,"detail":"no job 7","code":"NOT_FOUND"})";
+  FakeServer server([&](const Request&) { return json_answer(kProblem, 404); });
+  EXPECT_EQ(call(server, {"jobs", "describe", "7", "--json"}), 3);
+  EXPECT_EQ(out(), "");
+  EXPECT_EQ(err(), std::string(kProblem) + "\n");
+}
+
+TEST_F(Show, NoDaemonIsAProblemDocumentToo) {
+  EXPECT_EQ(call({"--server", "unix:/nonexistent/s", "status", "--json"}), 5);
+  const Json document = Json::parse(err());
+  EXPECT_EQ(document["title"], "No daemon");
+}
+
+constexpr std::string_view kStatus =
+    R"({"total_gpus":8,"available_gpus":6,"utilization":0.25,"queued_jobs":3,"running_jobs":1,"held_jobs":0,"suspended_jobs":0,)"
+    R"("nodes":[{"name":"dgx-1","state":"UP","emulated":true,"cpus":112,"cpus_allocated":28,"memory_bytes":2199023255552,"memory_allocated_bytes":549755813888,"total_gpus":8,"available_gpus":6,"driver_version":"535.1","reason":null}],)"
+    R"("gpus":[{"node":"dgx-1","index":0,"uuid":"GPU-1","type":"H100-80GB","state":"IN_USE","emulated":true,"jobs":["7"],"memory_total_bytes":85899345920,"memory_used_bytes":1073741824,"utilization_percent":93.4,"temperature_c":61,"power_watts":null,"reason":null}]})";
+
+TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
+  FakeServer server([](const Request&) { return json_answer(kStatus); });
+  EXPECT_EQ(call(server, {"status"}), 0);
+  EXPECT_EQ(out(),
+            "8 GPUs (emulated), 6 available, 25 % allocated\n"
+            "1 job running, 3 queued, 0 held, 0 suspended\n\n"
+            "NODE              STATE  GPUS  FREE  CPUS USED    MEMORY USED  DRIVER  REASON\n"
+            "dgx-1 (emulated)  UP        8     6     28/112  512 GiB/2 TiB  535.1   -\n");
+}
+
+TEST_F(Show, StatusAllHasOneRowForEachGpuAndAbsentReadingsAreNotZero) {
+  FakeServer server([](const Request&) { return json_answer(kStatus); });
+  EXPECT_EQ(call(server, {"status", "--all"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "dgx-1 (emulated)    0  H100-80GB  IN_USE  7     1 GiB/80 GiB  93 %  61 °C      "
+                  "-  GPU-1  -\n"))
+      << out();
+}
+
+TEST_F(Show, StatusAllFitsTheTerminalAndStillSaysWhatIsEmulated) {
+  around_.width = 80;
+  FakeServer server([](const Request&) { return json_answer(kStatus); });
+  EXPECT_EQ(call(server, {"status", "--all"}), 0);
+  EXPECT_TRUE(begins(out(), "8 GPUs (emulated), "));
+  std::istringstream lines(out());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST_F(Show, StatusShowsNodesAsPeopleCountThem) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"nodes":[{"name":"n10"},{"name":"n2"},{"name":"m1"}],"gpus":[]})");
+  });
+  EXPECT_EQ(call(server, {"status"}), 0);
+  const std::string text = out();
+  EXPECT_LT(text.find("m1 "), text.find("n2 ")) << text;
+  EXPECT_LT(text.find("n2 "), text.find("n10 ")) << text;
+}
+
+TEST_F(Show, QueueNumbersTheJobsAndSaysHowManyMoreThereAre) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"jobs":[{"id":"5","queue_position":1,"name":"a","user":"ada","state":"QUEUED","priority":"LOW","gpu_count":1,"submitted_at":"2026-07-01T12:03:02Z","wait_reason":{"text":"2 jobs ahead"}}],"total":3})");
+  });
+  EXPECT_EQ(call(server, {"queue", "--limit", "1"}), 0);
+  EXPECT_TRUE(
+      has(out(), "       1   5  a     ada   QUEUED  LOW          1     10s  2 jobs ahead\n"))
+      << out();
+  EXPECT_TRUE(has(err(), "2 more wait"));
+  EXPECT_EQ(server.requests()[0], "GET /v1/queue?all=true&limit=1");
+}
+
+TEST_F(Show, VersionNeedsNoDaemon) {
+  EXPECT_EQ(call({"--server", "unix:/nonexistent/s", "version", "--json"}), 0);
+  EXPECT_TRUE(Json::parse(out())["daemon"].is_null());
+}
+
+TEST_F(Show, HelpHasItsExamplesFirst) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"submit", "--help"},
+                                                {"help", "jobs", "list"},
+                                                {"config", "check", "-h"}}) {
+    const std::size_t seen = out().size();
+    EXPECT_EQ(call(words), 0);
+    const std::string page = out().substr(seen);
+    EXPECT_LT(page.find("Examples:"), page.find("Usage:")) << page;
+  }
+}
+
+TEST_F(Show, OverviewListsCommandsOfOthersAndStartsThem) {
+  std::vector<std::string> got;
+  const OtherCommand others[] = {{"serve", "Run the daemon.", [&](int argc, char** argv) {
+                                    got.assign(argv, argv + argc);
+                                    return 9;
+                                  }}};
+  EXPECT_EQ(run_in(around_, {"--help"}, others), 0);
+  EXPECT_TRUE(has(out(), "  serve             Run the daemon.\n")) << out();
+  EXPECT_EQ(run_in(around_, {"serve", "--emulate", "dgx"}, others), 9);
+  EXPECT_EQ(got, (std::vector<std::string>{"serve", "--emulate", "dgx"}));
+  EXPECT_EQ(run_in(around_, {"sevre"}, others), 2);
+  EXPECT_TRUE(has(err(), "did you mean 'serve'?"));
+}
+
+TEST_F(Show, ConfigCheckExitsWith2AndNamesThePlace) {
+  FakeServer place([](const Request&) { return std::string(); });  // for its directory
+  const std::string file = place.path() + ".yaml";
+  std::FILE* yaml = std::fopen(file.c_str(), "w");
+  ASSERT_NE(yaml, nullptr);
+  std::fputs("scheduling:\n  max_queue_sice: 5\n", yaml);
+  std::fclose(yaml);
+  EXPECT_EQ(call({"config", "check", file}), 2);
+  EXPECT_TRUE(has(err(), file + ":2:3: unknown key 'max_queue_sice'")) << err();
+  EXPECT_EQ(call({"config", "check", file, "--json"}), 2);
+  EXPECT_EQ(Json::parse(out())["problems"][0]["line"], 2);
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli

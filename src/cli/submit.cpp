@@ -1,0 +1,358 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include "api/convert/text_forms.h"
+#include "base/parse.h"
+#include "base/result.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/follow.h"
+#include "cli/json_view.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr std::uint64_t kMostGpus = 65535;
+constexpr std::uint64_t kMostRetries = 100;
+// How long a submission whose answer was lost is repeated.
+constexpr base::Duration kSubmitPatience = base::seconds(10);
+
+struct SubmitOptions {
+  std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
+      retries, workdir, output, request_id, kind, user;
+  std::vector<std::string> gpu_types, environment, labels;
+  std::vector<std::string> command;
+  bool allow_cross_numa = false;
+  bool strict_numa = false;
+};
+
+void define(Arguments& arguments, SubmitOptions& o) {
+  arguments.option("--gpus", o.gpus, "N", "GPUs on one node (default: 0)")
+      .many("--gpu-type", o.gpu_types, "TYPE[,TYPE]",
+            "any of these: H100, A100-80GB, … (default: any)")
+      .option("--gpu-memory", o.gpu_memory, "SIZE", "least memory of each GPU: 40G")
+      .option("--cpus", o.cpus, "N", "CPUs (default: the node's share for the GPUs)")
+      .option("--memory", o.memory, "SIZE", "host memory: 64G (default: the node's share)")
+      .flag("--allow-cross-numa", o.allow_cross_numa, "its GPUs may lie on several sockets")
+      .flag("--strict-numa", o.strict_numa, "its GPUs never lie on several sockets")
+      .option("--priority", o.priority, "CLASS|0-9", "critical, high, medium, low, or a number")
+      .option("--time", o.time, "DURATION", "time limit: 90s 15m 2h 1d HH:MM:SS, or minutes")
+      .option("--retries", o.retries, "N", "further attempts when the program fails (default: 0)")
+      .option("--name", o.name, "NAME", "name of the job (default: the program's)")
+      .option("--team", o.team, "NAME", "team to which it belongs")
+      .option("--project", o.project, "NAME", "project to which it belongs")
+      .option("--kind", o.kind, "KIND", "training, inference, interactive or batch (default)")
+      .many("--label", o.labels, "KEY=VALUE", "label; may be repeated")
+      .many("--env", o.environment, "NAME=VALUE", "environment variable; may be repeated")
+      .option("--workdir", o.workdir, "DIR", "directory to start in (default: this one)")
+      .option("--output", o.output, "FILE", "where its output goes (default: kept; see jobs logs)")
+      .option("--request-id", o.request_id, "KEY", "a repeat with the same key submits nothing new")
+      .option("--user", o.user, "NAME", "whose job it is to be (root only)");
+}
+
+// The words before "--" are options, those after it the job's command.
+std::span<const std::string> split_command(std::span<const std::string> words, SubmitOptions& o) {
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return words;
+  o.command.assign(dashes + 1, words.end());
+  return words.first(static_cast<std::size_t>(dashes - words.begin()));
+}
+
+std::string random_key() {
+  std::array<unsigned char, 16> bytes{};
+  // Sixteen bytes never come in parts; without randomness the key is not sent at all.
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  return fmt::format("cli-{:02x}", fmt::join(bytes, ""));
+}
+
+// "KEY=VALUE" pairs into an object.
+base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
+                       std::string_view option) {
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return base::invalid(std::string(option),
+                           fmt::format("'{}' is not of the form KEY=VALUE", pair));
+    }
+    target[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return {};
+}
+
+base::Status put_count(Json& body, const char* key, const std::optional<std::string>& text,
+                       std::uint64_t least, std::uint64_t most) {
+  if (!text.has_value()) return {};
+  TRY_ASSIGN(const std::uint64_t count, base::parse_count(*text, least, most));
+  body[key] = count;
+  return {};
+}
+
+base::Status put_size(Json& body, const char* key, const std::optional<std::string>& text) {
+  if (!text.has_value()) return {};
+  TRY_ASSIGN(const base::Bytes size, base::parse_size(*text));
+  body[key] = size.value();
+  return {};
+}
+
+// Runs `put` and names the option in its error.
+base::Status for_option(std::string_view option, base::Status status) {
+  if (!status && status.error().field.empty()) status.error().field = option;
+  return status;
+}
+
+base::Status put_resources(Json& body, const SubmitOptions& o) {
+  TRY(for_option("--gpus", put_count(body, "gpus", o.gpus, 0, kMostGpus)));
+  TRY(for_option("--gpu-memory", put_size(body, "gpu_memory_bytes", o.gpu_memory)));
+  TRY(for_option("--cpus", put_count(body, "cpus", o.cpus, 1, UINT32_MAX)));
+  TRY(for_option("--memory", put_size(body, "memory_bytes", o.memory)));
+  if (o.allow_cross_numa && o.strict_numa) {
+    return base::invalid("--strict-numa", "cannot be used together with --allow-cross-numa");
+  }
+  if (o.allow_cross_numa) body["numa"] = "ALLOW_CROSS";
+  if (o.strict_numa) body["numa"] = "STRICT";
+  TRY(for_option("--retries", put_count(body, "retries", o.retries, 0, kMostRetries)));
+  if (o.time.has_value()) {
+    const auto limit = base::parse_duration(*o.time);
+    if (!limit) return base::invalid("--time", limit.error().message);
+    body["time_limit_seconds"] = base::whole_milliseconds(*limit) / 1000;
+  }
+  for (const std::string& list : o.gpu_types) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      body["gpu_types"].push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  // A type or a memory size without a number asks for one such GPU.
+  if (!o.gpus.has_value() && (!o.gpu_types.empty() || o.gpu_memory.has_value())) body["gpus"] = 1;
+  return {};
+}
+
+// The environment that the job gets: the caller's, with --env over it. Values that JSON cannot
+// carry are left out, by name: a value is never shown.
+Json environment_of(Console& console, const Surroundings& surroundings) {
+  Json environment = Json::object();
+  for (const std::string& entry : surroundings.environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos) continue;
+    const std::string name = entry.substr(0, equals);
+    if (!api::is_valid_utf8(entry)) {
+      console.warning(fmt::format("variable {} is not UTF-8 and is not passed on", name));
+    } else if (!environment.contains(
+                   name)) {  // of two with one name the first is what programs see
+      environment[name] = entry.substr(equals + 1);
+    }
+  }
+  return environment;
+}
+
+void put_texts(Json& body, const SubmitOptions& o) {
+  const std::pair<const char*, const std::optional<std::string>*> texts[] = {
+      {"name", &o.name},     {"team", &o.team}, {"project", &o.project},
+      {"output", &o.output}, {"user", &o.user}, {"priority", &o.priority}};
+  for (const auto& [key, value] : texts) {
+    if (value->has_value()) body[key] = **value;
+  }
+  if (o.kind.has_value()) {
+    std::string kind = *o.kind;
+    std::ranges::transform(kind, kind.begin(), [](char c) {
+      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+    });
+    body["kind"] = kind;
+  }
+}
+
+base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
+  const Surroundings& surroundings = console.surroundings();
+  Json body;
+  body["command"] = o.command;
+  TRY(put_resources(body, o));
+  put_texts(body, o);
+  if (o.workdir.has_value() && o.workdir->starts_with('/')) {
+    body["workdir"] = *o.workdir;
+  } else {
+    if (surroundings.directory.empty()) {
+      return base::invalid("--workdir", "the current directory cannot be found; name one");
+    }
+    body["workdir"] =
+        surroundings.directory + (o.workdir.has_value() ? "/" + *o.workdir : std::string());
+  }
+  body["umask"] = surroundings.umask;
+  body["environment"] = environment_of(console, surroundings);
+  TRY(put_pairs(body["environment"], o.environment, "--env"));
+  Json labels = Json::object();
+  TRY(put_pairs(labels, o.labels, "--label"));
+  if (!labels.empty()) body["labels"] = labels;
+  const std::string key = o.request_id.has_value() ? *o.request_id : random_key();
+  if (!key.empty()) body["request_id"] = key;
+  return body;
+}
+
+// What cannot be written as JSON is found here, where the option can be named.
+base::Status check_utf8(const SubmitOptions& o) {
+  const auto check = [](std::string_view option, std::string_view text) -> base::Status {
+    if (api::is_valid_utf8(text)) return {};
+    return base::invalid(std::string(option), "the text is not valid UTF-8");
+  };
+  const std::pair<std::string_view, const std::optional<std::string>*> single[] = {
+      {"--priority", &o.priority}, {"--name", &o.name},
+      {"--team", &o.team},         {"--project", &o.project},
+      {"--workdir", &o.workdir},   {"--output", &o.output},
+      {"--user", &o.user},         {"--request-id", &o.request_id},
+      {"--kind", &o.kind}};
+  for (const auto& [option, value] : single) {
+    if (value->has_value()) TRY(check(option, **value));
+  }
+  const std::pair<std::string_view, const std::vector<std::string>*> lists[] = {
+      {"command", &o.command},
+      {"--gpu-type", &o.gpu_types},
+      {"--env", &o.environment},
+      {"--label", &o.labels}};
+  for (const auto& [option, values] : lists) {
+    for (const std::string& value : *values) TRY(check(option, value));
+  }
+  return {};
+}
+
+// Sends the request; again when its answer was lost, which the request id makes safe.
+Called<std::string> submit(Console& console, Client& client, const Json& body) {
+  const std::string text = json_text(body);
+  const bool may_repeat = body.contains("request_id");
+  Patience patience(console, kSubmitPatience);
+  bool answer_was_lost = false;
+  while (true) {
+    auto answer = client.post("/v1/jobs", text);
+    if (answer) return answer;
+    Failure failure = std::move(answer).error();
+    answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
+    const bool again = may_repeat && answer_was_lost && failure.is_passing();
+    if (again && patience.wait(failure, -1)) continue;
+    if (answer_was_lost && failure.is_passing()) {
+      failure.message += "; whether the job was accepted is not known";
+      if (may_repeat) {
+        failure.message +=
+            fmt::format(": repeat with --request-id {}", text_at(body, "request_id"));
+      }
+    }
+    return std::unexpected(std::move(failure));
+  }
+}
+
+struct Submission {
+  SubmitOptions options;
+  bool wait = false;
+  bool json = false;
+};
+
+struct Submitted {
+  Client client;
+  std::string id;
+  std::string document;
+};
+
+// Everything up to the acknowledgement. Otherwise the exit code.
+std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& invocation,
+                                          Arguments& arguments, Submission& s) {
+  Console& console = invocation.console;
+  invocation.words = split_command(invocation.words, s.options);
+  std::vector<std::string> stray;
+  arguments.words("-- COMMAND", stray, 0, SIZE_MAX, "the job's program and its arguments");
+  auto client = open_client(arguments, invocation);
+  if (!client) return std::unexpected(client.error());
+  if (!stray.empty()) {
+    return std::unexpected(usage_error(
+        console,
+        fmt::format("unexpected argument '{}': the job's command stands after '--'", stray.front()),
+        text.name));
+  }
+  if (s.options.command.empty()) {
+    return std::unexpected(usage_error(
+        console, "no command: write it after '--', as in -- python train.py", text.name));
+  }
+  base::Result<Json> body = base::invalid({}, {});
+  if (const auto checked = check_utf8(s.options); checked) {
+    body = request_body(console, s.options);
+  } else {
+    body = std::unexpected(checked.error());
+  }
+  if (!body) {
+    return std::unexpected(usage_error(
+        console, fmt::format("{}: {}", body.error().field, body.error().message), text.name));
+  }
+  if (!body->contains("gpus")) {
+    console.warning(
+        "nothing asks for a GPU: this is a CPU job (--gpus N asks for GPUs, --gpus 0 "
+        "silences this)");
+  }
+  auto answer = submit(console, *client, *body);
+  if (!answer) return std::unexpected(report(console, answer.error(), s.json));
+  const auto job = parse_object(*answer);
+  const std::string id = job ? text_at(*job, "id") : std::string();
+  if (id.empty()) {
+    console.error("the daemon's answer has no job id");
+    return std::unexpected(kFailure);
+  }
+  return Submitted{std::move(*client), id, std::move(*answer)};
+}
+
+// The end of the job as exit code, with a line about an end that the code does not tell.
+int finish(Console& console, const Called<std::optional<EndedJob>>& ended) {
+  if (!ended) return as_run(report(console, ended.error(), false));
+  const Json& job = (*ended)->job;
+  if (!integer_at(job, "exit_code").has_value() || !text_at(job, "reason").empty()) {
+    console.note(describe_end(job));
+  }
+  return exit_code_of_job(job);
+}
+
+std::string with_newline(std::string document) {
+  if (!document.ends_with('\n')) document.push_back('\n');
+  return document;
+}
+
+}  // namespace
+
+int run_submit(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Submission s;
+  Arguments arguments(text);
+  define(arguments, s.options);
+  arguments.flag("--wait", s.wait, "wait for the end and exit as 'run' does")
+      .flag("--json", s.json, "print the job as JSON (with --wait: as it ended)");
+  auto submitted = submit_from(text, invocation, arguments, s);
+  if (!submitted) return s.wait ? as_run(submitted.error()) : submitted.error();
+  if (!s.json) {
+    console.out(submitted->id + "\n");
+  } else if (!s.wait) {
+    console.out(with_newline(submitted->document));
+  }
+  if (console.out_failed()) return kFailure;
+  if (!s.wait) return kOk;
+  Interrupts none;
+  auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
+  if (ended && s.json) console.out(with_newline((*ended)->document));
+  return finish(console, ended);
+}
+
+int run_run(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Submission s;
+  Arguments arguments(text);
+  define(arguments, s.options);
+  auto submitted = submit_from(text, invocation, arguments, s);
+  if (!submitted) return as_run(submitted.error());
+  console.note(fmt::format("job {}", submitted->id));
+  Interrupts interrupts(console, submitted->client, submitted->id);
+  const auto failure = follow_output(console, submitted->client, submitted->id,
+                                     {OutputPlace::kNone, 0, false, true}, interrupts);
+  if (failure) return as_run(report(console, *failure, false));
+  return finish(console,
+                wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
+}
+
+}  // namespace gpu_platform::cli

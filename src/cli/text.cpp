@@ -1,0 +1,186 @@
+#include "cli/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr char32_t kNotUtf8 = 0xffffffff;
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Combining marks, joiners and variation selectors: no column of their own.
+constexpr std::array kZeroWidth = {
+    Range{0x0300, 0x036f}, Range{0x1ab0, 0x1aff}, Range{0x1dc0, 0x1dff}, Range{0x200b, 0x200d},
+    Range{0x20d0, 0x20ff}, Range{0xfe00, 0xfe0f}, Range{0xfe20, 0xfe2f}};
+// East Asian wide and emoji: two columns.
+constexpr std::array kWide = {
+    Range{0x1100, 0x115f},   Range{0x2e80, 0x303e},   Range{0x3041, 0xa4cf},
+    Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},   Range{0xfe30, 0xfe4f},
+    Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},   Range{0x1f300, 0x1f64f},
+    Range{0x1f680, 0x1f6ff}, Range{0x1f900, 0x1f9ff}, Range{0x20000, 0x3fffd}};
+// C0 and C1 controls, and what turns the direction of writing.
+constexpr std::array kHarmful = {
+    Range{0x00, 0x1f},     Range{0x7f, 0x9f},     Range{0x061c, 0x061c}, Range{0x200e, 0x200f},
+    Range{0x2028, 0x202e}, Range{0x2060, 0x206f}, Range{0xfeff, 0xfeff}, Range{0xe0000, 0xe0fff}};
+
+template <std::size_t N>
+bool is_in(char32_t c, const std::array<Range, N>& ranges) {
+  return std::ranges::any_of(ranges, [c](Range r) { return c >= r.first && c <= r.last; });
+}
+
+// Takes the first character off the text; kNotUtf8 for a byte that begins none.
+char32_t take_character(std::string_view& text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const std::size_t size = lead < 0x80             ? 1
+                           : (lead & 0xe0) == 0xc0 ? 2
+                           : (lead & 0xf0) == 0xe0 ? 3
+                           : (lead & 0xf8) == 0xf0 ? 4
+                                                   : 0;
+  if (size == 0 || size > text.size()) {
+    text.remove_prefix(1);
+    return kNotUtf8;
+  }
+  char32_t c = size == 1 ? lead : static_cast<char32_t>(lead & (0x7f >> size));
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0) != 0x80) {
+      text.remove_prefix(1);
+      return kNotUtf8;
+    }
+    c = c << 6 | (byte & 0x3f);
+  }
+  constexpr char32_t kLeastOfSize[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = c >= 0xd800 && c <= 0xdfff;
+  if (c < kLeastOfSize[size] || surrogate || c > 0x10ffff) {
+    text.remove_prefix(1);
+    return kNotUtf8;
+  }
+  text.remove_prefix(size);
+  return c;
+}
+
+std::size_t width_of(char32_t c) {
+  if (c == kNotUtf8) return 1;
+  if (is_in(c, kZeroWidth)) return 0;
+  return is_in(c, kWide) ? 2 : 1;
+}
+
+bool is_plain_word(std::string_view word) {
+  constexpr std::string_view kPlain = "_-./:=,+@%^";
+  return !word.empty() && std::ranges::all_of(word, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kPlain.find(c) != std::string_view::npos || static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+}  // namespace
+
+std::string harmless(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const char32_t c = take_character(text);
+    if (c == kNotUtf8 || is_in(c, kHarmful)) {
+      shown.push_back('?');
+    } else {
+      shown.append(before.substr(0, before.size() - text.size()));
+    }
+  }
+  return shown;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  while (!text.empty()) width += width_of(take_character(text));
+  return width;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return {};
+  std::string_view rest = text;
+  std::size_t used = 0;
+  while (!rest.empty()) {
+    std::string_view after = rest;
+    const std::size_t next = width_of(take_character(after));
+    if (used + next > width - 1) break;
+    used += next;
+    rest = after;
+  }
+  return std::string(text.substr(0, text.size() - rest.size())) + "…";
+}
+
+std::string age(base::Duration duration) {
+  const std::int64_t seconds = std::max<std::int64_t>(0, duration.value() / 1'000'000'000);
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  if (seconds < 3600) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}d{:02}h", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string readable_size(std::int64_t bytes) {
+  constexpr std::array kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit + 1 < kNames.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool whole = value == static_cast<double>(static_cast<std::int64_t>(value)) || value >= 100;
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kNames[unit]);
+}
+
+std::string local_time(base::Instant at) {
+  const auto seconds = static_cast<std::time_t>(at.unix_ns() / 1'000'000'000);
+  std::tm parts{};
+  char buffer[64];
+  if (localtime_r(&seconds, &parts) == nullptr) return "?";
+  const std::size_t size = std::strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S %z", &parts);
+  return std::string(buffer, size);
+}
+
+std::string shell_quoted(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& word : command) {
+    if (!line.empty()) line.push_back(' ');
+    if (is_plain_word(word)) {
+      line += word;
+      continue;
+    }
+    line.push_back('\'');
+    for (const char c : word) {
+      if (c == '\'') {
+        line += "'\\''";
+      } else {
+        line.push_back(c);
+      }
+    }
+    line.push_back('\'');
+  }
+  return line;
+}
+
+std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view name) {
+  std::size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  std::uint64_t number = 0;
+  const auto [end, code] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
+  if (digits == name.size() || code != std::errc()) return {std::string(name), std::nullopt};
+  return {std::string(name.substr(0, digits)), number};
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace gpu_platform::cli

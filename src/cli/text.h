@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+
+// How values look to a person. Nothing here is for programs: they have --json.
+
+namespace gpu_platform::cli {
+
+// `text` with everything that could disturb a terminal or mislead its reader (control characters,
+// escape sequences, marks that turn the direction of writing, bytes that are not UTF-8) shown as
+// '?'.
+std::string harmless(std::string_view text);
+
+// Columns that UTF-8 text takes on a terminal.
+std::size_t display_width(std::string_view text);
+
+// At most `width` columns of it, the last one an ellipsis where something was cut. Never cuts a
+// character.
+std::string shortened(std::string_view text, std::size_t width);
+
+// "45s", "3m12s", "2h05m", "4d03h": two units at most, cut, not rounded. Negative counts as zero.
+std::string age(base::Duration duration);
+
+// "80 GiB", "1.5 GiB", "512 MiB", "0 B".
+std::string readable_size(std::int64_t bytes);
+
+// "2026-11-21 08:30:15 +0100", in the local time zone.
+std::string local_time(base::Instant at);
+
+// A command line that a shell reads back as the same words.
+std::string shell_quoted(const std::vector<std::string>& command);
+
+// A name that ends in a number, as ("dgx-", 7); without one, or with one that is too large, all of
+// it and nothing. Names sort by it as people count.
+std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view name);
+
+// "1 job", "3 jobs".
+std::string counted(std::uint64_t count, std::string_view noun);
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/gpu_text.h"
+#include "cli/screen.h"
+#include "cli/text.h"
+#include "cli/watch_view.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr base::Duration kShortest = base::seconds(1);
+constexpr base::Duration kLongest = base::hours(1);
+// Jobs asked for one by one; when more are new at once, the list is cheaper.
+constexpr std::size_t kMostSingleJobs = 32;
+
+struct WatchOptions {
+  base::Duration interval = base::seconds(1);
+  std::uint64_t count = 0;  // 0: without end
+};
+
+// Asks the daemon for what is shown.
+class Watcher {
+ public:
+  Watcher(Client& client, const Surroundings& around, base::Duration interval)
+      : client_(client), around_(around), interval_(interval) {}
+
+  // From here on an interrupt ends a call.
+  void heed(int interrupt_fd) { interrupt_fd_ = interrupt_fd; }
+
+  // Keeps the former answer where there is no new one.
+  Called<void> refresh() {
+    const double seconds = static_cast<double>(base::whole_milliseconds(interval_)) / 1000;
+    const auto status = get(fmt::format("/v1/status?max_age_seconds={:.3f}", seconds));
+    view_.now = around_.now();
+    if (!status) {
+      view_.problem = status.error().message;
+      return std::unexpected(status.error());
+    }
+    view_.problem.clear();
+    view_.status = *status;
+    view_.status["gpus"] = in_node_order(list_at(*status, "gpus"), "/node");
+    find_head();
+    find_users();
+    return {};
+  }
+
+  const WatchView& view() const { return view_; }
+
+ private:
+  Called<Json> get(const std::string& target) {
+    const auto body = client_.get_slow(target, base::Duration(), interrupt_fd_);
+    if (!body) return std::unexpected(body.error());
+    auto document = parse_object(*body);
+    if (document) return std::move(*document);
+    return std::unexpected(
+        Failure{Failure::Kind::kBadAnswer, "the daemon's answer is no JSON object", {}, {}});
+  }
+
+  void find_head() {
+    view_.head = Json();
+    if (integer_at(view_.status, "queued_jobs").value_or(0) == 0) return;
+    const auto queue = get("/v1/queue?all=true&limit=1");
+    if (queue && !list_at(*queue, "jobs").empty()) view_.head = list_at(*queue, "jobs").front();
+  }
+
+  // Whose the jobs on the GPUs are. That never changes, so each job is asked for once.
+  void find_users() {
+    std::map<std::string, std::string> known;
+    std::set<std::string> unknown;
+    for (const Json& gpu : list_at(view_.status, "gpus")) {
+      for (const std::string& job : texts_at(gpu, "jobs")) {
+        const auto found = view_.users.find(job);
+        if (found == view_.users.end()) {
+          unknown.insert(job);
+        } else {
+          known.insert(*found);
+        }
+      }
+    }
+    view_.users = std::move(known);
+    if (unknown.size() > kMostSingleJobs) return ask_for_all(unknown);
+    for (const std::string& job : unknown) {
+      const auto found = get("/v1/jobs/" + percent_encoded(job));
+      // Somebody else's job is not found, and will not be.
+      const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
+      if (found || is_hidden) view_.users[job] = found ? text_at(*found, "user") : std::string();
+    }
+  }
+
+  void ask_for_all(const std::set<std::string>& unknown) {
+    const auto list =
+        get("/v1/jobs?all=true&state=STARTING&state=RUNNING&state=STOPPING&state=SUSPENDED"
+            "&limit=10000");
+    if (!list) return;
+    for (const Json& job : list_at(*list, "jobs")) {
+      const std::string id = text_at(job, "id");
+      if (unknown.contains(id)) view_.users[id] = text_at(job, "user");
+    }
+  }
+
+  Client& client_;
+  const Surroundings& around_;
+  base::Duration interval_;
+  int interrupt_fd_ = -1;
+  WatchView view_;
+};
+
+// Where output is no terminal: a table for each time.
+int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options) {
+  for (std::uint64_t shown = 0;;) {
+    std::string text = shown == 0 ? "" : "\n";
+    for (const std::string& line : watch_header(watcher.view(), 0)) text += line + "\n";
+    for (const std::string& line : watch_rows(watcher.view(), 0)) text += line + "\n";
+    if (!console.out(text)) return kFailure;
+    if (++shown == options.count) return kOk;
+    console.surroundings().pause(options.interval, -1);
+    const auto refreshed = watcher.refresh();
+    if (refreshed) continue;
+    if (!refreshed.error().is_passing()) return report(console, refreshed.error(), false);
+  }
+}
+
+// The live screen.
+class LiveScreen {
+ public:
+  LiveScreen(Console& console, Screen& screen, Watcher& watcher, const WatchOptions& options)
+      : console_(console), screen_(screen), watcher_(watcher), options_(options) {
+    has_color_ = !variable(console.surroundings(), "NO_COLOR").has_value();
+  }
+
+  // Until it is ended; nothing then, or why it cannot go on.
+  std::optional<Failure> run() {
+    const auto& steady = console_.surroundings().steady;
+    for (std::uint64_t shown = 0;;) {
+      const base::Instant began = steady();
+      draw();
+      if (console_.out_failed() || ++shown == options_.count) return std::nullopt;
+      if (!wait_until(began + options_.interval)) return std::nullopt;
+      const auto refreshed = watcher_.refresh();
+      if (refreshed || refreshed.error().is_passing()) continue;
+      if (refreshed.error().kind == Failure::Kind::kInterrupted) return std::nullopt;
+      return refreshed.error();
+    }
+  }
+
+ private:
+  // Handles what is typed meanwhile; false when that ends it.
+  bool wait_until(base::Instant deadline) {
+    const Surroundings& around = console_.surroundings();
+    for (base::Instant now = around.steady(); now < deadline; now = around.steady()) {
+      around.pause(deadline - now, screen_.fd());
+      const ScreenInput input = screen_.read();
+      if (input.interrupted) return false;
+      for (const char key : input.keys) {
+        if (key == 'q' || key == 'Q') return false;
+        scroll(key);
+      }
+      if (input.resized || !input.keys.empty()) draw();
+    }
+    return true;
+  }
+
+  void scroll(char key) {
+    const std::size_t page = std::max<std::size_t>(visible_, 1);
+    if (key == 'j' || key == kKeyDown) first_ += 1;
+    if (key == ' ' || key == kKeyPageDown) first_ += page;
+    if (key == 'k' || key == kKeyUp) first_ -= std::min<std::size_t>(first_, 1);
+    if (key == 'b' || key == kKeyPageUp) first_ -= std::min(first_, page);
+  }
+
+  void draw() {
+    const ScreenSize size = screen_.size();
+    std::vector<std::string> lines = watch_header(watcher_.view(), size.columns);
+    std::vector<std::string> rows = watch_rows(watcher_.view(), size.columns);
+    lines.emplace_back();
+    lines.push_back(fmt::format("\x1b[7m{}\x1b[0m", rows.front()));
+    const std::size_t gpus = rows.size() - 1;
+    const std::size_t taken = lines.size() + 1;
+    visible_ = size.rows > taken ? std::min(gpus, size.rows - taken) : 0;
+    first_ = std::min(first_, gpus - visible_);
+    for (std::size_t i = first_; i < first_ + visible_; ++i) {
+      lines.push_back(colored(rows[i + 1], list_at(watcher_.view().status, "gpus")[i]));
+    }
+    lines.push_back(shortened(footer(gpus), size.columns));
+    // A terminal of very few rows shows what fits.
+    if (lines.size() > size.rows) lines.resize(size.rows);
+    screen_.draw(lines);
+  }
+
+  std::string colored(const std::string& line, const Json& gpu) const {
+    const bool is_unwell = !is_in_service(gpu) || !text_at(gpu, "reason").empty();
+    return is_unwell && has_color_ ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
+  }
+
+  std::string footer(std::size_t gpus) const {
+    const std::string quit = fmt::format("every {}; q quits", base::written(options_.interval));
+    if (visible_ == gpus) return quit;
+    return fmt::format("GPUs {} to {} of {}, arrows and page keys for the others; {}", first_ + 1,
+                       first_ + visible_, gpus, quit);
+  }
+
+  Console& console_;
+  Screen& screen_;
+  Watcher& watcher_;
+  WatchOptions options_;
+  bool has_color_ = true;
+  std::size_t first_ = 0;
+  std::size_t visible_ = 0;
+};
+
+int watch_live(Console& console, Watcher& watcher, const WatchOptions& options) {
+  auto screen = Screen::open(console);
+  if (!screen) {
+    console.error(screen.error().message);
+    return kFailure;
+  }
+  watcher.heed((*screen)->interrupt_fd());
+  const auto failure = LiveScreen(console, **screen, watcher, options).run();
+  // What is said now stands on the terminal's own screen.
+  screen->reset();
+  if (failure) return report(console, *failure, false);
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace
+
+int run_watch(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::optional<std::string> interval, count;
+  Arguments arguments(text);
+  arguments.option("--interval", interval, "DURATION", "time between two looks: 1s (default) to 1h")
+      .option("--count", count, "N", "end after so many");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  WatchOptions options;
+  if (interval.has_value()) {
+    const auto given = base::parse_duration(*interval);
+    if (!given) return usage_error(console, "--interval: " + given.error().message, text.name);
+    if (*given < kShortest || *given > kLongest) {
+      return usage_error(
+          console, fmt::format("--interval: '{}' is out of range: 1s to 1h", *interval), text.name);
+    }
+    options.interval = *given;
+  }
+  if (count.has_value()) {
+    const auto given = base::parse_count(*count, 1, 1'000'000'000);
+    if (!given) return usage_error(console, "--count: " + given.error().message, text.name);
+    options.count = *given;
+  }
+  Watcher watcher(*client, console.surroundings(), options.interval);
+  const auto first = watcher.refresh();
+  if (!first) return report(console, first.error(), false);
+  return Screen::is_possible(console.surroundings()) ? watch_live(console, watcher, options)
+                                                     : watch_plain(console, watcher, options);
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "model/policy.h"
+
+// The site's configuration: what a YAML file says, over the defaults written here. The keys, what
+// each allows and what it means stand in schema.cpp, the one table from which checking and the
+// reference page come.
+
+namespace gpu_platform::config {
+
+enum class RootJobs : std::uint8_t { kAllow, kRefuse };
+
+// A regular value. A default-constructed one is the configuration of an empty file.
+struct Configuration {
+  model::Policy policy;
+
+  std::optional<std::uint32_t> total_gpus;  // what discovery should find; a difference is a warning
+
+  RootJobs root_jobs = RootJobs::kAllow;
+  base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size
+  std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
+
+  base::Duration monitoring_interval = base::seconds(5);
+
+  base::Bytes store_reserve_bytes =
+      base::kMiB * 16;  // disk kept free so that endings can be recorded
+
+  std::uint32_t api_threads = 2;
+
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+// One thing that is wrong with a file.
+struct Problem {
+  int line = 0;         // from 1; 0: the file as a whole
+  int column = 0;       // from 1
+  std::string key;      // dotted path, empty where no key is at fault
+  std::string message;  // what is wrong and what is allowed
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+// "FILE:LINE:COLUMN: message", as compilers write it.
+std::string describe(const Problem& problem, std::string_view file);
+
+// The reference page (docs/configuration.md), made from the schema.
+std::string reference_page();
+
+}  // namespace gpu_platform::config

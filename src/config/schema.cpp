@@ -1,0 +1,308 @@
+#include "config/schema.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+
+namespace gpu_platform::config {
+
+namespace {
+
+using C = Configuration;
+constexpr std::int64_t kKi = 1024;
+constexpr std::int64_t kDay = 86'400;
+constexpr std::int64_t kMostPoints = 1'000'000'000;
+
+template <std::size_t Class>
+std::int64_t& points(C& c) {
+  return c.policy.priority_points[Class];
+}
+
+// clang-format off
+constexpr std::array kSections = {
+    Section{"cluster", "What the site says its cluster is."},
+    Section{"scheduling", "The queue and its order."},
+    Section{"policies", "Limits for everybody's jobs."},
+    Section{"fault_tolerance", "What happens when a job, a node or a GPU fails."},
+    Section{"execution", "How jobs are run."},
+    Section{"monitoring", "How often the hardware is looked at."},
+    Section{"health", "What makes a GPU unfit for work."},
+    Section{"store", "What is kept on disk."},
+    Section{"api", "The front door."},
+};
+
+const std::array kKeys = {
+    Key{"cluster.total_gpus", +[](C& c) -> std::optional<std::uint32_t>& { return c.total_gpus; },
+        0, 1'000'000, Effect::kRestart,
+        "How many GPUs there should be. A check, not a setting: the daemon warns when it finds another number."},
+
+    Key{"scheduling.max_queue_size", +[](C& c) -> std::uint64_t& { return c.policy.max_queue_size; },
+        1, 10'000'000, Effect::kAnytime,
+        "Most jobs that may wait at once; a submission beyond it is refused."},
+    Key{"scheduling.priority_points.critical", &points<0>, 0, kMostPoints, Effect::kAnytime,
+        "Points of the class CRITICAL. More points go first; the classes keep their order."},
+    Key{"scheduling.priority_points.high", &points<1>, 0, kMostPoints, Effect::kAnytime,
+        "Points of the class HIGH."},
+    Key{"scheduling.priority_points.medium", &points<2>, 0, kMostPoints, Effect::kAnytime,
+        "Points of the class MEDIUM, the default of a job."},
+    Key{"scheduling.priority_points.low", &points<3>, 0, kMostPoints, Effect::kAnytime,
+        "Points of the class LOW."},
+
+    Key{"policies.max_job_duration_hours", +[](C& c) -> base::Duration& { return c.policy.max_time_limit; },
+        3600, 8760 * 3600, Effect::kAnytime,
+        "Longest time limit of a job, and the limit of a job that names none.", base::hours(1)},
+    Key{"policies.stop_grace", +[](C& c) -> base::Duration& { return c.policy.stop_grace; },
+        0, 3600, Effect::kAnytime,
+        "Time between SIGTERM and SIGKILL when a job is cancelled or its time is up."},
+    Key{"policies.request_id_lifetime", +[](C& c) -> base::Duration& { return c.policy.request_id_lifetime; },
+        60, 365 * kDay, Effect::kAnytime,
+        "How long after a job's end a repeat of its request id still returns that job."},
+
+    Key{"fault_tolerance.max_retries", +[](C& c) -> std::uint32_t& { return c.policy.max_loss_retries; },
+        0, 100, Effect::kAnytime,
+        "Retries after a hardware fault, the loss of a node or preemption."},
+    Key{"fault_tolerance.auto_retry_failed_jobs", +[](C& c) -> bool& { return c.policy.auto_retry_failed_jobs; },
+        0, 0, Effect::kAnytime,
+        "Retry a job whose own program failed, as often as max_retries says. Otherwise only --retries does."},
+    Key{"fault_tolerance.requeue_on_node_loss", +[](C& c) -> bool& { return c.policy.requeue_on_node_loss; },
+        0, 0, Effect::kAnytime,
+        "Put a job back into the queue when its node was lost. Otherwise it has failed."},
+    Key{"fault_tolerance.retry_backoff", +[](C& c) -> base::Duration& { return c.policy.retry_backoff; },
+        0, kDay, Effect::kAnytime,
+        "Time before the first retry; doubles with each further one."},
+    Key{"fault_tolerance.max_retry_backoff", +[](C& c) -> base::Duration& { return c.policy.max_retry_backoff; },
+        0, 7 * kDay, Effect::kAnytime,
+        "Longest time before a retry. Not less than retry_backoff."},
+
+    Key{"execution.root_jobs", +[](C& c) -> RootJobs& { return c.root_jobs; },
+        0, 0, Effect::kAnytime,
+        "Whether root's jobs run as root or are refused."},
+    Key{"execution.output_rotate_bytes", +[](C& c) -> base::Bytes& { return c.output_rotate_bytes; },
+        64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
+        "Size at which the output file of a running job is rotated."},
+    Key{"execution.output_files_kept", +[](C& c) -> std::uint32_t& { return c.output_files_kept; },
+        1, 1000, Effect::kRestart,
+        "Rotated output files of an attempt that are kept; the oldest goes first."},
+
+    Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
+        1, 3600, Effect::kRestart,
+        "Time between two readings of each GPU.", base::seconds(1)},
+
+    Key{"health.strangers", +[](C& c) -> model::StrangerPolicy& { return c.policy.strangers; },
+        0, 0, Effect::kAnytime,
+        "A GPU with processes of no job: ignore them, avoid the GPU while they are there, or alert and use it."},
+
+    Key{"store.reserve_bytes", +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },
+        kKi * kKi, 64 * kKi * kKi * kKi, Effect::kRestart,
+        "Disk space held back so that the end of running jobs can be recorded when the disk is full."},
+
+    Key{"api.threads", +[](C& c) -> std::uint32_t& { return c.api_threads; },
+        1, 256, Effect::kRestart,
+        "Threads that answer requests."},
+};
+// clang-format on
+
+const std::array kRules = {
+    Rule{"fault_tolerance.max_retry_backoff",
+         [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
+         "must not be less than fault_tolerance.retry_backoff"},
+    Rule{"scheduling.priority_points.critical",
+         [](const C& c) { return c.policy.priority_points[0] > c.policy.priority_points[1]; },
+         "must be more than scheduling.priority_points.high"},
+    Rule{"scheduling.priority_points.high",
+         [](const C& c) { return c.policy.priority_points[1] > c.policy.priority_points[2]; },
+         "must be more than scheduling.priority_points.medium"},
+    Rule{"scheduling.priority_points.medium",
+         [](const C& c) { return c.policy.priority_points[2] > c.policy.priority_points[3]; },
+         "must be more than scheduling.priority_points.low"},
+};
+
+template <class Field>
+using ValueOf = std::remove_reference_t<std::invoke_result_t<Field, C&>>;
+
+template <class T>
+constexpr bool kIsNumber = std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t> ||
+                           std::is_same_v<T, std::int64_t>;
+
+base::Duration shown_unit(const Key& key) {
+  return key.unit == base::Duration() ? base::seconds(1) : key.unit;
+}
+
+// Bounds of a duration as counts of its unit.
+std::int64_t in_units(std::int64_t seconds, const Key& key) {
+  return base::seconds(seconds).value() / shown_unit(key).value();
+}
+
+std::unexpected<base::Error> out_of_range(const Key& key, std::string_view text) {
+  return base::invalid(std::string(key.path),
+                       fmt::format("'{}' is out of range: {} is allowed", text, allowed_text(key)));
+}
+
+base::Result<base::Duration> read_duration(const Key& key, std::string_view text) {
+  if (key.unit != base::Duration()) {
+    TRY_ASSIGN(const std::uint64_t count,
+               base::parse_count(text, static_cast<std::uint64_t>(in_units(key.least, key)),
+                                 static_cast<std::uint64_t>(in_units(key.most, key))));
+    return key.unit * static_cast<std::int64_t>(count);
+  }
+  TRY_ASSIGN(const base::Duration duration, base::parse_duration(text));
+  const bool in_range = duration >= base::seconds(key.least) && duration <= base::seconds(key.most);
+  if (!in_range) return out_of_range(key, text);
+  return duration;
+}
+
+base::Result<base::Bytes> read_size(const Key& key, std::string_view text) {
+  TRY_ASSIGN(const base::Bytes size, base::parse_size(text));
+  if (size.value() < key.least || size.value() > key.most) return out_of_range(key, text);
+  return size;
+}
+
+base::Status assign(const Key&, std::string_view text, bool& value) {
+  if (text != "true" && text != "false") {
+    return base::invalid({}, fmt::format("'{}' is neither true nor false", text));
+  }
+  value = text == "true";
+  return {};
+}
+
+// The words of an enumeration, by its numbers.
+template <class Value>
+constexpr std::array<std::string_view, 0> kWords{};
+template <>
+constexpr std::array<std::string_view, 2> kWords<RootJobs>{"allow", "refuse"};
+template <>
+constexpr std::array<std::string_view, model::kStrangerPolicies> kWords<model::StrangerPolicy>{
+    "ignore", "avoid", "alert"};
+
+template <class Value>
+constexpr bool kIsWord = !kWords<Value>.empty();
+
+// "a, b or c".
+template <class Value>
+std::string words_text() {
+  const auto& words = kWords<Value>;
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+template <class Value>
+  requires(kIsWord<Value>)
+base::Status assign(const Key&, std::string_view text, Value& value) {
+  const auto word = std::ranges::find(kWords<Value>, text);
+  if (word == kWords<Value>.end()) {
+    return base::invalid({}, fmt::format("'{}' is not {}", text, words_text<Value>()));
+  }
+  value = static_cast<Value>(word - kWords<Value>.begin());
+  return {};
+}
+
+base::Status assign(const Key& key, std::string_view text, base::Duration& value) {
+  TRY_ASSIGN(value, read_duration(key, text));
+  return {};
+}
+
+base::Status assign(const Key& key, std::string_view text, base::Bytes& value) {
+  TRY_ASSIGN(value, read_size(key, text));
+  return {};
+}
+
+template <class Number>
+base::Status assign_number(const Key& key, std::string_view text, Number& value) {
+  TRY_ASSIGN(const std::uint64_t number,
+             base::parse_count(text, static_cast<std::uint64_t>(key.least),
+                               static_cast<std::uint64_t>(key.most)));
+  value = static_cast<Number>(number);
+  return {};
+}
+
+base::Status assign(const Key& key, std::string_view text, std::uint32_t& value) {
+  return assign_number(key, text, value);
+}
+base::Status assign(const Key& key, std::string_view text, std::uint64_t& value) {
+  return assign_number(key, text, value);
+}
+base::Status assign(const Key& key, std::string_view text, std::int64_t& value) {
+  return assign_number(key, text, value);
+}
+base::Status assign(const Key& key, std::string_view text, std::optional<std::uint32_t>& value) {
+  std::uint32_t number = 0;
+  TRY(assign_number(key, text, number));
+  value = number;
+  return {};
+}
+
+}  // namespace
+
+std::string describe(const Problem& problem, std::string_view file) {
+  if (problem.line == 0) return fmt::format("{}: {}", file, problem.message);
+  return fmt::format("{}:{}:{}: {}", file, problem.line, problem.column, problem.message);
+}
+
+std::span<const Key> schema() {
+  return kKeys;
+}
+std::span<const Section> sections() {
+  return kSections;
+}
+std::span<const Rule> rules() {
+  return kRules;
+}
+
+base::Status set_value(const Key& key, std::string_view text, Configuration& configuration) {
+  return std::visit([&](const auto& field) { return assign(key, text, field(configuration)); },
+                    key.field);
+}
+
+std::string value_text(const Key& key, const Configuration& configuration) {
+  C copy = configuration;
+  return std::visit(
+      [&](const auto& field) -> std::string {
+        const auto& value = field(copy);
+        using Value = std::remove_cvref_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return value ? "true" : "false";
+        } else if constexpr (kIsWord<Value>) {
+          return std::string(kWords<Value>[static_cast<std::size_t>(value)]);
+        } else if constexpr (std::is_same_v<Value, base::Duration>) {
+          if (key.unit == base::Duration()) return base::written(value);
+          return fmt::format("{}", value.value() / key.unit.value());
+        } else if constexpr (std::is_same_v<Value, base::Bytes>) {
+          return base::written(value);
+        } else if constexpr (kIsNumber<Value>) {
+          return fmt::format("{}", value);
+        } else {
+          return value.has_value() ? fmt::format("{}", *value) : "not set";
+        }
+      },
+      key.field);
+}
+
+std::string allowed_text(const Key& key) {
+  return std::visit(
+      [&](const auto& field) -> std::string {
+        using Value = ValueOf<std::remove_cvref_t<decltype(field)>>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return "true or false";
+        } else if constexpr (kIsWord<Value>) {
+          return words_text<Value>();
+        } else if constexpr (std::is_same_v<Value, base::Duration>) {
+          if (key.unit != base::Duration()) {
+            return fmt::format("{} to {}", in_units(key.least, key), in_units(key.most, key));
+          }
+          return fmt::format("{} to {}", base::written(base::seconds(key.least)),
+                             base::written(base::seconds(key.most)));
+        } else if constexpr (std::is_same_v<Value, base::Bytes>) {
+          return fmt::format("{} to {}", base::written(base::Bytes(key.least)),
+                             base::written(base::Bytes(key.most)));
+        } else {
+          return fmt::format("{} to {}", key.least, key.most);
+        }
+      },
+      key.field);
+}
+
+}  // namespace gpu_platform::config

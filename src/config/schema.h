@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/result.h"
+#include "config/configuration.h"
+
+// The table of all keys. A key's type follows from the field it sets, its default is what that
+// field has in a default-constructed Configuration, so neither can disagree with the code.
+
+namespace gpu_platform::config {
+
+// The field of a Configuration that a key sets. The type says how the value is written.
+using Field =
+    std::variant<bool& (*)(Configuration&),                          // true or false
+                 std::uint32_t& (*)(Configuration&),                 // whole number
+                 std::uint64_t& (*)(Configuration&),                 // whole number
+                 std::int64_t& (*)(Configuration&),                  // whole number
+                 std::optional<std::uint32_t>& (*)(Configuration&),  // whole number, or not set
+                 base::Duration& (*)(Configuration&),                // "90s", or a count of `unit`
+                 base::Bytes& (*)(Configuration&),                   // "16G"
+                 RootJobs& (*)(Configuration&),                      // one of its words
+                 model::StrangerPolicy& (*)(Configuration&)>;        // likewise
+
+// When a changed value takes effect.
+enum class Effect : std::uint8_t {
+  kAnytime,  // the daemon may take it up while it runs
+  kRestart,  // read once at start
+};
+
+struct Key {
+  std::string_view path;  // "section.key" or "section.group.key"
+  Field field;
+  // Bounds, both allowed: in units of a number, seconds of a duration, bytes of a size.
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  Effect effect = Effect::kRestart;
+  std::string_view doc;
+  // For a duration that is written as a bare number because its key names the unit; zero: written
+  // "90s".
+  base::Duration unit;
+};
+
+// In the order of the reference page; keys of one section stand together.
+std::span<const Key> schema();
+
+// What a section is for, by its name.
+struct Section {
+  std::string_view name;
+  std::string_view doc;
+};
+std::span<const Section> sections();
+
+// Sets the key's field from the text of a scalar. The error says what is allowed.
+base::Status set_value(const Key& key, std::string_view text, Configuration& configuration);
+
+// The key's value as a file would have it; "not set" where there is none.
+std::string value_text(const Key& key, const Configuration& configuration);
+
+// What a file may say: "true or false", "1 to 100", "1s to 7d".
+std::string allowed_text(const Key& key);
+
+// A rule that ties several keys together.
+struct Rule {
+  std::string_view key;  // where the error is reported
+  bool (*holds)(const Configuration&);
+  std::string_view message;
+};
+std::span<const Rule> rules();
+
+}  // namespace gpu_platform::config

@@ -1,0 +1,51 @@
+#include "config/schema.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::config {
+namespace {
+
+TEST(Schema, EveryKeyTakesItsOwnDefaultAndItsBounds) {
+  for (const Key& key : schema()) {
+    const std::string text = value_text(key, Configuration{});
+    Configuration configuration;
+    if (text != "not set") {
+      EXPECT_TRUE(set_value(key, text, configuration).has_value()) << key.path << " = " << text;
+    }
+    EXPECT_EQ(configuration, Configuration{}) << key.path;
+    EXPECT_FALSE(key.doc.empty()) << key.path;
+  }
+}
+
+TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
+  for (const Key& key : schema()) {
+    Configuration configuration;
+    bool changed = false;
+    for (const std::string_view text :
+         {"true", "false", "refuse", "alert", "7", "77", "77s", "900s", "70M"}) {
+      configuration = Configuration{};
+      changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
+      if (changed) break;
+    }
+    ASSERT_TRUE(changed) << key.path;
+    for (const Key& other : schema()) {
+      if (other.path == key.path) continue;
+      EXPECT_EQ(value_text(other, configuration), value_text(other, Configuration{}))
+          << key.path << " also sets " << other.path;
+    }
+  }
+}
+
+TEST(Schema, EverySectionOfAKeyIsDescribed) {
+  for (const Key& key : schema()) {
+    const auto section = key.path.substr(0, key.path.find('.'));
+    EXPECT_TRUE(std::ranges::any_of(sections(), [&](const Section& s) {
+      return s.name == section;
+    })) << key.path;
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::config

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/configuration.h"
+
+// From a YAML file to a Configuration. The only code that sees the YAML library.
+
+namespace gpu_platform::config {
+
+using Checked = std::expected<Configuration, std::vector<Problem>>;
+
+// Checks a whole document and reports all that is wrong with it, in the order of the file. Pure; no
+// exception of the YAML library leaves it. Anything but known keys with allowed values is refused.
+Checked parse_configuration(std::string_view yaml);
+
+// The same from a file of at most 1 MiB.
+Checked read_configuration(const std::string& path);
+
+}  // namespace gpu_platform::config

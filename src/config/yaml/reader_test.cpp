@@ -1,0 +1,220 @@
+#include "config/yaml/reader.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+
+namespace gpu_platform::config {
+namespace {
+
+std::vector<Problem> problems_of(std::string_view yaml) {
+  const Checked checked = parse_configuration(yaml);
+  return checked.has_value() ? std::vector<Problem>{} : checked.error();
+}
+
+bool mentions(const Problem& problem, std::string_view text) {
+  return problem.message.find(text) != std::string::npos;
+}
+
+TEST(Configuration, OfAnEmptyFileIsTheDefaults) {
+  for (const std::string_view yaml : {"", "# nothing\n", "---\n", "scheduling:\n", "{}"}) {
+    const Checked checked = parse_configuration(yaml);
+    ASSERT_TRUE(checked.has_value()) << yaml;
+    EXPECT_EQ(*checked, Configuration{});
+  }
+}
+
+TEST(Configuration, ReadsEveryKindOfValue) {
+  const Checked checked = parse_configuration(R"(
+cluster:
+  total_gpus: 32
+scheduling:
+  max_queue_size: 50
+  priority_points:
+    critical: 9000000
+policies:
+  max_job_duration_hours: 72
+  stop_grace: 45s
+fault_tolerance:
+  auto_retry_failed_jobs: true
+  retry_backoff: 2m
+execution:
+  root_jobs: refuse
+  output_rotate_bytes: 1G
+monitoring:
+  interval_seconds: 1
+)");
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "x");
+  EXPECT_EQ(checked->total_gpus, 32U);
+  EXPECT_EQ(checked->policy.max_queue_size, 50U);
+  EXPECT_EQ(checked->policy.priority_points[0], 9'000'000);
+  EXPECT_EQ(checked->policy.priority_points[1], 10'000);
+  EXPECT_EQ(checked->policy.max_time_limit, base::hours(72));
+  EXPECT_EQ(checked->policy.stop_grace, base::seconds(45));
+  EXPECT_TRUE(checked->policy.auto_retry_failed_jobs);
+  EXPECT_EQ(checked->policy.retry_backoff, base::minutes(2));
+  EXPECT_EQ(checked->root_jobs, RootJobs::kRefuse);
+  EXPECT_EQ(checked->output_rotate_bytes, base::kGiB);
+  EXPECT_EQ(checked->monitoring_interval, base::seconds(1));
+}
+
+TEST(Configuration, NamesLineColumnAndTheKeyThatWasMeant) {
+  const auto problems = problems_of("scheduling:\n  max_queue_sice: 5\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].line, 2);
+  EXPECT_EQ(problems[0].column, 3);
+  EXPECT_EQ(problems[0].key, "scheduling.max_queue_sice");
+  EXPECT_TRUE(mentions(problems[0], "did you mean 'max_queue_size'?")) << problems[0].message;
+  EXPECT_EQ(describe(problems[0], "site.yaml").substr(0, 14), "site.yaml:2:3:");
+}
+
+TEST(Configuration, ReportsAllProblemsInTheOrderOfTheFile) {
+  const auto problems = problems_of(R"(nonsense: 1
+scheduling:
+  max_queue_size: many
+  max_queue_size: 5
+policies:
+  stop_grace: 2d
+execution:
+  root_jobs: maybe
+)");
+  ASSERT_EQ(problems.size(), 5U);
+  EXPECT_TRUE(mentions(problems[0], "known here: cluster")) << problems[0].message;
+  EXPECT_TRUE(mentions(problems[1], "'many' is not a whole number")) << problems[1].message;
+  EXPECT_TRUE(mentions(problems[2], "stands here twice")) << problems[2].message;
+  EXPECT_TRUE(mentions(problems[3], "0s to 1h is allowed")) << problems[3].message;
+  EXPECT_TRUE(mentions(problems[4], "is not allow or refuse")) << problems[4].message;
+  EXPECT_TRUE(std::ranges::is_sorted(problems, {}, &Problem::line));
+}
+
+struct BadValue {
+  std::string_view yaml;
+  std::string_view said;
+};
+
+TEST(Configuration, RefusesValuesOfTheWrongType) {
+  const BadValue cases[] = {
+      {"scheduling:\n  max_queue_size: \"5\"\n", "without quotes"},
+      {"scheduling:\n  max_queue_size: !!int 5\n", "without quotes and tags"},
+      {"scheduling:\n  max_queue_size: [5]\n", "a list stands here"},
+      {"scheduling:\n  max_queue_size:\n", "wants a value"},
+      {"scheduling:\n  max_queue_size: ~\n", "wants a value"},
+      {"scheduling:\n  max_queue_size: -1\n", "not a whole number from 1"},
+      {"scheduling:\n  max_queue_size: 1.5\n", "not a whole number"},
+      {"scheduling:\n  max_queue_size: 99999999999999999999999\n", "out of range"},
+      {"scheduling: 5\n", "is a section"},
+      {"scheduling:\n  - 5\n", "is a section"},
+      {"scheduling:\n  priority_points: 5\n", "is a section"},
+      {"- 5\n", "must hold sections"},
+      {"hello\n", "must hold sections"},
+      {"? [a]\n: 5\n", "a key must be a word"},
+      {"fault_tolerance:\n  requeue_on_node_loss: yes\n", "neither true nor false"},
+      {"policies:\n  max_job_duration_hours: 48h\n", "whole number from 1 to 8760"},
+      {"policies:\n  stop_grace: soon\n", "HH:MM:SS"},
+      {"execution:\n  output_rotate_bytes: 1K\n", "64K to 1T"},
+      {"a: 1\n---\nb: 2\n", "a second document"},
+      {"scheduling: {max_queue_size: 5\n", "not valid YAML"},
+      {"\tscheduling:\n", "not valid YAML"},
+      {"scheduling: *missing\n", "not valid YAML"},
+      {std::string_view("sched\0uling:\n", 13), "NUL"},
+  };
+  for (const auto& [yaml, said] : cases) {
+    const auto problems = problems_of(yaml);
+    ASSERT_FALSE(problems.empty()) << yaml;
+    EXPECT_TRUE(std::ranges::any_of(problems, [&](const Problem& p) { return mentions(p, said); }))
+        << yaml << " -> " << problems[0].message;
+  }
+}
+
+TEST(Configuration, ChecksKeysAgainstEachOtherAtTheirPlace) {
+  const auto problems =
+      problems_of("fault_tolerance:\n  retry_backoff: 1h\n  max_retry_backoff: 1m\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].line, 3);
+  EXPECT_TRUE(mentions(problems[0], "must not be less")) << problems[0].message;
+  EXPECT_EQ(problems_of("fault_tolerance:\n  retry_backoff: 1h\n").size(), 1U);
+  EXPECT_EQ(problems_of("scheduling:\n  priority_points:\n    low: 20000\n").size(), 1U);
+}
+
+TEST(Configuration, ShowsNoControlCharactersOfAFileThatIsNotOne) {
+  for (const Problem& problem :
+       problems_of("\"\\e[31mred\": 1\nscheduling:\n  max_queue_size: \"\\e\"\n")) {
+    EXPECT_EQ(problem.message.find('\x1b'), std::string::npos);
+    EXPECT_EQ(problem.key.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Configuration, SaysThatAFileCannotBeRead) {
+  const Checked checked = read_configuration("/nonexistent/gpu-platform.yaml");
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_TRUE(mentions(checked.error()[0], "No such file")) << checked.error()[0].message;
+}
+
+TEST(Configuration, RefusesAFileThatIsTooLarge) {
+  EXPECT_FALSE(parse_configuration(std::string(2 << 20, '#')).has_value());
+}
+
+TEST(ReferencePage, IsTheCommittedOne) {
+  const std::string path = GP_SOURCE_DIR "/docs/configuration.md";
+  std::stringstream committed;
+  committed << std::ifstream(path).rdbuf();
+  EXPECT_EQ(committed.str(), reference_page())
+      << "write it anew: gpu-platform config reference > docs/configuration.md";
+}
+
+TEST(ReferencePage, HasAnExampleThatIsValid) {
+  const std::string page = reference_page();
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  const std::string yaml = page.substr(begin, page.rfind("```") - begin);
+  const Checked checked = parse_configuration(yaml);
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "page");
+  EXPECT_EQ(*checked, Configuration{});
+}
+
+// Random damage to a valid file: an answer always, never a crash, and never a configuration out of
+// bounds.
+TEST(Configuration, SurvivesDamagedFiles) {
+  const std::string page = reference_page();
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  const std::string valid = page.substr(begin, page.rfind("```") - begin);
+  constexpr std::string_view kPieces[] = {":",  "-",  "[", "]",     "{",    "}", "&a ", "*a",
+                                          "!",  "|",  ">", "'",     "\"",   "#", "\n",  "  ",
+                                          "\t", "<<", "?", "---\n", "\xff", "%", "0"};
+  base::Prng random(42);
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = valid;
+    for (std::uint64_t i = 1 + random.below(4); i > 0; --i) {
+      const std::size_t at = random.below(damaged.size());
+      if (random.chance(1, 2)) {
+        damaged.insert(at, kPieces[random.below(std::size(kPieces))]);
+      } else {
+        damaged.erase(at, 1 + random.below(12));
+      }
+    }
+    const Checked checked = parse_configuration(damaged);
+    if (checked.has_value()) {
+      EXPECT_GE(checked->api_threads, 1U) << damaged;
+      EXPECT_GE(checked->policy.max_retry_backoff, checked->policy.retry_backoff) << damaged;
+    } else {
+      EXPECT_FALSE(checked.error().empty()) << damaged;
+    }
+  }
+}
+
+TEST(Configuration, SurvivesDeepNesting) {
+  for (const char open : {'[', '{'}) {
+    EXPECT_FALSE(parse_configuration(std::string(100'000, open)).has_value());
+  }
+  std::string nested;
+  for (int depth = 0; depth < 3000; ++depth)
+    nested += std::string(static_cast<std::size_t>(depth % 200), ' ') + "a:\n";
+  EXPECT_FALSE(parse_configuration(nested).has_value());
+}
+
+}  // namespace
+}  // namespace gpu_platform::config

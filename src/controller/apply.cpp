@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/state.h"
+
+namespace gpu_platform::controller {
+
+namespace {
+
+using model::Attempt;
+using model::AttemptTrigger;
+using model::GpuTrigger;
+using model::Job;
+using model::JobState;
+using model::JobTrigger;
+using model::Node;
+
+// Carries one event into the state. Each overload of on() is one event's whole meaning.
+class Application {
+ public:
+  Application(State& state, base::Instant at, std::vector<Job>& departed)
+      : state_(state), at_(at), departed_(departed) {}
+
+  void on(const model::PolicyApplied& event) {
+    state_.policy = std::make_shared<model::Policy>(event.policy);
+    state_.queue.reorder(event.policy);
+  }
+
+  void on(const model::NodeSeen& event);
+  void on(const model::NodeStateChanged& event);
+  void on(const model::GpuStateChanged& event);
+  void on(const model::GpuStrangersChanged& event);
+  void on(const model::JobSubmitted& event);
+  void on(const model::StartRequested& event);
+  void on(const model::AttemptReleased& event);
+
+  void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
+
+  void on(const model::AttemptStarted& event) {
+    Job& j = job(event.attempt.job);
+    Attempt& attempt = find_attempt(j, event.attempt);
+    attempt.pid = event.pid;
+    attempt.started_at = event.started_at;
+    move_attempt(attempt, AttemptTrigger::kStarted);
+    move(j, JobTrigger::kStarted);
+    trigger_gpus(attempt.allocation, GpuTrigger::kStart);
+  }
+
+  void on(const model::StopRequested& event) {
+    Job& j = job(event.attempt.job);
+    Attempt& attempt = find_attempt(j, event.attempt);
+    attempt.stop_reason = event.reason;
+    attempt.kill_requested = attempt.kill_requested || event.without_grace;
+    attempt.by = event.by;
+    move_attempt(attempt, AttemptTrigger::kStopRequested);
+    move(j, JobTrigger::kStopRequested);
+  }
+
+  void on(const model::AttemptEnded& event) {
+    Attempt& attempt = find_attempt(job(event.attempt.job), event.attempt);
+    attempt.ended_at = event.ended_at;
+    attempt.exit = event.exit;
+    attempt.reason = event.reason;
+    attempt.detail = event.detail;
+    attempt.usage = event.usage;
+    move_attempt(attempt, AttemptTrigger::kEnded);
+    trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
+  }
+
+  void on(const model::JobRequeued& event) {
+    Job& j = job(event.job);
+    (event.counts_as_failure ? j.failures : j.losses) += 1;
+    j.eligible_at = event.eligible_at;
+    move(j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);
+  }
+
+  void on(const model::JobEnded& event) {
+    Job& j = job(event.job);
+    j.ended_at = at_;
+    j.reason = event.reason;
+    j.by = event.by;
+    j.detail = event.detail;
+    if (event.how == JobTrigger::kFail) count_last_attempt(j);
+    move(j, event.how);
+    start_request_expiry(j);
+    depart_if_done(j);
+  }
+
+ private:
+  Job& job(model::JobId id) {
+    Job* found = state_.jobs.find_mutable(id.value);
+    CHECK(found != nullptr);
+    return *found;
+  }
+
+  // The attempt that a job failed with was not retried, so JobRequeued has not counted it.
+  static void count_last_attempt(Job& j) {
+    if (j.attempts.empty()) return;
+    const Attempt& last = j.attempts.back();
+    const bool by_itself =
+        last.exit.lost == model::Lost::kNo && last.reason != model::EndReason::kLaunchFailed;
+    (by_itself || last.exit.code.has_value() ? j.failures : j.losses) += 1;
+  }
+
+  static Attempt& find_attempt(Job& j, model::AttemptId id) {
+    CHECK(id.attempt >= 1 && id.attempt <= j.attempts.size());
+    return j.attempts[id.attempt - 1];
+  }
+
+  static void move_attempt(Attempt& attempt, AttemptTrigger trigger) {
+    const auto to = model::next(attempt.state, trigger);
+    CHECK(to.has_value());
+    attempt.state = *to;
+  }
+
+  // The only place where a job's state changes; keeps the indices of waiting jobs and the counts.
+  void move(Job& j, JobTrigger trigger) {
+    const auto to = model::next(j.state, trigger);
+    CHECK(to.has_value());
+    leave(j);
+    j.state = *to;
+    enter(j);
+  }
+
+  void leave(const Job& j) {
+    if (std::uint64_t* counter = counter_of(j.state)) --*counter;
+    if (j.state == JobState::kQueued) state_.queue.erase(j.id);
+    if (waits_for_time(j.state)) state_.becoming_eligible.erase({j.eligible_at, j.id});
+  }
+
+  void enter(Job& j) {
+    if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
+    if (j.state == JobState::kQueued) {
+      j.eligible_at = at_;
+      state_.queue.put({j.id, j.spec, j.submitted_at}, *state_.policy);
+    }
+    if (waits_for_time(j.state)) state_.becoming_eligible.emplace(j.eligible_at, j.id);
+  }
+
+  static bool waits_for_time(JobState s) {
+    return s == JobState::kPending || s == JobState::kPreempted;
+  }
+
+  std::uint64_t* counter_of(JobState s) {
+    if (s == JobState::kPending || s == JobState::kPreempted) return &state_.counts.pending;
+    if (s == JobState::kQueued) return &state_.counts.queued;
+    if (s == JobState::kHeld) return &state_.counts.held;
+    if (s == JobState::kSuspended) return &state_.counts.suspended;
+    return model::is_active(s) ? &state_.counts.active : nullptr;
+  }
+
+  Node& node(model::NodeId id) {
+    Node* found = state_.nodes.find_mutable(id.value);
+    CHECK(found != nullptr);
+    return *found;
+  }
+
+  static void move_gpu(model::Gpu& gpu, GpuTrigger trigger) {
+    const auto to = model::next(gpu.state, trigger);
+    CHECK(to.has_value());
+    gpu.state = *to;
+  }
+
+  void trigger_gpus(const model::Allocation& allocation, GpuTrigger trigger) {
+    for (const auto& part : allocation.nodes) {
+      Node& n = node(part.node);
+      for (const auto& claim : part.claims) move_gpu(n.gpus.at(claim.gpu_index), trigger);
+      state_.cluster.update(n);
+    }
+  }
+
+  void start_request_expiry(const Job& j) {
+    if (j.spec->request_id.empty()) return;
+    const std::pair key{j.spec->user, j.spec->request_id};
+    const auto entry = state_.requests.find(key);
+    if (entry == state_.requests.end() || entry->second.job != j.id) return;
+    entry->second.expires = at_ + state_.policy->request_id_lifetime;
+    state_.expiring_requests.emplace(entry->second.expires, key);
+  }
+
+  void depart_if_done(Job& j) {
+    if (!model::is_ended(j.state) || model::holds_resources(j)) return;
+    const model::JobId id = j.id;
+    departed_.push_back(j);
+    state_.jobs.erase(id.value);
+  }
+
+  void follow_holder(model::Gpu& gpu);
+
+  State& state_;
+  base::Instant at_;
+  std::vector<Job>& departed_;
+};
+
+void Application::on(const model::NodeSeen& event) {
+  const bool is_new = state_.nodes.find(event.node.value) == nullptr;
+  if (is_new) {
+    Node fresh;
+    fresh.id = event.node;
+    fresh.name = event.info.name;
+    state_.nodes.put(event.node.value, std::move(fresh));
+    state_.node_ids.emplace(event.info.name, event.node);
+    state_.last_node_id = std::max(state_.last_node_id, event.node.value);
+  }
+  Node& n = node(event.node);
+  model::describe(n, event.info);
+  state_.cluster.update(n);
+}
+
+void Application::on(const model::NodeStateChanged& event) {
+  Node& n = node(event.node);
+  const auto to = model::next(n.state, event.trigger);
+  CHECK(to.has_value());
+  n.state = *to;
+  if (event.trigger == model::NodeTrigger::kLose) n.is_heard = false;
+  if (event.trigger == model::NodeTrigger::kSeen) n.is_heard = true;
+  const bool by_person =
+      n.state == model::NodeState::kDraining || n.state == model::NodeState::kOffline;
+  const bool is_news_of_it =
+      event.trigger == model::NodeTrigger::kLose || event.trigger == model::NodeTrigger::kSeen;
+  if (!by_person || !is_news_of_it) {
+    n.cause = n.state == model::NodeState::kUp ? std::string() : event.cause;
+  }
+  state_.cluster.update(n);
+}
+
+void Application::on(const model::GpuStateChanged& event) {
+  Node& n = node(event.gpu.node);
+  model::Gpu& gpu = n.gpus.at(event.gpu.index);
+  move_gpu(gpu, event.trigger);
+  if (event.trigger == GpuTrigger::kBringOnline) {
+    gpu.cause.clear();
+    gpu.changed_by.clear();
+    gpu.changed_at = {};
+    follow_holder(gpu);
+  } else {
+    gpu.cause = event.cause;
+    gpu.changed_by = event.by;
+    gpu.changed_at = at_;
+  }
+  state_.cluster.update(n);
+}
+
+void Application::on(const model::GpuStrangersChanged& event) {
+  Node& n = node(event.gpu.node);
+  model::Gpu& gpu = n.gpus.at(event.gpu.index);
+  gpu.strangers = event.text;
+  gpu.avoid_strangers = event.avoid && !event.text.empty();
+  state_.cluster.update(n);
+}
+
+// A GPU back in service with a job still on it is where that job's attempt is.
+void Application::follow_holder(model::Gpu& gpu) {
+  for (const model::GpuHolder& holder : gpu.holders) {
+    const Job* j = state_.jobs.find(holder.attempt.job.value);
+    CHECK(j != nullptr);
+    const Attempt& attempt = j->attempts.at(holder.attempt.attempt - 1);
+    move_gpu(gpu, GpuTrigger::kAllocate);
+    if (attempt.state == model::AttemptState::kCleaning) {
+      move_gpu(gpu, GpuTrigger::kEnd);
+    } else if (attempt.started_at.is_set()) {
+      move_gpu(gpu, GpuTrigger::kStart);
+    }
+  }
+}
+
+void Application::on(const model::JobSubmitted& event) {
+  Job fresh;
+  fresh.id = event.job;
+  fresh.spec = std::make_shared<const model::JobSpec>(event.spec);
+  fresh.state = JobState::kQueued;
+  fresh.submitted_at = at_;
+  enter(state_.jobs.put(event.job.value, std::move(fresh)));
+  state_.last_job_id = event.job.value;
+  if (!event.spec.request_id.empty()) {
+    const std::pair key{event.spec.user, event.spec.request_id};
+    state_.requests.insert_or_assign(key, RequestEntry{event.job, {}});
+  }
+}
+
+void Application::on(const model::StartRequested& event) {
+  Job& j = job(event.attempt.job);
+  CHECK(event.attempt.attempt == j.attempts.size() + 1);
+  Attempt attempt;
+  attempt.number = event.attempt.attempt;
+  attempt.why = event.why;
+  attempt.allocation = event.allocation;
+  attempt.boot_id = event.boot_id;
+  attempt.requested_at = at_;
+  j.attempts.push_back(std::move(attempt));
+  move(j, JobTrigger::kStartRequested);
+  state_.held_attempts.insert(event.attempt);
+  for (const auto& part : event.allocation.nodes) {
+    Node& n = node(part.node);
+    n.cpus_used += part.cpus;
+    n.memory_used += part.memory;
+    for (const auto& claim : part.claims) {
+      model::Gpu& gpu = n.gpus.at(claim.gpu_index);
+      gpu.holders.push_back({event.attempt, claim.share, claim.memory});
+      std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
+      move_gpu(gpu, GpuTrigger::kAllocate);
+    }
+    state_.cluster.update(n);
+  }
+}
+
+void Application::on(const model::AttemptReleased& event) {
+  Job& j = job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  move_attempt(attempt, AttemptTrigger::kReleased);
+  attempt.released_at = at_;
+  state_.held_attempts.erase(event.attempt);
+  for (const auto& part : attempt.allocation.nodes) {
+    Node& n = node(part.node);
+    CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);
+    n.cpus_used -= part.cpus;
+    n.memory_used -= part.memory;
+    for (const auto& claim : part.claims) {
+      model::Gpu& gpu = n.gpus.at(claim.gpu_index);
+      CHECK(std::erase_if(gpu.holders, [&](const model::GpuHolder& h) {
+              return h.attempt == event.attempt;
+            }) == 1);
+      move_gpu(gpu, GpuTrigger::kRelease);
+    }
+    state_.cluster.update(n);
+  }
+  depart_if_done(j);
+}
+
+}  // namespace
+
+void apply(State& state, const model::EventRecord& record, std::vector<Job>& departed) {
+  CHECK(record.seq.value == state.seq.value + 1);
+  CHECK(record.at >= state.at);
+  state.seq = record.seq;
+  state.at = record.at;
+  while (!state.expiring_requests.empty() && state.expiring_requests.begin()->first <= record.at) {
+    state.requests.erase(state.expiring_requests.begin()->second);
+    state.expiring_requests.erase(state.expiring_requests.begin());
+  }
+  Application application(state, record.at, departed);
+  std::visit([&](const auto& event) { application.on(event); }, record.event);
+}
+
+}  // namespace gpu_platform::controller

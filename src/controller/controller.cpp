@@ -1,0 +1,164 @@
+#include "controller/controller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/invariants.h"
+
+namespace gpu_platform::controller {
+
+Controller::Controller(store::Journal& journal, execution::Engine& engine,
+                       ControllerOptions options)
+    : journal_(journal), engine_(engine), options_(options) {
+  published_ = make_snapshot();
+}
+
+base::Status Controller::recover(base::Instant now, std::string* note) {
+  TRY_ASSIGN(const std::optional<store::StoredSnapshot> stored, journal_.newest_snapshot(note));
+  if (stored) {
+    TRY_ASSIGN(State state, decode_state(stored->state));
+    core_ = Core(std::move(state));
+  }
+  TRY(journal_.replay(core_.state().seq, [&](const model::EventRecord& record) -> base::Status {
+    if (record.seq.value != core_.state().seq.value + 1) {
+      return base::fail(base::ErrorCode::kDataLoss,
+                        fmt::format("journal: event {} follows event {}", record.seq.value,
+                                    core_.state().seq.value));
+    }
+    core_.replay(record);
+    ++events_since_snapshot_;
+    return {};
+  }));
+  published_ = make_snapshot();
+  for (PublicationListener* listener : listeners_) listener->published(published_, {}, {});
+  reconcile();
+  reconcile_at_ = now + options_.reconcile_interval;
+  return {};
+}
+
+base::Status Controller::step(std::span<Input> inputs, base::Instant now) {
+  decide(inputs, now);
+  TRY(commit());
+  publish();
+  acknowledge();
+  dispatch();
+  return {};
+}
+
+void Controller::decide(std::span<Input> inputs, base::Instant now) {
+  const store::Room room = inputs.empty() ? store::Room::kAmple : journal_.room();
+  for (Input& input : inputs) take(input, now, room);
+  core_.advance(now);
+  batch_ = core_.take_batch();
+  is_reconciling_ = now >= reconcile_at_;
+  if (is_reconciling_) reconcile_at_ = now + options_.reconcile_interval;
+}
+
+void Controller::take(Input& input, base::Instant now, store::Room room) {
+  if (auto* command = std::get_if<CommandInput>(&input)) {
+    auto reply = core_.command(command->command, now, room);
+    acknowledgements_.push_back({std::move(command->done), std::move(reply)});
+  } else if (const auto* observation = std::get_if<execution::Observation>(&input)) {
+    core_.observe(*observation, now);
+  } else if (auto* barrier = std::get_if<Barrier>(&input)) {
+    acknowledgements_.push_back(
+        {[reached = std::move(barrier->reached)](const auto&) { reached(); },
+         model::CommandReply{}});
+  } else {
+    auto& change = std::get<PolicyChange>(input);
+    core_.apply_policy(change.policy, std::move(change.by), now);
+  }
+}
+
+base::Status Controller::commit() {
+  if (batch_.events.empty()) return {};
+  TRY(check_batch());
+  TRY(journal_.append(
+      {batch_.events, batch_.ended_jobs, batch_.new_environments, batch_.dropped_environments}));
+  events_since_snapshot_ += batch_.events.size();
+  return {};
+}
+
+// The cheap form of the invariants, on what the batch touched. What is wrong must not become
+// durable.
+base::Status Controller::check_batch() const {
+  model::JobId last;
+  for (const model::EventRecord& record : batch_.events) {
+    const model::JobId job = job_of(record.event);
+    if (!job.valid() || job == last) continue;
+    last = job;
+    const auto violations = check_job(core_.state(), job);
+    if (violations.empty()) continue;
+    return base::fail(
+        base::ErrorCode::kInternal,
+        fmt::format("an invariant does not hold after event {} ({}): {}", record.seq.value,
+                    model::name_of(record.event), violations.front()));
+  }
+  return {};
+}
+
+void Controller::publish() {
+  if (batch_.events.empty()) return;
+  published_ = make_snapshot();
+  for (PublicationListener* listener : listeners_) {
+    listener->published(published_, batch_.events, batch_.ended_jobs);
+  }
+}
+
+void Controller::acknowledge() {
+  for (Acknowledgement& acknowledgement : acknowledgements_) {
+    if (acknowledgement.done) acknowledgement.done(std::move(acknowledgement.reply));
+  }
+  acknowledgements_.clear();
+}
+
+void Controller::dispatch() {
+  for (const Effect& effect : batch_.effects) order(effect);
+  batch_ = {};
+  // Here rather than in decide(): what the engine is told of must be durable too.
+  const bool is_due = std::exchange(is_reconciling_, false);
+  if (is_due && !core_.state().held_attempts.empty()) reconcile();
+  // A snapshot that cannot be written costs time at the next start and nothing else: the journal
+  // has everything. A medium that is really broken fails the next commit.
+  if (events_since_snapshot_ >= options_.events_per_snapshot && store_snapshot()) {
+    events_since_snapshot_ = 0;
+  }
+}
+
+void Controller::reconcile() {
+  engine_.adopt(core_.known_attempts());
+  for (const Effect& effect : core_.pending_effects()) order(effect);
+}
+
+void Controller::order(const Effect& effect) {
+  if (const auto* start = std::get_if<execution::StartOrder>(&effect)) {
+    engine_.start(*start);
+  } else if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) {
+    engine_.stop(*stop);
+  } else {
+    engine_.forget(std::get<execution::ForgetOrder>(effect));
+  }
+}
+
+std::optional<base::Instant> Controller::next_wakeup() const {
+  std::optional<base::Instant> wakeup = core_.next_wakeup();
+  if (!core_.state().held_attempts.empty()) {
+    wakeup = wakeup ? std::min(*wakeup, reconcile_at_) : reconcile_at_;
+  }
+  return wakeup;
+}
+
+base::Status Controller::store_snapshot() {
+  const State& state = core_.state();
+  if (!state.seq.valid()) return {};
+  return journal_.put_snapshot({state.seq, encode_state(state)});
+}
+
+std::shared_ptr<const Snapshot> Controller::make_snapshot() {
+  State& state = core_.mutable_state();
+  return std::make_shared<const Snapshot>(Snapshot{
+      state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy, state.counts});
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,158 @@
+#include "controller/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace gpu_platform::controller {
+
+using model::Attempt;
+using model::AttemptState;
+using model::Job;
+using model::JobState;
+
+void Core::replay(const model::EventRecord& record) {
+  std::vector<Job> departed;
+  apply(state_, record, departed);
+}
+
+void Core::emit(model::Event event, base::Instant now) {
+  model::EventRecord record{model::EventSeq(state_.seq.value + 1), std::max(now, state_.at),
+                            std::move(event)};
+  const std::size_t departed_before = batch_.ended_jobs.size();
+  apply(state_, record, batch_.ended_jobs);
+  for (std::size_t i = departed_before; i < batch_.ended_jobs.size(); ++i) {
+    const std::string& ref = batch_.ended_jobs[i].spec->environment_ref;
+    if (!ref.empty()) batch_.dropped_environments.push_back(ref);
+  }
+  if (std::holds_alternative<model::NodeSeen>(record.event)) feasible_.clear();
+  effects_of(record.event);
+  batch_.events.push_back(std::move(record));
+}
+
+void Core::effects_of(const model::Event& event) {
+  if (const auto* start = std::get_if<model::StartRequested>(&event)) {
+    const Job* job = find_job(start->attempt.job);
+    effect(start_order(*job, job->attempts.back()));
+  } else if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
+    effect(execution::StopOrder{stop->attempt, stop->without_grace, state_.policy->stop_grace,
+                                stop->reason});
+  } else if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
+    effect(execution::ForgetOrder{released->attempt});
+  }
+}
+
+execution::StartOrder Core::start_order(const Job& job, const Attempt& attempt) const {
+  execution::StartOrder order;
+  order.attempt = {job.id, attempt.number};
+  order.spec = job.spec;
+  order.boot_id = attempt.boot_id;
+  order.time_limit = job.spec->time_limit;
+  order.stop_grace = state_.policy->stop_grace;
+  for (const auto& part : attempt.allocation.nodes) {
+    const model::Node* node = state_.nodes.find(part.node.value);
+    CHECK(node != nullptr);
+    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory};
+    for (const auto& claim : part.claims) {
+      launch.gpus.push_back(node->gpus.at(claim.gpu_index).info);
+      launch.gpu_indices.push_back(claim.gpu_index);
+    }
+    order.nodes.push_back(std::move(launch));
+  }
+  return order;
+}
+
+std::vector<execution::KnownAttempt> Core::known_attempts() const {
+  std::vector<execution::KnownAttempt> known;
+  for (const model::AttemptId id : state_.held_attempts) {
+    const Job* job = find_job(id.job);
+    const Attempt& attempt = job->attempts.at(id.attempt - 1);
+    known.push_back({start_order(*job, attempt), attempt.state});
+  }
+  return known;
+}
+
+std::vector<Effect> Core::pending_effects() const {
+  std::vector<Effect> effects;
+  for (const model::AttemptId id : state_.held_attempts) {
+    const Job* job = find_job(id.job);
+    const Attempt& attempt = job->attempts.at(id.attempt - 1);
+    if (attempt.state == AttemptState::kRequested) effects.push_back(start_order(*job, attempt));
+    if (attempt.state == AttemptState::kStopping) {
+      effects.push_back(execution::StopOrder{id, attempt.kill_requested, state_.policy->stop_grace,
+                                             attempt.stop_reason});
+    }
+    // Given up as lost, but perhaps alive behind a broken connection: it must not come back.
+    if (attempt.state == AttemptState::kCleaning && attempt.exit.lost != model::Lost::kNo) {
+      effects.push_back(execution::StopOrder{id, true, {}, attempt.reason});
+    }
+  }
+  return effects;
+}
+
+const Attempt* Core::find_attempt(model::AttemptId id) const {
+  const Job* job = find_job(id.job);
+  if (job == nullptr || id.attempt == 0 || id.attempt > job->attempts.size()) return nullptr;
+  return &job->attempts[id.attempt - 1];
+}
+
+void Core::apply_policy(const model::Policy& policy, std::string by, base::Instant now) {
+  if (state_.seq.valid() && policy == *state_.policy) return;
+  emit(model::PolicyApplied{policy, std::move(by)}, now);
+  judge_strangers_again(now);
+}
+
+void Core::advance(base::Instant now) {
+  // Collected first: making one eligible changes the set.
+  std::vector<model::JobId> due;
+  for (const auto& [at, job] : state_.becoming_eligible) {
+    if (at > now) break;
+    due.push_back(job);
+  }
+  for (const model::JobId job : due) make_eligible_if_due(job, now);
+  run_cycle(now);
+  advanced_to_ = now;
+}
+
+// A job goes back to the queue when its time has come and nothing of its earlier attempts is left,
+// unless such an attempt is lost with its node: that node may never tell.
+void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
+  const Job* job = find_job(id);
+  if (job == nullptr || job->eligible_at > now) return;
+  if (job->state != JobState::kPending && job->state != JobState::kPreempted) return;
+  const bool leftovers = std::ranges::any_of(job->attempts, [](const Attempt& a) {
+    return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
+  });
+  if (!leftovers) emit(model::JobEligible{id}, now);
+}
+
+void Core::run_cycle(base::Instant now) {
+  options_.cache = &cycle_cache_;
+  const scheduling::Plan plan =
+      scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
+  for (const scheduling::Start& start : plan.starts) {
+    const Job* job = find_job(start.job);
+    CHECK(job != nullptr && job->state == JobState::kQueued && !start.allocation.nodes.empty());
+    const model::Node* node = state_.nodes.find(start.allocation.nodes.front().node.value);
+    const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
+    emit(
+        model::StartRequested{
+            {start.job, number}, start.allocation, start.why, "on_demand", node->boot_id},
+        now);
+  }
+}
+
+Batch Core::take_batch() {
+  return std::exchange(batch_, {});
+}
+
+// Jobs that are due but wait for leftovers are woken by the observation that these are gone.
+std::optional<base::Instant> Core::next_wakeup() const {
+  for (const auto& [at, job] : state_.becoming_eligible) {
+    if (at > advanced_to_) return at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "controller/state.h"
+#include "execution/engine.h"
+#include "model/command.h"
+#include "model/event.h"
+#include "scheduling/plan_cycle.h"
+#include "store/store.h"
+
+namespace gpu_platform::controller {
+
+// A wish of the core that leaves after its events are durable. Each may be repeated.
+using Effect = std::variant<execution::StartOrder, execution::StopOrder, execution::ForgetOrder>;
+
+// Everything that belongs to one journal commit.
+struct Batch {
+  std::vector<model::EventRecord> events;
+  std::vector<model::Job> ended_jobs;
+  std::vector<store::Environment> new_environments;
+  std::vector<std::string> dropped_environments;
+  std::vector<Effect> effects;
+
+  bool empty() const { return events.empty() && effects.empty(); }
+};
+
+// The pure, deterministic core: facts in, decisions out. Commands and observations are judged
+// against the state as it is after everything before them, become events in the open batch and are
+// applied at once. Time enters as `now`; nothing here waits, reads a clock or touches the world.
+// Owned by one thread.
+class Core {
+ public:
+  explicit Core(State state = {}) : state_(std::move(state)) {}
+
+  const State& state() const { return state_; }
+  State& mutable_state() { return state_; }  // for freeze() and recovery; never to change the truth
+
+  // Replays one stored event. Never plans, never makes effects.
+  void replay(const model::EventRecord& record);
+
+  // The orders that may have been lost in a crash, worked out from the state: what the engine must
+  // know of each attempt that still holds resources, and the starts and stops to repeat.
+  std::vector<execution::KnownAttempt> known_attempts() const;
+  std::vector<Effect> pending_effects() const;
+
+  // ---- building the open batch; `now` >= every earlier `now`
+  // Refuses new work while room is kReserved.
+  base::Result<model::CommandReply> command(const model::Command& command, base::Instant now,
+                                            store::Room room);
+  void observe(const execution::Observation& observation, base::Instant now);
+  void apply_policy(const model::Policy& policy, std::string by, base::Instant now);
+  // Timers that are due, then one scheduling cycle.
+  void advance(base::Instant now);
+  Batch take_batch();
+  bool has_open_batch() const { return !batch_.empty(); }
+
+  // When advance() has something to do although nothing happened; nothing when it never will.
+  std::optional<base::Instant> next_wakeup() const;
+
+  void set_stage_observer(scheduling::StageObserver* observer) { options_.observer = observer; }
+
+ private:
+  void emit(model::Event event, base::Instant now);
+  void effects_of(const model::Event& event);
+  void effect(Effect effect) { batch_.effects.push_back(std::move(effect)); }
+
+  base::Result<model::CommandReply> submit(const model::Caller& caller,
+                                           const model::SubmitJob& command, base::Instant now,
+                                           store::Room room);
+  base::Status check_submission(const model::JobSpec& spec);
+  base::Status check_feasible(const model::ResourceRequest& request);
+  base::Result<model::CommandReply> stop(const model::Caller& caller, const model::StopJob& command,
+                                         base::Instant now);
+
+  base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
+                                                const model::ChangeGpus& command,
+                                                base::Instant now);
+  base::Result<std::vector<model::GpuRef>> select_gpus(const model::GpuSelector& which) const;
+  base::Status change_gpu(model::GpuRef gpu, const model::ChangeGpus& command,
+                          const std::string& by, base::Instant now);
+  void judge_strangers(model::GpuRef gpu, const std::string& seen, base::Instant now);
+  void judge_strangers_again(base::Instant now);
+  base::Status change_node(model::NodeId node, const model::ChangeGpus& command,
+                           const std::string& by, base::Instant now);
+  void stop_holders(const std::vector<model::AttemptId>& attempts, const std::string& by,
+                    base::Instant now);
+
+  void on(const execution::Started& seen, base::Instant now);
+  void on(const execution::Ended& seen, base::Instant now);
+  void on(const execution::Cleaned& seen, base::Instant now);
+  void on(const execution::NodeObserved& seen, base::Instant now);
+  void on(const execution::NodeUnreachable& seen, base::Instant now);
+  void on(const execution::StrangersObserved& seen, base::Instant now);
+  void take_missing_gpus_offline(const model::Node& before, const model::NodeInfo& info,
+                                 base::Instant now);
+  void lose_attempts_of(model::NodeId node, std::string_view boot_id, bool is_empty,
+                        base::Instant now);
+  void stop_given_up_attempts(model::NodeId node);
+  void end_attempt(const execution::Ended& seen, base::Instant now);
+  void settle_job(const model::Job& job, const model::Attempt& attempt, base::Instant now);
+  void end_job(model::JobId job, model::JobTrigger how, const model::Attempt& attempt,
+               base::Instant now);
+  void requeue_or_fail(const model::Job& job, const model::Attempt& attempt, bool is_failure,
+                       base::Instant now);
+  void make_eligible_if_due(model::JobId job, base::Instant now);
+  void run_cycle(base::Instant now);
+
+  const model::Job* find_job(model::JobId id) const { return state_.jobs.find(id.value); }
+  const model::Attempt* find_attempt(model::AttemptId id) const;
+  execution::StartOrder start_order(const model::Job& job, const model::Attempt& attempt) const;
+
+  State state_;
+  Batch batch_;
+  scheduling::CycleOptions options_;
+  scheduling::CycleCache cycle_cache_;
+  base::Instant advanced_to_;  // timers up to here have had their turn
+  // Answers of could_ever_fit for the present inventory.
+  std::vector<std::pair<model::ResourceRequest, base::Status>> feasible_;
+};
+
+}  // namespace gpu_platform::controller

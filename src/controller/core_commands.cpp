@@ -1,0 +1,125 @@
+#include <utility>
+
+#include "controller/core.h"
+#include "scheduling/explain/feasibility.h"
+
+// Commands of people, judged against the state.
+
+namespace gpu_platform::controller {
+
+using base::ErrorCode;
+using model::Job;
+using model::JobState;
+
+base::Result<model::CommandReply> Core::command(const model::Command& command, base::Instant now,
+                                                store::Room room) {
+  if (const auto* request = std::get_if<model::SubmitJob>(&command.body)) {
+    return submit(command.caller, *request, now, room);
+  }
+  if (const auto* change = std::get_if<model::ChangeGpus>(&command.body)) {
+    return change_gpus(command.caller, *change, now);
+  }
+  return stop(command.caller, std::get<model::StopJob>(command.body), now);
+}
+
+base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
+                                               const model::SubmitJob& command, base::Instant now,
+                                               store::Room room) {
+  if (!command.spec.request_id.empty()) {
+    const auto entry = state_.requests.find({command.spec.user, command.spec.request_id});
+    if (entry != state_.requests.end()) return model::CommandReply{entry->second.job, false};
+  }
+  if (caller.uid != command.spec.uid && !caller.is_administrator) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("user {} may not submit jobs of user {}", caller.user, command.spec.user),
+        "user");
+  }
+  if (room != store::Room::kAmple) {
+    return base::fail(ErrorCode::kResourceExhausted,
+                      "the disk of the data directory is full: no new jobs are accepted until "
+                      "space is freed (running jobs go on and their endings are recorded)");
+  }
+  TRY(check_submission(command.spec));
+
+  model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec};
+  if (event.spec.time_limit == base::Duration()) {
+    event.spec.time_limit = state_.policy->max_time_limit;
+  }
+  // The job's number names its environment: unique, and no secret itself.
+  event.spec.environment_ref =
+      command.environment.empty() ? std::string() : fmt::format("job-{}", event.job.value);
+  if (!command.environment.empty()) {
+    batch_.new_environments.push_back({event.spec.environment_ref, command.environment});
+  }
+  const model::JobId id = event.job;
+  emit(std::move(event), now);
+  return model::CommandReply{id, true};
+}
+
+base::Status Core::check_submission(const model::JobSpec& spec) {
+  const model::Policy& policy = *state_.policy;
+  if (spec.uid == 0 && !policy.allow_root_jobs) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      "jobs of root are refused here (execution.root_jobs: refuse); submit as "
+                      "another user",
+                      "user");
+  }
+  if (spec.time_limit > policy.max_time_limit) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("time_limit_seconds: {} asked, the longest allowed is {}",
+                                  spec.time_limit.value() / 1'000'000'000,
+                                  policy.max_time_limit.value() / 1'000'000'000),
+                      "time_limit_seconds");
+  }
+  const Counts& counts = state_.counts;
+  if (counts.pending + counts.queued + counts.held >= policy.max_queue_size) {
+    return base::fail(ErrorCode::kResourceExhausted,
+                      fmt::format("the queue is full: {} jobs are waiting, which is the limit "
+                                  "(scheduling.max_queue_size)",
+                                  policy.max_queue_size));
+  }
+  return check_feasible(spec.request);
+}
+
+// Requests come in few kinds and nodes change rarely: each kind is worked out once per inventory.
+base::Status Core::check_feasible(const model::ResourceRequest& request) {
+  for (const auto& [known, answer] : feasible_) {
+    if (known == request) return answer;
+  }
+  constexpr std::size_t kRemembered = 64;
+  if (feasible_.size() == kRemembered) feasible_.erase(feasible_.begin());
+  feasible_.emplace_back(request, scheduling::could_ever_fit(state_.nodes, request));
+  return feasible_.back().second;
+}
+
+base::Result<model::CommandReply> Core::stop(const model::Caller& caller,
+                                             const model::StopJob& command, base::Instant now) {
+  const Job* job = find_job(command.job);
+  if (job == nullptr) {
+    return base::fail(ErrorCode::kNotFound, fmt::format("there is no job {}", command.job.value),
+                      "id");
+  }
+  if (caller.uid != job->spec->uid && !caller.is_administrator) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      fmt::format("job {} belongs to another user", command.job.value), "id");
+  }
+  const auto reason =
+      command.without_grace ? model::EndReason::kKilledBy : model::EndReason::kCancelledBy;
+  if (model::is_ended(job->state)) return model::CommandReply{command.job, false};
+  if (!model::is_active(job->state)) {
+    emit(model::JobEnded{command.job, model::JobTrigger::kCancel, reason, caller.user, {}}, now);
+    return model::CommandReply{command.job, true};
+  }
+  const model::Attempt& attempt = *job->current_attempt();
+  const bool by_person = attempt.stop_reason == model::EndReason::kCancelledBy ||
+                         attempt.stop_reason == model::EndReason::kKilledBy;
+  const bool nothing_new = job->state == JobState::kStopping && by_person &&
+                           (attempt.kill_requested || !command.without_grace);
+  if (nothing_new) return model::CommandReply{command.job, false};
+  emit(model::StopRequested{{job->id, attempt.number}, reason, command.without_grace, caller.user},
+       now);
+  return model::CommandReply{command.job, true};
+}
+
+}  // namespace gpu_platform::controller

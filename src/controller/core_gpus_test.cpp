@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/core.h"
+#include "controller/invariants.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using base::ErrorCode;
+using model::GpuAction;
+using model::GpuState;
+using model::JobState;
+using testing::attempt;
+using testing::kNoon;
+
+model::GpuSelector gpu(std::uint32_t index) {
+  return {.node = "n1", .index = index};
+}
+
+class GpusTest : public ::testing::Test {
+ protected:
+  GpusTest() {
+    core_.apply_policy(model::Policy(), "test", kNoon);
+    core_.observe(execution::NodeObserved{testing::node_info("n1", 2)}, kNoon);
+  }
+
+  base::Result<model::CommandReply> change(model::GpuSelector which, GpuAction action,
+                                           bool force = false, bool administrator = true) {
+    model::ChangeGpus command{std::move(which), action, "a fan is loud", force};
+    auto reply =
+        core_.command({{"root", 0, administrator}, std::move(command)}, kNoon, store::Room::kAmple);
+    core_.advance(kNoon);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+    return reply;
+  }
+  std::uint64_t submit(std::uint32_t gpus) {
+    const auto reply =
+        core_.command(testing::submission(testing::spec(gpus)), kNoon, store::Room::kAmple);
+    EXPECT_TRUE(reply);
+    core_.advance(kNoon);
+    return reply->job.value;
+  }
+  void see(execution::Observation observation) {
+    core_.observe(observation, kNoon);
+    core_.advance(kNoon);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+  }
+  const model::Gpu& at(std::uint32_t index) const {
+    return core_.state().nodes.find(1)->gpus.at(index);
+  }
+  JobState state_of(std::uint64_t job) const { return core_.state().jobs.find(job)->state; }
+
+  Core core_;
+};
+
+TEST_F(GpusTest, ADrainedGpuFinishesItsJobAndGetsNoOther) {
+  submit(1);
+  see(execution::Started{attempt(1), 5, kNoon});
+  const auto reply = change(gpu(0), GpuAction::kDrain);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->gpus, (std::vector<model::GpuRef>{{model::NodeId(1), 0}}));
+  EXPECT_EQ(state_of(1), JobState::kRunning);
+  EXPECT_EQ(at(0).cause, "a fan is loud");
+  EXPECT_EQ(at(0).changed_by, "root");
+  see(testing::ended(attempt(1), 0, kNoon));
+  see(execution::Cleaned{attempt(1)});
+  EXPECT_EQ(at(0).state, GpuState::kDraining);
+  submit(1);
+  EXPECT_EQ(at(1).state, GpuState::kAllocated);
+  EXPECT_EQ(state_of(submit(1)), JobState::kQueued);
+}
+
+TEST_F(GpusTest, AGpuThatAJobHoldsGoesOfflineByForceOnlyAndItsJobIsQueuedAgain) {
+  submit(1);
+  see(execution::Started{attempt(1), 5, kNoon});
+  const auto refused = change(gpu(0), GpuAction::kTakeOffline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(at(0).state, GpuState::kInUse);
+  ASSERT_TRUE(change(gpu(0), GpuAction::kTakeOffline, true));
+  EXPECT_EQ(at(0).state, GpuState::kOffline);
+  EXPECT_EQ(state_of(1), JobState::kStopping);
+  execution::Ended killed;
+  killed.attempt = attempt(1);
+  killed.at = kNoon;
+  killed.exit.signal = 15;
+  killed.reason = model::EndReason::kGpuOffline;
+  see(killed);
+  see(execution::Cleaned{attempt(1)});
+  EXPECT_EQ(state_of(1), JobState::kPending);
+  EXPECT_EQ(core_.state().jobs.find(1)->losses, 1U);
+  EXPECT_EQ(core_.state().jobs.find(1)->failures, 0U);
+}
+
+TEST_F(GpusTest, AnEmptyGpuGoesOfflineAndComesBack) {
+  ASSERT_TRUE(change(gpu(1), GpuAction::kTakeOffline));
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+  const auto again = change(gpu(1), GpuAction::kTakeOffline);
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->changed);
+  EXPECT_TRUE(again->gpus.empty());
+  ASSERT_TRUE(change({.uuid = "n1-1"}, GpuAction::kBringOnline));
+  EXPECT_EQ(at(1).state, GpuState::kAvailable);
+  EXPECT_EQ(at(1).cause, "");
+  EXPECT_EQ(at(1).changed_by, "");
+}
+
+TEST_F(GpusTest, AGpuThatItsDriverDoesNotReportCannotBeBroughtOnline) {
+  see(execution::NodeObserved{testing::node_info("n1", 1)});
+  ASSERT_EQ(at(1).state, GpuState::kOffline);
+  const auto refused = change(gpu(1), GpuAction::kBringOnline);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+}
+
+TEST_F(GpusTest, AGpuThatAnOperatorTookOutStaysOutWhenItsNodeIsDescribedAgain) {
+  ASSERT_TRUE(change(gpu(1), GpuAction::kTakeOffline));
+  const model::EventSeq before = core_.state().seq;
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(at(1).state, GpuState::kOffline);
+  EXPECT_EQ(core_.state().seq, before) << "nothing new was said";
+}
+
+TEST_F(GpusTest, ADrainedNodeTakesNoWorkAndComesBack) {
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kDrain));
+  EXPECT_EQ(state_of(submit(0)), JobState::kQueued) << "jobs without GPUs too";
+  const auto reply = change({.node = "n1"}, GpuAction::kBringOnline);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->gpus.size(), 2U);
+  EXPECT_EQ(state_of(1), JobState::kStarting);
+}
+
+TEST_F(GpusTest, WhatAnOperatorMadeOfANodeOutlivesABrokenConnection) {
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kDrain));
+  see(execution::NodeUnreachable{"n1", "no answer"});
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kDraining);
+  EXPECT_EQ(core_.state().nodes.find(1)->cause, "a fan is loud");
+  EXPECT_FALSE(change({.node = "n1"}, GpuAction::kBringOnline)) << "it is not there";
+  see(execution::NodeObserved{testing::node_info("n1", 2)});
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kDraining);
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kBringOnline));
+  EXPECT_EQ(core_.state().nodes.find(1)->state, model::NodeState::kUp);
+}
+
+TEST_F(GpusTest, ANodeWithJobsGoesOfflineByForceOnly) {
+  submit(0);
+  see(execution::Started{attempt(1), 5, kNoon});
+  EXPECT_FALSE(change({.node = "n1"}, GpuAction::kTakeOffline));
+  ASSERT_TRUE(change({.node = "n1"}, GpuAction::kTakeOffline, true));
+  EXPECT_EQ(state_of(1), JobState::kStopping);
+}
+
+TEST_F(GpusTest, WhatIsNotThereIsSaidAndOnlyAdministratorsMay) {
+  EXPECT_EQ(change({.uuid = "GPU-0"}, GpuAction::kDrain).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(change({.node = "n7"}, GpuAction::kDrain).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(change(gpu(2), GpuAction::kDrain).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(change(gpu(0), GpuAction::kDrain, false, false).error().code,
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(at(0).state, GpuState::kAvailable);
+}
+
+TEST_F(GpusTest, StrangersKeepNewWorkAwayUntilTheyAreGone) {
+  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+  EXPECT_TRUE(at(0).avoid_strangers);
+  EXPECT_EQ(state_of(submit(2)), JobState::kQueued);
+  const model::EventSeq before = core_.state().seq;
+  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+  EXPECT_EQ(core_.state().seq, before) << "told twice, written once";
+  see(execution::StrangersObserved{"n1", "n1-0", ""});
+  EXPECT_EQ(state_of(1), JobState::kStarting);
+}
+
+TEST_F(GpusTest, ThePolicySaysWhatStrangersMean) {
+  model::Policy policy;
+  policy.strangers = model::StrangerPolicy::kAlert;
+  core_.apply_policy(policy, "test", kNoon);
+  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+  EXPECT_EQ(at(0).strangers, "pid 77 of bob");
+  EXPECT_EQ(state_of(submit(2)), JobState::kStarting);
+  policy.strangers = model::StrangerPolicy::kIgnore;
+  core_.apply_policy(policy, "test", kNoon);
+  see(execution::StrangersObserved{"n1", "n1-0", "pid 78 of bob"});
+  EXPECT_EQ(at(0).strangers, "");
+}
+
+TEST_F(GpusTest, ANewPolicyIsMeantForStrangersThatAreThereAlready) {
+  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+  model::Policy policy;
+  policy.strangers = model::StrangerPolicy::kAlert;
+  core_.apply_policy(policy, "test", kNoon);
+  EXPECT_FALSE(at(0).avoid_strangers);
+  EXPECT_EQ(at(0).strangers, "pid 77 of bob");
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

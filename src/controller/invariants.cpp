@@ -1,0 +1,190 @@
+#include "controller/invariants.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gpu_platform::controller {
+
+namespace {
+
+using model::Attempt;
+using model::Job;
+using model::Node;
+using Found = std::vector<std::string>;
+
+const Attempt* holder_attempt(const State& state, const model::GpuHolder& holder) {
+  const Job* job = state.jobs.find(holder.attempt.job.value);
+  if (job == nullptr || holder.attempt.attempt == 0 ||
+      holder.attempt.attempt > job->attempts.size()) {
+    return nullptr;
+  }
+  return &job->attempts[holder.attempt.attempt - 1];
+}
+
+void check_gpu(const State& state, const Node& node, std::size_t index, Found& found) {
+  const model::Gpu& gpu = node.gpus[index];
+  base::GpuShare share;
+  base::Bytes memory;
+  for (const model::GpuHolder& holder : gpu.holders) {
+    share += holder.share;
+    memory += holder.memory;
+    const Attempt* attempt = holder_attempt(state, holder);
+    if (attempt == nullptr || !model::holds_resources(attempt->state)) {
+      found.push_back(
+          fmt::format("holders: {} GPU {} is held by attempt {} of job {}, which holds "
+                      "nothing",
+                      node.name, index, holder.attempt.attempt, holder.attempt.job.value));
+    }
+  }
+  if (share > base::kWholeGpu || memory > gpu.info.memory) {
+    found.push_back(fmt::format("capacity: {} GPU {} is held by {} / 7000 and {} of {} bytes",
+                                node.name, index, share.value(), memory.value(),
+                                gpu.info.memory.value()));
+  }
+  const bool holds_work = gpu.state == model::GpuState::kAllocated ||
+                          gpu.state == model::GpuState::kInUse ||
+                          gpu.state == model::GpuState::kCleaning;
+  if ((gpu.state == model::GpuState::kAvailable && !gpu.holders.empty()) ||
+      (holds_work && gpu.holders.empty())) {
+    found.push_back(fmt::format("free: {} GPU {} is {} with {} holders", node.name, index,
+                                to_string(gpu.state), gpu.holders.size()));
+  }
+}
+
+void check_node(const State& state, const Node& node, Found& found) {
+  if (node.cpus_used > node.cpus || node.memory_used > node.memory) {
+    found.push_back(fmt::format("capacity: {} has {} of {} CPUs and {} of {} bytes in use",
+                                node.name, node.cpus_used, node.cpus, node.memory_used.value(),
+                                node.memory.value()));
+  }
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) check_gpu(state, node, i, found);
+}
+
+void check_attempt(const State& state, const Job& job, const Attempt& attempt, Found& found) {
+  if (!model::holds_resources(attempt.state)) return;
+  if (attempt.allocation.gpu_count() != job.spec->request.gpus) {
+    found.push_back(fmt::format("gang: attempt {} of job {} holds {} of {} GPUs", attempt.number,
+                                job.id.value, attempt.allocation.gpu_count(),
+                                job.spec->request.gpus));
+  }
+  const model::AttemptId id{job.id, attempt.number};
+  for (const auto& part : attempt.allocation.nodes) {
+    const Node* node = state.nodes.find(part.node.value);
+    for (const auto& claim : part.claims) {
+      const bool known = node != nullptr && claim.gpu_index < node->gpus.size() &&
+                         std::ranges::any_of(
+                             node->gpus[claim.gpu_index].holders,
+                             [&](const auto& holder) {
+                               return holder.attempt == id && holder.share == claim.share;
+                             });
+      if (!known) {
+        found.push_back(
+            fmt::format("holders: attempt {} of job {} claims GPU {} of node {}, which "
+                        "does not know it",
+                        attempt.number, job.id.value, claim.gpu_index, part.node.value));
+      }
+    }
+  }
+}
+
+void check_one_job(const State& state, const Job& job, Found& found) {
+  std::size_t with_processes = 0;
+  for (const Attempt& attempt : job.attempts) {
+    check_attempt(state, job, attempt, found);
+    with_processes += model::may_have_processes(attempt.state) ? 1 : 0;
+  }
+  const std::size_t expected = model::is_active(job.state) ? 1 : 0;
+  if (with_processes != expected) {
+    found.push_back(
+        fmt::format("one-process: job {} is {} with {} attempts that may have processes",
+                    job.id.value, to_string(job.state), with_processes));
+  }
+  if (model::is_ended(job.state) && !model::holds_resources(job)) {
+    found.push_back(
+        fmt::format("conservation: job {} has ended and holds nothing, but is still in "
+                    "the core",
+                    job.id.value));
+  }
+}
+
+// CPUs and memory that attempts hold on each node against what the nodes say.
+void check_sums(const State& state, Found& found) {
+  std::map<std::uint64_t, std::pair<std::uint64_t, base::Bytes>> sums;
+  state.jobs.for_each([&](std::uint64_t, const Job& job) {
+    for (const Attempt& attempt : job.attempts) {
+      if (!model::holds_resources(attempt.state)) continue;
+      for (const auto& part : attempt.allocation.nodes) {
+        auto& sum = sums[part.node.value];
+        sum.first += part.cpus;
+        sum.second += part.memory;
+      }
+    }
+  });
+  state.nodes.for_each([&](std::uint64_t id, const Node& node) {
+    const auto& [cpus, memory] = sums[id];
+    if (cpus != node.cpus_used || memory != node.memory_used) {
+      found.push_back(fmt::format("holders: {} says {} CPUs in use, its attempts hold {}",
+                                  node.name, node.cpus_used, cpus));
+    }
+  });
+}
+
+void check_indices(const State& state, Found& found) {
+  auto again = decode_state(encode_state(state));
+  if (!again) {
+    found.push_back("indices: the state does not survive encoding: " + again.error().message);
+    return;
+  }
+  if (again->counts != state.counts) found.push_back("indices: counts differ");
+  if (again->becoming_eligible != state.becoming_eligible) {
+    found.push_back("indices: the times of pending jobs differ");
+  }
+  if (again->held_attempts != state.held_attempts) {
+    found.push_back("indices: the attempts that hold resources differ");
+  }
+  if (again->expiring_requests != state.expiring_requests) {
+    found.push_back("indices: the lifetimes of request ids differ");
+  }
+  if (again->cluster.hash() != state.cluster.hash()) {
+    found.push_back("indices: free capacity differs");
+  }
+  std::vector<model::JobId> queued;
+  std::vector<model::JobId> queued_again;
+  auto collect = [](std::vector<model::JobId>& out) {
+    return [&out](const scheduling::WaitingJob& job) {
+      out.push_back(job.id);
+      return true;
+    };
+  };
+  state.queue.for_each_while(collect(queued));
+  again->queue.for_each_while(collect(queued_again));
+  if (queued != queued_again) found.push_back("indices: the queue's order differs");
+}
+
+}  // namespace
+
+std::vector<std::string> check_invariants(const State& state) {
+  Found found;
+  state.nodes.for_each([&](std::uint64_t, const Node& node) { check_node(state, node, found); });
+  state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
+  check_sums(state, found);
+  check_indices(state, found);
+  return found;
+}
+
+std::vector<std::string> check_job(const State& state, model::JobId id) {
+  Found found;
+  const Job* job = state.jobs.find(id.value);
+  if (job == nullptr) return found;
+  check_one_job(state, *job, found);
+  for (const Attempt& attempt : job->attempts) {
+    if (!model::holds_resources(attempt.state)) continue;
+    for (const auto& part : attempt.allocation.nodes) {
+      const Node* node = state.nodes.find(part.node.value);
+      if (node != nullptr) check_node(state, *node, found);
+    }
+  }
+  return found;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/state.h"
+
+namespace gpu_platform::controller {
+
+// What must hold of every state, whatever happened. Empty when all holds; otherwise one sentence
+// per violation, each beginning with the invariant's name.
+//   capacity      no GPU, CPU or byte of a node is held beyond what it has
+//   holders       what nodes say is held is what attempts hold, GPU by GPU
+//   gang          an attempt holds all that its job asked for
+//   free          a GPU that is AVAILABLE is held by nobody, one in use is held by somebody
+//   one-process   at most one attempt of a job may have processes, unless the others were lost
+//   conservation  every job is waiting, held, active, preempted, or ended and still holding
+//   indices       every index equals what the truth gives when worked out anew
+// Visits everything: for tests and simulations.
+std::vector<std::string> check_invariants(const State& state);
+
+// The part that costs little: checks only what the given job and its nodes touch. The daemon runs
+// it on every job of a batch.
+std::vector<std::string> check_job(const State& state, model::JobId job);
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,139 @@
+#include "controller/invariants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "controller/core.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using testing::attempt;
+using testing::kNoon;
+
+// Job 1 runs on two GPUs, job 2 waits for its back-off, job 3 is queued.
+Core world() {
+  Core core;
+  core.apply_policy(model::Policy(), "test", kNoon);
+  core.observe(execution::NodeObserved{testing::node_info("n1", 4)}, kNoon);
+  EXPECT_TRUE(core.command(testing::submission(testing::spec(2)), kNoon, store::Room::kAmple));
+  core.advance(kNoon);
+  core.observe(execution::Started{attempt(1), 77, kNoon}, kNoon);
+  model::JobSpec retried = testing::spec(2);
+  retried.retries = 1;
+  retried.request_id = "r";
+  EXPECT_TRUE(core.command(testing::submission(retried), kNoon, store::Room::kAmple));
+  core.advance(kNoon);
+  core.observe(testing::ended(attempt(2), 1, kNoon), kNoon);
+  core.observe(execution::Cleaned{attempt(2)}, kNoon);
+  EXPECT_TRUE(core.command(testing::submission(testing::spec(4)), kNoon, store::Room::kAmple));
+  core.advance(kNoon);
+  return core;
+}
+
+struct Breakage {
+  std::string invariant;
+  std::string what;
+  std::function<void(State&)> mutate;
+};
+
+model::Gpu& gpu(State& state, std::size_t index) {
+  return state.nodes.find_mutable(1)->gpus.at(index);
+}
+
+model::Job& job(State& state, std::uint64_t id) {
+  return *state.jobs.find_mutable(id);
+}
+
+std::vector<Breakage> breakages() {
+  return {
+      {"capacity", "more of a GPU is held than there is",
+       [](State& s) { gpu(s, 0).holders.front().share = base::GpuShare(7001); }},
+      {"capacity", "more of a GPU's memory is held than there is",
+       [](State& s) { gpu(s, 0).holders.front().memory = base::kGiB * 81; }},
+      {"capacity", "more CPUs are in use than there are",
+       [](State& s) { s.nodes.find_mutable(1)->cpus_used = 65; }},
+      {"capacity", "more memory is in use than there is",
+       [](State& s) { s.nodes.find_mutable(1)->memory_used = base::kGiB * 513; }},
+      {"holders", "a GPU is held by a job that is not there",
+       [](State& s) { gpu(s, 0).holders.front().attempt = attempt(99); }},
+      {"holders", "a GPU does not know the attempt that claims it",
+       [](State& s) { gpu(s, 0).holders.clear(); }},
+      {"holders", "the CPUs in use are not the sum of what attempts hold",
+       [](State& s) { ++s.nodes.find_mutable(1)->cpus_used; }},
+      {"gang", "an attempt holds fewer GPUs than its job asked for",
+       [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().claims.pop_back(); }},
+      {"free", "an available GPU is held",
+       [](State& s) { gpu(s, 0).state = model::GpuState::kAvailable; }},
+      {"free", "a GPU in use is held by nobody",
+       [](State& s) { gpu(s, 3).state = model::GpuState::kInUse; }},
+      {"one-process", "a running job has no process",
+       [](State& s) { job(s, 1).attempts.front().state = model::AttemptState::kCleaning; }},
+      {"one-process", "a job has two attempts with processes",
+       [](State& s) { job(s, 1).attempts.push_back(job(s, 1).attempts.front()); }},
+      {"one-process", "a waiting job has a process",
+       [](State& s) { job(s, 2).attempts.front().state = model::AttemptState::kRunning; }},
+      {"conservation", "a job that has ended and holds nothing is still there",
+       [](State& s) { job(s, 2).state = model::JobState::kFailed; }},
+      {"indices", "the counts are wrong", [](State& s) { ++s.counts.queued; }},
+      {"indices", "a job in back-off would never wake up",
+       [](State& s) { s.becoming_eligible.clear(); }},
+      {"indices", "an attempt that holds resources is forgotten",
+       [](State& s) { s.held_attempts.clear(); }},
+      {"indices", "a lifetime of a request id is invented",
+       [](State& s) { s.expiring_requests.insert({kNoon, {"ann", "r"}}); }},
+      {"indices", "a queued job is not in the queue",
+       [](State& s) { s.queue.erase(model::JobId(3)); }},
+      {"indices", "the index of free capacity is behind",
+       [](State& s) {
+         scheduling::Cluster stale;
+         model::Node node = *s.nodes.find(1);
+         node.cpus_used = 0;
+         stale.update(node);
+         s.cluster = std::move(stale);
+       }},
+  };
+}
+
+bool names(const std::vector<std::string>& violations, const std::string& invariant) {
+  return std::ranges::any_of(
+      violations, [&](const std::string& each) { return each.starts_with(invariant + ": "); });
+}
+
+TEST(Invariants, HoldInASoundWorld) {
+  const Core core = world();
+  EXPECT_EQ(check_invariants(core.state()), std::vector<std::string>());
+  for (const std::uint64_t id : {1, 2, 3}) {
+    EXPECT_EQ(check_job(core.state(), model::JobId(id)), std::vector<std::string>());
+  }
+}
+
+TEST(Invariants, EachKindOfBrokenStateIsFound) {
+  for (const Breakage& breakage : breakages()) {
+    Core core = world();
+    breakage.mutate(core.mutable_state());
+    EXPECT_TRUE(names(check_invariants(core.state()), breakage.invariant)) << breakage.what;
+  }
+}
+
+// What the daemon checks before each commit: of the job and its nodes, at little cost.
+TEST(Invariants, TheCheapCheckFindsWhatOneJobTouches) {
+  for (const Breakage& breakage : breakages()) {
+    const bool is_local = breakage.invariant != "indices" && breakage.invariant != "conservation" &&
+                          breakage.what.find("sum") == std::string::npos &&
+                          breakage.what.find("waiting") == std::string::npos;
+    if (!is_local) continue;
+    Core core = world();
+    breakage.mutate(core.mutable_state());
+    EXPECT_TRUE(names(check_job(core.state(), model::JobId(1)), breakage.invariant))
+        << breakage.what;
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

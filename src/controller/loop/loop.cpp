@@ -1,0 +1,132 @@
+#include "controller/loop/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include <pthread.h>
+
+namespace gpu_platform::controller {
+
+Loop::Loop(Controller& controller, Clock& clock, std::function<void(const base::Error&)> on_fatal,
+           LoopOptions options)
+    : controller_(controller),
+      clock_(clock),
+      on_fatal_(std::move(on_fatal)),
+      options_(options),
+      snapshot_(controller.snapshot()) {
+  controller_.add_listener(this);
+}
+
+Loop::~Loop() {
+  stop();
+}
+
+void Loop::published(const std::shared_ptr<const Snapshot>& snapshot,
+                     std::span<const model::EventRecord>, std::span<const model::Job>) {
+  const std::lock_guard lock(mutex_);
+  snapshot_ = snapshot;
+}
+
+void Loop::start() {
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "loop");
+}
+
+void Loop::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Loop::push(Input input) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(input));
+  }
+  wake_.notify_one();
+}
+
+void Loop::command(model::Command command, CommandDone done) {
+  std::string_view refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      refusal = "the daemon is stopping; try again when it is back";
+    } else if (inbox_.size() >= options_.max_waiting_commands) {
+      refusal = "the daemon has more commands waiting than it takes; try again in a moment";
+    } else {
+      inbox_.push_back(CommandInput{std::move(command), std::move(done)});
+    }
+  }
+  if (refusal.empty()) {
+    wake_.notify_one();
+  } else {
+    done(base::fail(base::ErrorCode::kUnavailable, std::string(refusal)));
+  }
+}
+
+void Loop::observe(execution::Observation observation) {
+  push(std::move(observation));
+}
+
+void Loop::change_policy(model::Policy policy, std::string by) {
+  push(PolicyChange{std::move(policy), std::move(by)});
+}
+
+void Loop::wait_until_published() {
+  std::promise<void> published;
+  push(Barrier{[&published] { published.set_value(); }});
+  published.get_future().wait();
+}
+
+std::shared_ptr<const Snapshot> Loop::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+bool Loop::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  if (!inbox_.empty()) return true;
+  if (stopping_) return false;
+  const auto has_work = [this] { return !inbox_.empty() || stopping_; };
+  if (const auto wakeup = controller_.next_wakeup()) {
+    // Rounded up: waking a little early would turn the rest into a busy wait.
+    const base::Duration left = *wakeup - clock_.now();
+    const auto wait =
+        std::chrono::milliseconds(std::max<std::int64_t>(0, base::whole_milliseconds(left) + 1));
+    wake_.wait_for(lock, wait, has_work);
+  } else {
+    wake_.wait(lock, has_work);
+  }
+  return !inbox_.empty() || !stopping_;
+}
+
+void Loop::run() {
+  std::vector<Input> inputs;
+  while (wait_for_work()) {
+    inputs.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      const std::size_t count = std::min(inbox_.size(), options_.max_inputs_per_step);
+      const auto end = inbox_.begin() + static_cast<std::ptrdiff_t>(count);
+      std::move(inbox_.begin(), end, std::back_inserter(inputs));
+      inbox_.erase(inbox_.begin(), end);
+    }
+    const base::Instant now = clock_.now();
+    controller_.decide(inputs, now);
+    if (const base::Status committed = controller_.commit(); !committed) {
+      on_fatal_(committed.error());
+      return;
+    }
+    controller_.publish();
+    controller_.acknowledge();
+    controller_.dispatch();
+  }
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,72 @@
+#include "controller/snapshot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "scheduling/explain/shortages.h"
+#include "scheduling/order/rank.h"
+
+namespace gpu_platform::controller {
+
+WaitExplainer::WaitExplainer(std::shared_ptr<const Snapshot> snapshot)
+    : snapshot_(std::move(snapshot)) {}
+
+const std::vector<model::JobId>& WaitExplainer::order() {
+  if (ordered_) return order_;
+  ordered_ = true;
+  std::vector<scheduling::Rank> ranks;
+  ranks.reserve(snapshot_->counts.queued);
+  snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (job.state != model::JobState::kQueued) return;
+    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, *snapshot_->policy));
+  });
+  std::ranges::sort(ranks);
+  order_.reserve(ranks.size());
+  for (const scheduling::Rank& rank : ranks) {
+    position_.emplace(rank.job.value, order_.size());
+    order_.push_back(rank.job);
+  }
+  return order_;
+}
+
+const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::ResourceRequest& request) {
+  for (const auto& known : classes_) {
+    if (known.request == request) return known;
+  }
+  scheduling::ShortageCounter counter(request);
+  snapshot_->nodes.for_each([&](std::uint64_t, const model::Node& node) { counter.visit(node); });
+  classes_.push_back({request, counter.counts(), counter.some_node_up_could_hold()});
+  return classes_.back();
+}
+
+model::WaitReason WaitExplainer::explain(const model::Job& job) {
+  model::WaitReason reason;
+  if (job.state == model::JobState::kHeld) {
+    reason.code = model::WaitCode::kHeld;
+    return reason;
+  }
+  if (job.state != model::JobState::kQueued) {
+    reason.code = model::WaitCode::kBackoff;
+    return reason;
+  }
+  order();
+  const auto position = position_.find(job.id.value);
+  CHECK(position != position_.end());
+  reason.jobs_ahead = position->second;
+  if (reason.jobs_ahead > 0) reason.blocked_by = order_.front();
+  const ClassAnswer& answer = answer_for(job.spec->request);
+  reason.counts = answer.counts;
+  const bool fits = std::ranges::any_of(answer.counts, [](const model::WaitCount& count) {
+    return count.shortage == model::Shortage::kFits && count.nodes > 0;
+  });
+  if (fits) {
+    reason.code =
+        reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
+  } else {
+    reason.code = answer.could_hold ? model::WaitCode::kNoCapacity : model::WaitCode::kNoNode;
+  }
+  return reason;
+}
+
+}  // namespace gpu_platform::controller

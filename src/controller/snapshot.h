@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/persistent_map.h"
+#include "base/units.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+#include "model/wait_reason.h"
+
+// What readers see: an immutable picture of the state after some event. Taking one costs O(1), and
+// it is published before the commands that led to it are acknowledged, so a client reads its own
+// writes.
+
+namespace gpu_platform::controller {
+
+struct Counts {
+  std::uint64_t pending = 0;
+  std::uint64_t queued = 0;
+  std::uint64_t held = 0;
+  std::uint64_t suspended = 0;
+  std::uint64_t active = 0;  // STARTING, RUNNING, STOPPING
+
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+struct Snapshot {
+  model::EventSeq seq;
+  base::Instant at;
+  base::PersistentMap<model::Job> jobs;    // by JobId: every job that has not left the core
+  base::PersistentMap<model::Node> nodes;  // by NodeId
+  std::shared_ptr<const model::Policy> policy;
+  Counts counts;
+};
+
+// Told on the loop thread after each durable batch; must return quickly.
+class PublicationListener {
+ public:
+  virtual ~PublicationListener() = default;
+  // `events` are those of the batch; `ended` the jobs that left the core with it.
+  virtual void published(const std::shared_ptr<const Snapshot>& snapshot,
+                         std::span<const model::EventRecord> events,
+                         std::span<const model::Job> ended) = 0;
+};
+
+// Explains waiting jobs of one snapshot. Works out the queue's order once and each class of equal
+// requests once, so asking about all of 10,000 waiting jobs costs little more than asking about
+// one.
+class WaitExplainer {
+ public:
+  explicit WaitExplainer(std::shared_ptr<const Snapshot> snapshot);
+  // The job must be of the snapshot and waiting (HELD, PENDING or QUEUED).
+  model::WaitReason explain(const model::Job& job);
+  // QUEUED jobs in the order in which they will be considered.
+  const std::vector<model::JobId>& order();
+
+ private:
+  struct ClassAnswer {
+    model::ResourceRequest request;
+    std::vector<model::WaitCount> counts;
+    bool could_hold = false;
+  };
+  const ClassAnswer& answer_for(const model::ResourceRequest& request);
+
+  std::shared_ptr<const Snapshot> snapshot_;
+  bool ordered_ = false;
+  std::vector<model::JobId> order_;
+  std::map<std::uint64_t, std::uint64_t> position_;
+  std::deque<ClassAnswer> classes_;
+};
+
+}  // namespace gpu_platform::controller

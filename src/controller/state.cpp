@@ -1,0 +1,152 @@
+#include "controller/state.h"
+
+#include "base/codec.h"
+#include "base/hash.h"
+#include "model/codec.h"
+
+namespace gpu_platform::controller {
+
+namespace {
+
+// Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
+// (model/codec.h); anything else that changes here raises it.
+constexpr std::uint64_t kVersion = 1;
+
+std::unexpected<base::Error> damaged(std::string_view what) {
+  return base::fail(base::ErrorCode::kDataLoss, fmt::format("snapshot: {} cannot be read", what));
+}
+
+void count(const model::Job& job, State& state) {
+  using model::JobState;
+  Counts& counts = state.counts;
+  switch (job.state) {
+    case JobState::kPending:
+    case JobState::kPreempted:
+      ++counts.pending;
+      state.becoming_eligible.emplace(job.eligible_at, job.id);
+      break;
+    case JobState::kQueued:
+      ++counts.queued;
+      state.queue.put({job.id, job.spec, job.submitted_at}, *state.policy);
+      break;
+    case JobState::kHeld:
+      ++counts.held;
+      break;
+    case JobState::kSuspended:
+      ++counts.suspended;
+      break;
+    case JobState::kStarting:
+    case JobState::kRunning:
+    case JobState::kStopping:
+      ++counts.active;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+std::string encode_state(const State& state) {
+  std::string out;
+  base::Encoder encoder(out);
+  encoder.u64(kVersion);
+  encoder.u64(state.seq.value);
+  encoder.i64(state.at.unix_ns());
+  encoder.u64(state.last_job_id);
+  encoder.u64(state.last_node_id);
+  std::string part;
+  auto put_part = [&] {
+    encoder.text(part);
+    part.clear();
+  };
+  model::append_policy(*state.policy, part);
+  put_part();
+  encoder.u64(state.nodes.size());
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    model::append_node(node, part);
+    put_part();
+  });
+  encoder.u64(state.jobs.size());
+  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    model::append_job(job, part);
+    put_part();
+  });
+  encoder.u64(state.requests.size());
+  for (const auto& [key, entry] : state.requests) {
+    encoder.text(key.first);
+    encoder.text(key.second);
+    encoder.u64(entry.job.value);
+    encoder.i64(entry.expires.unix_ns());
+  }
+  return out;
+}
+
+base::Result<State> decode_state(std::string_view bytes) {
+  base::Decoder decoder(bytes);
+  State state;
+  if (const std::uint64_t version = decoder.u64(); version != kVersion) {
+    return base::fail(
+        base::ErrorCode::kDataLoss,
+        fmt::format("snapshot: version {} is not known to this program, which reads {}", version,
+                    kVersion));
+  }
+  state.seq = model::EventSeq(decoder.u64());
+  state.at = base::Instant(decoder.i64());
+  state.last_job_id = decoder.u64();
+  state.last_node_id = decoder.u64();
+  TRY_ASSIGN(model::Policy policy, model::decode_policy(decoder.text()));
+  state.policy = std::make_shared<model::Policy>(std::move(policy));
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::Node node, model::decode_node(decoder.text()));
+    const std::uint64_t id = node.id.value;
+    state.nodes.put(id, std::move(node));
+  }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::Job job, model::decode_job(decoder.text()));
+    const std::uint64_t id = job.id.value;
+    state.jobs.put(id, std::move(job));
+  }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    std::string user(decoder.text());
+    std::string key(decoder.text());
+    RequestEntry entry;
+    entry.job = model::JobId(decoder.u64());
+    entry.expires = base::Instant(decoder.i64());
+    state.requests.emplace(std::pair{std::move(user), std::move(key)}, entry);
+  }
+  if (!decoder.ok() || !decoder.at_end()) return damaged("state");
+  rebuild_indices(state);
+  return state;
+}
+
+std::uint64_t state_hash(const State& state) {
+  return base::hash64(encode_state(state));
+}
+
+void rebuild_indices(State& state) {
+  state.counts = {};
+  state.node_ids.clear();
+  state.becoming_eligible.clear();
+  state.expiring_requests.clear();
+  state.held_attempts.clear();
+  state.cluster = scheduling::Cluster();
+  state.queue = scheduling::WaitingQueue();
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    state.node_ids.emplace(node.name, node.id);
+    state.cluster.update(node);
+  });
+  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    count(job, state);
+    for (const model::Attempt& attempt : job.attempts) {
+      if (model::holds_resources(attempt.state)) {
+        state.held_attempts.insert({job.id, attempt.number});
+      }
+    }
+  });
+  for (const auto& [key, entry] : state.requests) {
+    if (entry.expires.is_set()) state.expiring_requests.emplace(entry.expires, key);
+  }
+}
+
+}  // namespace gpu_platform::controller

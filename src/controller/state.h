@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/persistent_map.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "controller/snapshot.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+#include "scheduling/cluster.h"
+#include "scheduling/waiting_queue.h"
+
+namespace gpu_platform::controller {
+
+// What a request id was used for. Kept until its lifetime after the job's end is over, so that a
+// repeated submission returns the first answer.
+struct RequestEntry {
+  model::JobId job;
+  base::Instant expires;  // unset while the job has not ended
+
+  friend bool operator==(const RequestEntry&, const RequestEntry&) = default;
+};
+
+// Everything the core knows. Owned by one thread; only apply() changes it. The first part is the
+// truth and goes into snapshots; the second part follows from it and is rebuilt by
+// rebuild_indices().
+struct State {
+  // ---- truth
+  model::EventSeq seq;  // of the last event applied
+  base::Instant at;     // of the last event applied; never runs backwards
+  std::shared_ptr<const model::Policy> policy = std::make_shared<model::Policy>();
+  std::uint64_t last_job_id = 0;
+  std::uint64_t last_node_id = 0;
+  base::PersistentMap<model::Job> jobs;  // by JobId: waiting, active, and ended ones still holding
+  base::PersistentMap<model::Node> nodes;  // by NodeId
+  // By (user, request id).
+  std::map<std::pair<std::string, std::string>, RequestEntry> requests;
+
+  // ---- derived
+  Counts counts;
+  std::map<std::string, model::NodeId, std::less<>> node_ids;          // by name
+  std::set<std::pair<base::Instant, model::JobId>> becoming_eligible;  // PENDING jobs with a time
+  std::set<std::pair<base::Instant, std::pair<std::string, std::string>>> expiring_requests;
+  std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
+  scheduling::Cluster cluster;
+  scheduling::WaitingQueue queue;
+};
+
+// Applies one event. `record.seq` must follow state.seq. A job that leaves the core with this event
+// (it has ended and holds nothing) is appended to `departed`. An event the transition tables do not
+// allow is a bug and stops the program: commands and observations are judged before they become
+// events.
+void apply(State& state, const model::EventRecord& record, std::vector<model::Job>& departed);
+
+// The truth as bytes, and back. Equal states give equal bytes.
+std::string encode_state(const State& state);
+base::Result<State> decode_state(std::string_view bytes);
+std::uint64_t state_hash(const State& state);
+
+// Works out the derived part anew from the truth.
+void rebuild_indices(State& state);
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "model/allocation.h"
+#include "model/job.h"
+#include "model/node.h"
+
+// The one interface to whatever runs jobs. It is asynchronous: orders go in, observations come out,
+// and nothing here waits. Orders may be repeated after a crash and must then change nothing;
+// observations may be repeated or come late, and the core judges each by its attempt id.
+
+namespace gpu_platform::execution {
+
+// An attempt's GPUs on one node, with what its processes must be told of them.
+struct LaunchNode {
+  model::NodeId node;
+  std::string node_name;
+  bool emulated = false;
+  std::vector<model::GpuInfo> gpus;  // of its claims, in claim order
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  std::vector<std::uint32_t> gpu_indices;  // within the node, one for each of `gpus`
+};
+
+struct StartOrder {
+  model::AttemptId attempt;
+  std::shared_ptr<const model::JobSpec> spec;
+  std::vector<LaunchNode> nodes;
+  std::string boot_id;  // the boot for which the start was decided; another boot must not start it
+  base::Duration time_limit;  // enforced by the supervisor also while the daemon is away
+  base::Duration stop_grace;  // between SIGTERM and SIGKILL at the time limit
+};
+
+struct StopOrder {
+  model::AttemptId attempt;
+  bool without_grace = false;
+  base::Duration grace;
+  model::EndReason reason = model::EndReason::kCancelledBy;
+};
+
+// The attempt is ended and recorded, its resources are free: the engine may drop its marker and
+// cgroup. Output files stay.
+struct ForgetOrder {
+  model::AttemptId attempt;
+};
+
+// What the core believes of an attempt when it comes back after a crash. The engine answers with
+// observations that tell the truth about each: Started, Ended, Cleaned, or, when it never came to a
+// start and none is under way, nothing: the core repeats its StartOrder.
+struct KnownAttempt {
+  StartOrder order;
+  model::AttemptState state = model::AttemptState::kRequested;
+};
+
+struct Started {
+  model::AttemptId attempt;
+  std::uint64_t pid = 0;
+  base::Instant at;
+};
+
+// The attempt ended, or could not be started (reason kLaunchFailed, detail says why; exit code 127
+// or 126 where the command was missing or not executable), or was lost.
+struct Ended {
+  model::AttemptId attempt;
+  base::Instant at;
+  model::Exit exit;
+  model::EndReason reason = model::EndReason::kNone;
+  std::string detail;
+  model::Usage usage;
+};
+
+// No process of the attempt is left, and none will ever be started for it. Follows Ended; where the
+// end is not known, Ended with lost = kUnknown comes first.
+struct Cleaned {
+  model::AttemptId attempt;
+};
+
+// The node is there, as described. Repeated whenever something of it changes.
+struct NodeObserved {
+  model::NodeInfo info;
+};
+
+struct NodeUnreachable {
+  std::string node_name;
+  std::string cause;
+};
+
+// Processes on a GPU that belong to no job that holds it, in words; empty: none. Told when it
+// changes.
+struct StrangersObserved {
+  std::string node_name;
+  std::string gpu_uuid;
+  std::string text;
+};
+
+using Observation =
+    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, StrangersObserved>;
+
+// Where observations go. Safe from any thread; never blocks for long.
+class ObservationSink {
+ public:
+  virtual ~ObservationSink() = default;
+  virtual void observe(Observation observation) = 0;
+};
+
+// Called from the loop thread; every call returns at once.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual void start(const StartOrder& order) = 0;
+  virtual void stop(const StopOrder& order) = 0;
+  virtual void forget(const ForgetOrder& order) = 0;
+  // After every start of the daemon, before any other order, with every attempt that holds
+  // resources; and from time to time later, in case that news were lost.
+  virtual void adopt(const std::vector<KnownAttempt>& known) = 0;
+};
+
+}  // namespace gpu_platform::execution

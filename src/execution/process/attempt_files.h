@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/ids.h"
+#include "node/record.h"
+
+// What the disk says of attempts. Reading only: the node part alone writes there.
+
+namespace gpu_platform::execution {
+
+struct AttemptFiles {
+  bool exists = false;      // its record: somebody once set out to start it
+  bool readable = false;    // false although it exists: nothing can be said of it now
+  bool begun = false;       // the program may have been executed; false proves that it was not
+  bool supervised = false;  // its supervisor lives, or is just being made
+  node::Record record;
+};
+
+// `supervised` is read before the record: where it is false, the record is final.
+AttemptFiles read_attempt(const std::string& data_dir, model::AttemptId attempt);
+
+// Every attempt that has a record, ascending.
+std::vector<model::AttemptId> list_attempts(const std::string& data_dir);
+
+}  // namespace gpu_platform::execution

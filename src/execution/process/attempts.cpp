@@ -1,0 +1,484 @@
+#include "execution/process/attempts.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "node/syscalls.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kFirstDelay = 5 * kMillisecond;
+constexpr std::int64_t kLongestDelay = 1000 * kMillisecond;
+constexpr std::int64_t kStopRepeat = 1000 * kMillisecond;
+// After its time a supervisor that has not even confirmed the order is bypassed.
+constexpr std::int64_t kStopPatience = 5000 * kMillisecond;
+// Supervisors that died before they began, until the fault is the host's.
+constexpr std::uint32_t kMaxFruitlessLaunches = 10;
+
+base::Instant wall_now() {
+  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count());
+}
+
+std::uint64_t milliseconds(base::Duration d) {
+  return d.value() <= 0 ? 0 : static_cast<std::uint64_t>(base::whole_milliseconds(d));
+}
+
+// The order's reason travels as a number that the node part only gives back.
+std::uint8_t to_code(model::EndReason reason) {
+  return static_cast<std::uint8_t>(reason);
+}
+
+model::EndReason reason_of(const node::EndRecord& end) {
+  if (end.kind == node::EndKind::kNotStarted) return model::EndReason::kLaunchFailed;
+  switch (end.cause) {
+    case node::EndCause::kItself:
+      return model::EndReason::kNone;
+    case node::EndCause::kTimeLimit:
+      return model::EndReason::kTimeLimit;
+    case node::EndCause::kStopped:
+      break;
+  }
+  const bool known = end.stop_code < model::kEndReasons;
+  return known ? static_cast<model::EndReason>(end.stop_code) : model::EndReason::kCancelledBy;
+}
+
+Ended to_ended(model::AttemptId id, const node::EndRecord& end) {
+  Ended ended;
+  ended.attempt = id;
+  ended.at = end.at;
+  ended.reason = reason_of(end);
+  ended.detail = end.detail;
+  ended.usage = {end.cpu_time, end.peak_memory};
+  switch (end.kind) {
+    case node::EndKind::kExited:
+      ended.exit.code = end.value;
+      break;
+    case node::EndKind::kSignalled:
+      ended.exit.signal = end.value;
+      break;
+    case node::EndKind::kNotStarted:
+      if (end.value != 0) ended.exit.code = end.value;
+      break;
+  }
+  return ended;
+}
+
+}  // namespace
+
+// ---- orders
+
+void Attempts::start(const StartOrder& order) {
+  const auto [entry, is_new] = attempts_.try_emplace(order.attempt);
+  Attempt& a = entry->second;
+  if (!is_new) return;  // under way or over: a repeated order changes nothing
+  a.order = order;
+  if (order.boot_id != boot_id_) {
+    lose(order.attempt, a, true);
+    finish(order.attempt, a);
+    return;
+  }
+  launches_.push_back(order.attempt);
+}
+
+void Attempts::stop(const StopOrder& order, std::int64_t now) {
+  Attempt* a = find(order.attempt);
+  if (a == nullptr) {
+    // Never started by us, and no trace of a start was there when the daemon began.
+    a = &attempts_[order.attempt];
+    end_unstarted(order.attempt, *a, std::nullopt, "stopped before it was started");
+    return;
+  }
+  if (a->phase == Phase::kOver) {
+    tell(*a, Cleaned{order.attempt});
+    return;
+  }
+  a->stop = order;
+  a->stop_taken = false;
+  a->give_up_stop_at = now + kStopPatience + (order.without_grace ? 0 : order.grace.value());
+  if (a->phase == Phase::kWaiting) {
+    end_unstarted(order.attempt, *a, std::nullopt, "stopped before it was started");
+  } else if (a->phase == Phase::kRunning) {
+    send_stop(order.attempt, *a, now);
+  }
+}
+
+void Attempts::forget(const ForgetOrder& order) {
+  const auto entry = attempts_.find(order.attempt);
+  if (entry != attempts_.end()) {
+    if (entry->second.phase != Phase::kOver) return;  // never what still may have processes
+    attempts_.erase(entry);
+  }
+  auto* last = messages_.empty() ? nullptr : std::get_if<node::Forget>(&messages_.back());
+  if (last == nullptr || last->attempts.size() >= node::kMaxForgets) {
+    messages_.emplace_back(node::Forget{});
+    last = std::get_if<node::Forget>(&messages_.back());
+  }
+  last->attempts.push_back(order.attempt);
+}
+
+void Attempts::adopt(const std::vector<KnownAttempt>& known, std::int64_t now) {
+  for (const KnownAttempt& one : known) adopt_one(one, now);
+  for (const model::AttemptId id : list_attempts(data_dir_)) {
+    if (find(id) != nullptr) continue;
+    const bool is_known =
+        std::ranges::any_of(known, [&](const KnownAttempt& k) { return k.order.attempt == id; });
+    if (!is_known) discard_unknown(id, now);
+  }
+}
+
+void Attempts::adopt_one(const KnownAttempt& known, std::int64_t now) {
+  const model::AttemptId id = known.order.attempt;
+  if (known.state == model::AttemptState::kReleased) return;
+  const auto [entry, is_new] = attempts_.try_emplace(id);
+  Attempt& a = entry->second;
+  if (!is_new) {
+    if (a.phase == Phase::kOver) tell(a, Cleaned{id});
+    return;
+  }
+  a.order = known.order;
+  a.phase = Phase::kSent;
+  a.told_ended = known.state == model::AttemptState::kCleaning;
+  a.told_started = a.told_ended;
+  const AttemptFiles files = read_attempt(data_dir_, id);
+  if (known.order.boot_id != boot_id_) {
+    // Whatever ran is gone with its boot; an end that reached the disk is still the truth.
+    tell_record(id, a, files.record);
+    if (!a.told_ended) lose(id, a, true);
+    finish(id, a);
+  } else if (!files.exists) {
+    adopt_without_files(id, a, known.state);
+  } else {
+    look(id, Asked::kAdopt, now);
+  }
+}
+
+void Attempts::adopt_without_files(model::AttemptId id, Attempt& a, model::AttemptState state) {
+  switch (state) {
+    case model::AttemptState::kRequested:
+    case model::AttemptState::kStopping:
+      attempts_.erase(id);  // no start was begun: the core repeats its order
+      return;
+    case model::AttemptState::kRunning:
+      lose(id, a, false);
+      break;
+    case model::AttemptState::kCleaning:
+    case model::AttemptState::kReleased:
+      break;
+  }
+  finish(id, a);
+}
+
+// Left over from a crash after the core was done with it, or from a core whose memory was set back:
+// then nobody accounts for what it uses, so it must not run on.
+void Attempts::discard_unknown(model::AttemptId id, std::int64_t now) {
+  Attempt& a = attempts_[id];
+  a.discard = true;
+  a.phase = Phase::kSent;
+  a.stop = StopOrder{id, true, {}, model::EndReason::kKilledBy};
+  a.give_up_stop_at = now + kStopPatience;
+  look(id, Asked::kAdopt, now);
+}
+
+// ---- what the supervisors and the launcher say
+
+void Attempts::notice(const node::Notice& notice) {
+  Attempt* a = find(notice.attempt);
+  if (a == nullptr || a->phase == Phase::kOver) return;
+  if (notice.kind == node::Notice::Kind::kStarted) tell_started(notice.attempt, *a, notice.started);
+  if (notice.kind == node::Notice::Kind::kStopping) a->stop_taken = true;
+  if (notice.kind == node::Notice::Kind::kEnded || notice.ended_too) {
+    const bool needs_record = notice.has_detail || !a->told_started;
+    if (needs_record)
+      tell_record(notice.attempt, *a, read_attempt(data_dir_, notice.attempt).record);
+    tell_ended(notice.attempt, *a, notice.end);
+  }
+  if (notice.kind != node::Notice::Kind::kCleaned) return;
+  if (!a->told_ended) {
+    tell_record(notice.attempt, *a, read_attempt(data_dir_, notice.attempt).record);
+  }
+  finish(notice.attempt, *a);
+}
+
+void Attempts::answer(const node::Message& message, Descriptor pidfd, std::int64_t now) {
+  if (const auto* m = std::get_if<node::Launched>(&message)) {
+    launched(m->attempt, std::move(pidfd), now);
+  } else if (const auto* existing = std::get_if<node::Exists>(&message)) {
+    Attempt* a = find(existing->attempt);
+    if (a != nullptr && a->phase == Phase::kSent) look(existing->attempt, Asked::kOther, now);
+  } else if (const auto* failed = std::get_if<node::LaunchFailed>(&message)) {
+    Attempt* a = find(failed->attempt);
+    if (a != nullptr && a->phase == Phase::kSent) {
+      end_unstarted(failed->attempt, *a, std::nullopt, failed->why);
+    }
+  } else if (const auto* stopped = std::get_if<node::StopSent>(&message)) {
+    Attempt* a = find(stopped->attempt);
+    if (a != nullptr && a->phase == Phase::kRunning && !stopped->delivered) {
+      look(stopped->attempt, Asked::kOther, now);
+    }
+  } else if (const auto* tree = std::get_if<node::TreeState>(&message)) {
+    Attempt* a = find(tree->attempt);
+    if (a != nullptr && a->phase == Phase::kKilling && tree->empty) finish(tree->attempt, *a);
+  } else if (const auto* refused = std::get_if<node::ForgetRefused>(&message)) {
+    if (find(refused->attempt) == nullptr) discard_unknown(refused->attempt, now);
+  }
+}
+
+void Attempts::launched(model::AttemptId id, Descriptor pidfd, std::int64_t now) {
+  Attempt* a = find(id);
+  if (a == nullptr || a->phase != Phase::kSent) return;  // its end was quicker than this answer
+  if (!pidfd.is_open()) {  // we have no room for it; by its pid it can be found later
+    look(id, Asked::kOther, now);
+    return;
+  }
+  a->phase = Phase::kRunning;
+  keep_handle(id, *a, std::move(pidfd));
+  if (a->stop && !a->stop_taken) send_stop(id, *a, now);
+}
+
+void Attempts::launcher_is_new(std::int64_t now) {
+  std::vector<model::AttemptId> asked;
+  for (const auto& [id, a] : attempts_) {
+    if (a.phase == Phase::kSent) asked.push_back(id);
+  }
+  for (const model::AttemptId id : asked) look(id, Asked::kNewLauncher, now);
+}
+
+void Attempts::supervisor_ended(int pidfd, std::int64_t now) {
+  const auto entry = by_handle_.find(pidfd);
+  if (entry == by_handle_.end()) return;
+  const model::AttemptId id = entry->second;
+  Attempt& a = attempts_.at(id);
+  drop_handle(a);
+  a.delay = kFirstDelay;
+  look(id, Asked::kOther, now);
+}
+
+// ---- judging the disk
+
+void Attempts::look(model::AttemptId id, Asked asked, std::int64_t now) {
+  Attempt& a = attempts_.at(id);
+  clear_due(id, a);
+  const AttemptFiles files = read_attempt(data_dir_, id);
+  tell_record(id, a, files.record);
+  if (files.record.cleaned) {
+    finish(id, a);
+  } else if (files.supervised || (files.exists && !files.readable)) {
+    const bool watched =
+        files.record.beginning && watch(id, a, files.record.beginning->supervisor_pid);
+    if (watched) {
+      if (a.stop) send_stop(id, a, now);
+      return;
+    }
+    // Just being made, or just dying with its job's first process holding the lock a moment longer,
+    // or we cannot read now.
+    a.phase = Phase::kSent;
+    a.delay = std::clamp(a.delay * 2, kFirstDelay, kLongestDelay);
+    set_due(id, a, now + a.delay, Due::kLook);
+  } else if (!files.begun) {
+    // Without a record the order was lost with the launcher it was sent to: nobody has failed.
+    if (files.exists || asked != Asked::kNewLauncher) ++a.fruitless_launches;
+    look_at_unbegun(id, a, asked);
+  } else if (files.record.beginning && files.record.beginning->boot_id != boot_id_) {
+    if (!a.told_ended) lose(id, a, true);
+    finish(id, a);
+  } else {
+    if (!a.told_ended) lose(id, a, false);
+    begin_kill(id, a, now);
+  }
+}
+
+// Its supervisor died before it wrote that it begins, so the program was never executed: the one
+// case in which the same attempt may be started once more.
+void Attempts::look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked) {
+  const bool discard = a.discard;
+  const bool told_ended = a.told_ended;
+  if (asked == Asked::kAdopt || discard) {
+    if (told_ended) {
+      finish(id, a);
+      return;
+    }
+    attempts_.erase(id);  // the core repeats its order
+    messages_.emplace_back(node::Forget{{id}});
+    return;
+  }
+  messages_.emplace_back(node::Forget{{id}});
+  if (a.stop) {
+    end_unstarted(id, a, std::nullopt, "stopped before it was started");
+  } else if (a.fruitless_launches > kMaxFruitlessLaunches) {
+    end_unstarted(id, a, std::nullopt, "its supervisor died before it could begin, repeatedly");
+  } else {
+    a.phase = Phase::kWaiting;
+    launches_.push_back(id);
+  }
+}
+
+// False when the process could not be proved to be the supervisor.
+bool Attempts::watch(model::AttemptId id, Attempt& a, std::uint32_t pid) {
+  if (a.supervisor.is_open()) return true;
+  Descriptor pidfd(node::open_pidfd(static_cast<int>(pid)));
+  // The lock is held still: the pid was its holder's when the handle was opened.
+  if (!pidfd.is_open() || !read_attempt(data_dir_, id).supervised) return false;
+  a.phase = Phase::kRunning;
+  keep_handle(id, a, std::move(pidfd));
+  return true;
+}
+
+void Attempts::keep_handle(model::AttemptId id, Attempt& a, Descriptor pidfd) {
+  drop_handle(a);
+  if (!pidfd.is_open()) return;
+  by_handle_[pidfd.get()] = id;
+  new_handles_.push_back(pidfd.get());
+  a.supervisor = std::move(pidfd);
+}
+
+void Attempts::drop_handle(Attempt& a) {
+  if (!a.supervisor.is_open()) return;
+  std::erase(new_handles_, a.supervisor.get());
+  by_handle_.erase(a.supervisor.get());
+  a.supervisor.reset();
+}
+
+// ---- stopping and killing
+
+void Attempts::send_stop(model::AttemptId id, Attempt& a, std::int64_t now) {
+  const StopOrder& stop = *a.stop;
+  messages_.emplace_back(
+      node::Stop{id, stop.without_grace, milliseconds(stop.grace), to_code(stop.reason)});
+  set_due(id, a, now + kStopRepeat, Due::kStop);
+}
+
+void Attempts::begin_kill(model::AttemptId id, Attempt& a, std::int64_t now) {
+  drop_handle(a);
+  a.phase = Phase::kKilling;
+  a.delay = kFirstDelay;
+  messages_.emplace_back(node::KillTree{id});
+  set_due(id, a, now + a.delay, Due::kKill);
+}
+
+std::optional<std::int64_t> Attempts::do_due(std::int64_t now) {
+  while (!due_.empty() && due_.begin()->first <= now) {
+    const model::AttemptId id = due_.begin()->second;
+    Attempt& a = attempts_.at(id);
+    const Due due = a.due->second;
+    clear_due(id, a);
+    do_one(id, due, now);
+  }
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
+}
+
+void Attempts::do_one(model::AttemptId id, Due due, std::int64_t now) {
+  Attempt& a = attempts_.at(id);
+  if (due == Due::kLook) {
+    look(id, Asked::kOther, now);
+  } else if (due == Due::kKill) {
+    messages_.emplace_back(node::KillTree{id});
+    a.delay = std::min(a.delay * 2, kLongestDelay);
+    set_due(id, a, now + a.delay, Due::kKill);
+  } else if (a.stop && !a.stop_taken && a.phase == Phase::kRunning) {
+    // A supervisor that cannot act (its job hangs on the way to its first instruction) acts as soon
+    // as its job is dead.
+    if (now >= a.give_up_stop_at) messages_.emplace_back(node::KillTree{id});
+    send_stop(id, a, now);
+  }
+}
+
+void Attempts::set_due(model::AttemptId id, Attempt& a, std::int64_t at, Due due) {
+  clear_due(id, a);
+  a.due = {at, due};
+  due_.emplace(at, id);
+}
+
+void Attempts::clear_due(model::AttemptId id, Attempt& a) {
+  if (a.due) due_.erase({a.due->first, id});
+  a.due.reset();
+}
+
+// ---- launching
+
+const StartOrder* Attempts::order_to_launch(model::AttemptId id) const {
+  const auto entry = attempts_.find(id);
+  if (entry == attempts_.end() || entry->second.phase != Phase::kWaiting) return nullptr;
+  return entry->second.order ? &*entry->second.order : nullptr;
+}
+
+void Attempts::launch_sent(model::AttemptId id) {
+  attempts_.at(id).phase = Phase::kSent;
+}
+
+void Attempts::launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code,
+                                 std::string why) {
+  end_unstarted(id, attempts_.at(id), code, std::move(why));
+}
+
+// ---- telling the core
+
+void Attempts::tell(const Attempt& a, Observation observation) {
+  if (!a.discard) sink_.observe(std::move(observation));
+}
+
+void Attempts::tell_started(model::AttemptId id, Attempt& a, const node::StartedRecord& started) {
+  if (std::exchange(a.told_started, true)) return;
+  tell(a, Started{id, started.pid, started.at});
+}
+
+void Attempts::tell_ended(model::AttemptId id, Attempt& a, const node::EndRecord& end) {
+  if (std::exchange(a.told_ended, true)) return;
+  tell(a, to_ended(id, end));
+}
+
+void Attempts::tell_record(model::AttemptId id, Attempt& a, const node::Record& record) {
+  if (record.started) tell_started(id, a, *record.started);
+  if (record.end) tell_ended(id, a, *record.end);
+}
+
+void Attempts::lose(model::AttemptId id, Attempt& a, bool node_lost) {
+  a.told_ended = true;
+  Ended ended;
+  ended.attempt = id;
+  ended.at = wall_now();
+  ended.exit.lost = node_lost ? model::Lost::kNodeLost : model::Lost::kUnknown;
+  ended.reason = node_lost ? model::EndReason::kNodeLost : model::EndReason::kSupervisorLost;
+  ended.detail = node_lost ? "the node was started anew" : "its supervisor ended without a record";
+  tell(a, std::move(ended));
+}
+
+void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
+                             std::string why) {
+  if (!std::exchange(a.told_ended, true)) {
+    Ended ended;
+    ended.attempt = id;
+    ended.at = wall_now();
+    ended.exit.code = code;
+    ended.reason = model::EndReason::kLaunchFailed;
+    ended.detail = std::move(why);
+    tell(a, std::move(ended));
+  }
+  finish(id, a);
+}
+
+void Attempts::finish(model::AttemptId id, Attempt& a) {
+  // The core frees nothing of an attempt whose end it was not told.
+  if (!a.told_ended) lose(id, a, false);
+  drop_handle(a);
+  clear_due(id, a);
+  a.phase = Phase::kOver;
+  a.order.reset();
+  a.stop.reset();
+  tell(a, Cleaned{id});
+  if (a.discard) forget({id});
+}
+
+Attempts::Attempt* Attempts::find(model::AttemptId id) {
+  const auto entry = attempts_.find(id);
+  return entry == attempts_.end() ? nullptr : &entry->second;
+}
+
+}  // namespace gpu_platform::execution

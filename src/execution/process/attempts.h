@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "execution/engine.h"
+#include "execution/process/attempt_files.h"
+#include "execution/process/descriptor.h"
+#include "node/protocol.h"
+
+namespace gpu_platform::execution {
+
+// What the engine knows of each attempt and what it does next: orders, notices, answers of the
+// launcher and the disk go in; messages for the launcher, launches and observations come out. No
+// thread, and of the outside world only the attempts' records and handles of supervisors.
+class Attempts {
+ public:
+  Attempts(std::string data_dir, std::string boot_id, ObservationSink& sink)
+      : data_dir_(std::move(data_dir)), boot_id_(std::move(boot_id)), sink_(sink) {}
+
+  // `now` is nanoseconds on a steady clock, here and below.
+  void start(const StartOrder& order);
+  void stop(const StopOrder& order, std::int64_t now);
+  void forget(const ForgetOrder& order);
+  void adopt(const std::vector<KnownAttempt>& known, std::int64_t now);
+
+  void notice(const node::Notice& notice);
+  // An answer of the launcher; pidfd comes with Launched.
+  void answer(const node::Message& message, Descriptor pidfd, std::int64_t now);
+  // The launcher is there again: what was sent to its predecessor may have been done or not.
+  void launcher_is_new(std::int64_t now);
+  // The process behind a watched handle has ended.
+  void supervisor_ended(int pidfd, std::int64_t now);
+
+  // Does what is due; returns when the next thing is, if any.
+  std::optional<std::int64_t> do_due(std::int64_t now);
+
+  // ---- what is to be sent, in this order
+  std::deque<node::Message>& messages() { return messages_; }
+  // Attempts to launch; an entry may be stale: order_to_launch says null then.
+  std::deque<model::AttemptId>& launches() { return launches_; }
+  const StartOrder* order_to_launch(model::AttemptId id) const;
+  void launch_sent(model::AttemptId id);
+  // The launch cannot even be asked for. With an exit code it is the job's own fault.
+  void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why);
+
+  // Handles to be watched since the last call.
+  std::vector<int> take_new_handles() { return std::exchange(new_handles_, {}); }
+
+ private:
+  enum class Phase {
+    kWaiting,  // to be launched
+    kSent,     // the launcher has been asked
+    kRunning,  // its supervisor lives and is watched
+    kKilling,  // its supervisor is dead; what it left is being killed
+    kOver,     // nothing of it is left; stays known until it is forgotten
+  };
+  enum class Due { kLook, kStop, kKill };
+  enum class Asked { kAdopt, kNewLauncher, kOther };
+
+  struct Attempt {
+    Phase phase = Phase::kWaiting;
+    std::optional<StartOrder> order;
+    Descriptor supervisor;
+    bool told_started = false;
+    bool told_ended = false;
+    bool discard = false;  // the core does not know it: tell nothing, remove it when it is over
+    std::optional<StopOrder> stop;
+    bool stop_taken = false;
+    std::int64_t give_up_stop_at = 0;
+    std::uint32_t fruitless_launches = 0;
+    std::int64_t delay = 0;
+    std::optional<std::pair<std::int64_t, Due>> due;
+  };
+
+  void adopt_one(const KnownAttempt& known, std::int64_t now);
+  void adopt_without_files(model::AttemptId id, Attempt& a, model::AttemptState state);
+  void discard_unknown(model::AttemptId id, std::int64_t now);
+  void look(model::AttemptId id, Asked asked, std::int64_t now);
+  void look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked);
+  bool watch(model::AttemptId id, Attempt& a, std::uint32_t pid);
+  void keep_handle(model::AttemptId id, Attempt& a, Descriptor pidfd);
+  void drop_handle(Attempt& a);
+  void launched(model::AttemptId id, Descriptor pidfd, std::int64_t now);
+  void send_stop(model::AttemptId id, Attempt& a, std::int64_t now);
+  void begin_kill(model::AttemptId id, Attempt& a, std::int64_t now);
+  void do_one(model::AttemptId id, Due due, std::int64_t now);
+  void set_due(model::AttemptId id, Attempt& a, std::int64_t at, Due due);
+  void clear_due(model::AttemptId id, Attempt& a);
+
+  void tell(const Attempt& a, Observation observation);
+  void tell_started(model::AttemptId id, Attempt& a, const node::StartedRecord& started);
+  void tell_ended(model::AttemptId id, Attempt& a, const node::EndRecord& end);
+  void tell_record(model::AttemptId id, Attempt& a, const node::Record& record);
+  void lose(model::AttemptId id, Attempt& a, bool node_lost);
+  void end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
+                     std::string why);
+  void finish(model::AttemptId id, Attempt& a);
+  Attempt* find(model::AttemptId id);
+
+  const std::string data_dir_;
+  const std::string boot_id_;
+  ObservationSink& sink_;
+  std::map<model::AttemptId, Attempt> attempts_;
+  std::map<int, model::AttemptId> by_handle_;
+  std::set<std::pair<std::int64_t, model::AttemptId>> due_;
+  std::deque<node::Message> messages_;
+  std::deque<model::AttemptId> launches_;
+  std::vector<int> new_handles_;
+};
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execution/process/process_engine.h"
+
+// For tests: a process engine with real processes in a data directory of its own.
+
+namespace gpu_platform::execution::testing {
+
+// What was observed of each attempt. Waits for conditions, never for a time.
+class Observed : public ObservationSink {
+ public:
+  struct OfAttempt {
+    std::vector<Started> started;
+    std::vector<Ended> ended;
+    int cleaned = 0;
+    bool in_order = true;  // started, ended, cleaned
+  };
+
+  void observe(Observation observation) override;
+  OfAttempt of(model::AttemptId attempt) const;
+  bool wait_until(const std::function<bool()>& condition) const;
+  bool wait_started(model::AttemptId attempt) const;
+  bool wait_cleaned(model::AttemptId attempt) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::map<model::AttemptId, OfAttempt> attempts_;
+};
+
+class Environments : public EnvironmentSource {
+ public:
+  std::map<std::string, std::string, std::less<>> by_ref;
+  base::Result<std::string> environment(std::string_view ref) const override;
+};
+
+enum class Mode { kCgroup, kAdvisory };
+
+// kCgroup: launcher started by the engine, as root. kAdvisory: launcher as a service of another
+// user.
+class EngineTest : public ::testing::Test {
+ protected:
+  explicit EngineTest(Mode mode = Mode::kCgroup) : mode_(mode) {}
+  void SetUp() override;
+  void TearDown() override;
+
+  void open_engine();   // the observations begin anew
+  void close_engine();  // as a daemon that is killed: jobs stay
+  StartOrder order(std::uint64_t job, std::vector<std::string> command) const;
+  StartOrder shell(std::uint64_t job, const std::string& script) const;
+  // Starts and waits until nothing of it is left.
+  Ended run(const StartOrder& order);
+  void adopt(const StartOrder& order, model::AttemptState state);
+
+  std::string path(const std::string& name) const { return work_ + "/" + name; }
+  std::string read(const std::string& file) const;
+  std::string output(const StartOrder& order) const;
+  std::uint32_t supervisor_pid(model::AttemptId attempt) const;
+  std::filesystem::path cgroup_of(model::AttemptId attempt) const;
+  bool wait_for_file(const std::string& file) const;
+
+  const Mode mode_;
+  std::string root_;  // holds everything of the test
+  std::string data_;
+  std::string work_;
+  Environments environments_;
+  ProcessEngineOptions options_;
+  std::unique_ptr<Observed> observed_;
+  std::unique_ptr<ProcessEngine> engine_;
+  pid_t service_ = -1;
+
+ private:
+  void start_service();
+};
+
+// True once the condition holds; false after the limit.
+bool eventually(const std::function<bool()>& condition);
+bool is_alive(int pid);
+std::string boot_id();
+
+}  // namespace gpu_platform::execution::testing

@@ -1,0 +1,137 @@
+#include "execution/process/job_request.h"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "node/protocol.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+constexpr std::string_view kOurs = "GPU_PLATFORM_";
+
+// Entries without a name or '=' cannot be named and are dropped; of two with one name the first
+// counts, as for getenv.
+Variables parse(std::string_view submitted) {
+  Variables variables;
+  while (!submitted.empty()) {
+    const std::size_t end = submitted.find('\0');
+    const std::string_view entry = submitted.substr(0, end);
+    submitted.remove_prefix(end == std::string_view::npos ? submitted.size() : end + 1);
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string_view name = entry.substr(0, equals);
+    // A job submitted from within a job must not believe it is that one.
+    if (name.starts_with(kOurs) && name != "GPU_PLATFORM_SERVER") continue;
+    variables.emplace(name, entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+void set_login_defaults(Variables& variables, const UserIdentity& user) {
+  variables.emplace("HOME", user.home.empty() ? "/" : user.home);
+  variables.emplace("SHELL", user.shell.empty() ? "/bin/sh" : user.shell);
+  if (user.name.empty()) return;
+  variables.emplace("USER", user.name);
+  variables.emplace("LOGNAME", user.name);
+}
+
+void set_ours(Variables& variables, const StartOrder& order) {
+  std::vector<std::string> uuids;
+  std::vector<std::string> nodes;
+  std::vector<std::uint32_t> indices;
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  for (const LaunchNode& node : order.nodes) {
+    nodes.push_back(node.node_name);
+    cpus += node.cpus;
+    memory += node.memory;
+    for (const auto& gpu : node.gpus) uuids.push_back(gpu.uuid);
+    for (const std::uint32_t index : node.gpu_indices) indices.push_back(index);
+  }
+  // Empty, not absent, for a CPU job: absent would mean every GPU of the machine.
+  variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(uuids, ","));
+  variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  variables["GPU_PLATFORM_JOB_ID"] = fmt::format("{}", order.attempt.job.value);
+  variables["GPU_PLATFORM_ATTEMPT"] = fmt::format("{}", order.attempt.attempt);
+  variables["GPU_PLATFORM_JOB_NAME"] = order.spec->name;
+  variables["GPU_PLATFORM_NODE"] = fmt::format("{}", fmt::join(nodes, ","));
+  variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(indices, ","));
+  variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", cpus);
+  variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", memory.value());
+}
+
+std::uint64_t milliseconds_up(base::Duration d) {
+  return d.value() <= 0 ? 0 : static_cast<std::uint64_t>((d.value() + 999'999) / 1'000'000);
+}
+
+// Views of texts with the NUL that ends each std::string.
+std::vector<std::string_view> c_views(const std::vector<std::string>& texts) {
+  std::vector<std::string_view> views;
+  views.reserve(texts.size());
+  for (const std::string& text : texts) views.emplace_back(text.c_str(), text.size() + 1);
+  return views;
+}
+
+}  // namespace
+
+std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
+                                         const UserIdentity& user) {
+  Variables variables = parse(submitted);
+  set_login_defaults(variables, user);
+  set_ours(variables, order);
+  std::vector<std::string> list;
+  list.reserve(variables.size());
+  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+  return list;
+}
+
+base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,
+                                         const UserIdentity& user, const RequestOptions& options) {
+  const model::JobSpec& spec = *order.spec;
+  const std::vector<std::string> environment = job_environment(order, submitted, user);
+  const std::string workdir = spec.workdir.empty() ? "/" : spec.workdir;
+
+  node::LaunchRequest request;
+  request.boot_id = order.boot_id;
+  request.switch_user = options.switch_user;
+  request.uid = user.uid;
+  request.gid = user.gid;
+  request.groups = user.groups;
+  request.umask = spec.umask;
+  request.command = c_views(spec.command);
+  request.environment = c_views(environment);
+  request.workdir = {workdir.c_str(), workdir.size() + 1};
+  request.output = {spec.output.c_str(), spec.output.size() + 1};
+  request.time_limit_ms = milliseconds_up(order.time_limit);
+  request.grace_ms = milliseconds_up(order.stop_grace);
+  request.output_file_bytes = options.output_file_bytes;
+  request.output_files = options.output_files;
+
+  std::string gpus;
+  for (const LaunchNode& node : order.nodes) {
+    if (!node.emulated) continue;
+    request.emulated_node = node.node_name;
+    for (const model::GpuInfo& gpu : node.gpus) gpus += (gpus.empty() ? "" : ",") + gpu.uuid;
+  }
+  request.emulated_gpus = gpus;
+
+  std::string encoded = node::encode_request(request);
+  if (encoded.size() > node::kMaxRequest) {
+    return base::fail(base::ErrorCode::kResourceExhausted,
+                      fmt::format("command and environment together take {} bytes, at most {} can "
+                                  "be handed to a job",
+                                  encoded.size(), node::kMaxRequest));
+  }
+  if (!node::decode_request(encoded)) {
+    return base::invalid("command", "the command is empty, or a text of it contains a NUL");
+  }
+  return encoded;
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "execution/engine.h"
+
+// From a StartOrder to what the node part is told to run. Pure: the environment and the user's data
+// are arguments.
+
+namespace gpu_platform::execution {
+
+struct UserIdentity {
+  std::string name;
+  std::string home;
+  std::string shell;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;  // all that setgroups gets
+};
+
+struct RequestOptions {
+  bool switch_user = false;
+  std::uint64_t output_file_bytes = 0;
+  std::uint32_t output_files = 1;
+};
+
+// The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has
+// nothing, and ours, which always wins. No SLURM_ variables: programs would take the job for
+// Slurm's.
+std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
+                                         const UserIdentity& user);
+
+// The encoded node::LaunchRequest. An error where the node part could not take it.
+base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,
+                                         const UserIdentity& user, const RequestOptions& options);
+
+}  // namespace gpu_platform::execution

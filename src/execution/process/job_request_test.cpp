@@ -1,0 +1,130 @@
+#include "execution/process/job_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "node/protocol.h"
+
+namespace gpu_platform::execution {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+StartOrder an_order() {
+  auto spec = std::make_shared<model::JobSpec>();
+  spec->name = "train";
+  spec->command = {"python", "a b"};
+  spec->workdir = "/data";
+  StartOrder order;
+  order.attempt = {model::JobId(42), 2};
+  order.spec = spec;
+  order.boot_id = "boot";
+  LaunchNode node{model::NodeId(1), "dgx-1", true, {}, 16, base::kGiB};
+  node.gpus.resize(2);
+  node.gpus[0].uuid = "GPU-a";
+  node.gpus[1].uuid = "GPU-b";
+  node.gpu_indices = {0, 3};
+  order.nodes = {node};
+  return order;
+}
+
+UserIdentity a_user() {
+  return {"ann", "/home/ann", "/bin/zsh", 1000, 100, {100, 200}};
+}
+
+std::string submitted(std::initializer_list<std::string_view> entries) {
+  std::string bytes;
+  for (const std::string_view entry : entries) bytes.append(entry).push_back('\0');
+  return bytes;
+}
+
+TEST(JobEnvironment, TellsTheJobWhatItGot) {
+  const auto environment = job_environment(an_order(), {}, a_user());
+  for (const char* entry :
+       {"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b", "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+        "GPU_PLATFORM_JOB_ID=42", "GPU_PLATFORM_ATTEMPT=2", "GPU_PLATFORM_JOB_NAME=train",
+        "GPU_PLATFORM_NODE=dgx-1", "GPU_PLATFORM_GPUS=0,3", "GPU_PLATFORM_CPUS=16",
+        "GPU_PLATFORM_MEMORY_BYTES=1073741824"}) {
+    EXPECT_THAT(environment, Contains(entry));
+  }
+}
+
+TEST(JobEnvironment, CpuJobSeesNoGpu) {
+  StartOrder order = an_order();
+  order.nodes[0].gpus.clear();
+  EXPECT_THAT(job_environment(order, {}, a_user()), Contains("CUDA_VISIBLE_DEVICES="));
+}
+
+TEST(JobEnvironment, OursWinOverTheCallers) {
+  const auto environment = job_environment(
+      an_order(), submitted({"CUDA_VISIBLE_DEVICES=0,1,2", "GPU_PLATFORM_JOB_ID=1"}), a_user());
+  EXPECT_THAT(environment, Contains("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_THAT(environment, Contains("GPU_PLATFORM_JOB_ID=42"));
+  EXPECT_THAT(environment, Not(Contains("CUDA_VISIBLE_DEVICES=0,1,2")));
+}
+
+TEST(JobEnvironment, OuterJobsVariablesAreNotPassedOn) {
+  const auto environment = job_environment(
+      an_order(), submitted({"GPU_PLATFORM_SOMETHING=x", "GPU_PLATFORM_SERVER=unix:/s"}), a_user());
+  EXPECT_THAT(environment, Not(Contains(HasSubstr("SOMETHING"))));
+  EXPECT_THAT(environment, Contains("GPU_PLATFORM_SERVER=unix:/s"));
+}
+
+TEST(JobEnvironment, LoginVariablesOnlyFillGaps) {
+  const auto environment = job_environment(an_order(), submitted({"HOME=/elsewhere"}), a_user());
+  EXPECT_THAT(environment, Contains("HOME=/elsewhere"));
+  EXPECT_THAT(environment, Contains("USER=ann"));
+  EXPECT_THAT(environment, Contains("LOGNAME=ann"));
+  EXPECT_THAT(environment, Contains("SHELL=/bin/zsh"));
+}
+
+TEST(JobEnvironment, NothingOfSlurmIsMadeUp) {
+  EXPECT_THAT(job_environment(an_order(), {}, a_user()), Not(Contains(HasSubstr("SLURM"))));
+}
+
+TEST(JobEnvironment, EntriesWithoutNameAreDropped) {
+  const auto environment =
+      job_environment(an_order(), submitted({"=x", "novalue", "OK=1", "OK=2", "EMPTY="}), a_user());
+  EXPECT_THAT(environment, Not(Contains("=x")));
+  EXPECT_THAT(environment, Not(Contains("novalue")));
+  EXPECT_THAT(environment, Contains("OK=1"));
+  EXPECT_THAT(environment, Not(Contains("OK=2")));
+  EXPECT_THAT(environment, Contains("EMPTY="));
+}
+
+TEST(LaunchRequestOf, CarriesTheOrder) {
+  StartOrder order = an_order();
+  order.time_limit = base::nanoseconds(1);
+  order.stop_grace = base::seconds(30);
+  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  ASSERT_TRUE(encoded.has_value());
+  const auto request = node::decode_request(*encoded);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->boot_id, "boot");
+  EXPECT_EQ(request->uid, 1000u);
+  EXPECT_EQ(request->groups, (std::vector<std::uint32_t>{100, 200}));
+  EXPECT_STREQ(request->command[1].data(), "a b");
+  EXPECT_STREQ(request->workdir.data(), "/data");
+  EXPECT_EQ(request->time_limit_ms, 1u);  // rounded up: zero would mean none
+  EXPECT_EQ(request->grace_ms, 30'000u);
+}
+
+TEST(LaunchRequestOf, TooLargeAnEnvironmentIsRefusedByItsSize) {
+  const auto encoded =
+      launch_request(an_order(), "A=" + std::string(node::kMaxRequest, 'x'), a_user(), {});
+  ASSERT_FALSE(encoded.has_value());
+  EXPECT_EQ(encoded.error().code, base::ErrorCode::kResourceExhausted);
+}
+
+TEST(LaunchRequestOf, NulInTheCommandIsRefused) {
+  StartOrder order = an_order();
+  auto spec = *order.spec;
+  spec.command = {std::string("a\0b", 3)};
+  order.spec = std::make_shared<model::JobSpec>(spec);
+  EXPECT_FALSE(launch_request(order, {}, a_user(), {}).has_value());
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution

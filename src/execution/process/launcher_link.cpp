@@ -1,0 +1,146 @@
+#include "execution/process/launcher_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "node/packet_socket.h"
+#include "node/syscalls.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+constexpr int kChildSocket = 3;
+constexpr int kPatienceMs = 500;
+
+// posix_spawn's two objects, freed on every way out.
+struct SpawnSetup {
+  SpawnSetup() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+}  // namespace
+
+base::Status LauncherLink::connect() {
+  hang_up();
+  TRY(options_.socket.empty() ? spawn() : dial());
+  if (send(node::Hello{}) == Sent::kYes) return {};
+  hang_up();
+  return base::fail(base::ErrorCode::kUnavailable, "the launcher hung up at once");
+}
+
+base::Status LauncherLink::spawn() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return std::unexpected(base::system_error("make a socket for the launcher", errno));
+  }
+  Descriptor ours(ends[0]);
+  Descriptor theirs(ends[1]);
+  // Only our end shall not block; the launcher waits in receive.
+  if (fcntl(theirs.get(), F_SETFL, 0) != 0) {
+    return std::unexpected(base::system_error("prepare the launcher's socket", errno));
+  }
+  SpawnSetup setup;
+  // dup2 onto itself would leave the close-on-exec mark, so the end must not already be number 3.
+  Descriptor high(fcntl(theirs.get(), F_DUPFD_CLOEXEC, kChildSocket + 1));
+  posix_spawn_file_actions_adddup2(&setup.actions, high.get(), kChildSocket);
+  // A session of its own: Ctrl-C at the daemon's terminal is not meant for jobs. All signals as
+  // new.
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&setup.attributes, &none);
+  posix_spawnattr_setsigdefault(&setup.attributes, &all);
+  posix_spawnattr_setflags(&setup.attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string socket_number = fmt::format("{}", kChildSocket);
+  std::vector<std::string> arguments{"gpu-platform-node", "launcher",    "--root",
+                                     options_.data_dir,   "--socket-fd", socket_number};
+  if (!options_.gpu_register.empty()) {
+    arguments.insert(arguments.end(), {"--gpu-register", options_.gpu_register});
+  }
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  char* no_environment[] = {nullptr};
+  const int error = posix_spawn(&child_, options_.program.c_str(), &setup.actions,
+                                &setup.attributes, argv.data(), no_environment);
+  if (error != 0) {
+    child_ = -1;
+    return std::unexpected(base::system_error("start " + options_.program, error));
+  }
+  socket_ = std::move(ours);
+  return {};
+}
+
+base::Status LauncherLink::dial() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (options_.socket.size() >= sizeof address.sun_path) {
+    return base::invalid("execution.launcher_socket", "the path is too long for a socket");
+  }
+  memcpy(address.sun_path, options_.socket.data(), options_.socket.size());
+  Descriptor dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!dialled.is_open() ||
+      ::connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return std::unexpected(
+        base::system_error("connect to the launcher at " + options_.socket, errno));
+  }
+  socket_ = std::move(dialled);
+  return {};
+}
+
+void LauncherLink::hang_up() {
+  socket_.reset();
+  if (child_ <= 0) return;
+  // It ends by itself when it finds the socket closed; this is for one that hangs. It is our child
+  // and not waited for yet, so the pid is its own.
+  const Descriptor handle(node::open_pidfd(child_));
+  pollfd ended{handle.get(), POLLIN, 0};
+  if (!handle.is_open() || poll(&ended, 1, kPatienceMs) != 1) kill(child_, SIGKILL);
+  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  child_ = -1;
+}
+
+LauncherLink::Sent LauncherLink::send(const node::Message& message, int fd) {
+  if (!socket_.is_open()) return Sent::kBroken;
+  if (node::send_packet(socket_.get(), node::encode(message), fd)) return Sent::kYes;
+  return errno == EAGAIN || errno == ENOBUFS ? Sent::kNotNow : Sent::kBroken;
+}
+
+LauncherLink::Received LauncherLink::receive() {
+  Received received;
+  if (!socket_.is_open()) return received;
+  const node::Packet packet = node::receive_packet(socket_.get(), buffer_, sizeof buffer_);
+  received.fd = Descriptor(packet.fd);
+  if (packet.kind == node::Packet::Kind::kMessage) received.message = node::decode(packet.bytes);
+  // A launcher that sends what we do not know is as good as gone.
+  received.closed = packet.kind == node::Packet::Kind::kClosed ||
+                    (packet.kind == node::Packet::Kind::kMessage && !received.message);
+  return received;
+}
+
+}  // namespace gpu_platform::execution

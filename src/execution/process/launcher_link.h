@@ -1,0 +1,58 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "execution/process/descriptor.h"
+#include "node/protocol.h"
+
+namespace gpu_platform::execution {
+
+// The connection to the launcher: started by us, or a service of its own that listens. One thread;
+// not blocking, except for the start of the launcher.
+class LauncherLink {
+ public:
+  struct Options {
+    std::string data_dir;
+    std::string program;       // of gpu-platform-node, where we start it
+    std::string gpu_register;  // see ProcessEngineOptions
+    std::string socket;        // where it listens; empty: we start it
+  };
+
+  explicit LauncherLink(Options options) : options_(std::move(options)) {}
+  ~LauncherLink() { hang_up(); }
+  LauncherLink(const LauncherLink&) = delete;
+  LauncherLink& operator=(const LauncherLink&) = delete;
+
+  // Connects and says Hello. The answer comes like any other message.
+  base::Status connect();
+  // A launcher of ours ends at this; its supervisors live on.
+  void hang_up();
+  // For epoll; -1 while there is no connection.
+  int fd() const { return socket_.get(); }
+
+  enum class Sent { kYes, kNotNow, kBroken };
+  Sent send(const node::Message& message, int fd = -1);
+
+  struct Received {
+    bool closed = false;
+    std::optional<node::Message> message;  // its views end with the next receive
+    Descriptor fd;
+  };
+  // Neither closed nor message: nothing is there now.
+  Received receive();
+
+ private:
+  base::Status spawn();
+  base::Status dial();
+
+  Options options_;
+  Descriptor socket_;
+  pid_t child_ = -1;
+  char buffer_[node::kMaxMessage];
+};
+
+}  // namespace gpu_platform::execution

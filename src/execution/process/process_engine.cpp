@@ -1,0 +1,443 @@
+#include "execution/process/process_engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "execution/process/attempts.h"
+#include "execution/process/descriptor.h"
+#include "execution/process/job_request.h"
+#include "execution/process/launcher_link.h"
+#include "execution/process/users.h"
+#include "node/protocol.h"
+#include "node/record.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr std::int64_t kFirstReconnect = 20 * kMillisecond;
+constexpr std::int64_t kLongestReconnect = 1000 * kMillisecond;
+// A launcher that lived this long is not in a loop of crashes.
+constexpr std::int64_t kSettled = 1000 * kMillisecond;
+constexpr std::chrono::seconds kOpenPatience{10};
+constexpr int kFifoSize = 1 << 20;
+
+std::int64_t steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+base::Result<std::string> read_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot_id;
+  if (!std::getline(file, boot_id) || boot_id.empty()) {
+    return base::fail(base::ErrorCode::kInternal, "the boot id of this host cannot be read");
+  }
+  return boot_id;
+}
+
+// The FIFO through which supervisors tell. The file is kept from daemon to daemon: supervisors that
+// live on hold it open.
+base::Result<Descriptor> open_fifo(const std::string& data_dir) {
+  const std::string path = node::notice_fifo_path(data_dir);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(base::system_error("make " + folder, errno));
+  }
+  if (mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST) {
+    return std::unexpected(base::system_error("make " + path, errno));
+  }
+  // For writing too: a FIFO whose last writer goes would be readable at its end for ever.
+  Descriptor fifo(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  struct stat about{};
+  if (!fifo.is_open() || fstat(fifo.get(), &about) != 0) {
+    return std::unexpected(base::system_error("open " + path, errno));
+  }
+  if (!S_ISFIFO(about.st_mode)) {
+    return base::fail(base::ErrorCode::kFailedPrecondition, path + " is not a FIFO");
+  }
+  fcntl(fifo.get(), F_SETPIPE_SZ, kFifoSize);  // a smaller one only means more retries
+  return fifo;
+}
+
+// A request too large for a message, in memory that cannot change any more.
+base::Result<Descriptor> to_memory_file(std::string_view bytes) {
+  Descriptor file(memfd_create("launch-request", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  std::string_view rest = bytes;
+  while (file.is_open() && !rest.empty()) {
+    const ssize_t wrote = write(file.get(), rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return std::unexpected(base::system_error("write a request to memory", errno));
+    rest.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (!file.is_open() || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    return std::unexpected(base::system_error("make a request in memory", errno));
+  }
+  return file;
+}
+
+}  // namespace
+
+class ProcessEngine::Worker {
+ public:
+  using Order = std::variant<StartOrder, StopOrder, ForgetOrder, std::vector<KnownAttempt>>;
+
+  Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
+         ObservationSink& sink, std::string boot_id)
+      : options_(options),
+        environment_(environment),
+        attempts_(options.data_dir, std::move(boot_id), sink),
+        link_({options.data_dir, options.node_program, options.gpu_register,
+               options.launcher_socket}) {}
+
+  ~Worker() {
+    stopping_ = true;
+    wake();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  base::Status open() {
+    TRY_ASSIGN(fifo_, open_fifo(options_.data_dir));
+    epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+    mailbox_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!epoll_.is_open() || !mailbox_.is_open()) {
+      return std::unexpected(base::system_error("make the engine's event handles", errno));
+    }
+    add(fifo_.get(), EPOLLIN);
+    add(mailbox_.get(), EPOLLIN);
+    thread_ = std::thread([this] { run(); });
+    std::unique_lock lock(mutex_);
+    opened_.wait_for(lock, kOpenPatience, [this] { return node_part_known_; });
+    if (node_part_known_) return {};
+    return base::fail(base::ErrorCode::kUnavailable,
+                      link_error_.empty() ? "the launcher does not answer" : link_error_);
+  }
+
+  void post(Order order) {
+    bool was_empty = false;
+    {
+      const std::lock_guard lock(mutex_);
+      was_empty = orders_.empty();
+      orders_.push_back(std::move(order));
+    }
+    if (was_empty) wake();
+  }
+
+  NodePart node_part() const {
+    const std::lock_guard lock(mutex_);
+    return node_part_;
+  }
+
+ private:
+  // ---- the loop
+
+  void run() {
+    connect();
+    while (!stopping_) {
+      wait();
+      if (stopping_) break;
+      take_orders();
+      maintain_link();
+      flush();
+    }
+    link_.hang_up();
+  }
+
+  void wait() {
+    epoll_event events[64];
+    const int timeout = timeout_ms();
+    watch_new_handles();
+    const int count = epoll_wait(epoll_.get(), events, std::size(events), timeout);
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == fifo_.get()) {
+        read_notices();
+      } else if (fd == mailbox_.get()) {
+        std::uint64_t wakes = 0;
+        [[maybe_unused]] const ssize_t got = read(fd, &wakes, sizeof wakes);
+      } else if (fd == link_.fd()) {
+        read_link();
+      } else {
+        attempts_.supervisor_ended(fd, steady_now());
+      }
+    }
+  }
+
+  int timeout_ms() {
+    const std::int64_t now = steady_now();
+    std::optional<std::int64_t> next = attempts_.do_due(now);
+    if (link_.fd() < 0) next = std::min(next.value_or(reconnect_at_), reconnect_at_);
+    flush();  // what was due may have messages
+    if (!next) return -1;
+    return static_cast<int>(std::clamp<std::int64_t>((*next - now) / kMillisecond + 1, 0, 60'000));
+  }
+
+  void wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t wrote = write(mailbox_.get(), &one, sizeof one);
+  }
+
+  void add(int fd, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+
+  // A closed handle leaves epoll by itself, because nobody else has it open.
+  void watch_new_handles() {
+    for (const int fd : attempts_.take_new_handles()) add(fd, EPOLLIN);
+  }
+
+  // ---- orders
+
+  // Not before the first launcher has answered: only then is it certain that no earlier launcher is
+  // still at work on an attempt that adopt() will judge.
+  void take_orders() {
+    if (!was_up_) return;
+    std::vector<Order> orders;
+    {
+      const std::lock_guard lock(mutex_);
+      orders.swap(orders_);
+    }
+    for (const Order& order : orders) take(order);
+  }
+
+  void take(const Order& order) {
+    if (const auto* start = std::get_if<StartOrder>(&order)) {
+      attempts_.start(*start);
+    } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
+      attempts_.stop(*stop, steady_now());
+    } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+      attempts_.forget(*forget);
+    } else {
+      attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), steady_now());
+    }
+  }
+
+  // ---- what comes in
+
+  void read_notices() {
+    // A multiple of the frame: what is left in the FIFO begins with a whole one again.
+    char frames[node::kNoticeSize * 128];
+    while (true) {
+      const ssize_t got = read(fifo_.get(), frames, sizeof frames);
+      if (got <= 0) return;
+      const std::string_view all(frames, static_cast<std::size_t>(got));
+      for (std::size_t at = 0; at + node::kNoticeSize <= all.size(); at += node::kNoticeSize) {
+        const auto notice = node::decode_notice(all.substr(at, node::kNoticeSize));
+        if (notice) attempts_.notice(*notice);
+      }
+    }
+  }
+
+  void read_link() {
+    while (link_.fd() >= 0) {
+      LauncherLink::Received received = link_.receive();
+      if (received.closed) {
+        link_lost("the launcher ended");
+        return;
+      }
+      if (!received.message) return;
+      if (const auto* welcome = std::get_if<node::Welcome>(&*received.message)) {
+        greeted(*welcome);
+      } else if (const auto* refused = std::get_if<node::Refused>(&*received.message)) {
+        link_lost("the launcher refuses us: " + refused->why);
+        return;
+      } else {
+        attempts_.answer(*received.message, std::move(received.fd), steady_now());
+      }
+    }
+  }
+
+  // ---- the launcher
+
+  void connect() {
+    connected_at_ = steady_now();
+    if (const base::Status status = link_.connect(); !status) {
+      link_lost(status.error().message);
+      return;
+    }
+    add(link_.fd(), EPOLLIN);
+    waits_for_room_ = false;
+  }
+
+  void greeted(const node::Welcome& welcome) {
+    up_ = true;
+    if (was_up_) attempts_.launcher_is_new(steady_now());
+    was_up_ = true;
+    const std::lock_guard lock(mutex_);
+    node_part_ = {welcome.isolation == node::Isolation::kCgroup, welcome.can_switch_user,
+                  welcome.detail, welcome.pid};
+    node_part_known_ = true;
+    opened_.notify_all();
+  }
+
+  void link_lost(std::string why) {
+    link_.hang_up();
+    up_ = false;
+    const std::int64_t now = steady_now();
+    if (now - connected_at_ > kSettled) reconnect_delay_ = kFirstReconnect;
+    reconnect_at_ = now + reconnect_delay_;
+    reconnect_delay_ = std::min(reconnect_delay_ * 2, kLongestReconnect);
+    const std::lock_guard lock(mutex_);
+    link_error_ = std::move(why);
+  }
+
+  void maintain_link() {
+    if (link_.fd() < 0 && steady_now() >= reconnect_at_) connect();
+  }
+
+  void flush() {
+    if (!up_) return;
+    LauncherLink::Sent sent = LauncherLink::Sent::kYes;
+    auto& messages = attempts_.messages();
+    while (sent == LauncherLink::Sent::kYes && !messages.empty()) {
+      sent = link_.send(messages.front());
+      if (sent == LauncherLink::Sent::kYes) messages.pop_front();
+    }
+    auto& launches = attempts_.launches();
+    while (sent == LauncherLink::Sent::kYes && !launches.empty()) {
+      sent = launch(launches.front());
+      if (sent == LauncherLink::Sent::kYes) launches.pop_front();
+    }
+    if (sent == LauncherLink::Sent::kBroken) {
+      link_lost("the launcher ended");
+      return;
+    }
+    wait_for_room(sent == LauncherLink::Sent::kNotNow);
+  }
+
+  void wait_for_room(bool wait) {
+    if (wait == waits_for_room_) return;
+    waits_for_room_ = wait;
+    epoll_event event{};
+    event.events = wait ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.fd = link_.fd();
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link_.fd(), &event);
+  }
+
+  // kYes also where there is nothing to send any more.
+  LauncherLink::Sent launch(model::AttemptId id) {
+    const StartOrder* order = attempts_.order_to_launch(id);
+    if (order == nullptr) return LauncherLink::Sent::kYes;
+    const base::Result<std::string> request = request_for(*order);
+    if (!request) {
+      const bool fault_of_job = request.error().code == base::ErrorCode::kInvalidArgument ||
+                                request.error().code == base::ErrorCode::kResourceExhausted;
+      attempts_.launch_impossible(id,
+                                  fault_of_job ? std::optional<std::uint8_t>(126) : std::nullopt,
+                                  request.error().message);
+      return LauncherLink::Sent::kYes;
+    }
+    node::Launch message{id, request->size() > node::kMaxInlineRequest, *request};
+    Descriptor file;
+    if (message.in_memory_file) {
+      auto made = to_memory_file(*request);
+      if (!made) {
+        attempts_.launch_impossible(id, std::nullopt, made.error().message);
+        return LauncherLink::Sent::kYes;
+      }
+      file = std::move(*made);
+      message.request = {};
+    }
+    const LauncherLink::Sent sent = link_.send(message, file.get());
+    if (sent == LauncherLink::Sent::kYes) attempts_.launch_sent(id);
+    return sent;
+  }
+
+  base::Result<std::string> request_for(const StartOrder& order) {
+    const model::JobSpec& spec = *order.spec;
+    if (order.nodes.size() > 1) {
+      return base::invalid("gpus", "the process engine runs a job on one node only");
+    }
+    std::string submitted;
+    if (!spec.environment_ref.empty()) {
+      TRY_ASSIGN(submitted, environment_.environment(spec.environment_ref));
+    }
+    TRY_ASSIGN(const UserIdentity user, users_.find(spec.uid, spec.gid));
+    RequestOptions options;
+    options.switch_user = node_part().can_switch_user;
+    options.output_file_bytes = options_.output_file_bytes;
+    options.output_files = options_.output_files;
+    return launch_request(order, submitted, user, options);
+  }
+
+  const ProcessEngineOptions options_;
+  const EnvironmentSource& environment_;
+  Attempts attempts_;
+  LauncherLink link_;
+  Users users_;
+  Descriptor epoll_;
+  Descriptor fifo_;
+  Descriptor mailbox_;
+  bool up_ = false;
+  bool was_up_ = false;
+  bool waits_for_room_ = false;
+  std::int64_t connected_at_ = 0;
+  std::int64_t reconnect_at_ = 0;
+  std::int64_t reconnect_delay_ = kFirstReconnect;
+
+  mutable std::mutex mutex_;  // guards what is below, up to the thread
+  std::condition_variable opened_;
+  std::vector<Order> orders_;
+  NodePart node_part_;
+  bool node_part_known_ = false;
+  std::string link_error_;
+
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
+    const ProcessEngineOptions& options, const EnvironmentSource& environment,
+    ObservationSink& sink) {
+  if (!options.data_dir.starts_with('/')) {
+    return base::invalid("data_dir", "the data directory must be an absolute path");
+  }
+  if (options.output_files == 0 || options.output_file_bytes == 0) {
+    return base::invalid("output_files", "kept output needs room for at least one byte");
+  }
+  TRY_ASSIGN(std::string boot_id, read_boot_id());
+  auto worker = std::make_unique<Worker>(options, environment, sink, std::move(boot_id));
+  TRY(worker->open());
+  return std::unique_ptr<ProcessEngine>(new ProcessEngine(std::move(worker)));
+}
+
+ProcessEngine::ProcessEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+ProcessEngine::~ProcessEngine() = default;
+
+void ProcessEngine::start(const StartOrder& order) {
+  worker_->post(order);
+}
+void ProcessEngine::stop(const StopOrder& order) {
+  worker_->post(order);
+}
+void ProcessEngine::forget(const ForgetOrder& order) {
+  worker_->post(order);
+}
+void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
+  worker_->post(known);
+}
+NodePart ProcessEngine::node_part() const {
+  return worker_->node_part();
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "execution/engine.h"
+#include "execution/environment_source.h"
+
+namespace gpu_platform::execution {
+
+struct ProcessEngineOptions {
+  std::string data_dir;         // absolute; exists, owned by us alone
+  std::string node_program;     // path of gpu-platform-node
+  std::string gpu_register;     // path of gpu-emulator-register; empty: no emulated boards here
+  std::string launcher_socket;  // of a launcher that runs as a service; empty: we start one
+  std::uint64_t output_file_bytes = std::uint64_t{64} << 20;  // kept output is rotated at this size
+  std::uint32_t output_files = 2;  // parts kept, the current one included
+};
+
+// Whether jobs can escape: for people to be told.
+struct NodePart {
+  bool has_cgroups = false;      // false: isolation is advisory
+  bool can_switch_user = false;  // false: jobs run as the daemon's own user
+  std::string detail;            // where the cgroups are, or why there are none
+  std::uint32_t launcher_pid = 0;
+};
+
+// Runs jobs as processes of this host, through the launcher and one supervisor per attempt. Each
+// attempt is started at most once, whatever dies when: its record, which can be created but once,
+// is token and truth, the record's lock the sign of life.
+//
+// Thread: one of its own; calls post an order and return. Observations come from that thread.
+// Ending the engine ends nothing of the jobs. One engine per data directory (the store's lock sees
+// to that).
+class ProcessEngine : public Engine {
+ public:
+  // Waits until the launcher answers, at most some seconds. Environment and sink must outlive the
+  // engine.
+  static base::Result<std::unique_ptr<ProcessEngine>> open(const ProcessEngineOptions& options,
+                                                           const EnvironmentSource& environment,
+                                                           ObservationSink& sink);
+  ~ProcessEngine() override;
+
+  void start(const StartOrder& order) override;
+  void stop(const StopOrder& order) override;
+  void forget(const ForgetOrder& order) override;
+  void adopt(const std::vector<KnownAttempt>& known) override;
+
+  // Any thread.
+  NodePart node_part() const;
+
+ private:
+  class Worker;
+  explicit ProcessEngine(std::unique_ptr<Worker> worker);
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace gpu_platform::execution

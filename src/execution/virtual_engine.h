@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "execution/engine.h"
+
+namespace gpu_platform::execution {
+
+// What one attempt does once the virtual engine has been told to start it.
+struct VirtualRun {
+  base::Duration start_delay;  // from the order to the first process
+  base::Duration duration;     // from there to its end if it is left alone
+  model::Exit exit = {.code = 0, .signal = {}, .lost = model::Lost::kNo};  // of that end
+  model::EndReason reason = model::EndReason::kNone;  // kOutOfMemory, or nothing
+  // Not empty: no process ever starts; `exit` is then the code of a missing or forbidden program,
+  // or nothing where the host is at fault.
+  std::string launch_error;
+  bool ignores_term = false;      // only SIGKILL ends it early
+  base::Duration term_delay;      // from SIGTERM to its end, where it obeys
+  base::Duration cleaning_delay;  // from its end until no process of it is left
+  model::Usage usage;
+};
+
+// Decides what each attempt does. Asked once per attempt that comes to a start.
+class VirtualScript {
+ public:
+  virtual ~VirtualScript() = default;
+  virtual VirtualRun run_of(const StartOrder& order) = 0;
+};
+
+// Sees what really happens on the virtual nodes, whatever the controller is told of it. For
+// checkers.
+class VirtualWitness {
+ public:
+  virtual ~VirtualWitness() = default;
+  virtual void process_started(const StartOrder& order, base::Instant at) = 0;
+  virtual void process_ended(model::AttemptId attempt, const model::Exit& exit,
+                             base::Instant at) = 0;
+  virtual void processes_gone(model::AttemptId attempt, base::Instant at) = 0;
+};
+
+// Runs jobs on any number of virtual nodes in virtual time: pure and deterministic. What its nodes
+// do goes on whether or not a controller is there, as supervisors outlive the daemon. An attempt is
+// started at most once; a repeated order is answered with what is known of it. Time limit and grace
+// are enforced here. Orders to a node that cannot be reached are lost, and nothing is heard of it.
+//
+// Ownership: refers to sink, script and witness, which must outlive it. Thread: one. Cost: orders
+// and steps O(log attempts not forgotten).
+class VirtualEngine final : public Engine {
+ public:
+  VirtualEngine(ObservationSink& sink, VirtualScript& script, VirtualWitness* witness = nullptr)
+      : sink_(sink), script_(script), witness_(witness) {}
+
+  // ---- Engine
+  void start(const StartOrder& order) override;
+  void stop(const StopOrder& order) override;
+  void forget(const ForgetOrder& order) override;
+  void adopt(const std::vector<KnownAttempt>& known) override;
+
+  // ---- time
+  // Carries out everything that is due, in the order of time. Observations leave from here and from
+  // the orders above.
+  void advance(base::Instant now);
+  std::optional<base::Instant> next_event() const;
+
+  // ---- nodes
+  // Adds the node or changes what is said of it, and tells.
+  void put_node(const model::NodeInfo& info);
+  // Tells of every node that can be reached.
+  void announce_nodes();
+  // The connection is gone; what runs there runs on. Told unless `cause` is empty.
+  void disconnect(std::string_view node, std::string_view cause);
+  // The connection is back: tells of the node and of every attempt on it.
+  void reconnect(std::string_view node);
+  // Everything on the node dies at once; it is reachable again as described, with another boot id.
+  void reboot(const model::NodeInfo& info);
+  // The attempt's main process ends by itself now. False when it is not running.
+  bool finish(model::AttemptId attempt, const model::Exit& exit, model::EndReason reason);
+  // The attempt's processes die and nobody can say how.
+  void lose_supervisor(model::AttemptId attempt);
+
+  bool is_reachable(std::string_view node) const;
+  // Attempts that have processes or are being started, ascending.
+  std::vector<model::AttemptId> live_attempts() const;
+  std::size_t remembered() const { return records_.size(); }
+
+ private:
+  struct Node {
+    model::NodeInfo info;
+    bool is_reachable = true;
+  };
+  enum class Phase : std::uint8_t { kStarting, kRunning, kEnded, kGone };
+  struct Record {
+    Phase phase = Phase::kStarting;
+    bool is_terminating = false;
+    std::uint64_t token = 0;  // of its newest entry in due_
+    std::vector<const Node*> nodes;
+    VirtualRun run;
+    base::Duration time_limit;
+    base::Duration stop_grace;
+    base::Instant starts_at;
+    base::Instant started_at;
+    base::Instant ends_at;  // if left alone
+    base::Instant term_at;  // when it follows SIGTERM; unset: never
+    base::Instant kill_at;  // when SIGKILL comes; unset: never
+    base::Instant ended_at;
+    model::EndReason reason = model::EndReason::kNone;  // why it was told to stop or why it ended
+    model::Exit exit;
+    std::string detail;
+    std::uint64_t pid = 0;
+    std::unique_ptr<StartOrder> order;  // kept for the witness alone
+  };
+  struct Due {
+    base::Instant at;
+    std::uint64_t token;  // also breaks ties: first asked, first done
+    model::AttemptId attempt;
+    friend auto operator<=>(const Due&, const Due&) = default;
+  };
+  using Records = std::map<model::AttemptId, Record>;
+
+  Record* find(model::AttemptId attempt);
+  Record& remember(const StartOrder& order);
+  void schedule(model::AttemptId id, Record& record);
+  static base::Instant next_step(const Record& record);
+  void step(model::AttemptId id, Record& record);
+  void step_starting(model::AttemptId id, Record& record);
+  void step_running(model::AttemptId id, Record& record);
+  void terminate(Record& record, model::EndReason reason, base::Duration grace);
+  void end(model::AttemptId id, Record& record, const model::Exit& exit, model::EndReason reason);
+  void vanish(model::AttemptId id, Record& record);
+  void never_start(model::AttemptId id, Record& record, const model::Exit& exit,
+                   model::EndReason reason, std::string detail);
+  void lose(model::AttemptId id, Record& record, model::Lost lost, model::EndReason reason);
+  bool can_tell(const Record& record) const;
+  bool is_booted_anew(const StartOrder& order) const;
+  bool can_reach(const StartOrder& order) const;
+  void tell_started(model::AttemptId id, const Record& record);
+  void tell_ended(model::AttemptId id, const Record& record);
+  void tell_gone(model::AttemptId id, const Record& record);
+  void tell_end(model::AttemptId id, const Record& record);
+  void tell_all(model::AttemptId id, const Record& record);
+  void answer_unknown(const KnownAttempt& known);
+
+  ObservationSink& sink_;
+  VirtualScript& script_;
+  VirtualWitness* witness_;
+  base::Instant now_;
+  std::map<std::string, Node, std::less<>> nodes_;
+  Records records_;
+  std::vector<Due> due_;  // a heap, the earliest in front; entries whose token is old are void
+  std::uint64_t last_token_ = 0;
+  std::uint64_t last_pid_ = 1000;
+};
+
+}  // namespace gpu_platform::execution

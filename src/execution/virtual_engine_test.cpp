@@ -1,0 +1,241 @@
+#include "execution/virtual_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpu_platform::execution {
+namespace {
+
+using base::seconds;
+using model::EndReason;
+using model::Lost;
+
+constexpr base::Instant kNoon(1'700'000'000'000'000'000);
+
+class VirtualEngineTest : public ::testing::Test,
+                          public ObservationSink,
+                          public VirtualScript,
+                          public VirtualWitness {
+ protected:
+  VirtualEngineTest() {
+    engine_.advance(kNoon);
+    info_.name = "n1";
+    info_.boot_id = "boot-1";
+    engine_.put_node(info_);
+    run_.duration = seconds(100);
+    told_.clear();
+  }
+
+  void observe(Observation observation) override {
+    if (const auto* started = std::get_if<Started>(&observation)) {
+      told_.push_back("started");
+      started_ = *started;
+    } else if (const auto* ended = std::get_if<Ended>(&observation)) {
+      told_.push_back("ended");
+      ended_ = *ended;
+    } else if (std::holds_alternative<Cleaned>(observation)) {
+      told_.push_back("cleaned");
+    } else {
+      told_.push_back(std::holds_alternative<NodeObserved>(observation) ? "node" : "unreachable");
+    }
+  }
+  VirtualRun run_of(const StartOrder&) override { return run_; }
+  void process_started(const StartOrder&, base::Instant) override { ++processes_; }
+  void process_ended(model::AttemptId, const model::Exit&, base::Instant) override {}
+  void processes_gone(model::AttemptId, base::Instant) override { ++gone_; }
+
+  static StartOrder order(std::uint32_t attempt = 1, std::string boot = "boot-1") {
+    StartOrder order;
+    order.attempt = {model::JobId(1), attempt};
+    order.spec = std::make_shared<const model::JobSpec>();
+    order.nodes.emplace_back();
+    order.nodes.back().node_name = "n1";
+    order.boot_id = std::move(boot);
+    order.time_limit = seconds(60);
+    order.stop_grace = seconds(10);
+    return order;
+  }
+  static StopOrder stop(bool without_grace = false) {
+    return {{model::JobId(1), 1}, without_grace, seconds(10), EndReason::kCancelledBy};
+  }
+  void advance(std::int64_t to_second) { engine_.advance(kNoon + seconds(to_second)); }
+  std::vector<std::string> told() { return std::exchange(told_, {}); }
+
+  using Told = std::vector<std::string>;
+
+  VirtualEngine engine_{*this, *this, this};
+  model::NodeInfo info_;
+  VirtualRun run_;
+  Told told_;
+  Started started_;
+  Ended ended_;
+  int processes_ = 0;
+  int gone_ = 0;
+};
+
+TEST_F(VirtualEngineTest, RunsAsScriptedAndTellsEachStep) {
+  run_.start_delay = seconds(1);
+  run_.duration = seconds(5);
+  run_.exit.code = 7;
+  run_.cleaning_delay = seconds(2);
+  engine_.start(order());
+  EXPECT_EQ(engine_.next_event(), kNoon + seconds(1));
+  advance(1);
+  EXPECT_EQ(told(), Told{"started"});
+  EXPECT_EQ(started_.at, kNoon + seconds(1));
+  advance(6);
+  EXPECT_EQ(told(), Told{"ended"});
+  EXPECT_EQ(ended_.exit.code, 7);
+  EXPECT_EQ(ended_.reason, EndReason::kNone);
+  EXPECT_EQ(gone_, 0);
+  advance(8);
+  EXPECT_EQ(told(), Told{"cleaned"});
+  EXPECT_EQ(gone_, 1);
+  EXPECT_EQ(engine_.next_event(), std::nullopt);
+}
+
+TEST_F(VirtualEngineTest, StartsAnAttemptOnceHoweverOftenItIsAsked) {
+  engine_.start(order());
+  engine_.start(order());
+  advance(1);
+  told();
+  engine_.start(order());
+  EXPECT_EQ(told(), Told{"started"});
+  advance(200);
+  told();
+  engine_.start(order());
+  EXPECT_EQ(told(), (Told{"started", "ended", "cleaned"}));
+  EXPECT_EQ(processes_, 1);
+}
+
+TEST_F(VirtualEngineTest, KeepsTheTimeLimitAndTheGrace) {
+  run_.ignores_term = true;
+  engine_.start(order());
+  advance(69);
+  EXPECT_EQ(told(), Told{"started"});
+  advance(70);
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.reason, EndReason::kTimeLimit);
+  EXPECT_EQ(ended_.exit.signal, 9);
+}
+
+TEST_F(VirtualEngineTest, ObeysSigtermInItsOwnTime) {
+  run_.term_delay = seconds(3);
+  engine_.start(order());
+  advance(5);
+  engine_.stop(stop());
+  advance(7);
+  EXPECT_EQ(told(), Told{"started"});
+  advance(8);
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.exit.signal, 15);
+  EXPECT_EQ(ended_.reason, EndReason::kCancelledBy);
+}
+
+TEST_F(VirtualEngineTest, AKillDoesNotWaitForTheGrace) {
+  run_.ignores_term = true;
+  engine_.start(order());
+  advance(5);
+  engine_.stop(stop());
+  engine_.stop(stop(true));
+  advance(5);
+  EXPECT_EQ(told(), (Told{"started", "ended", "cleaned"}));
+  EXPECT_EQ(ended_.exit.signal, 9);
+}
+
+TEST_F(VirtualEngineTest, AStopThatComesFirstKeepsTheStartAway) {
+  engine_.stop(stop());
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.reason, EndReason::kLaunchFailed);
+  engine_.start(order());
+  advance(10);
+  EXPECT_EQ(processes_, 0);
+}
+
+TEST_F(VirtualEngineTest, AFailedLaunchHasNoProcess) {
+  run_.launch_error = "no such program";
+  run_.exit.code = 127;
+  engine_.start(order());
+  advance(0);
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.reason, EndReason::kLaunchFailed);
+  EXPECT_EQ(ended_.exit.code, 127);
+  EXPECT_EQ(processes_, 0);
+}
+
+TEST_F(VirtualEngineTest, WhatRunsOnALostNodeRunsOnAndIsToldWhenItReturns) {
+  engine_.start(order());
+  advance(1);
+  told();
+  engine_.disconnect("n1", "no answer");
+  EXPECT_EQ(told(), Told{"unreachable"});
+  engine_.stop(stop());
+  engine_.adopt({{order(), model::AttemptState::kRunning}});
+  advance(200);
+  EXPECT_EQ(told(), Told{});
+  engine_.reconnect("n1");
+  EXPECT_EQ(told(), (Told{"node", "started", "ended", "cleaned"}));
+  EXPECT_EQ(ended_.reason, EndReason::kTimeLimit);
+}
+
+TEST_F(VirtualEngineTest, ANewBootEndsEverythingAndStartsNothingOfTheOldOne) {
+  engine_.start(order());
+  advance(1);
+  told();
+  info_.boot_id = "boot-2";
+  engine_.reboot(info_);
+  EXPECT_EQ(told(), (Told{"node", "started", "ended", "cleaned"}));
+  EXPECT_EQ(ended_.exit.lost, Lost::kNodeLost);
+  EXPECT_EQ(gone_, 1);
+  engine_.start(order(2, "boot-1"));
+  advance(2);
+  EXPECT_EQ(processes_, 1);
+  EXPECT_EQ(ended_.exit.lost, Lost::kNodeLost);
+  engine_.start(order(3, "boot-2"));
+  advance(3);
+  EXPECT_EQ(processes_, 2);
+}
+
+TEST_F(VirtualEngineTest, AnswersWhatTheControllerBelievesWithWhatIsTrue) {
+  engine_.adopt({{order(), model::AttemptState::kRequested}});
+  EXPECT_EQ(told(), Told{});  // nothing is known: the start will be repeated
+  engine_.adopt({{order(), model::AttemptState::kRunning}});
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.exit.lost, Lost::kUnknown);
+  engine_.start(order());
+  advance(10);
+  EXPECT_EQ(processes_, 0);  // said to be gone: never started afterwards
+  engine_.start(order(2));
+  advance(20);
+  told();
+  engine_.adopt({{order(2), model::AttemptState::kRequested}});
+  EXPECT_EQ(told(), Told{"started"});
+}
+
+TEST_F(VirtualEngineTest, ForgetsOnlyWhatIsGone) {
+  engine_.start(order());
+  advance(1);
+  engine_.forget({order().attempt});
+  EXPECT_EQ(engine_.remembered(), 1U);
+  advance(200);
+  engine_.forget({order().attempt});
+  EXPECT_EQ(engine_.remembered(), 0U);
+}
+
+TEST_F(VirtualEngineTest, ALostSupervisorLeavesNothingThatCouldBeKnown) {
+  engine_.start(order());
+  advance(1);
+  told();
+  engine_.lose_supervisor(order().attempt);
+  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
+  EXPECT_EQ(ended_.exit.lost, Lost::kUnknown);
+  EXPECT_EQ(ended_.reason, EndReason::kSupervisorLost);
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution

@@ -1,0 +1,132 @@
+#include "hardware/nvidia_smi/run_tool.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::hardware {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+  int get() const { return fd_; }
+  void reset() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
+// A process group of its own, so that what the program started can be killed with it.
+Result<pid_t> start(const std::vector<std::string>& command, int output) {
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  const int error =
+      posix_spawnp(&pid, words.front().c_str(), &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error == 0) return pid;
+  const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable;
+  return fail(code, base::system_error("run " + command.front(), error).message);
+}
+
+// All that the program says until it closes its output; empty where a limit was passed.
+Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
+  const std::int64_t until = now_ns() + limits.time.value();
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const std::int64_t left_ms = (until - now_ns() + 999'999) / 1'000'000;
+    pollfd wanted{fd, POLLIN, 0};
+    const int ready = ::poll(&wanted, 1, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      return fail(ErrorCode::kUnavailable, fmt::format("{} did not answer within {} ms", name,
+                                                       base::whole_milliseconds(limits.time)));
+    }
+    const ssize_t size = ::read(fd, buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(buffer, static_cast<std::size_t>(size));
+    if (text.size() > limits.output_bytes) {
+      return fail(ErrorCode::kDataLoss,
+                  fmt::format("{} said more than {} bytes", name, limits.output_bytes));
+    }
+  }
+}
+
+// A killed process that is stuck in the driver is given a second and then left: init reaps it after
+// us.
+int wait_for(pid_t pid, bool is_killed) {
+  if (is_killed) {
+    // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+    const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    pollfd wanted{end.get(), POLLIN, 0};
+    (void)::poll(&wanted, 1, 1000);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, is_killed ? WNOHANG : 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<ToolOutput> run_tool(const std::vector<std::string>& command, ToolLimits limits) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(base::system_error("pipe", errno));
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  TRY_ASSIGN(const pid_t pid, start(command, to.get()));
+  to.reset();
+  auto text = listen(from.get(), command.front(), limits);
+  if (!text) ::kill(-pid, SIGKILL);
+  const int status = wait_for(pid, !text);
+  if (!text) return std::unexpected(std::move(text).error());
+  if (!WIFEXITED(status)) {
+    return fail(ErrorCode::kUnavailable,
+                fmt::format("{} was ended by signal {}", command.front(), WTERMSIG(status)));
+  }
+  return ToolOutput{WEXITSTATUS(status), std::move(*text)};
+}
+
+}  // namespace gpu_platform::hardware

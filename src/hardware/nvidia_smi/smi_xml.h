@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "hardware/readings.h"
+
+namespace gpu_platform::hardware {
+
+// What `nvidia-smi -q -x` tells, of the data that its tables do not have too.
+struct SmiReport {
+  DriverDescription driver;
+  std::vector<GpuDescription> gpus;      // in the driver's order, by index
+  std::vector<GpuSlowReading> readings;  // the same order
+};
+
+// An error where the text is not such a report; a value that is missing or unreadable is not known.
+// Pure.
+base::Result<SmiReport> parse_smi_report(const std::string& xml);
+
+}  // namespace gpu_platform::hardware

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hardware/nvml/nvml_functions.h"
+#include "hardware/nvml/nvml_links.h"
+#include "hardware/readings.h"
+
+namespace gpu_platform::hardware {
+
+// One GPU's part of the driver, for one round of questions. Remembers the last refusal that
+// concerns the GPU as a whole; after it nothing more is asked.
+class NvmlGpu {
+ public:
+  // `functions` outlives this.
+  NvmlGpu(const NvmlFunctions& functions, NvmlDevice* device) : f_(functions), device_(device) {}
+
+  // The code that ended the answers, kNvmlSuccess while the GPU speaks.
+  int refusal() const { return refusal_; }
+
+  void describe(GpuDescription& out);
+  void read(GpuReading& out);
+  GpuSlowReading read_slow();
+
+  // The ends of its NVLinks that are up, and its own place.
+  NvLinkPorts ports();
+
+ private:
+  struct Memory {
+    std::optional<base::Bytes> total;
+    std::optional<base::Bytes> used;
+    std::optional<base::Bytes> reserved;
+  };
+
+  std::optional<std::string> text(NvmlTextFunction function);
+  std::optional<std::uint32_t> number(NvmlNumberFunction function);
+  std::optional<std::uint32_t> number(NvmlSelectedNumberFunction function, unsigned selector);
+  std::optional<std::uint64_t> wide(NvmlWideNumberFunction function);
+  std::optional<base::Milliwatts> milliwatts(NvmlNumberFunction function);
+  std::optional<bool> mode(NvmlTwoNumbersFunction function);
+  std::optional<std::string> pci_address();
+  std::optional<PciPlace> pci_place();
+  std::optional<ComputeCapability> compute_capability();
+  std::optional<CpuSet> cpus();
+  std::optional<std::uint32_t> max_mig_devices();
+  std::optional<std::uint32_t> numa_node();
+  Memory memory();
+  std::optional<std::int32_t> temperature();
+  std::optional<NvmlUtilization> utilization();
+  std::optional<std::uint64_t> ecc(unsigned error, unsigned counter);
+  std::optional<std::uint64_t> pcie_bytes_per_second(unsigned direction);
+  void read_fields(GpuReading& out);
+  void read_nvlinks(GpuSlowReading& out);
+  void read_memory_repairs(GpuSlowReading& out);
+  std::optional<std::uint32_t> retired_pages(unsigned cause);
+  std::optional<std::vector<GpuProcess>> processes();
+  // Adds one of the driver's lists; false where it gives none.
+  bool add_processes(std::vector<GpuProcess>& all, NvmlListFunction<NvmlProcessInfoV2> v2,
+                     NvmlListFunction<NvmlProcessInfoV1> v1, std::uint32_t use);
+  template <class Info>
+  bool add_processes(std::vector<GpuProcess>& all, NvmlListFunction<Info> function,
+                     std::uint32_t use);
+
+  // False when the function is missing or refuses.
+  template <class Function, class... Arguments>
+  bool ok(Function function, Arguments... arguments) {
+    if (function == nullptr || refusal_ != kNvmlSuccess) return false;
+    return judge(function(device_, arguments...)) == kNvmlSuccess;
+  }
+  int judge(int code);
+
+  const NvmlFunctions& f_;
+  NvmlDevice* device_;
+  int refusal_ = kNvmlSuccess;
+};
+
+}  // namespace gpu_platform::hardware

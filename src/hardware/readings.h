@@ -1,0 +1,265 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+// What machines say about themselves, before anybody judges it. Every datum that a driver may
+// withhold is optional; zero never means unknown.
+
+namespace gpu_platform::hardware {
+
+// CPUs by their kernel number, ascending, without repeats.
+using CpuSet = std::vector<std::uint32_t>;
+
+struct NumaNode {
+  std::uint32_t id = 0;
+  CpuSet cpus;
+  std::optional<base::Bytes> memory;
+  std::optional<std::uint32_t> socket;  // the package that its CPUs lie in
+
+  friend bool operator==(const NumaNode&, const NumaNode&) = default;
+};
+
+// A computer, or the one that an emulated board describes.
+struct HostDescription {
+  std::string name;
+  std::string boot_id;  // of the kernel that really runs, also on emulated boards
+  CpuSet cpus;          // those that we may use
+  base::Bytes memory;
+  std::vector<NumaNode> numa_nodes;      // ascending id; empty: not known
+  std::optional<std::uint32_t> sockets;  // packages
+  std::optional<std::uint32_t> cores;    // physical ones, of all sockets
+
+  friend bool operator==(const HostDescription&, const HostDescription&) = default;
+};
+
+struct DriverDescription {
+  std::optional<std::string> driver_version;
+  std::optional<std::string> library_version;
+  std::optional<std::uint32_t> cuda_version;  // 12040 = 12.4
+
+  friend bool operator==(const DriverDescription&, const DriverDescription&) = default;
+};
+
+struct ComputeCapability {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+
+  friend bool operator==(const ComputeCapability&, const ComputeCapability&) = default;
+};
+
+// What is fixed about a GPU while the driver is loaded.
+struct GpuDescription {
+  std::uint32_t index = 0;  // the driver's, in PCI bus order
+  std::optional<std::string> uuid;
+  std::optional<std::string> model;
+  std::optional<std::string> serial;
+  std::optional<std::string> pci_address;  // as the driver writes it
+  std::optional<std::uint32_t> minor;      // of /dev/nvidiaN
+  std::optional<base::Bytes> memory;
+  std::optional<std::uint32_t> numa_node;
+  std::optional<CpuSet> cpus;                   // near it
+  std::optional<base::Milliwatts> power_limit;  // in force
+  std::optional<base::Milliwatts> power_limit_min;
+  std::optional<base::Milliwatts> power_limit_max;
+  std::optional<ComputeCapability> compute_capability;
+  std::optional<bool> mig_enabled;               // none: the GPU cannot be divided
+  std::optional<std::uint32_t> max_mig_devices;  // instances that it can be divided into
+  std::optional<bool> ecc_enabled;
+  std::optional<bool> persistence_enabled;
+  std::optional<std::uint32_t> pcie_generation_max;
+  std::optional<std::uint32_t> pcie_width_max;
+  std::string problem;  // why the driver refuses to speak of it ("GPU is lost"), else empty
+
+  friend bool operator==(const GpuDescription&, const GpuDescription&) = default;
+};
+
+// What lies between two GPUs: NVLink, else how far up the PCI tree their paths meet. Ascending
+// distance; the words are those of `nvidia-smi topo -m`.
+enum class LinkKind : std::uint8_t {
+  kNvLink,
+  kPix,     // one PCIe switch
+  kPxb,     // several PCIe switches, no host bridge
+  kPhb,     // a host bridge
+  kNode,    // host bridges of one NUMA node
+  kSystem,  // another NUMA node or socket
+};
+
+// Between GPU `a` and GPU `b`, by index, a < b.
+struct GpuLink {
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  LinkKind kind = LinkKind::kSystem;
+  // Of kNvLink. Through switches: the links that both ends have to them, for a GPU reaches every
+  // other one on its switches with all its links.
+  std::uint32_t nvlinks = 0;
+  std::uint32_t nvlink_version = 0;  // the driver's number: 4 is NVLink 3.0, 6 is 4.0; 0: not known
+
+  friend bool operator==(const GpuLink&, const GpuLink&) = default;
+};
+
+// How a process uses a GPU, as bits: a process can be in several of the driver's lists.
+inline constexpr std::uint32_t kComputeProcess = 1;
+inline constexpr std::uint32_t kGraphicsProcess = 2;
+inline constexpr std::uint32_t kMpsProcess = 4;
+
+struct GpuProcess {
+  std::uint32_t pid = 0;
+  std::optional<base::Bytes> memory;
+  std::uint32_t uses = kComputeProcess;
+
+  friend bool operator==(const GpuProcess&, const GpuProcess&) = default;
+};
+
+enum class GpuCondition : std::uint8_t {
+  kAnswering,
+  kLost,  // fell off the bus
+  kResetRequired,
+  kNotAnswering,  // any other refusal
+};
+
+// Why clocks are lower than they could be, as bits. A set of 0 says that nothing holds them down.
+inline constexpr std::uint64_t kThrottleIdle = 0x1;
+inline constexpr std::uint64_t kThrottleClockSetting = 0x2;
+inline constexpr std::uint64_t kThrottlePowerCap = 0x4;
+inline constexpr std::uint64_t kThrottleHardware = 0x8;
+inline constexpr std::uint64_t kThrottleSyncBoost = 0x10;
+inline constexpr std::uint64_t kThrottleHeatSoftware = 0x20;
+inline constexpr std::uint64_t kThrottleHeatHardware = 0x40;
+inline constexpr std::uint64_t kThrottlePowerBrake = 0x80;
+inline constexpr std::uint64_t kThrottleDisplayClock = 0x100;
+
+// What the driver wants done about a GPU. A number that we do not know asks for a person.
+enum class RecoveryAction : std::uint8_t {
+  kNone,
+  kGpuReset,
+  kNodeReboot,
+  kDrainPeerToPeer,
+  kDrainAndReset,
+  kRecoverImexDomain,
+  kBusReset,
+  kSystemReboot,
+  kUnknown,
+};
+
+struct EccCounts {
+  std::optional<std::uint64_t> corrected;
+  std::optional<std::uint64_t> uncorrected;
+
+  friend bool operator==(const EccCounts&, const EccCounts&) = default;
+};
+
+// Data that cost time to get, or change seldom: read more rarely than the rest.
+struct GpuSlowReading {
+  std::optional<std::uint32_t> pcie_generation;
+  std::optional<std::uint32_t> pcie_width;
+  std::optional<std::uint64_t> pcie_replays;
+  std::optional<std::uint64_t> pcie_sent_bytes_per_second;  // by the GPU, over 20 ms
+  std::optional<std::uint64_t> pcie_received_bytes_per_second;
+  EccCounts ecc_lifetime;
+  // Rows of memory replaced by spares (Ampere and later).
+  std::optional<std::uint32_t> remapped_rows_corrected;
+  std::optional<std::uint32_t> remapped_rows_uncorrected;
+  std::optional<bool> remap_pending;  // takes a reset
+  std::optional<bool> remap_failed;   // no spares left
+  // Pages no longer used (before Ampere).
+  std::optional<std::uint32_t> retired_pages_corrected;
+  std::optional<std::uint32_t> retired_pages_uncorrected;
+  std::optional<bool> retirement_pending;
+  std::optional<std::uint32_t> nvlinks_active;
+  // Of all links together, since the driver was loaded.
+  std::optional<std::uint64_t> nvlink_crc_errors;
+  std::optional<std::uint64_t> nvlink_replays;
+  std::optional<std::uint64_t> nvlink_recoveries;
+  std::optional<base::Bytes> nvlink_sent;
+  std::optional<base::Bytes> nvlink_received;
+
+  friend bool operator==(const GpuSlowReading&, const GpuSlowReading&) = default;
+};
+
+// What a GPU shows at one moment.
+struct GpuReading {
+  std::uint32_t index = 0;
+  GpuCondition condition = GpuCondition::kAnswering;
+  std::string problem;                               // the driver's words where it is not answering
+  std::optional<std::uint32_t> utilization_percent;  // time in which a kernel ran
+  std::optional<std::uint32_t> memory_utilization_percent;
+  std::optional<base::Bytes>
+      memory_used;  // by processes, without the driver's own part where it says so
+  std::optional<base::Bytes> memory_reserved;  // the driver's own part
+  std::optional<base::Bytes> memory_total;
+  std::optional<std::int32_t> temperature_c;
+  std::optional<std::int32_t> memory_temperature_c;
+  std::optional<base::Milliwatts> power;
+  std::optional<std::uint64_t> energy_mj;  // millijoules since the driver was loaded
+  std::optional<std::uint32_t> clock_sm_mhz;
+  std::optional<std::uint32_t> clock_memory_mhz;
+  std::optional<std::uint64_t> throttle_reasons;  // kThrottle... bits, newer ones of the driver too
+  std::optional<std::uint64_t> ecc_corrected;     // since the driver was loaded
+  std::optional<std::uint64_t> ecc_uncorrected;
+  std::optional<RecoveryAction> recovery_action;
+  std::optional<std::vector<GpuProcess>> processes;  // ascending pid
+  std::optional<GpuSlowReading> slow;                // the latest there is
+
+  friend bool operator==(const GpuReading&, const GpuReading&) = default;
+};
+
+enum class GpuEventKind : std::uint8_t {
+  kXid,  // a critical one
+  kEccCorrected,
+  kEccUncorrected,
+  kClock,
+  kMigChanged,
+  kMemoryRetired,  // a row or page was replaced, or could not be
+  kPoison,
+  kUnavailable,
+  kRecoveryAction,
+  kOther,
+};
+
+// What the driver told of its own accord.
+struct GpuEvent {
+  std::optional<std::uint32_t> index;  // none: the driver names no GPU that we know
+  std::string uuid;
+  GpuEventKind kind = GpuEventKind::kOther;
+  std::uint64_t type = 0;   // the driver's own number of the kind
+  std::uint64_t value = 0;  // of kXid the XID, of kRecoveryAction the action's number
+
+  friend bool operator==(const GpuEvent&, const GpuEvent&) = default;
+};
+
+// Why a machine shows no GPUs.
+enum class ProblemKind : std::uint8_t {
+  kNoLibrary,       // the driver's library is not installed
+  kNotNvml,         // the file is no NVML
+  kNoDriver,        // the kernel module is not loaded
+  kDriverMismatch,  // library and kernel module are of different versions
+  kNoPermission,
+  kNoGpu,
+  kOther,
+};
+
+struct LibraryProblem {
+  ProblemKind kind = ProblemKind::kOther;
+  std::string message;  // a sentence for the person who must act
+
+  friend bool operator==(const LibraryProblem&, const LibraryProblem&) = default;
+};
+
+// All that discovery needs of one machine.
+struct Inventory {
+  HostDescription host;
+  DriverDescription driver;
+  std::vector<GpuDescription> gpus;       // by index
+  std::vector<GpuLink> links;             // ascending (a, b); a pair that is missing is not known
+  std::optional<LibraryProblem> problem;  // set where there are no GPUs
+  std::string fallback;  // why another source than NVML was asked, empty where it was not
+
+  friend bool operator==(const Inventory&, const Inventory&) = default;
+};
+
+}  // namespace gpu_platform::hardware

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "model/ids.h"
+
+namespace gpu_platform::model {
+
+// What an attempt holds of one GPU. Whole GPUs have share kWholeGpu and all of the memory.
+struct GpuClaim {
+  std::uint32_t gpu_index = 0;  // within the node
+  base::GpuShare share;
+  base::Bytes memory;
+
+  friend bool operator==(const GpuClaim&, const GpuClaim&) = default;
+};
+
+// How close the GPUs of an allocation are to each other on one node.
+enum class PlacementLevel : std::uint8_t {
+  kUnknown,  // no GPUs, or the node does not tell
+  kOneNumaNode,
+  kOneSocket,
+  kAcrossSockets,
+};
+inline constexpr std::size_t kPlacementLevels = 4;
+
+struct NodeAllocation {
+  NodeId node;
+  std::vector<GpuClaim> claims;  // ascending gpu_index
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  PlacementLevel level = PlacementLevel::kUnknown;
+
+  friend bool operator==(const NodeAllocation&, const NodeAllocation&) = default;
+};
+
+// Everything an attempt holds, on all its nodes: all of a gang or nothing.
+struct Allocation {
+  std::vector<NodeAllocation> nodes;  // ascending node id
+
+  std::uint32_t gpu_count() const {
+    std::uint32_t count = 0;
+    for (const auto& node : nodes) count += static_cast<std::uint32_t>(node.claims.size());
+    return count;
+  }
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+
+// Bytes of events, jobs and nodes, as the store keeps them (docs/journal.md). Every composite value
+// is written with its length, so fields appended later are skipped by an older reader and keep
+// their defaults when an older record lacks them. Fields are never removed, reordered or given a
+// new meaning.
+
+namespace gpu_platform::model {
+
+// Appends one record to a batch.
+void append_record(const EventRecord& record, std::string& out);
+
+// Calls visit for each record of a batch until it returns an error, which is passed on; kDataLoss
+// for bytes that are no batch.
+base::Status for_each_record(std::string_view bytes,
+                             const std::function<base::Status(const EventRecord&)>& visit);
+
+void append_job(const Job& job, std::string& out);
+base::Result<Job> decode_job(std::string_view bytes);
+
+void append_node(const Node& node, std::string& out);
+base::Result<Node> decode_node(std::string_view bytes);
+
+void append_policy(const Policy& policy, std::string& out);
+base::Result<Policy> decode_policy(std::string_view bytes);
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/units.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+
+// Everything that ever changes the core's state, in the order of the journal. docs/journal.md
+// describes the bytes; model/codec.h writes them. Fields are only ever appended, record numbers
+// never reused.
+
+namespace gpu_platform::model {
+
+// Start-up, reload: configuration, priorities and limits as they apply from here on.
+struct PolicyApplied {
+  Policy policy;
+  std::string by;
+};
+
+struct NodeSeen {
+  NodeId node;
+  NodeInfo info;
+};
+
+struct NodeStateChanged {
+  NodeId node;
+  NodeTrigger trigger = NodeTrigger::kSeen;
+  std::string cause;
+  std::string by;
+};
+
+// Operator and health changes of one GPU; allocation states follow from attempts and are not here.
+struct GpuStateChanged {
+  GpuRef gpu;
+  GpuTrigger trigger = GpuTrigger::kDrain;
+  std::string cause;
+  std::string by;
+};
+
+// Processes that belong to no job came to a GPU, or left it.
+struct GpuStrangersChanged {
+  GpuRef gpu;
+  std::string text;    // who; empty: none any more
+  bool avoid = false;  // no new work for it while they are there
+};
+
+struct JobSubmitted {
+  JobId job;
+  JobSpec spec;
+};
+
+struct JobEligible {
+  JobId job;
+};
+
+struct StartRequested {
+  AttemptId attempt;
+  Allocation allocation;
+  StartWhy why = StartWhy::kImmediate;
+  std::string price_class;  // what accounting will charge by: "on_demand", "spot", "reserved"
+  std::string boot_id;      // of the first node
+};
+
+struct AttemptStarted {
+  AttemptId attempt;
+  std::uint64_t pid = 0;
+  base::Instant started_at;  // as the supervisor saw it
+};
+
+struct StopRequested {
+  AttemptId attempt;
+  EndReason reason = EndReason::kCancelledBy;
+  bool without_grace = false;
+  std::string by;
+};
+
+struct AttemptEnded {
+  AttemptId attempt;
+  base::Instant ended_at;  // as the supervisor saw it
+  Exit exit;
+  EndReason reason = EndReason::kNone;
+  std::string detail;
+  Usage usage;
+};
+
+// Nothing of the attempt is left on its nodes: what it held is free from here on.
+struct AttemptReleased {
+  AttemptId attempt;
+};
+
+struct JobRequeued {
+  JobId job;
+  base::Instant eligible_at;
+  bool preempted = false;
+  bool counts_as_failure = false;  // against --retries; otherwise it is a loss
+};
+
+struct JobEnded {
+  JobId job;
+  JobTrigger how = JobTrigger::kComplete;  // kComplete, kFail, kCancel or kTimeOut
+  EndReason reason = EndReason::kNone;
+  std::string by;
+  std::string detail;
+};
+
+using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                           JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged>;
+
+// `at` never runs backwards along the journal.
+struct EventRecord {
+  EventSeq seq;
+  base::Instant at;
+  Event event;
+};
+
+std::string_view name_of(const Event& event);  // "JobSubmitted"
+JobId job_of(const Event& event);              // the job it is about; invalid when about none
+
+}  // namespace gpu_platform::model

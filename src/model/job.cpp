@@ -1,0 +1,113 @@
+#include "model/job.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace gpu_platform::model {
+
+std::string_view to_string(PriorityClass priority) {
+  switch (priority) {
+    case PriorityClass::kCritical:
+      return "CRITICAL";
+    case PriorityClass::kHigh:
+      return "HIGH";
+    case PriorityClass::kMedium:
+      return "MEDIUM";
+    case PriorityClass::kLow:
+      return "LOW";
+  }
+  return "MEDIUM";
+}
+
+Priority priority_of_number(std::uint8_t number) {
+  CHECK(number <= 9);
+  if (number <= 1) return {PriorityClass::kCritical, number};
+  if (number <= 3) return {PriorityClass::kHigh, number};
+  if (number <= 6) return {PriorityClass::kMedium, number};
+  return {PriorityClass::kLow, number};
+}
+
+Priority priority_of_class(PriorityClass priority) {
+  constexpr std::uint8_t kDefaultNumbers[] = {1, 3, 5, 8};
+  return {priority, kDefaultNumbers[static_cast<std::size_t>(priority)]};
+}
+
+std::string_view to_string(JobKind kind) {
+  switch (kind) {
+    case JobKind::kTraining:
+      return "TRAINING";
+    case JobKind::kInference:
+      return "INFERENCE";
+    case JobKind::kInteractive:
+      return "INTERACTIVE";
+    case JobKind::kBatch:
+      return "BATCH";
+  }
+  return "BATCH";
+}
+
+std::string_view to_string(Lost lost) {
+  switch (lost) {
+    case Lost::kNo:
+      return "";
+    case Lost::kNodeLost:
+      return "NODE_LOST";
+    case Lost::kUnknown:
+      return "UNKNOWN";
+  }
+  return "";
+}
+
+std::string_view to_string(EndReason reason) {
+  switch (reason) {
+    case EndReason::kNone:
+      return "";
+    case EndReason::kCancelledBy:
+      return "CANCELLED_BY";
+    case EndReason::kKilledBy:
+      return "KILLED_BY";
+    case EndReason::kTimeLimit:
+      return "TIME_LIMIT";
+    case EndReason::kOutOfMemory:
+      return "OUT_OF_MEMORY";
+    case EndReason::kPreempted:
+      return "PREEMPTED";
+    case EndReason::kNodeLost:
+      return "NODE_LOST";
+    case EndReason::kLaunchFailed:
+      return "LAUNCH_FAILED";
+    case EndReason::kSupervisorLost:
+      return "SUPERVISOR_LOST";
+    case EndReason::kGpuOffline:
+      return "GPU_OFFLINE";
+  }
+  return "";
+}
+
+std::string_view to_string(StartWhy why) {
+  switch (why) {
+    case StartWhy::kImmediate:
+      return "IMMEDIATE";
+    case StartWhy::kBackfill:
+      return "BACKFILL";
+    case StartWhy::kReserved:
+      return "RESERVED";
+  }
+  return "IMMEDIATE";
+}
+
+bool holds_resources(const Job& job) {
+  return std::ranges::any_of(job.attempts,
+                             [](const Attempt& a) { return holds_resources(a.state); });
+}
+
+bool operator==(const Job& a, const Job& b) {
+  const bool same_spec = a.spec == b.spec || (a.spec && b.spec && *a.spec == *b.spec);
+  return same_spec && a.id == b.id && a.state == b.state && a.submitted_at == b.submitted_at &&
+         a.eligible_at == b.eligible_at && a.ended_at == b.ended_at && a.reason == b.reason &&
+         a.by == b.by && a.detail == b.detail && a.failures == b.failures && a.losses == b.losses &&
+         a.attempts == b.attempts;
+}
+
+}  // namespace gpu_platform::model

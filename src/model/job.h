@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/states.h"
+
+namespace gpu_platform::model {
+
+enum class PriorityClass : std::uint8_t { kCritical, kHigh, kMedium, kLow };
+std::string_view to_string(PriorityClass priority);  // "CRITICAL"
+
+// Numbers 0–1 are CRITICAL, 2–3 HIGH, 4–6 MEDIUM, 7–9 LOW; the number decides inside a class.
+struct Priority {
+  PriorityClass priority_class = PriorityClass::kMedium;
+  std::uint8_t number = 5;
+
+  friend bool operator==(const Priority&, const Priority&) = default;
+};
+Priority priority_of_number(std::uint8_t number);    // 0..9
+Priority priority_of_class(PriorityClass priority);  // the class's default number: 1, 3, 5, 8
+
+enum class JobKind : std::uint8_t { kTraining, kInference, kInteractive, kBatch };
+std::string_view to_string(JobKind kind);
+
+// Whether a job's GPUs on one node may lie on several sockets.
+enum class NumaPolicy : std::uint8_t {
+  kDefault,     // only where no NUMA domain of the node could hold them all
+  kAllowCross,  // --allow-cross-numa
+  kStrict,      // --strict-numa: never
+};
+inline constexpr std::size_t kNumaPolicies = 3;
+
+// What a job needs at once. Absent cpus and memory mean the node's share per GPU (per CPU for CPU
+// jobs).
+struct ResourceRequest {
+  std::uint32_t gpus = 0;
+  base::GpuShare share_per_gpu = base::kWholeGpu;
+  std::vector<std::string>
+      gpu_types;           // canonical catalogue names or families, any of them; empty: any
+  base::Bytes gpu_memory;  // least memory of each GPU; zero: any
+  std::optional<std::uint32_t> cpus;
+  std::optional<base::Bytes> memory;
+  NumaPolicy numa = NumaPolicy::kDefault;
+
+  friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
+};
+
+struct Label {
+  std::string key;
+  std::string value;
+  friend bool operator==(const Label&, const Label&) = default;
+};
+
+// What the user asked for. Never changes while shared; values of environment variables are not
+// here: environment_ref names them in the store's owner-only table.
+struct JobSpec {
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string team;
+  std::string project;
+  Priority priority;
+  JobKind kind = JobKind::kBatch;
+  std::vector<std::string> command;
+  std::string workdir;
+  std::string output;  // path of the output file; empty: kept by the platform
+  std::uint32_t umask = 022;
+  std::string environment_ref;
+  ResourceRequest request;
+  base::Duration time_limit;
+  std::uint32_t retries = 0;  // of the application's own failures
+  std::vector<Label> labels;  // ascending key
+  std::string request_id;     // makes a repeated submission return the first answer; empty: none
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+enum class Lost : std::uint8_t { kNo, kNodeLost, kUnknown };
+std::string_view to_string(Lost lost);  // "NODE_LOST"
+
+// Why an attempt or a job ended, or is being stopped.
+enum class EndReason : std::uint8_t {
+  kNone,         // ended by itself
+  kCancelledBy,  // a person; `by` names whom
+  kKilledBy,     // likewise, without grace
+  kTimeLimit,
+  kOutOfMemory,
+  kPreempted,
+  kNodeLost,
+  kLaunchFailed,    // the command could not be started; detail says why
+  kSupervisorLost,  // what became of it cannot be known
+  kGpuOffline,      // an operator took its GPU or node out of service
+};
+inline constexpr std::size_t kEndReasons = 10;
+std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
+
+// How a process ended: exactly one of code, signal and lost is set once it has.
+struct Exit {
+  std::optional<std::uint8_t> code;
+  std::optional<std::uint8_t> signal;
+  Lost lost = Lost::kNo;
+
+  friend bool operator==(const Exit&, const Exit&) = default;
+};
+
+// Used by the whole process tree of an attempt.
+struct Usage {
+  base::Duration cpu_time;
+  base::Bytes peak_memory;
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+// Why a job was started now.
+enum class StartWhy : std::uint8_t { kImmediate, kBackfill, kReserved };
+std::string_view to_string(StartWhy why);
+
+struct Attempt {
+  std::uint32_t number = 0;
+  AttemptState state = AttemptState::kRequested;
+  StartWhy why = StartWhy::kImmediate;
+  Allocation allocation;
+  std::string boot_id;  // of the node at the time of StartRequested
+  std::uint64_t pid = 0;
+  base::Instant requested_at;
+  base::Instant started_at;
+  base::Instant ended_at;
+  base::Instant released_at;
+  Exit exit;
+  EndReason stop_reason = EndReason::kNone;  // why it was told to stop
+  EndReason reason = EndReason::kNone;       // why it ended
+  bool kill_requested = false;               // told to stop without grace
+  std::string by;                            // who stopped it
+  std::string detail;
+  Usage usage;
+
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+struct Job {
+  JobId id;
+  std::shared_ptr<const JobSpec> spec;
+  JobState state = JobState::kQueued;
+  base::Instant submitted_at;
+  base::Instant eligible_at;  // when a PENDING job becomes QUEUED, or when it did
+  base::Instant ended_at;
+  EndReason reason = EndReason::kNone;
+  std::string by;
+  std::string detail;
+  std::uint32_t failures = 0;  // attempts that failed by the application's own doing
+  std::uint32_t losses = 0;    // attempts lost to hardware, nodes or preemption
+  std::vector<Attempt> attempts;
+
+  const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
+
+  friend bool operator==(const Job& a, const Job& b);
+};
+
+// True while some attempt still holds resources: such a job stays in the core even when it has
+// ended.
+bool holds_resources(const Job& job);
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "model/ids.h"
+#include "model/states.h"
+#include "model/topology.h"
+
+namespace gpu_platform::model {
+
+// What is fixed about a GPU while the node is up.
+struct GpuInfo {
+  std::string uuid;   // "GPU-…", as the driver gives it
+  std::string model;  // the driver's name, "NVIDIA H100 80GB HBM3"
+  std::string type;   // catalogue name, "H100-80GB"; the model's name where the catalogue has none
+  base::Bytes memory;
+  std::string pci_address;      // "00000000:1b:00.0", lower case
+  std::uint32_t minor = 0;      // of /dev/nvidiaN
+  std::int32_t numa_node = -1;  // -1: not known
+
+  friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
+};
+
+// What discovery says of a node.
+struct NodeInfo {
+  std::string name;
+  bool emulated = false;
+  std::string boot_id;
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  std::string driver_version;  // empty: no driver
+  std::vector<GpuInfo> gpus;   // by index
+  Topology topology;
+
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
+// An attempt's part of a GPU.
+struct GpuHolder {
+  AttemptId attempt;
+  base::GpuShare share;
+  base::Bytes memory;
+
+  friend bool operator==(const GpuHolder&, const GpuHolder&) = default;
+};
+
+struct Gpu {
+  GpuInfo info;
+  GpuState state = GpuState::kAvailable;
+  std::string cause;               // why it is not available, empty otherwise
+  std::vector<GpuHolder> holders;  // ascending attempt
+  bool is_reported = true;         // false: the node's driver does not list it any more
+  // Processes on it that belong to no job, in words; empty: none.
+  std::string strangers;
+  bool avoid_strangers = false;  // takes no new work because of them
+  std::string changed_by;        // who took it out of service; empty where it is in service
+  base::Instant changed_at;      // when
+
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+struct Node {
+  NodeId id;
+  NodeState state = NodeState::kUp;
+  std::string cause;
+  std::string name;
+  bool emulated = false;
+  std::string boot_id;
+  std::string driver_version;
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  std::uint32_t cpus_used = 0;
+  base::Bytes memory_used;
+  std::vector<Gpu> gpus;
+  bool is_heard = true;  // false: not heard of since it was lost, whatever an operator made of it
+  Topology topology;     // links by the indices of `gpus`
+
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+// What the node said of itself when it was last described: without the GPUs that it does not report
+// any more.
+NodeInfo info_of(const Node& node);
+
+// Takes over a description. GPUs are known by their UUID and keep their index; those that are not
+// in it stay, not reported.
+void describe(Node& node, const NodeInfo& info);
+
+// True when the GPU can take new exclusive work now, as far as it alone is concerned.
+inline bool is_free(const Gpu& gpu) {
+  return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !gpu.avoid_strangers;
+}
+
+}  // namespace gpu_platform::model

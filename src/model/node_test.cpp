@@ -1,0 +1,60 @@
+#include "model/node.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::model {
+namespace {
+
+NodeInfo node_with(std::vector<std::string> uuids) {
+  NodeInfo info;
+  info.name = "n1";
+  info.cpus = 8;
+  for (std::string& uuid : uuids) {
+    GpuInfo gpu;
+    gpu.uuid = std::move(uuid);
+    info.gpus.push_back(std::move(gpu));
+  }
+  // Each pair has as many links as its place, so that a mix-up shows.
+  const std::size_t pairs = info.gpus.size() * (info.gpus.size() - 1) / 2;
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    info.topology.links.push_back({LinkKind::kNvLink, i + 1, 1});
+  }
+  info.topology.numa_nodes = {{.id = 0, .socket = 0, .cpus = "0-7"}};
+  return info;
+}
+
+TEST(Node, SaysOfItselfWhatItWasDescribedAs) {
+  const NodeInfo info = node_with({"a", "b", "c"});
+  Node node;
+  node.name = "n1";
+  describe(node, info);
+  EXPECT_EQ(info_of(node), info);
+}
+
+TEST(Node, AGpuThatIsNotReportedKeepsItsIndexAndLosesItsLinks) {
+  Node node;
+  node.name = "n1";
+  describe(node, node_with({"a", "b", "c"}));
+  const NodeInfo without_b = node_with({"a", "c"});
+  describe(node, without_b);
+  ASSERT_EQ(node.gpus.size(), 3u);
+  EXPECT_EQ(node.gpus[1].info.uuid, "b");
+  EXPECT_FALSE(node.gpus[1].is_reported);
+  EXPECT_EQ(link_between(node.topology, 3, 0, 1).kind, LinkKind::kUnknown);
+  EXPECT_EQ(link_between(node.topology, 3, 0, 2), without_b.topology.links[0]);
+  EXPECT_EQ(info_of(node), without_b);
+}
+
+TEST(Node, AGpuThatIsListedInAnotherPlaceKeepsItsIndexAndItsLinks) {
+  Node node;
+  node.name = "n1";
+  describe(node, node_with({"a", "b", "c"}));
+  const NodeInfo turned = node_with({"c", "b", "a"});
+  describe(node, turned);
+  EXPECT_EQ(node.gpus[0].info.uuid, "a");
+  // a is the third and b the second in what was told: the last pair.
+  EXPECT_EQ(link_between(node.topology, 3, 0, 1), turned.topology.links[2]);
+}
+
+}  // namespace
+}  // namespace gpu_platform::model

@@ -1,0 +1,215 @@
+#include "model/states.h"
+
+namespace gpu_platform::model {
+
+namespace {
+
+using J = JobState;
+using JT = JobTrigger;
+constexpr Transition<J, JT> kJobTable[] = {
+    {J::kPending, JT::kBecameEligible, J::kQueued,
+     "its back-off, begin time or dependency is over"},
+    {J::kHeld, JT::kRelease, J::kQueued, "a person let it go"},
+    {J::kPending, JT::kHold, J::kHeld, "a person holds it back"},
+    {J::kQueued, JT::kHold, J::kHeld, "a person holds it back"},
+    {J::kQueued, JT::kStartRequested, J::kStarting, "it got all that it asked for"},
+    {J::kStarting, JT::kStarted, J::kRunning, "its process was seen"},
+    {J::kStopping, JT::kStarted, J::kStopping, "it was told to stop before its process was seen"},
+    {J::kStarting, JT::kStopRequested, J::kStopping, "told to stop while it was being started"},
+    {J::kRunning, JT::kStopRequested, J::kStopping, "told to stop"},
+    {J::kSuspended, JT::kStopRequested, J::kStopping, "told to stop while frozen"},
+    {J::kStopping, JT::kStopRequested, J::kStopping, "told again, as by a kill after a cancel"},
+    {J::kRunning, JT::kSuspend, J::kSuspended, "its turn is over, or it was parked"},
+    {J::kSuspended, JT::kResume, J::kRunning, "its turn has come"},
+    {J::kStopping, JT::kPreempt, J::kPreempted, "stopped in favour of another job"},
+    {J::kRunning, JT::kPreempt, J::kPreempted, "ended by itself after it was chosen as victim"},
+    {J::kPreempted, JT::kBecameEligible, J::kQueued, "back in the queue"},
+    {J::kPreempted, JT::kCancel, J::kCancelled, "cancelled on the way back to the queue"},
+    {J::kStarting, JT::kRequeue, J::kPending, "the start failed or was lost, and is tried again"},
+    {J::kRunning, JT::kRequeue, J::kPending, "the attempt failed or was lost, and is tried again"},
+    {J::kStopping, JT::kRequeue, J::kPending, "lost while stopping for the platform's own reasons"},
+    {J::kSuspended, JT::kRequeue, J::kPending, "lost while frozen"},
+    {J::kRunning, JT::kComplete, J::kCompleted, "exit code 0"},
+    {J::kStopping, JT::kComplete, J::kCompleted, "ended well before the signal reached it"},
+    {J::kStarting, JT::kFail, J::kFailed, "could not be started, and no retry is left"},
+    {J::kRunning, JT::kFail, J::kFailed, "failed, and no retry is left"},
+    {J::kStopping, JT::kFail, J::kFailed, "failed by itself before the signal reached it"},
+    {J::kSuspended, JT::kFail, J::kFailed, "lost while frozen, and no retry is left"},
+    {J::kHeld, JT::kCancel, J::kCancelled, "cancelled before it started"},
+    {J::kPending, JT::kCancel, J::kCancelled, "cancelled before it started"},
+    {J::kQueued, JT::kCancel, J::kCancelled, "cancelled before it started"},
+    {J::kStopping, JT::kCancel, J::kCancelled, "ended after a person told it to stop"},
+    {J::kRunning, JT::kTimeOut, J::kTimedOut, "stopped at its time limit"},
+    {J::kStopping, JT::kTimeOut, J::kTimedOut, "stopped at its time limit while told to stop"},
+};
+
+using A = AttemptState;
+using AT = AttemptTrigger;
+constexpr Transition<A, AT> kAttemptTable[] = {
+    {A::kRequested, AT::kStarted, A::kRunning, "its process was seen"},
+    {A::kRequested, AT::kStopRequested, A::kStopping, "told to stop before its process was seen"},
+    {A::kRequested, AT::kEnded, A::kCleaning, "could not be started, or was lost"},
+    {A::kRunning, AT::kStopRequested, A::kStopping, "told to stop"},
+    {A::kRunning, AT::kEnded, A::kCleaning, "its process ended or was lost"},
+    {A::kStopping, AT::kStarted, A::kStopping, "seen after it was told to stop"},
+    {A::kStopping, AT::kStopRequested, A::kStopping, "told again, without grace"},
+    {A::kStopping, AT::kEnded, A::kCleaning, "its process ended or was lost"},
+    {A::kCleaning, AT::kReleased, A::kReleased, "nothing of it is left on its nodes"},
+};
+
+using G = GpuState;
+using GT = GpuTrigger;
+constexpr Transition<G, GT> kGpuTable[] = {
+    {G::kAvailable, GT::kAllocate, G::kAllocated, "given to an attempt"},
+    {G::kAllocated, GT::kStart, G::kInUse, "the attempt's process was seen"},
+    {G::kAllocated, GT::kEnd, G::kCleaning, "the attempt ended before it was seen running"},
+    {G::kInUse, GT::kEnd, G::kCleaning, "the attempt ended"},
+    {G::kCleaning, GT::kRelease, G::kAvailable, "no process of the attempt is left"},
+    // Out of service, with or without work on it; the work's own changes do not bring it back.
+    {G::kAvailable, GT::kDrain, G::kDraining, "an operator drains it"},
+    {G::kAllocated, GT::kDrain, G::kDraining, "an operator drains it"},
+    {G::kInUse, GT::kDrain, G::kDraining, "an operator drains it"},
+    {G::kCleaning, GT::kDrain, G::kDraining, "an operator drains it"},
+    {G::kDegraded, GT::kDrain, G::kDraining, "an operator drains it"},
+    {G::kDraining, GT::kStart, G::kDraining, "its last job was seen running"},
+    {G::kDraining, GT::kEnd, G::kDraining, "its last job ended"},
+    {G::kDraining, GT::kRelease, G::kDraining, "its last job is gone"},
+    {G::kAvailable, GT::kDegrade, G::kDegraded, "a fault was seen"},
+    {G::kAllocated, GT::kDegrade, G::kDegraded, "a fault was seen"},
+    {G::kInUse, GT::kDegrade, G::kDegraded, "a fault was seen"},
+    {G::kCleaning, GT::kDegrade, G::kDegraded, "a fault was seen"},
+    {G::kDraining, GT::kDegrade, G::kDegraded, "a fault was seen"},
+    {G::kDegraded, GT::kStart, G::kDegraded, "its job was seen running"},
+    {G::kDegraded, GT::kEnd, G::kDegraded, "its job ended"},
+    {G::kDegraded, GT::kRelease, G::kDegraded, "its job is gone"},
+    {G::kDraining, GT::kReset, G::kResetting, "reset while empty"},
+    {G::kDegraded, GT::kReset, G::kResetting, "reset while empty"},
+    {G::kOffline, GT::kReset, G::kResetting, "reset while empty"},
+    {G::kAvailable, GT::kTakeOffline, G::kOffline, "taken out, or its node is lost"},
+    {G::kAllocated, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
+    {G::kInUse, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
+    {G::kCleaning, GT::kTakeOffline, G::kOffline, "taken out by force, or its node is lost"},
+    {G::kDraining, GT::kTakeOffline, G::kOffline, "taken out"},
+    {G::kDegraded, GT::kTakeOffline, G::kOffline, "taken out"},
+    {G::kResetting, GT::kTakeOffline, G::kOffline, "the reset did not help"},
+    {G::kOffline, GT::kStart, G::kOffline, "a job still on it was seen"},
+    {G::kOffline, GT::kEnd, G::kOffline, "a job still on it ended"},
+    {G::kOffline, GT::kRelease, G::kOffline, "a job still on it is gone"},
+    // Back in service; where a job still holds it, its state follows from that job at once.
+    {G::kDraining, GT::kBringOnline, G::kAvailable, "an operator brings it back"},
+    {G::kDegraded, GT::kBringOnline, G::kAvailable, "healthy again"},
+    {G::kResetting, GT::kBringOnline, G::kAvailable, "the reset helped"},
+    {G::kOffline, GT::kBringOnline, G::kAvailable,
+     "an operator or its node's return brings it back"},
+};
+
+using N = NodeState;
+using NT = NodeTrigger;
+constexpr Transition<N, NT> kNodeTable[] = {
+    {N::kUp, NT::kSeen, N::kUp, "seen again"},
+    {N::kDraining, NT::kSeen, N::kDraining, "seen again"},
+    {N::kOffline, NT::kSeen, N::kOffline, "seen again; a person took it out"},
+    {N::kLost, NT::kSeen, N::kUp, "came back"},
+    {N::kUp, NT::kLose, N::kLost, "not heard of any more"},
+    // What a person decided outlives a broken connection.
+    {N::kDraining, NT::kLose, N::kDraining, "not heard of any more"},
+    {N::kOffline, NT::kLose, N::kOffline, "not heard of any more"},
+    {N::kUp, NT::kDrain, N::kDraining, "an operator drains it"},
+    {N::kLost, NT::kDrain, N::kDraining, "an operator drains it"},
+    {N::kUp, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
+    {N::kDraining, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
+    {N::kLost, NT::kTakeOffline, N::kOffline, "an operator takes it out"},
+    {N::kDraining, NT::kBringOnline, N::kUp, "an operator brings it back"},
+    {N::kOffline, NT::kBringOnline, N::kUp, "an operator brings it back"},
+};
+
+template <class State, class Trigger, std::size_t Size>
+std::optional<State> find(const Transition<State, Trigger> (&table)[Size], State state,
+                          Trigger trigger) {
+  for (const auto& row : table) {
+    if (row.from == state && row.trigger == trigger) return row.to;
+  }
+  return std::nullopt;
+}
+
+constexpr std::string_view kJobStateNames[kJobStates] = {
+    "HELD",      "PENDING",   "QUEUED",    "STARTING", "RUNNING",   "STOPPING",
+    "SUSPENDED", "PREEMPTED", "COMPLETED", "FAILED",   "CANCELLED", "TIMED_OUT"};
+constexpr std::string_view kJobTriggerNames[kJobTriggers] = {
+    "BECAME_ELIGIBLE", "HOLD",    "RELEASE", "START_REQUESTED", "STARTED",
+    "STOP_REQUESTED",  "SUSPEND", "RESUME",  "PREEMPT",         "REQUEUE",
+    "COMPLETE",        "FAIL",    "CANCEL",  "TIME_OUT"};
+constexpr std::string_view kAttemptStateNames[kAttemptStates] = {"REQUESTED", "RUNNING", "STOPPING",
+                                                                 "CLEANING", "RELEASED"};
+constexpr std::string_view kAttemptTriggerNames[kAttemptTriggers] = {"STARTED", "STOP_REQUESTED",
+                                                                     "ENDED", "RELEASED"};
+constexpr std::string_view kGpuStateNames[kGpuStates] = {
+    "AVAILABLE", "ALLOCATED", "IN_USE", "CLEANING", "DRAINING", "DEGRADED", "RESETTING", "OFFLINE"};
+constexpr std::string_view kGpuTriggerNames[kGpuTriggers] = {
+    "ALLOCATE", "START", "END",          "RELEASE",     "DRAIN",
+    "DEGRADE",  "RESET", "TAKE_OFFLINE", "BRING_ONLINE"};
+constexpr std::string_view kNodeStateNames[kNodeStates] = {"UP", "DRAINING", "LOST", "OFFLINE"};
+constexpr std::string_view kNodeTriggerNames[kNodeTriggers] = {"SEEN", "LOSE", "DRAIN",
+                                                               "TAKE_OFFLINE", "BRING_ONLINE"};
+
+}  // namespace
+
+std::span<const Transition<JobState, JobTrigger>> job_transitions() {
+  return kJobTable;
+}
+std::span<const Transition<AttemptState, AttemptTrigger>> attempt_transitions() {
+  return kAttemptTable;
+}
+std::span<const Transition<GpuState, GpuTrigger>> gpu_transitions() {
+  return kGpuTable;
+}
+std::span<const Transition<NodeState, NodeTrigger>> node_transitions() {
+  return kNodeTable;
+}
+
+std::optional<JobState> next(JobState s, JobTrigger t) {
+  return find(kJobTable, s, t);
+}
+std::optional<AttemptState> next(AttemptState s, AttemptTrigger t) {
+  return find(kAttemptTable, s, t);
+}
+std::optional<GpuState> next(GpuState s, GpuTrigger t) {
+  return find(kGpuTable, s, t);
+}
+std::optional<NodeState> next(NodeState s, NodeTrigger t) {
+  return find(kNodeTable, s, t);
+}
+
+std::string_view to_string(JobState s) {
+  return kJobStateNames[static_cast<std::size_t>(s)];
+}
+std::string_view to_string(JobTrigger t) {
+  return kJobTriggerNames[static_cast<std::size_t>(t)];
+}
+std::string_view to_string(AttemptState s) {
+  return kAttemptStateNames[static_cast<std::size_t>(s)];
+}
+std::string_view to_string(AttemptTrigger t) {
+  return kAttemptTriggerNames[static_cast<std::size_t>(t)];
+}
+std::string_view to_string(GpuState s) {
+  return kGpuStateNames[static_cast<std::size_t>(s)];
+}
+std::string_view to_string(GpuTrigger t) {
+  return kGpuTriggerNames[static_cast<std::size_t>(t)];
+}
+std::string_view to_string(NodeState s) {
+  return kNodeStateNames[static_cast<std::size_t>(s)];
+}
+std::string_view to_string(NodeTrigger t) {
+  return kNodeTriggerNames[static_cast<std::size_t>(t)];
+}
+
+std::optional<JobState> parse_job_state(std::string_view name) {
+  for (std::size_t i = 0; i < kJobStates; ++i) {
+    if (kJobStateNames[i] == name) return static_cast<JobState>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,174 @@
+#include "model/wait_reason.h"
+
+#include <utility>
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace gpu_platform::model {
+
+namespace {
+
+// What people can act on first comes first; nodes that take no work at all close the sentence.
+constexpr Shortage kTellingOrder[] = {Shortage::kSockets, Shortage::kGpus,      Shortage::kCpus,
+                                      Shortage::kMemory,  Shortage::kGpuMemory, Shortage::kGpuType,
+                                      Shortage::kFits,    Shortage::kNodeState};
+static_assert(std::size(kTellingOrder) == kShortages);
+
+std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
+  return fmt::format("{} {}", n, n == 1 ? singular : plural);
+}
+
+std::string memory_amount(std::uint32_t mib) {
+  return mib % 1024 == 0 ? fmt::format("{} GiB", mib / 1024) : fmt::format("{} MiB", mib);
+}
+
+// "4 GPUs short". short_by is the least of several nodes: only of a single one is it the exact
+// amount.
+std::string missing(const WaitCount& count, const std::string& amount) {
+  return fmt::format("{}{} short", count.nodes == 1 ? "" : "at least ", amount);
+}
+
+// What the nodes of one count are or have, after "1 node " or "2 nodes ".
+std::string predicate(const WaitCount& count) {
+  const bool one = count.nodes == 1;
+  const std::string_view are = one ? "is" : "are";
+  const std::string_view have = one ? "has" : "have";
+  switch (count.shortage) {
+    case Shortage::kNodeState:
+      return fmt::format("{} draining or down", are);
+    case Shortage::kGpuType:
+      return fmt::format("{} no GPU of a type asked for", have);
+    case Shortage::kGpuMemory:
+      return fmt::format("{} only GPUs with less memory than asked for", have);
+    case Shortage::kGpus:
+      return fmt::format("{} {}", are, missing(count, counted(count.short_by, "GPU", "GPUs")));
+    case Shortage::kSockets:
+      return fmt::format("{} the GPUs free only across sockets (--allow-cross-numa)", have);
+    case Shortage::kCpus:
+      return fmt::format("{} {}", are, missing(count, counted(count.short_by, "CPU", "CPUs")));
+    case Shortage::kMemory:
+      return fmt::format("{} {}", are,
+                         missing(count, memory_amount(count.short_by) + " of memory"));
+    case Shortage::kFits:
+      return fmt::format("{} room now", have);
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+// "2 of 3 nodes are at least 4 GPUs short, 1 is draining or down"; empty when there are no counts.
+std::string describe_counts(const std::vector<WaitCount>& counts) {
+  std::uint64_t total = 0;
+  for (const WaitCount& count : counts) total += count.nodes;
+  std::string text;
+  for (const Shortage shortage : kTellingOrder) {
+    const auto found = std::ranges::find(counts, shortage, &WaitCount::shortage);
+    if (found == counts.end() || found->nodes == 0) continue;
+    if (!text.empty()) {
+      text += fmt::format(", {} {}", found->nodes, predicate(*found));
+    } else if (found->nodes == total) {
+      text = fmt::format("{}{} {}", total == 1 ? "" : "all ", counted(total, "node", "nodes"),
+                         predicate(*found));
+    } else {
+      text = fmt::format("{} of {} nodes {}", found->nodes, total, predicate(*found));
+    }
+  }
+  return text;
+}
+
+std::string describe_queue(const WaitReason& reason) {
+  if (reason.jobs_ahead == 0) return {};
+  std::string text = counted(reason.jobs_ahead, "job", "jobs") + " ahead";
+  if (!reason.blocked_by.valid()) return text;
+  return text + fmt::format(", {} {}", reason.jobs_ahead == 1 ? "which is" : "the first is",
+                            reason.blocked_by.value);
+}
+
+std::string joined(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!text.empty()) text += "; ";
+    text += part;
+  }
+  return text;
+}
+
+std::string_view opening(WaitCode code) {
+  switch (code) {
+    case WaitCode::kNotEvaluated:
+      return "not looked at by the scheduler yet";
+    case WaitCode::kBackoff:
+      return "waits out the time before its next attempt";
+    case WaitCode::kHeld:
+      return "held until somebody releases it";
+    case WaitCode::kNoNode:
+      return "no node that is up could hold it, even with nothing else running";
+    case WaitCode::kNoCapacity:
+    case WaitCode::kPriority:
+      return {};
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+}  // namespace
+
+std::string_view to_string(WaitCode code) {
+  switch (code) {
+    case WaitCode::kNotEvaluated:
+      return "NOT_EVALUATED";
+    case WaitCode::kNoCapacity:
+      return "NO_CAPACITY";
+    case WaitCode::kPriority:
+      return "PRIORITY";
+    case WaitCode::kBackoff:
+      return "BACKOFF";
+    case WaitCode::kHeld:
+      return "HELD";
+    case WaitCode::kNoNode:
+      return "NO_NODE";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string_view to_string(Shortage shortage) {
+  switch (shortage) {
+    case Shortage::kNodeState:
+      return "not_up";
+    case Shortage::kGpuType:
+      return "other_gpu_type";
+    case Shortage::kGpuMemory:
+      return "gpu_memory_short";
+    case Shortage::kGpus:
+      return "gpus_short";
+    case Shortage::kSockets:
+      return "gpus_across_sockets";
+    case Shortage::kCpus:
+      return "cpus_short";
+    case Shortage::kMemory:
+      return "memory_short";
+    case Shortage::kFits:
+      return "fits";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string describe(const WaitReason& reason) {
+  const std::string counts = describe_counts(reason.counts);
+  const std::string queue = describe_queue(reason);
+  if (reason.code == WaitCode::kPriority) {
+    return queue.empty() ? "jobs ahead of it go first" : queue;
+  }
+  std::string text = joined({std::string(opening(reason.code)), counts, queue});
+  return text.empty() ? "no node has what it needs free" : text;
+}
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ids.h"
+
+namespace gpu_platform::model {
+
+// Why a waiting job does not run. An ordinary outcome, not an error.
+enum class WaitCode : std::uint8_t {
+  kNotEvaluated,  // no scheduling cycle has looked at it yet
+  kNoCapacity,    // no node has what it needs free now
+  kPriority,      // would fit, but jobs ahead of it go first
+  kBackoff,       // waits out its time before a retry
+  kHeld,          // held by a person
+  kNoNode,        // no node that could ever hold it is up
+};
+std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
+
+// One failing constraint and on how many nodes it fails; every node is counted exactly once, under
+// the first constraint that it fails.
+enum class Shortage : std::uint8_t {
+  kNodeState,
+  kGpuType,
+  kGpuMemory,
+  kGpus,
+  kSockets,  // has the GPUs free, but only across sockets
+  kCpus,
+  kMemory,
+  kFits
+};
+inline constexpr std::size_t kShortages = 8;
+std::string_view to_string(Shortage shortage);  // "gpus_short"
+
+struct WaitCount {
+  Shortage shortage = Shortage::kGpus;
+  std::uint32_t nodes = 0;
+  std::uint32_t short_by = 0;  // the least that is missing among these nodes, in GPUs, CPUs or MiB
+
+  friend bool operator==(const WaitCount&, const WaitCount&) = default;
+};
+
+struct WaitReason {
+  WaitCode code = WaitCode::kNotEvaluated;
+  std::vector<WaitCount> counts;
+  std::uint64_t jobs_ahead = 0;
+  JobId blocked_by;  // the first job ahead of it, for kPriority
+
+  friend bool operator==(const WaitReason&, const WaitReason&) = default;
+};
+
+// A sentence for people: "1 node is 4 GPUs short", "3 jobs ahead, the first is 12".
+std::string describe(const WaitReason& reason);
+
+}  // namespace gpu_platform::model

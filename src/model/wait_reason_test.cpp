@@ -1,0 +1,68 @@
+#include "model/wait_reason.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::model {
+namespace {
+
+std::string no_capacity(std::vector<WaitCount> counts) {
+  return describe(WaitReason{.code = WaitCode::kNoCapacity, .counts = std::move(counts)});
+}
+
+TEST(DescribeWaitReason, NamesTheExactAmountForOneNode) {
+  EXPECT_EQ(no_capacity({{Shortage::kGpus, 1, 4}}), "1 node is 4 GPUs short");
+  EXPECT_EQ(no_capacity({{Shortage::kGpus, 1, 1}}), "1 node is 1 GPU short");
+  EXPECT_EQ(no_capacity({{Shortage::kCpus, 1, 1}}), "1 node is 1 CPU short");
+  EXPECT_EQ(no_capacity({{Shortage::kMemory, 1, 512}}), "1 node is 512 MiB of memory short");
+  EXPECT_EQ(no_capacity({{Shortage::kMemory, 1, 2048}}), "1 node is 2 GiB of memory short");
+}
+
+TEST(DescribeWaitReason, SaysAtLeastWhereSeveralNodesMayLackMore) {
+  EXPECT_EQ(no_capacity({{Shortage::kGpus, 3, 2}}), "all 3 nodes are at least 2 GPUs short");
+}
+
+TEST(DescribeWaitReason, CountsEachConstraintOutOfAllNodes) {
+  EXPECT_EQ(no_capacity({{Shortage::kNodeState, 1, 0}, {Shortage::kGpus, 2, 4}}),
+            "2 of 3 nodes are at least 4 GPUs short, 1 is draining or down");
+  EXPECT_EQ(no_capacity({{Shortage::kNodeState, 2, 0}, {Shortage::kGpus, 1, 4}}),
+            "1 of 3 nodes is 4 GPUs short, 2 are draining or down");
+  EXPECT_EQ(no_capacity({{Shortage::kGpuType, 1, 0}, {Shortage::kGpuMemory, 2, 0}}),
+            "2 of 3 nodes have only GPUs with less memory than asked for, 1 has no GPU of a type "
+            "asked for");
+}
+
+TEST(DescribeWaitReason, SaysWhoIsAhead) {
+  WaitReason reason{.code = WaitCode::kPriority, .jobs_ahead = 3, .blocked_by = JobId(12)};
+  EXPECT_EQ(describe(reason), "3 jobs ahead, the first is 12");
+  reason.jobs_ahead = 1;
+  EXPECT_EQ(describe(reason), "1 job ahead, which is 12");
+  reason.code = WaitCode::kNoCapacity;
+  reason.counts = {{Shortage::kGpus, 1, 8}};
+  EXPECT_EQ(describe(reason), "1 node is 8 GPUs short; 1 job ahead, which is 12");
+}
+
+TEST(DescribeWaitReason, IsNeverEmpty) {
+  for (const WaitCode code : {WaitCode::kNotEvaluated, WaitCode::kNoCapacity, WaitCode::kPriority,
+                              WaitCode::kBackoff, WaitCode::kHeld, WaitCode::kNoNode}) {
+    EXPECT_FALSE(describe(WaitReason{.code = code}).empty()) << to_string(code);
+  }
+}
+
+TEST(DescribeWaitReason, NamesTheOptionThatWouldLetAJobCrossSockets) {
+  EXPECT_EQ(no_capacity({{Shortage::kSockets, 2, 1}, {Shortage::kGpus, 1, 4}}),
+            "2 of 3 nodes have the GPUs free only across sockets (--allow-cross-numa), 1 is 4 GPUs "
+            "short");
+}
+
+TEST(WaitReasonNames, AreDistinct) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kShortages; ++i) {
+    names.insert(to_string(static_cast<Shortage>(i)));
+  }
+  EXPECT_EQ(names.size(), kShortages);
+}
+
+}  // namespace
+}  // namespace gpu_platform::model

@@ -1,0 +1,243 @@
+#include "monitoring/gpu_monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::monitoring {
+
+namespace {
+
+constexpr std::size_t kXidsKept = 16;
+constexpr std::size_t kNamedStrangers = 4;
+
+base::Instant wall_now() {
+  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count());
+}
+
+std::string_view words(hardware::RecoveryAction action) {
+  using hardware::RecoveryAction;
+  switch (action) {
+    case RecoveryAction::kNone:
+      return "NONE";
+    case RecoveryAction::kGpuReset:
+      return "GPU_RESET";
+    case RecoveryAction::kNodeReboot:
+      return "NODE_REBOOT";
+    case RecoveryAction::kDrainPeerToPeer:
+      return "DRAIN_P2P";
+    case RecoveryAction::kDrainAndReset:
+      return "DRAIN_AND_RESET";
+    case RecoveryAction::kRecoverImexDomain:
+      return "RECOVER_IMEX_DOMAIN";
+    case RecoveryAction::kBusReset:
+      return "BUS_RESET";
+    case RecoveryAction::kSystemReboot:
+      return "SYSTEM_REBOOT";
+    case RecoveryAction::kUnknown:
+      break;
+  }
+  return "UNKNOWN";
+}
+
+// Idle clocks are no throttling; bits that we do not know are shown by their number.
+std::vector<std::string> throttle_words(std::uint64_t bits) {
+  struct Reason {
+    std::uint64_t bit;
+    std::string_view name;
+  };
+  constexpr Reason kReasons[] = {{hardware::kThrottleClockSetting, "CLOCK_SETTING"},
+                                 {hardware::kThrottlePowerCap, "POWER_CAP"},
+                                 {hardware::kThrottleHardware, "HARDWARE"},
+                                 {hardware::kThrottleSyncBoost, "SYNC_BOOST"},
+                                 {hardware::kThrottleHeatSoftware, "HEAT_SOFTWARE"},
+                                 {hardware::kThrottleHeatHardware, "HEAT_HARDWARE"},
+                                 {hardware::kThrottlePowerBrake, "POWER_BRAKE"},
+                                 {hardware::kThrottleDisplayClock, "DISPLAY_CLOCK"}};
+  std::vector<std::string> names;
+  bits &= ~hardware::kThrottleIdle;
+  for (const Reason& reason : kReasons) {
+    if ((bits & reason.bit) != 0) names.emplace_back(reason.name);
+    bits &= ~reason.bit;
+  }
+  if (bits != 0) names.push_back(fmt::format("{:#x}", bits));
+  return names;
+}
+
+std::string problem_of(const hardware::GpuReading& reading) {
+  if (reading.condition == hardware::GpuCondition::kAnswering) return {};
+  return reading.problem.empty() ? "the GPU does not answer" : reading.problem;
+}
+
+model::GpuReading to_model(const hardware::GpuReading& in) {
+  model::GpuReading out;
+  out.at = wall_now();
+  out.problem = problem_of(in);
+  out.utilization_percent = in.utilization_percent;
+  out.memory_utilization_percent = in.memory_utilization_percent;
+  out.memory_used = in.memory_used;
+  out.memory_reserved = in.memory_reserved;
+  out.temperature_c = in.temperature_c;
+  out.power = in.power;
+  out.clock_sm_mhz = in.clock_sm_mhz;
+  out.clock_memory_mhz = in.clock_memory_mhz;
+  out.ecc_corrected = in.ecc_corrected;
+  out.ecc_uncorrected = in.ecc_uncorrected;
+  if (in.recovery_action) out.recovery_action = std::string(words(*in.recovery_action));
+  if (in.throttle_reasons) out.throttle_reasons = throttle_words(*in.throttle_reasons);
+  if (in.slow) {
+    out.remapped_rows_corrected = in.slow->remapped_rows_corrected;
+    out.remapped_rows_uncorrected = in.slow->remapped_rows_uncorrected;
+    out.remap_pending = in.slow->remap_pending;
+    out.remap_failed = in.slow->remap_failed;
+    out.pcie_sent_bytes_per_second = in.slow->pcie_sent_bytes_per_second;
+    out.pcie_received_bytes_per_second = in.slow->pcie_received_bytes_per_second;
+    out.pcie_generation = in.slow->pcie_generation;
+    out.pcie_width = in.slow->pcie_width;
+    out.pcie_replays = in.slow->pcie_replays;
+    out.nvlinks_active = in.slow->nvlinks_active;
+  }
+  return out;
+}
+
+const model::Gpu* find_gpu(const controller::Snapshot& snapshot, std::string_view node,
+                           std::string_view uuid) {
+  const model::Gpu* found = nullptr;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& n) {
+    if (n.name != node) return;
+    for (const model::Gpu& gpu : n.gpus) {
+      if (gpu.info.uuid == uuid) found = &gpu;
+    }
+  });
+  return found;
+}
+
+std::optional<model::AttemptId> attempt_with_pid(const controller::Snapshot& snapshot,
+                                                 const model::Gpu* gpu, std::uint64_t pid) {
+  if (gpu == nullptr) return std::nullopt;
+  for (const model::GpuHolder& holder : gpu->holders) {
+    const model::Job* job = snapshot.jobs.find(holder.attempt.job.value);
+    if (job == nullptr || holder.attempt.attempt > job->attempts.size()) continue;
+    if (job->attempts[holder.attempt.attempt - 1].pid == pid) return holder.attempt;
+  }
+  return std::nullopt;
+}
+
+std::string describe(const std::vector<const model::GpuProcess*>& strangers) {
+  std::string text;
+  const std::size_t named = std::min(strangers.size(), kNamedStrangers);
+  for (std::size_t i = 0; i < named; ++i) {
+    const model::GpuProcess& process = *strangers[i];
+    if (i > 0) text += ", ";
+    text += process.user.empty()
+                ? fmt::format("pid {} (not seen from here)", process.pid)
+                : fmt::format("pid {} ({} of {})", process.pid, process.command, process.user);
+  }
+  if (strangers.size() > named) text += fmt::format(" and {} more", strangers.size() - named);
+  return text;
+}
+
+}  // namespace
+
+void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
+  for (const hardware::GpuDescription& gpu : inventory.gpus) {
+    if (gpu.uuid && gpu.power_limit) power_limits_[*gpu.uuid] = *gpu.power_limit;
+  }
+}
+
+void GpuMonitor::take_readings(const std::string& node, const std::vector<std::string>& uuids,
+                               const node::ProbeReadings& readings) {
+  const auto snapshot = snapshot_();
+  for (const hardware::GpuReading& reading : readings.gpus) {
+    if (reading.index >= uuids.size() || uuids[reading.index].empty()) continue;
+    const std::string& uuid = uuids[reading.index];
+    model::GpuReading out = to_model(reading);
+    if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
+      out.power_limit = limit->second;
+    }
+    out.processes = processes_of(node, uuid, reading, *snapshot);
+    if (reading.processes) tell_strangers(node, uuid, out.processes);
+    const std::lock_guard lock(mutex_);
+    GpuSeen& seen = gpus_[uuid];
+    out.xids = seen.xids;
+    seen.reading = std::make_shared<const model::GpuReading>(std::move(out));
+  }
+  const std::lock_guard lock(mutex_);
+  read_at_[node] = std::chrono::steady_clock::now();
+}
+
+void GpuMonitor::take_events(const node::ProbeEvents& events) {
+  const std::lock_guard lock(mutex_);
+  for (const hardware::GpuEvent& event : events.events) {
+    if (event.kind != hardware::GpuEventKind::kXid || event.uuid.empty()) continue;
+    GpuSeen& seen = gpus_[event.uuid];
+    seen.xids.insert(seen.xids.begin(), {event.value, wall_now()});
+    if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
+    auto reading = seen.reading ? *seen.reading : model::GpuReading{};
+    reading.xids = seen.xids;
+    seen.reading = std::make_shared<const model::GpuReading>(std::move(reading));
+  }
+}
+
+std::vector<model::GpuProcess> GpuMonitor::processes_of(const std::string& node,
+                                                        const std::string& uuid,
+                                                        const hardware::GpuReading& reading,
+                                                        const controller::Snapshot& snapshot) {
+  std::vector<model::GpuProcess> processes;
+  if (!reading.processes || reading.processes->empty()) return processes;
+  const model::Gpu* gpu = find_gpu(snapshot, node, uuid);
+  for (const hardware::GpuProcess& in : *reading.processes) {
+    const ProcessOwner owner = owners_.find(
+        in.pid, [&](std::uint64_t pid) { return attempt_with_pid(snapshot, gpu, pid); });
+    model::GpuProcess out{in.pid, owner.user, owner.command, in.memory, {}, false};
+    if (owner.attempt) out.job = owner.attempt->job;
+    const bool is_holders = gpu != nullptr && owner.attempt &&
+                            std::ranges::find(gpu->holders, *owner.attempt,
+                                              &model::GpuHolder::attempt) != gpu->holders.end();
+    // One that has ended is its job's while a job has the GPU: the release waits for it.
+    const bool is_leftover = gpu != nullptr && !owner.exists && !gpu->holders.empty();
+    out.is_stranger = !is_holders && !is_leftover;
+    processes.push_back(std::move(out));
+  }
+  return processes;
+}
+
+// Told only when they were there in two readings in a row: a process that is just starting or
+// ending may be on the GPU and not in the published state.
+void GpuMonitor::tell_strangers(const std::string& node, const std::string& uuid,
+                                const std::vector<model::GpuProcess>& processes) {
+  Strangers& known = strangers_[uuid];
+  std::vector<const model::GpuProcess*> lasting;
+  std::set<std::uint32_t> seen;
+  for (const model::GpuProcess& process : processes) {
+    if (!process.is_stranger) continue;
+    seen.insert(process.pid);
+    if (known.seen.contains(process.pid)) lasting.push_back(&process);
+  }
+  known.seen = std::move(seen);
+  std::string text = describe(lasting);
+  if (text == known.told) return;
+  known.told = text;
+  sink_.observe(execution::StrangersObserved{node, uuid, std::move(text)});
+}
+
+std::shared_ptr<const model::GpuReading> GpuMonitor::latest(std::string_view uuid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = gpus_.find(uuid);
+  return found == gpus_.end() ? nullptr : found->second.reading;
+}
+
+std::vector<std::string> GpuMonitor::nodes_older_than(std::chrono::milliseconds age) const {
+  const auto limit = std::chrono::steady_clock::now() - age;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> nodes;
+  for (const auto& [node, at] : read_at_) {
+    if (at < limit) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace gpu_platform::monitoring

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/snapshot.h"
+#include "execution/engine.h"
+#include "hardware/readings.h"
+#include "model/gpu_reading.h"
+#include "monitoring/process_owners.h"
+#include "node/probe/probe_protocol.h"
+
+namespace gpu_platform::monitoring {
+
+using SnapshotNow = std::function<std::shared_ptr<const controller::Snapshot>()>;
+
+// The latest reading of every GPU, with whose processes are on it; tells the core of strangers.
+// take_*() are called by one thread (the probe runner's), everything else from any.
+class GpuMonitor {
+ public:
+  GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base)
+      : sink_(sink), snapshot_(std::move(snapshot)), owners_(cgroup_base) {}
+
+  void take_inventory(const hardware::Inventory& inventory);
+  // `uuids` by the index of the readings.
+  void take_readings(const std::string& node, const std::vector<std::string>& uuids,
+                     const node::ProbeReadings& readings);
+  void take_events(const node::ProbeEvents& events);
+
+  // Null: nothing was read of it yet.
+  std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
+
+  // Nodes whose readings are older than this.
+  std::vector<std::string> nodes_older_than(std::chrono::milliseconds age) const;
+
+ private:
+  struct GpuSeen {
+    std::shared_ptr<const model::GpuReading> reading;
+    std::vector<model::SeenXid> xids;  // newest first
+  };
+  struct Strangers {
+    std::set<std::uint32_t> seen;  // pids of the last reading
+    std::string told;
+  };
+
+  std::vector<model::GpuProcess> processes_of(const std::string& node, const std::string& uuid,
+                                              const hardware::GpuReading& reading,
+                                              const controller::Snapshot& snapshot);
+  void tell_strangers(const std::string& node, const std::string& uuid,
+                      const std::vector<model::GpuProcess>& processes);
+
+  execution::ObservationSink& sink_;
+  SnapshotNow snapshot_;
+  ProcessOwners owners_;                                  // of the taking thread
+  std::map<std::string, base::Milliwatts> power_limits_;  // by UUID, likewise
+  std::map<std::string, Strangers> strangers_;            // by UUID, likewise
+
+  mutable std::mutex mutex_;
+  std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID
+  std::map<std::string, std::chrono::steady_clock::time_point> read_at_;  // likewise, by node
+};
+
+}  // namespace gpu_platform::monitoring

@@ -1,0 +1,128 @@
+#include "monitoring/gpu_monitor.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace gpu_platform::monitoring {
+namespace {
+
+constexpr std::uint32_t kNoSuchPid = 0x7fffffff;
+
+class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink {
+ protected:
+  GpuMonitorTest() {
+    model::Node node;
+    node.id = model::NodeId(1);
+    node.name = "n1";
+    node.gpus.resize(1);
+    node.gpus[0].info.uuid = "a";
+    snapshot_->nodes.put(1, node);
+  }
+
+  // The GPU is held by job 7, whose first process is `pid`.
+  void give_to_job(std::uint64_t pid) {
+    model::Node node = *snapshot_->nodes.find(1);
+    node.gpus[0].holders = {{{model::JobId(7), 1}, base::kWholeGpu, {}}};
+    snapshot_->nodes.put(1, node);
+    model::Job job;
+    job.id = model::JobId(7);
+    job.spec = std::make_shared<const model::JobSpec>();
+    job.attempts.resize(1);
+    job.attempts[0].number = 1;
+    job.attempts[0].pid = pid;
+    snapshot_->jobs.put(7, job);
+  }
+
+  void observe(execution::Observation observation) override {
+    told_.push_back(std::get<execution::StrangersObserved>(observation).text);
+  }
+
+  void read(std::vector<std::uint32_t> pids) {
+    node::ProbeReadings readings;
+    hardware::GpuReading gpu;
+    gpu.utilization_percent = 40;
+    gpu.throttle_reasons = hardware::kThrottlePowerCap | hardware::kThrottleIdle;
+    gpu.processes.emplace();
+    for (const std::uint32_t pid : pids) gpu.processes->push_back({pid, base::kMiB});
+    readings.gpus.push_back(gpu);
+    monitor_.take_readings("n1", {"a"}, readings);
+  }
+
+  const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
+  std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
+  std::vector<std::string> told_;
+  GpuMonitor monitor_{*this, [this] { return snapshot_; }, ""};
+};
+
+TEST_F(GpuMonitorTest, KeepsTheLatestReading) {
+  EXPECT_EQ(monitor_.latest("a"), nullptr);
+  read({});
+  const auto reading = monitor_.latest("a");
+  ASSERT_NE(reading, nullptr);
+  EXPECT_EQ(reading->utilization_percent, 40U);
+  EXPECT_EQ(reading->throttle_reasons, std::vector<std::string>{"POWER_CAP"});
+  EXPECT_EQ(monitor_.nodes_older_than(std::chrono::hours(1)), std::vector<std::string>{});
+}
+
+TEST_F(GpuMonitorTest, KnowsThePowerLimitFromTheInventory) {
+  hardware::Inventory inventory;
+  inventory.gpus.resize(1);
+  inventory.gpus[0].uuid = "a";
+  inventory.gpus[0].power_limit = base::Milliwatts(700'000);
+  monitor_.take_inventory(inventory);
+  read({});
+  EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(700'000));
+}
+
+TEST_F(GpuMonitorTest, AStrangerIsToldWhenItStaysAndWhenItIsGone) {
+  read({own_});
+  EXPECT_TRUE(told_.empty()) << "one reading may catch a job that is just starting";
+  read({own_});
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_NE(told_[0].find("pid " + std::to_string(own_)), std::string::npos) << told_[0];
+  read({own_});
+  EXPECT_EQ(told_.size(), 1U) << "told once";
+  read({});
+  EXPECT_EQ(told_, (std::vector<std::string>{told_[0], ""}));
+}
+
+TEST_F(GpuMonitorTest, AProcessOfTheJobThatHoldsTheGpuIsNone) {
+  give_to_job(own_);
+  read({own_});
+  read({own_});
+  EXPECT_TRUE(told_.empty());
+  const auto reading = monitor_.latest("a");
+  ASSERT_EQ(reading->processes.size(), 1U);
+  EXPECT_EQ(reading->processes[0].job, model::JobId(7));
+  EXPECT_FALSE(reading->processes[0].is_stranger);
+}
+
+TEST_F(GpuMonitorTest, AnEndedProcessIsItsJobsWhileAJobHoldsTheGpu) {
+  give_to_job(own_);
+  read({kNoSuchPid});
+  read({kNoSuchPid});
+  EXPECT_TRUE(told_.empty());
+  model::Node node = *snapshot_->nodes.find(1);
+  node.gpus[0].holders.clear();
+  snapshot_->nodes.put(1, node);
+  read({kNoSuchPid});
+  read({kNoSuchPid});
+  EXPECT_EQ(told_.size(), 1U);
+}
+
+TEST_F(GpuMonitorTest, KeepsAFewXidsNewestFirst) {
+  read({});
+  for (std::uint64_t xid = 1; xid <= 40; ++xid) {
+    monitor_.take_events({{{0, "a", hardware::GpuEventKind::kXid, 8, xid}}, 0});
+  }
+  const auto reading = monitor_.latest("a");
+  ASSERT_EQ(reading->xids.size(), 16U);
+  EXPECT_EQ(reading->xids.front().xid, 40U);
+  read({});
+  EXPECT_EQ(monitor_.latest("a")->xids.size(), 16U) << "a reading does not forget them";
+}
+
+}  // namespace
+}  // namespace gpu_platform::monitoring

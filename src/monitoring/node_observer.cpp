@@ -1,0 +1,80 @@
+#include "monitoring/node_observer.h"
+
+#include <algorithm>
+
+#include <spdlog/spdlog.h>
+
+#include "discovery/describe_node.h"
+
+namespace gpu_platform::monitoring {
+
+void NodeObserver::on_report(node::ProbeReport report) {
+  if (const auto* problem = std::get_if<node::ProbeProblem>(&report.content)) {
+    spdlog::warn("probe node={} trouble=\"{}\"", report.node_name, problem->message);
+    return;
+  }
+  if (const auto* inventory = std::get_if<hardware::Inventory>(&report.content)) {
+    take_inventory(report, *inventory);
+  } else if (const auto* readings = std::get_if<node::ProbeReadings>(&report.content)) {
+    const std::vector<std::string>& uuids = uuids_[report.node_name];
+    monitor_.take_readings(report.node_name, uuids, *readings);
+    gate_.take_readings(report.node_name, uuids, *readings);
+  } else if (const auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
+    for (const hardware::GpuEvent& event : events->events) {
+      if (event.kind != hardware::GpuEventKind::kXid) continue;
+      spdlog::error("node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
+    }
+    monitor_.take_events(*events);
+  }
+}
+
+void NodeObserver::take_inventory(const node::ProbeReport& report,
+                                  const hardware::Inventory& inventory) {
+  monitor_.take_inventory(inventory);
+  std::vector<std::string>& uuids = uuids_[report.node_name];
+  uuids.clear();
+  for (const hardware::GpuDescription& gpu : inventory.gpus) {
+    if (gpu.index >= uuids.size()) uuids.resize(gpu.index + 1);
+    uuids[gpu.index] = gpu.uuid.value_or("");
+  }
+  auto described = discovery::describe_node({report.node_name, report.emulated}, inventory,
+                                            known_gpus_[report.node_name]);
+  if (!described) {
+    spdlog::error("node={} cannot be used: {}", report.node_name, described.error().message);
+    settle(report.node_name, 0);
+    return;
+  }
+  for (const std::string& note : described->notes) {
+    spdlog::warn("node={} note=\"{}\"", described->info.name, note);
+  }
+  spdlog::info("node={} gpus={} cpus={} memory_bytes={} emulated={}", described->info.name,
+               described->info.gpus.size(), described->info.cpus, described->info.memory.value(),
+               described->info.emulated);
+  const std::size_t gpus = described->info.gpus.size();
+  sink_.observe(execution::NodeObserved{std::move(described->info)});
+  settle(report.node_name, gpus);
+}
+
+void NodeObserver::settle(const std::string& node, std::size_t gpus) {
+  {
+    const std::lock_guard lock(mutex_);
+    gpus_[node] = gpus;
+  }
+  changed_.notify_all();
+}
+
+bool NodeObserver::wait_for_all(const std::set<std::string>& names, std::chrono::seconds limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [&] {
+    return std::ranges::all_of(names, [&](const auto& name) { return gpus_.contains(name); });
+  });
+}
+
+std::size_t NodeObserver::gpu_count() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [node, gpus] : gpus_) sum += gpus;
+  return sum;
+}
+
+}  // namespace gpu_platform::monitoring

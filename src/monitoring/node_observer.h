@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "discovery/describe_node.h"
+#include "execution/engine.h"
+#include "monitoring/gpu_monitor.h"
+#include "monitoring/release_gate.h"
+#include "node/probe/probe_runner.h"
+
+namespace gpu_platform::monitoring {
+
+// Hands what probes report to those whom it concerns: nodes to the core, readings to the monitor
+// and the release gate; troubles into log lines. Called on the probe runner's thread;
+// wait_for_all() on any other.
+class NodeObserver : public node::ProbeListener {
+ public:
+  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate)
+      : sink_(sink), monitor_(monitor), gate_(gate) {}
+
+  void on_report(node::ProbeReport report) override;
+
+  // Waits until every node named has been described (or could not be); false when the limit passes
+  // first.
+  bool wait_for_all(const std::set<std::string>& names, std::chrono::seconds limit);
+
+  // GPUs of all nodes described so far.
+  std::size_t gpu_count() const;
+
+ private:
+  void take_inventory(const node::ProbeReport& report, const hardware::Inventory& inventory);
+  void settle(const std::string& node, std::size_t gpus);
+
+  execution::ObservationSink& sink_;
+  GpuMonitor& monitor_;
+  ReleaseGate& gate_;
+  std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
+  std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::size_t> gpus_;  // guarded by mutex_; by node
+};
+
+}  // namespace gpu_platform::monitoring

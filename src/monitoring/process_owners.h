@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "model/ids.h"
+
+namespace gpu_platform::monitoring {
+
+struct ProcessOwner {
+  bool exists = false;                      // false: it has ended
+  std::string user;                         // name, or "uid 1001" where there is none
+  std::string command;                      // its name, as the kernel keeps it
+  std::optional<model::AttemptId> attempt;  // none: of no job of ours
+};
+
+// Whose process a pid of this host is, by /proc. A job's processes are known by their cgroup, or
+// where jobs have none by an ancestor that is the first process of an attempt. Not thread-safe.
+class ProcessOwners {
+ public:
+  // The attempt whose first process this is, if any.
+  using AttemptOfPid = std::function<std::optional<model::AttemptId>(std::uint64_t pid)>;
+
+  // `cgroup_base`: the absolute folder below which each attempt has its cgroup; empty: none.
+  explicit ProcessOwners(const std::string& cgroup_base);
+
+  ProcessOwner find(std::uint32_t pid, const AttemptOfPid& attempt_of_pid);
+
+ private:
+  std::string user_name(uid_t uid);
+
+  std::string cgroup_prefix_;  // as /proc/PID/cgroup writes it, with a slash on both ends
+  std::map<uid_t, std::string> users_;
+};
+
+// "42-1" below the prefix in the text of a /proc/PID/cgroup: attempt 1 of job 42.
+std::optional<model::AttemptId> attempt_of_cgroup(std::string_view proc_cgroup,
+                                                  std::string_view prefix);
+
+}  // namespace gpu_platform::monitoring

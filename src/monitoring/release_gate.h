@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "execution/engine.h"
+#include "monitoring/gpu_monitor.h"
+#include "node/probe/probe_protocol.h"
+
+namespace gpu_platform::monitoring {
+
+// Stands between the engine and the core and holds back the news that nothing of an attempt is left
+// until the driver says so too: a reading that began after that news shows on each of its GPUs no
+// process that has ended, and no more memory in use than before anybody used it. Until then the
+// GPUs are CLEANING. Everything else passes at once.
+//
+// Holds nothing that is lost with it: the engine tells the news again to the next daemon.
+// A GPU that its driver does not speak of is not waited for; nothing is placed on it.
+class ReleaseGate : public execution::ObservationSink {
+ public:
+  using ReadNow = std::function<void(const std::string& node)>;
+  // What to tell people when a GPU does not come free.
+  using Alert = std::function<void(const std::string& text)>;
+
+  ReleaseGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now,
+              Alert alert);
+  ~ReleaseGate() override;
+
+  // Asks no more questions; what waits is held back for ever. To be called before what read_now
+  // uses is gone. Once, or never.
+  void stop();
+
+  // From any thread.
+  void observe(execution::Observation observation) override;
+  // On the probe runner's thread. `uuids` by the index of the readings.
+  void take_readings(const std::string& node, const std::vector<std::string>& uuids,
+                     const node::ProbeReadings& readings);
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+  struct GpuAwaited {
+    std::string node;
+    std::string uuid;
+    std::string why;  // what the last reading still showed
+  };
+  struct Waiting {
+    std::vector<GpuAwaited> gpus;
+    std::int64_t cleaned_ns = 0;  // on the boot clock
+    SteadyClock::time_point since;
+    SteadyClock::time_point ask_at;
+    std::chrono::milliseconds pause;  // before the next question
+    bool is_alerted = false;
+  };
+
+  std::vector<GpuAwaited> gpus_of(model::AttemptId attempt) const;
+  std::string what_is_left(const std::string& uuid, const hardware::GpuReading& reading);
+  void run();
+
+  execution::ObservationSink& sink_;
+  const SnapshotNow snapshot_;
+  const ReadNow read_now_;
+  const Alert alert_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mutex_, as all below
+  std::map<model::AttemptId, Waiting> waiting_;
+  std::map<std::string, base::Bytes>
+      base_line_;  // least memory seen in use without processes, by UUID
+  std::thread thread_;
+};
+
+}  // namespace gpu_platform::monitoring

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Jobs' cgroups (v2): where they may be made, and what can be done to one. A job's cgroup is
+// <mount or own cgroup>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
+// where it may move itself, so that whatever stops the daemon's service does not stop jobs.
+
+namespace gpu_platform::node {
+
+// Mount point of the cgroup v2 tree in the text of /proc/self/mountinfo: alone or beside v1
+// (hybrid).
+std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
+// Path of the calling process in it, from the text of /proc/self/cgroup.
+std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
+
+struct CgroupBase {
+  std::string path;  // absolute; empty: jobs cannot have cgroups here
+  std::string why;   // then this says why not
+  std::string home;  // cgroup in which the calling process was before
+};
+
+// Makes gpu-platform-<token> and proves with a process that jobs can be born into its children.
+CgroupBase make_cgroup_base(std::string_view token);
+
+// For a launcher that ends: removes what make_cgroup_base made, unless jobs or supervisors live in
+// it.
+void leave_cgroup_base(const CgroupBase& base);
+
+// ---- one cgroup, by an open directory
+
+bool cgroup_is_empty(int cgroup_fd);
+// Sends the signal to every process in it, by handles proved to belong to it: no other process can
+// be hit.
+void signal_cgroup(int cgroup_fd, int signal);
+// SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.
+void kill_cgroup(int cgroup_fd);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,414 @@
+#include "node/launcher/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <optional>
+#include <vector>
+
+#include "node/cgroup.h"
+#include "node/packet_socket.h"
+#include "node/process_tree.h"
+#include "node/record.h"
+#include "node/small_file.h"
+#include "node/supervisor/supervisor.h"
+#include "node/syscalls.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+// A record that is still locked has a living supervisor.
+enum class Holder { kSupervisor, kNobody, kNoRecord };
+
+struct OpenRecord {
+  Holder holder = Holder::kNoRecord;
+  Record record;
+};
+
+class Launcher {
+ public:
+  explicit Launcher(const LauncherOptions& options) : o_(options) {}
+
+  int run(std::string& error) {
+    if (!set_up()) {
+      error = std::move(error_);
+      return 1;
+    }
+    if (o_.socket_fd >= 0) {
+      socket_ = o_.socket_fd;
+      serve();
+      leave_cgroup_base(base_);
+      return 0;
+    }
+    listen_for_daemons();
+    error = std::move(error_);
+    return 1;
+  }
+
+ private:
+  // ---- set-up
+
+  bool failed(std::string_view what, const std::string& path) {
+    error_ = std::string(what) + " " + path + ": " + strerror(errno);
+    return false;
+  }
+
+  bool set_up() {
+    umask(0);  // modes are written out where files are made
+    set_signals();
+    if (!make_folder(o_.root + "/run") || !take_lock()) return false;
+    if (!make_folder(attempts_dir(o_.root)) || !make_folder(o_.root + "/output")) return false;
+    struct stat about{};
+    char* const real = realpath(o_.root.c_str(), nullptr);
+    if (real == nullptr || stat(real, &about) != 0) return failed("find", o_.root);
+    base_ = make_cgroup_base(root_token(real, about.st_dev, about.st_ino));
+    free(real);
+    if (!base_.path.empty()) {
+      base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+      if (base_fd_ < 0) return failed("open", base_.path);
+    }
+    boot_id_ = read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
+    if (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
+    protect_from_oom();
+    let_children_vanish();
+    return true;
+  }
+
+  // Orders to supervisors come as a queued signal and may come before a new supervisor is ready: it
+  // must find them pending, so they are blocked here already. SIGPIPE would end us where a write
+  // can fail.
+  static void set_signals() {
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) reset_signal(signal);
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int ending : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigdelset(&blocked, ending);
+    sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  }
+
+  // Supervisors are watched by handle, never waited for. Set once the set-up's own children are
+  // done.
+  static void let_children_vanish() {
+    struct sigaction action{};
+    action.sa_handler = SIG_DFL;
+    action.sa_flags = SA_NOCLDWAIT;
+    sigaction(SIGCHLD, &action, nullptr);
+  }
+
+  bool make_folder(const std::string& path) {
+    const bool shared = o_.client_gid >= 0;
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failed("make", path);
+    if (!shared) return true;
+    // Set-group-id: what is made inside belongs to the group too.
+    if (chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(o_.client_gid)) != 0 ||
+        chmod(path.c_str(), 02750) != 0) {
+      return failed("share", path);
+    }
+    return true;
+  }
+
+  bool take_lock() {
+    const std::string path = launcher_lock_path(o_.root);
+    lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock_fd_ < 0) return failed("open", path);
+    while (flock(lock_fd_, LOCK_EX) != 0) {
+      if (errno != EINTR) return failed("lock", path);
+    }
+    return true;
+  }
+
+  // A supervisor that the kernel kills for memory leaves a job whose end nobody can know; jobs get
+  // back what we were given.
+  void protect_from_oom() {
+    const std::string own = read_small_file(AT_FDCWD, "/proc/self/oom_score_adj");
+    if (own.empty() || !write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", "-900")) return;
+    job_oom_score_ = own;
+  }
+
+  // ---- connections
+
+  void listen_for_daemons() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (o_.listen_path.size() >= sizeof address.sun_path) {
+      error_ = "the path of the socket is too long: " + o_.listen_path;
+      return;
+    }
+    memcpy(address.sun_path, o_.listen_path.data(), o_.listen_path.size());
+    const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    unlink(o_.listen_path.c_str());  // of a predecessor: we hold the lock
+    if (listener < 0 ||
+        bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        chown(o_.listen_path.c_str(), o_.client_uid, static_cast<gid_t>(-1)) != 0 ||
+        chmod(o_.listen_path.c_str(), 0600) != 0 || listen(listener, 4) != 0) {
+      failed("listen at", o_.listen_path);
+      return;
+    }
+    listener_ = listener;
+    while (true) {
+      socket_ = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket_ < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (socket_ < 0) {
+        failed("accept at", o_.listen_path);
+        return;
+      }
+      if (may_connect()) serve();
+      close(socket_);
+    }
+  }
+
+  bool may_connect() const {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    return peer.uid == 0 || peer.uid == o_.client_uid;
+  }
+
+  void serve() {
+    greeted_ = false;
+    while (true) {
+      const Packet packet = receive_packet(socket_, buffer_, sizeof buffer_);
+      if (packet.kind == Packet::Kind::kClosed) break;
+      const auto message =
+          packet.kind == Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
+      const bool go_on = message ? handle(*message, packet.fd) : refuse("not a message we know");
+      if (packet.fd >= 0) close(packet.fd);
+      if (!go_on) break;
+    }
+    if (notice_fd_ >= 0) close(notice_fd_);
+    notice_fd_ = -1;
+  }
+
+  bool refuse(std::string why) {
+    answer(Refused{std::move(why)});
+    return false;
+  }
+
+  void answer(const Message& message, int fd = -1) {
+    // A daemon that is gone is noticed at the next read.
+    send_packet(socket_, encode(message), fd);
+  }
+
+  // False: hang up.
+  bool handle(const Message& message, int fd) {
+    if (const auto* hello = std::get_if<Hello>(&message)) return greet(*hello);
+    if (!greeted_) return refuse("the first message must be Hello");
+    if (const auto* launch_order = std::get_if<Launch>(&message)) {
+      launch(*launch_order, fd);
+    } else if (const auto* stop_order = std::get_if<Stop>(&message)) {
+      stop(*stop_order);
+    } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
+      answer(TreeState{kill_order->attempt, kill_tree(kill_order->attempt)});
+    } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
+      for (const auto& attempt : forget_order->attempts) forget(attempt);
+    } else {
+      return refuse("a message that only a launcher sends");
+    }
+    return true;
+  }
+
+  bool greet(const Hello& hello) {
+    if (hello.version != kProtocolVersion) {
+      return refuse("this launcher speaks version " + std::to_string(kProtocolVersion) +
+                    " of the protocol, not " + std::to_string(hello.version));
+    }
+    if (notice_fd_ < 0) {
+      notice_fd_ =
+          open(notice_fifo_path(o_.root).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    }
+    greeted_ = true;
+    Welcome welcome;
+    welcome.pid = static_cast<std::uint32_t>(getpid());
+    welcome.isolation = base_fd_ >= 0 ? Isolation::kCgroup : Isolation::kAdvisory;
+    welcome.can_switch_user = geteuid() == 0;
+    welcome.detail = base_fd_ >= 0 ? base_.path : base_.why;
+    answer(welcome);
+    return true;
+  }
+
+  // ---- launch
+
+  void launch(const Launch& order, int fd) {
+    const std::string path = record_path(o_.root, order.attempt);
+    const mode_t mode = o_.client_gid >= 0 ? 0640 : 0600;
+    // Created here and only here, and only once: this is what makes a repeated order harmless.
+    const int record = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (record < 0) {
+      if (errno == EEXIST) return answer(Exists{order.attempt});
+      return answer(LaunchFailed{order.attempt, "make " + path + ": " + strerror(errno)});
+    }
+    const std::string why = launch_with(record, order, fd);
+    if (!why.empty()) {
+      unlink(path.c_str());
+      answer(LaunchFailed{order.attempt, why});
+    }
+    close(record);
+  }
+
+  // Empty when a supervisor was made, else why not.
+  std::string launch_with(int record, const Launch& order, int fd) {
+    std::string_view bytes = order.request;
+    if (order.in_memory_file) bytes = map_request(fd);
+    const std::optional<LaunchRequest> request = decode_request(bytes);
+    std::string why = request ? objection(*request) : "the request is damaged";
+    if (why.empty()) why = fork_supervisor(record, order.attempt, *request);
+    if (order.in_memory_file && !bytes.empty()) {
+      munmap(const_cast<char*>(bytes.data()), bytes.size());
+    }
+    return why;
+  }
+
+  std::string objection(const LaunchRequest& request) const {
+    if (request.boot_id != boot_id_) return "the start was decided in another boot of this node";
+    if (request.switch_user ? geteuid() != 0 : request.uid != geteuid()) {
+      return "without root jobs run as user " + std::to_string(geteuid()) + " only, not as " +
+             std::to_string(request.uid);
+    }
+    if (request.output.size() <= 1 && request.output_files == 0) return "no output file is allowed";
+    return {};
+  }
+
+  // A private map: the sender cannot change what was checked.
+  static std::string_view map_request(int fd) {
+    struct stat about{};
+    if (fd < 0 || fstat(fd, &about) != 0 || about.st_size <= 0 ||
+        static_cast<std::uint64_t>(about.st_size) > kMaxRequest) {
+      return {};
+    }
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || (seals & F_SEAL_SHRINK) == 0) return {};
+    const auto size = static_cast<std::size_t>(about.st_size);
+    void* const map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED) return {};
+    return {static_cast<const char*>(map), size};
+  }
+
+  std::string fork_supervisor(int record, model::AttemptId attempt, const LaunchRequest& request) {
+    // Taken before the fork and inherited: from here on it is free only when nobody is left.
+    // (Whoever tests the lock shares it for a moment, hence no LOCK_NB.)
+    if (flock(record, LOCK_EX) != 0) return std::string("lock the record: ") + strerror(errno);
+    int pidfd = -1;
+    const int pid = fork_with_pidfd(&pidfd);
+    if (pid == 0) become_supervisor(attempt, request, record);
+    if (pid < 0) return std::string("start a supervisor: ") + strerror(errno);
+    answer(Launched{attempt, static_cast<std::uint32_t>(pid)}, pidfd);
+    close(pidfd);
+    return {};
+  }
+
+  [[noreturn]] void become_supervisor(model::AttemptId attempt, const LaunchRequest& request,
+                                      int record) {
+    close(socket_);  // the daemon must see when the launcher is gone
+    close(lock_fd_);
+    if (listener_ >= 0) close(listener_);
+    // Whoever reads what the daemon prints must not wait for the end of its jobs.
+    if (o_.error_fd >= 0) close(o_.error_fd);
+    SupervisorOptions options;
+    options.attempt = attempt;
+    options.request = &request;
+    options.root = o_.root;
+    options.cgroup_base = base_.path;
+    options.base_fd = base_fd_;
+    options.record_fd = record;
+    options.notice_fd = notice_fd_;
+    options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
+    options.gpu_register = o_.gpu_register;
+    options.title = o_.title;
+    run_supervisor(options);
+  }
+
+  // ---- attempts that exist
+
+  OpenRecord look_at(model::AttemptId attempt) const {
+    OpenRecord found;
+    const int fd = open(record_path(o_.root, attempt).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return found;
+    std::string file(kRecordSize, '\0');
+    const ssize_t got = pread(fd, file.data(), file.size(), 0);
+    if (got == static_cast<ssize_t>(kRecordSize)) found.record = decode_record(file);
+    found.holder = flock(fd, LOCK_SH | LOCK_NB) == 0 ? Holder::kNobody : Holder::kSupervisor;
+    close(fd);
+    return found;
+  }
+
+  void stop(const Stop& order) { answer(StopSent{order.attempt, signal_supervisor(order)}); }
+
+  bool signal_supervisor(const Stop& order) {
+    const OpenRecord first = look_at(order.attempt);
+    if (first.holder != Holder::kSupervisor || !first.record.beginning) return false;
+    const int pidfd = open_pidfd(static_cast<int>(first.record.beginning->supervisor_pid));
+    if (pidfd < 0) return false;
+    // Held still, so the pid was its holder's when the handle was opened.
+    const bool alive = look_at(order.attempt).holder == Holder::kSupervisor;
+    StopSignal stop_signal{order.without_grace, order.grace_ms, order.code};
+    const bool sent = alive && queue_signal(pidfd, stop_signal_number(), pack(stop_signal)) == 0;
+    if (sent) signal_pidfd(pidfd, SIGCONT);  // one that somebody has stopped could not act
+    close(pidfd);
+    return sent;
+  }
+
+  // True when no process of the attempt is left.
+  bool kill_tree(model::AttemptId attempt) {
+    const OpenRecord found = look_at(attempt);
+    const std::string cgroup = cgroup_of(attempt, found.record);
+    if (cgroup.empty()) return kill_without_cgroup(found.record);
+    const int fd = open(cgroup.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT;
+    kill_cgroup(fd);
+    const bool empty = cgroup_is_empty(fd);
+    close(fd);
+    return empty && (rmdir(cgroup.c_str()) == 0 || errno == ENOENT);
+  }
+
+  // As recorded when it began: by now we may have another base. Where that cannot be read, as now.
+  std::string cgroup_of(model::AttemptId attempt, const Record& record) const {
+    if (record.beginning) return record.beginning->cgroup;
+    return base_fd_ < 0 ? std::string() : base_.path + "/" + attempt_name(attempt);
+  }
+
+  static bool kill_without_cgroup(const Record& record) {
+    if (!record.started) return true;
+    return kill_process_group(static_cast<int>(record.started->pid), record.started->start_ticks);
+  }
+
+  void forget(model::AttemptId attempt) {
+    if (base_fd_ >= 0) {
+      const std::string name = attempt_name(attempt);
+      if (unlinkat(base_fd_, name.c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY) {
+        return answer(ForgetRefused{attempt});
+      }
+    }
+    unlink(record_path(o_.root, attempt).c_str());
+  }
+
+  const LauncherOptions& o_;
+  std::string error_;
+  std::string boot_id_;
+  std::string job_oom_score_;
+  CgroupBase base_;
+  int base_fd_ = -1;
+  int lock_fd_ = -1;
+  int listener_ = -1;
+  int socket_ = -1;
+  int notice_fd_ = -1;
+  bool greeted_ = false;
+  char buffer_[kMaxMessage];
+};
+
+}  // namespace
+
+int run_launcher(const LauncherOptions& options, std::string& error) {
+  return Launcher(options).run(error);
+}
+
+}  // namespace gpu_platform::node

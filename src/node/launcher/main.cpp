@@ -1,0 +1,110 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "node/launcher/launcher.h"
+
+// gpu-platform-node: the node part as one small static program. It starts as the launcher;
+// supervisors are forked from it and never execute another program of ours.
+
+namespace {
+
+using gpu_platform::node::LauncherOptions;
+
+constexpr int kUsage = 2;
+constexpr std::string_view kHelp =
+    "usage: gpu-platform-node launcher --root DIR (--socket-fd N | --listen PATH)\n"
+    "                                  [--client-uid N] [--client-gid N]\n"
+    "                                  [--gpu-register PROGRAM]\n"
+    "Starts jobs for gpu-platform serve, which runs it; not for people.\n";
+
+template <class Number>
+bool parse_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_option(std::string_view name, std::string_view value, LauncherOptions& options) {
+  if (name == "--root") {
+    options.root = value;
+    return value.starts_with('/');
+  }
+  if (name == "--gpu-register") {
+    options.gpu_register = value;
+    return value.starts_with('/');
+  }
+  if (name == "--listen") {
+    options.listen_path = value;
+    return value.starts_with('/');
+  }
+  if (name == "--socket-fd") return parse_number(value, options.socket_fd) && options.socket_fd > 2;
+  if (name == "--client-uid") return parse_number(value, options.client_uid);
+  if (name == "--client-gid") {
+    return parse_number(value, options.client_gid) && options.client_gid >= 0;
+  }
+  return false;
+}
+
+std::optional<LauncherOptions> parse(int argc, char** argv) {
+  LauncherOptions options;
+  if (argc < 2 || std::string_view(argv[1]) != "launcher" || argc % 2 != 0) return std::nullopt;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    if (!parse_option(argv[i], argv[i + 1], options)) return std::nullopt;
+  }
+  const bool one_source = (options.socket_fd >= 0) != !options.listen_path.empty();
+  if (options.root.empty() || !one_source) return std::nullopt;
+  // The arguments lie one after the other; supervisors write their own name over them.
+  options.title = {argv[0],
+                   static_cast<std::size_t>(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0])};
+  return options;
+}
+
+// Keeps nothing that was open in whoever started us, but the socket: supervisors outlive them by
+// far.
+bool shed_descriptors(int& socket) {
+  if (socket >= 0) {
+    const int moved = 3;
+    if (socket != moved) {
+      if (dup2(socket, moved) < 0) return false;
+      close(socket);
+    }
+    socket = moved;
+    if (fcntl(socket, F_SETFD, FD_CLOEXEC) != 0) return false;
+  }
+  const unsigned first = socket >= 0 ? 4 : 3;
+  if (syscall(SYS_close_range, first, ~0U, 0) != 0) return false;
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return false;
+  for (int fd = 0; fd < 2; ++fd) {
+    if (dup2(null, fd) < 0) return false;
+  }
+  return chdir("/") == 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto options = parse(argc, argv);
+  if (!options) {
+    fwrite(kHelp.data(), 1, kHelp.size(), stderr);
+    return kUsage;
+  }
+  // Errors of the set-up go to a copy of stderr that no supervisor inherits.
+  if (!shed_descriptors(options->socket_fd)) {
+    perror("gpu-platform-node");
+    return 1;
+  }
+  options->error_fd = fcntl(2, F_DUPFD_CLOEXEC, 10);
+  dup2(0, 2);
+  std::string error;
+  const int code = gpu_platform::node::run_launcher(*options, error);
+  if (code != 0) dprintf(options->error_fd, "gpu-platform-node: %s\n", error.c_str());
+  return code;
+}

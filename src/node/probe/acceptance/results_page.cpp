@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include "node/probe/acceptance/gpu_report.h"
+
+namespace gpu_platform::node {
+namespace {
+
+using nlohmann::json;
+
+// A member of any kind as words; empty where it is not there.
+std::string words(const json& object, const char* key) {
+  if (!object.is_object() || !object.contains(key) || object[key].is_null()) return {};
+  return object[key].is_string() ? object[key].get<std::string>() : object[key].dump();
+}
+
+const json& part(const json& object, const char* key) {
+  static const json kNothing;
+  return object.is_object() && object.contains(key) ? object[key] : kNothing;
+}
+
+void add_checks(std::string& page, const json& checks) {
+  page += "\n| check | result | |\n| --- | --- | --- |\n";
+  for (const json& check : checks) {
+    page += fmt::format("| {} | {} | {} |\n", words(check, "name"), words(check, "result"),
+                        words(check, "note"));
+  }
+}
+
+void add_gpus(std::string& page, const json& gpus) {
+  page +=
+      "\n## GPUs\n\n| index | model | UUID | PCI address | NUMA node | memory | MIG profiles |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const json& gpu : gpus) {
+    page += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", words(gpu, "index"),
+                        words(gpu, "model"), words(gpu, "uuid"), words(gpu, "pci_address"),
+                        words(gpu, "numa_node"), words(gpu, "memory_bytes"),
+                        part(gpu, "mig_profiles").size());
+  }
+}
+
+void add_mig(std::string& page, const json& gpus) {
+  if (gpus.empty() || part(gpus[0], "mig_profiles").empty()) return;
+  page +=
+      "\n## MIG profiles of GPU 0\n\n| id | slices | instances | memory MiB | SMs | placements |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
+  for (const json& profile : gpus[0]["mig_profiles"]) {
+    page += fmt::format("| {} | {} | {} | {} | {} | {} |\n", words(profile, "id"),
+                        words(profile, "slices"), words(profile, "instances"),
+                        words(profile, "memory_mib"), words(profile, "multiprocessors"),
+                        words(profile, "placements"));
+  }
+}
+
+void add_support(std::string& page, const json& supports) {
+  page += "\n## What the driver has\n\n";
+  for (const char* library : {"nvml", "cuda"}) {
+    for (const auto& [name, value] : part(supports, library).items()) {
+      page += fmt::format("- {}: {}\n", name,
+                          value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
+void add_comparisons(std::string& page, const json& compared) {
+  page += "\n## Beside nvidia-smi\n\n";
+  if (compared.contains("problem")) {
+    page += words(compared, "problem") + "\n";
+    return;
+  }
+  page += "| GPU | datum | ours | nvidia-smi | |\n| --- | --- | --- | --- | --- |\n";
+  for (const json& one : part(compared, "all")) {
+    page += fmt::format("| {} | {} | {} | {} | {} |\n", words(one, "gpu"), words(one, "datum"),
+                        words(one, "ours"), words(one, "nvidia_smi"),
+                        one.value("agrees", false) ? "agrees" : "**differs**");
+  }
+}
+
+}  // namespace
+
+std::string results_page(const json& results) {
+  const json& report = part(results, "report");
+  std::string page =
+      fmt::format("# GPU acceptance: {}\n\n{}, {}. Driver {}, NVML {}.\n", words(results, "name"),
+                  words(results, "date"), words(results, "system"),
+                  words(part(report, "driver"), "version"), words(part(report, "driver"), "nvml"));
+  if (report.is_object() && report.contains("problem")) {
+    page += fmt::format("\n{}\n", words(report, "problem"));
+  }
+  add_checks(page, part(results, "checks"));
+  if (part(report, "gpus").is_array()) {
+    add_gpus(page, report["gpus"]);
+    add_mig(page, report["gpus"]);
+  }
+  if (part(report, "supports").is_object()) add_support(page, report["supports"]);
+  if (part(report, "compared").is_object()) add_comparisons(page, report["compared"]);
+  return page;
+}
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "base/units.h"
+#include "node/probe/probe_protocol.h"
+
+namespace gpu_platform::node {
+
+// A thread of the probe that may get stuck in a driver while others go on. It is never joined:
+// objects of this kind live until the process ends by _Exit. The thread starts at the first
+// resume().
+class DriverThread {
+ public:
+  DriverThread() = default;
+  DriverThread(const DriverThread&) = delete;
+  DriverThread& operator=(const DriverThread&) = delete;
+
+  // From now on turn() is called again and again. From the probe's main thread, as suspend().
+  void resume();
+  // Has release() called as soon as the driver lets the thread go. Does not wait for that.
+  void suspend();
+
+  // How long it has been inside the driver, beyond what it meant to wait there; any thread.
+  ThreadSilence silence() const;
+
+ protected:
+  ~DriverThread() = default;
+
+  // One round of calls into the driver, and how long to pause before the next.
+  virtual base::Duration turn() = 0;
+  // Lets go of what turn() opened.
+  virtual void release() = 0;
+  // For turn(), between calls into the driver: the next one is meant to take this long.
+  void enter(base::Duration expected = {});
+
+ private:
+  void loop();
+  void pause(base::Duration time);  // or until it is suspended
+  void wait_for_resume();
+
+  std::mutex mutex_;  // over the next two
+  std::condition_variable changed_;
+  std::atomic<bool> is_wanted_ = false;  // written under mutex_
+  bool is_started_ = false;
+  std::atomic<std::int64_t> entered_ns_ = 0;  // may lie ahead; 0: outside the driver
+};
+
+}  // namespace gpu_platform::node

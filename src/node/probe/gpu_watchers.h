@@ -1,0 +1,87 @@
+#pragma once
+
+#include <deque>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hardware/gpu_library.h"
+#include "node/probe/driver_thread.h"
+
+// What the probe does beside polling, each on a thread and with a hold on the driver of its own.
+
+namespace gpu_platform::node {
+
+// Where GPUs are asked for.
+struct GpuSource {
+  std::string library;     // NVML
+  std::string nvidia_smi;  // asked where NVML cannot be opened; empty: nothing is
+};
+
+struct OpenedLibrary {
+  std::unique_ptr<hardware::GpuLibrary> library;
+  std::string fallback;  // why it is not NVML, empty where it is
+};
+
+// NVML, or nvidia-smi where that cannot be opened and there is one.
+std::expected<OpenedLibrary, hardware::LibraryProblem> open_library(const GpuSource& source);
+
+// The daemon's end as the threads see it: messages go out whole, in the order of each thread.
+class ProbeOutput {
+ public:
+  explicit ProbeOutput(int fd) : fd_(fd) {}
+
+  // False when the daemon's end is full or gone. Any thread.
+  bool send(const std::string& bytes) const;
+
+ private:
+  const int fd_;
+};
+
+// Waits for what the driver tells and hands it on; keeps a bounded number of events while the
+// daemon does not take them.
+class EventWatcher final : public DriverThread {
+ public:
+  // `output` outlives this.
+  EventWatcher(std::string library, const ProbeOutput& output)
+      : library_(std::move(library)), output_(output) {}
+
+ private:
+  base::Duration turn() override;
+  void release() override;
+  void keep(hardware::GpuEvent event);
+  void hand_on();
+
+  const std::string library_;
+  const ProbeOutput& output_;
+  std::unique_ptr<hardware::GpuEventSource> source_;
+  std::deque<hardware::GpuEvent> kept_;
+  std::uint64_t dropped_ = 0;
+};
+
+// Reads what takes long, at a slow pace.
+class SlowReader final : public DriverThread {
+ public:
+  SlowReader(GpuSource source, base::Duration interval)
+      : source_(std::move(source)), interval_(interval) {}
+
+  // Before resume(): how many GPUs there are. Forgets what was read.
+  void set_gpu_count(std::size_t count);
+
+  // The latest of a GPU; any thread.
+  std::optional<hardware::GpuSlowReading> latest(std::size_t index) const;
+
+ private:
+  base::Duration turn() override;
+  void release() override;
+
+  const GpuSource source_;
+  const base::Duration interval_;
+  std::unique_ptr<hardware::GpuLibrary> library_;
+  mutable std::mutex mutex_;  // over what follows
+  std::vector<std::optional<hardware::GpuSlowReading>> latest_;
+};
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,178 @@
+#include "node/probe/probe.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "hardware/host_file/host_file.h"
+#include "hardware/hwloc/hwloc_host.h"
+#include "hardware/procfs/procfs_host.h"
+
+namespace gpu_platform::node {
+namespace {
+
+using hardware::GpuCondition;
+
+// What is fixed is asked again this often, in case a driver was loaded or a GPU was unplugged.
+constexpr base::Duration kInventoryInterval = base::seconds(60);
+
+constexpr base::Duration kSlowReadInterval = base::seconds(10);
+
+// A driver call that takes longer than this and can be interrupted ends the process: the daemon
+// gave up on it long ago, or is gone itself.
+constexpr unsigned kGiveUpSeconds = 180;
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+Probe::Probe(ProbeOptions options)
+    : options_(std::move(options)),
+      output_(options_.fd),
+      events_(options_.source.library, output_),
+      slow_(options_.source, std::max(kSlowReadInterval, options_.interval)) {
+  auto running = hardware::open_procfs_host();
+  if (options_.host_description.empty()) {
+    host_ = hardware::open_hwloc_host(std::move(running));
+    return;
+  }
+  const auto kernel = running->describe();
+  host_ = hardware::open_host_file(options_.host_description, kernel ? kernel->boot_id : "");
+}
+
+void Probe::run() {
+  output_.send(encode(ProbeMessage(ProbeHello{})));
+  std::int64_t next_ns = now_ns();
+  while (true) {
+    alarm(kGiveUpSeconds);
+    if (is_inventory_due_ || now_ns() >= next_inventory_ns_) report_inventory();
+    report_readings();
+    // Readings keep their rhythm; after a pause of the machine missed ones are not made up for.
+    // Readings that were asked for come in addition: they move nothing.
+    if (now_ns() >= next_ns) next_ns = std::max(next_ns + options_.interval.value(), now_ns());
+    if (wait(next_ns) == Wake::kHangUp) std::_Exit(0);
+  }
+}
+
+void Probe::ensure_library() {
+  // The fall-back is kept no longer than it has to be.
+  if (gpus_.library && gpus_.fallback.empty()) return;
+  drop_library();
+  problem_.reset();
+  auto opened = open_library(options_.source);
+  if (opened) {
+    gpus_ = std::move(*opened);
+  } else {
+    problem_ = std::move(opened).error();
+  }
+}
+
+// A driver that was loaded anew needs a fresh start, for which every thread has to let go of it.
+void Probe::drop_library() {
+  gpus_ = {};
+  events_.suspend();
+  slow_.suspend();
+}
+
+hardware::Inventory Probe::take_inventory(hardware::HostDescription host) {
+  hardware::Inventory inventory;
+  inventory.host = std::move(host);
+  ensure_library();
+  if (gpus_.library) {
+    inventory.driver = gpus_.library->describe_driver();
+    auto gpus = gpus_.library->list_gpus();
+    if (gpus) {
+      inventory.gpus = std::move(*gpus);
+      inventory.links = gpus_.library->links();
+      inventory.fallback = gpus_.fallback;
+    } else {
+      problem_ = std::move(gpus).error();
+      drop_library();
+    }
+  }
+  for (hardware::GpuDescription& gpu : inventory.gpus) {
+    if (!gpu.pci_address) continue;
+    const auto node = host_->numa_node_of(*gpu.pci_address);
+    if (node) gpu.numa_node = node;
+  }
+  inventory.problem = problem_;
+  return inventory;
+}
+
+void Probe::report_inventory() {
+  is_inventory_due_ = false;
+  next_inventory_ns_ = now_ns() + kInventoryInterval.value();
+  auto host = host_->describe();
+  if (!host) {
+    output_.send(encode(ProbeMessage(ProbeError{host.error().message})));
+    is_inventory_due_ = true;
+    return;
+  }
+  hardware::Inventory inventory = take_inventory(std::move(*host));
+  gpu_count_ = inventory.gpus.size();
+  if (gpus_.library) {
+    slow_.set_gpu_count(gpu_count_);
+    slow_.resume();
+    if (gpus_.fallback.empty()) events_.resume();
+  }
+  std::string bytes = encode(ProbeMessage(std::move(inventory)));
+  if (bytes == sent_inventory_) return;
+  if (output_.send(bytes)) {
+    sent_inventory_ = std::move(bytes);
+  } else {
+    is_inventory_due_ = true;
+  }
+}
+
+void Probe::report_readings() {
+  ProbeReadings readings;
+  readings.began_ns = now_ns();
+  for (std::size_t i = 0; i < gpu_count_ && gpus_.library; ++i) {
+    hardware::GpuReading reading = gpus_.library->read(static_cast<std::uint32_t>(i));
+    if (reading.condition == GpuCondition::kAnswering) {
+      reading.slow = slow_.latest(i);
+    } else {
+      // A GPU that went away may be one of many changes: look at all at the next interval.
+      is_inventory_due_ = true;
+    }
+    readings.gpus.push_back(std::move(reading));
+  }
+  const auto is_silent = [](const hardware::GpuReading& gpu) {
+    return gpu.condition == GpuCondition::kNotAnswering;
+  };
+  if (!readings.gpus.empty() && std::ranges::all_of(readings.gpus, is_silent)) drop_library();
+  readings.events = events_.silence();
+  readings.slow_reads = slow_.silence();
+  output_.send(encode(ProbeMessage(std::move(readings))));
+}
+
+Probe::Wake Probe::wait(std::int64_t until_ns) const {
+  while (true) {
+    const std::int64_t left_ns = until_ns - now_ns();
+    if (left_ns <= 0) return Wake::kInterval;
+    pollfd socket{options_.fd, POLLIN, 0};
+    const int ready = ::poll(&socket, 1, static_cast<int>((left_ns + 999'999) / 1'000'000));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return Wake::kHangUp;
+    if (ready == 0) return Wake::kInterval;
+    char buffer[64];
+    const ssize_t size = ::recv(options_.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (size <= 0) return Wake::kHangUp;
+    const auto request = decode_probe_request({buffer, static_cast<std::size_t>(size)});
+    // A daemon that speaks another protocol starts another probe.
+    return request ? Wake::kReadNow : Wake::kHangUp;
+  }
+}
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "hardware/gpu_library.h"
+#include "hardware/host_topology.h"
+#include "node/probe/gpu_watchers.h"
+#include "node/probe/probe_protocol.h"
+
+namespace gpu_platform::node {
+
+struct ProbeOptions {
+  GpuSource source{"libnvidia-ml.so.1", ""};
+  std::string host_description;  // of an emulated node; empty: the running kernel is asked
+  int fd = -1;                   // SOCK_SEQPACKET to the daemon
+  base::Duration interval = base::seconds(5);
+};
+
+// The body of the probe process: everything that may hang in a driver happens here. The thread that
+// calls run() polls; one waits for events of the driver, one reads what takes long. Holds no data
+// that a new probe would not read again.
+class Probe {
+ public:
+  explicit Probe(ProbeOptions options);
+
+  // Until the daemon hangs up; then the process ends at once, because threads may be inside the
+  // driver.
+  [[noreturn]] void run();
+
+ private:
+  enum class Wake { kInterval, kReadNow, kHangUp };
+
+  void ensure_library();
+  void drop_library();
+  hardware::Inventory take_inventory(hardware::HostDescription host);
+  void report_inventory();
+  void report_readings();
+  Wake wait(std::int64_t until_ns) const;
+
+  const ProbeOptions options_;
+  const ProbeOutput output_;
+  EventWatcher events_;
+  SlowReader slow_;
+  std::unique_ptr<hardware::HostTopology> host_;
+  OpenedLibrary gpus_;  // its library null while there is none
+  std::optional<hardware::LibraryProblem> problem_;
+  std::size_t gpu_count_ = 0;
+  bool is_inventory_due_ = true;
+  std::string sent_inventory_;
+  std::int64_t next_inventory_ns_ = 0;
+};
+
+}  // namespace gpu_platform::node

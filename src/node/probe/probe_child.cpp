@@ -1,0 +1,132 @@
+#include "node/probe/probe_child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::node {
+namespace {
+
+using base::system_error;
+
+constexpr int kChildFd = 3;
+
+std::string_view key_of(std::string_view assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+// Ours, where the target does not say otherwise.
+std::vector<std::string> environment_of(const ProbeTarget& target) {
+  std::vector<std::string> all = target.environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const bool is_overridden = std::ranges::any_of(
+        target.environment, [&](const std::string& own) { return key_of(own) == key_of(*entry); });
+    if (!is_overridden) all.emplace_back(*entry);
+  }
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// The two tables that posix_spawn reads, freed at the end of the scope.
+struct SpawnTables {
+  SpawnTables() {
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+  }
+  SpawnTables(const SpawnTables&) = delete;
+  SpawnTables& operator=(const SpawnTables&) = delete;
+  ~SpawnTables() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+};
+
+void fill(SpawnTables& tables, int socket) {
+  posix_spawn_file_actions_addopen(&tables.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&tables.files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&tables.files, socket, kChildFd);
+  posix_spawn_file_actions_addclosefrom_np(&tables.files, kChildFd + 1);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&tables.attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&tables.attributes, &signals);
+  posix_spawnattr_setpgroup(&tables.attributes, 0);
+  posix_spawnattr_setflags(&tables.attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+}
+
+}  // namespace
+
+OwnedFd::~OwnedFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const ProbeTarget& target) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    return std::unexpected(system_error("socketpair", errno));
+  }
+  ProbeChild child;
+  child.socket = OwnedFd(pair[0]);
+  const OwnedFd theirs(pair[1]);
+  std::vector<std::string> arguments{options.executable,
+                                     "--library",
+                                     target.library,
+                                     "--fd",
+                                     fmt::format("{}", kChildFd),
+                                     "--interval-ms",
+                                     fmt::format("{}", base::whole_milliseconds(options.interval))};
+  if (!target.host_description.empty()) {
+    arguments.insert(arguments.end(), {"--host-description", target.host_description});
+  }
+  if (!target.nvidia_smi.empty()) {
+    arguments.insert(arguments.end(), {"--nvidia-smi", target.nvidia_smi});
+  }
+  std::vector<std::string> environment = environment_of(target);
+  SpawnTables tables;
+  fill(tables, theirs.get());
+  const int error =
+      posix_spawn(&child.pid, options.executable.c_str(), &tables.files, &tables.attributes,
+                  pointers(arguments).data(), pointers(environment).data());
+  if (error != 0) return std::unexpected(system_error("start " + options.executable, error));
+  // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+  child.pidfd = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+  if (child.pidfd.is_open()) return child;
+  const int open_error = errno;
+  ::kill(child.pid, SIGKILL);
+  ::waitpid(child.pid, nullptr, 0);
+  return std::unexpected(system_error("pidfd_open", open_error));
+}
+
+std::string reap(const ProbeChild& child) {
+  siginfo_t info{};
+  const int result = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(child.pidfd.get()),
+                              &info, WEXITED | WNOHANG);
+  if (result != 0) return errno == EINTR ? "" : "ended";  // somebody else reaped it
+  if (info.si_pid == 0) return {};
+  if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
+  const char* name = sigabbrev_np(info.si_status);
+  return fmt::format("ended by SIG{}", name == nullptr ? "?" : name);
+}
+
+}  // namespace gpu_platform::node

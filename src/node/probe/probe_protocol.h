@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "hardware/readings.h"
+
+// What a probe and the daemon say to each other, one message per packet of a SOCK_SEQPACKET pair.
+// Bytes are base/codec; a message that is longer than allowed, unknown or not exact is refused.
+//
+//   probe  -> daemon   ProbeHello first; Inventory once, and when it changes; ProbeReadings at each
+//                      interval, also where there is no GPU: they are the sign of life of the
+//                      thread that polls, and say how long the other threads have been inside the
+//                      driver. ProbeEvents when the driver tells something. ProbeError when the
+//                      machine cannot be described at all.
+//   daemon -> probe    ReadNow. The end of the connection ends the probe.
+
+namespace gpu_platform::node {
+
+inline constexpr std::uint32_t kProbeProtocolVersion = 3;
+inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
+inline constexpr std::size_t kMaxReportedGpus = 64;
+// Of one GPU, and fewer where there are more than 16 of them; more are left out.
+inline constexpr std::size_t kMaxReportedProcesses = 256;
+
+struct ProbeHello {
+  std::uint32_t version = kProbeProtocolVersion;
+  friend bool operator==(const ProbeHello&, const ProbeHello&) = default;
+};
+
+// How long a thread beside the one that polls has been inside the driver at a stretch; none: it has
+// nothing to do there.
+using ThreadSilence = std::optional<std::uint32_t>;  // milliseconds
+
+struct ProbeReadings {
+  std::vector<hardware::GpuReading> gpus;
+  std::int64_t began_ns = 0;  // when the first was read, on the clock of CLOCK_BOOTTIME
+  ThreadSilence events;
+  ThreadSilence slow_reads;
+  friend bool operator==(const ProbeReadings&, const ProbeReadings&) = default;
+};
+
+struct ProbeError {
+  std::string message;
+  friend bool operator==(const ProbeError&, const ProbeError&) = default;
+};
+
+struct ProbeEvents {
+  std::vector<hardware::GpuEvent> events;  // in the order of the driver
+  std::uint64_t dropped = 0;               // before these, because the daemon did not take them
+  friend bool operator==(const ProbeEvents&, const ProbeEvents&) = default;
+};
+
+using ProbeMessage =
+    std::variant<ProbeHello, hardware::Inventory, ProbeReadings, ProbeError, ProbeEvents>;
+
+std::string encode(const ProbeMessage& message);
+base::Result<ProbeMessage> decode_probe_message(std::string_view bytes);
+
+// Asks for readings at once instead of at the next interval.
+struct ReadNow {
+  friend bool operator==(const ReadNow&, const ReadNow&) = default;
+};
+
+std::string encode(const ReadNow& request);
+base::Result<ReadNow> decode_probe_request(std::string_view bytes);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "hardware/readings.h"
+#include "node/probe/probe_protocol.h"
+
+// The daemon's side of the probes: one process per node, watched by one thread. A driver that hangs
+// holds up its probe and nothing else: the probe is abandoned and another is started.
+
+namespace gpu_platform::node {
+
+// What one probe is to look at.
+struct ProbeTarget {
+  std::string node_name;
+  bool emulated = false;
+  std::string library = "libnvidia-ml.so.1";
+  std::string host_description;          // of an emulated node; empty: the running kernel is asked
+  std::vector<std::string> environment;  // KEY=VALUE, beside what the daemon has itself
+  // Asked where the library cannot be opened; empty: nothing is.
+  std::string nvidia_smi = "nvidia-smi";
+};
+
+// The emulated node whose folder `gpu-emulator create` made.
+ProbeTarget emulated_target(const std::string& node_name, const std::string& node_dir,
+                            const std::string& library);
+
+enum class ProbeTrouble : std::uint8_t {
+  kCannotStart,
+  kDied,
+  kNotAnswering,  // the driver hangs
+  kCannotRead,    // the machine cannot be described, or the probe sends nonsense
+};
+
+// Reported once each time it happens; a new inventory says that it is over.
+struct ProbeProblem {
+  ProbeTrouble trouble = ProbeTrouble::kDied;
+  std::string message;
+
+  friend bool operator==(const ProbeProblem&, const ProbeProblem&) = default;
+};
+
+struct ProbeReport {
+  std::string node_name;
+  bool emulated = false;
+  std::variant<hardware::Inventory, ProbeReadings, ProbeProblem, ProbeEvents> content;
+};
+
+class ProbeListener {
+ public:
+  virtual ~ProbeListener() = default;
+  // Called on the runner's thread, which it holds up for all probes: hand over and return. Reports
+  // of one node come in order; after a probe was restarted its inventory comes again.
+  virtual void on_report(ProbeReport report) = 0;
+};
+
+struct ProbeRunnerOptions {
+  std::string executable;  // path of gpu-platform-probe
+  base::Duration interval = base::seconds(5);
+  // Loading a driver that nobody holds open takes seconds per GPU.
+  base::Duration first_inventory_limit = base::seconds(90);
+  // For which a probe may say nothing beyond the interval, and for which each of its other threads
+  // may stay inside the driver.
+  base::Duration silence_limit = base::seconds(15);
+  base::Duration min_restart_delay = base::milliseconds(500);
+  base::Duration max_restart_delay = base::seconds(30);
+};
+
+struct ProbeStatus {
+  std::string node_name;
+  int pid = 0;  // 0: none runs
+  std::uint32_t starts = 0;
+  std::uint32_t abandoned = 0;  // probes that hang in the driver and could not be ended yet
+
+  friend bool operator==(const ProbeStatus&, const ProbeStatus&) = default;
+};
+
+// Every function may be called from any thread. Children are reaped by their pidfd: nobody else in
+// the process may wait for all children, nor ignore SIGCHLD.
+class ProbeRunner {
+ public:
+  // `listener` outlives the runner.
+  static base::Result<std::unique_ptr<ProbeRunner>> start(ProbeRunnerOptions options,
+                                                          ProbeListener& listener);
+  // Ends all probes. Does not wait for those that hang.
+  ~ProbeRunner();
+  ProbeRunner(const ProbeRunner&) = delete;
+  ProbeRunner& operator=(const ProbeRunner&) = delete;
+
+  // Starts a probe for the node and keeps one running. A node is watched once: later calls of its
+  // name change nothing.
+  void watch(ProbeTarget target);
+
+  // Asks the node's probe for readings now. An unknown node, or one without a probe, is ignored.
+  void read_now(const std::string& node_name);
+
+  std::vector<ProbeStatus> status() const;
+
+ private:
+  class Impl;
+  explicit ProbeRunner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,367 @@
+#include "node/protocol.h"
+
+#include <signal.h>
+
+#include "base/codec.h"
+#include "base/hash.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+using base::Decoder;
+using base::Encoder;
+
+constexpr std::uint64_t kMaxGroups = 65536;  // the kernel's own limit
+constexpr std::uint64_t kGraceBits = 48;
+
+void put(Encoder& out, model::AttemptId attempt) {
+  out.u64(attempt.job.value);
+  out.u64(attempt.attempt);
+}
+
+std::uint32_t get_u32(Decoder& in) {
+  const std::uint64_t value = in.u64();
+  if (value > UINT32_MAX) return static_cast<std::uint32_t>(in.reject());
+  return static_cast<std::uint32_t>(value);
+}
+
+std::uint8_t get_u8(Decoder& in) {
+  const std::uint64_t value = in.u64();
+  if (value > UINT8_MAX) return static_cast<std::uint8_t>(in.reject());
+  return static_cast<std::uint8_t>(value);
+}
+
+model::AttemptId get_attempt(Decoder& in) {
+  model::AttemptId attempt;
+  attempt.job = model::JobId(in.u64());
+  attempt.attempt = get_u32(in);
+  if (!attempt.job.valid() || attempt.attempt == 0) in.reject();
+  return attempt;
+}
+
+std::string get_text(Decoder& in) {
+  const std::string_view text = in.text();
+  if (text.size() > kMaxText) {
+    in.reject();
+    return {};
+  }
+  return std::string(text);
+}
+
+std::string_view cut(std::string_view text) {
+  return text.substr(0, kMaxText);
+}
+
+// Fields of each message, once for writing and once for reading; the number of a message is its
+// place in Message, counted from 1.
+void put(Encoder& out, const Hello& m) {
+  out.u64(m.version);
+}
+void put(Encoder& out, const Launch& m) {
+  put(out, m.attempt);
+  out.boolean(m.in_memory_file);
+  out.text(m.request);
+}
+void put(Encoder& out, const Stop& m) {
+  put(out, m.attempt);
+  out.boolean(m.without_grace);
+  out.u64(m.grace_ms);
+  out.u64(m.code);
+}
+void put(Encoder& out, const KillTree& m) {
+  put(out, m.attempt);
+}
+void put(Encoder& out, const Forget& m) {
+  out.u64(m.attempts.size());
+  for (const auto& attempt : m.attempts) put(out, attempt);
+}
+void put(Encoder& out, const Welcome& m) {
+  out.u64(m.version);
+  out.u64(m.pid);
+  out.boolean(m.isolation == Isolation::kCgroup);
+  out.boolean(m.can_switch_user);
+  out.text(cut(m.detail));
+}
+void put(Encoder& out, const Refused& m) {
+  out.text(cut(m.why));
+}
+void put(Encoder& out, const Launched& m) {
+  put(out, m.attempt);
+  out.u64(m.supervisor_pid);
+}
+void put(Encoder& out, const Exists& m) {
+  put(out, m.attempt);
+}
+void put(Encoder& out, const LaunchFailed& m) {
+  put(out, m.attempt);
+  out.text(cut(m.why));
+}
+void put(Encoder& out, const StopSent& m) {
+  put(out, m.attempt);
+  out.boolean(m.delivered);
+}
+void put(Encoder& out, const TreeState& m) {
+  put(out, m.attempt);
+  out.boolean(m.empty);
+}
+void put(Encoder& out, const ForgetRefused& m) {
+  put(out, m.attempt);
+}
+
+Message get_launch(Decoder& in) {
+  Launch m;
+  m.attempt = get_attempt(in);
+  m.in_memory_file = in.boolean();
+  m.request = in.text();
+  if (m.request.size() > kMaxInlineRequest || m.in_memory_file != m.request.empty()) in.reject();
+  return m;
+}
+
+Message get_stop(Decoder& in) {
+  Stop m;
+  m.attempt = get_attempt(in);
+  m.without_grace = in.boolean();
+  m.grace_ms = in.u64();
+  m.code = get_u8(in);
+  return m;
+}
+
+Message get_forget(Decoder& in) {
+  Forget m;
+  const std::size_t count = in.count();
+  if (count == 0 || count > kMaxForgets) in.reject();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) m.attempts.push_back(get_attempt(in));
+  return m;
+}
+
+Message get_welcome(Decoder& in) {
+  Welcome m;
+  m.version = get_u32(in);
+  m.pid = get_u32(in);
+  m.isolation = in.boolean() ? Isolation::kCgroup : Isolation::kAdvisory;
+  m.can_switch_user = in.boolean();
+  m.detail = get_text(in);
+  return m;
+}
+
+std::optional<Message> get_message(Decoder& in) {
+  switch (in.u64()) {
+    case 1:
+      return Hello{get_u32(in)};
+    case 2:
+      return get_launch(in);
+    case 3:
+      return get_stop(in);
+    case 4:
+      return KillTree{get_attempt(in)};
+    case 5:
+      return get_forget(in);
+    case 6:
+      return get_welcome(in);
+    case 7:
+      return Refused{get_text(in)};
+    case 8: {
+      const model::AttemptId attempt = get_attempt(in);
+      return Launched{attempt, get_u32(in)};
+    }
+    case 9:
+      return Exists{get_attempt(in)};
+    case 10: {
+      const model::AttemptId attempt = get_attempt(in);
+      return LaunchFailed{attempt, get_text(in)};
+    }
+    case 11: {
+      const model::AttemptId attempt = get_attempt(in);
+      return StopSent{attempt, in.boolean()};
+    }
+    case 12: {
+      const model::AttemptId attempt = get_attempt(in);
+      return TreeState{attempt, in.boolean()};
+    }
+    case 13:
+      return ForgetRefused{get_attempt(in)};
+    default:
+      return std::nullopt;
+  }
+}
+
+// A text that ends with its only NUL.
+std::string_view get_c_text(Decoder& in) {
+  const std::string_view text = in.text();
+  if (text.empty() || text.find('\0') != text.size() - 1) in.reject();
+  return text;
+}
+
+void put_list(Encoder& out, const std::vector<std::string_view>& list) {
+  out.u64(list.size());
+  for (const std::string_view text : list) out.text(text);
+}
+
+std::vector<std::string_view> get_list(Decoder& in) {
+  std::vector<std::string_view> list;
+  const std::size_t count = in.count();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) list.push_back(get_c_text(in));
+  return list;
+}
+
+std::string number(std::uint64_t value) {
+  return std::to_string(value);
+}
+
+// A decimal number without sign or leading zero, cut from the front of text; 0 when there is none.
+std::uint64_t take_number(std::string_view& text) {
+  std::uint64_t value = 0;
+  std::size_t used = 0;
+  while (used < text.size() && used < 19 && text[used] >= '0' && text[used] <= '9') {
+    value = value * 10 + static_cast<std::uint64_t>(text[used] - '0');
+    ++used;
+  }
+  if (used == 0 || text.front() == '0') return 0;
+  text.remove_prefix(used);
+  return value;
+}
+
+}  // namespace
+
+std::string encode(const Message& message) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.u64(message.index() + 1);
+  std::visit([&](const auto& m) { put(out, m); }, message);
+  return bytes;
+}
+
+std::optional<Message> decode(std::string_view bytes) {
+  if (bytes.size() > kMaxMessage) return std::nullopt;
+  Decoder in(bytes);
+  std::optional<Message> message = get_message(in);
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  return message;
+}
+
+std::string encode_request(const LaunchRequest& r) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.u64(kProtocolVersion);
+  out.text(r.boot_id);
+  out.boolean(r.switch_user);
+  out.u64(r.uid);
+  out.u64(r.gid);
+  out.u64(r.groups.size());
+  for (const std::uint32_t group : r.groups) out.u64(group);
+  out.u64(r.umask);
+  put_list(out, r.command);
+  put_list(out, r.environment);
+  out.text(r.workdir);
+  out.text(r.output);
+  out.u64(r.time_limit_ms);
+  out.u64(r.grace_ms);
+  out.u64(r.output_file_bytes);
+  out.u64(r.output_files);
+  out.text(r.emulated_node);
+  out.text(r.emulated_gpus);
+  return bytes;
+}
+
+std::optional<LaunchRequest> decode_request(std::string_view bytes) {
+  if (bytes.size() > kMaxRequest) return std::nullopt;
+  Decoder in(bytes);
+  LaunchRequest r;
+  if (in.u64() != kProtocolVersion) return std::nullopt;
+  r.boot_id = in.text();
+  r.switch_user = in.boolean();
+  r.uid = get_u32(in);
+  r.gid = get_u32(in);
+  const std::size_t groups = in.count();
+  if (groups > kMaxGroups) in.reject();
+  for (std::size_t i = 0; i < groups && in.ok(); ++i) r.groups.push_back(get_u32(in));
+  r.umask = get_u32(in);
+  r.command = get_list(in);
+  r.environment = get_list(in);
+  r.workdir = get_c_text(in);
+  r.output = get_c_text(in);
+  r.time_limit_ms = in.u64();
+  r.grace_ms = in.u64();
+  r.output_file_bytes = in.u64();
+  r.output_files = get_u32(in);
+  r.emulated_node = in.text();
+  r.emulated_gpus = in.text();
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
+  return r;
+}
+
+std::uint64_t pack(const StopSignal& stop) {
+  constexpr std::uint64_t kMaxGrace = (std::uint64_t{1} << kGraceBits) - 1;
+  const std::uint64_t grace = stop.grace_ms < kMaxGrace ? stop.grace_ms : kMaxGrace;
+  return grace | static_cast<std::uint64_t>(stop.code) << kGraceBits |
+         static_cast<std::uint64_t>(stop.without_grace ? 1 : 0) << (kGraceBits + 8);
+}
+
+StopSignal unpack(std::uint64_t bits) {
+  StopSignal stop;
+  stop.grace_ms = bits & ((std::uint64_t{1} << kGraceBits) - 1);
+  stop.code = static_cast<std::uint8_t>(bits >> kGraceBits);
+  stop.without_grace = ((bits >> (kGraceBits + 8)) & 1) != 0;
+  return stop;
+}
+
+int stop_signal_number() {
+  return SIGRTMIN + 5;
+}
+
+std::string emulated_state(std::string_view root, std::string_view node) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+  if (node.empty() || node.find_first_not_of(kAllowed) != std::string_view::npos) return {};
+  return std::string(root) + "/emulated/" + std::string(node) + "/state";
+}
+
+std::string attempts_dir(std::string_view root) {
+  return std::string(root) + "/attempts";
+}
+
+std::string attempt_name(model::AttemptId attempt) {
+  return number(attempt.job.value) + "-" + number(attempt.attempt);
+}
+
+std::optional<model::AttemptId> parse_attempt_name(std::string_view name) {
+  const std::uint64_t job = take_number(name);
+  if (job == 0 || name.empty() || name.front() != '-') return std::nullopt;
+  name.remove_prefix(1);
+  const std::uint64_t attempt = take_number(name);
+  if (attempt == 0 || attempt > UINT32_MAX || !name.empty()) return std::nullopt;
+  return model::AttemptId{model::JobId(job), static_cast<std::uint32_t>(attempt)};
+}
+
+std::string record_path(std::string_view root, model::AttemptId attempt) {
+  return attempts_dir(root) + "/" + attempt_name(attempt);
+}
+
+std::string output_path(std::string_view root, model::AttemptId attempt) {
+  return std::string(root) + "/output/" + number(attempt.job.value / 1000) + "/" +
+         number(attempt.job.value) + "/" + number(attempt.attempt) + ".log";
+}
+
+std::string full_part_path(std::string_view output_path, std::uint64_t first_byte) {
+  return std::string(output_path) + "." + number(first_byte);
+}
+
+std::string notice_fifo_path(std::string_view root) {
+  return std::string(root) + "/run/notices";
+}
+
+std::string launcher_lock_path(std::string_view root) {
+  return std::string(root) + "/run/launcher.lock";
+}
+
+std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::uint64_t hash = base::hash64(real_path, device * 0x9e3779b97f4a7c15ULL ^ inode);
+  std::string token;
+  for (int i = 0; i < 12; ++i, hash >>= 4) token.push_back(kDigits[hash & 15]);
+  return token;
+}
+
+}  // namespace gpu_platform::node

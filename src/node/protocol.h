@@ -1,0 +1,202 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/ids.h"
+
+// What the daemon and the node part say to each other. Everything is versioned, bounded and
+// checked; what a receiver does not know it refuses. Bytes are base/codec, never memory images.
+//
+//   daemon   -> launcher    Message over a SOCK_SEQPACKET socket, one per packet
+//   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
+//   launcher -> supervisor  Stop as a queued signal (StopSignal), to a supervisor proved alive
+//   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the truth
+//
+// Decoding never throws and never reads past its input. Decoded texts are copies, except where the
+// type says view.
+
+namespace gpu_platform::node {
+
+inline constexpr std::uint32_t kProtocolVersion = 2;
+
+// A request that fits goes inside its Launch message, a larger one in a memory file beside it.
+inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
+// Command and environment of a submission are at most 1 MiB together; the rest is what we add.
+inline constexpr std::size_t kMaxRequest = (1 << 20) + 256 * 1024;
+inline constexpr std::size_t kMaxMessage = kMaxInlineRequest + 4096;
+inline constexpr std::size_t kMaxForgets = 512;
+inline constexpr std::size_t kMaxText = 2048;  // of an error, in bytes; longer ones are cut
+
+// ---- daemon -> launcher
+
+// First message of each side. A launcher that does not speak this version answers Refused and hangs
+// up.
+struct Hello {
+  std::uint32_t version = kProtocolVersion;
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct Launch {
+  model::AttemptId attempt;
+  bool in_memory_file = false;  // the request is in the file passed along, not in `request`
+  std::string_view request;     // encoded LaunchRequest; a view into the message
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+// For the supervisor of the attempt. `code` is given back in the exit record; the node part gives
+// it no meaning.
+struct Stop {
+  model::AttemptId attempt;
+  bool without_grace = false;
+  std::uint64_t grace_ms = 0;
+  std::uint8_t code = 0;
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+
+// Kill whatever is left of the attempt, whether its supervisor lives or not, and say what is left.
+struct KillTree {
+  model::AttemptId attempt;
+  friend bool operator==(const KillTree&, const KillTree&) = default;
+};
+
+// Remove the markers of attempts that are over. Refused while a process of the attempt is left.
+struct Forget {
+  std::vector<model::AttemptId> attempts;
+  friend bool operator==(const Forget&, const Forget&) = default;
+};
+
+// ---- launcher -> daemon
+
+enum class Isolation : std::uint8_t {
+  kCgroup,    // each job in a cgroup of its own: no process of it can be missed
+  kAdvisory,  // process tree only: a process that wants to escape can
+};
+
+struct Welcome {
+  std::uint32_t version = kProtocolVersion;
+  std::uint32_t pid = 0;
+  Isolation isolation = Isolation::kAdvisory;
+  bool can_switch_user = false;
+  std::string detail;  // the cgroup that holds the jobs, or why there is none
+  friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+
+struct Refused {
+  std::string why;
+  friend bool operator==(const Refused&, const Refused&) = default;
+};
+
+struct Launched {
+  model::AttemptId attempt;
+  std::uint32_t supervisor_pid = 0;
+  friend bool operator==(const Launched&, const Launched&) = default;
+};
+
+// The attempt's record was there: nothing was started by this Launch.
+struct Exists {
+  model::AttemptId attempt;
+  friend bool operator==(const Exists&, const Exists&) = default;
+};
+
+// Nothing of the attempt was started and no marker is left.
+struct LaunchFailed {
+  model::AttemptId attempt;
+  std::string why;
+  friend bool operator==(const LaunchFailed&, const LaunchFailed&) = default;
+};
+
+struct StopSent {
+  model::AttemptId attempt;
+  bool delivered = false;  // false: no supervisor lives
+  friend bool operator==(const StopSent&, const StopSent&) = default;
+};
+
+struct TreeState {
+  model::AttemptId attempt;
+  bool empty = false;
+  friend bool operator==(const TreeState&, const TreeState&) = default;
+};
+
+struct ForgetRefused {
+  model::AttemptId attempt;
+  friend bool operator==(const ForgetRefused&, const ForgetRefused&) = default;
+};
+
+using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
+                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused>;
+
+std::string encode(const Message& message);
+// Nothing when the bytes are not exactly one known message.
+std::optional<Message> decode(std::string_view bytes);
+
+// ---- what to run
+
+// All that a supervisor needs. Texts are views into the encoded request; each text of command,
+// environment, workdir and output ends with a NUL inside its bytes, so that data() can be handed to
+// exec.
+struct LaunchRequest {
+  std::string_view boot_id;  // start only in this boot
+  bool switch_user = false;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;
+  std::uint32_t umask = 022;
+  std::vector<std::string_view> command;  // first: program, looked up in PATH unless it has a '/'
+  std::vector<std::string_view> environment;  // NAME=VALUE
+  std::string_view workdir;
+  std::string_view output;          // the user's own output file; just "\0": kept by the platform
+  std::uint64_t time_limit_ms = 0;  // 0: none
+  std::uint64_t grace_ms = 0;
+  std::uint64_t output_file_bytes = 0;  // rotation of kept output
+  std::uint32_t output_files = 0;
+  // On an emulated node: its name and the UUIDs of the job's GPUs with commas between, so that the
+  // board shows the job's process as a driver would. Empty on real ones.
+  std::string_view emulated_node;
+  std::string_view emulated_gpus;
+
+  friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
+};
+
+std::string encode_request(const LaunchRequest& request);
+std::optional<LaunchRequest> decode_request(std::string_view bytes);
+
+// ---- stop orders as a signal
+
+// The order travels in the 64 bits that a queued signal carries: no socket, no file, and the kernel
+// itself checks who may send it.
+struct StopSignal {
+  bool without_grace = false;
+  std::uint64_t grace_ms = 0;  // cut to 2^48 - 1
+  std::uint8_t code = 0;
+  friend bool operator==(const StopSignal&, const StopSignal&) = default;
+};
+std::uint64_t pack(const StopSignal& stop);
+StopSignal unpack(std::uint64_t bits);
+int stop_signal_number();
+
+// ---- where things are, below the data directory
+
+// State of an emulated board; empty for what cannot be a node's name.
+std::string emulated_state(std::string_view root, std::string_view node);
+
+std::string attempts_dir(std::string_view root);     // root/attempts
+std::string attempt_name(model::AttemptId attempt);  // "42-1"
+std::optional<model::AttemptId> parse_attempt_name(std::string_view name);
+std::string record_path(std::string_view root, model::AttemptId attempt);  // root/attempts/42-1
+// Kept output: root/output/<job / 1000>/<job>/<attempt>.log, and beside it full parts of earlier
+// output, whose names end in the place of their first byte in all of the output: .log.0,
+// .log.67108864, …
+std::string output_path(std::string_view root, model::AttemptId attempt);
+std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);
+std::string notice_fifo_path(std::string_view root);    // root/run/notices
+std::string launcher_lock_path(std::string_view root);  // root/run/launcher.lock
+
+// A short name for a data directory, so that two daemons on one host never share a cgroup.
+std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,186 @@
+#include "node/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "base/codec.h"
+#include "base/prng.h"
+
+namespace gpu_platform::node {
+namespace {
+
+model::AttemptId attempt(std::uint64_t job, std::uint32_t number) {
+  return {model::JobId(job), number};
+}
+
+std::vector<Message> every_message() {
+  return {Hello{},
+          Launch{attempt(1, 1), false, "request"},
+          Launch{attempt(1, 2), true, {}},
+          Stop{attempt(UINT64_MAX, UINT32_MAX), true, UINT64_MAX, 255},
+          KillTree{attempt(7, 1)},
+          Forget{{attempt(1, 1), attempt(2, 3)}},
+          Welcome{kProtocolVersion, 42, Isolation::kCgroup, true, "/sys/fs/cgroup"},
+          Refused{"no"},
+          Launched{attempt(1, 1), 4711},
+          Exists{attempt(1, 1)},
+          LaunchFailed{attempt(1, 1), "why"},
+          StopSent{attempt(1, 1), true},
+          TreeState{attempt(1, 1), true},
+          ForgetRefused{attempt(1, 1)}};
+}
+
+LaunchRequest a_request() {
+  LaunchRequest request;
+  request.boot_id = "boot";
+  request.switch_user = true;
+  request.uid = 1000;
+  request.gid = 100;
+  request.groups = {100, 200};
+  request.command = {std::string_view("sh\0", 3), std::string_view("-c\0", 3)};
+  request.environment = {std::string_view("A=b\0", 4)};
+  request.workdir = std::string_view("/\0", 2);
+  request.output = std::string_view("\0", 1);
+  request.time_limit_ms = 5;
+  request.grace_ms = 6;
+  request.output_file_bytes = 7;
+  request.output_files = 8;
+  return request;
+}
+
+TEST(Protocol, EveryMessageComesBackAsItWas) {
+  for (const Message& message : every_message()) {
+    const std::string bytes = encode(message);
+    const auto decoded = decode(bytes);
+    ASSERT_TRUE(decoded.has_value()) << message.index();
+    EXPECT_EQ(*decoded, message);
+  }
+}
+
+TEST(Protocol, CutOrLengthenedMessageIsRefused) {
+  for (const Message& message : every_message()) {
+    const std::string bytes = encode(message);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(decode(std::string_view(bytes).substr(0, size)).has_value()) << message.index();
+    }
+    EXPECT_FALSE(decode(bytes + '\0').has_value()) << message.index();
+  }
+}
+
+TEST(Protocol, UnknownMessageIsRefused) {
+  std::string bytes;
+  base::Encoder(bytes).u64(std::variant_size_v<Message> + 1);
+  EXPECT_FALSE(decode(bytes).has_value());
+}
+
+TEST(Protocol, AttemptZeroIsRefused) {
+  EXPECT_FALSE(decode(encode(Exists{attempt(0, 1)})).has_value());
+  EXPECT_FALSE(decode(encode(Exists{attempt(1, 0)})).has_value());
+}
+
+TEST(Protocol, ForgetIsBounded) {
+  Forget forget;
+  EXPECT_FALSE(decode(encode(forget)).has_value());
+  forget.attempts.assign(kMaxForgets, attempt(UINT64_MAX, UINT32_MAX));
+  EXPECT_TRUE(decode(encode(forget)).has_value());
+  forget.attempts.push_back(attempt(1, 1));
+  EXPECT_FALSE(decode(encode(forget)).has_value());
+}
+
+TEST(Protocol, LongTextsAreCutWhenSent) {
+  const auto decoded = decode(encode(Refused{std::string(kMaxText + 1, 'x')}));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(std::get<Refused>(*decoded).why.size(), kMaxText);
+}
+
+TEST(Request, ComesBackAsItWas) {
+  const LaunchRequest request = a_request();
+  const std::string bytes = encode_request(request);
+  const auto decoded = decode_request(bytes);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(*decoded, request);
+}
+
+TEST(Request, TextsForExecMustEndWithTheirOnlyNul) {
+  LaunchRequest request = a_request();
+  request.command = {"sh"};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  request.command = {std::string_view("s\0h\0", 4)};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  request = a_request();
+  request.environment = {std::string_view()};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  request = a_request();
+  request.workdir = "/";
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+TEST(Request, EmptyCommandIsRefused) {
+  LaunchRequest request = a_request();
+  request.command.clear();
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  request.command = {std::string_view("\0", 1)};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+TEST(Request, OneThatIsTooLargeIsRefused) {
+  LaunchRequest request = a_request();
+  const std::string big = std::string(kMaxRequest, 'x') + '\0';
+  request.environment = {big};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+// Whatever bytes come: no crash, nothing read past the end (under sanitizers), and what is accepted
+// is exactly what it says when written again.
+TEST(ProtocolFuzz, DamagedAndRandomBytesAreRefusedOrMeanWhatTheySay) {
+  constexpr int kRounds = 200'000;
+  base::Prng random(20261121);
+  const std::vector<Message> messages = every_message();
+  const std::string request = encode_request(a_request());
+  int accepted = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string bytes = round % 3 == 0   ? std::string(random.below(64), '\0')
+                        : round % 3 == 1 ? encode(messages[random.below(messages.size())])
+                                         : request;
+    const std::uint64_t changes = round % 3 == 0 ? bytes.size() : 1 + random.below(4);
+    for (std::uint64_t i = 0; i < changes && !bytes.empty(); ++i) {
+      bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
+    }
+    if (const auto message = decode(bytes)) {
+      ++accepted;
+      const std::string again = encode(*message);
+      EXPECT_EQ(decode(again), message);
+    }
+    if (const auto decoded = decode_request(bytes)) {
+      ++accepted;
+      EXPECT_EQ(decode_request(encode_request(*decoded)), decoded);
+    }
+  }
+  EXPECT_GT(accepted, 100);  // the damage is not so great that nothing is ever tried
+}
+
+TEST(StopSignal, FitsIntoTheBitsOfASignal) {
+  for (const bool without_grace : {false, true}) {
+    const StopSignal stop{without_grace, 123'456'789, 200};
+    EXPECT_EQ(unpack(pack(stop)), stop);
+  }
+  EXPECT_EQ(unpack(pack({false, UINT64_MAX, 1})).grace_ms, (std::uint64_t{1} << 48) - 1);
+}
+
+TEST(AttemptName, OnlyItsOwnFormIsRead) {
+  EXPECT_EQ(attempt_name(attempt(42, 3)), "42-3");
+  EXPECT_EQ(parse_attempt_name("42-3"), attempt(42, 3));
+  for (const char* wrong : {"", "-", "42", "42-", "-3", "0-1", "1-0", "01-1", "1-01", "1-1x", "a-1",
+                            "1-4294967296", "99999999999999999999-1", "node", ".."}) {
+    EXPECT_FALSE(parse_attempt_name(wrong).has_value()) << wrong;
+  }
+}
+
+TEST(RootToken, DiffersByPathAndFileSystem) {
+  EXPECT_NE(root_token("/a", 1, 2), root_token("/b", 1, 2));
+  EXPECT_NE(root_token("/a", 1, 2), root_token("/a", 2, 2));
+  EXPECT_NE(root_token("/a", 1, 2), root_token("/a", 1, 3));
+  EXPECT_EQ(root_token("/a", 1, 2), root_token("/a", 1, 2));
+}
+
+}  // namespace
+}  // namespace gpu_platform::node

@@ -1,0 +1,239 @@
+#include "node/supervisor/job_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node/syscalls.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+constexpr std::size_t kStackSize = 64 * 1024;
+constexpr std::size_t kMaxPath = 4096;
+constexpr const char* kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
+
+enum class Step { kNone, kSession, kUser, kWorkdir, kOutput, kExecute };
+
+// Everything the child needs, made ready before it exists: it shares our memory, so it must not
+// allocate.
+struct ChildPlan {
+  const LaunchRequest* request = nullptr;
+  const char* oom_score = nullptr;
+  const char* search_path = nullptr;
+  int output_fd = -1;
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  char path[kMaxPath];
+  std::vector<char*> register_arguments;  // empty: nothing to tell; the last but one is for the pid
+  char pid_text[16] = {};
+  char* register_stack = nullptr;
+  Step failed = Step::kNone;
+  int error = 0;
+};
+
+[[noreturn]] void give_up(ChildPlan& plan, Step step) {
+  plan.failed = step;
+  plan.error = errno;
+  _exit(127);
+}
+
+// The raw calls: those of the C library mean all threads of a process, here it is one that borrows
+// another's memory.
+bool become_user(const LaunchRequest& request) {
+  return syscall(SYS_setgroups, request.groups.size(), request.groups.data()) == 0 &&
+         syscall(SYS_setresgid, request.gid, request.gid, request.gid) == 0 &&
+         syscall(SYS_setresuid, request.uid, request.uid, request.uid) == 0;
+}
+
+void set_oom_score(const char* score) {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  // Best effort: a job that keeps the protection of its supervisor is a smaller evil than no job.
+  [[maybe_unused]] const ssize_t wrote = write(fd, score, strlen(score));
+  close(fd);
+}
+
+bool is_missing(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
+// As execvpe, without its detour through a shell. Returns only on failure, with errno of the most
+// telling attempt.
+void execute(ChildPlan& plan) {
+  char* const program = plan.arguments.front();
+  if (strchr(program, '/') != nullptr) {
+    execve(program, plan.arguments.data(), plan.environment.data());
+    return;
+  }
+  const std::size_t program_size = strlen(program) + 1;
+  int verdict = ENOENT;
+  for (const char* at = plan.search_path; at != nullptr;) {
+    const char* end = strchr(at, ':');
+    const std::size_t size = end == nullptr ? strlen(at) : static_cast<std::size_t>(end - at);
+    if (size + 1 + program_size <= kMaxPath) {
+      memcpy(plan.path, at, size);
+      if (size > 0) plan.path[size] = '/';  // an empty entry is the current directory
+      memcpy(plan.path + size + (size > 0 ? 1 : 0), program, program_size);
+      execve(plan.path, plan.arguments.data(), plan.environment.data());
+      if (!is_missing(errno)) verdict = errno;
+      if (!is_missing(errno) && errno != EACCES) break;
+    }
+    at = end == nullptr ? nullptr : end + 1;
+  }
+  errno = verdict;
+}
+
+void unblock_all_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void register_main(void* argument) {
+  const ChildPlan& plan = *static_cast<const ChildPlan*>(argument);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
+    char* none[] = {nullptr};
+    execve(plan.register_arguments.front(), plan.register_arguments.data(), none);
+  }
+  _exit(127);
+}
+
+void register_on_gpus(ChildPlan& plan) {
+  if (plan.register_arguments.empty()) return;
+  char* const end =
+      std::to_chars(plan.pid_text, plan.pid_text + sizeof plan.pid_text - 1, syscall(SYS_getpid))
+          .ptr;
+  *end = '\0';
+  const int pid = spawn_sharing_memory(register_main, &plan, {plan.register_stack, kStackSize}, -1);
+  while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+[[noreturn]] void child_main(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  const LaunchRequest& request = *plan.request;
+  if (setsid() < 0) give_up(plan, Step::kSession);
+  if (plan.oom_score != nullptr) set_oom_score(plan.oom_score);
+  if (plan.output_fd >= 0 && (dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0)) {
+    give_up(plan, Step::kOutput);
+  }
+  register_on_gpus(plan);
+  if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
+  umask(request.umask);
+  if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
+  if (plan.output_fd < 0) {
+    const int fd =
+        open(request.output.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
+  }
+  unblock_all_signals();
+  execute(plan);
+  give_up(plan, Step::kExecute);
+}
+
+std::vector<char*> pointers(const std::vector<std::string_view>& texts) {
+  std::vector<char*> list;
+  list.reserve(texts.size() + 1);
+  for (const std::string_view text : texts) list.push_back(const_cast<char*>(text.data()));
+  list.push_back(nullptr);
+  return list;
+}
+
+const char* search_path_of(const std::vector<std::string_view>& environment) {
+  for (const std::string_view entry : environment) {
+    if (entry.starts_with("PATH=")) return entry.data() + 5;
+  }
+  return kDefaultSearchPath;
+}
+
+std::string describe(const ChildPlan& plan) {
+  const LaunchRequest& request = *plan.request;
+  const std::string why = std::string(": ") + strerror(plan.error);
+  switch (plan.failed) {
+    case Step::kSession:
+      return "setsid" + why;
+    case Step::kUser:
+      return "become user " + std::to_string(request.uid) + why;
+    case Step::kWorkdir:
+      return std::string("change to directory ") + request.workdir.data() + why;
+    case Step::kOutput:
+      return std::string("open output file ") + request.output.data() + why;
+    case Step::kExecute:
+      return std::string("execute ") + request.command.front().data() + why;
+    case Step::kNone:
+      break;
+  }
+  return {};
+}
+
+// Directory, output file and program are the job's own; the rest, and a host that has run out of
+// something, is not its fault.
+int exit_code_of(const ChildPlan& plan) {
+  if (plan.failed == Step::kSession || plan.failed == Step::kUser) return 0;
+  switch (plan.error) {
+    case ENOMEM:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+    case EIO:
+      return 0;
+    default:
+      return plan.failed == Step::kExecute && is_missing(plan.error) ? 127 : 126;
+  }
+}
+
+}  // namespace
+
+JobStart start_job(const JobStartOptions& options) {
+  // Not initialised beyond the members: the path buffer is written before it is read.
+  const std::unique_ptr<ChildPlan> plan(new ChildPlan);
+  plan->request = options.request;
+  plan->oom_score = options.oom_score;
+  plan->output_fd = options.output_fd;
+  plan->arguments = pointers(options.request->command);
+  plan->environment = pointers(options.request->environment);
+  plan->search_path = search_path_of(options.request->environment);
+  alignas(16) char stack[kStackSize];
+  alignas(16) char register_stack[kStackSize];
+  plan->register_stack = register_stack;
+  std::string enter = "enter";
+  std::string program = options.gpu_register;
+  std::string state = options.gpu_state;
+  std::string gpus(options.request->emulated_gpus);
+  if (!program.empty() && !state.empty() && !gpus.empty()) {
+    plan->register_arguments = {program.data(), enter.data(),   state.data(),
+                                gpus.data(),    plan->pid_text, nullptr};
+  }
+
+  JobStart result;
+  result.pid =
+      spawn_sharing_memory(child_main, plan.get(), {stack, sizeof stack}, options.cgroup_fd);
+  if (result.pid < 0) {
+    result.detail = std::string("start a process: ") + strerror(errno);
+    return result;
+  }
+  result.executed = plan->failed == Step::kNone;
+  if (!result.executed) {
+    result.exit_code = exit_code_of(*plan);
+    result.detail = describe(*plan);
+  }
+  return result;
+}
+
+}  // namespace gpu_platform::node

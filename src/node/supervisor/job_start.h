@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "node/protocol.h"
+
+namespace gpu_platform::node {
+
+struct JobStartOptions {
+  const LaunchRequest* request = nullptr;
+  int output_fd =
+      -1;  // becomes stdout and stderr; -1: the request's own output file is opened for them
+  int cgroup_fd = -1;  // -1: none
+  const char* oom_score =
+      nullptr;  // what the job gets instead of the node part's own; null: inherited
+  // Both set: this program tells the emulated board in that file of the process before it becomes
+  // the job's. What it fails at is not the job's fault and holds nothing up.
+  std::string gpu_register;
+  std::string gpu_state;
+};
+
+struct JobStart {
+  int pid =
+      -1;  // of a child to be waited for, also when the program was not executed; -1: no child
+  bool executed = false;
+  int exit_code = 0;   // when not executed: see EndKind::kNotStarted
+  std::string detail;  // when not executed: which step failed and why
+};
+
+// Starts the command: as its user, in its directory, with its umask, environment and output, as
+// leader of a session of its own. Returns once the program is executed or that has failed. Without
+// a shell.
+JobStart start_job(const JobStartOptions& options);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,433 @@
+#include "node/supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "node/cgroup.h"
+#include "node/process_tree.h"
+#include "node/record.h"
+#include "node/small_file.h"
+#include "node/supervisor/job_start.h"
+#include "node/supervisor/output_pump.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kRepeatKill = kSecond / 5;  // where cgroup.kill is missing or processes hang
+constexpr int kRetryNoticeMs = 100;
+constexpr std::uint64_t kLongestMs = std::uint64_t{1} << 48;  // any time fits into 64 bits of ns
+
+std::int64_t clock_ns(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+base::Instant wall_now() {
+  return base::Instant(clock_ns(CLOCK_REALTIME));
+}
+// Counts on while the machine sleeps: time limits mean real time.
+std::int64_t boot_now() {
+  return clock_ns(CLOCK_BOOTTIME);
+}
+
+std::int64_t after_ms(std::uint64_t ms) {
+  return boot_now() + static_cast<std::int64_t>(std::min(ms, kLongestMs)) * (kSecond / 1000);
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisorOptions& options)
+      : o_(options),
+        request_(*options.request),
+        keeps_output_(request_.output.size() <= 1),
+        pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
+               request_.output_files}) {}
+
+  void run() {
+    if (!write_beginning()) return;  // not even a record: the daemon sees that nothing was started
+    if (!prepare()) {
+      finish_unstarted(0, setup_error_);
+      return;
+    }
+    take_signals();
+    if (cause_ != EndCause::kItself) {  // stopped before it began
+      finish_unstarted(0, "stopped before it was started");
+      return;
+    }
+    if (start()) supervise();
+  }
+
+ private:
+  // ---- set-up
+
+  bool write_beginning() {
+    Beginning beginning;
+    beginning.attempt = o_.attempt;
+    beginning.boot_id = request_.boot_id;
+    beginning.supervisor_pid = static_cast<std::uint32_t>(getpid());
+    cgroup_name_ = attempt_name(o_.attempt);
+    if (o_.base_fd >= 0) beginning.cgroup = o_.cgroup_base + "/" + cgroup_name_;
+    const std::string file = encode_new_record(beginning);
+    return pwrite(o_.record_fd, file.data(), file.size(), 0) == static_cast<ssize_t>(kRecordSize);
+  }
+
+  bool prepare() {
+    sigset_t all;
+    sigfillset(&all);
+    signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (signal_fd_ < 0 || timer_fd_ < 0) return setup_failed("make signal and timer handles");
+    if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return o_.base_fd < 0 || make_cgroup();
+  }
+
+  bool make_cgroup() {
+    int made = mkdirat(o_.base_fd, cgroup_name_.c_str(), 0755);
+    if (made != 0 && errno == EEXIST) {
+      // Left by an attempt to start that came to nothing; one with processes in it cannot be
+      // removed.
+      unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
+      made = mkdirat(o_.base_fd, cgroup_name_.c_str(), 0755);
+    }
+    if (made != 0) return setup_failed("make its cgroup");
+    has_cgroup_ = true;
+    cgroup_fd_ = openat(o_.base_fd, cgroup_name_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    return cgroup_fd_ >= 0 || setup_failed("open its cgroup");
+  }
+
+  bool setup_failed(std::string_view what) {
+    setup_error_ = std::string(what) + ": " + strerror(errno);
+    return false;
+  }
+
+  // True when the program runs. Otherwise the attempt is over, and recorded so.
+  bool start() {
+    JobStartOptions options;
+    options.request = &request_;
+    options.output_fd = keeps_output_ ? pump_.write_end() : -1;
+    options.cgroup_fd = cgroup_fd_;
+    options.oom_score = o_.oom_score;
+    options.gpu_register = o_.gpu_register;
+    options.gpu_state = emulated_state(o_.root, request_.emulated_node);
+    const JobStart job = start_job(options);
+    pump_.close_write_end();
+    if (!job.executed) {
+      if (job.pid > 0) wait_for(job.pid);
+      finish_unstarted(static_cast<std::uint8_t>(job.exit_code), job.detail);
+      return false;
+    }
+    main_pid_ = job.pid;
+    Notice notice;
+    notice.kind = Notice::Kind::kStarted;
+    notice.started.pid = static_cast<std::uint32_t>(main_pid_);
+    notice.started.at = wall_now();
+    if (cgroup_fd_ < 0) notice.started.start_ticks = start_ticks_of(main_pid_);
+    write_slot(encode_slot(notice.started));
+    send(notice);
+    if (request_.time_limit_ms > 0) arm(after_ms(request_.time_limit_ms));
+    return true;
+  }
+
+  static void wait_for(int pid) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  void finish_unstarted(std::uint8_t code, std::string detail) {
+    if (has_cgroup_) unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
+    end_.kind = EndKind::kNotStarted;
+    end_.value = code;
+    end_.detail = std::move(detail);
+    record_end();
+    record_cleaned();
+  }
+
+  // ---- the loop
+
+  void supervise() {
+    while (true) {
+      wait_for_something();
+      take_signals();
+      if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
+      pump_.pump();
+      reap();
+      if (main_ended_ && !end_recorded_) {
+        pump_.pump();  // all that it wrote is kept before its end is told
+        record_end();
+      }
+      if (main_ended_ && clean()) {
+        pump_.pump();  // what the last processes wrote
+        record_cleaned();
+        return;
+      }
+      if (main_ended_ && !end_told_) tell_end(Notice::Kind::kEnded);
+      retry_notice();
+    }
+  }
+
+  void wait_for_something() {
+    pollfd fds[4] = {{signal_fd_, POLLIN, 0},
+                     {timer_fd_, POLLIN, 0},
+                     {pump_.read_end(), POLLIN, 0},  // -1 is skipped
+                     {empty_fd_, POLLPRI, 0}};
+    poll(fds, 4, unsent_ ? kRetryNoticeMs : -1);
+    std::uint64_t expirations = 0;
+    // Only to make it quiet again: deadline_ decides.
+    if ((fds[1].revents & POLLIN) != 0) {
+      [[maybe_unused]] const ssize_t got = read(timer_fd_, &expirations, sizeof expirations);
+    }
+  }
+
+  void take_signals() {
+    signalfd_siginfo info;
+    while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      // Anything else that reaches us, SIGTERM of a stopping service first, changes nothing.
+      if (static_cast<int>(info.ssi_signo) == stop_signal_number() && info.ssi_code == SI_QUEUE) {
+        take_stop(unpack(info.ssi_ptr));
+      }
+    }
+  }
+
+  void take_stop(const StopSignal& stop) {
+    // An exit that came before the order was not caused by it. A death by signal may be: who
+    // bypasses a supervisor that does not answer kills first and is heard afterwards.
+    if (main_pid_ > 0) reap();
+    const bool came_too_late = end_recorded_ || (main_ended_ && end_.kind == EndKind::kExited);
+    if (cause_ == EndCause::kItself && !came_too_late) {
+      cause_ = EndCause::kStopped;
+      end_.stop_code = stop.code;
+    }
+    if (main_pid_ > 0 && stop.without_grace) {
+      begin_kill();
+    } else if (main_pid_ > 0) {
+      begin_grace(stop.grace_ms);
+    }
+    Notice notice;
+    notice.kind = Notice::Kind::kStopping;
+    send(notice);
+  }
+
+  void deadline_passed() {
+    if (killing_ || in_grace_) {
+      begin_kill();
+      return;
+    }
+    if (cause_ == EndCause::kItself && !main_ended_) cause_ = EndCause::kTimeLimit;
+    begin_grace(request_.grace_ms);
+  }
+
+  // A repeated order may shorten the time that is left, never lengthen it.
+  void begin_grace(std::uint64_t grace_ms) {
+    if (killing_) return;
+    const std::int64_t kill_at = after_ms(grace_ms);
+    if (!in_grace_) {
+      signal_tree(SIGTERM);
+      signal_tree(SIGCONT);  // one that is stopped could not end itself
+    }
+    if (!in_grace_ || kill_at < deadline_) arm(kill_at);
+    in_grace_ = true;
+  }
+
+  void begin_kill() {
+    killing_ = true;
+    if (cgroup_fd_ >= 0) {
+      kill_cgroup(cgroup_fd_);
+    } else {
+      signal_descendants(SIGKILL);
+    }
+    arm(boot_now() + kRepeatKill);
+  }
+
+  void signal_tree(int signal) {
+    if (cgroup_fd_ >= 0) {
+      signal_cgroup(cgroup_fd_, signal);
+    } else {
+      signal_descendants(signal);
+    }
+  }
+
+  void reap() {
+    while (true) {
+      int status = 0;
+      rusage usage{};
+      const int pid = wait4(-1, &status, WNOHANG, &usage);
+      no_children_ = pid < 0 && errno == ECHILD;
+      if (pid <= 0) return;
+      if (pid == main_pid_) main_has_ended(status, usage);
+    }
+  }
+
+  void main_has_ended(int status, const rusage& usage) {
+    main_ended_ = true;
+    end_.kind = WIFSIGNALED(status) ? EndKind::kSignalled : EndKind::kExited;
+    end_.value =
+        static_cast<std::uint8_t>(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    end_.peak_memory = base::Bytes(usage.ru_maxrss * 1024);
+  }
+
+  // ---- the end
+
+  void measure_usage() {
+    if (cgroup_fd_ >= 0) {
+      const long long us = number_after(read_small_file(cgroup_fd_, "cpu.stat"), "usage_usec");
+      if (us >= 0) end_.cpu_time = base::microseconds(us);
+      const std::string peak = read_small_file(cgroup_fd_, "memory.peak");
+      if (!peak.empty()) end_.peak_memory = base::Bytes(strtoll(peak.c_str(), nullptr, 10));
+      if (us >= 0) return;
+    }
+    rusage usage{};
+    getrusage(RUSAGE_CHILDREN, &usage);
+    end_.cpu_time = base::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                    base::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  }
+
+  void record_end() {
+    end_recorded_ = true;
+    end_.at = wall_now();
+    end_.cause = cause_;
+    if (end_.kind != EndKind::kNotStarted) measure_usage();
+    if (pump_.dropped_bytes() > 0) {
+      end_.detail = std::to_string(pump_.dropped_bytes()) +
+                    " bytes of output could not be stored: " + strerror(pump_.drop_error());
+    }
+    write_slot(encode_slot(end_));
+  }
+
+  void record_cleaned() {
+    write_slot(encode_slot(CleanedRecord{wall_now()}));
+    tell_end(Notice::Kind::kCleaned);
+  }
+
+  void tell_end(Notice::Kind kind) {
+    Notice notice;
+    notice.kind = kind;
+    notice.end = end_;
+    notice.has_detail = !end_.detail.empty();
+    notice.ended_too = kind == Notice::Kind::kCleaned;
+    end_told_ = true;
+    send(notice);
+  }
+
+  // True when nothing of the job is left. What is left is told to go, and killed after the grace.
+  bool clean() {
+    if (cgroup_fd_ < 0) {
+      if (no_children_) return true;
+    } else if (unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) {
+      return true;
+    }
+    if (!in_grace_ && !killing_) begin_grace(request_.grace_ms);
+    return cgroup_fd_ >= 0 && !watch_for_empty();
+  }
+
+  // False when the cgroup became empty meanwhile and is removed.
+  bool watch_for_empty() {
+    if (empty_fd_ < 0) empty_fd_ = openat(cgroup_fd_, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    char text[256];
+    // Reading arms the next wake-up.
+    const ssize_t got = empty_fd_ < 0 ? -1 : pread(empty_fd_, text, sizeof text, 0);
+    if (got <= 0) return true;
+    if (number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
+    return unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) != 0;
+  }
+
+  // ---- telling
+
+  void arm(std::int64_t deadline) {
+    deadline_ = std::max<std::int64_t>(deadline, 1);
+    itimerspec when{};
+    when.it_value.tv_sec = deadline_ / kSecond;
+    when.it_value.tv_nsec = deadline_ % kSecond;
+    timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
+  }
+
+  void write_slot(const SlotBytes& slot) {
+    // Cannot run out of space, the file is whole; a disk that fails leaves the slot unreadable, and
+    // then the truth is not known.
+    [[maybe_unused]] const ssize_t wrote =
+        pwrite(o_.record_fd, slot.bytes.data(), slot.bytes.size(), static_cast<off_t>(slot.offset));
+  }
+
+  void send(Notice notice) {
+    notice.attempt = o_.attempt;
+    unsent_ = notice;
+    retry_notice();
+  }
+
+  // Only a full FIFO is worth another try: without a daemon there is nobody to tell. Of several
+  // unsent notices the last one is enough, it makes the daemon read the record.
+  void retry_notice() {
+    if (!unsent_) return;
+    const std::string frame = encode_notice(*unsent_);
+    if (o_.notice_fd < 0 || write(o_.notice_fd, frame.data(), frame.size()) >= 0 ||
+        errno != EAGAIN) {
+      unsent_.reset();
+    }
+  }
+
+  const SupervisorOptions& o_;
+  const LaunchRequest& request_;
+  const bool keeps_output_;
+  OutputPump pump_;
+  std::string cgroup_name_;
+  std::string setup_error_;
+  bool has_cgroup_ = false;
+  int cgroup_fd_ = -1;
+  int signal_fd_ = -1;
+  int timer_fd_ = -1;
+  int empty_fd_ = -1;
+  int main_pid_ = -1;
+  std::int64_t deadline_ = 0;  // on the boot clock; 0: none
+  bool in_grace_ = false;
+  bool killing_ = false;
+  bool no_children_ = false;
+  bool main_ended_ = false;
+  bool end_recorded_ = false;
+  bool end_told_ = false;
+  EndCause cause_ = EndCause::kItself;
+  EndRecord end_;
+  std::optional<Notice> unsent_;
+};
+
+void take_own_place(const SupervisorOptions& options) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  struct sigaction regular{};
+  regular.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &regular, nullptr);
+  setsid();
+  prctl(PR_SET_NAME, "gp-supervisor");
+  if (options.title.empty()) return;
+  const std::string title = "gp-supervisor " + attempt_name(options.attempt);
+  const std::size_t size = std::min(title.size(), options.title.size() - 1);
+  memset(options.title.data(), 0, options.title.size());
+  memcpy(options.title.data(), title.data(), size);
+}
+
+}  // namespace
+
+void run_supervisor(const SupervisorOptions& options) {
+  take_own_place(options);
+  Supervisor(options).run();
+  _exit(0);
+}
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "node/protocol.h"
+
+namespace gpu_platform::node {
+
+struct SupervisorOptions {
+  model::AttemptId attempt;
+  const LaunchRequest* request = nullptr;
+  std::string root;         // the data directory
+  std::string cgroup_base;  // below which the job gets its cgroup; empty: isolation is advisory
+  int base_fd = -1;         // the same, open
+  int record_fd = -1;       // created and locked by the launcher
+  int notice_fd = -1;       // FIFO to the daemon, not blocking; -1: none
+  const char* oom_score = nullptr;  // see JobStartOptions
+  std::string gpu_register;         // see LauncherOptions
+  std::span<char> title;            // the memory of our arguments, for ps; may be empty
+};
+
+// The whole life of one attempt: starts the job, keeps its output, enforces time limit and stop
+// orders, records how it ended, and ends when no process of it is left. Runs in a process forked
+// for it, with all signals blocked and no thread beside it; needs neither launcher nor daemon once
+// it runs.
+//
+// A job is its first process: when that one ends, what it left running gets the grace time
+// (SIGTERM, then SIGKILL) and is not waited for otherwise. The end is recorded before that,
+// "cleaned" after it.
+[[noreturn]] void run_supervisor(const SupervisorOptions& options);
+
+}  // namespace gpu_platform::node

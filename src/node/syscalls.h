@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// System calls that the C library of Debian 12 does not offer, or not in the form needed here.
+// All return -1 with errno on failure, as system calls do.
+
+namespace gpu_platform::node {
+
+int open_pidfd(int pid);
+int signal_pidfd(int pidfd, int signal);
+// Queues the signal with 64 bits of data, which the receiver finds in signalfd_siginfo::ssi_ptr.
+int queue_signal(int pidfd, int signal, std::uint64_t data);
+
+// The default action for a signal, also for the two that the C library keeps for itself: ignoring
+// is inherited through exec, and a job shall begin as from a fresh login.
+void reset_signal(int signal);
+
+// fork(2) whose child is born in the cgroup (-1: in the caller's). For a process without threads.
+int fork_into_cgroup(int cgroup_fd);
+// fork(2) that also opens a handle of the child. For a process without threads.
+int fork_with_pidfd(int* pidfd);
+
+// Like vfork: the child shares the caller's memory, runs `run(argument)` on the stack given, and
+// the caller goes on when the child has executed a program or exited. `run` must not return, and
+// must use plain system calls only. cgroup_fd -1: the caller's cgroup.
+struct SharedStack {
+  void* base = nullptr;
+  std::size_t size = 0;
+};
+int spawn_sharing_memory(void (*run)(void*), void* argument, SharedStack stack, int cgroup_fd);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,202 @@
+#include "scheduling/cluster.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+#include "base/codec.h"
+#include "base/hash.h"
+#include "model/gpu_catalogue.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+GroupKey key_of(const FreeState& free) {
+  return {.free_gpus = static_cast<std::uint32_t>(std::popcount(free.gpus)),
+          .cpus = free.cpus,
+          .memory = free.memory,
+          .gpus = free.gpus};
+}
+
+std::vector<GpuPool> pools_of(const NodeShape& shape, GpuTypes& types) {
+  std::map<std::pair<TypeIndex, base::Bytes>, GpuMask> pools;
+  const std::size_t count = std::min(shape.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    const GpuKind& gpu = shape.gpus[i];
+    pools[{types.number_of(gpu.type), gpu.memory}] |= GpuMask{1} << i;
+  }
+  std::vector<GpuPool> result;
+  for (const auto& [kind, gpus] : pools) result.push_back({kind.first, kind.second, gpus});
+  return result;
+}
+
+// The widest of its types: an allocation has GPUs of one type only.
+Reach reach_of(const ShapeClass& shape_class, GpuMask gpus) {
+  Reach reach;
+  const std::vector<GpuPool>& pools = shape_class.pools;
+  for (std::size_t i = 0; i < pools.size();) {
+    const TypeIndex type = pools[i].type;
+    GpuMask of_type = 0;
+    for (; i < pools.size() && pools[i].type == type; ++i) of_type |= pools[i].gpus;
+    reach.raise_to(shape_class.subsets->reach(of_type & gpus));
+  }
+  return reach;
+}
+
+std::set<model::NodeId>& group_of(ShapeClass& shape_class, const FreeState& free) {
+  const GroupKey key = key_of(free);
+  const auto known = shape_class.groups.find(key);
+  if (known != shape_class.groups.end()) return known->second.nodes;
+  const Group group{.nodes = {}, .reach = reach_of(shape_class, free.gpus)};
+  return shape_class.groups.insert({key, group}).first->second.nodes;
+}
+
+void encode(base::Encoder& out, const NodeShape& shape) {
+  out.u64(shape.cpus);
+  out.i64(shape.memory.value());
+  out.u64(shape.gpus.size());
+  for (const GpuKind& gpu : shape.gpus) {
+    out.text(gpu.type);
+    out.i64(gpu.memory.value());
+    out.i64(gpu.numa_node);
+    out.i64(gpu.socket);
+  }
+  for (const Nearness nearness : shape.nearness) out.u64(nearness);
+}
+
+void encode(base::Encoder& out, const FreeState& free) {
+  out.boolean(free.is_up);
+  out.u64(free.gpus);
+  out.u64(free.cpus);
+  out.i64(free.memory.value());
+}
+
+}  // namespace
+
+TypeIndex GpuTypes::number_of(std::string_view type) {
+  if (const auto known = numbers_.find(type); known != numbers_.end()) return known->second;
+  const auto number = static_cast<TypeIndex>(names_.size());
+  names_.emplace_back(type);
+  numbers_.emplace(std::string(type), number);
+  return number;
+}
+
+const std::vector<bool>& GpuTypes::accepted_by(const std::string& wanted) const {
+  std::vector<bool>& accepted = accepted_[wanted];
+  while (accepted.size() < names_.size()) {
+    accepted.push_back(model::gpu_type_matches(wanted, names_[accepted.size()]));
+  }
+  return accepted;
+}
+
+void Cluster::update(const model::Node& node) {
+  const FreeState free = free_state_of(node);
+  const auto known = nodes_.find(node.id);
+  if (known != nodes_.end() && has_shape(node, *known->second.shape_class->shape)) {
+    if (known->second.free == free) return;
+    move(known->second, node.id, free);
+  } else {
+    remove(node.id);
+    ShapeClass& shape_class = class_of(shape_of(node));
+    ++shape_class.nodes;
+    NodeRecord& record = nodes_[node.id];
+    record.shape_class = &shape_class;
+    move(record, node.id, free);
+  }
+  ++version_;
+}
+
+void Cluster::remove(model::NodeId node) {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end()) return;
+  ShapeClass& shape_class = *known->second.shape_class;
+  move(known->second, node, FreeState{});
+  nodes_.erase(known);
+  if (--shape_class.nodes == 0) erase_class(*shape_class.shape);
+  ++version_;
+}
+
+const Cluster::NodeRecord* Cluster::find(model::NodeId node) const {
+  const auto known = nodes_.find(node);
+  return known == nodes_.end() ? nullptr : &known->second;
+}
+
+FreeState Cluster::exchange(model::NodeId node, const FreeState& free) {
+  const auto known = nodes_.find(node);
+  CHECK(known != nodes_.end());
+  const FreeState former = known->second.free;
+  move(known->second, node, free);
+  ++version_;
+  return former;
+}
+
+std::uint64_t Cluster::hash() const {
+  std::string bytes;
+  base::Encoder out(bytes);
+  for (const auto& [id, record] : nodes_) {
+    out.u64(id.value);
+    encode(out, *record.shape_class->shape);
+    encode(out, record.free);
+  }
+  for (const auto& [shape, shape_class] : shapes_) {
+    encode(out, shape);
+    out.u64(shape_class.nodes);
+    out.u64(shape_class.nodes_up);
+    for (const auto& [key, group] : shape_class.groups) {
+      encode(out, FreeState{true, key.gpus, key.cpus, key.memory});
+      out.u64(group.nodes.size());
+      for (const model::NodeId id : group.nodes) out.u64(id.value);
+    }
+  }
+  return base::hash64(bytes);
+}
+
+ShapeClass& Cluster::class_of(NodeShape shape) {
+  const auto [place, is_new] = shapes_.try_emplace(std::move(shape));
+  ShapeClass& shape_class = place->second;
+  if (is_new) {
+    shape_class.shape = &place->first;
+    shape_class.pools = pools_of(place->first, types_);
+    const GpuLayout layout = layout_of(place->first);
+    LayoutClass& layout_class = layouts_.try_emplace(layout, layout).first->second;
+    ++layout_class.shapes;
+    shape_class.subsets = &layout_class.subsets;
+  }
+  return shape_class;
+}
+
+void Cluster::erase_class(const NodeShape& shape) {
+  const auto place = shapes_.find(shape);
+  const auto layout = layouts_.find(place->second.subsets->chooser().layout());
+  shapes_.erase(place);
+  if (--layout->second.shapes == 0) layouts_.erase(layout);
+}
+
+// Takes the node out of its group and into the one of its new state. The set's own element moves
+// along, so nothing is allocated but the rare new group.
+void Cluster::move(NodeRecord& record, model::NodeId id, const FreeState& free) {
+  ShapeClass& shape_class = *record.shape_class;
+  std::set<model::NodeId>::node_type element;
+  if (record.free.is_up) {
+    const auto group = shape_class.groups.find(key_of(record.free));
+    CHECK(group != shape_class.groups.end());
+    element = group->second.nodes.extract(id);
+    CHECK(!element.empty());
+    if (group->second.nodes.empty()) shape_class.groups.erase(group);
+    --shape_class.nodes_up;
+  }
+  if (free.is_up) {
+    std::set<model::NodeId>& members = group_of(shape_class, free);
+    if (element.empty()) {
+      members.insert(id);
+    } else {
+      members.insert(std::move(element));
+    }
+    ++shape_class.nodes_up;
+  }
+  record.free = free;
+}
+
+}  // namespace gpu_platform::scheduling

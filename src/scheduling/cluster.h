@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/node.h"
+#include "scheduling/group_tree.h"
+#include "scheduling/node_shape.h"
+#include "scheduling/placement/subset_table.h"
+
+// Free capacity of all nodes, indexed for placement. The owner tells it of each node that an event
+// touched; nothing is ever rebuilt, and a cycle reads it without looking at single nodes.
+//
+// Ownership: holds copies of what it needs, refers to nothing outside. Thread: one owner.
+// Cost: update and exchange O(log nodes); a decision costs by groups of equal nodes, not by nodes.
+
+namespace gpu_platform::scheduling {
+
+// A GPU type's number within one cluster.
+using TypeIndex = std::uint32_t;
+
+// GPUs of one type and memory size on the nodes of a shape.
+struct GpuPool {
+  TypeIndex type = 0;
+  base::Bytes memory;
+  GpuMask gpus = 0;
+};
+
+// All nodes of one shape. The groups hold those that are up.
+struct ShapeClass {
+  const NodeShape* shape = nullptr;
+  std::vector<GpuPool> pools;            // ascending type, memory
+  const SubsetTable* subsets = nullptr;  // of its layout; the cluster's
+  GroupTree groups;
+  std::uint32_t nodes = 0;
+  std::uint32_t nodes_up = 0;
+};
+
+// The names of GPU types, numbered, and which of them a request accepts. Remembers each comparison
+// of names: there are few types, and asking the catalogue for every decision would cost more than
+// placing.
+class GpuTypes {
+ public:
+  TypeIndex number_of(std::string_view type);
+  // For each known type by number: does a request that names `wanted` accept it?
+  const std::vector<bool>& accepted_by(const std::string& wanted) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, TypeIndex, std::less<>> numbers_;
+  mutable std::map<std::string, std::vector<bool>, std::less<>> accepted_;
+};
+
+class Cluster {
+ public:
+  struct NodeRecord {
+    ShapeClass* shape_class = nullptr;
+    FreeState free;
+  };
+
+  Cluster() = default;
+  // Moving keeps every address: records point into the maps' nodes.
+  Cluster(Cluster&&) = default;
+  Cluster& operator=(Cluster&&) = default;
+
+  // Adds the node or replaces what is known of it. Not while a Trial is alive.
+  void update(const model::Node& node);
+  void remove(model::NodeId node);
+
+  // Changes whenever free capacity or the state of a node changes, and only then; equal versions of
+  // one cluster mean equal content.
+  std::uint64_t version() const { return version_; }
+  std::size_t size() const { return nodes_.size(); }
+
+  // Content and index hashed in an order of their own, so that equal clusters have equal hashes
+  // however they came about. Visits every node: for tests and invariant checks.
+  std::uint64_t hash() const;
+
+  const NodeRecord* find(model::NodeId node) const;
+  // In the order of the shapes themselves, so never in that of insertion.
+  const std::map<NodeShape, ShapeClass>& shapes() const { return shapes_; }
+  const GpuTypes& types() const { return types_; }
+
+  // Replaces the free state of a known node and returns the former one; the index follows.
+  // The one write a Trial makes: see trial.h.
+  FreeState exchange(model::NodeId node, const FreeState& free);
+  // For Trial: what was undone leaves no trace in the version either.
+  void restore_version(std::uint64_t version) { version_ = version; }
+
+ private:
+  using Nodes = std::map<model::NodeId, NodeRecord>;
+
+  // Topology class: what shapes of one layout share.
+  struct LayoutClass {
+    explicit LayoutClass(const GpuLayout& layout) : subsets(layout) {}
+    SubsetTable subsets;
+    std::size_t shapes = 0;
+  };
+
+  ShapeClass& class_of(NodeShape shape);
+  void erase_class(const NodeShape& shape);
+  static void move(NodeRecord& record, model::NodeId id, const FreeState& free);
+
+  GpuTypes types_;
+  std::map<GpuLayout, LayoutClass> layouts_;
+  std::map<NodeShape, ShapeClass> shapes_;
+  Nodes nodes_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,96 @@
+#include "scheduling/cluster.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "scheduling/testing/random_world.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+std::uint64_t draw(std::uint64_t n) {
+  return *rc::gen::inRange<std::uint64_t>(0, n);
+}
+
+TEST(Cluster, ChangesItsVersionOnlyWhenSomethingThatCountsChanged) {
+  Cluster cluster;
+  model::Node n = node(1).gpus(8);
+  cluster.update(n);
+  const std::uint64_t version = cluster.version();
+  n.cause = "a remark";
+  n.gpus[0].info.uuid = "GPU-1";
+  cluster.update(n);
+  EXPECT_EQ(cluster.version(), version);
+  n.gpus[0].state = model::GpuState::kDegraded;
+  cluster.update(n);
+  EXPECT_NE(cluster.version(), version);
+}
+
+TEST(Cluster, NoticesStateCapacityAndShape) {
+  Cluster cluster;
+  const auto changes = [&](const model::Node& n) {
+    const std::uint64_t before = cluster.version();
+    cluster.update(n);
+    return cluster.version() != before;
+  };
+  EXPECT_TRUE(changes(node(1).gpus(8)));
+  EXPECT_TRUE(changes(node(1).gpus(8).state(model::NodeState::kDraining)));
+  EXPECT_TRUE(changes(node(1).gpus(8)));
+  EXPECT_TRUE(changes(node(1).gpus(8).used(1)));
+  EXPECT_TRUE(changes(node(1).gpus(8).used(1, base::kGiB)));
+  EXPECT_TRUE(changes(node(1).gpus(7)));
+  EXPECT_TRUE(changes(node(1).gpus(7).numa(0, 1)));
+  EXPECT_FALSE(changes(node(1).gpus(7).numa(0, 1)));
+}
+
+TEST(Cluster, ForgetsRemovedNodesAndTheirShapes) {
+  Cluster cluster = cluster_of({node(1).gpus(8)});
+  const std::uint64_t hash = cluster.hash();
+  cluster.update(node(2).gpus(4));
+  EXPECT_NE(cluster.hash(), hash);
+  cluster.remove(model::NodeId(2));
+  EXPECT_EQ(cluster.hash(), hash);
+  EXPECT_EQ(cluster.size(), 1U);
+  EXPECT_EQ(cluster.shapes().size(), 1U);
+  cluster.remove(model::NodeId(2));
+  EXPECT_EQ(cluster.hash(), hash);
+}
+
+TEST(Cluster, CountsNoMoreUsedThanThereIs) {
+  const Cluster cluster = cluster_of({node(1).cpus(4).used(6, base::kGiB * 1024)});
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.cpus, 0U);
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.memory, base::Bytes());
+}
+
+TEST(ClusterProperty, UpdatedStepByStepEqualsBuiltAnew) {
+  EXPECT_TRUE(rc::check([] {
+    Cluster grown;
+    std::map<std::uint64_t, model::Node> last;
+    for (std::uint64_t steps = draw(40); steps > 0; --steps) {
+      const std::uint64_t id = 1 + draw(6);
+      if (draw(5) == 0) {
+        grown.remove(model::NodeId(id));
+        last.erase(id);
+      } else {
+        last[id] = random_node(draw, id);
+        grown.update(last[id]);
+      }
+    }
+    Cluster built;
+    for (const auto& [id, each] : last) built.update(each);
+    RC_ASSERT(grown.hash() == built.hash());
+  }));
+}
+
+TEST(ClusterProperty, TheOrderOfInsertionLeavesNoTrace) {
+  EXPECT_TRUE(rc::check([] {
+    std::vector<model::Node> nodes = random_world(draw).nodes;
+    const std::uint64_t hash = cluster_of(nodes).hash();
+    shuffle(draw, nodes);
+    RC_ASSERT(cluster_of(nodes).hash() == hash);
+  }));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

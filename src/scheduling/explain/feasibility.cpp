@@ -1,0 +1,117 @@
+#include "scheduling/explain/feasibility.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/check.h"
+#include "scheduling/placement/demand.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+std::string counted(std::uint32_t n, std::string_view unit) {
+  return fmt::format("{} {}{}", n, unit, n == 1 ? "" : "s");
+}
+
+// "80 GiB" where that is exact, else MiB rounded down, or bytes below one MiB.
+std::string size_text(base::Bytes bytes) {
+  const std::int64_t n = bytes.value();
+  if (n != 0 && n % base::kGiB.value() == 0) return fmt::format("{} GiB", n / base::kGiB.value());
+  if (n >= base::kMiB.value()) return fmt::format("{} MiB", n / base::kMiB.value());
+  return fmt::format("{} bytes", n);
+}
+
+std::unexpected<base::Error> refusal(std::string_view field, std::string_view why) {
+  return base::fail(base::ErrorCode::kFailedPrecondition, fmt::format("{}: {}", field, why),
+                    std::string(field));
+}
+
+}  // namespace
+
+FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request)
+    : request_(request),
+      offers_(request),
+      verdict_(request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus) {}
+
+void FeasibilityCheck::visit(const model::Node& node) {
+  const auto reach = [this](Feasibility verdict) { verdict_ = std::max(verdict_, verdict); };
+  if (request_.gpus > 0) {
+    const GpuOffer offer = offers_.of(node);
+    if (!offer.has_type) return;
+    most_gpu_memory_ = std::max(most_gpu_memory_, offer.largest_memory);
+    reach(Feasibility::kGpuMemory);
+    if (offer.capable == 0) return;
+    most_gpus_ = std::max(most_gpus_, offer.capable);
+    reach(Feasibility::kGpus);
+    if (offer.capable < request_.gpus) return;
+    most_on_socket_ = std::max(most_on_socket_, offer.capable_on_socket);
+    reach(Feasibility::kSockets);
+    if (!has_gpus_when_empty(request_, offer)) return;
+  }
+  const Demand demand = demand_on(request_, {.cpus = node.cpus,
+                                             .memory = node.memory,
+                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
+  most_cpus_ = std::max(most_cpus_, node.cpus);
+  reach(Feasibility::kCpus);
+  if (demand.cpus > node.cpus) return;
+  most_memory_ = std::max(most_memory_, node.memory);
+  reach(Feasibility::kMemory);
+  if (demand.memory > node.memory) return;
+  reach(Feasibility::kFits);
+}
+
+base::Status FeasibilityCheck::status() const {
+  switch (verdict_) {
+    case Feasibility::kGpuType:
+      if (request_.gpu_types.empty()) {
+        return refusal("gpus", fmt::format("{} asked, no node has a GPU", request_.gpus));
+      }
+      return refusal("gpu_types", fmt::format("no GPU of type {} in this cluster",
+                                              fmt::join(request_.gpu_types, " or ")));
+    case Feasibility::kGpuMemory:
+      return refusal(
+          "gpu_memory_bytes",
+          fmt::format("{} asked, the largest GPU{} has {}", size_text(request_.gpu_memory),
+                      request_.gpu_types.empty() ? "" : " of the types asked for",
+                      size_text(most_gpu_memory_)));
+    case Feasibility::kGpus:
+      return refusal("gpus", fmt::format("{} asked, the largest node has {}{}", request_.gpus,
+                                         counted(most_gpus_, "GPU"), kind()));
+    case Feasibility::kSockets:
+      return refusal("gpus", fmt::format("{} asked on one socket (strict NUMA placement), the "
+                                         "largest socket has {}{}",
+                                         request_.gpus, counted(most_on_socket_, "GPU"), kind()));
+    case Feasibility::kCpus:
+      return refusal("cpus",
+                     fmt::format("{} asked, the largest node{} has {}", request_.cpus.value_or(1),
+                                 with_the_gpus(), counted(most_cpus_, "CPU")));
+    case Feasibility::kMemory:
+      return refusal("memory_bytes", fmt::format("{} asked, the largest node{} has {}",
+                                                 size_text(request_.memory.value_or(base::Bytes())),
+                                                 with_the_rest(), size_text(most_memory_)));
+    case Feasibility::kFits:
+      return {};
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string_view FeasibilityCheck::kind() const {
+  const bool is_narrowed = !request_.gpu_types.empty() || request_.gpu_memory > base::Bytes();
+  return is_narrowed ? " of the kind asked for" : "";
+}
+
+std::string_view FeasibilityCheck::with_the_gpus() const {
+  return request_.gpus > 0 ? " with the GPUs asked for" : "";
+}
+
+std::string_view FeasibilityCheck::with_the_rest() const {
+  return request_.gpus > 0 ? " with the GPUs and CPUs asked for" : " with the CPUs asked for";
+}
+
+}  // namespace gpu_platform::scheduling

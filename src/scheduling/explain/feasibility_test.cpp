@@ -1,0 +1,113 @@
+#include "scheduling/explain/feasibility.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "scheduling/testing/boards.h"
+#include "scheduling/testing/naive_planner.h"
+#include "scheduling/testing/random_world.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+std::uint64_t draw(std::uint64_t n) {
+  return *rc::gen::inRange<std::uint64_t>(0, n);
+}
+
+class CouldEverFit : public ::testing::Test {
+ protected:
+  std::string refusal(const model::ResourceRequest& request) {
+    const base::Status status = could_ever_fit(nodes_, request);
+    if (status.has_value()) return "";
+    EXPECT_EQ(status.error().code, base::ErrorCode::kFailedPrecondition);
+    EXPECT_TRUE(status.error().message.starts_with(status.error().field + ": "));
+    return status.error().message;
+  }
+
+  NodeList nodes_{{node(1).gpus(8).cpus(112).memory(base::kGiB * 2048),
+                   node(2).gpus(4, "T4-16GB", base::kGiB * 16).cpus(200), node(3).cpus(16)}};
+};
+
+TEST_F(CouldEverFit, IgnoresUseAndState) {
+  nodes_ = {{node(1).gpus(1).busy(0).used(64, base::kGiB * 512).state(model::NodeState::kOffline)}};
+  EXPECT_EQ(refusal(gpus(1)), "");
+}
+
+TEST_F(CouldEverFit, NamesTheLargestNode) {
+  EXPECT_EQ(refusal(gpus(16)), "gpus: 16 asked, the largest node has 8 GPUs");
+  model::ResourceRequest request = gpus(8);
+  request.gpu_types = {"T4"};
+  EXPECT_EQ(refusal(request), "gpus: 8 asked, the largest node has 4 GPUs of the kind asked for");
+}
+
+TEST_F(CouldEverFit, NamesTypesThatAreNotHere) {
+  model::ResourceRequest request = gpus(1);
+  request.gpu_types = {"B200", "A100-80GB"};
+  EXPECT_EQ(refusal(request), "gpu_types: no GPU of type B200 or A100-80GB in this cluster");
+}
+
+TEST_F(CouldEverFit, NamesTheLargestGpuMemory) {
+  model::ResourceRequest request = gpus(1);
+  request.gpu_memory = base::kGiB * 141;
+  EXPECT_EQ(refusal(request), "gpu_memory_bytes: 141 GiB asked, the largest GPU has 80 GiB");
+  request.gpu_types = {"T4"};
+  EXPECT_EQ(refusal(request),
+            "gpu_memory_bytes: 141 GiB asked, the largest GPU of the types asked for has 16 GiB");
+}
+
+TEST_F(CouldEverFit, NamesCpusAndMemoryOfNodesThatHaveTheGpus) {
+  model::ResourceRequest request = gpus(8);
+  request.cpus = 150;
+  EXPECT_EQ(refusal(request),
+            "cpus: 150 asked, the largest node with the GPUs asked for has 112 CPUs");
+  request.gpus = 0;
+  request.cpus = 201;
+  EXPECT_EQ(refusal(request), "cpus: 201 asked, the largest node has 200 CPUs");
+  request.cpus = 1;
+  request.memory = base::kGiB * 4096;
+  EXPECT_EQ(refusal(request),
+            "memory_bytes: 4096 GiB asked, the largest node with the CPUs asked for has 2048 GiB");
+}
+
+TEST_F(CouldEverFit, RefusesStrictRequestsLargerThanEverySocket) {
+  nodes_ = {{dgx_h100(1), a100_pcie_x4(2)}};
+  model::ResourceRequest request = gpus(5);
+  EXPECT_EQ(refusal(request), "");
+  request.numa = model::NumaPolicy::kStrict;
+  EXPECT_EQ(refusal(request),
+            "gpus: 5 asked on one socket (strict NUMA placement), the largest socket has 4 GPUs");
+  request.gpus = 4;
+  EXPECT_EQ(refusal(request), "");
+  nodes_ = {{dgx_a100_nps4(1)}};
+  EXPECT_EQ(refusal(request), "");
+}
+
+TEST_F(CouldEverFit, RefusesGpusWhereThereAreNone) {
+  nodes_ = {{node(1)}};
+  EXPECT_EQ(refusal(gpus(2)), "gpus: 2 asked, no node has a GPU");
+  nodes_ = {};
+  EXPECT_EQ(refusal(gpus(2)), "gpus: 2 asked, no node has a GPU");
+  EXPECT_EQ(refusal(gpus(0)), "cpus: 1 asked, the largest node has 0 CPUs");
+}
+
+TEST(FeasibilityProperty, AgreesWithPlacementOnEmptyHealthyNodes) {
+  EXPECT_TRUE(rc::check([] {
+    NodeList list{random_world(draw).nodes};
+    const model::ResourceRequest request = random_request(draw);
+    const bool could = could_ever_fit(list, request).has_value();
+    for (model::Node& each : list.nodes) {
+      each.state = model::NodeState::kUp;
+      each.cpus_used = 0;
+      each.memory_used = {};
+      for (model::Gpu& gpu : each.gpus) {
+        gpu.state = model::GpuState::kAvailable;
+        gpu.holders.clear();
+      }
+    }
+    RC_ASSERT(could == naive_place(list.nodes, request).has_value());
+  }));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,86 @@
+#include "scheduling/explain/gpu_offer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <utility>
+
+#include "base/check.h"
+#include "model/gpu_catalogue.h"
+
+namespace gpu_platform::scheduling {
+
+GpuOffer GpuOffers::of(const model::Node& node) {
+  GpuOffer offer;
+  types_.clear();
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    const model::Gpu& gpu = node.gpus[i];
+    PerType& entry = entry_of(gpu.info.type);
+    if (!entry.is_accepted) continue;
+    offer.has_type = true;
+    offer.largest_memory = std::max(offer.largest_memory, gpu.info.memory);
+    if (gpu.info.memory < request_.gpu_memory) continue;
+    entry.capable |= GpuMask{1} << i;
+    if (model::is_free(gpu)) entry.free |= GpuMask{1} << i;
+  }
+  const bool has_several = request_.gpus > 1;
+  if (has_several && offer.has_type) collect_domains(node);
+  const auto raise = [](std::uint32_t& most, std::uint32_t n) { most = std::max(most, n); };
+  for (const PerType& entry : types_) {
+    raise(offer.capable, static_cast<std::uint32_t>(std::popcount(entry.capable)));
+    raise(offer.free, static_cast<std::uint32_t>(std::popcount(entry.free)));
+    if (!has_several || !entry.is_accepted) continue;
+    const GpuDomains& domains = domains_.domains();
+    raise(offer.capable_on_numa_node, most_in_one(domains.numa, entry.capable));
+    raise(offer.capable_on_socket, most_in_one(domains.sockets, entry.capable));
+    raise(offer.free_on_socket, most_in_one(domains.sockets, entry.free));
+  }
+  return offer;
+}
+
+void GpuOffers::collect_domains(const model::Node& node) {
+  domains_.clear();
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t numa_node = node.gpus[i].info.numa_node;
+    domains_.add(i, numa_node, model::socket_of(node.topology, numa_node));
+  }
+}
+
+bool may_cross_sockets(const model::ResourceRequest& request, const GpuOffer& offer) {
+  switch (request.numa) {
+    case model::NumaPolicy::kAllowCross:
+      return true;
+    case model::NumaPolicy::kStrict:
+      return request.gpus < 2;  // one GPU lies on one socket
+    case model::NumaPolicy::kDefault:
+      return request.gpus < 2 || request.gpus > offer.capable_on_numa_node;
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+bool has_gpus_when_empty(const model::ResourceRequest& request, const GpuOffer& offer) {
+  const bool may_cross = may_cross_sockets(request, offer);
+  return (may_cross ? offer.capable : offer.capable_on_socket) >= request.gpus;
+}
+
+GpuOffers::PerType& GpuOffers::entry_of(std::string_view type) {
+  const auto known = std::ranges::find(types_, type, &PerType::type);
+  if (known != types_.end()) return *known;
+  return types_.emplace_back(PerType{.type = type, .is_accepted = accepts(type)});
+}
+
+bool GpuOffers::accepts(std::string_view type) {
+  if (request_.gpu_types.empty()) return true;
+  const auto known = accepted_.find(type);
+  if (known != accepted_.end()) return known->second;
+  const bool accepted = std::ranges::any_of(request_.gpu_types, [&](const std::string& wanted) {
+    return model::gpu_type_matches(wanted, type);
+  });
+  accepted_.emplace(std::string(type), accepted);
+  return accepted;
+}
+
+}  // namespace gpu_platform::scheduling

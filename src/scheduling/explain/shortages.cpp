@@ -1,0 +1,70 @@
+#include "scheduling/explain/shortages.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "base/units.h"
+#include "scheduling/node_shape.h"
+#include "scheduling/placement/demand.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+using model::Shortage;
+using model::WaitCount;
+
+std::uint32_t mib_rounded_up(base::Bytes bytes) {
+  const std::int64_t mib = (bytes.value() - 1) / base::kMiB.value() + 1;
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(mib, std::numeric_limits<std::uint32_t>::max()));
+}
+
+// The node's first failing constraint, as a count of one node.
+WaitCount first_shortage(const model::ResourceRequest& request, const model::Node& node,
+                         const GpuOffer& offer, const Demand& demand) {
+  const FreeState free = free_state_of(node);
+  if (!free.is_up) return {Shortage::kNodeState, 1, 0};
+  if (request.gpus > 0) {
+    if (!request.gpu_types.empty() && !offer.has_type) return {Shortage::kGpuType, 1, 0};
+    if (offer.has_type && offer.capable == 0) return {Shortage::kGpuMemory, 1, 0};
+    if (offer.free < request.gpus) return {Shortage::kGpus, 1, request.gpus - offer.free};
+    if (!may_cross_sockets(request, offer) && offer.free_on_socket < request.gpus) {
+      return {Shortage::kSockets, 1, request.gpus - offer.free_on_socket};
+    }
+  }
+  if (free.cpus < demand.cpus) return {Shortage::kCpus, 1, demand.cpus - free.cpus};
+  if (free.memory < demand.memory) {
+    return {Shortage::kMemory, 1, mib_rounded_up(demand.memory - free.memory)};
+  }
+  return {Shortage::kFits, 1, 0};
+}
+
+}  // namespace
+
+void ShortageCounter::visit(const model::Node& node) {
+  const GpuOffer offer = request_.gpus > 0 ? offers_.of(node) : GpuOffer{};
+  const Demand demand = demand_on(request_, {.cpus = node.cpus,
+                                             .memory = node.memory,
+                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
+  const WaitCount found = first_shortage(request_, node, offer, demand);
+  WaitCount& count = counts_[static_cast<std::size_t>(found.shortage)];
+  count.short_by = count.nodes == 0 ? found.short_by : std::min(count.short_by, found.short_by);
+  ++count.nodes;
+  some_node_up_could_hold_ |= node.state == model::NodeState::kUp &&
+                              has_gpus_when_empty(request_, offer) && demand.cpus <= node.cpus &&
+                              demand.memory <= node.memory;
+}
+
+std::vector<WaitCount> ShortageCounter::counts() const {
+  std::vector<WaitCount> result;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i].nodes == 0) continue;
+    result.push_back(counts_[i]);
+    result.back().shortage = static_cast<Shortage>(i);
+  }
+  return result;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/topology.h"
+
+// How the GPUs of a node lie to each other, as placement sees it. Values without owner or thread of
+// their own.
+
+namespace gpu_platform::scheduling {
+
+// Bit i is the GPU of index i within the node.
+using GpuMask = std::uint64_t;
+
+// No server holds more; GPUs of a higher index are never handed out.
+inline constexpr std::size_t kMaxGpusPerNode = 64;
+
+// How near two GPUs are, larger is nearer: the order of model::is_farther as a number. From kNvLink
+// on it counts the links: NV18 is kNvLinkNearness + 18.
+using Nearness = std::uint8_t;
+inline constexpr auto kNvLinkNearness = static_cast<Nearness>(model::LinkKind::kNvLink);
+Nearness nearness_of(const model::GpuLink& link);
+
+// The GPUs of each NUMA node and of each socket. GPUs whose NUMA node is not known count as one
+// NUMA node; a NUMA node whose socket is not known counts as a socket of its own.
+struct GpuDomains {
+  std::vector<GpuMask> numa;     // ascending lowest GPU; disjoint, together all
+  std::vector<GpuMask> sockets;  // likewise; each holds whole NUMA nodes
+  GpuMask untold = 0;            // those whose NUMA node is not known
+
+  friend auto operator<=>(const GpuDomains&, const GpuDomains&) = default;
+};
+
+// Collects domains from the GPUs of a node in ascending order. Keeps its storage between nodes.
+class DomainCollector {
+ public:
+  void clear();
+  // Negative numbers mean not known. GPUs from kMaxGpusPerNode on are passed over.
+  void add(std::size_t gpu, std::int32_t numa_node, std::int32_t socket);
+  const GpuDomains& domains() const { return domains_; }
+
+ private:
+  GpuDomains domains_;
+  std::vector<std::int32_t> numa_nodes_;                        // of domains_.numa
+  std::vector<std::pair<std::int32_t, std::int32_t>> sockets_;  // socket and NUMA node, one is -1
+};
+
+// The most of `gpus` that lie in one of `domains`.
+std::uint32_t most_in_one(const std::vector<GpuMask>& domains, GpuMask gpus);
+// How many of `domains` the GPUs touch.
+std::uint32_t touched_by(const std::vector<GpuMask>& domains, GpuMask gpus);
+
+struct GpuLayout {
+  std::uint32_t gpus = 0;  // at most kMaxGpusPerNode
+  GpuDomains domains;
+  std::vector<Nearness> nearness;  // of GPUs a and b at a × gpus + b, both ways
+
+  friend auto operator<=>(const GpuLayout&, const GpuLayout&) = default;
+};
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,80 @@
+#include "scheduling/node_shape.h"
+
+#include <algorithm>
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+// Links that the topology does not have are not known.
+Nearness nearness_at(const model::Topology& topology, std::size_t pair) {
+  return pair < topology.links.size() ? nearness_of(topology.links[pair]) : Nearness{0};
+}
+
+std::size_t pairs_of(std::size_t gpus) {
+  return gpus == 0 ? 0 : gpus * (gpus - 1) / 2;
+}
+
+}  // namespace
+
+NodeShape shape_of(const model::Node& node) {
+  NodeShape shape{.cpus = node.cpus, .memory = node.memory, .gpus = {}, .nearness = {}};
+  shape.gpus.reserve(node.gpus.size());
+  for (const model::Gpu& gpu : node.gpus) {
+    shape.gpus.push_back({gpu.info.type, gpu.info.memory, gpu.info.numa_node,
+                          model::socket_of(node.topology, gpu.info.numa_node)});
+  }
+  const std::size_t pairs = pairs_of(node.gpus.size());
+  shape.nearness.reserve(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    shape.nearness.push_back(nearness_at(node.topology, i));
+  }
+  return shape;
+}
+
+bool has_shape(const model::Node& node, const NodeShape& shape) {
+  const bool has_parts =
+      node.cpus == shape.cpus && node.memory == shape.memory &&
+      std::ranges::equal(node.gpus, shape.gpus, [&](const model::Gpu& gpu, const GpuKind& kind) {
+        return gpu.info.memory == kind.memory && gpu.info.numa_node == kind.numa_node &&
+               model::socket_of(node.topology, kind.numa_node) == kind.socket &&
+               gpu.info.type == kind.type;
+      });
+  if (!has_parts) return false;
+  for (std::size_t i = 0; i < shape.nearness.size(); ++i) {
+    if (nearness_at(node.topology, i) != shape.nearness[i]) return false;
+  }
+  return true;
+}
+
+GpuLayout layout_of(const NodeShape& shape) {
+  const std::size_t all = shape.gpus.size();
+  const std::size_t gpus = std::min(all, kMaxGpusPerNode);
+  DomainCollector collector;
+  GpuLayout layout{.gpus = static_cast<std::uint32_t>(gpus),
+                   .domains = {},
+                   .nearness = std::vector<Nearness>(gpus * gpus)};
+  for (std::size_t a = 0; a < gpus; ++a) {
+    collector.add(a, shape.gpus[a].numa_node, shape.gpus[a].socket);
+    for (std::size_t b = 0; b < gpus; ++b) {
+      if (a == b) continue;
+      layout.nearness[a * gpus + b] = shape.nearness[model::link_index(all, a, b)];
+    }
+  }
+  layout.domains = collector.domains();
+  return layout;
+}
+
+FreeState free_state_of(const model::Node& node) {
+  FreeState free{.is_up = node.state == model::NodeState::kUp,
+                 .gpus = 0,
+                 .cpus = node.cpus - std::min(node.cpus, node.cpus_used),
+                 .memory = node.memory - std::min(node.memory, node.memory_used)};
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (model::is_free(node.gpus[i])) free.gpus |= GpuMask{1} << i;
+  }
+  return free;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "model/ids.h"
+#include "model/node.h"
+#include "scheduling/gpu_layout.h"
+
+// A node as placement sees it: what is fixed (its shape) and what is free now. Values without owner
+// or thread of their own.
+
+namespace gpu_platform::scheduling {
+
+struct GpuKind {
+  std::string type;  // catalogue name
+  base::Bytes memory;
+  std::int32_t numa_node = -1;  // -1: not known
+  std::int32_t socket = -1;     // likewise
+
+  friend auto operator<=>(const GpuKind&, const GpuKind&) = default;
+};
+
+// Nodes of one shape are interchangeable apart from what is free on them.
+struct NodeShape {
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+  std::vector<GpuKind> gpus;       // by index
+  std::vector<Nearness> nearness;  // of each pair of GPUs, in the order of model::Topology::links
+
+  friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
+};
+
+NodeShape shape_of(const model::Node& node);
+// The same as shape == shape_of(node), without building one.
+bool has_shape(const model::Node& node, const NodeShape& shape);
+
+// The shape without what does not concern how its GPUs lie: many shapes have the same.
+GpuLayout layout_of(const NodeShape& shape);
+
+// What new work can be given on a node now. Nodes that are not up take none, whatever is free.
+struct FreeState {
+  bool is_up = false;
+  GpuMask gpus = 0;
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+
+  friend auto operator<=>(const FreeState&, const FreeState&) = default;
+};
+
+FreeState free_state_of(const model::Node& node);
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,47 @@
+#include "scheduling/placement/demand.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+// amount × part / whole, rounded down and limited to `largest`; `largest` where there is no whole.
+struct Portion {
+  std::uint64_t part = 0;
+  std::uint64_t whole = 0;
+};
+std::uint64_t portion_of(std::uint64_t amount, Portion portion, std::uint64_t largest) {
+  if (portion.whole == 0) return largest;
+  const Wide exact = static_cast<Wide>(amount) * portion.part / portion.whole;
+  return static_cast<std::uint64_t>(std::min<Wide>(exact, largest));
+}
+
+}  // namespace
+
+Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals) {
+  constexpr std::uint64_t kMostCpus = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::uint64_t kMostMemory = std::numeric_limits<std::int64_t>::max();
+  const Portion of_gpus{.part = request.gpus, .whole = totals.gpus};
+  std::uint64_t cpus = 1;
+  if (request.cpus.has_value()) {
+    cpus = *request.cpus;
+  } else if (request.gpus > 0) {
+    cpus = std::max<std::uint64_t>(1, portion_of(totals.cpus, of_gpus, kMostCpus));
+  }
+  Demand demand{.cpus = static_cast<std::uint32_t>(cpus), .memory = {}};
+  if (request.memory.has_value()) {
+    demand.memory = *request.memory;
+    return demand;
+  }
+  const Portion portion =
+      request.gpus > 0 ? of_gpus : Portion{.part = demand.cpus, .whole = totals.cpus};
+  const auto memory = static_cast<std::uint64_t>(totals.memory.value());
+  demand.memory = base::Bytes(static_cast<std::int64_t>(portion_of(memory, portion, kMostMemory)));
+  return demand;
+}
+
+}  // namespace gpu_platform::scheduling

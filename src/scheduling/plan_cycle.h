@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "model/policy.h"
+#include "scheduling/cluster.h"
+#include "scheduling/waiting_queue.h"
+
+// One scheduling cycle: who of the waiting starts now, and where. Pure: the same cluster, queue and
+// policy give the same plan, in whatever order nodes and jobs came to be known.
+
+namespace gpu_platform::scheduling {
+
+// The stages of a cycle, in their order. The full list is order → quota → place (gang) → reserve →
+// backfill → preempt → defragment; those that exist are here, each at its place in kStages.
+enum class Stage : std::uint8_t {
+  kOrder,  // in which order jobs are considered; off: by id
+  kPlace,  // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
+};
+inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace};
+std::string_view to_string(Stage stage);  // "order"
+
+// A set of stages; all of them unless taken out.
+class Stages {
+ public:
+  constexpr bool has(Stage stage) const { return (off_ & bit(stage)) == 0; }
+  constexpr Stages without(Stage stage) const {
+    Stages copy = *this;
+    copy.off_ |= bit(stage);
+    return copy;
+  }
+  friend bool operator==(const Stages&, const Stages&) = default;
+
+ private:
+  static constexpr std::uint32_t bit(Stage stage) { return 1U << static_cast<unsigned>(stage); }
+  std::uint32_t off_ = 0;
+};
+
+// Told by the cycle as it enters and leaves a stage. The core has no clock: the shell measures
+// here.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  virtual void begin(Stage stage) = 0;
+  virtual void end(Stage stage) = 0;
+};
+
+struct Start {
+  model::JobId job;
+  model::Allocation allocation;
+  model::StartWhy why = model::StartWhy::kImmediate;
+
+  friend bool operator==(const Start&, const Start&) = default;
+};
+
+struct Plan {
+  std::vector<Start> starts;  // in the order in which they were decided
+  // The first job that does not fit: nothing behind it starts.
+  std::optional<model::JobId> blocked_head;
+  bool complete = true;    // false: max_starts was reached, call again after applying these
+  bool unchanged = false;  // answered from the cache
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// What the last cycle saw when it found nothing to start; owned by the caller, one per cluster and
+// queue. A cycle that sees the same again answers at once.
+class CycleCache {
+ public:
+  struct Seen {
+    std::uint64_t cluster_version = 0;
+    std::uint64_t queue_version = 0;
+    model::Policy policy;
+    Stages stages;
+    bool pass_unplaceable = false;
+
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+
+  // The plan of a cycle that saw the same, if that is what the last one saw.
+  const Plan* find(const Seen& seen) const { return seen_ == seen ? &plan_ : nullptr; }
+  void remember(const Seen& seen, const Plan& plan);
+  void clear() { seen_.reset(); }
+
+ private:
+  std::optional<Seen> seen_;
+  Plan plan_;
+};
+
+struct CycleOptions {
+  Stages stages;
+  StageObserver* observer = nullptr;  // not owned; may be null
+  CycleCache* cache = nullptr;        // not owned; may be null
+  // Bounds the length of one cycle on a large free cluster.
+  std::size_t max_starts = std::numeric_limits<std::size_t>::max();
+  // Lets others pass a job that no node which is up could hold even if nothing else ran: they
+  // cannot delay it, since nothing they leave or take brings it a node. Off: order is strict
+  // without exception.
+  bool pass_unplaceable = false;
+};
+
+// Leaves cluster as it was (the trial is rolled back): the caller turns the starts into events, and
+// applying those updates it. Order is strict: the cycle ends at the first job that does not fit.
+// The queue must be ordered by the policy. Cost: by starts, and one decision for the blocked head.
+Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+                const CycleOptions& options = {});
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,153 @@
+#include "scheduling/plan_cycle.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using Ids = std::vector<std::uint64_t>;
+
+Ids started(const Plan& plan) {
+  Ids ids;
+  for (const Start& start : plan.starts) ids.push_back(start.job.value);
+  return ids;
+}
+
+const model::Policy kPolicy;
+
+TEST(PlanCycle, StartsInOrderOfPriority) {
+  Cluster cluster = cluster_of({node(1).gpus(2)});
+  const WaitingQueue queue =
+      queue_of({waiting(1, gpus(1), 5), waiting(2, gpus(1), 8), waiting(3, gpus(1), 1)}, kPolicy);
+  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  EXPECT_EQ(started(plan), (Ids{3, 1}));
+  EXPECT_EQ(plan.blocked_head, model::JobId(2));
+}
+
+TEST(PlanCycle, LetsNothingPassABlockedHead) {
+  Cluster cluster = cluster_of({node(1).gpus(8).busy(0)});
+  const WaitingQueue queue = queue_of({waiting(1, gpus(8), 5), waiting(2, gpus(1), 5)}, kPolicy);
+  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  EXPECT_TRUE(plan.starts.empty());
+  EXPECT_EQ(plan.blocked_head, model::JobId(1));
+}
+
+TEST(PlanCycle, LeavesTheClusterAsItWas) {
+  Cluster cluster = cluster_of({node(1).gpus(8)});
+  const std::uint64_t hash = cluster.hash();
+  const std::uint64_t version = cluster.version();
+  const WaitingQueue queue = queue_of({waiting(1, gpus(3)), waiting(2, gpus(3))}, kPolicy);
+  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).starts.size(), 2U);
+  EXPECT_EQ(cluster.hash(), hash);
+  EXPECT_EQ(cluster.version(), version);
+}
+
+TEST(PlanCycle, OfAnEmptyQueueOrClusterIsEmpty) {
+  Cluster cluster;
+  EXPECT_EQ(plan_cycle(cluster, WaitingQueue(), kPolicy), Plan());
+  const WaitingQueue queue = queue_of({waiting(1, gpus(0))}, kPolicy);
+  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
+}
+
+TEST(PlanCycle, StopsAtMostStartsAndSaysSo) {
+  Cluster cluster = cluster_of({node(1).gpus(8)});
+  const WaitingQueue queue =
+      queue_of({waiting(1, gpus(1)), waiting(2, gpus(1)), waiting(3, gpus(1))}, kPolicy);
+  const Plan plan = plan_cycle(cluster, queue, kPolicy, {.max_starts = 2});
+  EXPECT_EQ(started(plan), (Ids{1, 2}));
+  EXPECT_FALSE(plan.complete);
+  EXPECT_FALSE(plan.blocked_head.has_value());
+  EXPECT_TRUE(plan_cycle(cluster, queue, kPolicy, {.max_starts = 3}).complete);
+}
+
+TEST(PlanCycle, LetsOthersPassAJobThatNoNodeUpCouldHoldWhereAsked) {
+  Cluster cluster = cluster_of({node(1).gpus(2), node(2).gpus(8).state(model::NodeState::kLost)});
+  const WaitingQueue queue =
+      queue_of({waiting(1, gpus(8)), waiting(2, gpus(8)), waiting(3, gpus(1)), waiting(4, gpus(2)),
+                waiting(5, gpus(1))},
+               kPolicy);
+  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
+  const Plan plan = plan_cycle(cluster, queue, kPolicy, {.pass_unplaceable = true});
+  EXPECT_EQ(started(plan), (Ids{3}));
+  EXPECT_EQ(plan.blocked_head, model::JobId(4));
+}
+
+class Recorder : public StageObserver {
+ public:
+  void begin(Stage stage) override { calls.push_back("begin " + std::string(to_string(stage))); }
+  void end(Stage stage) override { calls.push_back("end " + std::string(to_string(stage))); }
+  std::vector<std::string> calls;
+};
+
+TEST(Stages, RunInTheirOrderAndTellTheObserver) {
+  Cluster cluster;
+  Recorder recorder;
+  plan_cycle(cluster, WaitingQueue(), kPolicy, {.observer = &recorder});
+  EXPECT_EQ(recorder.calls,
+            (std::vector<std::string>{"begin order", "end order", "begin place", "end place"}));
+}
+
+TEST(Stages, CanEachBeSwitchedOffAlone) {
+  Cluster cluster = cluster_of({node(1).gpus(1)});
+  const WaitingQueue queue = queue_of({waiting(1, gpus(1), 8), waiting(2, gpus(1), 1)}, kPolicy);
+  for (const Stage off : kStages) {
+    Recorder recorder;
+    const Plan plan = plan_cycle(cluster, queue, kPolicy,
+                                 {.stages = Stages().without(off), .observer = &recorder});
+    EXPECT_EQ(recorder.calls.size(), 2 * (kStages.size() - 1));
+    EXPECT_EQ(started(plan), off == Stage::kOrder ? Ids{1} : Ids{});
+  }
+}
+
+class CacheTest : public ::testing::Test {
+ protected:
+  Plan plan() { return plan_cycle(cluster_, queue_, policy_, {.cache = &cache_}); }
+
+  model::Policy policy_;
+  Cluster cluster_ = cluster_of({node(1).gpus(8).busy(0)});
+  WaitingQueue queue_ = queue_of({waiting(1, gpus(8))}, policy_);
+  CycleCache cache_;
+};
+
+TEST_F(CacheTest, AnswersACycleInWhichNothingChanged) {
+  const Plan first = plan();
+  EXPECT_FALSE(first.unchanged);
+  Plan second = plan();
+  EXPECT_TRUE(second.unchanged);
+  second.unchanged = false;
+  EXPECT_EQ(second, first);
+}
+
+TEST_F(CacheTest, IsVoidWhenTheClusterChanged) {
+  plan();
+  cluster_.update(node(1).gpus(8));
+  EXPECT_EQ(started(plan()), (Ids{1}));
+}
+
+TEST_F(CacheTest, IsVoidWhenTheQueueChanged) {
+  plan();
+  queue_.put(waiting(2, gpus(1), 0), policy_);
+  EXPECT_EQ(started(plan()), (Ids{2}));
+}
+
+TEST_F(CacheTest, IsVoidWhenThePolicyChanged) {
+  plan();
+  policy_.max_queue_size += 1;
+  EXPECT_FALSE(plan().unchanged);
+}
+
+TEST_F(CacheTest, NeverKeepsStarts) {
+  cluster_.update(node(1).gpus(8));
+  EXPECT_EQ(started(plan()), (Ids{1}));
+  const Plan again = plan();
+  EXPECT_EQ(started(again), (Ids{1}));
+  EXPECT_FALSE(again.unchanged);
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

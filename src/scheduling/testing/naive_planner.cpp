@@ -1,0 +1,283 @@
+#include "scheduling/testing/naive_planner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "model/gpu_catalogue.h"
+#include "scheduling/placement/demand.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+using Indices = std::vector<std::uint32_t>;
+
+// Free GPUs of one type with enough memory, for each acceptable type of the node.
+std::vector<Indices> free_by_type(const model::Node& node, const model::ResourceRequest& request) {
+  std::map<std::string, Indices> by_type;
+  for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+    const model::Gpu& gpu = node.gpus[i];
+    const bool accepted = request.gpu_types.empty() ||
+                          std::ranges::any_of(request.gpu_types, [&](const std::string& wanted) {
+                            return model::gpu_type_matches(wanted, gpu.info.type);
+                          });
+    if (accepted && gpu.info.memory >= request.gpu_memory && model::is_free(gpu)) {
+      by_type[gpu.info.type].push_back(i);
+    }
+  }
+  std::vector<Indices> result;
+  for (auto& [type, free] : by_type) {
+    if (free.size() >= request.gpus) result.push_back(std::move(free));
+  }
+  return result;
+}
+
+// A set of GPUs with the numbers of its order, the best first; compared from the front.
+struct Option {
+  std::int64_t rank = 0;
+  std::vector<std::int64_t> closeness;
+  std::vector<std::int64_t> leftover;
+  Indices gpus;
+
+  friend auto operator<=>(const Option&, const Option&) = default;
+};
+
+// The node at hand and what its GPUs are to each other.
+class Board {
+ public:
+  explicit Board(const model::Node& node) : node_(node) {}
+
+  std::pair<std::int32_t, std::int32_t> numa(std::uint32_t gpu) const {
+    return {0, node_.gpus[gpu].info.numa_node};
+  }
+  // A NUMA node of which the socket is not known is a socket of its own.
+  std::pair<std::int32_t, std::int32_t> socket(std::uint32_t gpu) const {
+    const std::int32_t found = model::socket_of(node_.topology, numa(gpu).second);
+    return found < 0 ? std::pair{0, numa(gpu).second} : std::pair{1, found};
+  }
+  bool has_nvlink(std::uint32_t a, std::uint32_t b) const {
+    return link(a, b).kind == model::LinkKind::kNvLink;
+  }
+  std::int64_t nearness(std::uint32_t a, std::uint32_t b) const {
+    const model::GpuLink found = link(a, b);
+    return static_cast<std::int64_t>(found.kind) + (has_nvlink(a, b) ? found.nvlinks : 0);
+  }
+
+  template <class Place>
+  std::map<std::pair<std::int32_t, std::int32_t>, Indices> by(Place place,
+                                                              const Indices& gpus) const {
+    std::map<std::pair<std::int32_t, std::int32_t>, Indices> groups;
+    for (const std::uint32_t gpu : gpus) groups[(this->*place)(gpu)].push_back(gpu);
+    return groups;
+  }
+  template <class Place>
+  std::size_t most(Place place, const Indices& gpus) const {
+    std::size_t most = 0;
+    for (const auto& [key, group] : by(place, gpus)) most = std::max(most, group.size());
+    return most;
+  }
+
+ private:
+  model::GpuLink link(std::uint32_t a, std::uint32_t b) const {
+    return model::link_between(node_.topology, node_.gpus.size(), a, b);
+  }
+
+  const model::Node& node_;
+};
+
+// Calls visit(subset) for every subset of `count`; stops once it returns true.
+template <class Visit>
+bool any_subset(const Indices& of, std::size_t count, Visit visit) {
+  std::vector<char> is_taken(of.size(), 0);
+  std::fill_n(is_taken.begin(), count, 1);
+  do {
+    Indices subset;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      if (is_taken[i] != 0) subset.push_back(of[i]);
+    }
+    if (visit(subset)) return true;
+  } while (std::ranges::prev_permutation(is_taken).found);
+  return false;
+}
+
+template <class Visit>
+void each_pair(const Indices& gpus, Visit visit) {
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (std::size_t j = i + 1; j < gpus.size(); ++j) visit(gpus[i], gpus[j]);
+  }
+}
+
+bool has_nvlink_between_all(const Board& board, const Indices& gpus) {
+  bool all = true;
+  each_pair(gpus, [&](auto a, auto b) { all = all && board.has_nvlink(a, b); });
+  return all;
+}
+
+std::int64_t rank_of(const Board& board, const Indices& free, std::size_t count) {
+  if (board.most(&Board::numa, free) < count) {
+    return board.most(&Board::socket, free) >= count ? 2 : 3;
+  }
+  for (const auto& [numa, group] : board.by(&Board::numa, free)) {
+    if (group.size() < count) continue;
+    const bool found = any_subset(
+        group, count, [&](const Indices& gpus) { return has_nvlink_between_all(board, gpus); });
+    if (found) return 0;
+  }
+  return 1;
+}
+
+Option option_of(const Board& board, const Indices& free, const Indices& gpus) {
+  const std::size_t numa_nodes = board.by(&Board::numa, gpus).size();
+  const std::size_t sockets = board.by(&Board::socket, gpus).size();
+  std::int64_t worst = 1000;
+  std::int64_t sum = 0;
+  each_pair(gpus, [&](auto a, auto b) {
+    worst = std::min(worst, board.nearness(a, b));
+    sum += board.nearness(a, b);
+  });
+  const bool all_nvlink = has_nvlink_between_all(board, gpus);
+  Option option;
+  option.rank = numa_nodes == 1 ? (all_nvlink ? 0 : 1) : (sockets == 1 ? 2 : 3);
+  option.closeness = {all_nvlink ? 0 : 1, static_cast<std::int64_t>(sockets),
+                      static_cast<std::int64_t>(numa_nodes), -worst, -sum};
+  Indices left;
+  std::ranges::set_difference(free, gpus, std::back_inserter(left));
+  std::int64_t left_on_numa = 0;
+  std::int64_t left_on_socket = 0;
+  std::int64_t left_sum = 0;
+  const auto square = [](const Indices& group) {
+    return static_cast<std::int64_t>(group.size() * group.size());
+  };
+  for (const auto& [numa, group] : board.by(&Board::numa, left)) left_on_numa += square(group);
+  for (const auto& [key, group] : board.by(&Board::socket, left)) left_on_socket += square(group);
+  each_pair(left, [&](auto a, auto b) { left_sum += board.nearness(a, b); });
+  option.leftover = {-left_on_numa, -left_on_socket, -left_sum};
+  option.gpus = gpus;
+  return option;
+}
+
+Option best_option(const Board& board, const Indices& free, std::size_t count) {
+  std::optional<Option> best;
+  any_subset(free, count, [&](const Indices& gpus) {
+    Option option = option_of(board, free, gpus);
+    if (!best.has_value() || option < *best) best = std::move(option);
+    return false;
+  });
+  return *std::move(best);
+}
+
+// Whether the node may give the GPUs at this rank, as the request and the node's own GPUs say.
+bool is_allowed(const model::Node& node, const model::ResourceRequest& request, std::int64_t rank) {
+  if (rank < 3 || request.numa == model::NumaPolicy::kAllowCross) return true;
+  if (request.numa == model::NumaPolicy::kStrict) return false;
+  model::Node idle = node;
+  for (model::Gpu& gpu : idle.gpus) {
+    gpu.state = model::GpuState::kAvailable;
+    gpu.holders.clear();
+    gpu.avoid_strangers = false;
+  }
+  const Board board(node);
+  return std::ranges::all_of(free_by_type(idle, request), [&](const Indices& gpus) {
+    return board.most(&Board::numa, gpus) < request.gpus;
+  });
+}
+
+// Rank, fewest of the type, indices: the best of the node's types; nothing where none may be used.
+using TypeOption = std::tuple<std::int64_t, std::size_t, Indices>;
+std::optional<TypeOption> pick_type(const model::Node& node,
+                                    const model::ResourceRequest& request) {
+  const Board board(node);
+  std::optional<TypeOption> best;
+  for (const Indices& free : free_by_type(node, request)) {
+    if (!is_allowed(node, request, rank_of(board, free, request.gpus))) continue;
+    const Option option = best_option(board, free, request.gpus);
+    TypeOption of_type{option.rank, free.size(), option.gpus};
+    if (!best.has_value() || of_type < *best) best = std::move(of_type);
+  }
+  return best;
+}
+
+// The best rank at which the node gives the GPUs now.
+std::optional<std::int64_t> rank_on(const model::Node& node,
+                                    const model::ResourceRequest& request) {
+  if (request.gpus == 0) return 0;
+  std::optional<std::int64_t> best;
+  for (const Indices& free : free_by_type(node, request)) {
+    const std::int64_t rank = rank_of(Board(node), free, request.gpus);
+    if (is_allowed(node, request, rank) && rank <= best.value_or(rank)) best = rank;
+  }
+  return best;
+}
+
+model::PlacementLevel level_of(const model::Node& node, std::int64_t rank, const Indices& gpus) {
+  const bool is_told = node.gpus[gpus.front()].info.numa_node >= 0;
+  if (rank < 2) {
+    return is_told ? model::PlacementLevel::kOneNumaNode : model::PlacementLevel::kUnknown;
+  }
+  return rank == 2 ? model::PlacementLevel::kOneSocket : model::PlacementLevel::kAcrossSockets;
+}
+
+}  // namespace
+
+std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
+                                             const model::ResourceRequest& request) {
+  using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_t, model::NodeId>;
+  std::optional<Score> best_score;
+  const model::Node* best = nullptr;
+  for (const model::Node& node : nodes) {
+    if (node.state != model::NodeState::kUp) continue;
+    const Demand demand =
+        demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
+    const std::int64_t cpus = std::int64_t{node.cpus} - node.cpus_used - demand.cpus;
+    if (cpus < 0 || node.memory_used > node.memory) continue;
+    if (node.memory - node.memory_used < demand.memory) continue;
+    const std::optional<std::int64_t> rank = rank_on(node, request);
+    if (!rank.has_value()) continue;
+    const auto free = static_cast<std::uint64_t>(std::ranges::count_if(node.gpus, model::is_free));
+    const Score score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus),
+                      (node.memory - node.memory_used - demand.memory).value(), node.id};
+    if (best_score.has_value() && *best_score < score) continue;
+    best_score = score;
+    best = &node;
+  }
+  if (best == nullptr) return std::nullopt;
+  const Demand demand =
+      demand_on(request, {best->cpus, best->memory, static_cast<std::uint32_t>(best->gpus.size())});
+  model::NodeAllocation part{best->id, {}, demand.cpus, demand.memory};
+  if (request.gpus > 0) {
+    const auto [rank, free, gpus] = pick_type(*best, request).value();
+    for (const std::uint32_t i : gpus) {
+      part.claims.push_back({i, base::kWholeGpu, best->gpus[i].info.memory});
+    }
+    part.level = level_of(*best, rank, gpus);
+  }
+  return model::Allocation{{part}};
+}
+
+Plan naive_plan(std::vector<model::Node> nodes, std::vector<WaitingJob> jobs,
+                const model::Policy& policy) {
+  std::ranges::sort(jobs, {}, [&](const WaitingJob& job) {
+    const model::Priority priority = job.spec->priority;
+    return std::tuple(-policy.priority_points[static_cast<std::size_t>(priority.priority_class)],
+                      priority.number, job.submitted_at, job.id);
+  });
+  Plan plan;
+  for (const WaitingJob& job : jobs) {
+    std::optional<model::Allocation> allocation = naive_place(nodes, job.spec->request);
+    if (!allocation.has_value()) {
+      plan.blocked_head = job.id;
+      break;
+    }
+    occupy(nodes, *allocation, job.id);
+    plan.starts.push_back({job.id, *std::move(allocation), model::StartWhy::kImmediate});
+  }
+  return plan;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,113 @@
+#include "scheduling/testing/random_world.h"
+
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+NodeBuilder random_shape(const Draw& draw, std::uint64_t id) {
+  switch (draw(7)) {
+    case 0:
+      return node(id).gpus(8).cpus(112).memory(base::kGiB * 2048);
+    case 1:
+      return node(id).gpus(4, "A100-40GB", base::kGiB * 40, 2).cpus(30);
+    case 2:
+      return node(id).cpus(16).memory(base::kGiB * 64);
+    case 3:  // two types in one machine
+      return node(id).gpus(2, "T4-16GB", base::kGiB * 16).gpus(3, "A100-80GB", base::kGiB * 80);
+    case 4:  // one type, two memory sizes
+      return node(id)
+          .gpus(2, "V100-16GB", base::kGiB * 16, 1)
+          .gpus(2, "V100-16GB", base::kGiB * 15);
+    case 5: {  // NUMA nodes take turns along the indices, as on boards with crossed wiring
+      NodeBuilder crossed = node(id).gpus(6).cpus(7);
+      for (std::uint32_t i = 0; i < 6; ++i) crossed.numa(i, static_cast<std::int32_t>(i % 3));
+      return crossed;
+    }
+    default:  // fewer CPUs than GPUs, NUMA not known
+      return node(id)
+          .gpus(3, "L4-24GB", base::kGiB * 24, 3)
+          .numa(0, -1)
+          .numa(1, -1)
+          .numa(2, -1)
+          .cpus(2);
+  }
+}
+
+// Sockets and links of every kind, also contradictory ones: placement must cope with all.
+void add_topology(const Draw& draw, model::Node& node) {
+  if (draw(3) != 0) {
+    const bool is_one_each = draw(2) == 0;
+    for (std::uint32_t id = 0; id < 4; ++id) {
+      const auto socket = static_cast<std::int32_t>(is_one_each ? id : id / 2);
+      node.topology.numa_nodes.push_back({.id = id, .socket = draw(8) == 7 ? -1 : socket});
+    }
+  }
+  const std::size_t gpus = node.gpus.size();
+  const std::uint64_t kind = draw(4);
+  if (gpus == 0 || kind == 0) return;
+  for (std::size_t a = 0; a < gpus; ++a) {
+    for (std::size_t b = a + 1; b < gpus; ++b) {
+      model::GpuLink link;
+      if (kind == 1 || (kind == 2 && a / 2 == b / 2)) {
+        link = nvlinks(12);
+      } else if (kind == 3) {
+        link.kind = static_cast<model::LinkKind>(draw(model::kLinkKinds));
+        if (link.kind == model::LinkKind::kNvLink)
+          link = nvlinks(static_cast<std::uint32_t>(draw(3)));
+      }
+      node.topology.links.push_back(link);
+    }
+  }
+}
+
+}  // namespace
+
+model::Node random_node(const Draw& draw, std::uint64_t id) {
+  model::Node result = random_shape(draw, id);
+  add_topology(draw, result);
+  constexpr model::NodeState kDown[] = {model::NodeState::kDraining, model::NodeState::kLost,
+                                        model::NodeState::kOffline};
+  if (draw(6) == 5) result.state = kDown[draw(3)];
+  for (model::Gpu& gpu : result.gpus) {
+    if (draw(4) != 3) continue;
+    gpu.state = static_cast<model::GpuState>(draw(model::kGpuStates));
+    if (gpu.state == model::GpuState::kInUse) {
+      gpu.holders.push_back({{model::JobId(999), 1}, base::kWholeGpu, gpu.info.memory});
+    }
+  }
+  if (draw(3) == 2) result.cpus_used = static_cast<std::uint32_t>(draw(result.cpus + 1));
+  if (draw(3) == 2) result.memory_used = base::kGiB * static_cast<std::int64_t>(draw(65));
+  return result;
+}
+
+model::ResourceRequest random_request(const Draw& draw) {
+  model::ResourceRequest request = gpus(static_cast<std::uint32_t>(draw(9)));
+  constexpr const char* kTypes[] = {"H100", "A100", "A100-80GB", "T4-16GB", "V100", "B200-180GB"};
+  if (draw(3) == 2) {
+    for (std::uint64_t i = draw(3) + 1; i > 0; --i) request.gpu_types.emplace_back(kTypes[draw(6)]);
+  }
+  if (draw(4) == 3) request.gpu_memory = base::kGiB * static_cast<std::int64_t>(16 * draw(7));
+  if (draw(3) == 2) request.cpus = static_cast<std::uint32_t>(draw(40));
+  if (draw(3) == 2) request.memory = base::kGiB * static_cast<std::int64_t>(draw(200));
+  if (draw(3) == 2) request.numa = static_cast<model::NumaPolicy>(draw(model::kNumaPolicies));
+  return request;
+}
+
+World random_world(const Draw& draw, WorldSize size) {
+  World world;
+  std::uint64_t id = 0;
+  for (std::uint64_t n = draw(size.most_nodes + 1); n > 0; --n) {
+    id += 1 + draw(3);
+    world.nodes.push_back(random_node(draw, id));
+  }
+  const std::uint64_t jobs = draw(size.most_jobs + 1);
+  for (std::uint64_t n = 1; n <= jobs; ++n) {
+    world.jobs.push_back(waiting(n, random_request(draw), static_cast<std::uint8_t>(draw(10)),
+                                 static_cast<std::int64_t>(1 + draw(4))));
+  }
+  return world;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "model/job.h"
+#include "model/node.h"
+#include "scheduling/waiting_queue.h"
+
+// Worlds for property tests and benchmarks: clusters of mixed shapes in mixed use, requests of
+// every kind.
+
+namespace gpu_platform::scheduling {
+
+// A number in [0, n): where all randomness comes from, so that a property test can shrink it.
+using Draw = std::function<std::uint64_t(std::uint64_t n)>;
+
+struct World {
+  std::vector<model::Node> nodes;  // ascending id
+  std::vector<WaitingJob> jobs;
+};
+
+struct WorldSize {
+  std::uint64_t most_nodes = 8;
+  std::uint64_t most_jobs = 12;
+};
+
+World random_world(const Draw& draw, WorldSize size = {});
+model::Node random_node(const Draw& draw, std::uint64_t id);
+model::ResourceRequest random_request(const Draw& draw);
+
+template <class T>
+void shuffle(const Draw& draw, std::vector<T>& values) {
+  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[draw(i)]);
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+#include "scheduling/cluster.h"
+#include "scheduling/waiting_queue.h"
+
+// Builders for the tests and benchmarks of this room: node(1).gpus(8, "H100-80GB").cpus(112).
+
+namespace gpu_platform::scheduling {
+
+class NodeBuilder {
+ public:
+  explicit NodeBuilder(std::uint64_t id) {
+    node_.id = model::NodeId(id);
+    node_.cpus = 64;
+    node_.memory = base::kGiB * 512;
+  }
+  // Adds GPUs with the memory given, `per_numa` of them to each NUMA node in turn.
+  NodeBuilder& gpus(std::uint32_t count, std::string type = "H100-80GB",
+                    base::Bytes memory = base::kGiB * 80, std::uint32_t per_numa = 4) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      model::Gpu gpu;
+      gpu.info.type = type;
+      gpu.info.memory = memory;
+      gpu.info.numa_node = static_cast<std::int32_t>(node_.gpus.size() / per_numa);
+      node_.gpus.push_back(std::move(gpu));
+    }
+    return *this;
+  }
+  NodeBuilder& numa(std::uint32_t gpu, std::int32_t numa_node) {
+    node_.gpus.at(gpu).info.numa_node = numa_node;
+    return *this;
+  }
+  // NUMA nodes 0, 1, … lie on these sockets; to be called once.
+  NodeBuilder& sockets(std::initializer_list<std::int32_t> of_numa_nodes) {
+    std::uint32_t id = 0;
+    for (const std::int32_t socket : of_numa_nodes) {
+      node_.topology.numa_nodes.push_back({.id = id++, .socket = socket});
+    }
+    return *this;
+  }
+  // After all GPUs; pairs without a link stay unknown.
+  NodeBuilder& link(std::uint32_t a, std::uint32_t b, model::GpuLink link) {
+    const std::size_t count = node_.gpus.size();
+    node_.topology.links.resize(count * (count - 1) / 2);
+    node_.topology.links.at(model::link_index(count, a, b)) = link;
+    return *this;
+  }
+  NodeBuilder& links_between_all(model::GpuLink each) {
+    const std::size_t count = node_.gpus.size();
+    node_.topology.links.assign(count * (count - 1) / 2, each);
+    return *this;
+  }
+  NodeBuilder& cpus(std::uint32_t count) {
+    node_.cpus = count;
+    return *this;
+  }
+  NodeBuilder& memory(base::Bytes size) {
+    node_.memory = size;
+    return *this;
+  }
+  NodeBuilder& used(std::uint32_t cpus, base::Bytes memory = {}) {
+    node_.cpus_used = cpus;
+    node_.memory_used = memory;
+    return *this;
+  }
+  NodeBuilder& state(model::NodeState state) {
+    node_.state = state;
+    return *this;
+  }
+  NodeBuilder& gpu_state(std::uint32_t gpu, model::GpuState state) {
+    node_.gpus.at(gpu).state = state;
+    return *this;
+  }
+  NodeBuilder& busy(std::uint32_t gpu) { return gpu_state(gpu, model::GpuState::kInUse); }
+  operator model::Node() const { return node_; }  // NOLINT(google-explicit-constructor): a builder
+
+ private:
+  model::Node node_;
+};
+
+inline model::GpuLink nvlinks(std::uint32_t count) {
+  return {.kind = model::LinkKind::kNvLink, .nvlinks = count};
+}
+
+inline NodeBuilder node(std::uint64_t id) {
+  return NodeBuilder(id);
+}
+
+inline model::ResourceRequest gpus(std::uint32_t count) {
+  model::ResourceRequest request;
+  request.gpus = count;
+  return request;
+}
+
+inline WaitingJob waiting(std::uint64_t id, model::ResourceRequest request,
+                          std::uint8_t priority = 5, std::int64_t submitted_at_s = 1) {
+  auto spec = std::make_shared<model::JobSpec>();
+  spec->request = std::move(request);
+  spec->priority = model::priority_of_number(priority);
+  return {model::JobId(id), std::move(spec), base::Instant() + base::seconds(submitted_at_s)};
+}
+
+inline Cluster cluster_of(const std::vector<model::Node>& nodes) {
+  Cluster cluster;
+  for (const model::Node& each : nodes) cluster.update(each);
+  return cluster;
+}
+
+inline WaitingQueue queue_of(const std::vector<WaitingJob>& jobs, const model::Policy& policy) {
+  WaitingQueue queue;
+  for (const WaitingJob& job : jobs) queue.put(job, policy);
+  return queue;
+}
+
+// Enters an allocation into the nodes as the controller would.
+inline void occupy(std::vector<model::Node>& nodes, const model::Allocation& allocation,
+                   model::JobId job) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
+    holder.cpus_used += part.cpus;
+    holder.memory_used += part.memory;
+    for (const model::GpuClaim& claim : part.claims) {
+      model::Gpu& gpu = holder.gpus.at(claim.gpu_index);
+      gpu.state = model::GpuState::kAllocated;
+      gpu.holders.push_back({{job, 1}, claim.share, claim.memory});
+    }
+  }
+}
+
+// The indices of the GPUs on the allocation's only node.
+inline std::vector<std::uint32_t> indices(const model::Allocation& allocation) {
+  std::vector<std::uint32_t> result;
+  for (const model::GpuClaim& claim : allocation.nodes.at(0).claims) {
+    result.push_back(claim.gpu_index);
+  }
+  return result;
+}
+
+// A vector in the form that explain/ visits.
+struct NodeList {
+  std::vector<model::Node> nodes;
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const model::Node& each : nodes) visit(each.id.value, each);
+  }
+};
+
+}  // namespace gpu_platform::scheduling

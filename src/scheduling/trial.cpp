@@ -1,0 +1,66 @@
+#include "scheduling/trial.h"
+
+#include "base/check.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+GpuMask gpus_of(const model::NodeAllocation& part) {
+  GpuMask gpus = 0;
+  for (const model::GpuClaim& claim : part.claims) {
+    CHECK(claim.gpu_index < kMaxGpusPerNode);
+    gpus |= GpuMask{1} << claim.gpu_index;
+  }
+  return gpus;
+}
+
+}  // namespace
+
+Trial::Trial(Cluster& cluster) : cluster_(cluster), version_(cluster.version()) {}
+
+Trial::~Trial() {
+  rollback();
+}
+
+void Trial::take(const model::Allocation& allocation) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const Cluster::NodeRecord* record = cluster_.find(part.node);
+    CHECK(record != nullptr);
+    FreeState free = record->free;
+    const GpuMask gpus = gpus_of(part);
+    CHECK((free.gpus & gpus) == gpus && free.cpus >= part.cpus && free.memory >= part.memory);
+    free.gpus &= ~gpus;
+    free.cpus -= part.cpus;
+    free.memory -= part.memory;
+    log_.write(cluster_, part.node, free);
+  }
+}
+
+void Trial::release(const model::Allocation& allocation) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const Cluster::NodeRecord* record = cluster_.find(part.node);
+    CHECK(record != nullptr);
+    FreeState free = record->free;
+    const GpuMask gpus = gpus_of(part);
+    CHECK((free.gpus & gpus) == 0);
+    free.gpus |= gpus;
+    free.cpus += part.cpus;
+    free.memory += part.memory;
+    const NodeShape& shape = *record->shape_class->shape;
+    CHECK(free.cpus <= shape.cpus && free.memory <= shape.memory);
+    log_.write(cluster_, part.node, free);
+  }
+}
+
+void Trial::rollback_to(Mark mark) {
+  log_.rollback_to(cluster_, mark);
+  if (log_.mark() == 0) cluster_.restore_version(version_);
+}
+
+void Trial::commit() {
+  log_.forget();
+  version_ = cluster_.version();
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "scheduling/cluster.h"
+#include "scheduling/undo_log.h"
+
+namespace gpu_platform::scheduling {
+
+// Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
+// not committed is rolled back when the trial ends, and the cluster is then what it was, version
+// included.
+//
+// The cluster must outlive the trial, and nobody else may write to it meanwhile. Trials nest by
+// marks.
+class Trial {
+ public:
+  explicit Trial(Cluster& cluster);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  const Cluster& cluster() const { return cluster_; }
+
+  // Takes what the allocation says, which must be free: whole GPUs, CPUs and memory, on all its
+  // nodes.
+  void take(const model::Allocation& allocation);
+  // Gives back what somebody holds, as if it had ended; it must not be free now.
+  void release(const model::Allocation& allocation);
+
+  using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
+  Mark mark() const { return log_.mark(); }
+  void rollback_to(Mark mark);
+  void rollback() { rollback_to(0); }
+  // Keeps everything done so far; marks made before are void.
+  void commit();
+
+ private:
+  Cluster& cluster_;
+  std::uint64_t version_;  // to return to when nothing of the trial is left
+  UndoLog<Cluster, model::NodeId, FreeState> log_;
+};
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,109 @@
+#include "scheduling/trial.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "scheduling/placement/place.h"
+#include "scheduling/testing/random_world.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+std::uint64_t draw(std::uint64_t n) {
+  return *rc::gen::inRange<std::uint64_t>(0, n);
+}
+
+// Takes what some request gets, or gives back something taken before, at random.
+void act(Trial& trial, std::vector<model::Allocation>& taken) {
+  if (!taken.empty() && draw(3) == 0) {
+    const std::size_t which = draw(taken.size());
+    trial.release(taken[which]);
+    taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
+    return;
+  }
+  const auto allocation = place(trial.cluster(), random_request(draw));
+  if (!allocation.has_value()) return;
+  trial.take(*allocation);
+  taken.push_back(*allocation);
+}
+
+TEST(TrialProperty, RolledBackLeavesTheClusterAsItWas) {
+  EXPECT_TRUE(rc::check([] {
+    Cluster cluster = cluster_of(random_world(draw).nodes);
+    const std::uint64_t hash = cluster.hash();
+    const std::uint64_t version = cluster.version();
+    {
+      Trial trial(cluster);
+      std::vector<model::Allocation> taken;
+      for (std::uint64_t steps = draw(20); steps > 0; --steps) act(trial, taken);
+    }
+    RC_ASSERT(cluster.hash() == hash);
+    RC_ASSERT(cluster.version() == version);
+  }));
+}
+
+TEST(TrialProperty, ReturnsToEachOfNestedMarks) {
+  EXPECT_TRUE(rc::check([] {
+    Cluster cluster = cluster_of(random_world(draw).nodes);
+    Trial trial(cluster);
+    std::vector<model::Allocation> taken;
+    std::vector<std::pair<Trial::Mark, std::uint64_t>> marks;
+    for (std::uint64_t steps = draw(8); steps > 0; --steps) {
+      marks.emplace_back(trial.mark(), cluster.hash());
+      act(trial, taken);
+    }
+    for (; !marks.empty(); marks.pop_back()) {
+      trial.rollback_to(marks.back().first);
+      RC_ASSERT(cluster.hash() == marks.back().second);
+    }
+  }));
+}
+
+TEST(TrialProperty, TakingAndGivingBackIsTheSameAsNothing) {
+  EXPECT_TRUE(rc::check([] {
+    Cluster cluster = cluster_of(random_world(draw).nodes);
+    const auto allocation = place(cluster, random_request(draw));
+    RC_PRE(allocation.has_value());
+    const std::uint64_t hash = cluster.hash();
+    Trial trial(cluster);
+    trial.take(*allocation);
+    RC_ASSERT(cluster.hash() != hash ||
+              (*allocation == model::Allocation{{{allocation->nodes[0].node, {}, 0, {}}}}));
+    trial.release(*allocation);
+    RC_ASSERT(cluster.hash() == hash);
+  }));
+}
+
+TEST(Trial, KeepsWhatIsCommitted) {
+  Cluster cluster = cluster_of({node(1).gpus(8)});
+  const std::uint64_t version = cluster.version();
+  {
+    Trial trial(cluster);
+    trial.take(*place(cluster, gpus(8)));
+    trial.commit();
+  }
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.gpus, 0U);
+  EXPECT_NE(cluster.version(), version);
+}
+
+TEST(Trial, HasAVersionOfItsOwnWhileSomethingIsTaken) {
+  Cluster cluster = cluster_of({node(1).gpus(8)});
+  const std::uint64_t version = cluster.version();
+  Trial trial(cluster);
+  trial.take(*place(cluster, gpus(1)));
+  EXPECT_NE(cluster.version(), version);
+  trial.rollback();
+  EXPECT_EQ(cluster.version(), version);
+}
+
+TEST(TrialDeathTest, StopsTheProgramRatherThanGiveAGpuTwice) {
+  Cluster cluster = cluster_of({node(1).gpus(1)});
+  const model::Allocation allocation = *place(cluster, gpus(1));
+  Trial trial(cluster);
+  trial.take(allocation);
+  EXPECT_DEATH(trial.take(allocation), "");
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,52 @@
+#include "scheduling/waiting_queue.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace gpu_platform::scheduling {
+
+void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
+  CHECK(job.id.valid() && job.spec != nullptr);
+  reorder(policy);
+  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, policy);
+  const auto [place, is_new] = ranks_.try_emplace(job.id, rank);
+  if (!is_new) {
+    by_rank_.erase(place->second);
+    place->second = rank;
+  }
+  by_rank_.emplace(rank, std::move(job));
+  ++version_;
+}
+
+bool WaitingQueue::erase(model::JobId job) {
+  const auto place = ranks_.find(job);
+  if (place == ranks_.end()) return false;
+  by_rank_.erase(place->second);
+  ranks_.erase(place);
+  ++version_;
+  return true;
+}
+
+void WaitingQueue::reorder(const model::Policy& policy) {
+  if (is_ordered_by(policy)) return;
+  std::ranges::copy(policy.priority_points, points_.begin());
+  std::map<Rank, WaitingJob> former = std::exchange(by_rank_, {});
+  if (former.empty()) return;
+  while (!former.empty()) {
+    auto element = former.extract(former.begin());
+    const WaitingJob& job = element.mapped();
+    element.key() = rank_of(job.id, *job.spec, job.submitted_at, policy);
+    ranks_[job.id] = element.key();
+    by_rank_.insert(std::move(element));
+  }
+  ++version_;
+}
+
+bool WaitingQueue::is_ordered_by(const model::Policy& policy) const {
+  return std::ranges::equal(points_, policy.priority_points);
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/units.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "model/policy.h"
+#include "scheduling/order/rank.h"
+
+namespace gpu_platform::scheduling {
+
+struct WaitingJob {
+  model::JobId id;
+  std::shared_ptr<const model::JobSpec> spec;  // never null
+  base::Instant submitted_at;
+};
+
+// The jobs that wait for resources (QUEUED), always in order.
+// Ownership: shares the specs. Thread: one owner. Cost: put and erase O(log n), reorder O(n log n).
+class WaitingQueue {
+ public:
+  // Adds the job or replaces what is known of it.
+  void put(WaitingJob job, const model::Policy& policy);
+  bool erase(model::JobId job);
+  // Sorts anew where the policy gives other points than those the queue is ordered by; else does
+  // nothing.
+  void reorder(const model::Policy& policy);
+
+  bool is_ordered_by(const model::Policy& policy) const;
+
+  std::size_t size() const { return by_rank_.size(); }
+  bool empty() const { return by_rank_.empty(); }
+  bool contains(model::JobId job) const { return ranks_.contains(job); }
+  // Changes whenever a job comes, goes, changes or moves.
+  std::uint64_t version() const { return version_; }
+
+  // Calls visit(const WaitingJob&) from the first in order until it returns false.
+  template <class Visit>
+  void for_each_while(Visit&& visit) const {
+    for (const auto& [rank, job] : by_rank_) {
+      if (!visit(job)) return;
+    }
+  }
+  // The same in the order of ids, which is that of submission.
+  template <class Visit>
+  void for_each_by_id_while(Visit&& visit) const {
+    for (const auto& [id, rank] : ranks_) {
+      if (!visit(by_rank_.find(rank)->second)) return;
+    }
+  }
+
+ private:
+  std::map<Rank, WaitingJob> by_rank_;
+  std::map<model::JobId, Rank> ranks_;
+  std::array<std::int64_t, 4> points_ = {};  // that by_rank_ is ordered by
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace gpu_platform::scheduling

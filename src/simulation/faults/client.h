@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/result.h"
+#include "controller/controller.h"
+#include "model/command.h"
+#include "simulation/faults/findings.h"
+#include "simulation/faults/ledger.h"
+#include "simulation/faults/setup.h"
+#include "store/store.h"
+
+namespace gpu_platform::simulation {
+
+// The people who submit, cancel and kill, and what they may rely on:
+//   acknowledged   an acknowledged submission is there after any crash and ends exactly once;
+//                  an unacknowledged one became at most one job
+//   request-id     every answer to one request id names the same job
+//   refused        what was refused became no job
+//   disk-full      nothing new is accepted while only the reserve is left
+//   stopped        an acknowledged cancel or kill of a job that had not ended ends it CANCELLED
+//   archived       the archive holds each ended job once, exactly as it left the core
+class Client {
+ public:
+  Client(base::Prng random, const Setup& setup, Findings& findings, Ledger& ledger,
+         store::Journal& journal)
+      : random_(random), setup_(setup), findings_(findings), ledger_(ledger), journal_(journal) {}
+
+  // Commands for the next step.
+  void submit_new(std::vector<controller::Input>& inputs);
+  void submit_again(std::vector<controller::Input>& inputs);
+  void stop_some(std::vector<controller::Input>& inputs);
+  // Repeats every submission that has a request id and no answer.
+  void submit_unanswered(std::vector<controller::Input>& inputs);
+
+  // When all is over.
+  void check_end(const store::Archive& archive);
+
+ private:
+  struct Submission {
+    model::JobSpec spec;
+    std::string environment;
+    std::optional<model::JobId> job;  // as acknowledged
+    bool is_refused = false;          // by the last answer
+  };
+
+  void send(std::size_t index, std::vector<controller::Input>& inputs);
+  void answered(std::size_t index, const base::Result<model::CommandReply>& reply);
+  void check_submission(const Submission& submission);
+  void check_archived(const model::Job& job, const store::Archive& archive);
+
+  base::Prng random_;
+  const Setup& setup_;
+  Findings& findings_;
+  Ledger& ledger_;
+  store::Journal& journal_;
+  std::vector<Submission> submissions_;
+  std::vector<model::JobId> stopped_;  // acknowledged and changed something
+};
+
+}  // namespace gpu_platform::simulation

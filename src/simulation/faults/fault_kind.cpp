@@ -1,0 +1,61 @@
+#include "simulation/faults/fault_kind.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
+    "crash_idle",
+    "crash_before_commit",
+    "crash_commit_lost",
+    "crash_commit_unheard",
+    "crash_before_publish",
+    "crash_before_acknowledge",
+    "crash_before_dispatch",
+    "crash_in_dispatch",
+    "crash_in_recovery",
+    "snapshot_damaged",
+    "disk_full",
+    "order_lost",
+    "order_late",
+    "order_repeated",
+    "news_lost",
+    "news_late",
+    "news_repeated",
+    "node_unreachable",
+    "node_returned",
+    "node_rebooted",
+    "gpu_missing",
+    "node_shrunk",
+    "launch_failed",
+    "supervisor_lost",
+    "clock_forward",
+    "clock_back",
+    "drained",
+    "taken_offline",
+    "strangers",
+};
+
+constexpr std::array<std::string_view, kPlants> kPlantNames = {
+    "none",      "double-start", "leaked-gpu",       "lost-job",     "effect-before-sync",
+    "half-gang", "late-news",    "forgotten-cancel", "early-answer", "early-free",
+};
+
+}  // namespace
+
+std::string_view to_string(FaultKind kind) {
+  return kFaultNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Plant plant) {
+  return kPlantNames[static_cast<std::size_t>(plant)];
+}
+
+std::optional<Plant> parse_plant(std::string_view name) {
+  for (std::size_t i = 0; i < kPlants; ++i) {
+    if (kPlantNames[i] == name) return static_cast<Plant>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpu_platform::simulation

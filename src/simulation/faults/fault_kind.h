@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gpu_platform::simulation {
+
+// What goes wrong. Each is counted where it is done to a running world, not where it is planned.
+enum class FaultKind : std::uint8_t {
+  kCrashIdle,               // the daemon dies between two steps
+  kCrashBeforeCommit,       // decided, nothing written
+  kCrashCommitLost,         // written, not synced
+  kCrashCommitUnheard,      // durable, but it dies before it hears so
+  kCrashBeforePublish,      // durable, readers not told
+  kCrashBeforeAcknowledge,  // readers told, the client not
+  kCrashBeforeDispatch,     // the client told, no order given
+  kCrashInDispatch,         // some orders given
+  kCrashInRecovery,         // dies again while it takes over
+  kSnapshotDamaged,
+  kDiskFull,   // only the reserve is left
+  kOrderLost,  // start, stop or forget never reaches the engine
+  kOrderLate,  // reaches it when others have passed it, or after a crash of the daemon
+  kOrderRepeated,
+  kNewsLost,  // what the engine saw never reaches the core
+  kNewsLate,  // reaches it when others have passed it
+  kNewsRepeated,
+  kNodeUnreachable,  // what runs there runs on
+  kNodeReturned,     // with the same boot id: its processes are still there
+  kNodeRebooted,     // with another boot id: all gone
+  kGpuMissing,       // a node comes back with fewer GPUs
+  kNodeShrunk,       // a node says that it has fewer CPUs and less memory
+  kLaunchFailed,     // the host could not start the command
+  kSupervisorLost,   // what became of an attempt cannot be known
+  kClockForward,
+  kClockBack,
+  kDrained,       // an operator drains a GPU or a node
+  kTakenOffline,  // an operator takes a GPU or a node out, with or without its jobs
+  kStrangers,     // processes of no job are seen on a GPU
+};
+inline constexpr std::size_t kFaultKinds = 29;
+
+std::string_view to_string(FaultKind kind);  // "crash_before_commit"
+
+using FaultCounts = std::array<std::uint64_t, kFaultKinds>;
+
+// A defect put into the joints between controller, journal and engine, to prove that the checkers
+// see it.
+enum class Plant : std::uint8_t {
+  kNone,
+  kDoubleStart,       // the engine drops its marker of an attempt before it is told to forget it
+  kLeakedGpu,         // the engine never says that nothing is left of a failed launch
+  kLostJob,           // the journal reports a batch durable before it is
+  kEffectBeforeSync,  // orders leave before their events are durable
+  kHalfGang,          // a start is journalled with one GPU fewer than the job asked for
+  kLateNews,          // news do not carry their attempt: all count for the newest
+  kForgottenCancel,   // graceful stops never reach the engine
+  kEarlyAnswer,       // commands are acknowledged before they are durable
+  kEarlyFree,         // an attempt counts as gone as soon as its main process ended
+};
+inline constexpr std::size_t kPlants = 10;
+
+std::string_view to_string(Plant plant);  // "double-start"
+std::optional<Plant> parse_plant(std::string_view name);
+
+}  // namespace gpu_platform::simulation

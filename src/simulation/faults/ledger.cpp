@@ -1,0 +1,227 @@
+#include "simulation/faults/ledger.h"
+
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "controller/invariants.h"
+#include "model/codec.h"
+
+namespace gpu_platform::simulation {
+
+using model::AttemptId;
+using model::Lost;
+
+namespace {
+
+std::string named(AttemptId id) {
+  return fmt::format("attempt {} of job {}", id.attempt, id.job.value);
+}
+
+std::string shown(const model::Exit& exit) {
+  if (exit.code) return fmt::format("exit code {}", *exit.code);
+  if (exit.signal) return fmt::format("signal {}", *exit.signal);
+  return exit.lost == Lost::kNo ? "no exit" : std::string(to_string(exit.lost));
+}
+
+}  // namespace
+
+void Ledger::absorb(const store::Journal& journal) {
+  const base::Status read =
+      journal.replay(state_.seq, [&](const model::EventRecord& record) -> base::Status {
+        take(record);
+        return {};
+      });
+  if (!read) findings_.violated("readable", read.error().message);
+  if (to_settle_.valid()) {
+    findings_.violated("settled", fmt::format("the journal ends before it says what becomes of "
+                                              "job {}, whose attempt has ended",
+                                              to_settle_.value));
+  }
+}
+
+void Ledger::heard(const execution::Observation& observation) {
+  if (const auto* cleaned = std::get_if<execution::Cleaned>(&observation)) {
+    heard_cleaned_.insert(cleaned->attempt);
+  } else if (const auto* ended = std::get_if<execution::Ended>(&observation)) {
+    if (ended->exit.lost != Lost::kNo) heard_lost_[ended->attempt] = ended->exit.lost;
+  } else if (const auto* node = std::get_if<execution::NodeObserved>(&observation)) {
+    heard_boots_[node->info.name].insert(node->info.boot_id);
+  } else if (const auto* gone = std::get_if<execution::NodeUnreachable>(&observation)) {
+    heard_unreachable_.insert(gone->node_name);
+  }
+}
+
+const Ledger::Job* Ledger::find(model::JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+model::JobId Ledger::job_of(const std::string& name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? model::JobId() : found->second;
+}
+
+void Ledger::take(const model::EventRecord& record) {
+  if (findings_.any()) return;  // a state that is wrong already stops the program sooner or later
+  if (record.at < last_at_) {
+    findings_.violated("times",
+                       fmt::format("event {} is earlier than the one before it", record.seq.value));
+    return;
+  }
+  last_at_ = record.at;
+  bytes_.clear();
+  model::append_record(record, bytes_);
+  hash_ = base::hash64(bytes_, hash_);
+  std::visit([&](const auto& event) { on(event); }, record.event);
+  controller::apply(state_, record, departed_);
+  check_state(record);
+}
+
+// Between the end of an attempt and what becomes of its job, the very next event, the job is active
+// without a process.
+void Ledger::check_state(const model::EventRecord& record) {
+  if (to_settle_.valid()) {
+    const bool settles = std::holds_alternative<model::JobEnded>(record.event) ||
+                         std::holds_alternative<model::JobRequeued>(record.event);
+    if (!settles || model::job_of(record.event) != to_settle_) {
+      findings_.violated("settled", fmt::format("event {} does not say what becomes of job {}, "
+                                                "whose attempt has just ended",
+                                                record.seq.value, to_settle_.value));
+    }
+  }
+  to_settle_ = {};
+  if (const auto* ended = std::get_if<model::AttemptEnded>(&record.event)) {
+    to_settle_ = ended->attempt.job;
+  }
+  for (const std::string& violation : controller::check_invariants(state_)) {
+    if (to_settle_.valid() && violation.starts_with("one-process: ")) continue;
+    findings_.violated(fmt::format("{} (after event {}, {})", violation, record.seq.value,
+                                   model::name_of(record.event)));
+  }
+}
+
+void Ledger::on(const model::NodeSeen& event) {
+  boot_ids_[event.node] = event.info.boot_id;
+  node_names_[event.node] = event.info.name;
+}
+
+void Ledger::on(const model::JobSubmitted& event) {
+  jobs_[event.job] = {.name = event.spec.name, .gpus = event.spec.request.gpus};
+  if (!names_.emplace(event.spec.name, event.job).second) {
+    findings_.violated("submitted-once",
+                       fmt::format("submission {} became two jobs, {} and {}", event.spec.name,
+                                   names_[event.spec.name].value, event.job.value));
+  }
+}
+
+void Ledger::on(const model::StartRequested& event) {
+  Job& job = jobs_[event.attempt.job];
+  if (event.attempt.attempt != ++job.attempts || job.has_ended) {
+    findings_.violated(
+        "numbered", fmt::format("{} follows {} attempts of a job that has {}", named(event.attempt),
+                                job.attempts - 1, job.has_ended ? "ended" : "not ended"));
+  }
+  if (event.allocation.gpu_count() != job.gpus) {
+    findings_.violated("gang", fmt::format("{} is given {} of {} GPUs", named(event.attempt),
+                                           event.allocation.gpu_count(), job.gpus));
+  }
+  Start& start = starts_[event.attempt];
+  start.boot_id = event.boot_id;
+  for (const model::NodeAllocation& part : event.allocation.nodes) {
+    start.node = part.node;
+    start.node_name = node_names_[part.node];
+    for (const model::GpuClaim& claim : part.claims) {
+      const GpuPlace place{part.node, claim.gpu_index};
+      const auto [holder, is_free] = holders_.try_emplace(place, event.attempt);
+      if (!is_free) {
+        findings_.violated(
+            "handed-on", fmt::format("GPU {}:{} is given to {} and held by {}", start.node_name,
+                                     claim.gpu_index, named(event.attempt), named(holder->second)));
+      }
+      start.gpus.push_back(place);
+    }
+  }
+}
+
+void Ledger::on(const model::AttemptStarted& event) {
+  const Truth::Attempt* truth = truth_.find(event.attempt);
+  if (truth == nullptr || truth->starts == 0) {
+    findings_.violated(
+        "true-start", fmt::format("{} is said to run and was never started", named(event.attempt)));
+  }
+}
+
+void Ledger::on(const model::StopRequested& event) {
+  stops_.insert(event.attempt);
+}
+
+void Ledger::on(const model::AttemptEnded& event) {
+  ends_.insert(event.attempt);
+  check_exit(event);
+  if (event.exit.lost != Lost::kNo) truth_.give_up(event.attempt);
+}
+
+bool Ledger::was_told_lost(AttemptId attempt) const {
+  const auto start = starts_.find(attempt);
+  if (start == starts_.end()) return false;
+  if (heard_unreachable_.contains(start->second.node_name)) return true;
+  const auto boots = heard_boots_.find(start->second.node_name);
+  return boots != heard_boots_.end() && boots->second.size() > 1;
+}
+
+void Ledger::check_exit(const model::AttemptEnded& event) {
+  const Truth::Attempt* truth = truth_.find(event.attempt);
+  const auto lost = heard_lost_.find(event.attempt);
+  if (event.exit.lost == Lost::kNodeLost) {
+    const bool is_heard = lost != heard_lost_.end() && lost->second == Lost::kNodeLost;
+    if (!is_heard && !was_told_lost(event.attempt)) {
+      findings_.violated("true-loss", named(event.attempt) + " is said to be lost with its node");
+    }
+  } else if (event.exit.lost == Lost::kUnknown) {
+    if (lost == heard_lost_.end()) {
+      findings_.violated("true-loss", named(event.attempt) +
+                                          " is said to have ended nobody knows how, and the "
+                                          "engine never said so");
+    }
+  } else if (event.reason == model::EndReason::kLaunchFailed) {
+    if (truth != nullptr && truth->starts > 0) {
+      findings_.violated("true-exit",
+                         named(event.attempt) + " is said never to have started, and did");
+    }
+  } else if (truth == nullptr || !truth->has_ended || truth->exit != event.exit) {
+    findings_.violated("true-exit", fmt::format("{} is said to have ended with {}, and {}",
+                                                named(event.attempt), shown(event.exit),
+                                                truth == nullptr || !truth->has_ended
+                                                    ? "has not ended"
+                                                    : "ended with " + shown(truth->exit)));
+  }
+}
+
+void Ledger::on(const model::AttemptReleased& event) {
+  released_.insert(event.attempt);
+  const Start& start = starts_[event.attempt];
+  for (const GpuPlace& place : start.gpus) holders_.erase(place);
+  const Truth::Attempt* truth = truth_.find(event.attempt);
+  if (truth != nullptr && truth->is_alive) {
+    findings_.violated("released", named(event.attempt) + " is released while processes are left");
+  }
+  const auto boots = heard_boots_.find(start.node_name);
+  const bool is_rebooted = boots != heard_boots_.end() && boots->second.size() > 1;
+  if (!is_rebooted && !heard_cleaned_.contains(event.attempt)) {
+    findings_.violated("released",
+                       named(event.attempt) + " is released before the engine said it was gone");
+  }
+}
+
+void Ledger::on(const model::JobEnded& event) {
+  Job& job = jobs_[event.job];
+  if (job.has_ended) {
+    findings_.violated("ends-once", fmt::format("job {} ended twice", event.job.value));
+  }
+  job.has_ended = true;
+  job.how = event.how;
+}
+
+}  // namespace gpu_platform::simulation

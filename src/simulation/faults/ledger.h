@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/state.h"
+#include "execution/engine.h"
+#include "model/event.h"
+#include "simulation/faults/findings.h"
+#include "simulation/faults/truth.h"
+#include "store/store.h"
+
+namespace gpu_platform::simulation {
+
+// The books of a second accountant: reads every durable event back from the journal, one after the
+// other, applies it to a state of its own and compares what it says with what really happened and
+// with what came before. Knows nothing of how the core decides.
+//   times            events never run backwards
+//   submitted-once   one submission makes at most one job
+//   numbered         attempts of a job are numbered without gaps
+//   handed-on        a GPU is given out only when its last holder's attempt was released
+//   released         an attempt is released only when the engine has said that nothing of it is
+//                    left, or its node has booted anew, and nothing of it is left
+//   true-start       an attempt said to be running has been started
+//   true-exit        an exit code or signal is the one its process ended with
+//   true-loss        what is called lost was lost: with its node, or nobody can know it
+//   ends-once        a job ends once
+//   settled          the end of an attempt is followed at once by what becomes of its job
+// and whatever controller::check_invariants() says of the state after each event.
+class Ledger {
+ public:
+  struct Job {
+    std::string name;
+    std::uint32_t attempts = 0;
+    std::uint32_t gpus = 0;
+    bool has_ended = false;
+    model::JobTrigger how = model::JobTrigger::kComplete;
+  };
+
+  Ledger(Findings& findings, Truth& truth) : findings_(findings), truth_(truth) {}
+
+  // Takes in what has become durable since the last time.
+  void absorb(const store::Journal& journal);
+
+  // What the engine was heard saying. The core may know it from here on.
+  void heard(const execution::Observation& observation);
+
+  // ---- what is durable
+  const controller::State& state() const { return state_; }
+  bool has_start(model::AttemptId attempt) const { return starts_.contains(attempt); }
+  bool has_stop(model::AttemptId attempt) const { return stops_.contains(attempt); }
+  bool has_end(model::AttemptId attempt) const { return ends_.contains(attempt); }
+  bool is_released(model::AttemptId attempt) const { return released_.contains(attempt); }
+  const Job* find(model::JobId job) const;
+  // The job that a submission's name became; invalid when it became none.
+  model::JobId job_of(const std::string& name) const;
+  const std::map<model::JobId, Job>& jobs() const { return jobs_; }
+  const std::vector<model::Job>& departed() const { return departed_; }
+  std::uint64_t events() const { return state_.seq.value; }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  using GpuPlace = std::pair<model::NodeId, std::uint32_t>;
+
+  void take(const model::EventRecord& record);
+  void check_state(const model::EventRecord& record);
+  template <class Event>
+  void on(const Event&) {}
+  void on(const model::NodeSeen& event);
+  void on(const model::JobSubmitted& event);
+  void on(const model::StartRequested& event);
+  void on(const model::AttemptStarted& event);
+  void on(const model::StopRequested& event);
+  void on(const model::AttemptEnded& event);
+  void on(const model::AttemptReleased& event);
+  void on(const model::JobEnded& event);
+  void check_exit(const model::AttemptEnded& event);
+  bool was_told_lost(model::AttemptId attempt) const;
+
+  struct Start {
+    model::NodeId node;
+    std::string node_name;
+    std::string boot_id;
+    std::vector<GpuPlace> gpus;
+  };
+
+  Findings& findings_;
+  Truth& truth_;
+  controller::State state_;
+  base::Instant last_at_;
+  model::JobId to_settle_;
+  std::map<model::JobId, Job> jobs_;
+  std::map<std::string, model::JobId> names_;
+  std::map<model::AttemptId, Start> starts_;
+  std::set<model::AttemptId> stops_;
+  std::set<model::AttemptId> ends_;
+  std::set<model::AttemptId> released_;
+  std::map<GpuPlace, model::AttemptId> holders_;
+  std::map<model::NodeId, std::string> boot_ids_;
+  std::map<model::NodeId, std::string> node_names_;
+  std::set<model::AttemptId> heard_cleaned_;
+  std::map<model::AttemptId, model::Lost> heard_lost_;
+  std::map<std::string, std::set<std::string>> heard_boots_;  // by node name
+  std::set<std::string> heard_unreachable_;                   // node names
+  std::vector<model::Job> departed_;
+  std::string bytes_;
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace gpu_platform::simulation

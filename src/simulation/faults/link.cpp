@@ -1,0 +1,216 @@
+#include "simulation/faults/link.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace gpu_platform::simulation {
+
+using execution::Cleaned;
+using execution::Ended;
+using execution::ForgetOrder;
+using execution::Observation;
+using execution::Started;
+using execution::StartOrder;
+using execution::StopOrder;
+using model::AttemptId;
+
+namespace {
+
+AttemptId attempt_of(const controller::Effect& order) {
+  return std::visit([](const auto& o) { return o.attempt; }, order);
+}
+
+AttemptId* attempt_in(Observation& observation) {
+  if (auto* started = std::get_if<Started>(&observation)) return &started->attempt;
+  if (auto* ended = std::get_if<Ended>(&observation)) return &ended->attempt;
+  if (auto* cleaned = std::get_if<Cleaned>(&observation)) return &cleaned->attempt;
+  return nullptr;
+}
+
+}  // namespace
+
+// ---- orders
+
+void Link::start(const StartOrder& order) {
+  pass(order);
+}
+
+void Link::stop(const StopOrder& order) {
+  const bool is_forgotten = plant_ == Plant::kForgottenCancel && !order.without_grace;
+  if (!is_forgotten) pass(order);
+}
+
+void Link::forget(const ForgetOrder& order) {
+  if (!may_give_order()) return;
+  check(order);
+  if (is_lost(order_faults_, FaultKind::kOrderLost)) return;
+  std::erase_if(orders_,
+                [&](const auto& entry) { return attempt_of(entry.second) == order.attempt; });
+  engine_->forget(order);
+}
+
+void Link::adopt(const std::vector<execution::KnownAttempt>& known) {
+  if (may_give_order()) engine_->adopt(known);
+}
+
+bool Link::may_give_order() {
+  if (!orders_left_) return true;
+  if (*orders_left_ == 0) return false;
+  --*orders_left_;
+  return true;
+}
+
+void Link::check(const Order& order) {
+  const AttemptId id = attempt_of(order);
+  std::string_view what;
+  if (std::holds_alternative<StartOrder>(order)) {
+    if (!ledger_.has_start(id)) what = "start";
+  } else if (std::holds_alternative<StopOrder>(order)) {
+    if (!ledger_.has_stop(id) && !ledger_.has_end(id)) what = "stop";
+  } else if (!ledger_.is_released(id)) {
+    what = "forget";
+  }
+  if (what.empty()) return;
+  findings_.violated("effect-before-sync",
+                     fmt::format("the order to {} attempt {} of job {} was given before its cause "
+                                 "was durable",
+                                 what, id.attempt, id.job.value));
+}
+
+bool Link::is_lost(const MessageFaults& faults, FaultKind kind) {
+  if (!random_.chance(faults.lost, 1000)) return false;
+  findings_.count(kind);
+  return true;
+}
+
+base::Instant Link::some_time_later() {
+  const std::uint64_t most_ms = random_.chance(1, 2) ? 2'000 : 90'000;
+  return clock_.boot() + base::milliseconds(static_cast<std::int64_t>(1 + random_.below(most_ms)));
+}
+
+void Link::pass(const Order& order) {
+  if (!may_give_order()) return;
+  check(order);
+  if (is_lost(order_faults_, FaultKind::kOrderLost)) return;
+  if (random_.chance(order_faults_.repeated, 1000)) {
+    findings_.count(FaultKind::kOrderRepeated);
+    orders_.emplace(std::pair{some_time_later(), ++last_number_}, order);
+  }
+  if (random_.chance(order_faults_.late, 1000)) {
+    findings_.count(FaultKind::kOrderLate);
+    orders_.emplace(std::pair{some_time_later(), ++last_number_}, order);
+  } else {
+    hand_over(order);
+  }
+}
+
+void Link::hand_over(const Order& order) {
+  if (const auto* start = std::get_if<StartOrder>(&order)) {
+    newest_[start->attempt.job] = start->attempt.attempt;
+    engine_->start(*start);
+  } else {
+    engine_->stop(std::get<StopOrder>(order));
+  }
+}
+
+void Link::crash() {
+  news_.clear();
+  inbox_.clear();
+  orders_left_.reset();
+  std::erase_if(orders_, [&](const auto&) { return random_.chance(1, 2); });
+}
+
+// ---- news
+
+void Link::observe(Observation observation) {
+  rewrite(observation);
+  ledger_.heard(observation);
+  if (is_swallowed(observation)) return;
+  const bool is_node_news = attempt_in(observation) == nullptr;
+  if (is_node_news) {
+    // Kept in order, and heard of again whenever something about the node changes.
+    if (std::holds_alternative<execution::NodeUnreachable>(observation) &&
+        is_lost(news_faults_, FaultKind::kNewsLost)) {
+      return;
+    }
+    inbox_.push_back(std::move(observation));
+    return;
+  }
+  pass_news(std::move(observation));
+}
+
+void Link::pass_news(Observation observation) {
+  if (is_lost(news_faults_, FaultKind::kNewsLost)) return;
+  if (random_.chance(news_faults_.repeated, 1000)) {
+    findings_.count(FaultKind::kNewsRepeated);
+    news_.emplace(std::pair{some_time_later(), ++last_number_}, observation);
+  }
+  if (random_.chance(news_faults_.late, 1000)) {
+    findings_.count(FaultKind::kNewsLate);
+    news_.emplace(std::pair{some_time_later(), ++last_number_}, std::move(observation));
+  } else {
+    inbox_.push_back(std::move(observation));
+  }
+}
+
+// Supervisors read the wall clock; and some planted defects change what is said.
+void Link::rewrite(Observation& observation) {
+  if (auto* started = std::get_if<Started>(&observation)) {
+    started->at = started->at + clock_.offset();
+  } else if (auto* ended = std::get_if<Ended>(&observation)) {
+    ended->at = ended->at + clock_.offset();
+  }
+  AttemptId* attempt = attempt_in(observation);
+  if (attempt == nullptr) return;
+  if (plant_ == Plant::kLateNews) {
+    const auto newest = newest_.find(attempt->job);
+    if (newest != newest_.end()) attempt->attempt = newest->second;
+  }
+  if (plant_ == Plant::kEarlyFree && std::holds_alternative<Ended>(observation)) {
+    inbox_.push_back(observation);
+    const Cleaned early{*attempt};
+    ledger_.heard(early);
+    inbox_.emplace_back(early);
+  }
+}
+
+bool Link::is_swallowed(const Observation& observation) {
+  if (plant_ == Plant::kDoubleStart) {
+    if (const auto* gone = std::get_if<Cleaned>(&observation)) gone_.push_back(gone->attempt);
+  }
+  if (plant_ != Plant::kLeakedGpu) return false;
+  const auto* cleaned = std::get_if<Cleaned>(&observation);
+  if (cleaned == nullptr) return false;
+  const model::Job* job = ledger_.state().jobs.find(cleaned->attempt.job.value);
+  if (job == nullptr || cleaned->attempt.attempt > job->attempts.size()) return false;
+  const model::Attempt& attempt = job->attempts[cleaned->attempt.attempt - 1];
+  return !attempt.started_at.is_set();
+}
+
+void Link::deliver() {
+  for (const AttemptId id : std::exchange(gone_, {})) engine_->forget({id});
+  while (!orders_.empty() && orders_.begin()->first.first <= clock_.boot()) {
+    const Order order = std::move(orders_.begin()->second);
+    orders_.erase(orders_.begin());
+    hand_over(order);
+  }
+  while (!news_.empty() && news_.begin()->first.first <= clock_.boot()) {
+    inbox_.push_back(std::move(news_.begin()->second));
+    news_.erase(news_.begin());
+  }
+}
+
+std::optional<base::Instant> Link::next_delivery() const {
+  std::optional<base::Instant> next;
+  if (!orders_.empty()) next = orders_.begin()->first.first;
+  if (!news_.empty()) {
+    const base::Instant at = news_.begin()->first.first;
+    next = next ? std::min(*next, at) : at;
+  }
+  return next;
+}
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/units.h"
+#include "controller/core.h"
+#include "execution/engine.h"
+#include "execution/virtual_engine.h"
+#include "simulation/clock.h"
+#include "simulation/faults/findings.h"
+#include "simulation/faults/ledger.h"
+#include "simulation/faults/setup.h"
+
+namespace gpu_platform::simulation {
+
+// Everything between controller and engine, both ways: orders and news get lost, come late (so that
+// others pass them) or twice. What it keeps to, as engine.h promises: news of one node come in
+// their order, and an order to forget is passed by no earlier order of the same attempt.
+//
+// Checks on the way what may never leave the controller:
+//   effect-before-sync  a start whose StartRequested is not durable, a stop of an attempt of which
+//                       neither StopRequested nor its end is, a forget whose release is not
+class Link final : public execution::Engine, public execution::ObservationSink {
+ public:
+  Link(base::Prng random, VirtualClock& clock, Findings& findings, Ledger& ledger, Plant plant)
+      : random_(random), clock_(clock), findings_(findings), ledger_(ledger), plant_(plant) {}
+
+  // Before anything else; the engine's sink is this link.
+  void connect(execution::VirtualEngine& engine) { engine_ = &engine; }
+  void set_faults(const MessageFaults& orders, const MessageFaults& news) {
+    order_faults_ = orders;
+    news_faults_ = news;
+  }
+
+  // ---- from the controller
+  void start(const execution::StartOrder& order) override;
+  void stop(const execution::StopOrder& order) override;
+  void forget(const execution::ForgetOrder& order) override;
+  void adopt(const std::vector<execution::KnownAttempt>& known) override;
+
+  // ---- from the engine
+  void observe(execution::Observation observation) override;
+
+  // The controller dies after so many more orders: later ones are not given.
+  void die_after(std::size_t orders) { orders_left_ = orders; }
+  bool has_died() const { return orders_left_ == std::size_t{0}; }
+  // The controller is gone: news on their way to it are lost, orders on their way may arrive.
+  void crash();
+
+  // Hands orders that are due to the engine and news that are due to the controller.
+  void deliver();
+  std::vector<execution::Observation> take_news() { return std::exchange(inbox_, {}); }
+  bool has_news() const { return !inbox_.empty(); }
+  std::optional<base::Instant> next_delivery() const;
+
+ private:
+  using Order = controller::Effect;
+  template <class Message>
+  using InFlight = std::map<std::pair<base::Instant, std::uint64_t>, Message>;
+
+  bool may_give_order();
+  void pass(const Order& order);
+  void hand_over(const Order& order);
+  bool is_lost(const MessageFaults& faults, FaultKind kind);
+  base::Instant some_time_later();
+  void check(const Order& order);
+  bool is_swallowed(const execution::Observation& observation);
+  void rewrite(execution::Observation& observation);
+  void pass_news(execution::Observation observation);
+
+  base::Prng random_;
+  VirtualClock& clock_;
+  Findings& findings_;
+  Ledger& ledger_;
+  Plant plant_;
+  execution::VirtualEngine* engine_ = nullptr;
+  MessageFaults order_faults_;
+  MessageFaults news_faults_;
+  std::optional<std::size_t> orders_left_;
+  std::uint64_t last_number_ = 0;
+  InFlight<Order> orders_;
+  InFlight<execution::Observation> news_;
+  std::vector<execution::Observation> inbox_;
+  // For the planted defects alone.
+  std::vector<model::AttemptId> gone_;
+  std::map<model::JobId, std::uint32_t> newest_;
+};
+
+}  // namespace gpu_platform::simulation

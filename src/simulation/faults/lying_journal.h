@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/memory/memory_store.h"
+
+namespace gpu_platform::simulation {
+
+// The planted defect lost-job: calls a batch durable although it is stored only with the next one,
+// as a group commit that answers too early would. Passes everything else on to the store.
+class LyingJournal final : public store::Journal {
+ public:
+  explicit LyingJournal(store::MemoryStore& store) : store_(store) {}
+
+  base::Status append(const store::Commit& commit) override;
+  base::Status replay(
+      model::EventSeq after,
+      const std::function<base::Status(const model::EventRecord&)>& visit) const override;
+  model::EventSeq last_seq() const override;
+  base::Status put_snapshot(const store::StoredSnapshot& snapshot) override;
+  base::Result<std::optional<store::StoredSnapshot>> newest_snapshot(
+      std::string* damaged) const override {
+    return store_.newest_snapshot(damaged);
+  }
+  store::Room room() override { return store_.room(); }
+  base::Result<std::string> environment(std::string_view ref) const override;
+
+  void crash() { held_back_.reset(); }
+
+ private:
+  struct Batch {
+    std::vector<model::EventRecord> events;
+    std::vector<model::Job> ended_jobs;
+    std::vector<store::Environment> new_environments;
+    std::vector<std::string> dropped_environments;
+  };
+  base::Status store_held_back();
+
+  store::MemoryStore& store_;
+  std::optional<Batch> held_back_;
+};
+
+}  // namespace gpu_platform::simulation

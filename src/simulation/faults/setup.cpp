@@ -1,0 +1,204 @@
+#include "simulation/faults/setup.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "model/gpu_catalogue.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+using base::Prng;
+
+struct Product {
+  std::string_view type;
+  std::string_view family;
+  std::int64_t gib;
+};
+constexpr Product kProducts[] = {{"H100-80GB", "H100", 80},
+                                 {"A100-80GB", "A100", 80},
+                                 {"A100-40GB", "A100", 40},
+                                 {"T4-16GB", "T4", 16}};
+
+constexpr std::array<std::string_view, 3> kUsers = {"ann", "bob", "cyd"};
+
+base::Duration seconds_below(Prng& random, std::uint64_t limit) {
+  return base::milliseconds(static_cast<std::int64_t>(random.below(limit * 1000)));
+}
+
+model::NodeInfo draw_node(Prng& random, std::size_t number) {
+  model::NodeInfo node;
+  node.name = fmt::format("n{}", number);
+  node.emulated = true;
+  node.boot_id = node.name + ".0";
+  node.cpus = static_cast<std::uint32_t>(1 + random.below(32));
+  node.memory = base::kGiB * static_cast<std::int64_t>(4 + random.below(60));
+  if (random.chance(1, 5)) return node;  // CPUs alone
+  node.driver_version = "1";
+  const std::uint64_t gpus = 1 + random.below(8);
+  const bool is_mixed = random.chance(1, 4);
+  const Product* product = &kProducts[random.below(std::size(kProducts))];
+  for (std::uint64_t i = 0; i < gpus; ++i) {
+    if (is_mixed && i > 0 && random.chance(1, 2)) {
+      product = &kProducts[random.below(std::size(kProducts))];
+    }
+    model::GpuInfo gpu;
+    gpu.uuid = fmt::format("{}-{}", node.name, i);
+    gpu.model = product->type;
+    gpu.type = product->type;
+    gpu.memory = base::kGiB * product->gib;
+    gpu.minor = static_cast<std::uint32_t>(i);
+    gpu.numa_node = static_cast<std::int32_t>(i / 4);
+    node.gpus.push_back(std::move(gpu));
+  }
+  return node;
+}
+
+Weights draw_weights(Prng& random) {
+  const auto sometimes = [&](std::uint64_t weight) { return random.chance(1, 2) ? weight : 0; };
+  Weights weights;
+  weights.crash = sometimes(4 + random.below(16));
+  weights.node = sometimes(2 + random.below(8));
+  weights.clock = sometimes(4);
+  weights.disk = sometimes(4);
+  weights.snapshot = sometimes(4);
+  weights.supervisor = sometimes(3);
+  weights.operators = sometimes(6);
+  weights.strangers = sometimes(3);
+  return weights;
+}
+
+MessageFaults draw_message_faults(Prng& random) {
+  const auto sometimes = [&] { return random.chance(1, 2) ? random.below(300) : 0; };
+  MessageFaults faults;
+  faults.lost = sometimes();
+  faults.late = sometimes();
+  faults.repeated = sometimes();
+  return faults;
+}
+
+void draw_gpus(Prng& random, const model::NodeInfo& node, model::ResourceRequest& request) {
+  if (node.gpus.empty()) return;
+  request.gpus = static_cast<std::uint32_t>(1 + random.below(node.gpus.size()));
+  if (random.chance(1, 4)) request.gpus = static_cast<std::uint32_t>(node.gpus.size());
+  const model::GpuInfo& gpu = node.gpus[random.below(node.gpus.size())];
+  if (random.chance(1, 3)) {
+    const auto* product = std::ranges::find(kProducts, gpu.type, &Product::type);
+    request.gpu_types.emplace_back(random.chance(1, 2) ? product->family : product->type);
+    if (random.chance(1, 3)) request.gpu_types.emplace_back("T4-16GB");
+  }
+  if (random.chance(1, 4)) request.gpu_memory = gpu.memory;
+}
+
+model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
+  model::ResourceRequest request;
+  const model::NodeInfo& node = setup.nodes[random.below(setup.nodes.size())];
+  if (random.chance(4, 5)) draw_gpus(random, node, request);
+  if (random.chance(1, 2)) {
+    request.cpus = static_cast<std::uint32_t>(1 + random.below(node.cpus));
+  }
+  if (random.chance(1, 2)) {
+    request.memory =
+        base::kGiB * static_cast<std::int64_t>(1 + random.below(static_cast<std::uint64_t>(
+                                                       node.memory.value() / base::kGiB.value())));
+  }
+  if (random.chance(1, 30)) request.gpus = 9;  // more than any node has
+  return request;
+}
+
+}  // namespace
+
+std::uint32_t uid_of(std::string_view user) {
+  if (user == "root") return 0;
+  const auto* found = std::ranges::find(kUsers, user);
+  return 1001 + static_cast<std::uint32_t>(found - kUsers.begin());
+}
+
+model::Policy draw_policy(Prng& random) {
+  model::Policy policy;
+  if (random.chance(1, 4)) std::swap(policy.priority_points[1], policy.priority_points[3]);
+  policy.max_queue_size = random.chance(1, 4) ? 1 + random.below(8) : 1000;
+  policy.max_time_limit = base::minutes(15);
+  policy.max_loss_retries = static_cast<std::uint32_t>(random.below(4));
+  policy.retry_backoff = seconds_below(random, 30);
+  policy.max_retry_backoff = policy.retry_backoff + seconds_below(random, 300);
+  policy.requeue_on_node_loss = !random.chance(1, 4);
+  policy.auto_retry_failed_jobs = random.chance(1, 4);
+  policy.stop_grace = seconds_below(random, 60);
+  // Longer than any world lives: a request id is expected to hold for the whole run.
+  policy.request_id_lifetime = base::hours(24 * 365 * 10);
+  return policy;
+}
+
+Setup draw_setup(Prng& random) {
+  Setup setup;
+  const std::uint64_t nodes = 1 + std::min(random.below(6), random.below(6));
+  for (std::uint64_t i = 1; i <= nodes; ++i) setup.nodes.push_back(draw_node(random, i));
+  setup.policy = draw_policy(random);
+  setup.controller.events_per_snapshot = 5 + random.below(100);
+  setup.controller.reconcile_interval =
+      base::seconds(static_cast<std::int64_t>(10 + random.below(random.chance(1, 2) ? 50 : 600)));
+  setup.weights = draw_weights(random);
+  setup.orders = draw_message_faults(random);
+  setup.news = draw_message_faults(random);
+  setup.launch_failures = random.chance(1, 2) ? random.below(200) : 0;
+  setup.actions = 20 + random.below(40);
+  setup.mean_gap = seconds_below(random, random.chance(1, 2) ? 5 : 60) + base::milliseconds(1);
+  return setup;
+}
+
+model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string name) {
+  model::JobSpec spec;
+  spec.user = kUsers[random.below(kUsers.size())];
+  spec.uid = uid_of(spec.user);
+  spec.gid = spec.uid;
+  spec.priority = model::priority_of_number(static_cast<std::uint8_t>(random.below(10)));
+  spec.command = {"true"};
+  spec.request = draw_request(random, setup);
+  if (random.chance(2, 3)) {
+    spec.time_limit = base::seconds(static_cast<std::int64_t>(1 + random.below(600)));
+  }
+  spec.retries = static_cast<std::uint32_t>(random.chance(1, 2) ? random.below(4) : 0);
+  if (random.chance(2, 3)) spec.request_id = "r-" + name;
+  spec.name = std::move(name);
+  return spec;
+}
+
+execution::VirtualRun draw_run(std::uint64_t seed, std::string_view job_name, std::uint32_t attempt,
+                               base::Duration time_limit) {
+  Prng random(base::hash64(job_name, seed * 64 + attempt));
+  execution::VirtualRun run;
+  if (random.chance(1, 2)) run.start_delay = seconds_below(random, 3);
+  const std::uint64_t limit_s = static_cast<std::uint64_t>(time_limit.value()) / 1'000'000'000;
+  if (random.chance(1, 10)) {
+    run.duration = time_limit + base::hours(1);  // meets its time limit
+  } else {
+    run.duration = seconds_below(random, std::min<std::uint64_t>(limit_s + 1, 300));
+  }
+  const std::uint64_t kind = random.below(20);
+  if (kind < 4) {
+    run.exit.code = static_cast<std::uint8_t>(1 + random.below(255));
+  } else if (kind == 4) {
+    run.exit = {.code = {}, .signal = std::uint8_t{11}, .lost = model::Lost::kNo};
+  } else if (kind == 5) {
+    run.exit = {.code = {}, .signal = std::uint8_t{9}, .lost = model::Lost::kNo};
+    run.reason = model::EndReason::kOutOfMemory;
+  } else if (kind == 6) {
+    run.exit.code = random.chance(1, 2) ? 127 : 126;
+    run.launch_error = "no such program";
+  }
+  run.ignores_term = random.chance(1, 5);
+  if (random.chance(1, 2)) run.term_delay = seconds_below(random, 20);
+  if (random.chance(1, 2)) run.cleaning_delay = seconds_below(random, 10);
+  run.usage.cpu_time = run.duration;
+  return run;
+}
+
+}  // namespace gpu_platform::simulation

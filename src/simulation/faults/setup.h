@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/units.h"
+#include "controller/controller.h"
+#include "execution/virtual_engine.h"
+#include "model/command.h"
+#include "model/node.h"
+#include "model/policy.h"
+
+namespace gpu_platform::simulation {
+
+// In how many of a thousand cases something goes wrong with a message.
+struct MessageFaults {
+  std::uint64_t lost = 0;
+  std::uint64_t late = 0;
+  std::uint64_t repeated = 0;
+};
+
+// How often each thing happens to a world; the numbers are weights among all actions. Each world
+// has only some of the faults, so that rare combinations are not drowned by the frequent ones.
+struct Weights {
+  std::uint64_t submit = 30;
+  std::uint64_t stop = 8;
+  std::uint64_t repeat_submission = 4;
+  std::uint64_t policy = 2;
+  std::uint64_t crash = 0;
+  std::uint64_t node = 0;
+  std::uint64_t clock = 0;
+  std::uint64_t disk = 0;
+  std::uint64_t snapshot = 0;
+  std::uint64_t supervisor = 0;
+  std::uint64_t operators = 0;
+  std::uint64_t strangers = 0;
+};
+
+// Everything about one world that follows from its seed before it begins to run.
+struct Setup {
+  std::vector<model::NodeInfo> nodes;  // with all their GPUs
+  model::Policy policy;
+  controller::ControllerOptions controller;
+  Weights weights;
+  MessageFaults orders;
+  MessageFaults news;
+  std::uint64_t launch_failures = 0;  // of a thousand starts, by fault of the host
+  std::uint64_t actions = 0;
+  base::Duration mean_gap;  // between two actions
+};
+
+Setup draw_setup(base::Prng& random);
+model::Policy draw_policy(base::Prng& random);
+// A request that mostly fits some node of the cluster; `name` becomes the job's name.
+model::JobSpec draw_submission(base::Prng& random, const Setup& setup, std::string name);
+// What the attempt does: the same for the same seed, job name and attempt, whenever it is asked.
+execution::VirtualRun draw_run(std::uint64_t seed, std::string_view job_name, std::uint32_t attempt,
+                               base::Duration time_limit);
+
+std::uint32_t uid_of(std::string_view user);
+
+}  // namespace gpu_platform::simulation

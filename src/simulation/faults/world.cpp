@@ -1,0 +1,254 @@
+#include "simulation/faults/world.h"
+
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+constexpr base::Instant kStart(1'700'000'000'000'000'000);
+
+}  // namespace
+
+World::World(std::uint64_t seed, Plant plant, FaultCounts& counts)
+    : random_(seed),
+      seed_(seed),
+      plant_(plant),
+      setup_(draw_setup(random_)),
+      findings_(seed, counts),
+      clock_(kStart),
+      truth_(findings_),
+      ledger_(findings_, truth_),
+      link_(base::Prng(random_.next()), clock_, findings_, ledger_, plant),
+      engine_(link_, *this, &truth_),
+      lying_(store_),
+      client_(base::Prng(random_.next()), setup_, findings_, ledger_, store_),
+      policy_(setup_.policy),
+      boots_(setup_.nodes.size()) {
+  link_.connect(engine_);
+  link_.set_faults(setup_.orders, setup_.news);
+  store_.on_written(
+      [this](model::EventSeq) { return std::exchange(next_sync_, store::SyncOutcome::kSynced); });
+}
+
+void World::run() {
+  engine_.advance(clock_.boot());
+  for (const model::NodeInfo& node : setup_.nodes) engine_.put_node(node);
+  recover();
+  run_with_faults();
+  if (findings_.any()) return;
+  heal();
+  run_to_the_end();
+  if (!findings_.any()) check_end();
+}
+
+std::uint64_t World::hash() const {
+  const std::uint64_t parts[] = {ledger_.hash(), truth_.hash(), findings_.step(),
+                                 controller::state_hash(ledger_.state())};
+  return base::hash64({reinterpret_cast<const char*>(parts), sizeof parts});
+}
+
+store::Journal& World::journal() {
+  if (plant_ == Plant::kLostJob) return lying_;
+  return store_;
+}
+
+execution::VirtualRun World::run_of(const execution::StartOrder& order) {
+  execution::VirtualRun run =
+      draw_run(seed_, order.spec->name, order.attempt.attempt, order.time_limit);
+  if (is_faulty_ && random_.chance(setup_.launch_failures, 1000)) {
+    findings_.count(FaultKind::kLaunchFailed);
+    run.launch_error = "the launcher does not answer";
+    run.exit = {};
+  }
+  const std::string& ref = order.spec->environment_ref;
+  if (!ref.empty() && !journal().environment(ref)) {
+    findings_.violated("environment", fmt::format("job {} starts and its environment is gone",
+                                                  order.attempt.job.value));
+  }
+  return run;
+}
+
+// ---- one turn of the controller
+
+void World::turn() {
+  findings_.next_step();
+  const bool lives = decide_and_commit() && publish_and_dispatch();
+  if (findings_.any()) return;
+  if (lives) {
+    check_turn();
+  } else {
+    crash();
+  }
+}
+
+// Each point comes only where a batch makes it matter.
+bool World::dies_at(FaultKind point) {
+  if (planned_crash_ != point || controller_->open_batch().empty()) return false;
+  planned_crash_.reset();
+  findings_.count(point);
+  return true;
+}
+
+bool World::decide_and_commit() {
+  std::vector<controller::Input> inputs = std::exchange(commands_, {});
+  for (execution::Observation& seen : link_.take_news()) inputs.emplace_back(std::move(seen));
+  controller_->decide(inputs, clock_.told());
+  plant_in_batch();
+  if (dies_at(FaultKind::kCrashBeforeCommit)) return false;
+  if (controller_->snapshot()->seq > journal().last_seq()) {
+    findings_.violated("published", "readers see events that are not durable");
+  }
+  return commit();
+}
+
+void World::plant_in_batch() {
+  controller::Batch& batch = controller_->open_batch();
+  if (plant_ == Plant::kHalfGang) {
+    for (model::EventRecord& record : batch.events) {
+      auto* start = std::get_if<model::StartRequested>(&record.event);
+      if (start == nullptr) continue;
+      auto& claims = start->allocation.nodes.front().claims;
+      if (claims.size() > 1) claims.pop_back();
+    }
+  } else if (plant_ == Plant::kEffectBeforeSync) {
+    for (const controller::Effect& effect : batch.effects) {
+      if (const auto* start = std::get_if<execution::StartOrder>(&effect)) link_.start(*start);
+    }
+  } else if (plant_ == Plant::kEarlyAnswer) {
+    controller_->acknowledge();
+  }
+}
+
+bool World::commit() {
+  const bool stores = !controller_->open_batch().events.empty();
+  if (stores && planned_crash_ == FaultKind::kCrashCommitLost) {
+    next_sync_ = store::SyncOutcome::kLost;
+  } else if (stores && planned_crash_ == FaultKind::kCrashCommitUnheard) {
+    next_sync_ = store::SyncOutcome::kSyncedUnheard;
+  }
+  const bool is_to_fail = next_sync_ != store::SyncOutcome::kSynced;
+  const base::Status committed = controller_->commit();
+  if (!committed && is_to_fail) {
+    findings_.count(*std::exchange(planned_crash_, std::nullopt));
+    return false;
+  }
+  if (!committed) findings_.violated("commit", committed.error().message);
+  ledger_.absorb(journal());
+  if (stores && !findings_.any() &&
+      controller::state_hash(controller_->core().state()) !=
+          controller::state_hash(ledger_.state())) {
+    findings_.violated("replay", "the journal does not give the live state");
+  }
+  return true;
+}
+
+bool World::publish_and_dispatch() {
+  if (dies_at(FaultKind::kCrashBeforePublish)) return false;
+  controller_->publish();
+  if (dies_at(FaultKind::kCrashBeforeAcknowledge)) return false;
+  controller_->acknowledge();
+  if (dies_at(FaultKind::kCrashBeforeDispatch)) return false;
+  const std::size_t orders = controller_->open_batch().effects.size();
+  const bool dies = orders > 1 && dies_at(FaultKind::kCrashInDispatch);
+  if (dies) link_.die_after(1 + random_.below(orders - 1));
+  controller_->dispatch();
+  return !dies;
+}
+
+void World::check_turn() {
+  const auto wakeup = controller_->next_wakeup();
+  if (wakeup && *wakeup <= clock_.told()) {
+    findings_.violated("spin", "the controller asks to be woken at a time that has passed");
+  }
+}
+
+// ---- the end of a process and the next one
+
+void World::crash() {
+  controller_.reset();
+  commands_.clear();
+  link_.crash();
+  store_.crash();
+  lying_.crash();
+  ledger_.absorb(journal());
+  if (std::exchange(is_snapshot_to_be_damaged_, false)) damage_snapshot();
+  let_time_pass(random_.chance(1, 2) ? 2 : 200);
+  recover();
+}
+
+void World::let_time_pass(std::uint64_t most_seconds) {
+  const base::Duration pause =
+      base::milliseconds(static_cast<std::int64_t>(random_.below(most_seconds * 1000)));
+  clock_.advance_to(clock_.boot() + pause);
+  engine_.advance(clock_.boot());
+  link_.deliver();
+  link_.take_news();  // nobody listens
+}
+
+void World::damage_snapshot() {
+  const auto newest = store_.newest_snapshot(nullptr);
+  if (!newest || !*newest) return;
+  store_.damage_snapshot((*newest)->upto);
+  findings_.count(FaultKind::kSnapshotDamaged);
+}
+
+void World::recover() {
+  while (!recover_once()) {
+    if (findings_.any()) return;
+    let_time_pass(5);
+  }
+  commands_.emplace_back(controller::PolicyChange{policy_, "configuration"});
+  engine_.announce_nodes();
+}
+
+// False when the process died on the way.
+bool World::recover_once() {
+  controller_.emplace(journal(), link_, setup_.controller);
+  clock_.restart_after(ledger_.state().at);
+  const std::size_t held = ledger_.state().held_attempts.size();
+  const bool dies = held > 0 && std::exchange(dies_in_recovery_, false);
+  if (dies) link_.die_after(random_.below(held + 1));
+  const base::Status recovered = controller_->recover(clock_.told());
+  if (!recovered) {
+    findings_.violated("recovery", recovered.error().message);
+    return false;
+  }
+  if (controller::state_hash(controller_->core().state()) !=
+      controller::state_hash(ledger_.state())) {
+    findings_.violated("replay", "the recovered state is not what the journal says");
+    return false;
+  }
+  if (!dies) return true;
+  findings_.count(FaultKind::kCrashInRecovery);
+  controller_.reset();
+  link_.crash();
+  store_.crash();
+  return false;
+}
+
+void World::check_replay_from_start() {
+  controller::State state;
+  std::vector<model::Job> departed;
+  const base::Status read =
+      journal().replay({}, [&](const model::EventRecord& record) -> base::Status {
+        controller::apply(state, record, departed);
+        return {};
+      });
+  if (!read || controller::state_hash(state) != controller::state_hash(ledger_.state())) {
+    findings_.violated("replay", "the journal from its start does not give the live state");
+  }
+  for (const model::Job& job : departed) {
+    if (!job.spec->environment_ref.empty() && journal().environment(job.spec->environment_ref)) {
+      findings_.violated("environment",
+                         fmt::format("job {} is gone and its environment is kept", job.id.value));
+    }
+  }
+}
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "simulation/faults/world.h"
+
+// What happens to a world, and when.
+
+namespace gpu_platform::simulation {
+
+// ---- time
+
+void World::run_with_faults() {
+  for (std::uint64_t i = 0; i < setup_.actions && !findings_.any(); ++i) {
+    const auto mean = static_cast<std::uint64_t>(setup_.mean_gap.value());
+    // Often at the same moment as what came before: that is where races are.
+    const std::uint64_t gap = random_.chance(1, 3) ? 0 : random_.below(2 * mean);
+    run_until(clock_.boot() + base::nanoseconds(static_cast<std::int64_t>(gap)));
+    if (findings_.any()) return;
+    act();
+    if (!commands_.empty() && random_.chance(1, 2)) turn();
+  }
+}
+
+void World::run_until(base::Instant boot) {
+  while (!findings_.any() && clock_.boot() < boot) step_to(boot);
+}
+
+// To the next thing that happens, at most to `limit`.
+void World::step_to(base::Instant limit) {
+  if (!commands_.empty() || link_.has_news()) {
+    turn();
+    return;
+  }
+  base::Instant next = limit;
+  if (const auto at = engine_.next_event()) next = std::min(next, *at);
+  if (const auto at = link_.next_delivery()) next = std::min(next, *at);
+  const auto wakeup = controller_->next_wakeup();
+  const base::Instant wakes_at = wakeup ? clock_.boot_when(*wakeup) : limit;
+  next = std::min(next, wakes_at);
+  clock_.advance_to(next);
+  engine_.advance(clock_.boot());
+  link_.deliver();
+  const bool is_due = wakeup && wakes_at <= clock_.boot();
+  if (is_due || !commands_.empty() || link_.has_news()) turn();
+}
+
+// ---- actions
+
+void World::act() {
+  struct Choice {
+    std::uint64_t weight;
+    void (World::*act)();
+  };
+  const Weights& w = setup_.weights;
+  if (random_.chance(w.submit, w.submit + w.stop + w.repeat_submission + w.policy + w.crash +
+                                   w.node + w.clock + w.disk + w.snapshot + w.supervisor +
+                                   w.operators + w.strangers)) {
+    for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
+      client_.submit_new(commands_);
+    }
+    return;
+  }
+  const Choice choices[] = {
+      {w.stop, &World::stop_job},
+      {w.repeat_submission, &World::repeat_submission},
+      {w.policy, &World::change_policy},
+      {w.crash, &World::plan_crash},
+      {w.node, &World::trouble_node},
+      {w.clock, &World::set_clock},
+      {w.disk, &World::fill_or_free_disk},
+      {w.snapshot, &World::plan_damaged_snapshot},
+      {w.supervisor, &World::lose_supervisor},
+      {w.operators, &World::operate},
+      {w.strangers, &World::bring_strangers},
+  };
+  std::uint64_t total = 0;
+  for (const Choice& choice : choices) total += choice.weight;
+  std::uint64_t drawn = random_.below(total);
+  for (const Choice& choice : choices) {
+    if (drawn < choice.weight) return (this->*choice.act)();
+    drawn -= choice.weight;
+  }
+}
+
+void World::stop_job() {
+  client_.stop_some(commands_);
+}
+
+void World::repeat_submission() {
+  client_.submit_again(commands_);
+}
+
+void World::change_policy() {
+  policy_ = draw_policy(random_);
+  commands_.emplace_back(controller::PolicyChange{policy_, "root"});
+}
+
+void World::plan_crash() {
+  constexpr FaultKind kPoints[] = {
+      FaultKind::kCrashIdle,           FaultKind::kCrashBeforeCommit,
+      FaultKind::kCrashCommitLost,     FaultKind::kCrashCommitUnheard,
+      FaultKind::kCrashBeforePublish,  FaultKind::kCrashBeforeAcknowledge,
+      FaultKind::kCrashBeforeDispatch, FaultKind::kCrashInDispatch};
+  dies_in_recovery_ = random_.chance(1, 4);
+  const FaultKind point = kPoints[random_.below(std::size(kPoints))];
+  if (point != FaultKind::kCrashIdle) {
+    planned_crash_ = point;
+    return;
+  }
+  findings_.count(point);
+  crash();
+}
+
+void World::plan_damaged_snapshot() {
+  is_snapshot_to_be_damaged_ = true;
+  findings_.count(FaultKind::kCrashIdle);
+  crash();
+}
+
+void World::trouble_node() {
+  const std::size_t node = random_.below(setup_.nodes.size());
+  const std::string& name = setup_.nodes[node].name;
+  if (random_.chance(1, 3)) {
+    reboot(node, random_.chance(1, 2));
+  } else if (random_.chance(1, 8)) {
+    shrink_node(node);
+  } else if (engine_.is_reachable(name)) {
+    findings_.count(FaultKind::kNodeUnreachable);
+    // Sometimes only silence: nobody says that the connection is gone.
+    engine_.disconnect(name, random_.chance(1, 4) ? "" : "no answer for 30 s");
+  } else {
+    findings_.count(FaultKind::kNodeReturned);
+    engine_.reconnect(name);
+  }
+}
+
+void World::reboot(std::size_t node, bool with_all_gpus) {
+  findings_.count(FaultKind::kNodeRebooted);
+  model::NodeInfo info = setup_.nodes[node];
+  ++boots_[node];
+  info.boot_id = boot_id(node);
+  if (!with_all_gpus && !info.gpus.empty()) {
+    findings_.count(FaultKind::kGpuMissing);
+    info.gpus.erase(info.gpus.begin() +
+                    static_cast<std::ptrdiff_t>(random_.below(info.gpus.size())));
+  }
+  if (!with_all_gpus && random_.chance(1, 2)) shrink(info);
+  engine_.reboot(info);
+}
+
+void World::shrink(model::NodeInfo& info) {
+  findings_.count(FaultKind::kNodeShrunk);
+  info.cpus = 1 + static_cast<std::uint32_t>(random_.below(info.cpus));
+  info.memory =
+      base::kGiB * static_cast<std::int64_t>(1 + random_.below(static_cast<std::uint64_t>(
+                                                     info.memory.value() / base::kGiB.value())));
+}
+
+// Without a new boot: what runs there keeps what it was given.
+void World::shrink_node(std::size_t node) {
+  model::NodeInfo info = setup_.nodes[node];
+  info.boot_id = boot_id(node);
+  shrink(info);
+  engine_.put_node(info);
+}
+
+std::string World::boot_id(std::size_t node) const {
+  return fmt::format("{}.{}", setup_.nodes[node].name, boots_[node]);
+}
+
+void World::set_clock() {
+  const auto seconds =
+      static_cast<std::int64_t>(1 + random_.below(random_.chance(1, 2) ? 60 : 7200));
+  const bool is_forward = random_.chance(1, 2);
+  findings_.count(is_forward ? FaultKind::kClockForward : FaultKind::kClockBack);
+  clock_.set_wall_by(base::seconds(is_forward ? seconds : -seconds));
+}
+
+void World::fill_or_free_disk() {
+  if (store_.room() == store::Room::kAmple) {
+    findings_.count(FaultKind::kDiskFull);
+    store_.set_room(store::Room::kReserved);
+  } else {
+    store_.set_room(store::Room::kAmple);
+  }
+}
+
+void World::lose_supervisor() {
+  const std::vector<model::AttemptId> live = engine_.live_attempts();
+  if (live.empty()) return;
+  findings_.count(FaultKind::kSupervisorLost);
+  engine_.lose_supervisor(live[random_.below(live.size())]);
+}
+
+// ---- liveness
+
+// From here on nothing goes wrong any more, and what did is repaired.
+void World::heal() {
+  is_faulty_ = false;
+  planned_crash_.reset();
+  dies_in_recovery_ = false;
+  link_.set_faults({}, {});
+  store_.set_room(store::Room::kAmple);
+  for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
+    const model::NodeInfo& node = setup_.nodes[i];
+    if (random_.chance(1, 2)) {
+      reboot(i, true);
+    } else if (!engine_.is_reachable(node.name)) {
+      engine_.reconnect(node.name);
+    }
+    model::NodeInfo whole = node;
+    whole.boot_id = boot_id(i);
+    engine_.put_node(whole);
+  }
+  client_.submit_unanswered(commands_);
+  for (const model::AttemptId id : ledger_.state().held_attempts) {
+    const model::Job* job = ledger_.state().jobs.find(id.job.value);
+    if (job->state == model::JobState::kStopping) told_to_stop_.insert(id);
+  }
+  // The longest grace, the slowest end after SIGTERM, and a few times in which the core asks again.
+  obeyed_by_ = clock_.boot() + base::minutes(4) + setup_.controller.reconcile_interval * 3;
+}
+
+bool World::is_done() const {
+  return controller_->core().state().jobs.empty() && commands_.empty() && !link_.has_news();
+}
+
+void World::run_to_the_end() {
+  const base::Instant deadline = clock_.boot() + base::hours(24 * 30);
+  std::uint64_t turns_at_one_moment = 0;
+  while (!findings_.any() && !is_done()) {
+    put_back();
+    if (clock_.boot() >= deadline) {
+      const auto& jobs = controller_->core().state().jobs;
+      std::string first;
+      jobs.for_each_while([&](std::uint64_t id, const model::Job& job) {
+        first = fmt::format("job {} is {}", id, to_string(job.state));
+        return false;
+      });
+      findings_.violated("liveness", fmt::format("{} jobs have not ended after 30 days without "
+                                                 "faults; {}",
+                                                 jobs.size(), first));
+      return;
+    }
+    const base::Instant before = clock_.boot();
+    step_to(deadline);
+    turns_at_one_moment = clock_.boot() == before ? turns_at_one_moment + 1 : 0;
+    if (turns_at_one_moment > 10'000) {
+      findings_.violated("liveness", "controller and engine call each other without end");
+    }
+    check_obeyed();
+  }
+}
+
+void World::check_obeyed() {
+  if (told_to_stop_.empty() || clock_.boot() < obeyed_by_) return;
+  for (const model::AttemptId id : std::exchange(told_to_stop_, {})) {
+    const model::Job* job = ledger_.state().jobs.find(id.job.value);
+    if (job == nullptr || id.attempt > job->attempts.size()) continue;
+    if (job->attempts[id.attempt - 1].state == model::AttemptState::kStopping) {
+      findings_.violated("obeyed", fmt::format("attempt {} of job {} was told to stop and runs on",
+                                               id.attempt, id.job.value));
+    }
+  }
+}
+
+void World::check_end() {
+  const controller::State& state = controller_->core().state();
+  if (!state.held_attempts.empty() || state.counts != controller::Counts()) {
+    findings_.violated("liveness", "resources are held or jobs counted after the last job ended");
+  }
+  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    const bool is_free = node.cpus_used == 0 && node.memory_used == base::Bytes() &&
+                         std::ranges::all_of(node.gpus, &model::is_free);
+    if (!is_free) {
+      findings_.violated("liveness", node.name + " is not free after the last job ended");
+    }
+  });
+  client_.check_end(store_);
+  check_replay_from_start();
+}
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,67 @@
+#include <utility>
+
+#include "simulation/faults/world.h"
+
+// What operators do to a world's GPUs and nodes, and strangers on them.
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+controller::Input change(model::GpuSelector which, model::GpuAction action, bool force) {
+  model::ChangeGpus command{std::move(which), action, "by an operator", force};
+  return controller::CommandInput{{{"root", 0, true}, std::move(command)},
+                                  [](const base::Result<model::CommandReply>&) {}};
+}
+
+}  // namespace
+
+void World::operate() {
+  const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
+  model::GpuSelector which{.node = node.name};
+  if (!node.gpus.empty() && random_.chance(3, 4)) {
+    which.index = static_cast<std::uint32_t>(random_.below(node.gpus.size()));
+  }
+  constexpr model::GpuAction kActions[] = {model::GpuAction::kDrain, model::GpuAction::kTakeOffline,
+                                           model::GpuAction::kBringOnline};
+  const model::GpuAction action = kActions[random_.below(std::size(kActions))];
+  if (action == model::GpuAction::kDrain) findings_.count(FaultKind::kDrained);
+  if (action == model::GpuAction::kTakeOffline) findings_.count(FaultKind::kTakenOffline);
+  commands_.push_back(change(std::move(which), action, random_.chance(1, 2)));
+}
+
+void World::bring_strangers() {
+  const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
+  if (node.gpus.empty()) return;
+  const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
+  const bool come = random_.chance(1, 2);
+  if (come) findings_.count(FaultKind::kStrangers);
+  commands_.emplace_back(execution::Observation(
+      execution::StrangersObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
+}
+
+// When nothing goes wrong any more, people put back what is out as soon as that is possible, and
+// strangers leave.
+void World::put_back() {
+  if (!commands_.empty()) return;
+  controller_->core().state().nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    if (node.is_heard && node.state != model::NodeState::kUp) {
+      commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));
+    }
+    for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+      const model::Gpu& gpu = node.gpus[i];
+      const bool is_out =
+          gpu.state == model::GpuState::kDraining || gpu.state == model::GpuState::kOffline;
+      if (is_out && gpu.is_reported) {
+        commands_.push_back(
+            change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
+      }
+      if (!gpu.strangers.empty()) {
+        commands_.emplace_back(
+            execution::Observation(execution::StrangersObserved{node.name, gpu.info.uuid, ""}));
+      }
+    }
+  });
+}
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,94 @@
+#include "simulation/reports/simulate_faults_main.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "simulation/reports/fault_report.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+// What the handler below needs to know; nothing else reads it.
+std::atomic<std::uint64_t> seed_under_way = 0;
+std::atomic<Plant> plant_under_way = Plant::kNone;
+
+// A broken assumption stops the program wherever it is; the world that broke it must be named. Only
+// calls that are allowed in a signal handler.
+void name_the_world(int) {
+  char digits[20];
+  std::size_t size = 0;
+  for (std::uint64_t left = seed_under_way; left > 0; left /= 10) {
+    digits[size++] = static_cast<char>('0' + left % 10);
+  }
+  std::string_view before = "repeat: gpu-platform simulate faults --seeds 1 --first-seed ";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, before.data(), before.size());
+  while (size > 0) written = write(STDERR_FILENO, &digits[--size], 1);
+  if (plant_under_way != Plant::kNone) {
+    const std::string_view plant = to_string(plant_under_way);
+    written = write(STDERR_FILENO, " --plant ", 9);
+    written = write(STDERR_FILENO, plant.data(), plant.size());
+  }
+  written = write(STDERR_FILENO, "\n", 1);
+  std::signal(SIGABRT, SIG_DFL);
+  std::raise(SIGABRT);
+}
+
+std::vector<std::string> plant_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < kPlants; ++i) names.emplace_back(to_string(static_cast<Plant>(i)));
+  return names;
+}
+
+}  // namespace
+
+int simulate_faults_main(int argc, char** argv) {
+  FaultOptions options;
+  std::string plant;
+  bool is_json = false;
+  bool shows_progress = false;
+  CLI::App app(
+      "Runs the controller on virtual time through faults drawn from seeds: crashes at any "
+      "journal point, lost, late and repeated messages, node loss, clock jumps, full disk.",
+      "gpu-platform simulate faults");
+  app.add_option("--seeds", options.seeds, "how many worlds")
+      ->check(CLI::Range(1UL, 1'000'000'000UL));
+  app.add_option("--first-seed", options.first_seed, "the first of them")
+      ->check(CLI::Range(1UL, ~0UL - 1'000'000'000UL));
+  app.add_option("--plant", plant, "put this defect in, to see that it is found")
+      ->check(CLI::IsMember(plant_names()));
+  app.add_flag("--json", is_json, "print the report as JSON");
+  app.add_flag("--progress", shows_progress,
+               "say on stderr how far it is, where that is a terminal");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!plant.empty()) options.plant = *parse_plant(plant);
+  plant_under_way = options.plant;
+  shows_progress = shows_progress && isatty(STDERR_FILENO) == 1;
+  options.before_seed = [&](std::uint64_t seed) {
+    seed_under_way = seed;
+    if (shows_progress && (seed - options.first_seed) % 100 == 0) {
+      fmt::print(stderr, "\r{} of {} seeds", seed - options.first_seed, options.seeds);
+    }
+  };
+  const auto former = std::signal(SIGABRT, name_the_world);
+  const FaultReport report = run_faults(options);
+  std::signal(SIGABRT, former);
+  if (shows_progress) fmt::print(stderr, "\r\033[K");
+  const std::string text =
+      is_json ? fault_report_json(report, options.plant) : fault_report_text(report, options.plant);
+  std::fputs(text.c_str(), stdout);
+  return report.violations.empty() ? 0 : 1;
+}
+
+}  // namespace gpu_platform::simulation

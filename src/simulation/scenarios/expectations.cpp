@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "controller/snapshot.h"
+#include "scheduling/node_shape.h"
+#include "simulation/scenarios/runner.h"
+
+// The statements that begin with "expect".
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+base::Status differs(std::string_view what, std::string_view expected, std::string_view found) {
+  return base::fail(
+      base::ErrorCode::kFailedPrecondition,
+      fmt::format("expected {} {}, found {}", what, expected, found.empty() ? "none" : found));
+}
+
+// Compares where the option was given; letters' case does not count.
+base::Status compare(const Statement& statement, std::string_view name, std::string_view found) {
+  const std::string* expected = option(statement, name);
+  if (expected == nullptr || lower(*expected) == lower(found)) return {};
+  return differs(name, *expected, lower(found));
+}
+
+template <class Number>
+std::string shown(const std::optional<Number>& value) {
+  return value ? fmt::format("{}", *value) : std::string("none");
+}
+
+std::string gpus_of(const model::Attempt& attempt) {
+  std::string text;
+  for (const auto& part : attempt.allocation.nodes) {
+    for (const auto& claim : part.claims) {
+      text += fmt::format("{}{}", text.empty() ? "" : ",", claim.gpu_index);
+    }
+  }
+  return text;
+}
+
+std::string_view level_of(const model::Attempt& attempt) {
+  constexpr std::string_view kNames[model::kPlacementLevels] = {"unknown", "numa_node", "socket",
+                                                                "across_sockets"};
+  return kNames[static_cast<std::size_t>(attempt.allocation.nodes.front().level)];
+}
+
+}  // namespace
+
+base::Status ScenarioRunner::expect_start(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[1]));
+  if (job.attempts.empty()) return differs("a start, job", "started", lower(to_string(job.state)));
+  std::size_t number = job.attempts.size();
+  TRY(set_count(statement, "attempt", 1, 1000, number));
+  if (number != job.attempts.size()) {
+    return differs("attempt", fmt::format("{}", number), fmt::format("{}", job.attempts.size()));
+  }
+  const model::Attempt& attempt = job.attempts.back();
+  if (!model::is_active(job.state)) {
+    return differs("state", "starting or running", lower(to_string(job.state)));
+  }
+  const model::NodeId on = attempt.allocation.nodes.front().node;
+  if (on != node->id) {
+    const model::Node* other = controller_->core().state().nodes.find(on.value);
+    return differs("a start on", node->name, other->name);
+  }
+  TRY(compare(statement, "because", to_string(attempt.why)));
+  TRY(compare(statement, "level", level_of(attempt)));
+  return compare(statement, "gpus", gpus_of(attempt));
+}
+
+base::Status ScenarioRunner::expect_wait(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  if (!model::is_waiting(job.state)) {
+    return differs("job", "waiting", lower(to_string(job.state)));
+  }
+  controller::WaitExplainer explainer(controller_->snapshot());
+  const model::WaitReason reason = explainer.explain(job);
+  TRY(compare(statement, "because", to_string(reason.code)));
+  TRY(compare(statement, "text", model::describe(reason)));
+  const std::string* behind = option(statement, "behind");
+  if (behind == nullptr) return {};
+  TRY_ASSIGN(const model::Job first, find_job(*behind));
+  if (reason.blocked_by != first.id) {
+    return differs("to be behind", *behind, fmt::format("job {}", reason.blocked_by.value));
+  }
+  return {};
+}
+
+base::Status ScenarioRunner::expect_state(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  const std::string& state = statement.arguments[1];
+  if (lower(state) != lower(to_string(job.state))) {
+    return differs("state", state, lower(to_string(job.state)));
+  }
+  const model::Exit exit = job.attempts.empty() ? model::Exit{} : job.attempts.back().exit;
+  TRY(compare(statement, "exit", shown(exit.code)));
+  TRY(compare(statement, "signal", shown(exit.signal)));
+  TRY(compare(statement, "lost", to_string(exit.lost)));
+  const model::EndReason reason =
+      model::is_ended(job.state) || job.attempts.empty() ? job.reason : job.attempts.back().reason;
+  TRY(compare(statement, "reason", to_string(reason)));
+  TRY(compare(statement, "attempts", fmt::format("{}", job.attempts.size())));
+  TRY(compare(statement, "by", job.by));
+  std::uint32_t starts = 0;
+  for (const auto& [attempt, count] : jobs_.at(statement.arguments[0]).starts) starts += count;
+  return compare(statement, "starts", fmt::format("{}", starts));
+}
+
+base::Status ScenarioRunner::expect_answer(const Statement& statement) {
+  if (!answer_.is_given) return differs("answer", statement.arguments[0], "no command before");
+  std::string found = "ok";
+  std::string field;
+  if (!answer_.reply) {
+    found = to_string(answer_.reply.error().code);
+    field = answer_.reply.error().field;
+  } else if (!answer_.reply->changed) {
+    found = "unchanged";
+  }
+  if (lower(found) != lower(statement.arguments[0])) {
+    return differs("answer", statement.arguments[0],
+                   answer_.reply
+                       ? found
+                       : fmt::format("{} ({})", lower(found), answer_.reply.error().message));
+  }
+  return compare(statement, "field", field);
+}
+
+base::Status ScenarioRunner::expect_same(const Statement& statement) {
+  TRY_ASSIGN(const model::Job a, find_job(statement.arguments[0]));
+  TRY_ASSIGN(const model::Job b, find_job(statement.arguments[1]));
+  if (a.id == b.id) return {};
+  return differs("the same job twice", "to be so",
+                 fmt::format("{} and {}", a.id.value, b.id.value));
+}
+
+base::Status ScenarioRunner::expect_free(const Statement& statement) {
+  TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
+  const auto free = std::ranges::count_if(node->gpus, &model::is_free);
+  TRY(compare(statement, "gpus", fmt::format("{}", free)));
+  TRY(compare(statement, "cpus", fmt::format("{}", node->cpus - node->cpus_used)));
+  base::Bytes memory = node->memory - node->memory_used;
+  base::Bytes expected = memory;
+  TRY(set_size(statement, "memory", expected));
+  if (expected == memory) return {};
+  return differs("memory", base::written(expected), base::written(memory));
+}
+
+base::Status ScenarioRunner::expect_gpu(const Statement& statement) {
+  TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
+  const auto index = base::parse_count(statement.arguments[1], 0, node->gpus.size() - 1);
+  if (!index) return base::invalid({}, index.error().message);
+  const model::GpuState state = node->gpus[*index].state;
+  if (lower(to_string(state)) == lower(statement.arguments[2])) return {};
+  return differs("GPU state", statement.arguments[2], lower(to_string(state)));
+}
+
+}  // namespace gpu_platform::simulation

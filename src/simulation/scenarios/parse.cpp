@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/suggest.h"
+#include "simulation/scenarios/scenario.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+struct Rule {
+  std::string_view verb;
+  std::size_t least = 0;  // arguments
+  std::size_t most = 0;
+  std::string_view usage;
+  std::vector<std::string_view> options;
+};
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> kRules = {
+      {"node",
+       1,
+       1,
+       "node NAME",
+       {"gpus", "model", "cpus", "memory", "numa_gpus", "socket_gpus", "links", "pairs"}},
+      {"policy",
+       0,
+       0,
+       "policy",
+       {"max_queue_size", "max_time_limit", "max_loss_retries", "retry_backoff",
+        "max_retry_backoff", "requeue_on_node_loss", "auto_retry_failed_jobs", "root_jobs",
+        "stop_grace", "request_id_lifetime", "points"}},
+      {"submit",
+       1,
+       1,
+       "submit JOB",
+       {"gpus", "types", "gpu_memory", "cpus", "memory", "limit", "priority", "retries", "user",
+        "numa", "request_id", "runs", "exit", "launch_exit", "launch_failures", "ignores_term",
+        "cleaning", "starts_after"}},
+      {"at", 1, 1, "at TIME", {}},
+      {"after", 1, 1, "after TIME", {}},
+      {"end", 1, 1, "end JOB", {"exit", "signal", "reason", "attempt"}},
+      {"cancel", 1, 1, "cancel JOB", {"by"}},
+      {"kill", 1, 1, "kill JOB", {"by"}},
+      {"lose", 1, 1, "lose NODE", {}},
+      {"return", 1, 1, "return NODE", {}},
+      {"reboot", 1, 1, "reboot NODE", {"without_gpu"}},
+      {"disk", 1, 1, "disk full|free", {}},
+      {"restart", 0, 0, "restart", {"after"}},
+      {"hold", 1, 1, "hold JOB", {}},
+      {"deliver", 1, 1, "deliver JOB", {}},
+      {"expect start", 2, 2, "expect start JOB NODE", {"because", "gpus", "attempt", "level"}},
+      {"expect wait", 1, 1, "expect wait JOB", {"because", "behind", "text"}},
+      {"expect state",
+       2,
+       2,
+       "expect state JOB STATE",
+       {"exit", "signal", "lost", "reason", "attempts", "by", "starts"}},
+      {"expect answer", 1, 1, "expect answer ok|unchanged|CODE", {"field"}},
+      {"expect same", 2, 2, "expect same JOB JOB", {}},
+      {"expect free", 1, 1, "expect free NODE", {"gpus", "cpus", "memory"}},
+      {"expect gpu", 3, 3, "expect gpu NODE INDEX STATE", {}},
+  };
+  return kRules;
+}
+
+// Words of one line: quotes keep blanks together, '#' begins a comment.
+base::Result<std::vector<std::string>> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool is_quoted = false;
+  bool has_word = false;
+  for (const char c : line) {
+    if (c == '"') {
+      is_quoted = !is_quoted;
+      has_word = true;
+    } else if (!is_quoted && c == '#') {
+      break;
+    } else if (!is_quoted && (c == ' ' || c == '\t' || c == '\r')) {
+      if (has_word) words.push_back(std::exchange(word, {}));
+      has_word = false;
+    } else {
+      word.push_back(c);
+      has_word = true;
+    }
+  }
+  if (is_quoted) return base::invalid({}, "a quotation mark is not closed");
+  if (has_word) words.push_back(std::move(word));
+  return words;
+}
+
+std::string unknown(std::string_view what, const std::string& word,
+                    const std::vector<std::string_view>& allowed) {
+  if (allowed.empty()) return fmt::format("{} '{}' is unknown: none is allowed here", what, word);
+  return fmt::format("{} '{}' is unknown{} (allowed: {})", what, word,
+                     base::did_you_mean(word, allowed), fmt::join(allowed, ", "));
+}
+
+const Rule* find_rule(std::string_view verb) {
+  const auto found = std::ranges::find(rules(), verb, &Rule::verb);
+  return found == rules().end() ? nullptr : &*found;
+}
+
+base::Result<Statement> statement_of(std::vector<std::string> words) {
+  Statement statement;
+  std::size_t used = 1;
+  statement.verb = words[0];
+  if (words[0] == "expect") {
+    if (words.size() < 2) return base::invalid({}, "expect what? For example: expect start a n1");
+    statement.verb += " " + words[1];
+    used = 2;
+  }
+  const Rule* rule = find_rule(statement.verb);
+  if (rule == nullptr) {
+    std::vector<std::string_view> verbs;
+    std::ranges::transform(rules(), std::back_inserter(verbs), &Rule::verb);
+    return base::invalid({}, unknown("the statement", statement.verb, verbs));
+  }
+  for (; used < words.size(); ++used) {
+    const std::string& word = words[used];
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) {
+      statement.arguments.push_back(word);
+      continue;
+    }
+    const std::string key = word.substr(0, equals);
+    if (std::ranges::find(rule->options, key) == rule->options.end()) {
+      return base::invalid({}, unknown("the option", key, rule->options));
+    }
+    if (!statement.options.emplace(key, word.substr(equals + 1)).second) {
+      return base::invalid({}, fmt::format("the option '{}' is given twice", key));
+    }
+  }
+  if (statement.arguments.size() < rule->least || statement.arguments.size() > rule->most) {
+    return base::invalid({}, fmt::format("{} words follow '{}'; it is written '{}'",
+                                         statement.arguments.size(), statement.verb, rule->usage));
+  }
+  return statement;
+}
+
+}  // namespace
+
+base::Result<Scenario> parse_scenario(std::string_view text, std::string file) {
+  Scenario scenario;
+  scenario.file = std::move(file);
+  std::size_t number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto at_line = [&](const base::Error& error) {
+      return base::invalid({}, fmt::format("{}:{}: {}", scenario.file, number, error.message));
+    };
+    auto words = words_of(line);
+    if (!words) return at_line(words.error());
+    if (words->empty()) continue;
+    auto statement = statement_of(*std::move(words));
+    if (!statement) return at_line(statement.error());
+    statement->line = number;
+    scenario.statements.push_back(*std::move(statement));
+  }
+  return scenario;
+}
+
+}  // namespace gpu_platform::simulation

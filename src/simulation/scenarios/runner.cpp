@@ -1,0 +1,349 @@
+#include "simulation/scenarios/runner.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "controller/invariants.h"
+
+namespace gpu_platform::simulation {
+
+namespace {
+
+constexpr base::Instant kStart(1'700'000'000'000'000'000);
+
+base::Status failed(std::string message) {
+  return base::fail(base::ErrorCode::kFailedPrecondition, std::move(message));
+}
+
+model::JobId job_in(const execution::Observation& observation) {
+  if (const auto* started = std::get_if<execution::Started>(&observation)) {
+    return started->attempt.job;
+  }
+  if (const auto* ended = std::get_if<execution::Ended>(&observation)) return ended->attempt.job;
+  if (const auto* gone = std::get_if<execution::Cleaned>(&observation)) return gone->attempt.job;
+  return {};
+}
+
+}  // namespace
+
+ScenarioRunner::ScenarioRunner() : now_(kStart), engine_(*this, *this, this) {
+  engine_.advance(now_);
+}
+
+const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner::actions() {
+  using R = ScenarioRunner;
+  static const std::map<std::string, Action, std::less<>> kActions = {
+      {"node", &R::node},
+      {"policy", &R::policy},
+      {"submit", &R::submit},
+      {"at", &R::at},
+      {"after", &R::after},
+      {"end", &R::end},
+      {"cancel", &R::cancel},
+      {"kill", &R::kill},
+      {"lose", &R::lose},
+      {"return", &R::return_node},
+      {"reboot", &R::reboot},
+      {"disk", &R::disk},
+      {"restart", &R::restart},
+      {"hold", &R::hold},
+      {"deliver", &R::deliver},
+      {"expect start", &R::expect_start},
+      {"expect wait", &R::expect_wait},
+      {"expect state", &R::expect_state},
+      {"expect answer", &R::expect_answer},
+      {"expect same", &R::expect_same},
+      {"expect free", &R::expect_free},
+      {"expect gpu", &R::expect_gpu},
+  };
+  return kActions;
+}
+
+base::Status ScenarioRunner::run(const Statement& statement) {
+  if (!controller_) TRY(start_daemon());
+  const auto action = actions().find(statement.verb);
+  if (action == actions().end()) return failed("no such statement: " + statement.verb);
+  TRY((this->*action->second)(statement));
+  return settle();
+}
+
+base::Status ScenarioRunner::check_end() {
+  if (!controller_) return {};
+  const std::uint64_t live = controller::state_hash(controller_->core().state());
+  TRY(start_daemon());
+  if (controller::state_hash(controller_->core().state()) != live) {
+    return failed("the journal does not give the state at the end");
+  }
+  return {};
+}
+
+// ---- the world
+
+execution::VirtualRun ScenarioRunner::run_of(const execution::StartOrder& order) {
+  execution::VirtualRun run;
+  const NamedJob& job = jobs_[order.spec->name];
+  run.start_delay = job.script.starts_after;
+  run.duration = job.script.runs;
+  run.exit.code = job.script.exit;
+  run.ignores_term = job.script.ignores_term;
+  run.cleaning_delay = job.script.cleaning;
+  if (job.script.launch_exit) {
+    run.exit.code = job.script.launch_exit;
+    run.launch_error = "the program cannot be started";
+  } else if (order.attempt.attempt <= job.script.launch_failures) {
+    run.exit = {};
+    run.launch_error = "the host cannot start it";
+  }
+  return run;
+}
+
+void ScenarioRunner::process_started(const execution::StartOrder& order, base::Instant) {
+  ++jobs_[order.spec->name].starts[order.attempt.attempt];
+}
+
+void ScenarioRunner::observe(execution::Observation observation) {
+  if (held_.contains(job_in(observation))) {
+    kept_back_.push_back(std::move(observation));
+  } else {
+    inputs_.emplace_back(std::move(observation));
+  }
+}
+
+base::Status ScenarioRunner::start_daemon() {
+  controller_.reset();
+  inputs_.clear();
+  store_.crash();
+  controller_.emplace(store_, engine_);
+  TRY(controller_->recover(now_));
+  inputs_.emplace_back(controller::PolicyChange{policy_, "configuration"});
+  engine_.announce_nodes();
+  return {};
+}
+
+base::Status ScenarioRunner::step() {
+  std::vector<controller::Input> inputs = std::exchange(inputs_, {});
+  TRY(controller_->step(inputs, now_));
+  const auto violations = controller::check_invariants(controller_->core().state());
+  if (!violations.empty()) return failed("an invariant does not hold: " + violations.front());
+  const auto wakeup = controller_->next_wakeup();
+  if (wakeup && *wakeup <= now_) return failed("the controller wants to be woken in the past");
+  return {};
+}
+
+base::Status ScenarioRunner::settle() {
+  engine_.advance(now_);
+  for (int rounds = 0; !inputs_.empty(); ++rounds) {
+    if (rounds > 1000) return failed("the world does not come to rest at this moment");
+    TRY(step());
+    engine_.advance(now_);
+  }
+  return {};
+}
+
+base::Status ScenarioRunner::advance_to(base::Instant when) {
+  while (now_ < when) {
+    base::Instant next = when;
+    if (const auto at = engine_.next_event()) next = std::min(next, *at);
+    const auto wakeup = controller_->next_wakeup();
+    if (wakeup) next = std::min(next, *wakeup);
+    now_ = std::max(now_, next);
+    engine_.advance(now_);
+    if (wakeup && *wakeup <= now_) TRY(step());
+    TRY(settle());
+  }
+  return {};
+}
+
+// ---- statements
+
+base::Status ScenarioRunner::node(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo info, node_of(statement));
+  nodes_[info.name] = info;
+  boots_[info.name] = 1;
+  engine_.put_node(info);
+  return {};
+}
+
+base::Status ScenarioRunner::policy(const Statement& statement) {
+  TRY(change_policy(statement, policy_));
+  inputs_.emplace_back(controller::PolicyChange{policy_, "root"});
+  return {};
+}
+
+base::Status ScenarioRunner::command(model::Command command) {
+  answer_.is_given = false;
+  inputs_.emplace_back(controller::CommandInput{
+      std::move(command),
+      [this](base::Result<model::CommandReply> reply) { answer_ = {std::move(reply), true}; }});
+  TRY(settle());
+  if (!answer_.is_given) return failed("the command was never answered");
+  return {};
+}
+
+base::Status ScenarioRunner::submit(const Statement& statement) {
+  TRY_ASSIGN(const model::JobSpec spec, spec_of(statement));
+  NamedJob& job = jobs_[spec.name];
+  if (job.id.valid()) return failed(fmt::format("job '{}' was submitted before", spec.name));
+  TRY_ASSIGN(job.script, script_of(statement));
+  TRY(command({{spec.user, spec.uid, spec.uid == 0}, model::SubmitJob{spec, {}}}));
+  if (answer_.reply) jobs_[spec.name].id = answer_.reply->job;
+  return {};
+}
+
+base::Status ScenarioRunner::at(const Statement& statement) {
+  TRY_ASSIGN(const base::Duration when, base::parse_duration(statement.arguments[0]));
+  if (kStart + when < now_) return failed("this time has passed");
+  return advance_to(kStart + when);
+}
+
+base::Status ScenarioRunner::after(const Statement& statement) {
+  TRY_ASSIGN(const base::Duration pause, base::parse_duration(statement.arguments[0]));
+  return advance_to(now_ + pause);
+}
+
+base::Status ScenarioRunner::end(const Statement& statement) {
+  const auto found = jobs_.find(statement.arguments[0]);
+  if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
+  TRY_ASSIGN(const model::Exit exit, exit_of(statement));
+  model::EndReason reason = model::EndReason::kNone;
+  if (const std::string* text = option(statement, "reason")) {
+    if (*text != "out_of_memory") return failed("reason: only out_of_memory can be asked for");
+    reason = model::EndReason::kOutOfMemory;
+  }
+  std::uint32_t attempt = found->second.starts.empty() ? 0 : found->second.starts.rbegin()->first;
+  TRY(set_count(statement, "attempt", 1, 1000, attempt));
+  if (!engine_.finish({found->second.id, attempt}, exit, reason)) {
+    return failed(fmt::format("job '{}' has no process in attempt {}", found->first, attempt));
+  }
+  return {};
+}
+
+base::Status ScenarioRunner::cancel(const Statement& statement) {
+  return stop(statement, false);
+}
+
+base::Status ScenarioRunner::kill(const Statement& statement) {
+  return stop(statement, true);
+}
+
+base::Status ScenarioRunner::stop(const Statement& statement, bool without_grace) {
+  const auto found = jobs_.find(statement.arguments[0]);
+  if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
+  std::string user = "ann";
+  if (const auto job = find_job(statement.arguments[0])) user = job->spec->user;
+  if (const std::string* by = option(statement, "by")) user = *by;
+  const std::uint32_t uid = uid_of_user(user);
+  return command({{user, uid, uid == 0}, model::StopJob{found->second.id, without_grace}});
+}
+
+base::Status ScenarioRunner::lose(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  engine_.disconnect(info->name, "no answer for 30 s");
+  return {};
+}
+
+base::Status ScenarioRunner::return_node(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  engine_.reconnect(info->name);
+  return {};
+}
+
+base::Status ScenarioRunner::reboot(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* known, find_info(statement.arguments[0]));
+  model::NodeInfo info = *known;
+  info.boot_id = fmt::format("boot-{}", ++boots_[info.name]);
+  nodes_[info.name].boot_id = info.boot_id;
+  if (option(statement, "without_gpu") != nullptr) {
+    std::uint64_t missing = 0;
+    TRY(set_count(statement, "without_gpu", 0, info.gpus.size() - 1, missing));
+    info.gpus.erase(info.gpus.begin() + static_cast<std::ptrdiff_t>(missing));
+  }
+  engine_.reboot(info);
+  return {};
+}
+
+base::Status ScenarioRunner::disk(const Statement& statement) {
+  const std::string& what = statement.arguments[0];
+  if (what != "full" && what != "free") return failed("the disk is full or free");
+  store_.set_room(what == "full" ? store::Room::kReserved : store::Room::kAmple);
+  return {};
+}
+
+// The daemon is killed and, after a while, started again; what happens meanwhile is not heard.
+base::Status ScenarioRunner::restart(const Statement& statement) {
+  base::Duration pause;
+  TRY(set_duration(statement, "after", pause));
+  const std::uint64_t before = controller::state_hash(controller_->core().state());
+  controller_.reset();
+  now_ = now_ + pause;
+  engine_.advance(now_);
+  TRY(start_daemon());
+  if (controller::state_hash(controller_->core().state()) != before) {
+    return failed("the journal does not give the state before the restart");
+  }
+  return {};
+}
+
+base::Status ScenarioRunner::hold(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  held_.insert(job.id);
+  return {};
+}
+
+base::Status ScenarioRunner::deliver(const Statement& statement) {
+  const auto found = jobs_.find(statement.arguments[0]);
+  if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
+  held_.erase(found->second.id);
+  for (execution::Observation& kept : std::exchange(kept_back_, {})) observe(std::move(kept));
+  return {};
+}
+
+// ---- what is there
+
+base::Result<model::Job> ScenarioRunner::find_job(const std::string& name) const {
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end() || !found->second.id.valid()) {
+    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job '{}'", name));
+  }
+  const model::Job* live = controller_->core().state().jobs.find(found->second.id.value);
+  if (live != nullptr) return *live;
+  TRY_ASSIGN(const std::optional<model::Job> archived, store_.find(found->second.id));
+  if (archived) return *archived;
+  return base::fail(base::ErrorCode::kNotFound,
+                    fmt::format("job '{}' is neither in the core nor in the archive", name));
+}
+
+base::Result<const model::NodeInfo*> ScenarioRunner::find_info(const std::string& name) const {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) {
+    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node '{}'", name));
+  }
+  return &found->second;
+}
+
+base::Result<const model::Node*> ScenarioRunner::find_node(const std::string& name) const {
+  const controller::State& state = controller_->core().state();
+  const auto found = state.node_ids.find(name);
+  if (found == state.node_ids.end()) {
+    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node '{}'", name));
+  }
+  return state.nodes.find(found->second.value);
+}
+
+std::string run_scenario(const Scenario& scenario) {
+  ScenarioRunner runner;
+  std::size_t line = 0;
+  for (const Statement& statement : scenario.statements) {
+    line = statement.line;
+    const base::Status done = runner.run(statement);
+    if (!done) return fmt::format("{}:{}: {}", scenario.file, line, done.error().message);
+  }
+  const base::Status at_end = runner.check_end();
+  if (!at_end) return fmt::format("{}:{}: {}", scenario.file, line, at_end.error().message);
+  return {};
+}
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "controller/controller.h"
+#include "execution/virtual_engine.h"
+#include "model/policy.h"
+#include "simulation/scenarios/scenario.h"
+#include "simulation/scenarios/values.h"
+#include "store/memory/memory_store.h"
+
+namespace gpu_platform::simulation {
+
+// The world of one scenario: everything that can happen at one moment has happened before the next
+// statement is read. After each step all invariants are checked. An error names what did not hold;
+// the caller adds the place.
+class ScenarioRunner final : private execution::VirtualScript,
+                             private execution::VirtualWitness,
+                             private execution::ObservationSink {
+ public:
+  ScenarioRunner();
+
+  base::Status run(const Statement& statement);
+  // After the last statement: the journal gives the state that is there.
+  base::Status check_end();
+
+ private:
+  struct NamedJob {
+    model::JobId id;  // invalid while no submission of it was accepted
+    JobScript script;
+    std::map<std::uint32_t, std::uint32_t> starts;  // processes by attempt
+  };
+  struct Answer {
+    base::Result<model::CommandReply> reply = model::CommandReply{};
+    bool is_given = false;
+  };
+  using Action = base::Status (ScenarioRunner::*)(const Statement&);
+  static const std::map<std::string, Action, std::less<>>& actions();
+
+  // ---- the world
+  execution::VirtualRun run_of(const execution::StartOrder& order) override;
+  void process_started(const execution::StartOrder& order, base::Instant at) override;
+  void process_ended(model::AttemptId, const model::Exit&, base::Instant) override {}
+  void processes_gone(model::AttemptId, base::Instant) override {}
+  void observe(execution::Observation observation) override;
+
+  // ---- statements
+  base::Status node(const Statement& statement);
+  base::Status policy(const Statement& statement);
+  base::Status submit(const Statement& statement);
+  base::Status at(const Statement& statement);
+  base::Status after(const Statement& statement);
+  base::Status end(const Statement& statement);
+  base::Status cancel(const Statement& statement);
+  base::Status kill(const Statement& statement);
+  base::Status lose(const Statement& statement);
+  base::Status return_node(const Statement& statement);
+  base::Status reboot(const Statement& statement);
+  base::Status disk(const Statement& statement);
+  base::Status restart(const Statement& statement);
+  base::Status hold(const Statement& statement);
+  base::Status deliver(const Statement& statement);
+  base::Status expect_start(const Statement& statement);
+  base::Status expect_wait(const Statement& statement);
+  base::Status expect_state(const Statement& statement);
+  base::Status expect_answer(const Statement& statement);
+  base::Status expect_same(const Statement& statement);
+  base::Status expect_free(const Statement& statement);
+  base::Status expect_gpu(const Statement& statement);
+
+  base::Status stop(const Statement& statement, bool without_grace);
+  base::Status command(model::Command command);
+  base::Status start_daemon();
+  base::Status settle();
+  base::Status step();
+  base::Status advance_to(base::Instant when);
+  base::Result<model::Job> find_job(const std::string& name) const;
+  base::Result<const model::NodeInfo*> find_info(const std::string& name) const;
+  base::Result<const model::Node*> find_node(const std::string& name) const;
+
+  base::Instant now_;
+  execution::VirtualEngine engine_;
+  store::MemoryStore store_;
+  std::optional<controller::Controller> controller_;
+  model::Policy policy_;
+  std::map<std::string, model::NodeInfo> nodes_;
+  std::map<std::string, std::uint32_t> boots_;
+  std::map<std::string, NamedJob> jobs_;
+  std::vector<controller::Input> inputs_;
+  std::set<model::JobId> held_;  // news of these jobs are kept back
+  std::vector<execution::Observation> kept_back_;
+  Answer answer_;
+};
+
+}  // namespace gpu_platform::simulation

@@ -1,0 +1,135 @@
+#include "store/memory/memory_store.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "store/archive_query.h"
+#include "store/batch.h"
+
+namespace gpu_platform::store {
+
+using base::ErrorCode;
+using base::fail;
+
+base::Status MemoryStore::append(const Commit& commit) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  TRY(check_follows(last_seq_, commit.events));
+  Written written;
+  written.first_seq = commit.events.front().seq.value;
+  written.batch.count = commit.events.size();
+  written.batch.payload = encode_batch(commit.events);
+  written.batch.checksum =
+      batch_checksum(written.first_seq, written.batch.count, written.batch.payload);
+  written.ended_jobs.assign(commit.ended_jobs.begin(), commit.ended_jobs.end());
+  written.new_environments.assign(commit.new_environments.begin(), commit.new_environments.end());
+  written.dropped_environments.assign(commit.dropped_environments.begin(),
+                                      commit.dropped_environments.end());
+  written_ = std::move(written);
+
+  const SyncOutcome outcome = hook_ ? hook_(commit.events.back().seq) : SyncOutcome::kSynced;
+  if (!written_) return fail(ErrorCode::kInternal, "the process died before the sync");
+  if (outcome != SyncOutcome::kLost) sync();
+  if (outcome == SyncOutcome::kSynced) return {};
+  written_.reset();
+  is_broken_ = true;
+  return fail(ErrorCode::kInternal, "the journal could not be synced: injected fault");
+}
+
+void MemoryStore::sync() {
+  last_seq_ = model::EventSeq(written_->first_seq + written_->batch.count - 1);
+  journal_.emplace(written_->first_seq, std::move(written_->batch));
+  for (auto& job : written_->ended_jobs) jobs_.insert_or_assign(job.id, std::move(job));
+  for (auto& environment : written_->new_environments) {
+    environments_.insert_or_assign(environment.ref, std::move(environment.bytes));
+  }
+  for (const auto& ref : written_->dropped_environments) environments_.erase(ref);
+  written_.reset();
+}
+
+void MemoryStore::crash() {
+  written_.reset();
+  is_broken_ = false;
+}
+
+base::Status MemoryStore::replay(
+    model::EventSeq after,
+    const std::function<base::Status(const model::EventRecord&)>& visit) const {
+  if (after > last_seq_) {
+    return fail(ErrorCode::kDataLoss, fmt::format("the journal ends at event {}, before event {}",
+                                                  last_seq_.value, after.value));
+  }
+  auto it = journal_.upper_bound(after.value + 1);
+  if (it != journal_.begin()) --it;
+  for (; it != journal_.end(); ++it) {
+    const Batch& batch = it->second;
+    if (it->first + batch.count <= after.value + 1) continue;
+    TRY(visit_batch({it->first, batch.count, batch.checksum, batch.payload}, after, visit));
+  }
+  return {};
+}
+
+base::Status MemoryStore::put_snapshot(const StoredSnapshot& snapshot) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  if (!snapshot.upto.valid() || snapshot.upto > last_seq_) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("a snapshot after event {} cannot be stored: the journal ends at {}",
+                            snapshot.upto.value, last_seq_.value));
+  }
+  snapshots_.insert_or_assign(
+      snapshot.upto.value,
+      Snapshot{snapshot_checksum(snapshot.upto.value, snapshot.state), snapshot.state});
+  while (snapshots_.size() > 2) snapshots_.erase(snapshots_.begin());
+  return {};
+}
+
+base::Result<std::optional<StoredSnapshot>> MemoryStore::newest_snapshot(
+    std::string* damaged) const {
+  for (auto it = snapshots_.rbegin(); it != snapshots_.rend(); ++it) {
+    if (it->second.checksum == snapshot_checksum(it->first, it->second.state)) {
+      return StoredSnapshot{model::EventSeq(it->first), it->second.state};
+    }
+    if (damaged != nullptr) {
+      *damaged = fmt::format("snapshot after event {}: the checksum does not match", it->first);
+    }
+  }
+  return std::nullopt;
+}
+
+base::Result<std::string> MemoryStore::environment(std::string_view ref) const {
+  const auto it = environments_.find(ref);
+  if (it == environments_.end()) {
+    return fail(ErrorCode::kNotFound, fmt::format("no environment is stored under \"{}\"", ref));
+  }
+  return it->second;
+}
+
+base::Result<std::optional<model::Job>> MemoryStore::find(model::JobId job) const {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return std::nullopt;
+  return it->second;
+}
+
+base::Result<std::vector<model::Job>> MemoryStore::list(const ArchiveQuery& query) const {
+  std::vector<model::Job> found;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend() && found.size() < query.limit; ++it) {
+    if (matches(query, it->second)) found.push_back(it->second);
+  }
+  return found;
+}
+
+void MemoryStore::damage_event(model::EventSeq seq) {
+  auto it = journal_.upper_bound(seq.value);
+  CHECK(it != journal_.begin());
+  --it;
+  it->second.payload.back() = static_cast<char>(it->second.payload.back() ^ 1);
+}
+
+void MemoryStore::damage_snapshot(model::EventSeq upto) {
+  const auto it = snapshots_.find(upto.value);
+  CHECK(it != snapshots_.end() && !it->second.state.empty());
+  it->second.state.back() = static_cast<char>(it->second.state.back() ^ 1);
+}
+
+}  // namespace gpu_platform::store

@@ -1,0 +1,133 @@
+#include "store/sqlite/schema.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace gpu_platform::store {
+
+using base::ErrorCode;
+using base::fail;
+
+namespace {
+
+// head has one row. It is rewritten with every batch, so that a journal that lost its end, or an
+// archive that lost jobs, is noticed.
+//
+// jobs: the columns before payload repeat what payload holds, for the indices. archived_seq is the
+// last event of the batch that brought the job here. Indices that serve "newest first" have id
+// second; those columns that only filter follow, so that no row is read in vain.
+constexpr std::string_view kVersion1 = R"sql(
+CREATE TABLE head(
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  first_seq INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  jobs INTEGER NOT NULL,
+  checksum INTEGER NOT NULL);
+CREATE TABLE journal(
+  first_seq INTEGER PRIMARY KEY,
+  count INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
+  payload BLOB NOT NULL);
+CREATE TABLE snapshots(
+  upto INTEGER PRIMARY KEY,
+  checksum INTEGER NOT NULL,
+  state BLOB NOT NULL);
+CREATE TABLE jobs(
+  id INTEGER PRIMARY KEY,
+  archived_seq INTEGER NOT NULL,
+  user TEXT NOT NULL,
+  team TEXT NOT NULL,
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  ended_at_ns INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
+  payload BLOB NOT NULL);
+CREATE INDEX jobs_by_user ON jobs(user, id, ended_at_ns, state);
+CREATE INDEX jobs_by_team ON jobs(team, id, ended_at_ns, state);
+CREATE INDEX jobs_by_name ON jobs(name);
+CREATE INDEX jobs_by_unhappy_state ON jobs(state, id, ended_at_ns) WHERE state <> 'COMPLETED';
+CREATE INDEX jobs_by_end ON jobs(ended_at_ns, state);
+CREATE TABLE job_labels(
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  job INTEGER NOT NULL,
+  PRIMARY KEY (key, value, job)) WITHOUT ROWID;
+CREATE TABLE environments(
+  ref TEXT PRIMARY KEY,
+  checksum INTEGER NOT NULL,
+  bytes BLOB NOT NULL) WITHOUT ROWID;
+)sql";
+
+constexpr std::array kMigrations{
+    Migration{1, kVersion1},
+};
+
+base::Status apply_steps(const Database& database, std::span<const Migration> steps,
+                         std::int64_t from, std::int64_t to) {
+  for (const auto& step : steps) {
+    if (step.version <= from || step.version > to) continue;
+    TRY(database.execute(std::string(step.sql)));
+    TRY(database.execute(fmt::format("PRAGMA user_version = {}", step.version)));
+  }
+  return {};
+}
+
+base::Result<std::string> schema_text(const Database& database) {
+  TRY_ASSIGN(Statement statement,
+             database.prepare("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema "
+                              "ORDER BY type, name"));
+  std::string text;
+  while (true) {
+    TRY_ASSIGN(const bool has_row, statement.step());
+    if (!has_row) return text;
+    for (int column = 0; column < 4; ++column) {
+      text.append(statement.text(column)).push_back('\0');
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Migration> migrations() {
+  return kMigrations;
+}
+
+base::Status create_schema(const Database& database, std::span<const Migration> steps) {
+  CHECK(!steps.empty());
+  TRY(database.execute(fmt::format("PRAGMA application_id = {}", kApplicationId)));
+  return database.transaction(
+      [&] { return apply_steps(database, steps, 0, steps.back().version); });
+}
+
+base::Status check_schema(const Database& database, std::span<const Migration> steps) {
+  TRY_ASSIGN(const std::int64_t version, database.query_integer("PRAGMA user_version"));
+  if (version > steps.back().version) {
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("the database has schema version {}, written by a newer program; this "
+                            "one knows versions up to {}. Start the newer program again",
+                            version, steps.back().version));
+  }
+  TRY_ASSIGN(const Database model, Database::open("", Database::Mode::kMemory));
+  TRY(apply_steps(model, steps, 0, version));
+  TRY_ASSIGN(const std::string wanted, schema_text(model));
+  auto found = schema_text(database);
+  if (!found || *found != wanted) {
+    return fail(ErrorCode::kDataLoss,
+                fmt::format("the list of tables is not that of schema version {}{}", version,
+                            found ? "" : ": " + found.error().message));
+  }
+  return {};
+}
+
+base::Status upgrade_schema(const Database& database, std::span<const Migration> steps) {
+  TRY(check_schema(database, steps));
+  TRY_ASSIGN(const std::int64_t version, database.query_integer("PRAGMA user_version"));
+  if (version == steps.back().version) return {};
+  return database.transaction(
+      [&] { return apply_steps(database, steps, version, steps.back().version); });
+}
+
+}  // namespace gpu_platform::store

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sqlite/data_dir.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/disk_room.h"
+#include "store/sqlite/reader_pool.h"
+#include "store/sqlite/records.h"
+#include "store/sqlite/schema.h"
+#include "store/store.h"
+
+namespace gpu_platform::store {
+
+struct SqliteOptions {
+  std::filesystem::path dir;
+  DiskRoomOptions room;
+  std::size_t readers = 4;                                      // connections for readers, at most
+  std::span<const Migration> migrations = store::migrations();  // must outlive the store
+};
+
+// The store in one SQLite database (WAL, synchronous=FULL): every batch is one transaction, synced
+// before append returns. Journal functions belong to one thread, except environment(); archive
+// functions are safe from any thread.
+class SqliteStore final : public Journal, public Archive {
+ public:
+  // Opens the store of a data directory, made where there is none. Errors: kAlreadyExists when
+  // another process uses the directory (its pid is named), kDataLoss when the database is damaged
+  // or missing where one was, kFailedPrecondition when a newer program wrote it.
+  static base::Result<std::unique_ptr<SqliteStore>> open(const SqliteOptions& options);
+
+  ~SqliteStore() override;
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
+
+  base::Status append(const Commit& commit) override;
+  base::Status replay(
+      model::EventSeq after,
+      const std::function<base::Status(const model::EventRecord&)>& visit) const override;
+  model::EventSeq last_seq() const override { return model::EventSeq(head_.last_seq); }
+  base::Status put_snapshot(const StoredSnapshot& snapshot) override;
+  base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
+  Room room() override { return room_.assess(); }
+  base::Result<std::string> environment(std::string_view ref) const override;
+
+  base::Result<std::optional<model::Job>> find(model::JobId job) const override;
+  base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const override;
+
+ private:
+  SqliteStore(const SqliteOptions& options, DirectoryLock lock);
+
+  base::Status open_database(std::span<const Migration> steps);
+  base::Status check_journal_end() const;
+  base::Status replay_rows(
+      model::EventSeq after,
+      const std::function<base::Status(const model::EventRecord&)>& visit) const;
+  base::Status write(const Commit& commit, std::string_view payload);
+  base::Result<Head> write_rows(const Commit& commit, std::string_view payload);
+  void checkpoint_when_due();
+  void checkpoint();
+  base::Error explain(base::Error error) const;
+
+  const StoreFiles files_;
+  DirectoryLock lock_;  // released last
+  DiskRoom room_;
+  Database database_;
+  RecordWriter writer_;
+  Head head_;
+  bool is_broken_ = true;  // not opened yet, or an append failed
+  int wal_pages_ = 0;      // after the last commit, told by SQLite
+  int checkpoint_at_pages_ = 0;
+  mutable ReaderPool readers_;  // closed before the writing connection, which cleans up the log
+};
+
+}  // namespace gpu_platform::store

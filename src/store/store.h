@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/event.h"
+#include "model/ids.h"
+#include "model/job.h"
+
+// What survives a crash. The journal is the truth; the archive of ended jobs is a projection of it.
+// One contract suite (store_contract.h) runs against every implementation.
+
+namespace gpu_platform::store {
+
+struct Environment {
+  std::string ref;    // JobSpec::environment_ref
+  std::string bytes;  // NAME=VALUE strings, each ended by NUL
+};
+
+// One batch: all of it becomes durable or none.
+struct Commit {
+  std::span<const model::EventRecord>
+      events;                              // consecutive, following the last one stored; not empty
+  std::span<const model::Job> ended_jobs;  // leave the core with this batch, go into the archive
+  std::span<const Environment> new_environments;
+  std::span<const std::string> dropped_environments;  // refs no job needs any more
+};
+
+// How much work the medium can still take.
+enum class Room {
+  kAmple,
+  kReserved,  // refuse new work; what is left is kept for the endings of accepted jobs
+};
+
+struct StoredSnapshot {
+  model::EventSeq upto;  // the last event that the state contains
+  std::string state;
+};
+
+// The writing side. Used by the one thread that owns the state.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  // Durable when it returns. An error means that it is not known what was stored: the caller must
+  // end the process and recover.
+  virtual base::Status append(const Commit& commit) = 0;
+
+  // Calls visit for every stored event after `after` (zero: from the first), in order, until visit
+  // returns an error, which is passed on. kDataLoss names the damaged record.
+  virtual base::Status replay(
+      model::EventSeq after,
+      const std::function<base::Status(const model::EventRecord&)>& visit) const = 0;
+
+  // Seq of the last stored event; invalid when empty.
+  virtual model::EventSeq last_seq() const = 0;
+
+  // Stores a snapshot; the newest two are kept. kResourceExhausted means that the medium has no
+  // room for it: nothing has changed and the journal goes on. Any other error is one as append's.
+  virtual base::Status put_snapshot(const StoredSnapshot& snapshot) = 0;
+
+  // The newest snapshot whose checksum holds, nothing when there is none; a damaged newer one is
+  // skipped and reported through `damaged` where that is not null.
+  virtual base::Result<std::optional<StoredSnapshot>> newest_snapshot(
+      std::string* damaged) const = 0;
+
+  virtual Room room() = 0;
+
+  // The environment stored under ref; kNotFound when dropped or never stored. Safe from any thread.
+  virtual base::Result<std::string> environment(std::string_view ref) const = 0;
+};
+
+// Which ended jobs a reader wants. Absent filters match all.
+struct ArchiveQuery {
+  std::optional<std::string> user;
+  std::optional<std::string> team;
+  std::optional<std::string> name;
+  std::vector<model::JobState> states;  // empty: every ended state
+  std::vector<model::Label> labels;     // all must match
+  base::Instant ended_since;            // unset: no bound
+  model::JobId before;                  // only smaller ids (paging); invalid: no bound
+  std::size_t limit = 100;              // newest (largest id) first
+};
+
+// The reading side of ended jobs. Safe from any thread, never blocks the writer.
+class Archive {
+ public:
+  virtual ~Archive() = default;
+  virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
+  virtual base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const = 0;
+};
+
+}  // namespace gpu_platform::store

@@ -1,0 +1,234 @@
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "store/archive_query.h"
+#include "store/test_support.h"
+
+// What every store promises. An implementation instantiates the suite with a subject:
+//
+//   struct Subject {
+//     Journal& journal();
+//     Archive& archive();
+//     void restart();                               // the process ended and came back
+//     void damage_event(model::EventSeq seq);       // in the stored record of that event
+//     void damage_snapshot(model::EventSeq upto);
+//   };
+
+namespace gpu_platform::store {
+
+template <class Subject>
+class StoreContract : public testing::Test {
+ protected:
+  Journal& journal() { return subject_.journal(); }
+  Archive& archive() { return subject_.archive(); }
+
+  std::vector<std::uint64_t> ids_of(const ArchiveQuery& query) {
+    std::vector<std::uint64_t> ids;
+    const auto jobs = archive().list(query);
+    EXPECT_TRUE(jobs) << jobs.error().message;
+    if (!jobs) return ids;
+    for (const auto& job : *jobs) ids.push_back(job.id.value);
+    return ids;
+  }
+
+  Subject subject_;
+};
+
+TYPED_TEST_SUITE_P(StoreContract);
+
+TYPED_TEST_P(StoreContract, ANewStoreIsEmpty) {
+  EXPECT_FALSE(this->journal().last_seq().valid());
+  EXPECT_TRUE(replayed(this->journal()).empty());
+  std::string damaged;
+  const auto snapshot = this->journal().newest_snapshot(&damaged);
+  ASSERT_TRUE(snapshot);
+  EXPECT_FALSE(snapshot->has_value());
+  EXPECT_EQ(damaged, "");
+  EXPECT_EQ(this->ids_of({}), std::vector<std::uint64_t>{});
+  EXPECT_EQ(this->journal().room(), Room::kAmple);
+}
+
+TYPED_TEST_P(StoreContract, ReplayGivesEveryEventInOrderFromAnyPlace) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 1));
+  ASSERT_TRUE(append_events(this->journal(), 2, 6));
+  ASSERT_TRUE(append_events(this->journal(), 7, 9));
+
+  EXPECT_EQ(this->journal().last_seq(), model::EventSeq(9));
+  for (std::uint64_t after = 0; after <= 9; ++after) {
+    EXPECT_EQ(replayed(this->journal(), after), bytes_of_events(after + 1, 9)) << after;
+  }
+}
+
+TYPED_TEST_P(StoreContract, ReplayStopsWithTheVisitorsError) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 5));
+  std::uint64_t visited = 0;
+  const auto status = this->journal().replay(
+      model::EventSeq(0), [&](const model::EventRecord& record) -> base::Status {
+        visited = record.seq.value;
+        if (visited == 3) return base::fail(base::ErrorCode::kDataLoss, "enough");
+        return {};
+      });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "enough");
+  EXPECT_EQ(visited, 3u);
+}
+
+TYPED_TEST_P(StoreContract, ReplayFromBeyondTheEndIsDataLoss) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 5));
+  EXPECT_EQ(replayed(this->journal(), 6), std::vector<std::string>{"DATA_LOSS"});
+}
+
+TYPED_TEST_P(StoreContract, RefusesBatchesThatDoNotFollowAndGoesOn) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 3));
+  auto with_a_hole = events_of(4, 6);
+  with_a_hole.erase(with_a_hole.begin() + 1);
+
+  EXPECT_FALSE(append_events(this->journal(), 5, 6));
+  EXPECT_FALSE(append_events(this->journal(), 3, 4));
+  EXPECT_FALSE(this->journal().append({with_a_hole, {}, {}, {}}));
+  EXPECT_FALSE(this->journal().append({}));
+  ASSERT_TRUE(append_events(this->journal(), 4, 4));
+
+  EXPECT_EQ(replayed(this->journal()), bytes_of_events(1, 4));
+}
+
+TYPED_TEST_P(StoreContract, KeepsEverythingOverARestart) {
+  const model::Job job = JobBuilder(7).label("model", "bert");
+  ASSERT_TRUE(append_events(this->journal(), 1, 4, {job}, {{"env-9", std::string("A=1\0", 4)}}));
+  ASSERT_TRUE(this->journal().put_snapshot({model::EventSeq(3), "state"}));
+
+  this->subject_.restart();
+
+  EXPECT_EQ(replayed(this->journal()), bytes_of_events(1, 4));
+  EXPECT_EQ(this->archive().find(model::JobId(7)).value(), job);
+  EXPECT_EQ(this->journal().environment("env-9").value(), std::string("A=1\0", 4));
+  EXPECT_EQ(this->journal().newest_snapshot(nullptr).value()->state, "state");
+  ASSERT_TRUE(append_events(this->journal(), 5, 5));
+  EXPECT_EQ(this->journal().last_seq(), model::EventSeq(5));
+}
+
+TYPED_TEST_P(StoreContract, NamesADamagedRecordAndVisitsNothingOfIt) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 4));
+  ASSERT_TRUE(append_events(this->journal(), 5, 8));
+  ASSERT_TRUE(append_events(this->journal(), 9, 9));
+  this->subject_.damage_event(model::EventSeq(6));
+
+  auto expected = bytes_of_events(1, 4);
+  expected.emplace_back("DATA_LOSS");
+  EXPECT_EQ(replayed(this->journal()), expected);
+  const auto status = this->journal().replay(
+      model::EventSeq(0), [](const model::EventRecord&) { return base::Status{}; });
+  EXPECT_NE(status.error().message.find("table journal, record 5 (4 events)"), std::string::npos)
+      << status.error().message;
+  EXPECT_EQ(replayed(this->journal(), 8), bytes_of_events(9, 9)) << "what follows is readable";
+}
+
+TYPED_TEST_P(StoreContract, KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 9));
+  for (const std::uint64_t upto : {2, 5, 9}) {
+    ASSERT_TRUE(
+        this->journal().put_snapshot({model::EventSeq(upto), "after " + std::to_string(upto)}));
+  }
+  std::string damaged;
+  EXPECT_EQ(this->journal().newest_snapshot(&damaged).value()->state, "after 9");
+  EXPECT_EQ(damaged, "");
+
+  this->subject_.damage_snapshot(model::EventSeq(9));
+  const auto older = this->journal().newest_snapshot(&damaged).value();
+  ASSERT_TRUE(older.has_value());
+  EXPECT_EQ(older->upto, model::EventSeq(5));
+  EXPECT_EQ(older->state, "after 5");
+  EXPECT_NE(damaged.find("after event 9"), std::string::npos) << damaged;
+
+  this->subject_.damage_snapshot(model::EventSeq(5));
+  EXPECT_FALSE(this->journal().newest_snapshot(&damaged).value().has_value())
+      << "the third is not kept";
+}
+
+TYPED_TEST_P(StoreContract, RefusesASnapshotOfEventsItDoesNotHave) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 2));
+  EXPECT_FALSE(this->journal().put_snapshot({model::EventSeq(3), "state"}));
+  EXPECT_FALSE(this->journal().put_snapshot({model::EventSeq(0), "state"}));
+  EXPECT_TRUE(this->journal().put_snapshot({model::EventSeq(2), std::string(1 << 20, 's')}));
+  EXPECT_EQ(this->journal().newest_snapshot(nullptr).value()->state.size(), std::size_t{1} << 20);
+}
+
+TYPED_TEST_P(StoreContract, EnvironmentsAreThereUntilDropped) {
+  const std::string bytes("A=1\0B=\xff\0", 8);
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, {}, {{"e1", bytes}, {"e2", ""}}));
+  EXPECT_EQ(this->journal().environment("e1").value(), bytes);
+  EXPECT_EQ(this->journal().environment("e2").value(), "");
+
+  ASSERT_TRUE(append_events(this->journal(), 2, 2, {}, {}, {"e1", "never stored"}));
+  const auto dropped = this->journal().environment("e1");
+  ASSERT_FALSE(dropped);
+  EXPECT_EQ(dropped.error().code, base::ErrorCode::kNotFound);
+  EXPECT_TRUE(this->journal().environment("e2"));
+}
+
+TYPED_TEST_P(StoreContract, FindsEndedJobsById) {
+  const model::Job job = JobBuilder(12).state(model::JobState::kFailed).label("a", "b");
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, {job}));
+  EXPECT_EQ(this->archive().find(model::JobId(12)).value(), job);
+  EXPECT_FALSE(this->archive().find(model::JobId(13)).value().has_value());
+}
+
+TYPED_TEST_P(StoreContract, AJobThatEndsAgainReplacesItsRecord) {
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, {JobBuilder(5).label("try", "1")}));
+  const model::Job again = JobBuilder(5).user("bob").label("try", "2");
+  ASSERT_TRUE(append_events(this->journal(), 2, 2, {again}));
+  EXPECT_EQ(this->archive().find(model::JobId(5)).value(), again);
+  EXPECT_EQ(this->ids_of({.labels = {{"try", "1"}}}), std::vector<std::uint64_t>{});
+  EXPECT_EQ(this->ids_of({.labels = {{"try", "2"}}}), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(this->ids_of({.user = "ann"}), std::vector<std::uint64_t>{});
+}
+
+TYPED_TEST_P(StoreContract, ListsExactlyTheJobsThatMatchNewestFirst) {
+  constexpr std::uint64_t kSeed = 20240607;
+  base::Prng prng(kSeed);
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 150; ++id) jobs.push_back(random_job(id, prng));
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, jobs));
+
+  for (int round = 0; round < 600; ++round) {
+    const ArchiveQuery query = random_query(prng, jobs.size());
+    std::vector<std::uint64_t> expected;
+    for (auto job = jobs.rbegin(); job != jobs.rend() && expected.size() < query.limit; ++job) {
+      if (matches(query, *job)) expected.push_back(job->id.value);
+    }
+    ASSERT_EQ(this->ids_of(query), expected) << "seed " << kSeed << ", round " << round;
+  }
+}
+
+TYPED_TEST_P(StoreContract, PagesJoinToTheWholeList) {
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 50; ++id) jobs.push_back(JobBuilder(id * 3));
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, jobs));
+
+  std::vector<std::uint64_t> paged;
+  ArchiveQuery query{.user = "ann", .limit = 7};
+  for (auto page = this->ids_of(query); !page.empty(); page = this->ids_of(query)) {
+    paged.insert(paged.end(), page.begin(), page.end());
+    query.before = model::JobId(page.back());
+  }
+  EXPECT_EQ(paged, this->ids_of({.limit = 1000}));
+  EXPECT_EQ(paged.size(), jobs.size());
+}
+
+REGISTER_TYPED_TEST_SUITE_P(StoreContract, ANewStoreIsEmpty,
+                            ReplayGivesEveryEventInOrderFromAnyPlace,
+                            ReplayStopsWithTheVisitorsError, ReplayFromBeyondTheEndIsDataLoss,
+                            RefusesBatchesThatDoNotFollowAndGoesOn, KeepsEverythingOverARestart,
+                            NamesADamagedRecordAndVisitsNothingOfIt,
+                            KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne,
+                            RefusesASnapshotOfEventsItDoesNotHave, EnvironmentsAreThereUntilDropped,
+                            FindsEndedJobsById, AJobThatEndsAgainReplacesItsRecord,
+                            ListsExactlyTheJobsThatMatchNewestFirst, PagesJoinToTheWholeList);
+
+}  // namespace gpu_platform::store

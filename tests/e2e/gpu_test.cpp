@@ -1,0 +1,171 @@
+// GPUs of an emulated board as the whole platform sees them: jobs on them, strangers, leftovers,
+// and what operators do.
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "harness.h"
+
+namespace gpu_platform::e2e {
+namespace {
+
+constexpr const char* kGpu = "dgx-h100-1:0";
+
+// A process of no job.
+class Stranger {
+ public:
+  Stranger() {
+    char name[] = "/bin/sleep";
+    char time[] = "1000";
+    char* arguments[] = {name, time, nullptr};
+    EXPECT_EQ(posix_spawn(&pid_, name, nullptr, nullptr, arguments, environ), 0);
+  }
+  ~Stranger() { end(); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
+
+  Finished emulator(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program("gpu-emulator"));
+    arguments.insert(arguments.end(), {"--data-dir", daemon_.data_dir()});
+    return run_command(arguments);
+  }
+  nlohmann::json gpu(std::size_t index) { return daemon_.json({"status", "--all"})["gpus"][index]; }
+  // A job on GPU 0 that runs until `release_job()`; its first process.
+  std::string start_job() {
+    const Finished submitted = daemon_.cli({"submit", "--gpus", "1", "--", "/bin/sh", "-c",
+                                            "until [ -e " + flag() + " ]; do sleep 0.02; done"});
+    EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
+    const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
+    EXPECT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "RUNNING"; }));
+    return id;
+  }
+  void release_job() { std::ofstream(flag()).flush(); }
+  std::string flag() const { return daemon_.directory() + "/flag"; }
+  bool becomes(std::size_t index, const std::string& state) {
+    return eventually([&] { return gpu(index)["state"] == state; });
+  }
+
+  Daemon daemon_{{.emulate = "dgx-h100", .config = "monitoring:\n  interval_seconds: 1\n"}};
+};
+
+TEST_F(GpuTest, TheBoardShowsTheProcessOfAJobAndNoStranger) {
+  const std::string id = start_job();
+  EXPECT_TRUE(eventually([&] {
+    const auto health = daemon_.json({"health", "--gpu", kGpu});
+    return health.is_object() && health["processes"].size() == 1 &&
+           health["processes"][0]["job"] == id;
+  }));
+  EXPECT_EQ(gpu(0)["strangers"].size(), 0U);
+  release_job();
+  EXPECT_TRUE(becomes(0, "AVAILABLE"));
+}
+
+TEST_F(GpuTest, AStrangerKeepsWorkAwayWhileItIsThere) {
+  Stranger stranger;
+  const std::string pid = std::to_string(stranger.pid());
+  const Finished loaded =
+      emulator({"load", "--gpu", kGpu, "--pid", pid, "--memory", "2G", "--utilization", "50"});
+  ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
+  ASSERT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 7; }));
+  const auto shown = gpu(0);
+  ASSERT_EQ(shown["strangers"].size(), 1U) << shown;
+  EXPECT_EQ(shown["strangers"][0]["pid"], stranger.pid());
+  EXPECT_EQ(shown["strangers"][0]["command"], "sleep");
+  EXPECT_NE(shown["reason"].get<std::string>().find(pid), std::string::npos);
+  stranger.end();
+  EXPECT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 8; }));
+}
+
+TEST_F(GpuTest, AGpuComesFreeOnlyWhenNothingIsLeftOnIt) {
+  const std::string id = start_job();
+  const std::string pid = std::to_string(daemon_.job(id)["attempts"][0]["pid"].get<int>());
+  ASSERT_EQ(emulator({"inject", "linger", "--gpu", kGpu, "--pid", pid, "--memory", "1G"}).exit_code,
+            0);
+  release_job();
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "COMPLETED"; }));
+  ASSERT_TRUE(eventually([&] {
+    const auto reason = gpu(0)["reason"];
+    return reason.is_string() && reason.get<std::string>().find(pid) != std::string::npos;
+  }));
+  EXPECT_EQ(gpu(0)["state"], "CLEANING");
+  EXPECT_EQ(daemon_.json({"status"})["available_gpus"], 7);
+  ASSERT_EQ(emulator({"clear", "--gpu", kGpu}).exit_code, 0);
+  EXPECT_TRUE(becomes(0, "AVAILABLE"));
+}
+
+TEST_F(GpuTest, ADrainedGpuFinishesItsJobAndComesBackOnline) {
+  const std::string id = start_job();
+  const Finished drained =
+      daemon_.cli({"drain", "--gpu", kGpu, "--reason", "a fan is loud", "--json"});
+  ASSERT_EQ(drained.exit_code, 0) << drained.err;
+  EXPECT_EQ(gpu(0)["state"], "DRAINING");
+  EXPECT_NE(gpu(0)["reason"].get<std::string>().find("a fan is loud"), std::string::npos);
+  EXPECT_EQ(daemon_.cli({"offline", "--gpu", kGpu}).exit_code, 4) << "a job holds it";
+  EXPECT_EQ(daemon_.job(id)["state"], "RUNNING");
+  release_job();
+  ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "COMPLETED"; }));
+  EXPECT_EQ(daemon_.json({"status"})["available_gpus"], 7);
+  ASSERT_EQ(daemon_.cli({"online", "--gpu", kGpu}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 8; }));
+  EXPECT_EQ(daemon_.cli({"online", "--gpu", kGpu}).exit_code, 0) << "it is so already";
+  EXPECT_EQ(daemon_.cli({"drain", "--gpu", "dgx-h100-1:8"}).exit_code, 3);
+  EXPECT_EQ(daemon_.cli({"drain"}).exit_code, 2);
+}
+
+TEST_F(GpuTest, AGpuTakenOutByForceGivesItsJobToAnother) {
+  const std::string id = start_job();
+  ASSERT_EQ(daemon_.cli({"offline", "--gpu", kGpu, "--force"}).exit_code, 0);
+  EXPECT_EQ(gpu(0)["state"], "OFFLINE");
+  EXPECT_TRUE(eventually(
+      [&] {
+        const auto job = daemon_.job(id);
+        return job["attempts"].size() == 2 && job["state"] == "RUNNING" &&
+               job["gpus"][0]["index"] != 0;
+      },
+      std::chrono::seconds(40)));
+  release_job();
+  EXPECT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "COMPLETED"; }));
+}
+
+TEST_F(GpuTest, WhatAnOperatorTookOutStaysOutOverARestart) {
+  ASSERT_EQ(daemon_.cli({"offline", "--gpu", kGpu, "--reason", "sent back"}).exit_code, 0);
+  daemon_.kill_now();
+  ASSERT_TRUE(daemon_.start()) << daemon_.log();
+  EXPECT_EQ(gpu(0)["state"], "OFFLINE");
+  EXPECT_NE(gpu(0)["reason"].get<std::string>().find("sent back"), std::string::npos);
+}
+
+TEST_F(GpuTest, ALostGpuIsTakenOutAndTheDaemonGoesOn) {
+  ASSERT_EQ(emulator({"inject", "lost", "--gpu", "dgx-h100-1:5"}).exit_code, 0);
+  EXPECT_TRUE(becomes(5, "OFFLINE"));
+  EXPECT_EQ(daemon_.cli({"run", "--gpus", "4", "--", "/bin/true"}).exit_code, 0);
+  ASSERT_EQ(emulator({"clear", "--gpu", "dgx-h100-1:5"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return gpu(5)["state"] == "AVAILABLE"; }, std::chrono::seconds(90)));
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e

@@ -1,0 +1,293 @@
+#include "harness.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace gpu_platform::e2e {
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& s : strings) result.push_back(s.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& added) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) result.emplace_back(*entry);
+  result.insert(result.end(), added.begin(), added.end());
+  return result;
+}
+
+int exit_code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Feeds input and collects both outputs until the child has closed them.
+void pump(int input_fd, const std::string& input, int out_fd, int err_fd, Finished& finished) {
+  std::size_t written = 0;
+  std::array<pollfd, 3> fds = {pollfd{out_fd, POLLIN, 0}, pollfd{err_fd, POLLIN, 0},
+                               pollfd{input_fd, POLLOUT, 0}};
+  if (input.empty()) {
+    close(input_fd);
+    fds[2].fd = -1;
+  }
+  std::array<std::string*, 2> sinks = {&finished.out, &finished.err};
+  while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+      if (fds[i].fd < 0 || (fds[i].revents & (POLLIN | POLLHUP)) == 0) continue;
+      std::array<char, 65536> buffer;
+      const ssize_t n = read(fds[i].fd, buffer.data(), buffer.size());
+      if (n > 0) {
+        sinks[i]->append(buffer.data(), static_cast<std::size_t>(n));
+      } else {
+        close(fds[i].fd);
+        fds[i].fd = -1;
+      }
+    }
+    if (fds[2].fd >= 0 && (fds[2].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
+      const ssize_t n = write(fds[2].fd, input.data() + written, input.size() - written);
+      written += n > 0 ? static_cast<std::size_t>(n) : 0;
+      if (n < 0 || written == input.size()) {
+        close(fds[2].fd);
+        fds[2].fd = -1;
+      }
+    }
+  }
+  if (fds[2].fd >= 0) close(fds[2].fd);
+}
+
+}  // namespace
+
+Finished run_command(const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment, const std::string& input) {
+  signal(SIGPIPE, SIG_IGN);
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  Finished finished;
+  if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0 ||
+      pipe2(err.data(), O_CLOEXEC) != 0) {
+    return finished;
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> variables = environment_with(environment);
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, arguments.front().c_str(), &actions, nullptr,
+                                 pointers(arguments).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  for (const int fd : {in[0], out[1], err[1]}) close(fd);
+  if (error != 0) {
+    for (const int fd : {in[1], out[0], err[0]}) close(fd);
+    finished.err = "cannot run " + command.front();
+    return finished;
+  }
+  pump(in[1], input, out[0], err[0], finished);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  finished.exit_code = exit_code_of(status);
+  return finished;
+}
+
+std::string program(const std::string& name) {
+  return std::string(GP_PROGRAM_DIRECTORY) + "/" + name;
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = std::string(GP_PROGRAM_DIRECTORY) + "/e2e-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Daemon::Daemon(DaemonOptions options)
+    : options_(std::move(options)),
+      data_dir_(options_.data_dir.empty() ? directory() + "/data" : options_.data_dir),
+      socket_(directory() + "/socket"),
+      log_path_(directory() + "/serve.log") {}
+
+Daemon::~Daemon() {
+  if (is_running()) {
+    // A last tidy: what still runs is told to end at once, so that no job outlives the test.
+    const auto active = json({"jobs", "list", "--all", "--state", "RUNNING"});
+    if (active.is_object()) {
+      for (const auto& job : active["jobs"]) cli({"jobs", "kill", job["id"]});
+      eventually([&] { return processes("gp-supervisor").empty(); }, std::chrono::seconds(10));
+    }
+    kill_now();
+  }
+  for (const char* role : {"gp-supervisor", "launcher", "probe"}) {
+    // Launcher and probe end by themselves when their daemon is gone.
+    eventually([&] { return processes(role).empty(); });
+    for (const pid_t pid : processes(role)) kill(pid, SIGKILL);
+  }
+}
+
+bool Daemon::start() {
+  std::vector<std::string> command = {
+      program("gpu-platform"), "serve", "--data-dir", data_dir_, "--socket", socket_};
+  if (!options_.emulate.empty()) command.insert(command.end(), {"--emulate", options_.emulate});
+  if (!options_.config.empty()) {
+    const std::string path = directory() + "/config.yaml";
+    std::ofstream(path) << options_.config;
+    command.insert(command.end(), {"--config", path});
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
+  std::vector<std::string> variables = environment_with({});
+  const std::size_t ready_before = lines_of(log()).size();
+  const int error = posix_spawn(&pid_, command.front().c_str(), &actions, nullptr,
+                                pointers(command).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return false;
+  bool ready = false;
+  eventually([&] {
+    if (!is_running()) return true;
+    const auto lines = lines_of(log());
+    for (std::size_t i = ready_before; i < lines.size(); ++i) {
+      ready = ready || lines[i].starts_with("ready ");
+    }
+    return ready;
+  });
+  return ready;
+}
+
+bool Daemon::is_running() {
+  if (pid_ <= 0) return false;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  return info.si_pid == 0;
+}
+
+int Daemon::terminate() {
+  kill(pid_, SIGTERM);
+  return wait_for_exit();
+}
+
+void Daemon::kill_now() {
+  kill(pid_, SIGKILL);
+  wait_for_exit();
+}
+
+int Daemon::wait_for_exit() {
+  int status = 0;
+  if (pid_ <= 0 || waitpid(pid_, &status, 0) != pid_) return -1;
+  pid_ = -1;
+  return exit_code_of(status);
+}
+
+std::string Daemon::log() const {
+  return read_file(log_path_);
+}
+
+Finished Daemon::cli(const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& environment, const std::string& input) const {
+  std::vector<std::string> command = {program("gpu-platform"), "--server", "unix:" + socket_};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_command(command, environment, input);
+}
+
+nlohmann::json Daemon::json(std::vector<std::string> arguments) const {
+  arguments.emplace_back("--json");
+  const Finished finished = cli(arguments);
+  if (finished.exit_code != 0) return nullptr;
+  auto parsed = nlohmann::json::parse(finished.out, nullptr, false);
+  return parsed.is_discarded() ? nlohmann::json(nullptr) : parsed;
+}
+
+namespace {
+
+// True when the process has a file below `directory` open: supervisors are known by their record,
+// because their command line names only job and attempt.
+bool has_open_file_below(const std::string& proc_entry, const std::string& directory) {
+  DIR* fds = opendir((proc_entry + "/fd").c_str());
+  if (fds == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(fds)) {
+    std::array<char, 4096> target{};
+    const std::string link = proc_entry + "/fd/" + entry->d_name;
+    if (readlink(link.c_str(), target.data(), target.size() - 1) <= 0) continue;
+    found = found || std::string(target.data()).starts_with(directory + "/");
+  }
+  closedir(fds);
+  return found;
+}
+
+}  // namespace
+
+std::vector<pid_t> Daemon::processes(const std::string& role) const {
+  std::vector<pid_t> result;
+  DIR* proc = opendir("/proc");
+  while (const dirent* entry = readdir(proc)) {
+    const pid_t pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (pid <= 0) continue;
+    const std::string base = "/proc/" + std::string(entry->d_name);
+    const std::string name = read_file(base + "/comm");
+    std::string arguments = read_file(base + "/cmdline");
+    for (char& c : arguments) c = c == '\0' ? ' ' : c;
+    const bool is_role =
+        name.find(role) != std::string::npos ||
+        (role == "launcher" && arguments.find(" launcher ") != std::string::npos &&
+         name.find("gp-supervisor") == std::string::npos) ||
+        (role == "probe" && arguments.find("gpu-platform-probe") != std::string::npos);
+    if (is_role && (arguments.find(directory()) != std::string::npos ||
+                    has_open_file_below(base, data_dir_))) {
+      result.push_back(pid);
+    }
+  }
+  closedir(proc);
+  return result;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> result;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) result.push_back(line);
+  return result;
+}
+
+}  // namespace gpu_platform::e2e

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+// Drives the real program from outside, as a user or a script does: its command line, its socket,
+// its files and signals, and nothing else.
+
+namespace gpu_platform::e2e {
+
+struct Finished {
+  int exit_code = -1;  // 128 + n for a signal
+  std::string out;
+  std::string err;
+};
+
+// Runs a command to its end. `environment` entries are added to this process's own.
+Finished run_command(const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment = {},
+                     const std::string& standard_input = {});
+
+// Path of a program of the build under test ("gpu-platform").
+std::string program(const std::string& name);
+
+// Waits until `condition` holds, looking again each few milliseconds. False when `limit` passes
+// first.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::seconds limit = std::chrono::seconds(30));
+
+// A directory of its own under the build folder's disk (never tmpfs), removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct DaemonOptions {
+  std::string emulate = "dgx-h100";
+  std::string config;    // YAML text, empty for none
+  std::string data_dir;  // default: DIR/data
+};
+
+// One data directory and the daemons that serve it one after the other.
+class Daemon {
+ public:
+  explicit Daemon(DaemonOptions options = {});
+  ~Daemon();  // kills the daemon and everything that its jobs left
+
+  // Starts it and waits until its socket answers. False (with the daemon's words in log()) if it
+  // ends first.
+  bool start();
+  int terminate();  // SIGTERM; the exit code
+  void kill_now();  // SIGKILL
+  bool is_running();
+  pid_t pid() const { return pid_; }
+  // Waits for an exit of its own; the exit code.
+  int wait_for_exit();
+
+  const std::string& directory() const { return directory_.path(); }
+  const std::string& data_dir() const { return data_dir_; }
+  const std::string& socket() const { return socket_; }
+  std::string log() const;  // everything the daemons have written on stderr
+
+  // The command line with this daemon as server.
+  Finished cli(const std::vector<std::string>& arguments,
+               const std::vector<std::string>& environment = {},
+               const std::string& standard_input = {}) const;
+  // The same with --json; null when it is not JSON or the command failed.
+  nlohmann::json json(std::vector<std::string> arguments) const;
+  nlohmann::json job(const std::string& id) const { return json({"jobs", "describe", id}); }
+
+  // Pids of live processes of this program working for this data directory, by role
+  // ("launcher", "gp-supervisor", "probe").
+  std::vector<pid_t> processes(const std::string& role) const;
+
+ private:
+  TemporaryDirectory directory_;
+  DaemonOptions options_;
+  std::string data_dir_;
+  std::string socket_;
+  std::string log_path_;
+  pid_t pid_ = -1;
+};
+
+std::string read_file(const std::string& path);
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace gpu_platform::e2e
