@@ -225,14 +225,16 @@ void World::heal() {
 }
 
 bool World::is_done() const {
-  return controller_->core().state().jobs.empty() && commands_.empty() && !link_.has_news();
+  return controller_->core().state().jobs.empty() && commands_.empty() && !link_.has_news() &&
+         !link_.next_delivery();
 }
 
 void World::run_to_the_end() {
   const base::Instant deadline = clock_.boot() + base::hours(24 * 30);
   std::uint64_t turns_at_one_moment = 0;
-  while (!findings_.any() && !is_done()) {
+  while (!findings_.any()) {
     put_back();
+    if (is_done()) return;
     if (clock_.boot() >= deadline) {
       const auto& jobs = controller_->core().state().jobs;
       std::string first;
