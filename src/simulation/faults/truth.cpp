@@ -37,6 +37,7 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
         "gang", fmt::format("attempt {} of job {} was started with {} of {} GPUs", id.attempt,
                             id.job.value, gpus, order.spec->request.gpus));
   }
+  if (given_up_.contains(id)) return;  // it was given up while it was still on its way to its node
   for (auto other = attempts_.lower_bound({id.job, 0});
        other != attempts_.end() && other->first.job == id.job; ++other) {
     if (other->first == id || !other->second.is_alive || given_up_.contains(other->first)) continue;
