@@ -22,7 +22,7 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU
@@ -176,7 +176,8 @@ struct GpuState {
   // Changing.
   std::atomic<std::uint32_t> sequence;  // of the processes
   std::atomic<std::uint32_t> answer;  // NVML return code that calls on this GPU get; 0: none forced
-  std::atomic<std::uint32_t> answer_delay_us;         // what a call on this GPU takes
+  std::atomic<std::uint32_t> answer_delay_us;         // for which a call on this GPU waits
+  std::atomic<std::uint32_t> answer_work_us;          // CPU time that it takes
   std::atomic<std::uint32_t> injected_temperature_c;  // 0: as the load makes it
   std::atomic<std::uint32_t> recovery_action;         // nvmlDeviceGpuRecoveryAction_t
   std::atomic<std::uint32_t> last_xid;                // 0: none

@@ -35,8 +35,29 @@ inline const NumaNode& numa_node_of(const BoardState& state, const GpuState& gpu
   return state.numa_nodes[gpu.numa_node % kMaxNumaNodes];
 }
 
+inline void wait_us(std::uint32_t microseconds) {
+  if (microseconds == 0) return;
+  timespec left{static_cast<time_t>(microseconds / 1'000'000),
+                static_cast<long>(microseconds % 1'000'000) * 1'000};
+  while (nanosleep(&left, &left) != 0) {
+  }
+}
+
+// Keeps the calling thread's CPU busy, as a driver does with a call.
+inline void work_us(std::uint32_t microseconds) {
+  if (microseconds == 0) return;
+  const auto cpu_ns = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  };
+  const std::int64_t end = cpu_ns() + std::int64_t{microseconds} * 1'000;
+  while (cpu_ns() < end) {
+  }
+}
+
 // Runs `answer(gpu, index)` for a call on a device: after the checks that each such call makes,
-// after the delay the board is set to, and unless the board is set to answer with an error.
+// after the delay and the work the board is set to, and unless it is set to answer with an error.
 template <class Answer>
 Return with_gpu(const DeviceHandle* device, Answer answer) {
   const BoardState* state = board();
@@ -44,12 +65,8 @@ Return with_gpu(const DeviceHandle* device, Answer answer) {
   std::uint32_t index = 0;
   if (!index_of(device, &index) || index >= gpu_count(*state)) return kInvalidArgument;
   const GpuState& gpu = state->gpus[index];
-  if (const std::uint32_t delay_us = gpu.answer_delay_us.load(std::memory_order_relaxed)) {
-    timespec left{static_cast<time_t>(delay_us / 1'000'000),
-                  static_cast<long>(delay_us % 1'000'000) * 1'000};
-    while (nanosleep(&left, &left) != 0) {
-    }
-  }
+  wait_us(gpu.answer_delay_us.load(std::memory_order_relaxed));
+  work_us(gpu.answer_work_us.load(std::memory_order_relaxed));
   if (const std::uint32_t forced = gpu.answer.load(std::memory_order_relaxed)) {
     return static_cast<Return>(forced);
   }

@@ -102,6 +102,8 @@ Status inject_quietly(StateFile& file, std::uint32_t gpu, const InjectOptions& o
       return inject_lost(file, gpu);
     case Fault::kSlow:
       return inject_slow(file, gpu, options.value);
+    case Fault::kWork:
+      return inject_work(file, gpu, options.value);
   }
   return {};
 }

@@ -33,12 +33,12 @@ struct LoadOptions {
   bool is_lingering = false;  // stays when the process ends, until it is cleared
 };
 
-enum class Fault { kXid, kEcc, kTemperature, kThrottle, kRecovery, kReplays, kLost, kSlow };
+enum class Fault { kXid, kEcc, kTemperature, kThrottle, kRecovery, kReplays, kLost, kSlow, kWork };
 
 struct InjectOptions {
   Fault fault = Fault::kXid;
   std::string gpu;                 // NODE:INDEX
-  std::uint32_t value = 0;         // XID, count, degrees, milliseconds, as the fault has it
+  std::uint32_t value = 0;         // XID, count, degrees, time, as the fault has it
   std::vector<std::string> words;  // reasons, kind of ECC error, action
 };
 

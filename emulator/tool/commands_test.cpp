@@ -63,6 +63,7 @@ TEST_F(Commands, InjectFaultsAndShowThemAndClearThem) {
   ASSERT_TRUE(inject(data_, {Fault::kThrottle, "n1:2", 0, {"hw-power-brake", "sync-boost"}}));
   ASSERT_TRUE(inject(data_, {Fault::kReplays, "n1:2", 3, {}}));
   ASSERT_TRUE(inject(data_, {Fault::kSlow, "n1:2", 20, {}}));
+  ASSERT_TRUE(inject(data_, {Fault::kWork, "n1:2", 5, {}}));
   ASSERT_TRUE(inject(data_, {Fault::kLost, "n1:2", 0, {}}));
 
   const auto gpu = shown()["nodes"][0]["gpus"][2];
@@ -74,7 +75,8 @@ TEST_F(Commands, InjectFaultsAndShowThemAndClearThem) {
   EXPECT_EQ(gpu["faults"]["is_lost"], true);
   EXPECT_EQ(gpu["throttle"], (nlohmann::json{"idle", "sync-boost", "hw-power-brake"}));
   const auto table = show(data_, "n1", ShowAs::kTable);
-  EXPECT_NE(table->find("faults: lost, slow 20 ms, xid 94"), std::string::npos) << *table;
+  EXPECT_NE(table->find("faults: lost, slow 20 ms, work 5 us, xid 94"), std::string::npos)
+      << *table;
 
   ASSERT_TRUE(clear(data_, {"n1:2", "", 0}));
   EXPECT_EQ(shown()["nodes"][0]["gpus"][2]["faults"], shown()["nodes"][0]["gpus"][3]["faults"]);

@@ -229,12 +229,18 @@ Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t millisecond
   return {};
 }
 
+Status inject_work(StateFile& file, std::uint32_t gpu, std::uint32_t microseconds) {
+  TRY(file.change(gpu,
+                  [&](GpuState& state) { state.answer_work_us.store(microseconds, kRelaxed); }));
+  return {};
+}
+
 Status clear_faults(StateFile& file, std::uint32_t gpu) {
   TRY(file.change(gpu, [](GpuState& state) {
-    for (auto* value :
-         {&state.injected_temperature_c, &state.recovery_action, &state.last_xid,
-          &state.pcie_replays, &state.remap_pending, &state.remap_failed, &state.remapped_rows[0],
-          &state.remapped_rows[1], &state.retirement_pending, &state.retired_count}) {
+    for (auto* value : {&state.injected_temperature_c, &state.recovery_action, &state.last_xid,
+                        &state.pcie_replays, &state.remap_pending, &state.remap_failed,
+                        &state.remapped_rows[0], &state.remapped_rows[1], &state.retirement_pending,
+                        &state.retired_count, &state.answer_work_us}) {
       value->store(0, kRelaxed);
     }
     state.injected_throttle.store(0, kRelaxed);

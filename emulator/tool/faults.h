@@ -46,6 +46,7 @@ Status inject_replays(StateFile& file, std::uint32_t gpu, std::uint32_t count);
 Status inject_lost(StateFile& file, std::uint32_t gpu);
 // Every call on the GPU takes so long; 0: no time.
 Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t milliseconds);
+Status inject_work(StateFile& file, std::uint32_t gpu, std::uint32_t microseconds);
 // Back to a GPU without any fault; processes stay.
 Status clear_faults(StateFile& file, std::uint32_t gpu);
 

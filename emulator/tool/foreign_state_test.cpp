@@ -88,10 +88,11 @@ TEST_F(ForeignState, MayAppearUnderALibraryThatIsOpen) {
     raw.seekp(offsetof(BoardState, numa_nodes));
     raw << std::string(sizeof(BoardState) - offsetof(BoardState, numa_nodes), '\xff');
   }
-  // Every call then finds an answer that is forced upon it; that too is taken away.
+  // Every call then finds an answer that is forced upon it, and work; those too are taken away.
   {
     std::fstream raw(state_path(), std::ios::in | std::ios::out | std::ios::binary);
-    for (const std::size_t at : {offsetof(GpuState, answer), offsetof(GpuState, answer_delay_us)}) {
+    for (const std::size_t at : {offsetof(GpuState, answer), offsetof(GpuState, answer_delay_us),
+                                 offsetof(GpuState, answer_work_us)}) {
       raw.seekp(static_cast<std::streamoff>(offsetof(BoardState, gpus) + at));
       raw << std::string(4, '\0');
     }

@@ -166,10 +166,15 @@ void add_inject_command(CLI::App& app, Options& o) {
       ->required()
       ->check(CLI::Range(1, kMost));
   add_fault(inject, o, Fault::kLost, "lost", "Every call on the GPU answers GPU_IS_LOST");
-  add_fault(inject, o, Fault::kSlow, "slow", "What every call on the GPU takes; 0: no time")
+  add_fault(inject, o, Fault::kSlow, "slow", "What every call on the GPU waits; 0: no time")
       ->add_option("milliseconds", o.inject.value, "Milliseconds")
       ->required()
       ->check(CLI::Range(0, 600'000));
+  add_fault(inject, o, Fault::kWork, "work",
+            "CPU time of every call on the GPU, as in a real driver; 0: none")
+      ->add_option("microseconds", o.inject.value, "Microseconds")
+      ->required()
+      ->check(CLI::Range(0, kMost));
 
   CLI::App* linger = inject->add_subcommand(
       "linger", "A process entry that stays when the process ends, until it is cleared");

@@ -176,6 +176,7 @@ TEST_F(Processes, MayBeToldOfEveryFaultOnTheCommandLine) {
   EXPECT_EQ(inject({"recovery", "node-reboot"}), 0);
   EXPECT_EQ(inject({"replays", "4"}), 0);
   EXPECT_EQ(inject({"slow", "0"}), 0);
+  EXPECT_EQ(inject({"work", "50"}), 0);
   EXPECT_EQ(inject({"linger", "--pid", "4194303", "--memory", "1G"}), 0);
   EXPECT_EQ(inject({"lost"}), 0);
   const StateFile file = state();
@@ -187,6 +188,7 @@ TEST_F(Processes, MayBeToldOfEveryFaultOnTheCommandLine) {
   EXPECT_EQ(now.injected_throttle.load(), kThrottleHwThermal | 0x10);
   EXPECT_EQ(now.recovery_action.load(), 2u);
   EXPECT_EQ(now.pcie_replays.load(), 4u);
+  EXPECT_EQ(now.answer_work_us.load(), 50u);
   EXPECT_EQ(now.answer.load(), static_cast<std::uint32_t>(kGpuIsLost));
   EXPECT_EQ(read_gpu(now).process_count, 1u);
 
@@ -196,6 +198,7 @@ TEST_F(Processes, MayBeToldOfEveryFaultOnTheCommandLine) {
   EXPECT_EQ(inject({"ecc", "corrected"}), 2);
   EXPECT_EQ(inject({"temperature", "200"}), 2);
   EXPECT_EQ(inject({"throttle"}), 2);
+  EXPECT_EQ(inject({"work", "-1"}), 2);
   EXPECT_EQ(inject({"fire"}), 2);
 }
 

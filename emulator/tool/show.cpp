@@ -47,6 +47,7 @@ std::string faults_of(const GpuState& gpu) {
   add(value_of(gpu.answer) == kGpuIsLost, "lost");
   add(value_of(gpu.answer_delay_us) != 0,
       fmt::format("slow {} ms", value_of(gpu.answer_delay_us) / 1000));
+  add(value_of(gpu.answer_work_us) != 0, fmt::format("work {} us", value_of(gpu.answer_work_us)));
   add(value_of(gpu.last_xid) != 0, fmt::format("xid {}", value_of(gpu.last_xid)));
   add(value_of(gpu.recovery_action) != 0,
       fmt::format("recovery {}", name_of_recovery_action(value_of(gpu.recovery_action))));
@@ -65,6 +66,7 @@ nlohmann::ordered_json json_of_faults(const GpuState& gpu) {
   const std::uint32_t xid = value_of(gpu.last_xid);
   return {{"is_lost", value_of(gpu.answer) == kGpuIsLost},
           {"delay_ms", value_of(gpu.answer_delay_us) / 1000},
+          {"work_us", value_of(gpu.answer_work_us)},
           {"last_xid", xid == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(xid)},
           {"recovery_action", name_of_recovery_action(value_of(gpu.recovery_action))},
           {"ecc_corrected", ecc_of(gpu, kEccCorrected)},
