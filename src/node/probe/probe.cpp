@@ -19,10 +19,13 @@ namespace {
 
 using hardware::GpuCondition;
 
-// What is fixed is asked again this often, in case a driver was loaded or a GPU was unplugged.
-constexpr base::Duration kInventoryInterval = base::seconds(60);
+// What is fixed is asked again this often, in case a GPU was added; one that goes shows in its next
+// reading. Without a whole driver it is asked more often, in case one was loaded.
+constexpr base::Duration kInventoryInterval = base::minutes(5);
+constexpr base::Duration kDriverInterval = base::seconds(60);
 
-constexpr base::Duration kSlowReadInterval = base::seconds(10);
+// Some 35 calls for each GPU, so rare beside the dozen of each poll.
+constexpr base::Duration kSlowReadInterval = base::seconds(30);
 
 // A driver call that takes longer than this and can be interrupted ends the process: the daemon
 // gave up on it long ago, or is gone itself.
@@ -111,7 +114,6 @@ hardware::Inventory Probe::take_inventory(hardware::HostDescription host) {
 
 void Probe::report_inventory() {
   is_inventory_due_ = false;
-  next_inventory_ns_ = now_ns() + kInventoryInterval.value();
   auto host = host_->describe();
   if (!host) {
     output_.send(encode(ProbeMessage(ProbeError{host.error().message})));
@@ -119,6 +121,8 @@ void Probe::report_inventory() {
     return;
   }
   hardware::Inventory inventory = take_inventory(std::move(*host));
+  const bool is_whole = gpus_.library && gpus_.fallback.empty();
+  next_inventory_ns_ = now_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
   gpu_count_ = inventory.gpus.size();
   if (gpus_.library) {
     slow_.set_gpu_count(gpu_count_);
