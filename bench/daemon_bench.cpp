@@ -39,6 +39,7 @@ double seconds_since(SteadyClock::time_point begin) {
 double fdatasync_rate(const std::string& directory) {
   const std::string path = directory + "/fdatasync";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  if (fd < 0) return 0;
   const std::string block(4096, 'x');
   int count = 0;
   if (pwrite(fd, block.data(), block.size(), 0) != 4096 || fsync(fd) != 0) return 0;
@@ -99,7 +100,7 @@ std::string submission(int gpus, const std::string& program, const std::string& 
                               "}");
 }
 
-const char* kLargeQueue = "scheduling:\n  max_queue_size: 200000\n";
+constexpr const char* kLargeQueue = "scheduling:\n  max_queue_size: 200000\n";
 
 void require_daemon(Daemon& daemon) {
   if (daemon.start()) return;

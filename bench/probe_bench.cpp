@@ -193,7 +193,8 @@ void polling(const node::ProbeTarget& target, int work_us, int seconds) {
 int main(int argc, char** argv) {
   const int seconds = argc > 1 ? std::atoi(argv[1]) : 20;
   char path[] = "/tmp/probe_bench.XXXXXX";
-  const std::string folder = mkdtemp(path);
+  if (mkdtemp(path) == nullptr) return 1;
+  const std::string folder = path;
   std::vector<node::ProbeTarget> targets;
   for (int i = 1; i <= 128; ++i) targets.push_back(make_node(folder, i));
   discovery({targets.begin(), targets.begin() + 1});
