@@ -129,7 +129,7 @@ Figure engine_figure(execution::ProcessEngine& engine, Load& load, std::uint64_t
   spec->gid = getegid();
   execution::StartOrder order;
   order.spec = spec;
-  order.nodes = {execution::LaunchNode{model::NodeId(1), "bench", true, {}, 1, base::kGiB}};
+  order.nodes = {execution::LaunchNode{model::NodeId(1), "bench", true, {}, 1, base::kGiB, {}, {}}};
   order.boot_id = boot_id();
   order.stop_grace = base::seconds(30);
   const std::string cgroup = engine.node_part().has_cgroups ? engine.node_part().detail : "";

@@ -91,6 +91,20 @@ base::Result<std::vector<node::ProbeTarget>> probe_targets(const DaemonOptions& 
   return targets;
 }
 
+// One line for what is held, one for each way in which it is not.
+void tell_isolation(const execution::NodePart& node) {
+  std::string held;
+  for (const node::GuardState& state : node.guards) {
+    if (state.held) fmt::format_to(std::back_inserter(held), " {}", node::to_string(state.guard));
+  }
+  spdlog::info("isolation held=\"{}\" detail=\"{}\"", held.empty() ? held : held.substr(1),
+               node.detail);
+  for (const node::GuardState& state : node.guards) {
+    if (state.held) continue;
+    spdlog::warn("isolation advisory=\"{}\" why=\"{}\"", node::to_string(state.guard), state.why);
+  }
+}
+
 }  // namespace
 
 // In the order in which they need each other.
@@ -234,11 +248,11 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   if (!options.emulate.empty()) engine.gpu_register = paths.gpu_register;
   engine.output_file_bytes = static_cast<std::uint64_t>(configuration.output_rotate_bytes.value());
   engine.output_files = configuration.output_files_kept + 1;
+  engine.max_processes = configuration.max_processes;
+  engine.private_folders = configuration.private_tmp;
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
-  const execution::NodePart isolation = parts->engine->node_part();
-  spdlog::info("isolation cgroups={} switch_user={} detail=\"{}\"", isolation.has_cgroups,
-               isolation.can_switch_user, isolation.detail);
+  tell_isolation(parts->engine->node_part());
   if (geteuid() == 0 && configuration.root_jobs == config::RootJobs::kAllow) {
     spdlog::warn(
         "running as root: jobs of root are allowed and run as root "

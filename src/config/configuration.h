@@ -24,6 +24,8 @@ struct Configuration {
   std::optional<std::uint32_t> total_gpus;  // what discovery should find; a difference is a warning
 
   RootJobs root_jobs = RootJobs::kAllow;
+  std::uint64_t max_processes = 16'384;               // of a job, threads included
+  bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
   base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size
   std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
 

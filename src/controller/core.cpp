@@ -53,11 +53,13 @@ execution::StartOrder Core::start_order(const Job& job, const Attempt& attempt) 
   for (const auto& part : attempt.allocation.nodes) {
     const model::Node* node = state_.nodes.find(part.node.value);
     CHECK(node != nullptr);
-    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory};
+    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
+                                 {},        {}};
     for (const auto& claim : part.claims) {
       launch.gpus.push_back(node->gpus.at(claim.gpu_index).info);
       launch.gpu_indices.push_back(claim.gpu_index);
     }
+    launch.near = model::numa_nodes_near(*node, launch.gpu_indices);
     order.nodes.push_back(std::move(launch));
   }
   return order;

@@ -26,6 +26,7 @@ struct LaunchNode {
   std::uint32_t cpus = 0;
   base::Bytes memory;
   std::vector<std::uint32_t> gpu_indices;  // within the node, one for each of `gpus`
+  std::vector<model::NumaNode> near;       // where its processes should run; empty: anywhere
 };
 
 struct StartOrder {

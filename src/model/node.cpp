@@ -61,4 +61,21 @@ void describe(Node& node, const NodeInfo& info) {
   node.topology.links = pick_links(info.topology, info.gpus.size(), described_at);
 }
 
+std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus) {
+  std::vector<NumaNode> near;
+  for (const NumaNode& numa : node.topology.numa_nodes) {
+    const bool is_near = std::any_of(gpus.begin(), gpus.end(), [&](std::uint32_t gpu) {
+      return node.gpus.at(gpu).info.numa_node == static_cast<std::int32_t>(numa.id);
+    });
+    if (is_near) near.push_back(numa);
+  }
+  const bool all_known = std::all_of(gpus.begin(), gpus.end(), [&](std::uint32_t gpu) {
+    return std::any_of(near.begin(), near.end(), [&](const NumaNode& numa) {
+      return node.gpus.at(gpu).info.numa_node == static_cast<std::int32_t>(numa.id);
+    });
+  });
+  if (!all_known || near.size() == node.topology.numa_nodes.size()) near.clear();
+  return near;
+}
+
 }  // namespace gpu_platform::model

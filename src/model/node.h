@@ -90,6 +90,10 @@ NodeInfo info_of(const Node& node);
 // in it stay, not reported.
 void describe(Node& node, const NodeInfo& info);
 
+// The NUMA nodes of these GPUs, ascending: where a job on them should run. Empty where one of them
+// is not known, or where they are all that the node has.
+std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus);
+
 // True when the GPU can take new exclusive work now, as far as it alone is concerned.
 inline bool is_free(const Gpu& gpu) {
   return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !gpu.avoid_strangers;

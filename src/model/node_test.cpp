@@ -56,5 +56,30 @@ TEST(Node, AGpuThatIsListedInAnotherPlaceKeepsItsIndexAndItsLinks) {
   EXPECT_EQ(link_between(node.topology, 3, 0, 1), turned.topology.links[2]);
 }
 
+Node with_numa(std::vector<std::int32_t> numa_of_gpus, std::uint32_t numa_nodes) {
+  Node node;
+  for (const std::int32_t numa : numa_of_gpus) {
+    Gpu gpu;
+    gpu.info.numa_node = numa;
+    node.gpus.push_back(std::move(gpu));
+  }
+  for (std::uint32_t id = 0; id < numa_nodes; ++id) node.topology.numa_nodes.push_back({.id = id});
+  return node;
+}
+
+TEST(NumaNodesNear, AreThoseOfTheGpus) {
+  const Node node = with_numa({0, 0, 1, 2}, 3);
+  EXPECT_EQ(numa_nodes_near(node, {0, 1}), (std::vector<NumaNode>{{.id = 0}}));
+  EXPECT_EQ(numa_nodes_near(node, {3, 0}), (std::vector<NumaNode>{{.id = 0}, {.id = 2}}));
+}
+
+TEST(NumaNodesNear, AreNoneWhereThatWouldSayNothing) {
+  EXPECT_TRUE(numa_nodes_near(with_numa({0}, 1), {0}).empty());
+  EXPECT_TRUE(numa_nodes_near(with_numa({0, 1}, 2), {0, 1}).empty());
+  EXPECT_TRUE(numa_nodes_near(with_numa({0, 1}, 2), {}).empty());
+  EXPECT_TRUE(numa_nodes_near(with_numa({0, -1, 1}, 3), {0, 1}).empty());
+  EXPECT_TRUE(numa_nodes_near(with_numa({0}, 0), {0}).empty());
+}
+
 }  // namespace
 }  // namespace gpu_platform::model

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,46 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "node/mount_table.h"
 #include "node/small_file.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::node {
 
 namespace {
-
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
-}
-
-std::string_view take_field(std::string_view& line) {
-  const std::size_t end = line.find(' ');
-  const std::string_view field = line.substr(0, end);
-  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
-  return field;
-}
-
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
-
-// mountinfo writes blanks and such as \040.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size() && is_octal(text[i + 1]) && is_octal(text[i + 2]) &&
-        is_octal(text[i + 3])) {
-      plain.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                        (text[i + 3] - '0')));
-      i += 3;
-    } else {
-      plain.push_back(text[i]);
-    }
-  }
-  return plain;
-}
 
 std::vector<int> pids_in(int cgroup_fd) {
   std::vector<int> pids;
@@ -102,12 +70,26 @@ std::string probe(const std::string& base) {
   return why;
 }
 
-// Accounting of peak memory needs the controller; a parent that does not pass it on is left as it
-// is.
-void enable_memory_controller(const std::string& base) {
-  const std::string available = read_small_file(AT_FDCWD, (base + "/cgroup.controllers").c_str());
-  if (available.find("memory") == std::string::npos) return;
-  write_small_file(AT_FDCWD, (base + "/cgroup.subtree_control").c_str(), "+memory");
+// Beside the two of every folder the kernel counts one link for each cgroup in it: more than
+// "node".
+bool holds_jobs(const std::string& base) {
+  struct stat about{};
+  return stat(base.c_str(), &about) != 0 || about.st_nlink > 3;
+}
+
+// Supervisors whose jobs are gone end within moments; one that does not is left behind.
+void wait_until_empty(const std::string& cgroup) {
+  constexpr int kPatienceMs = 300;
+  const int events = open((cgroup + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC);
+  char text[256];
+  pollfd changed{events, POLLPRI, 0};
+  // Each reading arms the next wake-up.
+  while (events >= 0) {
+    const ssize_t got = pread(events, text, sizeof text, 0);
+    if (got <= 0 || number_after({text, static_cast<std::size_t>(got)}, "populated") == 0) break;
+    if (poll(&changed, 1, kPatienceMs) <= 0) break;
+  }
+  if (events >= 0) close(events);
 }
 
 void move_self_into(const std::string& path) {
@@ -118,14 +100,8 @@ void move_self_into(const std::string& path) {
 }  // namespace
 
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo) {
-  while (!mountinfo.empty()) {
-    std::string_view line = take_line(mountinfo);
-    for (int skipped = 0; skipped < 4; ++skipped) take_field(line);
-    const std::string_view mount_point = take_field(line);
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string_view::npos) continue;
-    line.remove_prefix(dash + 3);
-    if (take_field(line) == "cgroup2" && mount_point.starts_with('/')) return unescape(mount_point);
+  while (std::optional<Mount> mount = take_mount(mountinfo)) {
+    if (mount->type == "cgroup2") return std::move(mount->point);
   }
   return std::nullopt;
 }
@@ -151,14 +127,17 @@ CgroupBase make_cgroup_base(std::string_view token) {
     return {{}, std::move(why)};
   }
   move_self_into(base + "/node");
-  enable_memory_controller(base);
   return {base, {}, home};
 }
 
 void leave_cgroup_base(const CgroupBase& base) {
   if (base.path.empty()) return;
   write_small_file(AT_FDCWD, (base.home + "/cgroup.procs").c_str(), "0");
-  rmdir((base.path + "/node").c_str());
+  const std::string node = base.path + "/node";
+  if (rmdir(node.c_str()) != 0 && errno == EBUSY && !holds_jobs(base.path)) {
+    wait_until_empty(node);
+    rmdir(node.c_str());
+  }
   rmdir(base.path.c_str());
 }
 

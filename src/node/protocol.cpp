@@ -82,6 +82,12 @@ void put(Encoder& out, const Welcome& m) {
   out.boolean(m.isolation == Isolation::kCgroup);
   out.boolean(m.can_switch_user);
   out.text(cut(m.detail));
+  out.u64(m.guards.size());
+  for (const GuardState& state : m.guards) {
+    out.u64(static_cast<std::uint64_t>(state.guard));
+    out.boolean(state.held);
+    out.text(cut(state.why));
+  }
 }
 void put(Encoder& out, const Refused& m) {
   out.text(cut(m.why));
@@ -135,6 +141,16 @@ Message get_forget(Decoder& in) {
   return m;
 }
 
+GuardState get_guard(Decoder& in) {
+  GuardState state;
+  const std::uint8_t guard = get_u8(in);
+  if (guard >= kGuards) in.reject();
+  state.guard = static_cast<Guard>(guard);
+  state.held = in.boolean();
+  state.why = get_text(in);
+  return state;
+}
+
 Message get_welcome(Decoder& in) {
   Welcome m;
   m.version = get_u32(in);
@@ -142,6 +158,9 @@ Message get_welcome(Decoder& in) {
   m.isolation = in.boolean() ? Isolation::kCgroup : Isolation::kAdvisory;
   m.can_switch_user = in.boolean();
   m.detail = get_text(in);
+  const std::size_t count = in.count();
+  if (count > kGuards) in.reject();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) m.guards.push_back(get_guard(in));
   return m;
 }
 
@@ -205,6 +224,25 @@ std::vector<std::string_view> get_list(Decoder& in) {
   return list;
 }
 
+std::vector<DeviceNumber> get_devices(Decoder& in) {
+  std::vector<DeviceNumber> devices;
+  const std::size_t count = in.count();
+  if (count > kMaxDevices) in.reject();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) {
+    const std::uint32_t major = get_u32(in);
+    devices.push_back({major, get_u32(in)});
+  }
+  return devices;
+}
+
+// Digits, commas and dashes only; what they mean is for whoever binds.
+std::string_view get_number_list(Decoder& in) {
+  const std::string_view text = in.text();
+  const bool well_formed = text.find_first_not_of("0123456789,-") == std::string_view::npos;
+  if (text.size() > kMaxNumberList || !well_formed) in.reject();
+  return text;
+}
+
 std::string number(std::uint64_t value) {
   return std::to_string(value);
 }
@@ -223,6 +261,26 @@ std::uint64_t take_number(std::string_view& text) {
 }
 
 }  // namespace
+
+std::string_view to_string(Guard guard) {
+  switch (guard) {
+    case Guard::kProcessTree:
+      return "processes";
+    case Guard::kUser:
+      return "user";
+    case Guard::kDevices:
+      return "devices";
+    case Guard::kMemory:
+      return "memory";
+    case Guard::kProcesses:
+      return "process-count";
+    case Guard::kCpu:
+      return "cpu";
+    case Guard::kFolders:
+      return "folders";
+  }
+  return "?";
+}
 
 std::string encode(const Message& message) {
   std::string bytes;
@@ -259,6 +317,17 @@ std::string encode_request(const LaunchRequest& r) {
   out.u64(r.grace_ms);
   out.u64(r.output_file_bytes);
   out.u64(r.output_files);
+  out.u64(r.devices.size());
+  for (const DeviceNumber device : r.devices) {
+    out.u64(device.major);
+    out.u64(device.minor);
+  }
+  out.u64(r.memory_bytes);
+  out.u64(r.max_processes);
+  out.u64(r.cpus);
+  out.text(r.near_cpus);
+  out.text(r.near_nodes);
+  out.boolean(r.private_folders);
   out.text(r.emulated_node);
   out.text(r.emulated_gpus);
   return bytes;
@@ -285,6 +354,13 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.grace_ms = in.u64();
   r.output_file_bytes = in.u64();
   r.output_files = get_u32(in);
+  r.devices = get_devices(in);
+  r.memory_bytes = in.u64();
+  r.max_processes = in.u64();
+  r.cpus = get_u32(in);
+  r.near_cpus = get_number_list(in);
+  r.near_nodes = get_number_list(in);
+  r.private_folders = in.boolean();
   r.emulated_node = in.text();
   r.emulated_gpus = in.text();
   if (!in.ok() || !in.at_end()) return std::nullopt;
@@ -346,6 +422,14 @@ std::string output_path(std::string_view root, model::AttemptId attempt) {
 
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte) {
   return std::string(output_path) + "." + number(first_byte);
+}
+
+std::string private_tmp_dir(std::string_view root) {
+  return std::string(root) + "/tmp";
+}
+
+std::string private_tmp_path(std::string_view root, std::string_view name) {
+  return private_tmp_dir(root) + "/" + std::string(name);
 }
 
 std::string notice_fifo_path(std::string_view root) {

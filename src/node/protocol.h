@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/ids.h"
+#include "node/devices/device_rules.h"
 
 // What the daemon and the node part say to each other. Everything is versioned, bounded and
 // checked; what a receiver does not know it refuses. Bytes are base/codec, never memory images.
@@ -22,7 +23,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -30,7 +31,9 @@ inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
 inline constexpr std::size_t kMaxRequest = (1 << 20) + 256 * 1024;
 inline constexpr std::size_t kMaxMessage = kMaxInlineRequest + 4096;
 inline constexpr std::size_t kMaxForgets = 512;
-inline constexpr std::size_t kMaxText = 2048;  // of an error, in bytes; longer ones are cut
+inline constexpr std::size_t kMaxText = 2048;        // of an error, in bytes; longer ones are cut
+inline constexpr std::size_t kMaxDevices = 256;      // of a job
+inline constexpr std::size_t kMaxNumberList = 4096;  // "0-55,112-167", in bytes
 
 // ---- daemon -> launcher
 
@@ -77,12 +80,33 @@ enum class Isolation : std::uint8_t {
   kAdvisory,  // process tree only: a process that wants to escape can
 };
 
+// One way in which jobs are kept apart from each other and the host.
+enum class Guard : std::uint8_t {
+  kProcessTree,  // no process of a job can leave it
+  kUser,         // each job runs as its own user
+  kDevices,      // only its own GPUs can be opened
+  kMemory,       // its limit of memory
+  kProcesses,    // its limit of processes
+  kCpu,          // its weight when CPUs are short
+  kFolders,      // /tmp and /dev/shm of its own
+};
+inline constexpr std::size_t kGuards = 7;
+std::string_view to_string(Guard guard);  // "devices"
+
+struct GuardState {
+  Guard guard = Guard::kProcessTree;
+  bool held = false;  // false: advisory, a job that wants to can pass it
+  std::string why;    // where it is not
+  friend bool operator==(const GuardState&, const GuardState&) = default;
+};
+
 struct Welcome {
   std::uint32_t version = kProtocolVersion;
   std::uint32_t pid = 0;
   Isolation isolation = Isolation::kAdvisory;
   bool can_switch_user = false;
-  std::string detail;  // the cgroup that holds the jobs, or why there is none
+  std::string detail;              // the cgroup that holds the jobs, or why there is none
+  std::vector<GuardState> guards;  // at most one of each
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -154,6 +178,14 @@ struct LaunchRequest {
   std::uint64_t grace_ms = 0;
   std::uint64_t output_file_bytes = 0;  // rotation of kept output
   std::uint32_t output_files = 0;
+  // Device nodes of its GPUs. With none the job can open no NVIDIA device at all.
+  std::vector<DeviceNumber> devices;
+  std::uint64_t memory_bytes = 0;   // 0: no limit, here and below
+  std::uint64_t max_processes = 0;  // threads count
+  std::uint32_t cpus = 0;           // its weight when CPUs are short
+  std::string_view near_cpus;       // "0-55,112-167": where it runs; empty: anywhere
+  std::string_view near_nodes;      // NUMA nodes whose memory is preferred, likewise
+  bool private_folders = false;     // /tmp and /dev/shm of its own
   // On an emulated node: its name and the UUIDs of the job's GPUs with commas between, so that the
   // board shows the job's process as a driver would. Empty on real ones.
   std::string_view emulated_node;
@@ -193,6 +225,9 @@ std::string record_path(std::string_view root, model::AttemptId attempt);  // ro
 // .log.67108864, …
 std::string output_path(std::string_view root, model::AttemptId attempt);
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);
+// What the attempt of that name sees as /tmp: root/tmp/42-1
+std::string private_tmp_dir(std::string_view root);
+std::string private_tmp_path(std::string_view root, std::string_view name);
 std::string notice_fifo_path(std::string_view root);    // root/run/notices
 std::string launcher_lock_path(std::string_view root);  // root/run/launcher.lock
 

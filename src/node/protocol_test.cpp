@@ -19,7 +19,12 @@ std::vector<Message> every_message() {
           Stop{attempt(UINT64_MAX, UINT32_MAX), true, UINT64_MAX, 255},
           KillTree{attempt(7, 1)},
           Forget{{attempt(1, 1), attempt(2, 3)}},
-          Welcome{kProtocolVersion, 42, Isolation::kCgroup, true, "/sys/fs/cgroup"},
+          Welcome{kProtocolVersion,
+                  42,
+                  Isolation::kCgroup,
+                  true,
+                  "/sys/fs/cgroup",
+                  {{Guard::kUser, true, {}}, {Guard::kFolders, false, "why"}}},
           Refused{"no"},
           Launched{attempt(1, 1), 4711},
           Exists{attempt(1, 1)},
@@ -44,6 +49,13 @@ LaunchRequest a_request() {
   request.grace_ms = 6;
   request.output_file_bytes = 7;
   request.output_files = 8;
+  request.devices = {{195, 3}, {195, 4}};
+  request.memory_bytes = 9;
+  request.max_processes = 10;
+  request.cpus = 11;
+  request.near_cpus = "0-55,112-167";
+  request.near_nodes = "0";
+  request.private_folders = true;
   return request;
 }
 
@@ -86,6 +98,14 @@ TEST(Protocol, ForgetIsBounded) {
   EXPECT_FALSE(decode(encode(forget)).has_value());
 }
 
+TEST(Protocol, UnknownGuardIsRefused) {
+  Welcome welcome;
+  welcome.guards = {{static_cast<Guard>(kGuards), true, {}}};
+  EXPECT_FALSE(decode(encode(welcome)).has_value());
+  welcome.guards.assign(kGuards + 1, {Guard::kUser, true, {}});
+  EXPECT_FALSE(decode(encode(welcome)).has_value());
+}
+
 TEST(Protocol, LongTextsAreCutWhenSent) {
   const auto decoded = decode(encode(Refused{std::string(kMaxText + 1, 'x')}));
   ASSERT_TRUE(decoded.has_value());
@@ -119,6 +139,24 @@ TEST(Request, EmptyCommandIsRefused) {
   request.command.clear();
   EXPECT_FALSE(decode_request(encode_request(request)).has_value());
   request.command = {std::string_view("\0", 1)};
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+TEST(Request, DevicesAreBounded) {
+  LaunchRequest request = a_request();
+  request.devices.assign(kMaxDevices, {195, 0});
+  EXPECT_TRUE(decode_request(encode_request(request)).has_value());
+  request.devices.push_back({195, 0});
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+}
+
+TEST(Request, NumberListsHaveNothingElse) {
+  LaunchRequest request = a_request();
+  request.near_cpus = "0-3;4";
+  EXPECT_FALSE(decode_request(encode_request(request)).has_value());
+  const std::string long_list(kMaxNumberList + 1, '1');
+  request = a_request();
+  request.near_nodes = long_list;
   EXPECT_FALSE(decode_request(encode_request(request)).has_value());
 }
 

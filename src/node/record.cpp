@@ -91,7 +91,7 @@ EndRecord get_end(Decoder& in) {
   EndRecord end;
   end.kind = static_cast<EndKind>(get_below(in, 3));
   end.value = get_below(in, 256);
-  end.cause = static_cast<EndCause>(get_below(in, 3));
+  end.cause = static_cast<EndCause>(get_below(in, 4));
   end.stop_code = get_below(in, 256);
   end.at = base::Instant(in.i64());
   end.cpu_time = base::Duration(in.i64());

@@ -52,6 +52,7 @@ enum class EndCause : std::uint8_t {
   kItself,
   kStopped,  // by a stop order; stop_code is the order's
   kTimeLimit,
+  kOutOfMemory,  // the kernel killed a process of it at its memory limit
 };
 
 struct EndRecord {

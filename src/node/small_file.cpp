@@ -7,7 +7,7 @@
 namespace gpu_platform::node {
 
 std::string read_small_file(int dir, const char* path) {
-  constexpr std::size_t kMost = 64 * 1024;
+  constexpr std::size_t kMost = 1024 * 1024;
   std::string text;
   const int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return text;
@@ -17,8 +17,6 @@ std::string read_small_file(int dir, const char* path) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
-    // These files answer a read with all they have, so a short one is the last.
-    if (static_cast<std::size_t>(got) < sizeof buffer) break;
   }
   close(fd);
   return text;

@@ -7,7 +7,7 @@
 
 namespace gpu_platform::node {
 
-// The content, at most 64 KiB of it; empty when it cannot be read (errno says why).
+// The content, at most 1 MiB of it; empty when it cannot be read (errno says why).
 std::string read_small_file(int dir, const char* path);
 
 // One write(2) of the whole text; false with errno when it was not taken.

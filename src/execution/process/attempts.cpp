@@ -42,6 +42,8 @@ model::EndReason reason_of(const node::EndRecord& end) {
       return model::EndReason::kNone;
     case node::EndCause::kTimeLimit:
       return model::EndReason::kTimeLimit;
+    case node::EndCause::kOutOfMemory:
+      return model::EndReason::kOutOfMemory;
     case node::EndCause::kStopped:
       break;
   }

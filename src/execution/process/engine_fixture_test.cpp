@@ -111,6 +111,8 @@ void EngineTest::SetUp() {
   chmod(work_.c_str(), 0777);
   options_.data_dir = data_;
   options_.node_program = GP_PROGRAM_DIRECTORY "/gpu-platform-node";
+  options_.max_processes = 200;
+  options_.private_folders = true;
   if (mode_ == Mode::kAdvisory) start_service();
   open_engine();
 }
@@ -182,7 +184,7 @@ StartOrder EngineTest::order(std::uint64_t job, std::vector<std::string> command
   StartOrder start;
   start.attempt = {model::JobId(job), 1};
   start.spec = spec;
-  start.nodes = {LaunchNode{model::NodeId(1), "here", false, {}, 1, base::kGiB}};
+  start.nodes = {LaunchNode{model::NodeId(1), "here", false, {}, 1, base::kGiB, {}, {}}};
   start.boot_id = boot_id();
   start.stop_grace = base::seconds(30);
   return start;

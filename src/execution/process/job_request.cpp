@@ -78,6 +78,55 @@ std::vector<std::string_view> c_views(const std::vector<std::string>& texts) {
   return views;
 }
 
+void append(std::string& list, std::string_view entry) {
+  if (entry.empty()) return;
+  if (!list.empty()) list += ',';
+  list += entry;
+}
+
+// What the request has views of.
+struct NodeTexts {
+  std::string near_cpus;
+  std::string near_nodes;
+  std::string emulated_node;
+  std::string emulated_gpus;
+};
+
+NodeTexts texts_of(const StartOrder& order) {
+  NodeTexts texts;
+  for (const LaunchNode& node : order.nodes) {
+    if (node.emulated) {
+      texts.emulated_node = node.node_name;
+      for (const model::GpuInfo& gpu : node.gpus) append(texts.emulated_gpus, gpu.uuid);
+      continue;  // the board's CPUs are not this host's
+    }
+    for (const model::NumaNode& numa : node.near) {
+      append(texts.near_cpus, numa.cpus);
+      append(texts.near_nodes, fmt::format("{}", numa.id));
+    }
+  }
+  return texts;
+}
+
+// Memory is limited where the job asked for an amount; what it is given without asking is a share
+// for planning.
+void set_bounds(node::LaunchRequest& request, const StartOrder& order) {
+  if (order.spec->request.memory) {
+    request.memory_bytes = static_cast<std::uint64_t>(order.spec->request.memory->value());
+  }
+  for (const LaunchNode& node : order.nodes) {
+    request.cpus += node.cpus;
+    for (const model::GpuInfo& gpu : node.gpus) {
+      request.devices.push_back({node::kGpuMajor, gpu.minor});
+    }
+  }
+}
+
+// A folder for temporary files that will not be there; without the variable programs use /tmp.
+bool names_hidden_folder(std::string_view entry) {
+  return entry.starts_with("TMPDIR=/tmp/") || entry.starts_with("TMPDIR=/dev/shm/");
+}
+
 }  // namespace
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
@@ -94,7 +143,8 @@ std::vector<std::string> job_environment(const StartOrder& order, std::string_vi
 base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const RequestOptions& options) {
   const model::JobSpec& spec = *order.spec;
-  const std::vector<std::string> environment = job_environment(order, submitted, user);
+  std::vector<std::string> environment = job_environment(order, submitted, user);
+  if (options.private_folders) std::erase_if(environment, names_hidden_folder);
   const std::string workdir = spec.workdir.empty() ? "/" : spec.workdir;
 
   node::LaunchRequest request;
@@ -113,13 +163,14 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.output_file_bytes = options.output_file_bytes;
   request.output_files = options.output_files;
 
-  std::string gpus;
-  for (const LaunchNode& node : order.nodes) {
-    if (!node.emulated) continue;
-    request.emulated_node = node.node_name;
-    for (const model::GpuInfo& gpu : node.gpus) gpus += (gpus.empty() ? "" : ",") + gpu.uuid;
-  }
-  request.emulated_gpus = gpus;
+  request.max_processes = options.max_processes;
+  request.private_folders = options.private_folders;
+  const NodeTexts texts = texts_of(order);
+  set_bounds(request, order);
+  request.near_cpus = texts.near_cpus;
+  request.near_nodes = texts.near_nodes;
+  request.emulated_node = texts.emulated_node;
+  request.emulated_gpus = texts.emulated_gpus;
 
   std::string encoded = node::encode_request(request);
   if (encoded.size() > node::kMaxRequest) {

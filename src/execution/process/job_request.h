@@ -26,6 +26,8 @@ struct RequestOptions {
   bool switch_user = false;
   std::uint64_t output_file_bytes = 0;
   std::uint32_t output_files = 1;
+  std::uint64_t max_processes = 0;
+  bool private_folders = false;
 };
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has

@@ -21,7 +21,7 @@ StartOrder an_order() {
   order.attempt = {model::JobId(42), 2};
   order.spec = spec;
   order.boot_id = "boot";
-  LaunchNode node{model::NodeId(1), "dgx-1", true, {}, 16, base::kGiB};
+  LaunchNode node{model::NodeId(1), "dgx-1", true, {}, 16, base::kGiB, {}, {}};
   node.gpus.resize(2);
   node.gpus[0].uuid = "GPU-a";
   node.gpus[1].uuid = "GPU-b";
@@ -98,7 +98,7 @@ TEST(LaunchRequestOf, CarriesTheOrder) {
   StartOrder order = an_order();
   order.time_limit = base::nanoseconds(1);
   order.stop_grace = base::seconds(30);
-  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2, 50, true});
   ASSERT_TRUE(encoded.has_value());
   const auto request = node::decode_request(*encoded);
   ASSERT_TRUE(request.has_value());
@@ -109,6 +109,53 @@ TEST(LaunchRequestOf, CarriesTheOrder) {
   EXPECT_STREQ(request->workdir.data(), "/data");
   EXPECT_EQ(request->time_limit_ms, 1u);  // rounded up: zero would mean none
   EXPECT_EQ(request->grace_ms, 30'000u);
+}
+
+TEST(LaunchRequestOf, NamesTheBoundsOfTheJob) {
+  StartOrder order = an_order();
+  LaunchNode& node = order.nodes[0];
+  node.emulated = false;
+  node.gpus[0].minor = 5;
+  node.gpus[1].minor = 2;
+  node.near = {{.id = 0, .cpus = "0-3,8"}, {.id = 2, .cpus = "4-7"}};
+  auto spec = *order.spec;
+  spec.request.memory = base::kGiB;
+  order.spec = std::make_shared<model::JobSpec>(spec);
+  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2, 50, true});
+  ASSERT_TRUE(encoded.has_value());
+  const auto request = node::decode_request(*encoded);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->devices, (std::vector<node::DeviceNumber>{{195, 5}, {195, 2}}));
+  EXPECT_EQ(request->memory_bytes, std::uint64_t{1} << 30);
+  EXPECT_EQ(request->max_processes, 50u);
+  EXPECT_EQ(request->cpus, 16u);
+  EXPECT_EQ(request->near_cpus, "0-3,8,4-7");
+  EXPECT_EQ(request->near_nodes, "0,2");
+  EXPECT_TRUE(request->private_folders);
+}
+
+TEST(LaunchRequestOf, LimitsMemoryOnlyWhereItWasAskedFor) {
+  const auto encoded = launch_request(an_order(), {}, a_user(), {true, 1000, 2});
+  ASSERT_TRUE(encoded.has_value());
+  EXPECT_EQ(node::decode_request(*encoded)->memory_bytes, 0u);
+}
+
+TEST(LaunchRequestOf, CpusOfABoardAreNotTheHosts) {
+  StartOrder order = an_order();
+  order.nodes[0].near = {{.id = 1, .cpus = "56-111"}};
+  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  ASSERT_TRUE(encoded.has_value());
+  EXPECT_EQ(node::decode_request(*encoded)->near_cpus, "");
+}
+
+TEST(LaunchRequestOf, TemporaryFolderThatIsHiddenIsNotNamed) {
+  const std::string environment = submitted({"TMPDIR=/tmp/mine", "TMP=/tmp/other"});
+  for (const bool hidden : {true, false}) {
+    const auto encoded =
+        launch_request(an_order(), environment, a_user(), {true, 1000, 2, 0, hidden});
+    ASSERT_TRUE(encoded.has_value());
+    EXPECT_EQ(encoded->find("TMPDIR=") == std::string::npos, hidden);
+  }
 }
 
 TEST(LaunchRequestOf, TooLargeAnEnvironmentIsRefusedByItsSize) {

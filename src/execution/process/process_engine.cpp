@@ -285,7 +285,7 @@ class ProcessEngine::Worker {
     was_up_ = true;
     const std::lock_guard lock(mutex_);
     node_part_ = {welcome.isolation == node::Isolation::kCgroup, welcome.can_switch_user,
-                  welcome.detail, welcome.pid};
+                  welcome.detail, welcome.guards, welcome.pid};
     node_part_known_ = true;
     opened_.notify_all();
   }
@@ -377,6 +377,8 @@ class ProcessEngine::Worker {
     options.switch_user = node_part().can_switch_user;
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;
+    options.max_processes = options_.max_processes;
+    options.private_folders = options_.private_folders;
     return launch_request(order, submitted, user, options);
   }
 

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
+#include "node/protocol.h"
 
 namespace gpu_platform::execution {
 
@@ -16,14 +18,17 @@ struct ProcessEngineOptions {
   std::string gpu_register;     // path of gpu-emulator-register; empty: no emulated boards here
   std::string launcher_socket;  // of a launcher that runs as a service; empty: we start one
   std::uint64_t output_file_bytes = std::uint64_t{64} << 20;  // kept output is rotated at this size
-  std::uint32_t output_files = 2;  // parts kept, the current one included
+  std::uint32_t output_files = 2;   // parts kept, the current one included
+  std::uint64_t max_processes = 0;  // of a job, threads included; 0: any number
+  bool private_folders = false;     // each job has /tmp and /dev/shm of its own
 };
 
 // Whether jobs can escape: for people to be told.
 struct NodePart {
-  bool has_cgroups = false;      // false: isolation is advisory
-  bool can_switch_user = false;  // false: jobs run as the daemon's own user
-  std::string detail;            // where the cgroups are, or why there are none
+  bool has_cgroups = false;              // false: isolation is advisory
+  bool can_switch_user = false;          // false: jobs run as the daemon's own user
+  std::string detail;                    // where the cgroups are, or why there are none
+  std::vector<node::GuardState> guards;  // how jobs are kept apart, each way: held or advisory
   std::uint32_t launcher_pid = 0;
 };
 

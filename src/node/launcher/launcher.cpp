@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "node/cgroup.h"
+#include "node/confinement.h"
 #include "node/packet_socket.h"
 #include "node/process_tree.h"
 #include "node/record.h"
@@ -48,6 +49,7 @@ class Launcher {
     if (o_.socket_fd >= 0) {
       socket_ = o_.socket_fd;
       serve();
+      leave_confinement(confinement_);
       leave_cgroup_base(base_);
       return 0;
     }
@@ -72,7 +74,9 @@ class Launcher {
     struct stat about{};
     char* const real = realpath(o_.root.c_str(), nullptr);
     if (real == nullptr || stat(real, &about) != 0) return failed("find", o_.root);
-    base_ = make_cgroup_base(root_token(real, about.st_dev, about.st_ino));
+    const std::string token = root_token(real, about.st_dev, about.st_ino);
+    base_ = make_cgroup_base(token);
+    confinement_ = find_confinement({real, token, base_.path, base_.why});
     free(real);
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -82,6 +86,7 @@ class Launcher {
     if (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
     protect_from_oom();
     let_children_vanish();
+    remove_lost_folders(confinement_);
     return true;
   }
 
@@ -208,7 +213,9 @@ class Launcher {
     } else if (const auto* stop_order = std::get_if<Stop>(&message)) {
       stop(*stop_order);
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
-      answer(TreeState{kill_order->attempt, kill_tree(kill_order->attempt)});
+      const bool empty = kill_tree(kill_order->attempt);
+      if (empty) sweep(kill_order->attempt);
+      answer(TreeState{kill_order->attempt, empty});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
       for (const auto& attempt : forget_order->attempts) forget(attempt);
     } else {
@@ -232,6 +239,7 @@ class Launcher {
     welcome.isolation = base_fd_ >= 0 ? Isolation::kCgroup : Isolation::kAdvisory;
     welcome.can_switch_user = geteuid() == 0;
     welcome.detail = base_fd_ >= 0 ? base_.path : base_.why;
+    welcome.guards = confinement_.guards;
     answer(welcome);
     return true;
   }
@@ -319,6 +327,7 @@ class Launcher {
     options.root = o_.root;
     options.cgroup_base = base_.path;
     options.base_fd = base_fd_;
+    options.confinement = &confinement_;
     options.record_fd = record;
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
@@ -370,6 +379,13 @@ class Launcher {
     return empty && (rmdir(cgroup.c_str()) == 0 || errno == ENOENT);
   }
 
+  // Of an attempt whose processes are gone. A supervisor that lives does it itself.
+  void sweep(model::AttemptId attempt) const {
+    if (look_at(attempt).holder != Holder::kSupervisor) {
+      remove_leftovers(confinement_, attempt_name(attempt));
+    }
+  }
+
   // As recorded when it began: by now we may have another base. Where that cannot be read, as now.
   std::string cgroup_of(model::AttemptId attempt, const Record& record) const {
     if (record.beginning) return record.beginning->cgroup;
@@ -388,6 +404,7 @@ class Launcher {
         return answer(ForgetRefused{attempt});
       }
     }
+    sweep(attempt);
     unlink(record_path(o_.root, attempt).c_str());
   }
 
@@ -396,6 +413,7 @@ class Launcher {
   std::string boot_id_;
   std::string job_oom_score_;
   CgroupBase base_;
+  HostConfinement confinement_;
   int base_fd_ = -1;
   int lock_fd_ = -1;
   int listener_ = -1;

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ constexpr std::size_t kStackSize = 64 * 1024;
 constexpr std::size_t kMaxPath = 4096;
 constexpr const char* kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
-enum class Step { kNone, kSession, kUser, kWorkdir, kOutput, kExecute };
+enum class Step { kNone, kSession, kLimits, kUser, kFolders, kWorkdir, kOutput, kExecute };
 
 // Everything the child needs, made ready before it exists: it shares our memory, so it must not
 // allocate.
@@ -34,6 +35,9 @@ struct ChildPlan {
   const LaunchRequest* request = nullptr;
   const char* oom_score = nullptr;
   const char* search_path = nullptr;
+  const CpuBinding* binding = nullptr;
+  const std::vector<int>* entrances = nullptr;  // see JobLimits
+  const PrivateFolders* folders = nullptr;      // null: the host's
   int output_fd = -1;
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -124,23 +128,66 @@ void register_on_gpus(ChildPlan& plan) {
   }
 }
 
+// Between the two we are root with the user's rights: what is opened is opened as by the user, and
+// what only root may do can follow.
+bool borrow_user(const LaunchRequest& request) {
+  return syscall(SYS_setgroups, request.groups.size(), request.groups.data()) == 0 &&
+         syscall(SYS_setresgid, -1, request.gid, -1) == 0 &&
+         syscall(SYS_setresuid, -1, request.uid, -1) == 0;
+}
+bool return_user() {
+  return syscall(SYS_setresuid, -1, 0, -1) == 0 && syscall(SYS_setresgid, -1, 0, -1) == 0;
+}
+
+bool enter_limits(const std::vector<int>& entrances) {
+  for (const int fd : entrances) {
+    if (write(fd, "0", 1) != 1) return false;
+  }
+  return true;
+}
+
+void open_output(ChildPlan& plan) {
+  if (plan.output_fd >= 0) return;
+  const int fd =
+      open(plan.request->output.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+  if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
+}
+
+// Directory and output file are those that the user named, from before /tmp becomes the job's own.
+void make_folders_private(ChildPlan& plan) {
+  const LaunchRequest& request = *plan.request;
+  if (!enter_mount_namespace()) give_up(plan, Step::kFolders);
+  if (!borrow_user(request)) give_up(plan, Step::kUser);
+  if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
+  open_output(plan);
+  int workdir = -1;
+  if (!plan.folders->workdir.empty()) {
+    workdir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (workdir < 0) give_up(plan, Step::kWorkdir);
+  }
+  if (!return_user()) give_up(plan, Step::kUser);
+  umask(022);  // of folders that lead to the working directory
+  if (!replace_folders(*plan.folders, workdir)) give_up(plan, Step::kFolders);
+  umask(request.umask);
+}
+
 [[noreturn]] void child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   const LaunchRequest& request = *plan.request;
   if (setsid() < 0) give_up(plan, Step::kSession);
   if (plan.oom_score != nullptr) set_oom_score(plan.oom_score);
+  if (!enter_limits(*plan.entrances)) give_up(plan, Step::kLimits);
+  bind_self(*plan.binding);
   if (plan.output_fd >= 0 && (dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0)) {
     give_up(plan, Step::kOutput);
   }
   register_on_gpus(plan);
-  if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
   umask(request.umask);
+  if (plan.folders != nullptr) make_folders_private(plan);
+  if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::kUser);
   if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
-  if (plan.output_fd < 0) {
-    const int fd =
-        open(request.output.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
-  }
+  if (plan.folders == nullptr) open_output(plan);
   unblock_all_signals();
   execute(plan);
   give_up(plan, Step::kExecute);
@@ -161,12 +208,23 @@ const char* search_path_of(const std::vector<std::string_view>& environment) {
   return kDefaultSearchPath;
 }
 
+// A program that is there for everybody else must not be missing without a word.
+std::string hint(const ChildPlan& plan) {
+  const bool hidden = plan.folders != nullptr && is_missing(plan.error) &&
+                      plan.request->command.front().starts_with("/tmp/");
+  return hidden ? " (a job's /tmp is its own: execution.private_tmp)" : "";
+}
+
 std::string describe(const ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
   const std::string why = std::string(": ") + strerror(plan.error);
   switch (plan.failed) {
     case Step::kSession:
       return "setsid" + why;
+    case Step::kLimits:
+      return "enter the groups that limit it" + why;
+    case Step::kFolders:
+      return "make /tmp and /dev/shm private" + why;
     case Step::kUser:
       return "become user " + std::to_string(request.uid) + why;
     case Step::kWorkdir:
@@ -174,7 +232,7 @@ std::string describe(const ChildPlan& plan) {
     case Step::kOutput:
       return std::string("open output file ") + request.output.data() + why;
     case Step::kExecute:
-      return std::string("execute ") + request.command.front().data() + why;
+      return std::string("execute ") + request.command.front().data() + why + hint(plan);
     case Step::kNone:
       break;
   }
@@ -184,7 +242,9 @@ std::string describe(const ChildPlan& plan) {
 // Directory, output file and program are the job's own; the rest, and a host that has run out of
 // something, is not its fault.
 int exit_code_of(const ChildPlan& plan) {
-  if (plan.failed == Step::kSession || plan.failed == Step::kUser) return 0;
+  const bool is_its_own = plan.failed == Step::kWorkdir || plan.failed == Step::kOutput ||
+                          plan.failed == Step::kExecute;
+  if (!is_its_own) return 0;
   switch (plan.error) {
     case ENOMEM:
     case EAGAIN:
@@ -206,6 +266,9 @@ JobStart start_job(const JobStartOptions& options) {
   plan->request = options.request;
   plan->oom_score = options.oom_score;
   plan->output_fd = options.output_fd;
+  plan->binding = &options.confinement->binding();
+  plan->entrances = &options.confinement->limits().entrances();
+  plan->folders = options.confinement->folders();
   plan->arguments = pointers(options.request->command);
   plan->environment = pointers(options.request->environment);
   plan->search_path = search_path_of(options.request->environment);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "node/confinement.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::node {
@@ -10,7 +11,8 @@ struct JobStartOptions {
   const LaunchRequest* request = nullptr;
   int output_fd =
       -1;  // becomes stdout and stderr; -1: the request's own output file is opened for them
-  int cgroup_fd = -1;  // -1: none
+  int cgroup_fd = -1;                     // -1: none
+  JobConfinement* confinement = nullptr;  // set up
   const char* oom_score =
       nullptr;  // what the job gets instead of the node part's own; null: inherited
   // Both set: this program tells the emulated board in that file of the process before it becomes
@@ -27,8 +29,10 @@ struct JobStart {
   std::string detail;  // when not executed: which step failed and why
 };
 
-// Starts the command: as its user, in its directory, with its umask, environment and output, as
-// leader of a session of its own. Returns once the program is executed or that has failed. Without
+// Starts the command: within its confinement, as its user, in its directory, with its umask,
+// environment and output, as leader of a session of its own. What it names, directory and output
+// file, is opened with the rights of its user, and nothing that it executes gains rights that this
+// one has not (no_new_privs). Returns once the program is executed or that has failed. Without
 // a shell.
 JobStart start_job(const JobStartOptions& options);
 

@@ -57,6 +57,7 @@ class Supervisor {
       : o_(options),
         request_(*options.request),
         keeps_output_(request_.output.size() <= 1),
+        confinement_(*options.confinement, attempt_name(options.attempt)),
         pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
                request_.output_files}) {}
 
@@ -96,7 +97,12 @@ class Supervisor {
     if (signal_fd_ < 0 || timer_fd_ < 0) return setup_failed("make signal and timer handles");
     if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return o_.base_fd < 0 || make_cgroup();
+    return (o_.base_fd < 0 || make_cgroup()) && confine();
+  }
+
+  bool confine() {
+    setup_error_ = confinement_.set_up(request_, cgroup_fd_);
+    return setup_error_.empty();
   }
 
   bool make_cgroup() {
@@ -124,11 +130,13 @@ class Supervisor {
     options.request = &request_;
     options.output_fd = keeps_output_ ? pump_.write_end() : -1;
     options.cgroup_fd = cgroup_fd_;
+    options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
     options.gpu_register = o_.gpu_register;
     options.gpu_state = emulated_state(o_.root, request_.emulated_node);
     const JobStart job = start_job(options);
     pump_.close_write_end();
+    confinement_.limits().close_entrances();
     if (!job.executed) {
       if (job.pid > 0) wait_for(job.pid);
       finish_unstarted(static_cast<std::uint8_t>(job.exit_code), job.detail);
@@ -153,11 +161,13 @@ class Supervisor {
 
   void finish_unstarted(std::uint8_t code, std::string detail) {
     if (has_cgroup_) unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
+    confinement_.remove_groups();
     end_.kind = EndKind::kNotStarted;
     end_.value = code;
     end_.detail = std::move(detail);
     record_end();
     record_cleaned();
+    confinement_.remove_folder();
   }
 
   // ---- the loop
@@ -175,7 +185,9 @@ class Supervisor {
       }
       if (main_ended_ && clean()) {
         pump_.pump();  // what the last processes wrote
+        confinement_.remove_groups();
         record_cleaned();
+        confinement_.remove_folder();  // afterwards: nobody shall wait for it
         return;
       }
       if (main_ended_ && !end_told_) tell_end(Notice::Kind::kEnded);
@@ -289,8 +301,9 @@ class Supervisor {
     if (cgroup_fd_ >= 0) {
       const long long us = number_after(read_small_file(cgroup_fd_, "cpu.stat"), "usage_usec");
       if (us >= 0) end_.cpu_time = base::microseconds(us);
-      const std::string peak = read_small_file(cgroup_fd_, "memory.peak");
-      if (!peak.empty()) end_.peak_memory = base::Bytes(strtoll(peak.c_str(), nullptr, 10));
+      if (const auto peak = confinement_.limits().peak_memory_bytes()) {
+        end_.peak_memory = base::Bytes(static_cast<std::int64_t>(*peak));
+      }
       if (us >= 0) return;
     }
     rusage usage{};
@@ -299,9 +312,17 @@ class Supervisor {
                     base::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   }
 
+  // A job that lost a process to the limit and ended well nevertheless has ended well.
+  bool failed() const {
+    return end_.kind == EndKind::kSignalled || (end_.kind == EndKind::kExited && end_.value != 0);
+  }
+
   void record_end() {
     end_recorded_ = true;
     end_.at = wall_now();
+    if (cause_ == EndCause::kItself && failed() && confinement_.limits().ran_out_of_memory()) {
+      cause_ = EndCause::kOutOfMemory;
+    }
     end_.cause = cause_;
     if (end_.kind != EndKind::kNotStarted) measure_usage();
     if (pump_.dropped_bytes() > 0) {
@@ -385,6 +406,7 @@ class Supervisor {
   const SupervisorOptions& o_;
   const LaunchRequest& request_;
   const bool keeps_output_;
+  JobConfinement confinement_;
   OutputPump pump_;
   std::string cgroup_name_;
   std::string setup_error_;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "node/confinement.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::node {
@@ -13,11 +14,12 @@ struct SupervisorOptions {
   std::string root;         // the data directory
   std::string cgroup_base;  // below which the job gets its cgroup; empty: isolation is advisory
   int base_fd = -1;         // the same, open
-  int record_fd = -1;       // created and locked by the launcher
-  int notice_fd = -1;       // FIFO to the daemon, not blocking; -1: none
-  const char* oom_score = nullptr;  // see JobStartOptions
-  std::string gpu_register;         // see LauncherOptions
-  std::span<char> title;            // the memory of our arguments, for ps; may be empty
+  const HostConfinement* confinement = nullptr;  // what this host can hold
+  int record_fd = -1;                            // created and locked by the launcher
+  int notice_fd = -1;                            // FIFO to the daemon, not blocking; -1: none
+  const char* oom_score = nullptr;               // see JobStartOptions
+  std::string gpu_register;                      // see LauncherOptions
+  std::span<char> title;  // the memory of our arguments, for ps; may be empty
 };
 
 // The whole life of one attempt: starts the job, keeps its output, enforces time limit and stop

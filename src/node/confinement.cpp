@@ -1,0 +1,138 @@
+#include "node/confinement.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "node/devices/device_program.h"
+#include "node/devices/device_rules.h"
+#include "node/small_file.h"
+#include "node/syscalls.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+DeviceRules rules_for(const std::vector<DeviceNumber>& gpus) {
+  return device_rules(read_small_file(AT_FDCWD, "/proc/devices"), gpus);
+}
+
+// Tried on a cgroup of its own.
+std::string objection_to_device_programs(const std::string& cgroup_base) {
+  const std::string path = cgroup_base + "/probe";
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    return "make " + path + ": " + strerror(errno);
+  const int fd = open(path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  std::string why =
+      fd < 0 ? "open " + path + ": " + strerror(errno) : guard_devices(fd, rules_for({}));
+  if (fd >= 0) close(fd);
+  rmdir(path.c_str());
+  return why;
+}
+
+GuardState state_of(Guard guard, const std::string& why_not) {
+  return {guard, why_not.empty(), why_not};
+}
+
+GuardState state_of(Guard guard, const LimitPlace& place) {
+  const bool held = place.kind != LimitPlace::Kind::kNone;
+  return {guard, held,
+          held ? "" : "the host passes its controller on neither in cgroup v2 nor in v1"};
+}
+
+// Where jobs are the daemon's own user, what is set for them they may change.
+void admit_one_user(std::vector<GuardState>& guards) {
+  for (GuardState& state : guards) {
+    if (state.held) state = {state.guard, false, "without root jobs run as the daemon's own user"};
+  }
+}
+
+bool has_record(const std::string& root, const std::string& name) {
+  return access((attempts_dir(root) + "/" + name).c_str(), F_OK) == 0;
+}
+
+// Runs `work` in a process of its own, which nobody waits for, and which holds neither the lock nor
+// the socket of the launcher.
+template <class Work>
+void in_own_process(const Work& work) {
+  if (fork_into_cgroup(-1) != 0) return;
+  syscall(SYS_close_range, 3, ~0U, 0);
+  work();
+  _exit(0);
+}
+
+}  // namespace
+
+HostConfinement find_confinement(const HostGrounds& grounds) {
+  HostConfinement host;
+  host.root = grounds.root;
+  const bool has_cgroups = !grounds.cgroup_base.empty();
+  host.limits = make_limit_places(grounds.token, grounds.cgroup_base);
+  const std::string no_devices =
+      has_cgroups ? objection_to_device_programs(grounds.cgroup_base) : grounds.why_no_cgroup;
+  std::string no_folders = geteuid() == 0 ? objection_to_private_folders() : "not started as root";
+  const std::string tmp = private_tmp_dir(grounds.root);
+  if (no_folders.empty() && mkdir(tmp.c_str(), 0700) != 0 && errno != EEXIST) {
+    no_folders = "make " + tmp + ": " + strerror(errno);
+  }
+  host.devices = no_devices.empty();
+  host.folders = no_folders.empty();
+  host.guards = {
+      state_of(Guard::kProcessTree, has_cgroups ? "" : grounds.why_no_cgroup),
+      state_of(Guard::kUser, ""),
+      state_of(Guard::kDevices, no_devices),
+      state_of(Guard::kMemory, host.limits.of(Resource::kMemory)),
+      state_of(Guard::kProcesses, host.limits.of(Resource::kProcesses)),
+      state_of(Guard::kCpu, host.limits.of(Resource::kCpu)),
+      state_of(Guard::kFolders, no_folders),
+  };
+  if (geteuid() != 0) admit_one_user(host.guards);
+  return host;
+}
+
+void leave_confinement(const HostConfinement& host) {
+  leave_limit_places(host.limits);
+}
+
+std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) {
+  if (cgroup_fd >= 0 && host_.devices) {
+    if (std::string why = guard_devices(cgroup_fd, rules_for(request.devices)); !why.empty()) {
+      return why;
+    }
+  }
+  if (cgroup_fd >= 0) {
+    const LimitValues values{request.memory_bytes, request.max_processes, request.cpus};
+    std::string why = limits_.apply(host_.limits, name_, cgroup_fd, values);
+    if (!why.empty()) return why;
+  }
+  binding_.cpus = parse_number_list(request.near_cpus).value_or(Bits());
+  binding_.nodes = parse_number_list(request.near_nodes).value_or(Bits());
+  if (!host_.folders || !request.private_folders) return {};
+  folders_ = private_folders(host_.root, name_, request.memory_bytes, request.workdir.data());
+  has_folders_ = true;
+  return make_private_tmp(host_.root, name_, {request.uid, request.gid});
+}
+
+void remove_leftovers(const HostConfinement& host, const std::string& name) {
+  remove_limit_groups(host.limits, name);
+  if (!host.folders || access(private_tmp_path(host.root, name).c_str(), F_OK) != 0) return;
+  in_own_process([&] { remove_private_tmp(host.root, name); });
+}
+
+void remove_lost_folders(const HostConfinement& host) {
+  if (!host.folders) return;
+  in_own_process([&] {
+    DIR* const folder = opendir(private_tmp_dir(host.root).c_str());
+    while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder)) {
+      const std::string name = entry->d_name;
+      if (parse_attempt_name(name) && !has_record(host.root, name))
+        remove_private_tmp(host.root, name);
+    }
+  });
+}
+
+}  // namespace gpu_platform::node

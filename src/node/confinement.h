@@ -1,0 +1,71 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/folders/private_folders.h"
+#include "node/limits/cpu_binding.h"
+#include "node/limits/job_limits.h"
+#include "node/protocol.h"
+
+// What keeps a job within its bounds beside its cgroup and its user: device program, limits,
+// private folders. docs/isolation.md says what each holds.
+
+namespace gpu_platform::node {
+
+// What this host lets us hold. Found out once by the launcher, with real attempts; supervisors
+// inherit it.
+struct HostConfinement {
+  std::string root;  // the data directory
+  LimitPlaces limits;
+  bool devices = false;
+  bool folders = false;
+  std::vector<GuardState> guards;  // the same for people; one for each Guard
+};
+
+struct HostGrounds {
+  std::string root;
+  std::string token;
+  std::string cgroup_base;  // empty: none, for the reason beside it
+  std::string why_no_cgroup;
+};
+HostConfinement find_confinement(const HostGrounds& grounds);
+void leave_confinement(const HostConfinement& host);
+
+// Of one attempt.
+class JobConfinement {
+ public:
+  JobConfinement(const HostConfinement& host, std::string name)
+      : host_(host), name_(std::move(name)) {}
+
+  // Before any process of the job is there. Where the host can hold a bound, failing to set it is
+  // an error: what failed, empty when nothing did.
+  std::string set_up(const LaunchRequest& request, int cgroup_fd);
+
+  JobLimits& limits() { return limits_; }
+  const CpuBinding& binding() const { return binding_; }
+  // Null: the host's are shared.
+  const PrivateFolders* folders() const { return has_folders_ ? &folders_ : nullptr; }
+
+  // When no process of it is left. The groups at once; the folder may take long.
+  void remove_groups() { remove_limit_groups(host_.limits, name_); }
+  void remove_folder() {
+    if (has_folders_) remove_private_tmp(host_.root, name_);
+  }
+
+ private:
+  const HostConfinement& host_;
+  const std::string name_;
+  JobLimits limits_;
+  CpuBinding binding_;
+  PrivateFolders folders_;
+  bool has_folders_ = false;
+};
+
+// What a supervisor that was killed has left of attempts; for the launcher. The folder is removed
+// by a process made for it, since that may take long.
+void remove_leftovers(const HostConfinement& host, const std::string& name);
+// The folders of attempts without a record: of earlier launchers and boots.
+void remove_lost_folders(const HostConfinement& host);
+
+}  // namespace gpu_platform::node

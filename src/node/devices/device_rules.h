@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// Which device nodes a job may use. Pure: what the kernel says of its drivers is an argument.
+//
+// Of NVIDIA's nodes a job gets its own GPUs and, with any, the control nodes that all GPUs share;
+// every other one is refused, whatever it is called and whoever made it, because the kernel asks by
+// number. Of the rest:
+//   block devices, physical memory and ports, direct rendering: refused
+//   mknod: refused, except for the whiteouts (0:0) of overlay file systems, which open nothing
+//   other character devices: as their owner and mode say. Terminals, FUSE and the adapters of fast
+//     networks have numbers that are given out when their driver is loaded, so a list of what is
+//     ordinary would break a host whose drivers come later; for one who is not root the modes hold.
+
+namespace gpu_platform::node {
+
+struct DeviceNumber {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  friend auto operator<=>(const DeviceNumber&, const DeviceNumber&) = default;
+};
+
+// GPUs have this major; the number within it is the driver's "minor number", not NVML's index.
+// Source: nv-chardev-numbers.h of NVIDIA's open kernel modules.
+inline constexpr std::uint32_t kGpuMajor = 195;
+inline constexpr std::uint32_t kMostGpuMinor = 247;
+
+// Of character devices. A device is allowed where it is in `allowed`, else refused where its major
+// is in `guarded`. Both ascending, without repeats.
+struct DeviceRules {
+  std::vector<DeviceNumber> allowed;
+  std::vector<std::uint32_t> guarded;
+  friend bool operator==(const DeviceRules&, const DeviceRules&) = default;
+};
+
+// For a job with these GPUs, on a host whose /proc/devices reads so.
+DeviceRules device_rules(std::string_view proc_devices, std::span<const DeviceNumber> gpus);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,64 @@
+#include "node/limits/cpu_binding.h"
+
+#include <limits.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstddef>
+
+namespace gpu_platform::node {
+
+namespace {
+
+constexpr std::size_t kMostNumber = 8191;  // the kernel's own limit of CPUs
+constexpr std::size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
+
+std::optional<std::size_t> take_number(std::string_view& text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number > kMostNumber) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+void add(Bits& bits, std::size_t number) {
+  if (bits.size() <= number / kWordBits) bits.resize(number / kWordBits + 1);
+  bits[number / kWordBits] |= 1UL << (number % kWordBits);
+}
+
+}  // namespace
+
+std::optional<Bits> parse_number_list(std::string_view text) {
+  Bits bits;
+  while (true) {
+    const auto first = take_number(text);
+    if (!first) return std::nullopt;
+    std::size_t last = *first;
+    if (text.starts_with('-')) {
+      text.remove_prefix(1);
+      const auto end = take_number(text);
+      if (!end || *end < *first) return std::nullopt;
+      last = *end;
+    }
+    for (std::size_t number = *first; number <= last; ++number) add(bits, number);
+    if (text.empty()) return bits;
+    if (!text.starts_with(',')) return std::nullopt;
+    text.remove_prefix(1);
+  }
+}
+
+void bind_self(const CpuBinding& binding) {
+  if (!binding.cpus.empty()) {
+    syscall(SYS_sched_setaffinity, 0, binding.cpus.size() * sizeof(unsigned long),
+            binding.cpus.data());
+  }
+  if (!binding.nodes.empty()) {
+    // The kernel counts one bit more than it reads. Several preferred nodes need Linux 5.15.
+    syscall(SYS_set_mempolicy, MPOL_PREFERRED_MANY, binding.nodes.data(),
+            binding.nodes.size() * kWordBits + 1);
+  }
+}
+
+}  // namespace gpu_platform::node

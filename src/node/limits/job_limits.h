@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/limits/limit_places.h"
+
+namespace gpu_platform::node {
+
+// Zero: no limit.
+struct LimitValues {
+  std::uint64_t memory_bytes = 0;  // swap included
+  std::uint64_t processes = 0;     // threads count, as the kernel counts them
+  std::uint32_t cpus = 0;          // a weight among jobs when CPUs are short, no cap
+};
+
+// The limits of one attempt. What cannot be limited on this host is not limited, what can be and
+// fails is an error: a job never runs with less than was promised.
+class JobLimits {
+ public:
+  JobLimits() = default;
+  ~JobLimits() { close_entrances(); }
+  JobLimits(const JobLimits&) = delete;
+  JobLimits& operator=(const JobLimits&) = delete;
+
+  // Before any process of the job is there. `cgroup_fd`: its own cgroup. Empty, or what failed.
+  std::string apply(const LimitPlaces& places, const std::string& name, int cgroup_fd,
+                    const LimitValues& values);
+
+  // The job's first process enters the groups apart from its cgroup by writing "0" to each of
+  // these.
+  const std::vector<int>& entrances() const { return entrances_; }
+  void close_entrances();
+
+  // Whether the kernel has killed a process of the job for want of memory. Reliable when the limit
+  // is ours; where memory is not limited, what it says is false.
+  bool ran_out_of_memory() const;
+  std::optional<std::uint64_t> peak_memory_bytes() const;
+
+ private:
+  std::string set(Resource resource, const char* unified_file, const char* apart_file,
+                  std::uint64_t value);
+  void refuse_swap(std::uint64_t memory_bytes);
+  std::string make_group(const std::string& path);
+
+  LimitPlaces places_;
+  std::string name_;
+  int cgroup_fd_ = -1;
+  bool limits_memory_ = false;
+  std::vector<std::string> groups_;  // made so far
+  std::vector<int> entrances_;
+};
+
+// Removes the groups that an attempt has apart from its cgroup. Fails on those with processes.
+void remove_limit_groups(const LimitPlaces& places, const std::string& name);
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,94 @@
+#include "node/limits/limit_places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/mount_table.h"
+#include "node/small_file.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+// By Resource; the names are the same in both versions.
+constexpr std::string_view kControllers[kResources] = {"memory", "pids", "cpu"};
+
+bool has_word(std::string_view list, std::string_view word, char separator) {
+  while (!list.empty()) {
+    const std::size_t end = list.find(separator);
+    std::string_view one = list.substr(0, end);
+    while (one.ends_with('\n')) one.remove_suffix(1);
+    if (one == word) return true;
+    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
+  }
+  return false;
+}
+
+// "4:memory:/a/b" is line of `controller`: "/a/b".
+std::optional<std::string_view> own_path(std::string_view proc_cgroup,
+                                         std::string_view controller) {
+  while (!proc_cgroup.empty()) {
+    std::string_view line = take_line(proc_cgroup);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    if (!has_word(line.substr(first + 1, second - first - 1), controller, ',')) continue;
+    return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+// A parent that does not pass a controller on is left as it is.
+bool enable_below(const std::string& base, std::string_view controller) {
+  const std::string passed_on = read_small_file(AT_FDCWD, (base + "/cgroup.controllers").c_str());
+  return has_word(passed_on, controller, ' ') &&
+         write_small_file(AT_FDCWD, (base + "/cgroup.subtree_control").c_str(),
+                          "+" + std::string(controller));
+}
+
+}  // namespace
+
+std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string_view proc_cgroup,
+                                         std::string_view controller) {
+  const std::optional<std::string_view> own = own_path(proc_cgroup, controller);
+  if (!own) return std::nullopt;
+  while (const std::optional<Mount> mount = take_mount(mountinfo)) {
+    if (mount->type != "cgroup" || !has_word(mount->options, controller, ',')) continue;
+    // In a container the mount may show a part of the tree, and the path may be of all of it.
+    std::string_view below = *own;
+    if (mount->root != "/") {
+      if (!below.starts_with(mount->root)) return mount->point;
+      below.remove_prefix(mount->root.size());
+    }
+    return below.empty() || below == "/" ? mount->point : mount->point + std::string(below);
+  }
+  return std::nullopt;
+}
+
+LimitPlaces make_limit_places(std::string_view token, const std::string& base) {
+  LimitPlaces places;
+  if (base.empty()) return places;
+  const std::string mounts = read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+  const std::string own = read_small_file(AT_FDCWD, "/proc/self/cgroup");
+  for (std::size_t i = 0; i < kResources; ++i) {
+    LimitPlace& place = places.places[i];
+    if (enable_below(base, kControllers[i])) {
+      place.kind = LimitPlace::Kind::kUnified;
+    } else if (const auto group = find_v1_group(mounts, own, kControllers[i])) {
+      place.path = *group + "/gpu-platform-" + std::string(token);
+      const bool made = mkdir(place.path.c_str(), 0755) == 0 || errno == EEXIST;
+      if (made && access(place.path.c_str(), W_OK) == 0) place.kind = LimitPlace::Kind::kApart;
+    }
+  }
+  return places;
+}
+
+void leave_limit_places(const LimitPlaces& places) {
+  for (const LimitPlace& place : places.places) {
+    if (place.kind == LimitPlace::Kind::kApart) rmdir(place.path.c_str());
+  }
+}
+
+}  // namespace gpu_platform::node

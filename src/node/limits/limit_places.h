@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Where on this host a job's memory, processes and CPU time can be limited: in the job's own cgroup
+// (v2), or in one of the older hierarchies (v1) beside it, which hybrid systems and many containers
+// still have. There the job gets a group gpu-platform-<token>/<job>-<attempt> too, below the group
+// that we are in, so that the limits of whoever contains us go on to hold.
+
+namespace gpu_platform::node {
+
+enum class Resource : std::uint8_t { kMemory, kProcesses, kCpu };
+inline constexpr std::size_t kResources = 3;
+
+struct LimitPlace {
+  enum class Kind : std::uint8_t {
+    kNone,     // cannot be limited here
+    kUnified,  // in the job's cgroup
+    kApart,    // in a group of its own below `path`
+  };
+  Kind kind = Kind::kNone;
+  std::string path;
+};
+
+struct LimitPlaces {
+  std::array<LimitPlace, kResources> places;
+  LimitPlace& of(Resource resource) { return places[static_cast<std::size_t>(resource)]; }
+  const LimitPlace& of(Resource resource) const {
+    return places[static_cast<std::size_t>(resource)];
+  }
+};
+
+// The group that we are in, in the v1 hierarchy with this controller; from the texts of
+// /proc/self/mountinfo and /proc/self/cgroup.
+std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string_view proc_cgroup,
+                                         std::string_view controller);
+
+// Passes the controllers on to the children of `base`, the cgroup that holds the jobs', and makes
+// the groups that hold theirs elsewhere.
+LimitPlaces make_limit_places(std::string_view token, const std::string& base);
+// For a launcher that ends: removes what that made, unless jobs are in it.
+void leave_limit_places(const LimitPlaces& places);
+
+}  // namespace gpu_platform::node
