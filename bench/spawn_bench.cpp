@@ -163,6 +163,8 @@ int run(std::uint64_t jobs, int rounds, const std::string& program_folder) {
   execution::ProcessEngineOptions options;
   options.data_dir = data;
   options.node_program = program_folder + "/gpu-platform-node";
+  options.max_processes = 16'384;  // as a daemon that is not configured otherwise
+  options.private_folders = true;
   const NoEnvironment environment;
   Load load;
   auto engine = execution::ProcessEngine::open(options, environment, load);

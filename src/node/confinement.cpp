@@ -17,18 +17,19 @@ namespace gpu_platform::node {
 
 namespace {
 
-DeviceRules rules_for(const std::vector<DeviceNumber>& gpus) {
-  return device_rules(read_small_file(AT_FDCWD, "/proc/devices"), gpus);
-}
-
 // Tried on a cgroup of its own.
 std::string objection_to_device_programs(const std::string& cgroup_base) {
+  DevicePrograms programs;
+  std::string why;
+  const int program = programs.load(device_rules("", {}), why);
+  if (program < 0) return why;
   const std::string path = cgroup_base + "/probe";
-  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
     return "make " + path + ": " + strerror(errno);
+  }
   const int fd = open(path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-  std::string why =
-      fd < 0 ? "open " + path + ": " + strerror(errno) : guard_devices(fd, rules_for({}));
+  why = fd < 0 ? "open " + path + ": " + strerror(errno) : attach_device_program(fd, program);
+  close(program);
   if (fd >= 0) close(fd);
   rmdir(path.c_str());
   return why;
@@ -98,12 +99,24 @@ void leave_confinement(const HostConfinement& host) {
   leave_limit_places(host.limits);
 }
 
+// Drivers may come while we run, and most of their majors are given out when they do.
+void prepare_for(HostConfinement& host, const LaunchRequest& request) {
+  if (!host.devices) return;
+  host.proc_devices = read_small_file(AT_FDCWD, "/proc/devices");
+  std::string why;  // told by the supervisor, which tries again
+  host.programs.load(device_rules(host.proc_devices, request.devices), why);
+}
+
+std::string JobConfinement::guard_devices(const LaunchRequest& request, int cgroup_fd) const {
+  if (cgroup_fd < 0 || !host_.devices) return {};
+  DevicePrograms programs = host_.programs;
+  std::string why;
+  const int program = programs.load(device_rules(host_.proc_devices, request.devices), why);
+  return program < 0 ? why : attach_device_program(cgroup_fd, program);
+}
+
 std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) {
-  if (cgroup_fd >= 0 && host_.devices) {
-    if (std::string why = guard_devices(cgroup_fd, rules_for(request.devices)); !why.empty()) {
-      return why;
-    }
-  }
+  if (std::string why = guard_devices(request, cgroup_fd); !why.empty()) return why;
   if (cgroup_fd >= 0) {
     const LimitValues values{request.memory_bytes, request.max_processes, request.cpus};
     std::string why = limits_.apply(host_.limits, name_, cgroup_fd, values);
@@ -115,6 +128,16 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
   folders_ = private_folders(host_.root, name_, request.memory_bytes, request.workdir.data());
   has_folders_ = true;
   return make_private_tmp(host_.root, name_, {request.uid, request.gid});
+}
+
+JobConfinement::~JobConfinement() {
+  if (mounts_fd_ >= 0) close(mounts_fd_);
+}
+
+void JobConfinement::hold_mounts_of(int pid) {
+  if (!has_folders_) return;
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
+  mounts_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // fails when it has ended already
 }
 
 void remove_leftovers(const HostConfinement& host, const std::string& name) {

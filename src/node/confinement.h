@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "node/devices/device_program.h"
 #include "node/folders/private_folders.h"
 #include "node/limits/cpu_binding.h"
 #include "node/limits/job_limits.h"
@@ -20,6 +21,8 @@ struct HostConfinement {
   LimitPlaces limits;
   bool devices = false;
   bool folders = false;
+  std::string proc_devices;  // as it was for the last job
+  DevicePrograms programs;
   std::vector<GuardState> guards;  // the same for people; one for each Guard
 };
 
@@ -31,10 +34,15 @@ struct HostGrounds {
 };
 HostConfinement find_confinement(const HostGrounds& grounds);
 void leave_confinement(const HostConfinement& host);
+// In the launcher, for the supervisor that it forks next: what jobs can share is made only once.
+void prepare_for(HostConfinement& host, const LaunchRequest& request);
 
-// Of one attempt.
+// Of one attempt; in its supervisor.
 class JobConfinement {
  public:
+  ~JobConfinement();
+  JobConfinement(const JobConfinement&) = delete;
+  JobConfinement& operator=(const JobConfinement&) = delete;
   JobConfinement(const HostConfinement& host, std::string name)
       : host_(host), name_(std::move(name)) {}
 
@@ -47,6 +55,11 @@ class JobConfinement {
   // Null: the host's are shared.
   const PrivateFolders* folders() const { return has_folders_ ? &folders_ : nullptr; }
 
+  // Right after its first process was started. The end of that process would else have to wait
+  // until the kernel has taken down its mounts; so they go with us, when everybody knows of the
+  // end.
+  void hold_mounts_of(int pid);
+
   // When no process of it is left. The groups at once; the folder may take long.
   void remove_groups() { remove_limit_groups(host_.limits, name_); }
   void remove_folder() {
@@ -54,12 +67,15 @@ class JobConfinement {
   }
 
  private:
+  std::string guard_devices(const LaunchRequest& request, int cgroup_fd) const;
+
   const HostConfinement& host_;
   const std::string name_;
   JobLimits limits_;
   CpuBinding binding_;
   PrivateFolders folders_;
   bool has_folders_ = false;
+  int mounts_fd_ = -1;
 };
 
 // What a supervisor that was killed has left of attempts; for the launcher. The folder is removed

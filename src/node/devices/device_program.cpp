@@ -89,7 +89,9 @@ __u64 address(const T* pointer) {
   return reinterpret_cast<__u64>(pointer);
 }
 
-int load(const std::vector<bpf_insn>& program) {
+constexpr std::size_t kMostLoaded = 64;
+
+int load_into_kernel(const std::vector<bpf_insn>& program) {
   constexpr char kName[] = "gp_devices";
   constexpr char kLicense[] = "";  // it calls nothing of the kernel's
   bpf_attr attributes;
@@ -132,9 +134,25 @@ std::vector<bpf_insn> assemble(const DeviceRules& rules) {
   return out.take();
 }
 
-std::string guard_devices(int cgroup_fd, const DeviceRules& rules) {
-  const int program = load(assemble(rules));
-  if (program < 0) return failed("load");
+int DevicePrograms::load(const DeviceRules& rules, std::string& why) {
+  for (const Loaded& one : loaded_) {
+    if (one.rules == rules) return one.program;
+  }
+  const int program = load_into_kernel(assemble(rules));
+  if (program < 0) {
+    why = failed("load");
+    return -1;
+  }
+  if (loaded_.size() == kMostLoaded) {
+    for (const Loaded& one : loaded_)
+      close(one.program);  // those in use live on with their cgroups
+    loaded_.clear();
+  }
+  loaded_.push_back({rules, program});
+  return program;
+}
+
+std::string attach_device_program(int cgroup_fd, int program) {
   bpf_attr attributes;
   memset(&attributes, 0, sizeof attributes);
   attributes.target_fd = static_cast<__u32>(cgroup_fd);
@@ -142,10 +160,7 @@ std::string guard_devices(int cgroup_fd, const DeviceRules& rules) {
   attributes.attach_type = BPF_CGROUP_DEVICE;
   // Not a link, which would end with us; beside programs of others, not instead of them.
   attributes.attach_flags = BPF_F_ALLOW_MULTI;
-  const bool attached = call_bpf(BPF_PROG_ATTACH, attributes) == 0;
-  std::string why = attached ? std::string() : failed("attach");
-  close(program);
-  return why;
+  return call_bpf(BPF_PROG_ATTACH, attributes) == 0 ? std::string() : failed("attach");
 }
 
 }  // namespace gpu_platform::node

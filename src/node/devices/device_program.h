@@ -17,8 +17,24 @@ namespace gpu_platform::node {
 // Loops free, at most a few instructions for each rule.
 std::vector<bpf_insn> assemble(const DeviceRules& rules);
 
-// Attaches them to a cgroup by its open directory. Empty, or why it cannot be done: without root,
-// in a container without CAP_BPF, on a kernel without the program type.
-std::string guard_devices(int cgroup_fd, const DeviceRules& rules);
+// Loaded programs, kept for the next job with the same devices: loading takes longer than all else
+// that is done for a job's devices. Copies share the handles, which stay open as long as the
+// process.
+class DevicePrograms {
+ public:
+  // A handle that stays ours; -1 where it cannot be loaded, and `why` says so: without root, in a
+  // container without CAP_BPF, on a kernel without the program type.
+  int load(const DeviceRules& rules, std::string& why);
+
+ private:
+  struct Loaded {
+    DeviceRules rules;
+    int program = -1;
+  };
+  std::vector<Loaded> loaded_;
+};
+
+// Attaches a program to a cgroup by its open directory. Empty, or why it cannot be done.
+std::string attach_device_program(int cgroup_fd, int program);
 
 }  // namespace gpu_platform::node

@@ -305,6 +305,7 @@ class Launcher {
     // Taken before the fork and inherited: from here on it is free only when nobody is left.
     // (Whoever tests the lock shares it for a moment, hence no LOCK_NB.)
     if (flock(record, LOCK_EX) != 0) return std::string("lock the record: ") + strerror(errno);
+    prepare_for(confinement_, request);
     int pidfd = -1;
     const int pid = fork_with_pidfd(&pidfd);
     if (pid == 0) become_supervisor(attempt, request, record);

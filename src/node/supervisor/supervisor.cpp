@@ -143,6 +143,7 @@ class Supervisor {
       return false;
     }
     main_pid_ = job.pid;
+    confinement_.hold_mounts_of(main_pid_);
     Notice notice;
     notice.kind = Notice::Kind::kStarted;
     notice.started.pid = static_cast<std::uint32_t>(main_pid_);
