@@ -67,6 +67,15 @@ base::Status for_nodes(const Nodes& nodes, const std::string& name, Visit&& visi
   return {};
 }
 
+void add_isolation(const std::vector<IsolationGuard>& guards, v1::Status& out) {
+  for (const IsolationGuard& guard : guards) {
+    v1::IsolationGuard& one = *out.add_isolation();
+    one.set_guard(guard.name);
+    one.set_held(guard.is_held);
+    if (!guard.is_held) one.set_reason(guard.why_not);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const model::GpuReading> Calls::reading_of(std::string_view uuid) const {
@@ -87,6 +96,7 @@ v1::Status Calls::status(const v1::GetStatusRequest& request) const {
   out.set_held_jobs(counts.held);
   out.set_suspended_jobs(counts.suspended);
   if (snapshot->at.is_set()) to_proto(snapshot->at, *out.mutable_at());
+  if (core_.isolation) add_isolation(core_.isolation(), out);
   return out;
 }
 

@@ -86,6 +86,20 @@ TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
   EXPECT_FALSE(status.gpus(1).has_utilization_percent());
 }
 
+TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
+  EXPECT_EQ(calls_.status({}).isolation_size(), 0);
+  access_.isolation = [] {
+    return std::vector<IsolationGuard>{{"user", true, {}}, {"devices", false, "no CAP_BPF"}};
+  };
+  const v1::Status status = calls_.status({});
+  ASSERT_EQ(status.isolation_size(), 2);
+  EXPECT_TRUE(status.isolation(0).held());
+  EXPECT_FALSE(status.isolation(0).has_reason());
+  EXPECT_EQ(status.isolation(1).guard(), "devices");
+  EXPECT_FALSE(status.isolation(1).held());
+  EXPECT_EQ(status.isolation(1).reason(), "no CAP_BPF");
+}
+
 TEST_F(ClusterCalls, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
   calls_.status({});
   EXPECT_TRUE(core_.readings.asked().empty());

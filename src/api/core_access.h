@@ -77,6 +77,13 @@ class OutputSource {
                                          std::uint64_t offset, std::size_t most) const = 0;
 };
 
+// One way in which jobs are kept apart on this host.
+struct IsolationGuard {
+  std::string name;  // "devices"
+  bool is_held = false;
+  std::string why_not;  // where it is not
+};
+
 // The whole of it. All referred objects outlive the server.
 struct CoreAccess {
   CommandSink& commands;
@@ -86,6 +93,8 @@ struct CoreAccess {
   // Whether new work is taken now; an error says why not. Null: always.
   std::function<base::Status()> readiness;
   GpuReadingSource* readings = nullptr;  // null: nothing is read
+  // Safe from any thread. Null: nothing is known of it.
+  std::function<std::vector<IsolationGuard>()> isolation = nullptr;
 };
 
 }  // namespace gpu_platform::api

@@ -91,6 +91,14 @@ base::Result<std::vector<node::ProbeTarget>> probe_targets(const DaemonOptions& 
   return targets;
 }
 
+std::vector<api::IsolationGuard> isolation_of(const execution::NodePart& node) {
+  std::vector<api::IsolationGuard> guards;
+  for (const node::GuardState& state : node.guards) {
+    guards.push_back({std::string(node::to_string(state.guard)), state.held, state.why});
+  }
+  return guards;
+}
+
 // One line for what is held, one for each way in which it is not.
 void tell_isolation(const execution::NodePart& node) {
   std::string held;
@@ -220,11 +228,16 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   const std::filesystem::path directory = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
-  TRY_ASSIGN(
-      server,
-      api::Server::start(
-          std::move(server_options),
-          api::CoreAccess{*commands, *snapshots, *archive, outputs, {}, readings.get()}, *hub));
+  TRY_ASSIGN(server, api::Server::start(
+                         std::move(server_options),
+                         api::CoreAccess{*commands,
+                                         *snapshots,
+                                         *archive,
+                                         outputs,
+                                         {},
+                                         readings.get(),
+                                         [this] { return isolation_of(engine->node_part()); }},
+                         *hub));
   return {};
 }
 

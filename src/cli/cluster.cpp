@@ -34,14 +34,25 @@ std::string emulated_mark(const Json& gpus) {
   return all ? " (emulated)" : fmt::format(" ({} emulated)", count);
 }
 
+// What this host does not hold; nothing where it holds all.
+std::string advisory_guards(const Json& status) {
+  std::string names;
+  for (const Json& guard : list_at(status, "isolation")) {
+    if (flag_at(guard, "held")) continue;
+    names += (names.empty() ? "" : ", ") + text_at(guard, "guard");
+  }
+  return names.empty() ? names : fmt::format("isolation is advisory for: {}\n", names);
+}
+
 std::string totals(const Json& status) {
   std::string line =
       fmt::format("{}{}, {} available, {:.0f} % allocated\n", count_at(status, "total_gpus", "GPU"),
                   emulated_mark(list_at(status, "gpus")), text_at(status, "available_gpus"),
                   number_at(status, "utilization").value_or(0) * 100);
-  return line + fmt::format("{} running, {} queued, {} held, {} suspended\n",
-                            count_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
-                            text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
+  line += fmt::format("{} running, {} queued, {} held, {} suspended\n",
+                      count_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
+                      text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
+  return line + advisory_guards(status);
 }
 
 Table node_table(const Json& status) {

@@ -165,6 +165,16 @@ TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
             "dgx-1 (emulated)  UP        8     6     28/112  512 GiB/2 TiB  535.1   -\n");
 }
 
+TEST_F(Show, StatusNamesTheGuardsThatAreNotHeld) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"nodes":[],"gpus":[],"isolation":[{"guard":"user","held":true,"reason":null},)"
+        R"({"guard":"devices","held":false,"reason":"no"},{"guard":"cpu","held":false,"reason":"no"}]})");
+  });
+  EXPECT_EQ(call(server, {"status"}), 0);
+  EXPECT_TRUE(has(out(), "isolation is advisory for: devices, cpu\n")) << out();
+}
+
 TEST_F(Show, StatusAllHasOneRowForEachGpuAndAbsentReadingsAreNotZero) {
   FakeServer server([](const Request&) { return json_answer(kStatus); });
   EXPECT_EQ(call(server, {"status", "--all"}), 0);

@@ -92,12 +92,9 @@ class Isolation : public ::testing::Test {
   // host could, that alone is a failure.
   bool is_held(const std::string& guard) {
     bool held = false;
-    for (const std::string& line : lines_of(daemon_.log())) {
-      const std::size_t at = line.find("isolation held=\"");
-      if (at == std::string::npos) continue;
-      const std::size_t begin = at + std::strlen("isolation held=\"");
-      const std::string list = " " + line.substr(begin, line.find('"', begin) - begin) + " ";
-      held = list.find(" " + guard + " ") != std::string::npos;
+    const nlohmann::json status = daemon_.json({"status"});
+    for (const auto& state : status["isolation"]) {
+      if (state["guard"] == guard) held = state["held"].get<bool>();
     }
     EXPECT_TRUE(held || !host_can_hold(guard)) << guard << " is advisory:\n" << daemon_.log();
     Verdicts::table()[guard] = held ? "held" : "advisory";
