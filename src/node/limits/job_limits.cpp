@@ -54,6 +54,10 @@ std::string JobLimits::apply(const LimitPlaces& places, const std::string& name,
     const bool unified = places.of(Resource::kCpu).kind == LimitPlace::Kind::kUnified;
     why = set(Resource::kCpu, "cpu.weight", "cpu.shares",
               unified ? weight_of(values.cpus) : shares_of(values.cpus));
+    // Taken only where the disk's scheduler knows weights.
+    if (places.has_io_weight) {
+      write_small_file(cgroup_fd, "io.weight", std::to_string(weight_of(values.cpus)));
+    }
   }
   return why;
 }

@@ -13,7 +13,7 @@ namespace gpu_platform::node {
 struct LimitValues {
   std::uint64_t memory_bytes = 0;  // swap included
   std::uint64_t processes = 0;     // threads count, as the kernel counts them
-  std::uint32_t cpus = 0;          // a weight among jobs when CPUs are short, no cap
+  std::uint32_t cpus = 0;          // a weight among jobs when CPUs or disks are short, no cap
 };
 
 // The limits of one attempt. What cannot be limited on this host is not limited, what can be and

@@ -70,6 +70,7 @@ std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string
 LimitPlaces make_limit_places(std::string_view token, const std::string& base) {
   LimitPlaces places;
   if (base.empty()) return places;
+  places.has_io_weight = enable_below(base, "io");
   const std::string mounts = read_small_file(AT_FDCWD, "/proc/self/mountinfo");
   const std::string own = read_small_file(AT_FDCWD, "/proc/self/cgroup");
   for (std::size_t i = 0; i < kResources; ++i) {

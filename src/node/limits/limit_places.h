@@ -28,6 +28,7 @@ struct LimitPlace {
 
 struct LimitPlaces {
   std::array<LimitPlace, kResources> places;
+  bool has_io_weight = false;  // jobs' cgroups take one (v2 only); fairness of disks, no promise
   LimitPlace& of(Resource resource) { return places[static_cast<std::size_t>(resource)]; }
   const LimitPlace& of(Resource resource) const {
     return places[static_cast<std::size_t>(resource)];
