@@ -258,6 +258,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   execution::ProcessEngineOptions engine;
   engine.data_dir = parts->data_dir;
   engine.node_program = paths.node;
+  engine.launcher_socket = options.launcher;
   if (!options.emulate.empty()) engine.gpu_register = paths.gpu_register;
   engine.output_file_bytes = static_cast<std::uint64_t>(configuration.output_rotate_bytes.value());
   engine.output_files = configuration.output_files_kept + 1;

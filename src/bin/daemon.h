@@ -12,7 +12,8 @@ namespace gpu_platform::bin {
 struct DaemonOptions {
   std::string data_dir;
   std::string socket;
-  std::string emulate;  // empty: this host
+  std::string emulate;   // empty: this host
+  std::string launcher;  // socket of a launcher that runs as a service; empty: we start one
 };
 
 // The daemon: all rooms joined and running. Started it answers on its socket; stopped (or

@@ -124,6 +124,7 @@ int serve_main(int argc, char** argv) {
   std::optional<std::string> data_dir;
   std::optional<std::string> socket;
   std::optional<std::string> emulate;
+  std::optional<std::string> launcher;
   std::optional<std::string> config_path;
   std::optional<std::string> log_level;
   cli::Arguments arguments(
@@ -142,6 +143,8 @@ int serve_main(int argc, char** argv) {
               "Unix socket to answer on (default " + default_socket() + ")")
       .option("--emulate", emulate, "SPEC",
               "emulated nodes instead of this host's GPUs: [Nx]BOARD, comma separated")
+      .option("--launcher", launcher, "PATH",
+              "socket of a launcher that runs as a service of its own (default: one is started)")
       .option("--config", config_path, "FILE", "configuration (docs/configuration.md)")
       .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error");
   const std::vector<std::string> words(argv + 1, argv + argc);
@@ -156,7 +159,8 @@ int serve_main(int argc, char** argv) {
   start_log(*level);
   const int signal_fd = watched_signals();
   const DaemonOptions options{data_dir.value_or(default_data_dir()),
-                              socket.value_or(default_socket()), emulate.value_or("")};
+                              socket.value_or(default_socket()), emulate.value_or(""),
+                              launcher.value_or("")};
   const auto daemon = Daemon::start(options, *configuration);
   if (!daemon) {
     console.error(daemon.error().message);

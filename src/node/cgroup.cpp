@@ -114,13 +114,14 @@ std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup) {
   return std::nullopt;
 }
 
-CgroupBase make_cgroup_base(std::string_view token) {
+CgroupBase make_cgroup_base(std::string_view token, const std::string& parent) {
   const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   if (!mount) return {{}, "no cgroup v2 tree is mounted"};
   const auto own = find_cgroup2_path(read_small_file(AT_FDCWD, "/proc/self/cgroup"));
   const std::string home = *mount + (own && *own != "/" ? *own : "");
-  const std::string parent = geteuid() == 0 ? *mount : home;
-  const std::string base = parent + "/gpu-platform-" + std::string(token);
+  const std::string own_choice = geteuid() == 0 ? *mount : home;
+  const std::string base =
+      (parent.empty() ? own_choice : parent) + "/gpu-platform-" + std::string(token);
   if (mkdir(base.c_str(), 0755) != 0 && errno != EEXIST) return {{}, error_text("mkdir", base)};
   if (std::string why = probe(base); !why.empty()) {
     rmdir(base.c_str());

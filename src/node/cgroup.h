@@ -5,7 +5,7 @@
 #include <string_view>
 
 // Jobs' cgroups (v2): where they may be made, and what can be done to one. A job's cgroup is
-// <mount or own cgroup>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
+// <parent>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
 // where it may move itself, so that whatever stops the daemon's service does not stop jobs.
 
 namespace gpu_platform::node {
@@ -22,8 +22,10 @@ struct CgroupBase {
   std::string home;  // cgroup in which the calling process was before
 };
 
-// Makes gpu-platform-<token> and proves with a process that jobs can be born into its children.
-CgroupBase make_cgroup_base(std::string_view token);
+// Makes gpu-platform-<token> in `parent` and proves with a process that jobs can be born into its
+// children. `parent` is an absolute path in the cgroup v2 tree, such as the delegated cgroup of a
+// service that holds jobs; empty: the top of the tree as root, else the own cgroup.
+CgroupBase make_cgroup_base(std::string_view token, const std::string& parent = {});
 
 // For a launcher that ends: removes what make_cgroup_base made, unless jobs or supervisors live in
 // it.

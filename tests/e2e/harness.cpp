@@ -157,8 +157,10 @@ Daemon::~Daemon() {
 }
 
 bool Daemon::start() {
-  std::vector<std::string> command = {
-      program("gpu-platform"), "serve", "--data-dir", data_dir_, "--socket", socket_};
+  std::vector<std::string> command = options_.prefix;
+  command.insert(command.end(),
+                 {program("gpu-platform"), "serve", "--data-dir", data_dir_, "--socket", socket_});
+  command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
   if (!options_.emulate.empty()) command.insert(command.end(), {"--emulate", options_.emulate});
   if (!options_.config.empty()) {
     const std::string path = directory() + "/config.yaml";

@@ -49,8 +49,10 @@ class TemporaryDirectory {
 
 struct DaemonOptions {
   std::string emulate = "dgx-h100";
-  std::string config;    // YAML text, empty for none
-  std::string data_dir;  // default: DIR/data
+  std::string config;                  // YAML text, empty for none
+  std::string data_dir;                // default: DIR/data
+  std::vector<std::string> prefix;     // in front of the program: "/usr/bin/setpriv", …
+  std::vector<std::string> arguments;  // further ones of serve
 };
 
 // One data directory and the daemons that serve it one after the other.

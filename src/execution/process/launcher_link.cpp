@@ -99,7 +99,7 @@ base::Status LauncherLink::dial() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (options_.socket.size() >= sizeof address.sun_path) {
-    return base::invalid("execution.launcher_socket", "the path is too long for a socket");
+    return base::invalid("--launcher", "the path is too long for a socket");
   }
   memcpy(address.sun_path, options_.socket.data(), options_.socket.size());
   Descriptor dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

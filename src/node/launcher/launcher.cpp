@@ -69,13 +69,14 @@ class Launcher {
   bool set_up() {
     umask(0);  // modes are written out where files are made
     set_signals();
-    if (!make_folder(o_.root + "/run") || !take_lock()) return false;
+    // The daemon makes its FIFO there.
+    if (!make_folder(o_.root + "/run", o_.client_uid) || !take_lock()) return false;
     if (!make_folder(attempts_dir(o_.root)) || !make_folder(o_.root + "/output")) return false;
     struct stat about{};
     char* const real = realpath(o_.root.c_str(), nullptr);
     if (real == nullptr || stat(real, &about) != 0) return failed("find", o_.root);
     const std::string token = root_token(real, about.st_dev, about.st_ino);
-    base_ = make_cgroup_base(token);
+    base_ = make_cgroup_base(token, o_.jobs_cgroup);
     confinement_ = find_confinement({real, token, base_.path, base_.why});
     free(real);
     if (!base_.path.empty()) {
@@ -110,12 +111,12 @@ class Launcher {
     sigaction(SIGCHLD, &action, nullptr);
   }
 
-  bool make_folder(const std::string& path) {
+  bool make_folder(const std::string& path, uid_t owner = static_cast<uid_t>(-1)) {
     const bool shared = o_.client_gid >= 0;
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failed("make", path);
     if (!shared) return true;
     // Set-group-id: what is made inside belongs to the group too.
-    if (chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(o_.client_gid)) != 0 ||
+    if (chown(path.c_str(), owner, static_cast<gid_t>(o_.client_gid)) != 0 ||
         chmod(path.c_str(), 02750) != 0) {
       return failed("share", path);
     }
@@ -282,6 +283,7 @@ class Launcher {
       return "without root jobs run as user " + std::to_string(geteuid()) + " only, not as " +
              std::to_string(request.uid);
     }
+    if (o_.refuse_root_jobs && request.uid == 0) return "this launcher starts no job as root";
     if (request.output.size() <= 1 && request.output_files == 0) return "no output file is allowed";
     return {};
   }

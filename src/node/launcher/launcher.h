@@ -13,6 +13,8 @@ struct LauncherOptions {
   int socket_fd = -1;            // connected to the daemon; or:
   std::string listen_path;       // wait here for daemons, one after the other
   std::uint32_t client_uid = 0;  // whose connections are taken; root's always are
+  std::string jobs_cgroup;       // parent of jobs' cgroups; empty: as make_cgroup_base chooses
+  bool refuse_root_jobs = false;
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we
   std::string gpu_register;      // program that tells an emulated board of a process; empty: none
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none

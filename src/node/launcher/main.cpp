@@ -9,21 +9,31 @@
 #include <optional>
 #include <string_view>
 
+#include "node/launcher/keeper.h"
 #include "node/launcher/launcher.h"
+#include "node/local_user.h"
+#include "node/small_file.h"
 
 // gpu-platform-node: the node part as one small static program. It starts as the launcher;
 // supervisors are forked from it and never execute another program of ours.
 
 namespace {
 
+using gpu_platform::node::find_local_user;
 using gpu_platform::node::LauncherOptions;
+using gpu_platform::node::read_small_file;
 
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
     "usage: gpu-platform-node launcher --root DIR (--socket-fd N | --listen PATH)\n"
-    "                                  [--client-uid N] [--client-gid N]\n"
+    "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
+    "                                  [--jobs-cgroup DIR] [--root-jobs allow|refuse]\n"
     "                                  [--gpu-register PROGRAM]\n"
-    "Starts jobs for gpu-platform serve, which runs it; not for people.\n";
+    "       gpu-platform-node keeper\n"
+    "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
+    "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
+    "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
+    "Neither is for people; the units in deploy/systemd run both.\n";
 
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
@@ -39,6 +49,21 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
   if (name == "--gpu-register") {
     options.gpu_register = value;
     return value.starts_with('/');
+  }
+  if (name == "--jobs-cgroup") {
+    options.jobs_cgroup = value;
+    return value.starts_with('/');
+  }
+  if (name == "--root-jobs") {
+    options.refuse_root_jobs = value == "refuse";
+    return value == "allow" || value == "refuse";
+  }
+  if (name == "--client-user") {
+    const auto user = find_local_user(read_small_file(AT_FDCWD, "/etc/passwd"), value);
+    if (!user) return false;
+    options.client_uid = user->uid;
+    options.client_gid = user->gid;
+    return true;
   }
   if (name == "--listen") {
     options.listen_path = value;
@@ -91,6 +116,9 @@ bool shed_descriptors(int& socket) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "keeper") {
+    return gpu_platform::node::keep_cgroup();
+  }
   auto options = parse(argc, argv);
   if (!options) {
     fwrite(kHelp.data(), 1, kHelp.size(), stderr);
