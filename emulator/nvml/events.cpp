@@ -179,7 +179,8 @@ nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, gpu_emulator::EventDataV1* dat
                               unsigned int timeout_ms) {
   EventData event{};
   const nvmlReturn_t result = wait_for_event(set, data == nullptr ? nullptr : &event, timeout_ms);
-  if (result == kSuccess) *data = {event.device, event.event_type, event.event_data};
+  if (result == kSuccess && data != nullptr)
+    *data = {event.device, event.event_type, event.event_data};
   return result;
 }
 

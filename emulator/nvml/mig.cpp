@@ -99,12 +99,12 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int* is_m
 
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int,
                                                  nvmlDevice_t* mig_device) {
-  return without_instances(device, mig_device);
+  return without_instances(device, static_cast<const void*>(mig_device));
 }
 
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device,
                                                           nvmlDevice_t* device) {
-  return without_instances(mig_device, device);
+  return without_instances(mig_device, static_cast<const void*>(device));
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int* id) {

@@ -6,7 +6,6 @@
 // Calls about NVLink: links, peers, fabric.
 
 using gpu_emulator::board;
-using gpu_emulator::BoardState;
 using gpu_emulator::GpuState;
 using gpu_emulator::kInvalidArgument;
 using gpu_emulator::kNotSupported;

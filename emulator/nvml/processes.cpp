@@ -5,11 +5,9 @@
 using gpu_emulator::board;
 using gpu_emulator::GpuReading;
 using gpu_emulator::GpuState;
-using gpu_emulator::kInsufficientSize;
 using gpu_emulator::kInvalidArgument;
 using gpu_emulator::kNotFound;
 using gpu_emulator::kNotSupported;
-using gpu_emulator::kSuccess;
 using gpu_emulator::kUninitialized;
 using gpu_emulator::list_of;
 using gpu_emulator::ProcessDetail;

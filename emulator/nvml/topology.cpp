@@ -11,7 +11,6 @@ using gpu_emulator::kInvalidArgument;
 using gpu_emulator::kNotSupported;
 using gpu_emulator::kSuccess;
 using gpu_emulator::kUninitialized;
-using gpu_emulator::TopologyLevel;
 using gpu_emulator::with_gpu;
 
 namespace {

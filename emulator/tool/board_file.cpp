@@ -299,6 +299,7 @@ BoardGpu read_gpu(YamlErrors& errors, const YAML::Node& node, const std::string&
   YamlFields fields(errors, node, path, {"model", "pci", "numa_node", "pcie_path"});
   BoardGpu gpu;
   std::vector<Choice> models;
+  models.reserve(board.models.size());
   for (std::size_t i = 0; i < board.models.size(); ++i) {
     models.push_back({board.models[i].id, static_cast<std::uint32_t>(i)});
   }

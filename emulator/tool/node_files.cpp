@@ -19,8 +19,6 @@
 namespace gpu_emulator {
 namespace {
 
-using gpu_platform::base::ErrorCode;
-using gpu_platform::base::fail;
 using gpu_platform::base::hash64;
 using gpu_platform::base::system_error;
 

@@ -19,9 +19,9 @@ void YamlErrors::add(const YAML::Node& at, std::string_view field, std::string_v
       std::string(field)};
 }
 
-YamlFields::YamlFields(YamlErrors& errors, YAML::Node node, std::string path,
+YamlFields::YamlFields(YamlErrors& errors, const YAML::Node& node, std::string path,
                        std::initializer_list<std::string_view> keys)
-    : errors_(errors), node_(std::move(node)), path_(std::move(path)) {
+    : errors_(errors), node_(node), path_(std::move(path)) {
   if (!node_.IsMap()) {
     errors_.add(node_, path_, fmt::format("a map with the fields {}", fmt::join(keys, ", ")));
     return;

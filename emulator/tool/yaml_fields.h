@@ -40,7 +40,7 @@ struct Choice {
 class YamlFields {
  public:
   // `path` names the map in errors ("gpus[3]"), empty for the whole file. `errors` outlives this.
-  YamlFields(YamlErrors& errors, YAML::Node node, std::string path,
+  YamlFields(YamlErrors& errors, const YAML::Node& node, std::string path,
              std::initializer_list<std::string_view> keys);
 
   std::string text(std::string_view key, std::size_t max_length);

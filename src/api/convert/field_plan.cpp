@@ -152,6 +152,7 @@ std::optional<int> enum_number(const FieldPlan& field, std::string_view name) {
 
 std::string allowed_names(const FieldPlan& field) {
   std::vector<std::string_view> names;
+  names.reserve(field.enum_names.size());
   for (const EnumName& entry : field.enum_names) names.push_back(entry.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
