@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "node/mount_table.h"
 #include "node/small_file.h"
 
@@ -48,6 +50,19 @@ bool enable_below(const std::string& base, std::string_view controller) {
                           "+" + std::string(controller));
 }
 
+// All jobs together weigh as much as one ordinary process for each CPU: by default they would weigh
+// as one alone, and whatever else runs beside them would leave them nearly nothing.
+void set_weight_of_all_jobs(const LimitPlace& place, const std::string& base) {
+  const auto cpus = static_cast<std::uint64_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  if (place.kind == LimitPlace::Kind::kUnified) {
+    write_small_file(AT_FDCWD, (base + "/cpu.weight").c_str(),
+                     std::to_string(std::min<std::uint64_t>(100 * cpus, 10'000)));
+  } else if (place.kind == LimitPlace::Kind::kApart) {
+    write_small_file(AT_FDCWD, (place.path + "/cpu.shares").c_str(),
+                     std::to_string(std::min<std::uint64_t>(1024 * cpus, 262'144)));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string_view proc_cgroup,
@@ -83,6 +98,7 @@ LimitPlaces make_limit_places(std::string_view token, const std::string& base) {
       if (made && access(place.path.c_str(), W_OK) == 0) place.kind = LimitPlace::Kind::kApart;
     }
   }
+  set_weight_of_all_jobs(places.of(Resource::kCpu), base);
   return places;
 }
 
