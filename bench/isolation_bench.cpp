@@ -128,7 +128,7 @@ int run(int starts) {
   const node::CgroupBase base = node::make_cgroup_base("isolation-bench");
   if (base.path.empty()) fail(base.why);
   node::HostConfinement all =
-      node::find_confinement({data, "isolation-bench", base.path, base.why});
+      node::find_confinement({data, "isolation-bench", base.path, base.why, {}});
   const node::LaunchRequest job = request();
   node::prepare_for(all, job);
 
@@ -154,7 +154,7 @@ int run(int starts) {
     some.limits.places[i] = all.limits.places[i];
     add(kLimits[i]);
   }
-  some.folders = all.folders;
+  some.tmp_fd = all.tmp_fd;
   add("+ own /tmp and /dev/shm");
   measure(rows, starts);
   print(rows);

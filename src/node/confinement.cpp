@@ -10,6 +10,7 @@
 
 #include "node/devices/device_program.h"
 #include "node/devices/device_rules.h"
+#include "node/folders/remove_tree.h"
 #include "node/small_file.h"
 #include "node/syscalls.h"
 
@@ -56,13 +57,15 @@ bool has_record(const std::string& root, const std::string& name) {
   return access((attempts_dir(root) + "/" + name).c_str(), F_OK) == 0;
 }
 
-// Runs `work` in a process of its own, which nobody waits for, and which holds neither the lock nor
-// the socket of the launcher.
+// Runs `work` in a process of its own, which nobody waits for, and which has no more of the
+// launcher than this one handle: neither its lock nor its socket.
 template <class Work>
-void in_own_process(const Work& work) {
+void in_own_process(int fd, const Work& work) {
+  constexpr int kKept = 3;
   if (fork_into_cgroup(-1) != 0) return;
-  syscall(SYS_close_range, 3, ~0U, 0);
-  work();
+  if (fd != kKept && dup2(fd, kKept) < 0) _exit(1);
+  syscall(SYS_close_range, kKept + 1, ~0U, 0);
+  work(kKept);
   _exit(0);
 }
 
@@ -72,16 +75,12 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
   HostConfinement host;
   host.root = grounds.root;
   const bool has_cgroups = !grounds.cgroup_base.empty();
-  host.limits = make_limit_places(grounds.token, grounds.cgroup_base);
+  host.limits = make_limit_places(grounds.token, grounds.cgroup_base, grounds.jobs_cgroup);
   const std::string no_devices =
       has_cgroups ? objection_to_device_programs(grounds.cgroup_base) : grounds.why_no_cgroup;
   std::string no_folders = geteuid() == 0 ? objection_to_private_folders() : "not started as root";
-  const std::string tmp = private_tmp_dir(grounds.root);
-  if (no_folders.empty() && mkdir(tmp.c_str(), 0700) != 0 && errno != EEXIST) {
-    no_folders = "make " + tmp + ": " + strerror(errno);
-  }
+  if (no_folders.empty()) host.tmp_fd = open_private_tmp(grounds.root, no_folders);
   host.devices = no_devices.empty();
-  host.folders = no_folders.empty();
   host.guards = {
       state_of(Guard::kProcessTree, has_cgroups ? "" : grounds.why_no_cgroup),
       state_of(Guard::kUser, ""),
@@ -124,10 +123,15 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
   }
   binding_.cpus = parse_number_list(request.near_cpus).value_or(Bits());
   binding_.nodes = parse_number_list(request.near_nodes).value_or(Bits());
-  if (!host_.folders || !request.private_folders) return {};
-  folders_ = private_folders(host_.root, name_, request.memory_bytes, request.workdir.data());
+  if (host_.tmp_fd < 0 || !request.private_folders) return {};
   has_folders_ = true;
-  return make_private_tmp(host_.root, name_, {request.uid, request.gid});
+  folders_.tmp = private_tmp_path(host_.root, name_);
+  describe_folders(request.memory_bytes, request.workdir.data(), folders_);
+  return make_private_tmp(host_.tmp_fd, name_, {request.uid, request.gid}, folders_);
+}
+
+void JobConfinement::remove_folder() {
+  if (has_folders_) remove_tree(host_.tmp_fd, name_.c_str());
 }
 
 JobConfinement::~JobConfinement() {
@@ -142,18 +146,18 @@ void JobConfinement::hold_mounts_of(int pid) {
 
 void remove_leftovers(const HostConfinement& host, const std::string& name) {
   remove_limit_groups(host.limits, name);
-  if (!host.folders || access(private_tmp_path(host.root, name).c_str(), F_OK) != 0) return;
-  in_own_process([&] { remove_private_tmp(host.root, name); });
+  if (host.tmp_fd < 0 || faccessat(host.tmp_fd, name.c_str(), F_OK, 0) != 0) return;
+  in_own_process(host.tmp_fd, [&](int tmp) { remove_tree(tmp, name.c_str()); });
 }
 
 void remove_lost_folders(const HostConfinement& host) {
-  if (!host.folders) return;
-  in_own_process([&] {
-    DIR* const folder = opendir(private_tmp_dir(host.root).c_str());
+  if (host.tmp_fd < 0) return;
+  in_own_process(host.tmp_fd, [&](int tmp) {
+    const int copy = openat(tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* const folder = copy < 0 ? nullptr : fdopendir(copy);
     while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder)) {
       const std::string name = entry->d_name;
-      if (parse_attempt_name(name) && !has_record(host.root, name))
-        remove_private_tmp(host.root, name);
+      if (parse_attempt_name(name) && !has_record(host.root, name)) remove_tree(tmp, name.c_str());
     }
   });
 }

@@ -20,7 +20,7 @@ struct HostConfinement {
   std::string root;  // the data directory
   LimitPlaces limits;
   bool devices = false;
-  bool folders = false;
+  int tmp_fd = -1;           // of the folders that become jobs' /tmp; -1: /tmp is shared
   std::string proc_devices;  // as it was for the last job
   DevicePrograms programs;
   std::vector<GuardState> guards;  // the same for people; one for each Guard
@@ -31,6 +31,7 @@ struct HostGrounds {
   std::string token;
   std::string cgroup_base;  // empty: none, for the reason beside it
   std::string why_no_cgroup;
+  std::string jobs_cgroup;  // parent of the base where it was given to us; empty: none
 };
 HostConfinement find_confinement(const HostGrounds& grounds);
 void leave_confinement(const HostConfinement& host);
@@ -62,9 +63,7 @@ class JobConfinement {
 
   // When no process of it is left. The groups at once; the folder may take long.
   void remove_groups() { remove_limit_groups(host_.limits, name_); }
-  void remove_folder() {
-    if (has_folders_) remove_private_tmp(host_.root, name_);
-  }
+  void remove_folder();
 
  private:
   std::string guard_devices(const LaunchRequest& request, int cgroup_fd) const;

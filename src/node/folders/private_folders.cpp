@@ -59,6 +59,16 @@ bool make_folders(const std::string& path) {
   return mkdir(part, 0755) == 0 || errno == EEXIST;
 }
 
+// The path leads through folders of others, so what came of it is compared.
+bool bind_tmp(const PrivateFolders& folders) {
+  struct stat about{};
+  if (mount(folders.tmp.c_str(), kTmp, nullptr, MS_BIND, nullptr) != 0) return false;
+  if (stat(kTmp, &about) != 0) return false;
+  if (about.st_dev == folders.tmp_device && about.st_ino == folders.tmp_inode) return true;
+  errno = ESTALE;
+  return false;
+}
+
 bool show_again(int tree, const std::string& path) {
   return make_folders(path) &&
          syscall(SYS_move_mount, tree, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
@@ -77,27 +87,44 @@ std::string objection_to_private_folders() {
   return failed("make a mount namespace");
 }
 
-std::string make_private_tmp(const std::string& root, const std::string& name, FolderOwner owner) {
-  const std::string path = private_tmp_path(root, name);
-  if (mkdir(path.c_str(), 0700) != 0) {
-    // Left by an attempt to start that came to nothing.
-    remove_private_tmp(root, name);
-    if (mkdir(path.c_str(), 0700) != 0) return failed("make " + path);
+int open_private_tmp(const std::string& root, std::string& why) {
+  const std::string path = private_tmp_dir(root);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    why = failed("make " + path);
+    return -1;
   }
-  return chown(path.c_str(), owner.uid, owner.gid) == 0 ? "" : failed("give away " + path);
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat about{};
+  if (fd < 0 || fstat(fd, &about) != 0) {
+    why = failed("open " + path);
+  } else if (about.st_uid != geteuid() || (about.st_mode & 077) != 0) {
+    why = path + " is not ours alone";
+  } else {
+    return fd;
+  }
+  if (fd >= 0) close(fd);
+  return -1;
 }
 
-void remove_private_tmp(const std::string& root, const std::string& name) {
-  const int parent = open(private_tmp_dir(root).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (parent < 0) return;
-  remove_tree(parent, name.c_str());
-  close(parent);
+std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
+                             PrivateFolders& folders) {
+  if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) {
+    // Left by an attempt to start that came to nothing.
+    remove_tree(tmp_fd, name.c_str());
+    if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) return failed("make a folder for /tmp");
+  }
+  struct stat about{};
+  if (fchownat(tmp_fd, name.c_str(), owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) != 0 ||
+      fstatat(tmp_fd, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return failed("give away the folder for /tmp");
+  }
+  folders.tmp_device = about.st_dev;
+  folders.tmp_inode = about.st_ino;
+  return {};
 }
 
-PrivateFolders private_folders(const std::string& root, const std::string& name,
-                               std::uint64_t memory_bytes, std::string_view workdir) {
-  PrivateFolders folders;
-  folders.tmp = private_tmp_path(root, name);
+void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
+                      PrivateFolders& folders) {
   folders.shm_options = "mode=1777";
   // What lies there is the job's memory; without a limit the kernel's own holds, half of all.
   if (memory_bytes > 0) folders.shm_options += ",size=" + std::to_string(memory_bytes);
@@ -105,7 +132,6 @@ PrivateFolders private_folders(const std::string& root, const std::string& name,
   if (plain.starts_with("/tmp/") || plain.starts_with("/dev/shm/")) {
     folders.workdir = std::move(plain);
   }
-  return folders;
 }
 
 bool enter_mount_namespace() {
@@ -122,7 +148,7 @@ bool replace_folders(const PrivateFolders& folders, int workdir_fd) {
   }
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
   const bool replaced =
-      mount(folders.tmp.c_str(), kTmp, nullptr, MS_BIND, nullptr) == 0 &&
+      bind_tmp(folders) &&
       mount(nullptr, kTmp, nullptr, MS_REMOUNT | MS_BIND | kPlain, nullptr) == 0 &&
       (mount("tmpfs", kShm, "tmpfs", kPlain, folders.shm_options.c_str()) == 0 || errno == ENOENT);
   const bool shown = replaced && (tree < 0 || show_again(tree, folders.workdir));

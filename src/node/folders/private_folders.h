@@ -16,23 +16,28 @@ namespace gpu_platform::node {
 // Whether this process may make mount namespaces; empty, or why not.
 std::string objection_to_private_folders();
 
-// <root>/tmp/<name>, empty, for this user. Empty, or what failed.
+// Opens <root>/tmp, made where it is missing. The root may belong to a service without rights: what
+// is not a folder of our own is refused. -1, and why.
+int open_private_tmp(const std::string& root, std::string& why);
+
 struct FolderOwner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
-std::string make_private_tmp(const std::string& root, const std::string& name, FolderOwner owner);
-// With all that is in it; harmless where there is none.
-void remove_private_tmp(const std::string& root, const std::string& name);
-
 // The form in which a child that shares its parent's memory gets it: nothing to allocate.
 struct PrivateFolders {
-  std::string tmp;          // what becomes /tmp
+  std::string tmp;  // what becomes /tmp
+  std::uint64_t tmp_device = 0;
+  std::uint64_t tmp_inode = 0;
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
 };
-PrivateFolders private_folders(const std::string& root, const std::string& name,
-                               std::uint64_t memory_bytes, std::string_view workdir);
+// Makes the folder `name`, empty, in the open <root>/tmp. Empty, or what failed.
+std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
+                             PrivateFolders& folders);
+// What else is to be known: the size of /dev/shm, and where the job wants to be.
+void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
+                      PrivateFolders& folders);
 
 // In the child, as root, first: a mount namespace of its own, into which the host's new mounts come
 // and out of which none go. False with errno.

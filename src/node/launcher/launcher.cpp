@@ -77,7 +77,7 @@ class Launcher {
     if (real == nullptr || stat(real, &about) != 0) return failed("find", o_.root);
     const std::string token = root_token(real, about.st_dev, about.st_ino);
     base_ = make_cgroup_base(token, o_.jobs_cgroup);
-    confinement_ = find_confinement({real, token, base_.path, base_.why});
+    confinement_ = find_confinement({real, token, base_.path, base_.why, o_.jobs_cgroup});
     free(real);
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);

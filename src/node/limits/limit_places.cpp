@@ -82,9 +82,14 @@ std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string
   return std::nullopt;
 }
 
-LimitPlaces make_limit_places(std::string_view token, const std::string& base) {
+LimitPlaces make_limit_places(std::string_view token, const std::string& base,
+                              const std::string& delegated) {
   LimitPlaces places;
   if (base.empty()) return places;
+  if (!delegated.empty()) {
+    enable_below(delegated, "io");
+    for (const std::string_view controller : kControllers) enable_below(delegated, controller);
+  }
   places.has_io_weight = enable_below(base, "io");
   const std::string mounts = read_small_file(AT_FDCWD, "/proc/self/mountinfo");
   const std::string own = read_small_file(AT_FDCWD, "/proc/self/cgroup");
