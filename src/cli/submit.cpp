@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <climits>
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
@@ -12,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "cli/json_view.h"
+#include "cli/submission.h"
 
 namespace gpu_platform::cli {
 
@@ -19,8 +18,6 @@ namespace {
 
 constexpr std::uint64_t kMostGpus = 65535;
 constexpr std::uint64_t kMostRetries = 100;
-// How long a submission whose answer was lost is repeated.
-constexpr base::Duration kSubmitPatience = base::seconds(10);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
@@ -61,13 +58,6 @@ std::span<const std::string> split_command(std::span<const std::string> words, S
   if (dashes == words.end()) return words;
   o.command.assign(dashes + 1, words.end());
   return words.first(static_cast<std::size_t>(dashes - words.begin()));
-}
-
-std::string random_key() {
-  std::array<unsigned char, 16> bytes{};
-  // Sixteen bytes never come in parts; without randomness the key is not sent at all.
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  return fmt::format("cli-{:02x}", fmt::join(bytes, ""));
 }
 
 // "KEY=VALUE" pairs into an object.
@@ -133,24 +123,6 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
   return {};
 }
 
-// The environment that the job gets: the caller's, with --env over it. Values that JSON cannot
-// carry are left out, by name: a value is never shown.
-Json environment_of(Console& console, const Surroundings& surroundings) {
-  Json environment = Json::object();
-  for (const std::string& entry : surroundings.environment) {
-    const std::size_t equals = entry.find('=');
-    if (equals == 0 || equals == std::string::npos) continue;
-    const std::string name = entry.substr(0, equals);
-    if (!api::is_valid_utf8(entry)) {
-      console.warning(fmt::format("variable {} is not UTF-8 and is not passed on", name));
-    } else if (!environment.contains(
-                   name)) {  // of two with one name the first is what programs see
-      environment[name] = entry.substr(equals + 1);
-    }
-  }
-  return environment;
-}
-
 void put_texts(Json& body, const SubmitOptions& o) {
   const std::pair<const char*, const std::optional<std::string>*> texts[] = {
       {"name", &o.name},     {"team", &o.team}, {"project", &o.project},
@@ -183,12 +155,12 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
         surroundings.directory + (o.workdir.has_value() ? "/" + *o.workdir : std::string());
   }
   body["umask"] = surroundings.umask;
-  body["environment"] = environment_of(console, surroundings);
+  body["environment"] = environment_of(console);
   TRY(put_pairs(body["environment"], o.environment, "--env"));
   Json labels = Json::object();
   TRY(put_pairs(labels, o.labels, "--label"));
   if (!labels.empty()) body["labels"] = labels;
-  const std::string key = o.request_id.has_value() ? *o.request_id : random_key();
+  const std::string key = o.request_id.has_value() ? *o.request_id : random_request_id();
   if (!key.empty()) body["request_id"] = key;
   return body;
 }
@@ -217,30 +189,6 @@ base::Status check_utf8(const SubmitOptions& o) {
     for (const std::string& value : *values) TRY(check(option, value));
   }
   return {};
-}
-
-// Sends the request; again when its answer was lost, which the request id makes safe.
-Called<std::string> submit(Console& console, Client& client, const Json& body) {
-  const std::string text = json_text(body);
-  const bool may_repeat = body.contains("request_id");
-  Patience patience(console, kSubmitPatience);
-  bool answer_was_lost = false;
-  while (true) {
-    auto answer = client.post("/v1/jobs", text);
-    if (answer) return answer;
-    Failure failure = std::move(answer).error();
-    answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
-    const bool again = may_repeat && answer_was_lost && failure.is_passing();
-    if (again && patience.wait(failure, -1)) continue;
-    if (answer_was_lost && failure.is_passing()) {
-      failure.message += "; whether the job was accepted is not known";
-      if (may_repeat) {
-        failure.message +=
-            fmt::format(": repeat with --request-id {}", text_at(body, "request_id"));
-      }
-    }
-    return std::unexpected(std::move(failure));
-  }
 }
 
 struct Submission {
@@ -289,7 +237,7 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
         "nothing asks for a GPU: this is a CPU job (--gpus N asks for GPUs, --gpus 0 "
         "silences this)");
   }
-  auto answer = submit(console, *client, *body);
+  auto answer = submit_job(console, *client, *body);
   if (!answer) return std::unexpected(report(console, answer.error(), s.json));
   const auto job = parse_object(*answer);
   const std::string id = job ? text_at(*job, "id") : std::string();

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "cli/client.h"
+#include "cli/json_view.h"
+#include "cli/session.h"
+
+// Sending a job to the daemon, once, whatever becomes of the connection.
+
+namespace gpu_platform::cli {
+
+// A request id that nobody else has; empty where the system has no randomness.
+std::string random_request_id();
+
+// The environment of the caller, by name. Values that JSON cannot carry are left out, with a
+// warning that gives the name: a value is never shown.
+Json environment_of(Console& console);
+
+// The daemon's answer. The request is sent again when its answer was lost, which its `request_id`
+// makes safe; without one it is not.
+Called<std::string> submit_job(Console& console, Client& client, const Json& body);
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+// Tables whose columns the caller names, as squeue, sinfo and sacct print them. Pure.
+
+namespace gpu_platform::shims {
+
+// A kind of column. `Row` is what a line is about.
+template <class Row>
+struct Field {
+  char letter = 0;        // of "-o", 0: none
+  std::string_view name;  // of "-O" and of sacct; compared without case
+  std::string_view title;
+  std::function<std::string(const Row&)> text;
+};
+
+// One column, or fixed text between columns.
+struct ColumnSpec {
+  std::string before;  // text in front of it
+  char letter = 0;     // one of these two; neither: text alone
+  std::string name;
+  std::size_t width = 0;  // 0: as long as the value is
+  bool is_right = false;
+};
+
+// "%.18i %9P": letters with widths; a dot puts the value at the right end.
+base::Result<std::vector<ColumnSpec>> letter_columns(std::string_view format);
+
+// "JobID:10,State": names with widths; `separator` stands before a width (":" for squeue, "%" for
+// sacct, where a minus puts the value at the left end).
+base::Result<std::vector<ColumnSpec>> named_columns(std::string_view format, char separator,
+                                                    std::size_t width);
+
+// The value in its column: cut where it is too long, filled where it is too short, made harmless to
+// terminals.
+std::string in_column(const ColumnSpec& column, std::string_view value);
+
+// "jobid" for "JobID".
+std::string plain_name(std::string_view name);
+
+// The columns with their fields: an error for one that is not known.
+template <class Row>
+struct Bound {
+  ColumnSpec column;
+  const Field<Row>* field = nullptr;  // null: text alone
+};
+
+template <class Row>
+base::Result<std::vector<Bound<Row>>> bound(const std::vector<ColumnSpec>& columns,
+                                            std::span<const Field<Row>> fields) {
+  std::vector<Bound<Row>> result;
+  for (const ColumnSpec& column : columns) {
+    const bool is_text = column.letter == 0 && column.name.empty();
+    const Field<Row>* found = nullptr;
+    for (const Field<Row>& field : fields) {
+      const bool is_it = column.letter != 0 ? field.letter == column.letter
+                                            : plain_name(field.name) == plain_name(column.name);
+      if (!is_text && is_it && found == nullptr) found = &field;
+    }
+    if (!is_text && found == nullptr) {
+      const std::string name = column.letter != 0 ? std::string{'%', column.letter} : column.name;
+      return base::invalid("format", "the column '" + name + "' is not known here");
+    }
+    result.push_back({column, found});
+  }
+  return result;
+}
+
+// The table as text, a line for each row.
+template <class Row>
+std::string rendered(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
+                     bool has_header) {
+  std::string text;
+  const auto add_line = [&](auto&& value_of) {
+    for (const Bound<Row>& column : columns) {
+      text += column.column.before;
+      if (column.field != nullptr) text += in_column(column.column, value_of(*column.field));
+    }
+    text.push_back('\n');
+  };
+  if (has_header) add_line([](const Field<Row>& field) { return std::string(field.title); });
+  for (const Row& row : rows) add_line([&](const Field<Row>& field) { return field.text(row); });
+  return text;
+}
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,98 @@
+#include "shims/columns.h"
+
+#include <gtest/gtest.h>
+
+#include "shims/job_view.h"
+#include "shims/times.h"
+
+namespace gpu_platform::shims {
+namespace {
+
+TEST(Columns, OfLettersHaveWidthsAndSides) {
+  const std::vector<Field<int>> fields = {
+      {'i', "id", "ID", [](const int& n) { return std::to_string(n); }},
+      {'t', "text", "TEXT", [](const int&) { return std::string("längst"); }}};
+  const auto render = [&](std::string_view format, bool header) {
+    return rendered(*bound(*letter_columns(format), std::span<const Field<int>>(fields)),
+                    std::vector<int>{7}, header);
+  };
+  EXPECT_EQ(render("%i %t", false), "7 längst\n");
+  EXPECT_EQ(render("%.4i|%3t|", true), "  ID|TEX|\n   7|län|\n");
+  EXPECT_EQ(render("%i%%", false), "7%\n");
+}
+
+TEST(Columns, ThatNobodyKnowsAreErrors) {
+  const std::vector<Field<int>> fields = {
+      {'i', "id", "ID", [](const int&) { return std::string(); }}};
+  EXPECT_FALSE(bound(*letter_columns("%X"), std::span<const Field<int>>(fields)));
+  EXPECT_FALSE(bound(*named_columns("nope", ':', 20), std::span<const Field<int>>(fields)));
+  for (const char* format : {"%", "%5", "%.", "%-i"})
+    EXPECT_FALSE(letter_columns(format)) << format;
+  for (const char* format : {"id:", "id:x", "id:0"})
+    EXPECT_FALSE(named_columns(format, ':', 20)) << format;
+}
+
+TEST(Columns, OfNamesDoNotCareForCase) {
+  const auto columns = named_columns("JobID:10,tres-per-node", ':', 20);
+  ASSERT_EQ(columns->size(), 2U);
+  EXPECT_EQ((*columns)[0].width, 10U);
+  EXPECT_EQ((*columns)[1].width, 20U);
+  EXPECT_EQ(plain_name("tres-per-node"), plain_name("TresPerNode"));
+}
+
+TEST(Columns, AreHarmlessToTerminals) {
+  EXPECT_EQ(in_column({"", 'i', "", 0, false}, "a\x1b[2J").find('\x1b'), std::string::npos);
+}
+
+cli::Json job(std::string_view state, std::string_view more = "") {
+  return cli::Json::parse("{\"state\":\"" + std::string(state) + "\"" + std::string(more) + "}");
+}
+
+TEST(States, HaveSlurmsNames) {
+  EXPECT_EQ(state_of(job("QUEUED")).code, "PD");
+  EXPECT_EQ(state_of(job("HELD")).code, "PD");
+  EXPECT_EQ(state_of(job("RUNNING")).code, "R");
+  EXPECT_EQ(state_of(job("STOPPING")).code, "CG");
+  EXPECT_EQ(state_of(job("COMPLETED")).code, "CD");
+  EXPECT_EQ(state_of(job("FAILED")).code, "F");
+  EXPECT_EQ(state_of(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")")).name, "OUT_OF_MEMORY");
+  EXPECT_EQ(state_of(job("FAILED", R"(,"lost":"NODE_LOST")")).code, "NF");
+  EXPECT_EQ(state_of(job("CANCELLED")).code, "CA");
+  EXPECT_EQ(state_of(job("TIMED_OUT")).name, "TIMEOUT");
+}
+
+TEST(States, AreFoundByEitherName) {
+  EXPECT_EQ(platform_states("pd")->size(), 3U);
+  EXPECT_EQ(*platform_states("TIMEOUT"), std::vector<std::string>{"TIMED_OUT"});
+  EXPECT_TRUE(platform_states("BF")->empty());
+  EXPECT_FALSE(platform_states("nonsense"));
+  EXPECT_TRUE(is_in_state(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")"), {"OOM"}));
+  EXPECT_FALSE(is_in_state(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")"), {"F"}));
+}
+
+TEST(Reasons, AreSlurms) {
+  EXPECT_EQ(reason_of(job("QUEUED", R"(,"wait_reason":{"code":"NO_CAPACITY"})")), "Resources");
+  EXPECT_EQ(reason_of(job("QUEUED", R"(,"wait_reason":{"code":"SOMETHING_NEW"})")),
+            "SOMETHING_NEW");
+  EXPECT_EQ(reason_of(job("TIMED_OUT")), "TimeLimit");
+  EXPECT_EQ(reason_of(job("FAILED")), "NonZeroExitCode");
+  EXPECT_EQ(reason_of(job("RUNNING")), "None");
+}
+
+TEST(Moments, AreReadInTheLocalZone) {
+  const base::Instant now(base::hours(24 * 365 * 50).value());
+  EXPECT_EQ(*parse_moment("-S", "now", now), now);
+  EXPECT_EQ(now - *parse_moment("-S", "now-2days", now), base::hours(48));
+  EXPECT_EQ(now - *parse_moment("-S", "now-90", now), base::seconds(90));
+  const auto day = parse_moment("-S", "2019-06-01", now);
+  const auto minute = parse_moment("-S", "2019-06-01T12:30", now);
+  ASSERT_TRUE(day && minute);
+  EXPECT_EQ(*minute - *day, base::minutes(750));
+  EXPECT_EQ(slurm_time(*minute, ""), "2019-06-01T12:30:00");
+  for (const char* text : {"", "tomorrow-ish", "now-2moons", "2019-13-01", "2019-06-01T", "now-"}) {
+    EXPECT_FALSE(parse_moment("-S", text, now)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::shims

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+// File names of -o, -e and -i with their replacement symbols (sbatch(1), "filename pattern"). Pure.
+
+namespace gpu_platform::shims {
+
+struct PatternValues {
+  std::string job;             // %j %J %A
+  std::string name;            // %x
+  std::string user;            // %u
+  std::string node;            // %N
+  std::uint32_t task = 0;      // %t
+  std::uint32_t restarts = 0;  // %r
+};
+
+// The file's name. "%5j" pads numbers with zeros; a backslash anywhere switches replacement off.
+// Symbols of arrays
+// (%a %b) and unknown ones are errors.
+base::Result<std::string> expanded(std::string_view pattern, const PatternValues& values);
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,140 @@
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/exit_code.h"
+#include "cli/follow.h"
+#include "shims/batch_options.h"
+#include "shims/call.h"
+#include "shims/file_pattern.h"
+#include "shims/submission.h"
+
+namespace gpu_platform::shims {
+
+namespace {
+
+constexpr std::string_view kSynopsis = "[options] [SCRIPT [ARGUMENT…]]";
+constexpr std::size_t kLargestScript = 4 << 20;  // Slurm's
+
+base::Result<std::string> read_all(int fd, const std::string& name) {
+  std::string text;
+  char buffer[65536];
+  while (true) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return base::invalid(name, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > kLargestScript) return base::invalid(name, "is larger than 4 MiB");
+  }
+}
+
+base::Result<std::string> read_script(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return base::invalid(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  auto text = read_all(fd, path);
+  ::close(fd);
+  return text;
+}
+
+// The script from --wrap, the file, or standard input, with the words behind it.
+base::Result<Work> work_of(Call& call, const Settings& settings,
+                           const std::vector<std::string>& words) {
+  Work work;
+  work.step = "batch-step";
+  if (settings.has("wrap")) {
+    if (!words.empty()) return base::invalid("--wrap", "goes without a script");
+    work.name = "wrap";
+    work.script = "#!/bin/sh\n" + settings.value("wrap") + "\n";
+  } else if (words.empty()) {
+    work.name = "sbatch";
+    TRY_ASSIGN(work.script, read_all(call.around().in_fd, "standard input"));
+  } else {
+    work.name = words.front().substr(words.front().rfind('/') + 1);
+    TRY_ASSIGN(work.script, read_script(words.front()));
+    work.words = words;
+  }
+  if (work.words.empty()) work.words = {work.name};
+  work.words.front() = work.name;
+  if (const auto checked = check_script(work.script); !checked) {
+    return base::invalid(words.empty() ? std::string() : words.front(), checked.error().message);
+  }
+  return work;
+}
+
+// Directives of the script, then the environment, then the command line: later ones count.
+base::Result<Settings> all_settings(Call& call, const std::string& script,
+                                    const Settings& of_command_line) {
+  Settings settings;
+  std::vector<std::string> warnings;
+  TRY(read_directives(script, settings, warnings));
+  TRY(read_variables(sbatch_options(), call.around().environment, settings, warnings));
+  for (const auto& [name, value] : of_command_line.all()) {
+    settings.set(Option{name}, value);
+  }
+  call.warn_all(warnings);
+  return settings;
+}
+
+// Where the job's output goes is settled when it starts, inside it; mistakes are found now.
+base::Status put_files(const Settings& settings, Work& work) {
+  work.variables["SLURM_SHIM_OUTPUT"] =
+      settings.has("output") ? settings.value("output") : "slurm-%j.out";
+  for (const auto& [option, variable] :
+       {std::pair{"error", "SLURM_SHIM_ERROR"}, std::pair{"input", "SLURM_SHIM_INPUT"}}) {
+    if (settings.has(option)) work.variables[variable] = settings.value(option);
+  }
+  for (const char* option : {"output", "error", "input"}) {
+    const auto name = expanded(settings.value(option), {});
+    if (!name) return base::invalid(fmt::format("--{}", option), name.error().message);
+  }
+  const std::string& mode = settings.value("open-mode");
+  if (!mode.empty() && mode != "append" && mode != "truncate") {
+    return base::invalid("--open-mode", fmt::format("'{}' is neither append nor truncate", mode));
+  }
+  work.variables["SLURM_SHIM_OPEN_MODE"] = mode.empty() ? "truncate" : mode;
+  return {};
+}
+
+// The exit code of --wait: the job's, but 1 where it has none.
+int wait_for(Call& call, cli::Client& client, const std::string& id) {
+  cli::Interrupts none;
+  const auto ended = cli::wait_for_end(call.console(), client, id, std::nullopt, none);
+  if (!ended) return call.fail(ended.error());
+  return static_cast<int>(cli::integer_at((*ended)->job, "exit_code").value_or(1));
+}
+
+}  // namespace
+
+int sbatch(Call& call) {
+  Settings command_line;
+  std::vector<std::string> warnings;
+  const auto words = read_options({sbatch_options()}, call.words(), command_line, warnings);
+  if (!words) return call.fail(words.error());
+  if (call.answered(command_line, kSynopsis)) return 0;
+  call.warn_all(warnings);
+  auto work = work_of(call, command_line, *words);
+  if (!work) return call.fail(work.error());
+  const auto settings = all_settings(call, work->script, command_line);
+  if (!settings) return call.fail(settings.error());
+  if (const auto put = put_files(*settings, *work); !put) return call.fail(put.error());
+  auto client = call.client();
+  if (!client) return 1;
+  const auto body = job_request(call, *client, *settings, *work);
+  if (!body) return call.fail(body.error());
+  const auto id = submit(call, *client, *body);
+  if (!id) return id.error();
+  if (settings->has("parsable")) {
+    call.console().out(*id + "\n");
+  } else if (!settings->has("quiet")) {
+    call.console().out(fmt::format("Submitted batch job {}\n", *id));
+  }
+  if (call.console().out_failed()) return 1;
+  return settings->has("wait") ? wait_for(call, *client, *id) : 0;
+}
+
+}  // namespace gpu_platform::shims

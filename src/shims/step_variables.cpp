@@ -1,0 +1,205 @@
+#include "shims/step_variables.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gpu_platform::shims {
+
+namespace {
+
+std::optional<std::int64_t> number_in(const Variables& variables, std::string_view name) {
+  const std::string_view text = variable(variables, name);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
+}
+
+std::string mebibytes(std::int64_t bytes) {
+  return fmt::format("{}", bytes / base::kMiB.value());
+}
+
+void add_place(Variables& v) {
+  const std::string node(variable(v, "GPU_PLATFORM_NODE"));
+  for (const char* name :
+       {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_TOPOLOGY_ADDR"}) {
+    v[name] = node;
+  }
+  v["SLURM_TOPOLOGY_ADDR_PATTERN"] = "node";
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) v[name] = "1";
+  const std::string cpus(variable(v, "GPU_PLATFORM_CPUS"));
+  v["SLURM_CPUS_ON_NODE"] = cpus;
+  v["SLURM_JOB_CPUS_PER_NODE"] = cpus;
+  const auto memory = number_in(v, "GPU_PLATFORM_MEMORY_BYTES");
+  const bool is_by_part = v.contains("SLURM_MEM_PER_CPU") || v.contains("SLURM_MEM_PER_GPU");
+  if (memory.has_value() && !is_by_part) v["SLURM_MEM_PER_NODE"] = mebibytes(*memory);
+}
+
+void add_gpus(Variables& v) {
+  const std::string indices(variable(v, "GPU_PLATFORM_GPUS"));
+  if (indices.empty()) return;
+  const auto count = std::ranges::count(indices, ',') + 1;
+  v["SLURM_JOB_GPUS"] = indices;
+  for (const char* name : {"SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}) {
+    v[name] = fmt::format("{}", count);
+  }
+}
+
+constexpr std::uint64_t kMostNames = 100'000;  // that one list may stand for
+
+// The numbers between brackets: "001-003,7".
+std::optional<std::vector<std::string>> numbers_of(std::string_view ranges) {
+  std::vector<std::string> numbers;
+  for (const std::string& range : comma_separated(ranges)) {
+    const std::size_t dash = range.find('-');
+    const std::string first = range.substr(0, dash);
+    const std::string last = dash == std::string::npos ? first : range.substr(dash + 1);
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+    const auto read = [](const std::string& text, std::uint64_t& value) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      return error == std::errc() && end == text.data() + text.size();
+    };
+    if (!read(first, from) || !read(last, to) || to < from || to - from >= kMostNames)
+      return std::nullopt;
+    for (std::uint64_t n = from; n <= to; ++n)
+      numbers.push_back(fmt::format("{:0{}}", n, first.size()));
+  }
+  return numbers;
+}
+
+// One part of a list, "n[1-3]x", appended as names; false where its brackets make no sense.
+bool append_names(std::string_view part, std::vector<std::string>& names) {
+  std::vector<std::string> made{""};
+  while (!part.empty()) {
+    const std::size_t open = part.find('[');
+    for (std::string& name : made) name += part.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = part.find(']', open);
+    if (close == std::string_view::npos) return false;
+    const auto numbers = numbers_of(part.substr(open + 1, close - open - 1));
+    if (!numbers || numbers->empty()) return false;
+    if (made.size() > kMostNames / numbers->size()) return false;
+    std::vector<std::string> longer;
+    for (const std::string& name : made) {
+      for (const std::string& number : *numbers) longer.push_back(name + number);
+    }
+    made = std::move(longer);
+    part.remove_prefix(close + 1);
+  }
+  names.insert(names.end(), made.begin(), made.end());
+  return true;
+}
+
+}  // namespace
+
+Variables variables_of(const std::vector<std::string>& environment) {
+  Variables variables;
+  for (const std::string& entry : environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos) continue;
+    variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::vector<std::string> environment_of(const Variables& variables) {
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+Variables submission_variables(const Submitted& submitted, const Resources& resources) {
+  Variables v;
+  v["SLURM_SUBMIT_DIR"] = submitted.directory;
+  v["SLURM_SUBMIT_HOST"] = submitted.host;
+  v["SLURM_CLUSTER_NAME"] = kCluster;
+  v["SLURM_JOB_PARTITION"] = submitted.partition;
+  v["SLURM_JOB_ACCOUNT"] = submitted.account;
+  v["SLURM_JOB_QOS"] = submitted.qos;
+  const std::string tasks = fmt::format("{}", resources.tasks);
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE"}) v[name] = tasks;
+  // Only where they were asked for, as in Slurm: scripts ask whether they are there.
+  if (resources.tasks_per_node)
+    v["SLURM_NTASKS_PER_NODE"] = fmt::format("{}", *resources.tasks_per_node);
+  if (resources.cpus_per_task)
+    v["SLURM_CPUS_PER_TASK"] = fmt::format("{}", *resources.cpus_per_task);
+  if (resources.memory_per_cpu)
+    v["SLURM_MEM_PER_CPU"] = mebibytes(resources.memory_per_cpu->value());
+  if (resources.memory_per_gpu)
+    v["SLURM_MEM_PER_GPU"] = mebibytes(resources.memory_per_gpu->value());
+  if (submitted.time_limit_seconds) {
+    v["SLURM_SHIM_TIME_LIMIT"] = fmt::format("{}", *submitted.time_limit_seconds);
+  }
+  return v;
+}
+
+void add_job_variables(Variables& v, const StartFacts& facts) {
+  const std::string id(variable(v, "GPU_PLATFORM_JOB_ID"));
+  v["SLURM_JOB_ID"] = id;
+  v["SLURM_JOBID"] = id;
+  v["SLURM_JOB_NAME"] = std::string(variable(v, "GPU_PLATFORM_JOB_NAME"));
+  v["SLURM_JOB_USER"] = facts.user;
+  v["SLURM_JOB_UID"] = fmt::format("{}", facts.uid);
+  v["SLURM_JOB_GID"] = fmt::format("{}", facts.gid);
+  v["SLURM_JOB_START_TIME"] = fmt::format("{}", facts.unix_seconds);
+  if (const auto limit = number_in(v, "SLURM_SHIM_TIME_LIMIT")) {
+    v["SLURM_JOB_END_TIME"] = fmt::format("{}", facts.unix_seconds + *limit);
+  }
+  add_place(v);
+  add_gpus(v);
+  // Only of a job that was started again, as in Slurm: scripts take its presence for that.
+  const auto attempt = number_in(v, "GPU_PLATFORM_ATTEMPT");
+  if (attempt.value_or(1) > 1) v["SLURM_RESTART_COUNT"] = fmt::format("{}", *attempt - 1);
+  v["ENVIRONMENT"] = "BATCH";
+  for (const char* name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS"})
+    v[name] = "0";
+  v["SLURM_TASK_PID"] = fmt::format("{}", facts.pid);
+  std::erase_if(v, [](const auto& entry) { return entry.first.starts_with("SLURM_SHIM_"); });
+}
+
+void add_task_variables(Variables& v, const Task& task) {
+  const std::string node(variable(v, "SLURM_JOB_NODELIST"));
+  const std::string tasks = fmt::format("{}", task.tasks);
+  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_NODEID"}) v[name] = "0";
+  for (const char* name : {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}) v[name] = "1";
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS",
+                           "SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE"}) {
+    v[name] = tasks;
+  }
+  for (const char* name : {"SLURM_STEP_NODELIST", "SRUN_COMM_HOST"}) v[name] = node;
+  v["SLURM_LAUNCH_NODE_IPADDR"] = "127.0.0.1";
+  v["SLURM_PROCID"] = fmt::format("{}", task.rank);
+  v["SLURM_LOCALID"] = v["SLURM_PROCID"];
+  std::vector<std::uint32_t> ranks(task.tasks);
+  for (std::uint32_t i = 0; i < task.tasks; ++i) ranks[i] = i;
+  v["SLURM_GTIDS"] = fmt::format("{}", fmt::join(ranks, ","));
+  if (const auto gpus = variable(v, "SLURM_JOB_GPUS"); !gpus.empty())
+    v["SLURM_STEP_GPUS"] = std::string(gpus);
+  v["SLURM_TASK_PID"] = fmt::format("{}", task.pid);
+}
+
+std::string_view variable(const Variables& variables, std::string_view name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::vector<std::string> host_names(std::string_view list) {
+  std::vector<std::string> names;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    // A comma between brackets belongs to the numbers.
+    std::size_t end = 0;
+    for (int depth = 0; end < rest.size() && (rest[end] != ',' || depth > 0); ++end) {
+      depth += rest[end] == '[' ? 1 : rest[end] == ']' ? -1 : 0;
+    }
+    if (end > 0 && !append_names(rest.substr(0, end), names)) return {std::string(list)};
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return names;
+}
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,309 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "harness.h"
+
+// Slurm's commands, called as the people and programs call them that were written for Slurm.
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Shims : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
+
+  // One command with the folder of links first in PATH, in the test's directory.
+  Finished call(const std::vector<std::string>& words, const std::string& input = {},
+                const std::vector<std::string>& environment = {}) const {
+    std::vector<std::string> command = {"/usr/bin/env", "--chdir=" + files.path(),
+                                        "PATH=" + program("slurm-shims") + ":/usr/bin:/bin",
+                                        "GPU_PLATFORM_SERVER=unix:" + daemon.socket()};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.insert(command.end(), words.begin(), words.end());
+    return run_command(command, {}, input);
+  }
+  std::string path(const std::string& name) const { return files.path() + "/" + name; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+  }
+
+  // The id of a submission that must work.
+  std::string sbatch(std::vector<std::string> words, const std::string& input = {}) const {
+    words.insert(words.begin(), {"sbatch", "--parsable"});
+    const Finished finished = call(words, input);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished.out.substr(0, finished.out.find('\n'));
+  }
+  bool reaches(const std::string& id, const std::string& state) const {
+    return eventually([&] { return daemon.job(id)["state"] == state; });
+  }
+  std::size_t jobs() const { return daemon.json({"jobs", "list", "--all"})["jobs"].size(); }
+
+  Daemon daemon;
+  TemporaryDirectory files;
+};
+
+TEST_F(Shims, SbatchRunsAScriptWithItsDirectivesAndArguments) {
+  write("train.sh",
+        "#!/bin/bash\n#SBATCH --job-name=bert\n#SBATCH --gres=gpu:h100:2 -c 4 --mem=8G\n#SBATCH -t "
+        "0-1:00\n"
+        "#SBATCH -o %x-%j.out -e %x-%j.err\n"
+        "echo \"$1,$2,$SLURM_JOB_ID,$SLURM_GPUS,$SLURM_CPUS_PER_TASK,$SLURM_JOB_NAME\"; echo oops "
+        ">&2\n");
+  const Finished finished = call({"sbatch", "train.sh", "a", "b c"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "Submitted batch job 1\n");
+  EXPECT_EQ(finished.err, "");
+  ASSERT_TRUE(reaches("1", "COMPLETED"));
+  const auto job = daemon.job("1");
+  EXPECT_EQ(job["name"], "bert");
+  EXPECT_EQ(job["gpus"].size(), 2U);
+  EXPECT_EQ(job["cpus"], 4);
+  EXPECT_EQ(job["memory_bytes"], std::int64_t{8} << 30);
+  EXPECT_EQ(job["time_limit_seconds"], 3600);
+  EXPECT_EQ(read_file(path("bert-1.out")), "a,b c,1,2,4,bert\n");
+  EXPECT_EQ(read_file(path("bert-1.err")), "oops\n");
+}
+
+TEST_F(Shims, TheJobRunsTheScriptAsItWasAtSubmission) {
+  write("job.sh", "#!/bin/sh\necho first\n");
+  const std::string hog =
+      sbatch({"--gpus=8", "--wrap", "until [ -e go ]; do /bin/sleep 0.02; done"});
+  ASSERT_TRUE(reaches(hog, "RUNNING"));
+  const std::string id = sbatch({"--gpus=1", "job.sh"});
+  write("job.sh", "#!/bin/sh\necho second\n");
+  write("go", "");
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "first\n");
+}
+
+TEST_F(Shims, InterpreterLineAndStandardInputAreHonoured) {
+  const std::string id =
+      sbatch({}, "#!/usr/bin/env -S bash -u\necho \"${BASH_VERSION:+bash}\" $- | tr -d '\\n'\n");
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  const std::string said = read_file(path("slurm-" + id + ".out"));
+  EXPECT_TRUE(said.starts_with("bash ") && said.find('u') != std::string::npos) << said;
+}
+
+TEST_F(Shims, OnlyJobsOfTheShimsHaveSlurmsVariables) {
+  const std::string shim = sbatch({"--wrap=env | grep -c ^SLURM_"});
+  ASSERT_TRUE(reaches(shim, "COMPLETED"));
+  EXPECT_GT(std::stoi(read_file(path("slurm-" + shim + ".out"))), 25);
+  const Finished native = daemon.cli({"run", "--gpus", "0", "--", "/usr/bin/env"});
+  EXPECT_EQ(native.out.find("SLURM_"), std::string::npos);
+  const std::string hidden = sbatch({"--wrap=env | grep SLURM_SHIM; true"});
+  ASSERT_TRUE(reaches(hidden, "COMPLETED"));
+  EXPECT_EQ(read_file(path("slurm-" + hidden + ".out")), "");
+}
+
+TEST_F(Shims, SrunInAJobRunsItsTasksAndGivesTheHighestExitCode) {
+  const std::string id = sbatch({"-n3", "--wrap",
+                                 "srun -o task-%t.txt sh -c 'echo $SLURM_PROCID of $SLURM_NTASKS; "
+                                 "exit $SLURM_PROCID'; echo code $?; srun -n1 echo one"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_EQ(read_file(path(std::string("task-") + rank + ".txt")), std::string(rank) + " of 3\n");
+  }
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "code 2\none\n");
+}
+
+TEST_F(Shims, SrunOutsideAJobFollowsAJobOfItsOwn) {
+  const Finished finished = call({"srun", "--gpus=1", "sh", "-c", "echo gpu $SLURM_GPUS; exit 7"});
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
+  EXPECT_EQ(finished.out, "gpu 1\n");
+  EXPECT_EQ(call({"srun", "no-such-program"}).exit_code, 127);
+}
+
+TEST_F(Shims, WaitGivesTheExitCodeAndOneWhereASignalEndedTheJob) {
+  EXPECT_EQ(call({"sbatch", "-W", "--wrap=exit 5"}).exit_code, 5);
+  EXPECT_EQ(call({"sbatch", "-W", "--wrap=kill -9 $$"}).exit_code, 1);
+}
+
+TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
+  const std::string hog = sbatch({"-J", "hog", "--gpus=8", "--wrap=/bin/sleep 600"});
+  ASSERT_TRUE(reaches(hog, "RUNNING"));
+  const std::string waiting = sbatch({"-J", "waiting", "--gpus=1", "--wrap=true"});
+  ASSERT_TRUE(
+      eventually([&] { return daemon.job(waiting)["wait_reason"]["code"] == "NO_CAPACITY"; }));
+  const auto table = lines_of(call({"squeue"}).out);
+  ASSERT_EQ(table.size(), 3U);
+  EXPECT_EQ(table[0],
+            "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)");
+  EXPECT_TRUE(table[2].ends_with("dgx-h100-1")) << table[2];
+  EXPECT_TRUE(table[1].ends_with("(Resources)")) << table[1];
+  EXPECT_EQ(call({"squeue", "-h", "-t", "PD", "-o", "%i|%j|%t|%b"}).out,
+            waiting + "|waiting|PD|gpu:1\n");
+  EXPECT_EQ(call({"squeue", "--noheader", "-O", "JobID:4,State:8", "-j", hog}).out,
+            hog + "   RUNNING \n");
+  EXPECT_EQ(call({"squeue", "--me", "-h", "-n", "hog", "-o", "%T"}).out, "RUNNING\n");
+  EXPECT_EQ(call({"squeue", "-h", "-u", "nobody"}).out, "");
+  EXPECT_EQ(call({"scancel", "-n", "waiting", "-t", "PENDING"}).exit_code, 0);
+  EXPECT_TRUE(reaches(waiting, "CANCELLED"));
+  EXPECT_EQ(daemon.job(hog)["state"], "RUNNING");
+  EXPECT_EQ(call({"scancel", "--signal=KILL", hog}).exit_code, 0);
+  EXPECT_TRUE(reaches(hog, "CANCELLED"));
+}
+
+TEST_F(Shims, SinfoShowsOnePartitionWithItsNodes) {
+  EXPECT_EQ(call({"sinfo", "-h"}).out, "gpu*         up   infinite      1   idle dgx-h100-1\n");
+  EXPECT_EQ(call({"sinfo", "-h", "-o", "%P %G"}).out, "gpu* gpu:H100-80GB:8\n");
+}
+
+TEST_F(Shims, ScontrolExpandsHostNamesWithoutADaemon) {
+  daemon.terminate();
+  EXPECT_EQ(call({"scontrol", "show", "hostnames", "n[08-10],m"}).out, "n08\nn09\nn10\nm\n");
+  EXPECT_EQ(call({"squeue"}).exit_code, 1);
+}
+
+TEST_F(Shims, ScontrolShowsAJobInOneLine) {
+  const std::string id = sbatch({"-J", "shown", "--gpus=1", "--wrap=true"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  const Finished shown = call({"scontrol", "show", "job", id, "-o"});
+  EXPECT_EQ(lines_of(shown.out).size(), 1U);
+  EXPECT_TRUE(shown.out.starts_with("JobId=" + id + " JobName=shown ")) << shown.out;
+  EXPECT_NE(shown.out.find(" JobState=COMPLETED "), std::string::npos) << shown.out;
+}
+
+// What cannot be done is refused before anything is submitted, and says why.
+TEST_F(Shims, RefusalsSubmitNothing) {
+  write("dos.sh", "#!/bin/sh\r\necho\r\n");
+  write("plain.sh", "echo\n");
+  write("array.sh", "#!/bin/sh\n#SBATCH --array=1-3\ntrue\n");
+  const std::vector<std::vector<std::string>> refused = {
+      {"sbatch", "--array=1-3", "--wrap=true"},
+      {"sbatch", "-d", "afterok:1", "--wrap=true"},
+      {"sbatch", "-N2", "--wrap=true"},
+      {"sbatch", "--time=soon", "--wrap=true"},
+      {"sbatch", "--gres=gpu:x:y", "--wrap=true"},
+      {"sbatch", "--mem=lots", "--wrap=true"},
+      {"sbatch", "--gpus=9", "--wrap=true"},
+      {"sbatch", "--gres=gpu:no_such_gpu:1", "--wrap=true"},
+      {"sbatch", "--hlep", "--wrap=true"},
+      {"sbatch", "-o", "%a.out", "--wrap=true"},
+      {"sbatch", "dos.sh"},
+      {"sbatch", "plain.sh"},
+      {"sbatch", "array.sh"},
+      {"sbatch", "no-such-file.sh"},
+      {"sbatch", "--wrap=true", "plain.sh"},
+      {"srun"},
+      {"srun", "--pty", "bash"},
+      {"scancel"},
+      {"scancel", "999"},
+      {"scancel", "-s", "USR1", "1"},
+      {"squeue", "-o", "%!"},
+      {"squeue", "-j", "999"},
+      {"squeue", "-t", "nonsense"},
+      {"sacct", "-o", "Nonsense"},
+      {"scontrol", "requeue", "1"},
+      {"scontrol", "show", "job", "999"},
+  };
+  for (const auto& words : refused) {
+    const Finished finished = call(words);
+    EXPECT_EQ(finished.exit_code, 1) << words[0] << " " << words.back() << ": " << finished.err;
+    EXPECT_EQ(finished.out, "") << words[0] << " " << words.back();
+    EXPECT_TRUE(finished.err.starts_with(words[0] + ": error: ")) << finished.err;
+  }
+  EXPECT_EQ(jobs(), 0U);
+}
+
+TEST_F(Shims, UnknownDirectivesAreToldAndTheJobRuns) {
+  write("odd.sh", "#!/bin/sh\n#SBATCH --new-thing=3\n#SBATCH --mail-type=END\ntrue\n");
+  const Finished finished = call({"sbatch", "odd.sh"});
+  EXPECT_EQ(finished.out, "Submitted batch job 1\n");
+  EXPECT_NE(finished.err.find("line 2: --new-thing is not known here and is ignored"),
+            std::string::npos);
+  EXPECT_NE(finished.err.find("line 3: --mail-type is ignored"), std::string::npos);
+  EXPECT_TRUE(reaches("1", "COMPLETED"));
+}
+
+// The batch file that submitit writes, and its calls.
+TEST_F(Shims, SubmititsCallsWork) {
+  write("submission.sh",
+        "#!/bin/bash\n\n# Parameters\n#SBATCH --cpus-per-task=2\n#SBATCH --error=" +
+            path("%j_0_log.err") +
+            "\n#SBATCH --gpus-per-node=1\n#SBATCH --job-name=submitit\n#SBATCH --mem=4GB\n#SBATCH "
+            "--nodes=1\n"
+            "#SBATCH --ntasks-per-node=2\n#SBATCH --open-mode=append\n#SBATCH --output=" +
+            path("%j_0_log.out") +
+            "\n#SBATCH --signal=USR2@90\n#SBATCH --time=5\n#SBATCH --wckey=submitit\n\n# command\n"
+            "export SUBMITIT_EXECUTOR=slurm\nsrun --unbuffered --output " +
+            path("%j_%t_log.out") + " --error " + path("%j_%t_log.err") +
+            " sh -c 'echo $SLURM_JOB_ID $SLURM_PROCID/$SLURM_NTASKS $SLURM_LOCALID'\n");
+  const Finished submitted = call({"sbatch", "submission.sh"});
+  ASSERT_EQ(submitted.out, "Submitted batch job 1\n") << submitted.err;
+  ASSERT_TRUE(reaches("1", "COMPLETED"));
+  EXPECT_EQ(read_file(path("1_0_log.out")), "1 0/2 0\n");
+  EXPECT_EQ(read_file(path("1_1_log.out")), "1 1/2 1\n");
+  EXPECT_EQ(call({"sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1", "-j", "7"}).out,
+            "JobID|State|NodeList\n1|COMPLETED|dgx-h100-1\n");
+  const std::string id = sbatch({"--wrap=/bin/sleep 600"});
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  EXPECT_EQ(call({"scancel", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] {
+    return call({"sacct", "-n", "-P", "-o", "State", "-j", id}).out.starts_with("CANCELLED by ");
+  }));
+}
+
+TEST_F(Shims, NextflowsCallsWork) {
+  const std::string user = call({"id", "-un"}).out;
+  const Finished submitted = call(
+      {"sbatch"},
+      "#!/bin/bash\n#SBATCH -J nf-train\n#SBATCH -o " + path(".command.log") +
+          "\n#SBATCH --no-requeue\n#SBATCH --signal B:USR2@30\n#SBATCH -c 2\n#SBATCH -t 01:00:00\n"
+          "#SBATCH --mem 2048M\n#SBATCH -p gpu\nNXF_CHDIR=" +
+          files.path() + "\necho started; exec sleep 600\n");
+  ASSERT_EQ(submitted.out, "Submitted batch job 1\n") << submitted.err;
+  ASSERT_TRUE(eventually([&] { return read_file(path(".command.log")) == "started\n"; }));
+  const auto status = [&] {
+    return call({"squeue", "--noheader", "-o", "%i %t", "-t", "all", "-p", "gpu", "-u",
+                 user.substr(0, user.find('\n'))})
+        .out;
+  };
+  EXPECT_EQ(status(), "1 R\n");
+  EXPECT_EQ(call({"scancel", "1"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return status() == "1 CA\n"; }));
+}
+
+TEST_F(Shims, SnakemakesCallsWork) {
+  const std::string run = "3f2c9f6e-5a1b-4a52-9c32-0d6f0e3b8a11";
+  EXPECT_EQ(call({"sinfo", "-o", "%P"}).out, "PARTITION\ngpu*\n");
+  const Finished submitted = call({"sbatch",
+                                   "--parsable",
+                                   "--job-name",
+                                   run,
+                                   "--output",
+                                   path("%j.log"),
+                                   "--export=ALL",
+                                   "--comment",
+                                   "rule_train",
+                                   "-A",
+                                   "vision",
+                                   "-p",
+                                   "gpu",
+                                   "-t",
+                                   "60",
+                                   "--mem",
+                                   "1000",
+                                   "--nodes=1",
+                                   "--ntasks=1",
+                                   "--cpus-per-task=2",
+                                   "-D",
+                                   files.path(),
+                                   "--wrap=echo done in $PWD"});
+  ASSERT_EQ(submitted.out, "1\n") << submitted.err;
+  ASSERT_TRUE(reaches("1", "COMPLETED"));
+  EXPECT_EQ(read_file(path("1.log")), "done in " + files.path() + "\n");
+  EXPECT_EQ(call({"sacct", "-X", "--parsable2", "--clusters", "all", "--noheader",
+                  "--format=JobIdRaw,State", "--starttime", "2020-01-01T00:00", "--endtime", "now",
+                  "--name", run})
+                .out,
+            "1|COMPLETED\n");
+  EXPECT_EQ(call({"squeue", "--format=%i|%T", "--states=all", "--noheader", "--name", run}).out,
+            "1|COMPLETED\n");
+  EXPECT_EQ(daemon.job("1")["team"], "vision");
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
