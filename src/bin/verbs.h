@@ -9,6 +9,7 @@ namespace gpu_platform::bin {
 
 int serve_main(int argc, char** argv);
 int store_main(int argc, char** argv);
+int doctor_main(int argc, char** argv);
 int simulate_main(int argc, char** argv);
 
 // /var/lib/gpu-platform for root, $XDG_STATE_HOME/gpu-platform (or ~/.local/state/gpu-platform) for

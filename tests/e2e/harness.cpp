@@ -154,6 +154,13 @@ Daemon::~Daemon() {
     eventually([&] { return processes(role).empty(); });
     for (const pid_t pid : processes(role)) kill(pid, SIGKILL);
   }
+  // A launcher that a test has killed, and that has no successor, leaves its own cgroup.
+  const std::string said = log();
+  const std::size_t at = said.rfind("detail=\"/");
+  if (at == std::string::npos) return;
+  const std::string cgroup = said.substr(at + 8, said.find('"', at + 8) - at - 8);
+  rmdir((cgroup + "/node").c_str());
+  rmdir(cgroup.c_str());
 }
 
 bool Daemon::start() {

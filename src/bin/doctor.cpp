@@ -1,0 +1,264 @@
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bin/program_paths.h"
+#include "bin/verbs.h"
+#include "cli/arguments.h"
+#include "cli/exit_code.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "doctor/findings.h"
+#include "execution/process/process_engine.h"
+#include "node/probe/probe_runner.h"
+
+// Gathers the facts that doctor/ judges, by trying what the daemon would do, in a folder of its
+// own.
+
+namespace gpu_platform::bin {
+
+namespace {
+
+namespace fs = std::filesystem;
+using doctor::Finding;
+
+constexpr std::chrono::seconds kDriverPatience{100};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "gpu-platform-doctor.XXXXXX").string();
+    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class NoEnvironments final : public execution::EnvironmentSource {
+ public:
+  base::Result<std::string> environment(std::string_view) const override { return std::string(); }
+};
+
+class NoObserver final : public execution::ObservationSink {
+ public:
+  void observe(execution::Observation) override {}
+};
+
+// What a launcher of this user holds; nothing, with a line of error, where none starts.
+std::vector<node::GuardState> try_launcher(const ProgramPaths& paths, cli::Console& console) {
+  const TemporaryFolder folder;
+  const NoEnvironments environments;
+  NoObserver observer;
+  execution::ProcessEngineOptions options;
+  options.data_dir = folder.path();
+  options.node_program = paths.node;
+  options.private_folders = true;
+  const auto engine = execution::ProcessEngine::open(options, environments, observer);
+  if (engine) return (*engine)->node_part().guards;
+  console.error(engine.error().message);
+  return {};
+}
+
+// The first that a probe says of this host.
+class FirstInventory final : public node::ProbeListener {
+ public:
+  void on_report(node::ProbeReport report) override {
+    const std::lock_guard lock(mutex_);
+    if (auto* inventory = std::get_if<hardware::Inventory>(&report.content)) {
+      inventory_ = std::move(*inventory);
+    } else if (const auto* problem = std::get_if<node::ProbeProblem>(&report.content)) {
+      inventory_.emplace().problem = {hardware::ProblemKind::kOther, problem->message};
+    }
+    changed_.notify_all();
+  }
+
+  hardware::Inventory wait() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kDriverPatience, [&] { return inventory_.has_value(); })) {
+      return *inventory_;
+    }
+    hardware::Inventory none;
+    none.problem = {hardware::ProblemKind::kOther, "the driver does not answer"};
+    return none;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<hardware::Inventory> inventory_;
+};
+
+hardware::Inventory try_driver(const ProgramPaths& paths) {
+  FirstInventory seen;
+  node::ProbeRunnerOptions options;
+  options.executable = paths.probe;
+  const auto runner = node::ProbeRunner::start(options, seen);
+  if (!runner) {
+    hardware::Inventory none;
+    none.problem = {hardware::ProblemKind::kOther, runner.error().message};
+    return none;
+  }
+  (*runner)->watch({.node_name = "host"});
+  return seen.wait();
+}
+
+// Of the longest mount point in /proc/self/mounts that holds the path.
+std::string file_system_of(const std::string& path) {
+  std::ifstream mounts("/proc/self/mounts");
+  std::string line;
+  std::string best;
+  std::string type = "unknown";
+  while (std::getline(mounts, line)) {
+    std::istringstream fields(line);
+    std::string device;
+    std::string point;
+    std::string kind;
+    fields >> device >> point >> kind;
+    const bool holds = point == "/" || path == point || path.starts_with(point + "/");
+    if (holds && point.size() >= best.size()) {
+      best = point;
+      type = kind;
+    }
+  }
+  return type;
+}
+
+doctor::DiskFacts look_at_disk(const std::string& data_dir) {
+  fs::path path = fs::absolute(data_dir);
+  std::error_code error;
+  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  doctor::DiskFacts disk;
+  disk.path = path.string();
+  disk.file_system = file_system_of(disk.path);
+  disk.is_writable = access(disk.path.c_str(), W_OK) == 0;
+  struct statvfs about{};
+  if (statvfs(disk.path.c_str(), &about) == 0) {
+    disk.available = base::Bytes(static_cast<std::int64_t>(about.f_bavail * about.f_frsize));
+  }
+  return disk;
+}
+
+doctor::KernelFacts look_at_kernel() {
+  doctor::KernelFacts kernel;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) kernel.open_files = files.rlim_cur;
+  timex clock{};
+  kernel.is_clock_synchronised = adjtimex(&clock) != TIME_ERROR;
+  return kernel;
+}
+
+bool answers(const std::string& socket_path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket_path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool connected =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return connected;
+}
+
+doctor::ServiceFacts look_at_service() {
+  doctor::ServiceFacts service;
+  std::error_code error;
+  service.socket = default_socket();
+  service.daemon_answers = answers(service.socket);
+  service.has_systemd = fs::is_directory("/run/systemd/system", error);
+  for (const char* folder :
+       {"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}) {
+    service.has_units |= fs::exists(fs::path(folder) / "gpu-platform.service", error);
+  }
+  return service;
+}
+
+std::vector<Finding> examine(const std::string& data_dir, cli::Console& console) {
+  const ProgramPaths paths = find_program_paths();
+  std::vector<Finding> findings = doctor::judge_isolation(try_launcher(paths, console));
+  for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
+  findings.push_back(doctor::judge_disk(look_at_disk(data_dir)));
+  for (Finding& finding : doctor::judge_kernel(look_at_kernel())) findings.push_back(finding);
+  findings.push_back(doctor::judge_service(look_at_service()));
+  return findings;
+}
+
+void print_json(cli::Console& console, const std::vector<Finding>& findings) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"check", finding.check},
+                    {"verdict", to_string(finding.verdict)},
+                    {"text", finding.text},
+                    {"advice", finding.advice}});
+  }
+  const nlohmann::ordered_json out = {{"verdict", to_string(doctor::overall(findings))},
+                                      {"findings", list}};
+  console.out(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void print_table(cli::Console& console, const std::vector<Finding>& findings) {
+  cli::Table table({{.title = "CHECK"}, {.title = "VERDICT"}, {.title = "FOUND", .cut_to = 24}});
+  for (const Finding& finding : findings) {
+    table.add({finding.check, to_string(finding.verdict), finding.text});
+  }
+  console.out(table.render(console.surroundings().width));
+  bool is_first = true;
+  for (const Finding& finding : findings) {
+    if (finding.advice.empty()) continue;
+    console.out(fmt::format("{}{}: {}\n", is_first ? "\nWhat to do\n  " : "  ", finding.check,
+                            finding.advice));
+    is_first = false;
+  }
+}
+
+}  // namespace
+
+int doctor_main(int argc, char** argv) {
+  const cli::Surroundings surroundings = cli::surroundings_of_process();
+  cli::Console console(surroundings);
+  std::optional<std::string> data_dir;
+  bool as_json = false;
+  cli::Arguments arguments(
+      {"doctor", "[options]",
+       "Say what this host can give a daemon of this user (how jobs are kept apart, driver, disk, "
+       "service) and what to mend. Needs no daemon and changes nothing. Exit 1 where jobs would "
+       "not "
+       "run",
+       "  sudo gpu-platform doctor\n  gpu-platform doctor --json\n"});
+  arguments
+      .option("--data-dir", data_dir, "DIR",
+              "where the daemon would keep its data (default " + default_data_dir() + ")")
+      .flag("--json", as_json, "print the findings as JSON");
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (const auto code = arguments.parse(words, console)) return *code;
+  const std::vector<Finding> findings = examine(data_dir.value_or(default_data_dir()), console);
+  if (as_json) {
+    print_json(console, findings);
+  } else {
+    print_table(console, findings);
+  }
+  return doctor::overall(findings) == doctor::Verdict::kBad ? cli::kFailure : cli::kOk;
+}
+
+}  // namespace gpu_platform::bin
