@@ -66,8 +66,15 @@ TEST(States, AreFoundByEitherName) {
   EXPECT_EQ(*platform_states("TIMEOUT"), std::vector<std::string>{"TIMED_OUT"});
   EXPECT_TRUE(platform_states("BF")->empty());
   EXPECT_FALSE(platform_states("nonsense"));
-  EXPECT_TRUE(is_in_state(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")"), {"OOM"}));
-  EXPECT_FALSE(is_in_state(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")"), {"F"}));
+  EXPECT_TRUE(is_in_state(state_of(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")")), {"OOM"}));
+  EXPECT_FALSE(is_in_state(state_of(job("FAILED", R"(,"reason":"OUT_OF_MEMORY")")), {"F"}));
+}
+
+TEST(States, InPassingAreNotRecorded) {
+  EXPECT_EQ(state_of(job("STARTING")).name, "CONFIGURING");
+  EXPECT_EQ(recorded_state_of(job("STARTING")).name, "PENDING");
+  EXPECT_EQ(recorded_state_of(job("STOPPING")).name, "RUNNING");
+  EXPECT_EQ(recorded_state_of(job("FAILED")).name, "FAILED");
 }
 
 TEST(Reasons, AreSlurms) {

@@ -68,6 +68,13 @@ StateName state_of(const Json& job) {
   return row == std::end(kStates) ? StateName{"?", "UNKNOWN"} : row->slurm;
 }
 
+StateName recorded_state_of(const Json& job) {
+  const StateName state = state_of(job);
+  if (state.code == "CF") return {"PD", "PENDING"};
+  if (state.code == "CG") return {"R", "RUNNING"};
+  return state;
+}
+
 std::optional<std::vector<std::string>> platform_states(std::string_view name) {
   const std::string wanted = upper(name);
   std::vector<std::string> states;
@@ -80,8 +87,7 @@ std::optional<std::vector<std::string>> platform_states(std::string_view name) {
   return is_known ? std::optional(states) : std::nullopt;
 }
 
-bool is_in_state(const Json& job, const std::vector<std::string>& names) {
-  const StateName state = state_of(job);
+bool is_in_state(const StateName& state, const std::vector<std::string>& names) {
   return std::ranges::any_of(names, [&](const std::string& name) {
     const std::string wanted = upper(name);
     return wanted == state.code || wanted == state.name;

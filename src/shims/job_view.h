@@ -23,10 +23,14 @@ struct StateName {
 
 StateName state_of(const cli::Json& job);
 
+// As sacct tells it: without the states in passing CONFIGURING and COMPLETING, which programs that
+// read sacct take for ends.
+StateName recorded_state_of(const cli::Json& job);
+
 // The states of the platform that may be one of Slurm's states ("PD", "pending"), for filters of
 // the daemon; exact is state_of. Nothing for what is no state.
 std::optional<std::vector<std::string>> platform_states(std::string_view name);
-bool is_in_state(const cli::Json& job, const std::vector<std::string>& names);
+bool is_in_state(const StateName& state, const std::vector<std::string>& names);
 bool has_ended(const cli::Json& job);
 
 // Why it waits or how it ended, in Slurm's words: "Resources", "TimeLimit".

@@ -60,7 +60,7 @@ struct Row {
 
 // "CANCELLED by 1000": by whom is part of that state.
 std::string state_text(const Row& row) {
-  const StateName state = state_of(row.job);
+  const StateName state = recorded_state_of(row.job);
   const std::string by = text_at(row.job, "ended_by");
   if (state.code != "CA" || by.empty()) return std::string(state.name);
   return fmt::format("{} by {}", state.name, user_number(by));
@@ -201,7 +201,8 @@ bool is_wanted(const Json& job, const Settings& settings, const Window& window) 
     return false;
   if (const auto ended = cli::time_at(job, "ended_at"); ended && *ended < window.begin)
     return false;
-  if (settings.has("state") && !is_in_state(job, comma_separated(settings.value("state"))))
+  if (settings.has("state") &&
+      !is_in_state(recorded_state_of(job), comma_separated(settings.value("state"))))
     return false;
   const std::pair<std::string_view, std::string> filters[] = {{"name", text_at(job, "name")},
                                                               {"accounts", text_at(job, "team")},

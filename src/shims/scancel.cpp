@@ -63,7 +63,8 @@ bool is_wanted(const Json& job, const Settings& settings) {
          is_one_of(text_at(job, "name"), settings, "jobname") &&
          is_one_of(text_at(job, "team"), settings, "account") &&
          is_one_of(partition_of(job), settings, "partition") &&
-         (!settings.has("state") || is_in_state(job, comma_separated(settings.value("state"))));
+         (!settings.has("state") ||
+          is_in_state(state_of(job), comma_separated(settings.value("state"))));
 }
 
 bool has_filter(const Settings& settings) {

@@ -167,7 +167,7 @@ base::Result<std::vector<Bound<Row>>> columns_of(const Settings& settings) {
 
 // What the daemon does not filter.
 bool is_wanted(const Json& job, const Settings& settings, const std::vector<std::string>& states) {
-  if (!states.empty() && !is_in_state(job, states)) return false;
+  if (!states.empty() && !is_in_state(state_of(job), states)) return false;
   const std::pair<std::string_view, std::string> filters[] = {{"name", text_at(job, "name")},
                                                               {"account", text_at(job, "team")},
                                                               {"partition", partition_of(job)},
