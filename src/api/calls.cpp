@@ -50,49 +50,18 @@ void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume
     }
     done(std::move(answer));
   };
+  send({caller, *std::move(submission)}, std::move(resume), std::move(finish));
+}
+
+void Calls::send(model::Command command, Resume resume,
+                 std::function<void(base::Result<model::CommandReply>)> finish) const {
   core_.commands.submit(
-      model::Command{caller, *std::move(submission)},
+      std::move(command),
       [resume = std::move(resume),
        finish = std::move(finish)](base::Result<model::CommandReply> r) mutable {
         // Moved on, so that nothing of the request is left for this thread to destroy.
         resume([finish = std::move(finish), r = std::move(r)]() mutable { finish(std::move(r)); });
       });
-}
-
-void Calls::stop(std::string_view id, bool without_grace, const Peer& peer, Resume resume,
-                 std::function<void(base::Result<v1::StopJobResponse>)> done) const {
-  const auto job = to_job_id(id);
-  if (!job) return done(std::unexpected(job.error()));
-  const auto found = reader_.find(peer.caller, *job);
-  if (!found) return done(std::unexpected(found.error()));
-  const model::Caller caller = peer.caller;
-  auto finish = [this, caller, job = *job,
-                 done = std::move(done)](base::Result<model::CommandReply> reply) {
-    done(stopped(std::move(reply), caller, job));
-  };
-  // The core does not know jobs that have left it, and there is nothing to stop.
-  if (found->archived != nullptr) return finish(model::CommandReply{*job, false});
-  core_.commands.submit(
-      model::Command{caller, model::StopJob{*job, without_grace}},
-      [resume = std::move(resume),
-       finish = std::move(finish)](base::Result<model::CommandReply> r) mutable {
-        // Moved on, so that nothing of the request is left for this thread to destroy.
-        resume([finish = std::move(finish), r = std::move(r)]() mutable { finish(std::move(r)); });
-      });
-}
-
-base::Result<v1::StopJobResponse> Calls::stopped(base::Result<model::CommandReply> reply,
-                                                 const model::Caller& caller,
-                                                 model::JobId id) const {
-  // A job that ended between our look and the core's is not found there, but it is here.
-  const bool has_left = !reply && reply.error().code == base::ErrorCode::kNotFound;
-  if (!reply && !has_left) return std::unexpected(std::move(reply).error());
-  TRY_ASSIGN(const FoundJob found, reader_.find(caller, id));
-  v1::StopJobResponse out;
-  out.set_changed(!has_left && reply->changed);
-  reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
-  reader_.explain(found, *out.mutable_job());
-  return out;
 }
 
 base::Result<v1::Job> Calls::get(const v1::GetJobRequest& request, const Peer& peer) const {

@@ -38,8 +38,15 @@ class Calls {
   void submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
               std::function<void(base::Result<Submitted>)> done) const;
 
-  void stop(std::string_view id, bool without_grace, const Peer& peer, Resume resume,
-            std::function<void(base::Result<v1::StopJobResponse>)> done) const;
+  // Of all calls that change jobs `done` is called through `resume`, or at once when the request is
+  // refused at the door.
+  using JobChanged = std::function<void(base::Result<v1::ChangeJobResponse>)>;
+  void act(std::string_view id, model::JobAction action, const Peer& peer, Resume resume,
+           JobChanged done) const;
+  void update(const v1::UpdateJobRequest& request, const Peer& peer, Resume resume,
+              JobChanged done) const;
+  void act_on_many(const v1::ActOnJobsRequest& request, const Peer& peer, Resume resume,
+                   std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const;
 
   base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
   base::Result<v1::OutputChunk> output(const v1::GetOutputRequest& request, const Peer& peer) const;
@@ -64,8 +71,12 @@ class Calls {
                                        std::uint64_t offset, std::size_t most) const;
   std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid) const;
   v1::ChangeGpusResponse changed(const model::CommandReply& reply) const;
-  base::Result<v1::StopJobResponse> stopped(base::Result<model::CommandReply> reply,
-                                            const model::Caller& caller, model::JobId id) const;
+  // Hands the command to the core, and its answer to `finish` through `resume`.
+  void send(model::Command command, Resume resume,
+            std::function<void(base::Result<model::CommandReply>)> finish) const;
+  base::Result<v1::ChangeJobResponse> changed(base::Result<model::CommandReply> reply,
+                                              const model::Caller& caller, model::JobId id) const;
+  v1::ActOnJobsResponse outcomes(const model::CommandReply& reply, bool dry_run) const;
 
   const CoreAccess& core_;
   UserDirectory& users_;

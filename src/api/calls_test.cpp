@@ -21,9 +21,9 @@ class CallsTest : public testing::Test {
   }
   base::ErrorCode stop_error(model::JobId id, const Peer& peer) {
     auto code = base::ErrorCode::kInternal;
-    calls_.stop(
-        std::to_string(id.value), false, peer, [](auto) {},
-        [&](base::Result<v1::StopJobResponse> result) {
+    calls_.act(
+        std::to_string(id.value), model::JobAction::kCancel, peer, [](auto) {},
+        [&](base::Result<v1::ChangeJobResponse> result) {
           if (!result) code = result.error().code;
         });
     return code;

@@ -146,13 +146,7 @@ void Calls::change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction a
     if (!reply) return done(std::unexpected(std::move(reply).error()));
     done(changed(*reply));
   };
-  core_.commands.submit(
-      model::Command{peer.caller, *std::move(change)},
-      [resume = std::move(resume),
-       finish = std::move(finish)](base::Result<model::CommandReply> r) mutable {
-        // Moved on, so that nothing of the request is left for this thread to destroy.
-        resume([finish = std::move(finish), r = std::move(r)]() mutable { finish(std::move(r)); });
-      });
+  send({peer.caller, *std::move(change)}, std::move(resume), std::move(finish));
 }
 
 v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply) const {

@@ -39,6 +39,13 @@ struct WhatHappened {
   Touched operator()(const model::JobRequeued& e) const {
     return {e.job, v1::JOB_CHANGE_KIND_REQUEUED};
   }
+  Touched operator()(const model::JobHoldChanged& e) const {
+    return {e.job, e.hold == model::Hold::kNone ? v1::JOB_CHANGE_KIND_LET_GO
+                                                : v1::JOB_CHANGE_KIND_HELD};
+  }
+  Touched operator()(const model::JobChanged& e) const {
+    return {e.job, v1::JOB_CHANGE_KIND_UPDATED};
+  }
   Touched operator()(const model::JobEnded& e) const { return {e.job, v1::JOB_CHANGE_KIND_ENDED}; }
   Touched operator()(const auto&) const { return {}; }
 };

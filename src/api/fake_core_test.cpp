@@ -102,15 +102,15 @@ void FakeCore::submit(model::Command command, Done done) {
 
 base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& command) {
   const std::lock_guard lock(state_mutex_);
-  if (const auto* stop = std::get_if<model::StopJob>(&command.body)) {
+  if (const auto* stop = std::get_if<model::ActOnJob>(&command.body)) {
     if (jobs_.find(stop->job.value) == nullptr) {
       return base::fail(base::ErrorCode::kNotFound, "gone", "id");
     }
     model::Job& job = mutable_job(stop->job);
     job.state = model::JobState::kStopping;
-    const auto reason =
-        stop->without_grace ? model::EndReason::kKilledBy : model::EndReason::kCancelledBy;
-    publish({model::StopRequested{{job.id, 1}, reason, stop->without_grace, command.caller.user}});
+    const bool kills = stop->action == model::JobAction::kKill;
+    const auto reason = kills ? model::EndReason::kKilledBy : model::EndReason::kCancelledBy;
+    publish({model::StopRequested{{job.id, 1}, reason, kills, command.caller.user}});
     return model::CommandReply{stop->job, true};
   }
   if (const auto* change = std::get_if<model::ChangeGpus>(&command.body)) {

@@ -5,20 +5,9 @@
 #include <fmt/format.h>
 
 #include "api/convert/enums.h"
+#include "api/convert/job_change.h"
 
 namespace gpu_platform::api {
-
-namespace {
-
-base::Result<model::Label> to_label(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return base::invalid("label", "label: must be written key=value");
-  }
-  return model::Label{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
-}
-
-}  // namespace
 
 bool is_explained(model::JobState state) {
   return model::is_waiting(state) || state == model::JobState::kHeld;
@@ -76,7 +65,7 @@ base::Result<FoundJob> JobReader::find(const model::Caller& caller, model::JobId
 
 void JobReader::describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const {
   to_proto(job, nodes, out);
-  if (!out.has_output() && !job.attempts.empty()) {
+  if (!job.attempts.empty()) {
     out.set_output(core_.outputs.path(job, job.attempts.back().number));
   }
 }

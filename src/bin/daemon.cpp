@@ -117,7 +117,7 @@ void tell_isolation(const execution::NodePart& node) {
 
 // In the order in which they need each other.
 struct Daemon::Parts {
-  explicit Parts(std::string directory) : data_dir(std::move(directory)), outputs(data_dir) {}
+  explicit Parts(std::string directory) : data_dir(std::move(directory)), outputs(data_dir, [this] { return loop->snapshot()->nodes; }) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
@@ -264,6 +264,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   engine.output_files = configuration.output_files_kept + 1;
   engine.max_processes = configuration.max_processes;
   engine.private_folders = configuration.private_tmp;
+  engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
   tell_isolation(parts->engine->node_part());

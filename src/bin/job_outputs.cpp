@@ -43,7 +43,7 @@ base::Result<api::OutputPiece> read_users_file(const std::string& path, std::uin
 std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const {
   const std::string& named = job.spec->output;
   if (named.empty()) return execution::kept_output_path(data_dir_, {job.id, attempt});
-  return named.starts_with('/') ? named : job.spec->workdir + "/" + named;
+  return api::users_file(job, attempt, named, nodes_());
 }
 
 base::Result<api::OutputPiece> JobOutputs::read(const model::Job& job, std::uint32_t attempt,

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
+#include "api/convert/job.h"
 #include "api/core_access.h"
 
 namespace gpu_platform::bin {
@@ -9,7 +12,9 @@ namespace gpu_platform::bin {
 // Output of jobs for readers: what the platform keeps, or the file that the job's user named.
 class JobOutputs : public api::OutputSource {
  public:
-  explicit JobOutputs(std::string data_dir) : data_dir_(std::move(data_dir)) {}
+  // `nodes` gives those of the newest snapshot, for their names in patterns.
+  JobOutputs(std::string data_dir, std::function<api::Nodes()> nodes)
+      : data_dir_(std::move(data_dir)), nodes_(std::move(nodes)) {}
 
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   // A file that the user named is read only where it is a regular file of that user: the daemon may
@@ -20,6 +25,7 @@ class JobOutputs : public api::OutputSource {
 
  private:
   std::string data_dir_;
+  std::function<api::Nodes()> nodes_;
 };
 
 }  // namespace gpu_platform::bin

@@ -35,16 +35,36 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs describe 42\n"
              "  gpu-platform jobs describe 42 --json\n"
              "  gpu-platform jobs describe 40_3\n"}, run_jobs_describe},
-    Command{{"jobs cancel", "[options] ID…",
+    Command{{"jobs cancel", "[options] (ID… | filters)",
              "Stop jobs: SIGTERM, and SIGKILL after the grace time.",
-             "  gpu-platform jobs cancel 42\n"
-             "  gpu-platform jobs cancel 42 43 44\n"
-             "  gpu-platform jobs cancel 42 --json\n"}, run_jobs_cancel},
-    Command{{"jobs kill", "[options] ID…",
+             "  gpu-platform jobs cancel 42 43\n"
+             "  gpu-platform jobs cancel --name 'sweep-*' --state QUEUED\n"
+             "  gpu-platform jobs cancel --label run=7 --yes --json\n"}, run_jobs_cancel},
+    Command{{"jobs kill", "[options] (ID… | filters)",
              "Stop jobs at once, without grace time.",
-             "  gpu-platform jobs kill 42\n"
-             "  gpu-platform jobs kill 42 43 44\n"
+             "  gpu-platform jobs kill 42 43\n"
+             "  gpu-platform jobs kill --state RUNNING --name 'sweep-*'\n"
              "  gpu-platform jobs kill 42 --json\n"}, run_jobs_kill},
+    Command{{"jobs hold", "[options] (ID… | filters)",
+             "Hold waiting jobs back until they are released.",
+             "  gpu-platform jobs hold 42 43\n"
+             "  gpu-platform jobs hold --name 'sweep-*'\n"
+             "  gpu-platform jobs hold --state QUEUED --yes --json\n"}, run_jobs_hold},
+    Command{{"jobs release", "[options] (ID… | filters)",
+             "Let held jobs go.",
+             "  gpu-platform jobs release 42 43\n"
+             "  gpu-platform jobs release --all\n"
+             "  gpu-platform jobs release 42 --json\n"}, run_jobs_release},
+    Command{{"jobs requeue", "[options] (ID… | filters)",
+             "Stop running jobs and put them back into the queue.",
+             "  gpu-platform jobs requeue 42 43\n"
+             "  gpu-platform jobs requeue --hold 42\n"
+             "  gpu-platform jobs requeue --label run=7 --yes\n"}, run_jobs_requeue},
+    Command{{"jobs update", "[options] ID…",
+             "Change what jobs ask for.",
+             "  gpu-platform jobs update 42 --time 2h\n"
+             "  gpu-platform jobs update 42 43 --priority low\n"
+             "  gpu-platform jobs update 42 --name final --label run=8 --remove-label draft\n"}, run_jobs_update},
     Command{{"jobs logs", "[options] ID",
              "Print what a job has printed.",
              "  gpu-platform jobs logs 42\n"

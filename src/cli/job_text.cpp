@@ -183,6 +183,8 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Command", shell_quoted(texts_at(job, "command"))},
       {"Directory", text_at(job, "workdir")},
       {"Output", text_at(job, "output")},
+      {"Error output", text_at(job, "error")},
+      {"Signal", text_at(job, "limit_signal")},
       {"Asks for", asked_for(job)},
       {"Place", place_of(job)},
       {"Warning", joined(texts_at(job, "warnings"), "; ")},

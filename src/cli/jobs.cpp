@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "cli/job_text.h"
+#include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -57,16 +58,8 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
   for (const auto& [key, value] : texts) {
     if (value->has_value()) append_query(query, key, **value);
   }
-  for (const std::string& list : o.states) {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(',', begin), list.size());
-      std::string state = list.substr(begin, end - begin);
-      std::ranges::transform(state, state.begin(), [](char c) {
-        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-      });
-      append_query(query, "state", state);
-      begin = end + 1;
-    }
+  for (const std::string& state : words_of_lists(o.states)) {
+    append_query(query, "state", upper(state));
   }
   for (const std::string& label : o.labels) append_query(query, "label", label);
   if (o.since.has_value()) {
@@ -136,50 +129,6 @@ int print_table(Console& console, Client& client, const std::string& query, std:
   return console.out_failed() ? kFailure : kOk;
 }
 
-enum class Stop { kCancel, kKill };
-
-void tell_stop(Console& console, const std::string& id, const Json& answer, Stop stop) {
-  const Json& job = object_at(answer, "job");
-  const std::string state = text_at(job, "state");
-  if (!flag_at(answer, "changed")) {
-    console.note(is_ended_state(state) ? fmt::format("{}; it had ended before", describe_end(job))
-                                       : fmt::format("job {} is being stopped already", id));
-  } else if (is_ended_state(state)) {
-    console.note(fmt::format("job {} is {}", id, state));
-  } else {
-    console.note(stop == Stop::kCancel
-                     ? fmt::format("job {} was told to stop; it has its grace time to end", id)
-                     : fmt::format("job {} is being killed", id));
-  }
-}
-
-// All are tried; the exit code is that of the first that failed.
-int stop_jobs(const CommandText& text, Invocation& invocation, Stop stop) {
-  Console& console = invocation.console;
-  std::vector<std::string> ids;
-  bool json = false;
-  Arguments arguments(text);
-  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to stop")
-      .flag("--json", json, "print the daemon's answer as JSON, one line for each job");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  int result = kOk;
-  for (const std::string& id : ids) {
-    const auto answer = client->post(fmt::format("/v1/jobs/{}/{}", percent_encoded(id),
-                                                 stop == Stop::kCancel ? "cancel" : "kill"));
-    if (!answer) {
-      const int code = report(console, answer.error(), json);
-      if (result == kOk) result = code;
-      if (code == kNoDaemon) break;
-    } else if (json) {
-      console.out(*answer + (answer->ends_with('\n') ? "" : "\n"));
-    } else if (const auto document = parse_object(*answer)) {
-      tell_stop(console, id, *document, stop);
-    }
-  }
-  return result == kOk && console.out_failed() ? kFailure : result;
-}
-
 }  // namespace
 
 int run_jobs_list(const CommandText& text, Invocation& invocation) {
@@ -231,14 +180,6 @@ int run_jobs_describe(const CommandText& text, Invocation& invocation) {
     console.out(job_page(*job, console.surroundings().now()));
   }
   return console.out_failed() ? kFailure : kOk;
-}
-
-int run_jobs_cancel(const CommandText& text, Invocation& invocation) {
-  return stop_jobs(text, invocation, Stop::kCancel);
-}
-
-int run_jobs_kill(const CommandText& text, Invocation& invocation) {
-  return stop_jobs(text, invocation, Stop::kKill);
 }
 
 int run_jobs_logs(const CommandText& text, Invocation& invocation) {

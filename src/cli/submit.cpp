@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
+#include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/submission.h"
 
@@ -21,11 +22,12 @@ constexpr std::uint64_t kMostRetries = 100;
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
-      retries, workdir, output, request_id, kind, user;
+      retries, workdir, output, error, open_mode, signal, request_id, kind, user;
   std::vector<std::string> gpu_types, environment, labels;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
   bool strict_numa = false;
+  bool hold = false;
 };
 
 void define(Arguments& arguments, SubmitOptions& o) {
@@ -47,7 +49,12 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .many("--label", o.labels, "KEY=VALUE", "label; may be repeated")
       .many("--env", o.environment, "NAME=VALUE", "environment variable; may be repeated")
       .option("--workdir", o.workdir, "DIR", "directory to start in (default: this one)")
-      .option("--output", o.output, "FILE", "where its output goes (default: kept; see jobs logs)")
+      .option("--output", o.output, "FILE", "where its output goes: /logs/%x-%j.log (default: kept; see jobs logs)")
+      .option("--error", o.error, "FILE", "where its standard error goes (default: as its output)")
+      .option("--open-mode", o.open_mode, "MODE", "append (default) or truncate these files")
+      .option("--signal", o.signal, "SIG[@SECONDS]",
+              "signal to the job before its time limit: USR1@120 (default: 60 seconds)")
+      .flag("--hold", o.hold, "held until 'jobs release'")
       .option("--request-id", o.request_id, "KEY", "a repeat with the same key submits nothing new")
       .option("--user", o.user, "NAME", "whose job it is to be (root only)");
 }
@@ -58,20 +65,6 @@ std::span<const std::string> split_command(std::span<const std::string> words, S
   if (dashes == words.end()) return words;
   o.command.assign(dashes + 1, words.end());
   return words.first(static_cast<std::size_t>(dashes - words.begin()));
-}
-
-// "KEY=VALUE" pairs into an object.
-base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
-                       std::string_view option) {
-  for (const std::string& pair : pairs) {
-    const std::size_t equals = pair.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return base::invalid(std::string(option),
-                           fmt::format("'{}' is not of the form KEY=VALUE", pair));
-    }
-    target[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  return {};
 }
 
 base::Status put_count(Json& body, const char* key, const std::optional<std::string>& text,
@@ -107,17 +100,10 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
   if (o.strict_numa) body["numa"] = "STRICT";
   TRY(for_option("--retries", put_count(body, "retries", o.retries, 0, kMostRetries)));
   if (o.time.has_value()) {
-    const auto limit = base::parse_duration(*o.time);
-    if (!limit) return base::invalid("--time", limit.error().message);
-    body["time_limit_seconds"] = base::whole_milliseconds(*limit) / 1000;
+    TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
+    body["time_limit_seconds"] = seconds;
   }
-  for (const std::string& list : o.gpu_types) {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(',', begin), list.size());
-      body["gpu_types"].push_back(list.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
+  for (const std::string& type : words_of_lists(o.gpu_types)) body["gpu_types"].push_back(type);
   // A type or a memory size without a number asks for one such GPU.
   if (!o.gpus.has_value() && (!o.gpu_types.empty() || o.gpu_memory.has_value())) body["gpus"] = 1;
   return {};
@@ -126,17 +112,14 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
 void put_texts(Json& body, const SubmitOptions& o) {
   const std::pair<const char*, const std::optional<std::string>*> texts[] = {
       {"name", &o.name},     {"team", &o.team}, {"project", &o.project},
-      {"output", &o.output}, {"user", &o.user}, {"priority", &o.priority}};
+      {"output", &o.output}, {"user", &o.user}, {"priority", &o.priority},
+      {"error", &o.error},   {"limit_signal", &o.signal}};
   for (const auto& [key, value] : texts) {
     if (value->has_value()) body[key] = **value;
   }
-  if (o.kind.has_value()) {
-    std::string kind = *o.kind;
-    std::ranges::transform(kind, kind.begin(), [](char c) {
-      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-    });
-    body["kind"] = kind;
-  }
+  if (o.kind.has_value()) body["kind"] = upper(*o.kind);
+  if (o.open_mode.has_value()) body["open_mode"] = upper(*o.open_mode);
+  if (o.hold) body["hold"] = true;
 }
 
 base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
@@ -165,20 +148,16 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   return body;
 }
 
-// What cannot be written as JSON is found here, where the option can be named.
 base::Status check_utf8(const SubmitOptions& o) {
-  const auto check = [](std::string_view option, std::string_view text) -> base::Status {
-    if (api::is_valid_utf8(text)) return {};
-    return base::invalid(std::string(option), "the text is not valid UTF-8");
-  };
   const std::pair<std::string_view, const std::optional<std::string>*> single[] = {
       {"--priority", &o.priority}, {"--name", &o.name},
       {"--team", &o.team},         {"--project", &o.project},
       {"--workdir", &o.workdir},   {"--output", &o.output},
       {"--user", &o.user},         {"--request-id", &o.request_id},
-      {"--kind", &o.kind}};
+      {"--kind", &o.kind},         {"--error", &o.error},
+      {"--signal", &o.signal},     {"--open-mode", &o.open_mode}};
   for (const auto& [option, value] : single) {
-    if (value->has_value()) TRY(check(option, **value));
+    if (value->has_value()) TRY(check_text(option, **value));
   }
   const std::pair<std::string_view, const std::vector<std::string>*> lists[] = {
       {"command", &o.command},
@@ -186,7 +165,7 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"--env", &o.environment},
       {"--label", &o.labels}};
   for (const auto& [option, values] : lists) {
-    for (const std::string& value : *values) TRY(check(option, value));
+    for (const std::string& value : *values) TRY(check_text(option, value));
   }
   return {};
 }

@@ -59,6 +59,9 @@ const std::array kKeys = {
     Key{"policies.stop_grace", +[](C& c) -> base::Duration& { return c.policy.stop_grace; },
         0, 3600, Effect::kAnytime,
         "Time between SIGTERM and SIGKILL when a job is cancelled or its time is up."},
+    Key{"policies.highest_user_priority", +[](C& c) -> model::PriorityClass& { return c.policy.highest_user_priority; },
+        0, 0, Effect::kAnytime,
+        "Highest priority class that anybody but an administrator may ask for."},
     Key{"policies.request_id_lifetime", +[](C& c) -> base::Duration& { return c.policy.request_id_lifetime; },
         60, 365 * kDay, Effect::kAnytime,
         "How long after a job's end a repeat of its request id still returns that job."},
@@ -94,6 +97,9 @@ const std::array kKeys = {
     Key{"execution.output_files_kept", +[](C& c) -> std::uint32_t& { return c.output_files_kept; },
         1, 1000, Effect::kRestart,
         "Rotated output files of an attempt that are kept; the oldest goes first."},
+    Key{"execution.output_limit", +[](C& c) -> base::Bytes& { return c.output_limit; },
+        64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
+        "Most that one attempt may print and have kept; what follows is dropped, and a line in its log says so."},
 
     Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,
@@ -181,6 +187,9 @@ template <class Value>
 constexpr std::array<std::string_view, 0> kWords{};
 template <>
 constexpr std::array<std::string_view, 2> kWords<RootJobs>{"allow", "refuse"};
+template <>
+constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",
+                                                                       "low"};
 template <>
 constexpr std::array<std::string_view, model::kStrangerPolicies> kWords<model::StrangerPolicy>{
     "ignore", "avoid", "alert"};

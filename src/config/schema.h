@@ -25,7 +25,8 @@ using Field =
                  base::Duration& (*)(Configuration&),                // "90s", or a count of `unit`
                  base::Bytes& (*)(Configuration&),                   // "16G"
                  RootJobs& (*)(Configuration&),                      // one of its words
-                 model::StrangerPolicy& (*)(Configuration&)>;        // likewise
+                 model::StrangerPolicy& (*)(Configuration&),         // likewise
+                 model::PriorityClass& (*)(Configuration&)>;         // likewise
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

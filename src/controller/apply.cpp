@@ -32,6 +32,7 @@ class Application {
   void on(const model::GpuStateChanged& event);
   void on(const model::GpuStrangersChanged& event);
   void on(const model::JobSubmitted& event);
+  void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptReleased& event);
 
@@ -70,9 +71,22 @@ class Application {
 
   void on(const model::JobRequeued& event) {
     Job& j = job(event.job);
-    (event.counts_as_failure ? j.failures : j.losses) += 1;
+    if (!event.asked_for) (event.counts_as_failure ? j.failures : j.losses) += 1;
     j.eligible_at = event.eligible_at;
     move(j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);
+    if (j.hold != model::Hold::kNone) move(j, JobTrigger::kHold);
+  }
+
+  void on(const model::JobHoldChanged& event) {
+    Job& j = job(event.job);
+    j.hold = event.hold;
+    if (model::is_active(j.state)) return;
+    const bool is_held = j.state == JobState::kHeld;
+    if (event.hold == model::Hold::kNone) {
+      if (is_held) move(j, JobTrigger::kRelease);
+    } else if (!is_held) {
+      move(j, JobTrigger::kHold);
+    }
   }
 
   void on(const model::JobEnded& event) {
@@ -81,6 +95,7 @@ class Application {
     j.reason = event.reason;
     j.by = event.by;
     j.detail = event.detail;
+    j.hold = model::Hold::kNone;
     if (event.how == JobTrigger::kFail) count_last_attempt(j);
     move(j, event.how);
     start_request_expiry(j);
@@ -269,13 +284,27 @@ void Application::on(const model::JobSubmitted& event) {
   Job fresh;
   fresh.id = event.job;
   fresh.spec = std::make_shared<const model::JobSpec>(event.spec);
-  fresh.state = JobState::kQueued;
+  fresh.hold = event.hold;
+  fresh.state = event.hold == model::Hold::kNone ? JobState::kQueued : JobState::kHeld;
   fresh.submitted_at = at_;
   enter(state_.jobs.put(event.job.value, std::move(fresh)));
   state_.last_job_id = event.job.value;
   if (!event.spec.request_id.empty()) {
     const std::pair key{event.spec.user, event.spec.request_id};
     state_.requests.insert_or_assign(key, RequestEntry{event.job, {}});
+  }
+}
+
+void Application::on(const model::JobChanged& event) {
+  Job& j = job(event.job);
+  auto spec = std::make_shared<model::JobSpec>(*j.spec);
+  if (event.priority) spec->priority = *event.priority;
+  if (event.time_limit) spec->time_limit = *event.time_limit;
+  if (event.name) spec->name = *event.name;
+  if (event.labels) spec->labels = *event.labels;
+  j.spec = std::move(spec);
+  if (j.state == JobState::kQueued) {
+    state_.queue.put({j.id, j.spec, j.submitted_at}, *state_.policy);
   }
 }
 
@@ -288,6 +317,7 @@ void Application::on(const model::StartRequested& event) {
   attempt.allocation = event.allocation;
   attempt.boot_id = event.boot_id;
   attempt.requested_at = at_;
+  attempt.time_limit = j.spec->time_limit;
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
   state_.held_attempts.insert(event.attempt);

@@ -136,6 +136,8 @@ void Controller::order(const Effect& effect) {
     engine_.start(*start);
   } else if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) {
     engine_.stop(*stop);
+  } else if (const auto* limit = std::get_if<execution::LimitOrder>(&effect)) {
+    engine_.set_limit(*limit);
   } else {
     engine_.forget(std::get<execution::ForgetOrder>(effect));
   }

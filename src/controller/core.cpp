@@ -38,6 +38,11 @@ void Core::effects_of(const model::Event& event) {
   } else if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
     effect(execution::StopOrder{stop->attempt, stop->without_grace, state_.policy->stop_grace,
                                 stop->reason});
+  } else if (const auto* change = std::get_if<model::JobChanged>(&event)) {
+    const Job* job = find_job(change->job);
+    if (change->time_limit && model::is_active(job->state)) {
+      effect(execution::LimitOrder{{job->id, job->attempts.back().number}, *change->time_limit});
+    }
   } else if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
     effect(execution::ForgetOrder{released->attempt});
   }
@@ -81,6 +86,10 @@ std::vector<Effect> Core::pending_effects() const {
     const Job* job = find_job(id.job);
     const Attempt& attempt = job->attempts.at(id.attempt - 1);
     if (attempt.state == AttemptState::kRequested) effects.push_back(start_order(*job, attempt));
+    const bool runs = attempt.state == AttemptState::kRunning;
+    if (runs && attempt.time_limit != job->spec->time_limit) {
+      effects.push_back(execution::LimitOrder{id, job->spec->time_limit});
+    }
     if (attempt.state == AttemptState::kStopping) {
       effects.push_back(execution::StopOrder{id, attempt.kill_requested, state_.policy->stop_grace,
                                              attempt.stop_reason});

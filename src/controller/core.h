@@ -16,8 +16,13 @@
 
 namespace gpu_platform::controller {
 
+// Whose hold it is when the caller holds a job of that spec: an owner's, also where the owner is an
+// administrator, or an administrator's.
+model::Hold hold_by(const model::Caller& caller, const model::JobSpec& spec);
+
 // A wish of the core that leaves after its events are durable. Each may be repeated.
-using Effect = std::variant<execution::StartOrder, execution::StopOrder, execution::ForgetOrder>;
+using Effect = std::variant<execution::StartOrder, execution::StopOrder, execution::LimitOrder,
+                            execution::ForgetOrder>;
 
 // Everything that belongs to one journal commit.
 struct Batch {
@@ -73,10 +78,25 @@ class Core {
   base::Result<model::CommandReply> submit(const model::Caller& caller,
                                            const model::SubmitJob& command, base::Instant now,
                                            store::Room room);
-  base::Status check_submission(const model::JobSpec& spec);
+  base::Status check_submission(const model::Caller& caller, const model::JobSpec& spec);
+  base::Status check_priority(const model::Caller& caller, const model::Priority& priority) const;
+  base::Status check_time_limit(base::Duration time_limit) const;
   base::Status check_feasible(const model::ResourceRequest& request);
-  base::Result<model::CommandReply> stop(const model::Caller& caller, const model::StopJob& command,
-                                         base::Instant now);
+
+  // The event that the action comes to; nothing where the job is so already.
+  base::Result<std::optional<model::Event>> judge(const model::Caller& caller, const model::Job& job,
+                                                  model::JobAction action) const;
+  base::Result<const model::Job*> find_for(const model::Caller& caller, model::JobId id) const;
+  base::Result<bool> act(const model::Caller& caller, const model::Job& job,
+                         model::JobAction action, bool dry_run, base::Instant now);
+  base::Result<model::CommandReply> act_on_job(const model::Caller& caller,
+                                               const model::ActOnJob& command, base::Instant now);
+  base::Result<model::CommandReply> act_on_jobs(const model::Caller& caller,
+                                                const model::ActOnJobs& command, base::Instant now);
+  base::Result<model::CommandReply> update(const model::Caller& caller,
+                                           const model::UpdateJob& command, base::Instant now);
+  base::Status check_update(const model::Caller& caller, const model::Job& job,
+                            const model::JobChanged& change) const;
 
   base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
                                                 const model::ChangeGpus& command,

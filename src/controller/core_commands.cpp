@@ -8,9 +8,6 @@
 namespace gpu_platform::controller {
 
 using base::ErrorCode;
-using model::Job;
-using model::JobState;
-
 base::Result<model::CommandReply> Core::command(const model::Command& command, base::Instant now,
                                                 store::Room room) {
   if (const auto* request = std::get_if<model::SubmitJob>(&command.body)) {
@@ -19,7 +16,13 @@ base::Result<model::CommandReply> Core::command(const model::Command& command, b
   if (const auto* change = std::get_if<model::ChangeGpus>(&command.body)) {
     return change_gpus(command.caller, *change, now);
   }
-  return stop(command.caller, std::get<model::StopJob>(command.body), now);
+  if (const auto* update_one = std::get_if<model::UpdateJob>(&command.body)) {
+    return update(command.caller, *update_one, now);
+  }
+  if (const auto* many = std::get_if<model::ActOnJobs>(&command.body)) {
+    return act_on_jobs(command.caller, *many, now);
+  }
+  return act_on_job(command.caller, std::get<model::ActOnJob>(command.body), now);
 }
 
 base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
@@ -40,9 +43,10 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
                       "the disk of the data directory is full: no new jobs are accepted until "
                       "space is freed (running jobs go on and their endings are recorded)");
   }
-  TRY(check_submission(command.spec));
+  TRY(check_submission(caller, command.spec));
 
-  model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec};
+  model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec,
+                            command.hold ? hold_by(caller, command.spec) : model::Hold::kNone};
   if (event.spec.time_limit == base::Duration()) {
     event.spec.time_limit = state_.policy->max_time_limit;
   }
@@ -57,7 +61,28 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   return model::CommandReply{id, true};
 }
 
-base::Status Core::check_submission(const model::JobSpec& spec) {
+base::Status Core::check_priority(const model::Caller& caller,
+                                  const model::Priority& priority) const {
+  const model::PriorityClass highest = state_.policy->highest_user_priority;
+  if (caller.is_administrator || priority.priority_class >= highest) return {};
+  return base::fail(ErrorCode::kPermissionDenied,
+                    fmt::format("priority: {} is for administrators here; the highest you may ask "
+                                "for is {} (policies.highest_user_priority)",
+                                to_string(priority.priority_class), to_string(highest)),
+                    "priority");
+}
+
+base::Status Core::check_time_limit(base::Duration time_limit) const {
+  const base::Duration longest = state_.policy->max_time_limit;
+  if (time_limit <= longest) return {};
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("time_limit_seconds: {} asked, the longest allowed is {}",
+                  time_limit.value() / 1'000'000'000, longest.value() / 1'000'000'000),
+      "time_limit_seconds");
+}
+
+base::Status Core::check_submission(const model::Caller& caller, const model::JobSpec& spec) {
   const model::Policy& policy = *state_.policy;
   if (spec.uid == 0 && !policy.allow_root_jobs) {
     return base::fail(ErrorCode::kPermissionDenied,
@@ -65,13 +90,8 @@ base::Status Core::check_submission(const model::JobSpec& spec) {
                       "another user",
                       "user");
   }
-  if (spec.time_limit > policy.max_time_limit) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      fmt::format("time_limit_seconds: {} asked, the longest allowed is {}",
-                                  spec.time_limit.value() / 1'000'000'000,
-                                  policy.max_time_limit.value() / 1'000'000'000),
-                      "time_limit_seconds");
-  }
+  TRY(check_priority(caller, spec.priority));
+  TRY(check_time_limit(spec.time_limit));
   const Counts& counts = state_.counts;
   if (counts.pending + counts.queued + counts.held >= policy.max_queue_size) {
     return base::fail(ErrorCode::kResourceExhausted,
@@ -91,35 +111,6 @@ base::Status Core::check_feasible(const model::ResourceRequest& request) {
   if (feasible_.size() == kRemembered) feasible_.erase(feasible_.begin());
   feasible_.emplace_back(request, scheduling::could_ever_fit(state_.nodes, request));
   return feasible_.back().second;
-}
-
-base::Result<model::CommandReply> Core::stop(const model::Caller& caller,
-                                             const model::StopJob& command, base::Instant now) {
-  const Job* job = find_job(command.job);
-  if (job == nullptr) {
-    return base::fail(ErrorCode::kNotFound, fmt::format("there is no job {}", command.job.value),
-                      "id");
-  }
-  if (caller.uid != job->spec->uid && !caller.is_administrator) {
-    return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("job {} belongs to another user", command.job.value), "id");
-  }
-  const auto reason =
-      command.without_grace ? model::EndReason::kKilledBy : model::EndReason::kCancelledBy;
-  if (model::is_ended(job->state)) return model::CommandReply{command.job, false};
-  if (!model::is_active(job->state)) {
-    emit(model::JobEnded{command.job, model::JobTrigger::kCancel, reason, caller.user, {}}, now);
-    return model::CommandReply{command.job, true};
-  }
-  const model::Attempt& attempt = *job->current_attempt();
-  const bool by_person = attempt.stop_reason == model::EndReason::kCancelledBy ||
-                         attempt.stop_reason == model::EndReason::kKilledBy;
-  const bool nothing_new = job->state == JobState::kStopping && by_person &&
-                           (attempt.kill_requested || !command.without_grace);
-  if (nothing_new) return model::CommandReply{command.job, false};
-  emit(model::StopRequested{{job->id, attempt.number}, reason, command.without_grace, caller.user},
-       now);
-  return model::CommandReply{command.job, true};
 }
 
 }  // namespace gpu_platform::controller

@@ -80,8 +80,14 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
   const bool stopped_by_person =
       attempt.stop_reason == EndReason::kCancelledBy || attempt.stop_reason == EndReason::kKilledBy;
   const bool lost = attempt.exit.lost != model::Lost::kNo;
+  // Who asked for it gets it, unless the job was done or out of time before the signal reached it.
+  const bool done_before = attempt.reason == EndReason::kNone && attempt.exit.code == 0;
+  const bool to_requeue = attempt.stop_reason == EndReason::kRequeuedBy && !done_before &&
+                          attempt.reason != EndReason::kTimeLimit;
   if (stopped_by_person) {
     end_job(job.id, JobTrigger::kCancel, attempt, now);
+  } else if (to_requeue) {
+    emit(model::JobRequeued{.job = job.id, .eligible_at = now, .asked_for = true}, now);
   } else if (attempt.reason == EndReason::kTimeLimit) {
     end_job(job.id, JobTrigger::kTimeOut, attempt, now);
   } else if (lost) {

@@ -99,6 +99,12 @@ void check_one_job(const State& state, const Job& job, Found& found) {
         fmt::format("one-process: job {} is {} with {} attempts that may have processes",
                     job.id.value, to_string(job.state), with_processes));
   }
+  const bool is_held = job.state == model::JobState::kHeld;
+  const bool waits = model::is_waiting(job.state) || job.state == model::JobState::kPreempted;
+  if ((is_held && job.hold == model::Hold::kNone) || (waits && job.hold != model::Hold::kNone)) {
+    found.push_back(fmt::format("held: job {} is {}, and {} holds it", job.id.value,
+                                to_string(job.state), is_held ? "nobody" : "somebody"));
+  }
   if (model::is_ended(job.state) && !model::holds_resources(job)) {
     found.push_back(
         fmt::format("conservation: job {} has ended and holds nothing, but is still in "

@@ -45,6 +45,13 @@ struct StopOrder {
   model::EndReason reason = model::EndReason::kCancelledBy;
 };
 
+// The attempt may run so long, counted from its start: less or more than its StartOrder said. Of one
+// whose time is up already it changes nothing.
+struct LimitOrder {
+  model::AttemptId attempt;
+  base::Duration time_limit;
+};
+
 // The attempt is ended and recorded, its resources are free: the engine may drop its marker and
 // cgroup. Output files stay.
 struct ForgetOrder {
@@ -116,6 +123,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual void start(const StartOrder& order) = 0;
   virtual void stop(const StopOrder& order) = 0;
+  virtual void set_limit(const LimitOrder& order) = 0;
   virtual void forget(const ForgetOrder& order) = 0;
   // After every start of the daemon, before any other order, with every attempt that holds
   // resources; and from time to time later, in case that news were lost.

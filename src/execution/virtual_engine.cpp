@@ -72,6 +72,15 @@ void VirtualEngine::stop(const StopOrder& order) {
   }
 }
 
+void VirtualEngine::set_limit(const LimitOrder& order) {
+  Record* record = find(order.attempt);
+  if (record == nullptr || !can_tell(*record)) return;
+  const bool is_to_end = record->phase == Phase::kStarting || record->phase == Phase::kRunning;
+  if (!is_to_end || record->time_limit == order.time_limit) return;
+  record->time_limit = order.time_limit;
+  schedule(order.attempt, *record);
+}
+
 void VirtualEngine::forget(const ForgetOrder& order) {
   const Record* record = find(order.attempt);
   if (record != nullptr && record->phase == Phase::kGone) records_.erase(order.attempt);

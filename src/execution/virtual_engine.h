@@ -60,6 +60,7 @@ class VirtualEngine final : public Engine {
   // ---- Engine
   void start(const StartOrder& order) override;
   void stop(const StopOrder& order) override;
+  void set_limit(const LimitOrder& order) override;
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 

@@ -43,10 +43,14 @@ void fields(Label& v, F& f) {
   f(v.key, v.value);
 }
 template <class F>
+void fields(LimitSignal& v, F& f) {
+  f(v.signal, v.before);
+}
+template <class F>
 void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
-    v.request_id);
+    v.request_id, v.limit_signal, v.error, v.truncate_output);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -60,12 +64,12 @@ template <class F>
 void fields(Attempt& v, F& f) {
   f(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at, v.started_at,
     v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason, v.kill_requested, v.by, v.detail,
-    v.usage);
+    v.usage, v.time_limit);
 }
 template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
-    v.failures, v.losses, v.attempts);
+    v.failures, v.losses, v.attempts, v.hold);
 }
 template <class F>
 void fields(GpuInfo& v, F& f) {
@@ -114,7 +118,7 @@ void fields(Policy& v, F& f) {
   f(v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
-    v.allow_root_jobs, v.strangers);
+    v.allow_root_jobs, v.strangers, v.highest_user_priority);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {
@@ -138,7 +142,15 @@ void fields(GpuStrangersChanged& v, F& f) {
 }
 template <class F>
 void fields(JobSubmitted& v, F& f) {
-  f(v.job, v.spec);
+  f(v.job, v.spec, v.hold);
+}
+template <class F>
+void fields(JobHoldChanged& v, F& f) {
+  f(v.job, v.hold, v.by);
+}
+template <class F>
+void fields(JobChanged& v, F& f) {
+  f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by);
 }
 template <class F>
 void fields(JobEligible& v, F& f) {
@@ -166,7 +178,7 @@ void fields(AttemptReleased& v, F& f) {
 }
 template <class F>
 void fields(JobRequeued& v, F& f) {
-  f(v.job, v.eligible_at, v.preempted, v.counts_as_failure);
+  f(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for);
 }
 template <class F>
 void fields(JobEnded& v, F& f) {
@@ -204,6 +216,10 @@ template <>
 constexpr std::uint64_t kRecordNumber<JobEnded> = 13;
 template <>
 constexpr std::uint64_t kRecordNumber<GpuStrangersChanged> = 14;
+template <>
+constexpr std::uint64_t kRecordNumber<JobHoldChanged> = 15;
+template <>
+constexpr std::uint64_t kRecordNumber<JobChanged> = 16;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
@@ -236,6 +252,8 @@ template <>
 constexpr std::size_t kValues<Lost> = 3;
 template <>
 constexpr std::size_t kValues<EndReason> = kEndReasons;
+template <>
+constexpr std::size_t kValues<Hold> = kHolds;
 template <>
 constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
 template <>

@@ -92,6 +92,11 @@ JobSpec draw_spec(Prng& r) {
   spec.retries = static_cast<std::uint32_t>(r.next());
   spec.labels = draw_list<Label>(r, [](Prng& p) { return Label{draw_text(p), draw_text(p)}; });
   spec.request_id = draw_text(r);
+  if (r.chance(1, 2)) {
+    spec.limit_signal = {static_cast<std::uint8_t>(r.next()), base::Duration(draw_number(r))};
+  }
+  spec.error = draw_text(r);
+  spec.truncate_output = r.chance(1, 2);
   return spec;
 }
 
@@ -114,6 +119,7 @@ Attempt draw_attempt(Prng& r) {
   a.by = draw_text(r);
   a.detail = draw_text(r);
   a.usage = {base::Duration(draw_number(r)), base::Bytes(draw_number(r))};
+  a.time_limit = base::Duration(draw_number(r));
   return a;
 }
 
@@ -131,6 +137,7 @@ Job draw_job(Prng& r) {
   job.failures = static_cast<std::uint32_t>(r.next());
   job.losses = static_cast<std::uint32_t>(r.next());
   job.attempts = draw_list<Attempt>(r, draw_attempt);
+  job.hold = draw_enum<Hold>(r, kHolds);
   return job;
 }
 
@@ -202,9 +209,21 @@ Policy draw_policy(Prng& r) {
   policy.auto_retry_failed_jobs = r.chance(1, 2);
   policy.allow_root_jobs = r.chance(1, 2);
   policy.strangers = draw_enum<StrangerPolicy>(r, kStrangerPolicies);
+  policy.highest_user_priority = draw_enum<PriorityClass>(r, 4);
   policy.stop_grace = base::Duration(draw_number(r));
   policy.request_id_lifetime = base::Duration(draw_number(r));
   return policy;
+}
+
+JobChanged draw_change(Prng& r) {
+  JobChanged change;
+  change.job = JobId(r.next());
+  if (r.chance(1, 2)) change.priority = priority_of_number(static_cast<std::uint8_t>(r.below(10)));
+  if (r.chance(1, 2)) change.time_limit = base::Duration(draw_number(r));
+  if (r.chance(1, 2)) change.name = draw_text(r);
+  if (r.chance(1, 2)) change.labels = {{draw_text(r), draw_text(r)}};
+  change.by = draw_text(r);
+  return change;
 }
 
 // One event of every kind, each field drawn.
@@ -228,7 +247,7 @@ std::vector<Event> draw_events(Prng& r) {
                       draw_enum<GpuTrigger>(r, kGpuTriggers),
                       draw_text(r),
                       draw_text(r)},
-      JobSubmitted{attempt.job, draw_spec(r)},
+      JobSubmitted{attempt.job, draw_spec(r), draw_enum<Hold>(r, kHolds)},
       JobEligible{attempt.job},
       StartRequested{attempt, draw_allocation(r), draw_enum<StartWhy>(r, 3), draw_text(r),
                      draw_text(r)},
@@ -241,11 +260,13 @@ std::vector<Event> draw_events(Prng& r) {
                    draw_text(r),
                    {base::Duration(draw_number(r)), base::Bytes(draw_number(r))}},
       AttemptReleased{attempt},
-      JobRequeued{attempt.job, draw_instant(r), r.chance(1, 2), r.chance(1, 2)},
+      JobRequeued{attempt.job, draw_instant(r), r.chance(1, 2), r.chance(1, 2), r.chance(1, 2)},
       JobEnded{attempt.job, draw_enum<JobTrigger>(r, kJobTriggers),
                draw_enum<EndReason>(r, kEndReasons), draw_text(r), draw_text(r)},
       GpuStrangersChanged{
           {node.id, static_cast<std::uint32_t>(r.next())}, draw_text(r), r.chance(1, 2)},
+      JobHoldChanged{attempt.job, draw_enum<Hold>(r, kHolds), draw_text(r)},
+      draw_change(r),
   };
 }
 
@@ -347,7 +368,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.strangers = StrangerPolicy::kIgnore;  // the newest field, one byte
+  policy.highest_user_priority = PriorityClass::kLow;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -355,7 +376,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->strangers, Policy().strangers);
+  EXPECT_EQ(again->highest_user_priority, Policy().highest_user_priority);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "model/ids.h"
 #include "model/job.h"
+#include "model/job_selection.h"
 
 namespace gpu_platform::model {
 
@@ -24,12 +25,41 @@ struct Caller {
 struct SubmitJob {
   JobSpec spec;
   std::string environment;
+  bool hold = false;
 };
 
-// Cancel (SIGTERM, then SIGKILL after the grace time) or kill (at once).
-struct StopJob {
+// What the owner of a job, or an administrator, does with it. A job that is so already stays as it
+// is.
+enum class JobAction : std::uint8_t {
+  kCancel,          // SIGTERM, then SIGKILL after the grace time
+  kKill,            // SIGKILL at once
+  kHold,            // a waiting job does not start
+  kRelease,         // it may again
+  kRequeue,         // a running job is stopped as by cancel, and waits again
+  kRequeueAndHold,  // likewise, and is held then
+};
+inline constexpr std::size_t kJobActions = 6;
+
+struct ActOnJob {
   JobId job;
-  bool without_grace = false;
+  JobAction action = JobAction::kCancel;
+};
+
+// Everything at once that `which` selects, judged and done within one command.
+struct ActOnJobs {
+  JobSelection which;
+  JobAction action = JobAction::kCancel;
+  bool dry_run = false;  // say what it would do, and do nothing
+};
+
+// Other settings for a job that has not ended; what is absent stays.
+struct UpdateJob {
+  JobId job;
+  std::optional<Priority> priority;
+  std::optional<base::Duration> time_limit;
+  std::optional<std::string> name;
+  std::vector<Label> labels;               // set or replaced
+  std::vector<std::string> remove_labels;  // by key; those that it does not have are no error
 };
 
 // Names GPUs: by `uuid`, by `node` and `index`, or all of a node by `node` alone.
@@ -55,15 +85,22 @@ struct ChangeGpus {
 
 struct Command {
   Caller caller;
-  std::variant<SubmitJob, StopJob, ChangeGpus> body;
+  std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus> body;
+};
+
+// What ActOnJobs did with one job.
+struct JobOutcome {
+  JobId job;
+  bool changed = false;
+  std::optional<base::Error> refusal;
 };
 
 // What a durable, applied command answers.
 struct CommandReply {
   JobId job;
-  bool changed = true;  // false: a repeated submission, a stop of a job that had ended, a GPU that
-                        // was so already
-  std::vector<GpuRef> gpus;  // those that ChangeGpus changed
+  bool changed = true;  // false: a repeated submission, or what was so already
+  std::vector<GpuRef> gpus;      // those that ChangeGpus changed
+  std::vector<JobOutcome> jobs;  // all that ActOnJobs selected, ascending id
 };
 
 }  // namespace gpu_platform::model

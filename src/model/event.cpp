@@ -6,7 +6,8 @@ std::string_view name_of(const Event& event) {
   constexpr std::string_view kNames[] = {
       "PolicyApplied",   "NodeSeen",       "NodeStateChanged", "GpuStateChanged",    "JobSubmitted",
       "JobEligible",     "StartRequested", "AttemptStarted",   "StopRequested",      "AttemptEnded",
-      "AttemptReleased", "JobRequeued",    "JobEnded",         "GpuStrangersChanged"};
+      "AttemptReleased", "JobRequeued",    "JobEnded",         "GpuStrangersChanged",
+      "JobHoldChanged",  "JobChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

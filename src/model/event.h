@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -54,6 +55,25 @@ struct GpuStrangersChanged {
 struct JobSubmitted {
   JobId job;
   JobSpec spec;
+  Hold hold = Hold::kNone;
+};
+
+// A person holds the job back or lets it go. Of an active job it says what becomes of it when it is
+// back in the queue.
+struct JobHoldChanged {
+  JobId job;
+  Hold hold = Hold::kNone;  // from here on
+  std::string by;
+};
+
+// A person changed what the job asks for; what is absent stays.
+struct JobChanged {
+  JobId job;
+  std::optional<Priority> priority;
+  std::optional<base::Duration> time_limit;
+  std::optional<std::string> name;
+  std::optional<std::vector<Label>> labels;  // all of them, ascending key
+  std::string by;
 };
 
 struct JobEligible {
@@ -100,6 +120,7 @@ struct JobRequeued {
   base::Instant eligible_at;
   bool preempted = false;
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
+  bool asked_for = false;          // by a person: it counts as neither
 };
 
 struct JobEnded {
@@ -112,7 +133,8 @@ struct JobEnded {
 
 using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                            JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged>;
+                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
+                           JobHoldChanged, JobChanged>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

@@ -81,6 +81,8 @@ std::string_view to_string(EndReason reason) {
       return "SUPERVISOR_LOST";
     case EndReason::kGpuOffline:
       return "GPU_OFFLINE";
+    case EndReason::kRequeuedBy:
+      return "REQUEUED_BY";
   }
   return "";
 }
@@ -107,7 +109,7 @@ bool operator==(const Job& a, const Job& b) {
   return same_spec && a.id == b.id && a.state == b.state && a.submitted_at == b.submitted_at &&
          a.eligible_at == b.eligible_at && a.ended_at == b.ended_at && a.reason == b.reason &&
          a.by == b.by && a.detail == b.detail && a.failures == b.failures && a.losses == b.losses &&
-         a.attempts == b.attempts;
+         a.attempts == b.attempts && a.hold == b.hold;
 }
 
 }  // namespace gpu_platform::model

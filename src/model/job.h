@@ -54,14 +54,25 @@ struct ResourceRequest {
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
 
+inline constexpr std::size_t kMostLabels = 64;  // of one job
+
 struct Label {
   std::string key;
   std::string value;
   friend bool operator==(const Label&, const Label&) = default;
 };
 
-// What the user asked for. Never changes while shared; values of environment variables are not
-// here: environment_ref names them in the store's owner-only table.
+// A signal to all processes of the job some time before its time limit.
+struct LimitSignal {
+  std::uint8_t signal = 0;
+  base::Duration before;
+
+  friend bool operator==(const LimitSignal&, const LimitSignal&) = default;
+};
+
+// What the user asked for. Never changes while shared: a job that is changed gets another one.
+// Values of environment variables are not here: environment_ref names them in the store's
+// owner-only table.
 struct JobSpec {
   std::string name;
   std::string user;
@@ -81,12 +92,19 @@ struct JobSpec {
   std::uint32_t retries = 0;  // of the application's own failures
   std::vector<Label> labels;  // ascending key
   std::string request_id;     // makes a repeated submission return the first answer; empty: none
+  std::optional<LimitSignal> limit_signal;
+  std::string error;             // path of a file for stderr; empty: where stdout goes
+  bool truncate_output = false;  // files of `output` and `error` begin empty; else they grow
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
 enum class Lost : std::uint8_t { kNo, kNodeLost, kUnknown };
 std::string_view to_string(Lost lost);  // "NODE_LOST"
+
+// Who keeps a waiting job back. What an administrator holds, only an administrator lets go.
+enum class Hold : std::uint8_t { kNone, kByUser, kByAdministrator };
+inline constexpr std::size_t kHolds = 3;
 
 // Why an attempt or a job ended, or is being stopped.
 enum class EndReason : std::uint8_t {
@@ -100,8 +118,9 @@ enum class EndReason : std::uint8_t {
   kLaunchFailed,    // the command could not be started; detail says why
   kSupervisorLost,  // what became of it cannot be known
   kGpuOffline,      // an operator took its GPU or node out of service
+  kRequeuedBy,      // a person put the job back into the queue; `by` names whom
 };
-inline constexpr std::size_t kEndReasons = 10;
+inline constexpr std::size_t kEndReasons = 11;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.
@@ -143,6 +162,7 @@ struct Attempt {
   std::string by;                            // who stopped it
   std::string detail;
   Usage usage;
+  base::Duration time_limit;  // that it was started with; the job's may have changed since
 
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
@@ -160,6 +180,7 @@ struct Job {
   std::uint32_t failures = 0;  // attempts that failed by the application's own doing
   std::uint32_t losses = 0;    // attempts lost to hardware, nodes or preemption
   std::vector<Attempt> attempts;
+  Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
 
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
 

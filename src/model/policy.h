@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/job.h"
 
 namespace gpu_platform::model {
 
@@ -35,6 +36,7 @@ struct Policy {
   base::Duration stop_grace = base::seconds(30);
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
   StrangerPolicy strangers = StrangerPolicy::kAvoid;
+  PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -9,9 +9,10 @@ using JT = JobTrigger;
 constexpr Transition<J, JT> kJobTable[] = {
     {J::kPending, JT::kBecameEligible, J::kQueued,
      "its back-off, begin time or dependency is over"},
-    {J::kHeld, JT::kRelease, J::kQueued, "a person let it go"},
+    {J::kHeld, JT::kRelease, J::kPending, "a person let it go"},
     {J::kPending, JT::kHold, J::kHeld, "a person holds it back"},
     {J::kQueued, JT::kHold, J::kHeld, "a person holds it back"},
+    {J::kPreempted, JT::kHold, J::kHeld, "held back on the way back to the queue"},
     {J::kQueued, JT::kStartRequested, J::kStarting, "it got all that it asked for"},
     {J::kStarting, JT::kStarted, J::kRunning, "its process was seen"},
     {J::kStopping, JT::kStarted, J::kStopping, "it was told to stop before its process was seen"},

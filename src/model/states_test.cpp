@@ -20,7 +20,7 @@ namespace {
 using J = JobState;
 using JT = JobTrigger;
 const std::set<std::tuple<J, JT, J>> kJobPromise = {
-    {J::kHeld, JT::kRelease, J::kQueued},
+    {J::kHeld, JT::kRelease, J::kPending},
     {J::kHeld, JT::kCancel, J::kCancelled},
     {J::kPending, JT::kBecameEligible, J::kQueued},
     {J::kPending, JT::kHold, J::kHeld},
@@ -53,6 +53,7 @@ const std::set<std::tuple<J, JT, J>> kJobPromise = {
     {J::kSuspended, JT::kFail, J::kFailed},
     {J::kPreempted, JT::kBecameEligible, J::kQueued},
     {J::kPreempted, JT::kCancel, J::kCancelled},
+    {J::kPreempted, JT::kHold, J::kHeld},
 };
 
 using A = AttemptState;

@@ -105,8 +105,10 @@ std::string_view opening(WaitCode code) {
       return "not looked at by the scheduler yet";
     case WaitCode::kBackoff:
       return "waits out the time before its next attempt";
-    case WaitCode::kHeld:
-      return "held until somebody releases it";
+    case WaitCode::kHeldByUser:
+      return "held by its owner until it is released (jobs release)";
+    case WaitCode::kHeldByAdministrator:
+      return "held by an administrator, who alone can release it";
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
     case WaitCode::kNoCapacity:
@@ -129,8 +131,10 @@ std::string_view to_string(WaitCode code) {
       return "PRIORITY";
     case WaitCode::kBackoff:
       return "BACKOFF";
-    case WaitCode::kHeld:
-      return "HELD";
+    case WaitCode::kHeldByUser:
+      return "HELD_BY_USER";
+    case WaitCode::kHeldByAdministrator:
+      return "HELD_BY_ADMINISTRATOR";
     case WaitCode::kNoNode:
       return "NO_NODE";
   }

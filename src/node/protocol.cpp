@@ -14,6 +14,7 @@ using base::Encoder;
 
 constexpr std::uint64_t kMaxGroups = 65536;  // the kernel's own limit
 constexpr std::uint64_t kGraceBits = 48;
+constexpr std::uint8_t kMostSignal = 64;
 
 void put(Encoder& out, model::AttemptId attempt) {
   out.u64(attempt.job.value);
@@ -68,6 +69,10 @@ void put(Encoder& out, const Stop& m) {
   out.boolean(m.without_grace);
   out.u64(m.grace_ms);
   out.u64(m.code);
+}
+void put(Encoder& out, const SetLimit& m) {
+  put(out, m.attempt);
+  out.u64(m.limit_ms);
 }
 void put(Encoder& out, const KillTree& m) {
   put(out, m.attempt);
@@ -130,6 +135,14 @@ Message get_stop(Decoder& in) {
   m.without_grace = in.boolean();
   m.grace_ms = in.u64();
   m.code = get_u8(in);
+  return m;
+}
+
+Message get_set_limit(Decoder& in) {
+  SetLimit m;
+  m.attempt = get_attempt(in);
+  m.limit_ms = in.u64();
+  if (m.limit_ms == 0) in.reject();
   return m;
 }
 
@@ -200,6 +213,8 @@ std::optional<Message> get_message(Decoder& in) {
     }
     case 13:
       return ForgetRefused{get_attempt(in)};
+    case 14:
+      return get_set_limit(in);
     default:
       return std::nullopt;
   }
@@ -328,6 +343,11 @@ std::string encode_request(const LaunchRequest& r) {
   out.text(r.near_cpus);
   out.text(r.near_nodes);
   out.boolean(r.private_folders);
+  out.u64(r.output_limit_bytes);
+  out.text(r.error);
+  out.boolean(r.truncate_output);
+  out.u64(r.limit_signal);
+  out.u64(r.limit_signal_before_ms);
   out.text(r.emulated_node);
   out.text(r.emulated_gpus);
   return bytes;
@@ -361,10 +381,16 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.near_cpus = get_number_list(in);
   r.near_nodes = get_number_list(in);
   r.private_folders = in.boolean();
+  r.output_limit_bytes = in.u64();
+  r.error = get_c_text(in);
+  r.truncate_output = in.boolean();
+  r.limit_signal = get_u8(in);
+  r.limit_signal_before_ms = in.u64();
   r.emulated_node = in.text();
   r.emulated_gpus = in.text();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
+  if (r.limit_signal > kMostSignal) return std::nullopt;
   return r;
 }
 
@@ -385,6 +411,10 @@ StopSignal unpack(std::uint64_t bits) {
 
 int stop_signal_number() {
   return SIGRTMIN + 5;
+}
+
+int limit_signal_number() {
+  return SIGRTMIN + 6;
 }
 
 std::string emulated_state(std::string_view root, std::string_view node) {

@@ -15,7 +15,7 @@
 //
 //   daemon   -> launcher    Message over a SOCK_SEQPACKET socket, one per packet
 //   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
-//   launcher -> supervisor  Stop as a queued signal (StopSignal), to a supervisor proved alive
+//   launcher -> supervisor  Stop and SetLimit as queued signals, to a supervisor proved alive
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the truth
 //
 // Decoding never throws and never reads past its input. Decoded texts are copies, except where the
@@ -23,7 +23,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -59,6 +59,14 @@ struct Stop {
   std::uint64_t grace_ms = 0;
   std::uint8_t code = 0;
   friend bool operator==(const Stop&, const Stop&) = default;
+};
+
+// For the supervisor of the attempt: another time limit, counted from the start of the job as the
+// first one was. Repeated by the daemon until the attempt is over, so nobody answers.
+struct SetLimit {
+  model::AttemptId attempt;
+  std::uint64_t limit_ms = 0;  // at least 1
+  friend bool operator==(const SetLimit&, const SetLimit&) = default;
 };
 
 // Kill whatever is left of the attempt, whether its supervisor lives or not, and say what is left.
@@ -152,7 +160,7 @@ struct ForgetRefused {
 };
 
 using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
-                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused>;
+                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -161,7 +169,7 @@ std::optional<Message> decode(std::string_view bytes);
 // ---- what to run
 
 // All that a supervisor needs. Texts are views into the encoded request; each text of command,
-// environment, workdir and output ends with a NUL inside its bytes, so that data() can be handed to
+// environment, workdir, output and error ends with a NUL inside its bytes, so that data() can be handed to
 // exec.
 struct LaunchRequest {
   std::string_view boot_id;  // start only in this boot
@@ -186,6 +194,11 @@ struct LaunchRequest {
   std::string_view near_cpus;       // "0-55,112-167": where it runs; empty: anywhere
   std::string_view near_nodes;      // NUMA nodes whose memory is preferred, likewise
   bool private_folders = false;     // /tmp and /dev/shm of its own
+  std::uint64_t output_limit_bytes = 0;  // of kept output no more than so many are stored; 0: all
+  std::string_view error{"\0", 1};      // the user's own file for stderr; just "\0": as stdout
+  bool truncate_output = false;          // the user's own files begin empty; else they grow
+  std::uint8_t limit_signal = 0;         // sent to all of the job before its limit; 0: none
+  std::uint64_t limit_signal_before_ms = 0;
   // On an emulated node: its name and the UUIDs of the job's GPUs with commas between, so that the
   // board shows the job's process as a driver would. Empty on real ones.
   std::string_view emulated_node;
@@ -210,6 +223,8 @@ struct StopSignal {
 std::uint64_t pack(const StopSignal& stop);
 StopSignal unpack(std::uint64_t bits);
 int stop_signal_number();
+// Its 64 bits are SetLimit::limit_ms.
+int limit_signal_number();
 
 // ---- where things are, below the data directory
 

@@ -31,7 +31,8 @@ std::vector<Message> every_message() {
           LaunchFailed{attempt(1, 1), "why"},
           StopSent{attempt(1, 1), true},
           TreeState{attempt(1, 1), true},
-          ForgetRefused{attempt(1, 1)}};
+          ForgetRefused{attempt(1, 1)},
+          SetLimit{attempt(1, 1), 5}};
 }
 
 LaunchRequest a_request() {
@@ -56,6 +57,11 @@ LaunchRequest a_request() {
   request.near_cpus = "0-55,112-167";
   request.near_nodes = "0";
   request.private_folders = true;
+  request.output_limit_bytes = 9;
+  request.error = std::string_view("/e\0", 3);
+  request.truncate_output = true;
+  request.limit_signal = 10;
+  request.limit_signal_before_ms = 11;
   return request;
 }
 
@@ -87,6 +93,10 @@ TEST(Protocol, UnknownMessageIsRefused) {
 TEST(Protocol, AttemptZeroIsRefused) {
   EXPECT_FALSE(decode(encode(Exists{attempt(0, 1)})).has_value());
   EXPECT_FALSE(decode(encode(Exists{attempt(1, 0)})).has_value());
+}
+
+TEST(Protocol, ALimitOfNothingIsRefused) {
+  EXPECT_FALSE(decode(encode(SetLimit{attempt(1, 1), 0})).has_value());
 }
 
 TEST(Protocol, ForgetIsBounded) {

@@ -55,7 +55,7 @@ TEST(Enums, HaveTheModelsNames) {
   expect_same_names<model::JobState>(job, "state", model::kJobStates);
   expect_same_names<model::PriorityClass>(job, "priority", 4);
   expect_same_names<model::JobKind>(job, "kind", 4);
-  expect_same_names<model::EndReason>(job, "reason", 10);
+  expect_same_names<model::EndReason>(job, "reason", model::kEndReasons);
   expect_same_names<model::Lost>(job, "lost", 3);
   expect_same_names<model::AttemptState>(attempt, "state", model::kAttemptStates);
   expect_same_names<model::StartWhy>(attempt, "why", 3);

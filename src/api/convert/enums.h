@@ -2,6 +2,7 @@
 
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "model/command.h"
 #include "model/job.h"
 #include "model/states.h"
 
@@ -53,6 +54,10 @@ constexpr model::JobKind to_model(v1::JobKind kind) {
 // `policy` is a real value, not the unspecified one.
 constexpr model::NumaPolicy to_model(v1::NumaPolicy policy) {
   return static_cast<model::NumaPolicy>(static_cast<int>(policy) - 1);
+}
+// `action` is a real value, not the unspecified one.
+constexpr model::JobAction to_model(v1::JobAction action) {
+  return static_cast<model::JobAction>(static_cast<int>(action) - 1);
 }
 
 }  // namespace gpu_platform::api

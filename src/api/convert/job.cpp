@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "api/convert/enums.h"
+#include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
+#include "model/output_pattern.h"
 
 namespace gpu_platform::api {
 
@@ -141,6 +143,7 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   out.set_time_limit_seconds(in_seconds(spec.time_limit));
   for (const model::Label& label : spec.labels) (*out.mutable_labels())[label.key] = label.value;
   if (!spec.output.empty()) out.set_output(spec.output);
+  if (spec.limit_signal) out.set_limit_signal(limit_signal_text(*spec.limit_signal));
   out.set_gpu_count(spec.request.gpus);
   for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
   if (spec.request.gpu_memory.value() != 0) {
@@ -195,6 +198,17 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);
   put_latest_attempt(job, nodes, out);
+  if (!job.spec->error.empty()) out.set_error(users_file(job, static_cast<std::uint32_t>(job.attempts.size()), job.spec->error, nodes));
+}
+
+std::string users_file(const model::Job& job, std::uint32_t attempt, std::string_view pattern,
+                       const Nodes& nodes) {
+  if (attempt == 0 || attempt > job.attempts.size()) return std::string(pattern);
+  const auto& parts = job.attempts[attempt - 1].allocation.nodes;
+  const std::string node =
+      parts.empty() ? std::string()
+                    : node_name(nodes.find(parts.front().node.value), parts.front().node);
+  return model::expand_output(pattern, {job.id, job.spec->name, job.spec->user, node});
 }
 
 void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {

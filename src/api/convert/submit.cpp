@@ -6,8 +6,10 @@
 #include "api/convert/enums.h"
 #include "api/convert/job.h"
 #include "api/convert/json_reader.h"
+#include "api/convert/job_change.h"
 #include "base/suggest.h"
 #include "model/gpu_catalogue.h"
+#include "model/output_pattern.h"
 
 // A submission's way into the model.
 
@@ -52,22 +54,6 @@ base::Result<std::string> joined_environment(const v1::SubmitJobRequest& request
                                      bytes, kMaxCommandAndEnvironmentBytes));
   }
   return out;
-}
-
-base::Result<model::Priority> to_priority(std::string_view text) {
-  if (text.empty()) return model::priority_of_class(model::PriorityClass::kMedium);
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
-    return model::priority_of_number(static_cast<std::uint8_t>(text[0] - '0'));
-  }
-  using Class = model::PriorityClass;
-  for (const Class candidate : {Class::kCritical, Class::kHigh, Class::kMedium, Class::kLow}) {
-    const std::string_view name = model::to_string(candidate);
-    const bool is_equal = std::ranges::equal(
-        text, name, [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
-    if (is_equal) return model::priority_of_class(candidate);
-  }
-  return base::invalid("priority",
-                       "priority: must be CRITICAL, HIGH, MEDIUM, LOW or a number from 0 to 9");
 }
 
 // A type that the catalogue does not know may still be what a node's driver calls its GPUs.
@@ -117,16 +103,32 @@ std::string base_name(std::string_view path) {
   return std::string(whole.substr(0, size));
 }
 
+// Relative to the job's directory unless absolute; empty stays empty.
+base::Result<std::string> output_path(const std::string& asked, std::string_view field,
+                                      const std::string& workdir) {
+  TRY(model::check_output_pattern(asked, field));
+  if (asked.empty() || asked.starts_with('/')) return asked;
+  std::string absolute = workdir;
+  // What a pattern means ends with the directory, which is no pattern.
+  for (std::size_t at = 0; (at = absolute.find('%', at)) != std::string::npos; at += 2) {
+    absolute.insert(at, 1, '%');
+  }
+  if (!absolute.ends_with('/')) absolute.push_back('/');
+  return absolute + asked;
+}
+
 base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
   spec.workdir = request.workdir().empty() ? "/" : request.workdir();
   if (!spec.workdir.starts_with('/')) {
     return base::invalid("workdir", "workdir: must be an absolute path");
   }
-  if (request.output().empty()) return {};
-  spec.output = request.output().starts_with('/')
-                    ? request.output()
-                    : fmt::format("{}{}{}", spec.workdir, spec.workdir.ends_with('/') ? "" : "/",
-                                  request.output());
+  TRY_ASSIGN(spec.output, output_path(request.output(), "output", spec.workdir));
+  TRY_ASSIGN(spec.error, output_path(request.error(), "error", spec.workdir));
+  spec.truncate_output = request.open_mode() == v1::OPEN_MODE_TRUNCATE;
+  if (spec.truncate_output && spec.output.empty() && spec.error.empty()) {
+    return base::invalid("open_mode", "open_mode: is about the files of output and error, and "
+                                      "neither is given");
+  }
   return {};
 }
 
@@ -158,7 +160,9 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
   model::SubmitJob out;
   TRY_ASSIGN(out.environment, joined_environment(request));
   model::JobSpec& spec = out.spec;
-  TRY_ASSIGN(spec.priority, to_priority(request.priority()));
+  if (!request.priority().empty()) {
+    TRY_ASSIGN(spec.priority, to_priority(request.priority()));
+  }
   TRY(put_paths(request, spec));
   TRY(put_resources(request, nodes, spec.request));
   spec.name = request.name().empty() ? base_name(request.command(0)) : request.name();
@@ -171,12 +175,16 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
   spec.command.assign(request.command().begin(), request.command().end());
   if (request.has_umask()) spec.umask = request.umask();
   if (request.has_time_limit_seconds()) {
-    spec.time_limit = base::milliseconds(std::llround(request.time_limit_seconds() * 1000));
+    spec.time_limit = to_duration(request.time_limit_seconds());
   }
   spec.retries = request.retries();
   for (const auto& [key, value] : request.labels()) spec.labels.push_back({key, value});
   std::ranges::sort(spec.labels, {}, &model::Label::key);
   spec.request_id = request.request_id();
+  if (!request.limit_signal().empty()) {
+    TRY_ASSIGN(spec.limit_signal, to_limit_signal(request.limit_signal()));
+  }
+  out.hold = request.hold();
   return out;
 }
 

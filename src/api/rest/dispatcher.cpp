@@ -73,6 +73,16 @@ bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Me
   return status.has_value();
 }
 
+// Replies with what comes, where the connection is still there by then.
+template <class Message>
+std::function<void(base::Result<Message>)> answer(Exchange& exchange, const HttpRequest& request,
+                                                  const Route& route) {
+  return [weak = exchange.weak_from_this(), id = request.id,
+          &route](base::Result<Message> result) {
+    if (const auto alive = weak.lock()) alive->reply(json_reply(route, std::move(result), id));
+  };
+}
+
 }  // namespace
 
 Reply problem_reply(base::Error error, const std::string& request_id) {
@@ -95,6 +105,11 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"JobService.ListJobs", &Dispatcher::list_jobs},
       {"JobService.CancelJob", &Dispatcher::cancel},
       {"JobService.KillJob", &Dispatcher::kill},
+      {"JobService.HoldJob", &Dispatcher::hold},
+      {"JobService.ReleaseJob", &Dispatcher::release},
+      {"JobService.RequeueJob", &Dispatcher::requeue},
+      {"JobService.UpdateJob", &Dispatcher::update},
+      {"JobService.ActOnJobs", &Dispatcher::act_on_jobs},
       {"JobService.WaitJob", &Dispatcher::wait_job},
       {"JobService.GetOutput", &Dispatcher::get_output},
       {"JobService.StreamOutput", &Dispatcher::stream_output},
@@ -171,24 +186,55 @@ void Dispatcher::submit(const Context& context) const {
                 });
 }
 
-void Dispatcher::stop(const Context& context, bool without_grace) const {
-  v1::CancelJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  calls_.stop(message.id(), without_grace, context.exchange.peer(), context.exchange.resume(),
-              [weak = context.exchange.weak_from_this(), id = context.request.id,
-               &route = context.route](base::Result<v1::StopJobResponse> result) {
-                if (const auto exchange = weak.lock()) {
-                  exchange->reply(json_reply(route, std::move(result), id));
-                }
-              });
+void Dispatcher::act(const Context& context, std::string_view id, model::JobAction action) const {
+  calls_.act(id, action, context.exchange.peer(), context.exchange.resume(),
+             answer<v1::ChangeJobResponse>(context.exchange, context.request, context.route));
 }
 
 void Dispatcher::cancel(const Context& context) const {
-  stop(context, false);
+  v1::CancelJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  act(context, message.id(), model::JobAction::kCancel);
 }
 
 void Dispatcher::kill(const Context& context) const {
-  stop(context, true);
+  v1::KillJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  act(context, message.id(), model::JobAction::kKill);
+}
+
+void Dispatcher::hold(const Context& context) const {
+  v1::HoldJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  act(context, message.id(), model::JobAction::kHold);
+}
+
+void Dispatcher::release(const Context& context) const {
+  v1::ReleaseJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  act(context, message.id(), model::JobAction::kRelease);
+}
+
+void Dispatcher::requeue(const Context& context) const {
+  v1::RequeueJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  act(context, message.id(),
+      message.hold() ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue);
+}
+
+void Dispatcher::update(const Context& context) const {
+  v1::UpdateJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.update(message, context.exchange.peer(), context.exchange.resume(),
+                answer<v1::ChangeJobResponse>(context.exchange, context.request, context.route));
+}
+
+void Dispatcher::act_on_jobs(const Context& context) const {
+  v1::ActOnJobsRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.act_on_many(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer<v1::ActOnJobsResponse>(context.exchange, context.request, context.route));
 }
 
 void Dispatcher::get_job(const Context& context) const {
@@ -341,13 +387,9 @@ void Dispatcher::get_topology(const Context& context) const {
 void Dispatcher::change_gpus(const Context& context, model::GpuAction action) const {
   v1::ChangeGpusRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  calls_.change_gpus(message, action, context.exchange.peer(), context.exchange.resume(),
-                     [weak = context.exchange.weak_from_this(), id = context.request.id,
-                      &route = context.route](base::Result<v1::ChangeGpusResponse> result) {
-                       if (const auto exchange = weak.lock()) {
-                         exchange->reply(json_reply(route, std::move(result), id));
-                       }
-                     });
+  calls_.change_gpus(
+      message, action, context.exchange.peer(), context.exchange.resume(),
+      answer<v1::ChangeGpusResponse>(context.exchange, context.request, context.route));
 }
 
 void Dispatcher::drain_gpus(const Context& context) const {

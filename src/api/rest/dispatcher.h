@@ -35,6 +35,11 @@ class Dispatcher {
   void submit(const Context& context) const;
   void cancel(const Context& context) const;
   void kill(const Context& context) const;
+  void hold(const Context& context) const;
+  void release(const Context& context) const;
+  void requeue(const Context& context) const;
+  void update(const Context& context) const;
+  void act_on_jobs(const Context& context) const;
   void get_job(const Context& context) const;
   void list_jobs(const Context& context) const;
   void wait_job(const Context& context) const;
@@ -54,7 +59,7 @@ class Dispatcher {
   void get_health(const Context& context) const;
   void get_readiness(const Context& context) const;
   void get_version(const Context& context) const;
-  void stop(const Context& context, bool without_grace) const;
+  void act(const Context& context, std::string_view id, model::JobAction action) const;
   void change_gpus(const Context& context, model::GpuAction action) const;
   void stream_changes(const Context& context, model::JobId job, bool all_users,
                       std::optional<model::EventSeq> after) const;

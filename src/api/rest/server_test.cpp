@@ -230,8 +230,8 @@ TEST_F(ServerTest, StopsJobsGentlyAndAtOnce) {
   EXPECT_EQ(parsed(ask("POST", "/v1/jobs/1/cancel", "{}"))["changed"], true);
   EXPECT_EQ(parsed(ask("POST", "/v1/jobs/2/kill"))["job"]["state"], "STOPPING");
   const auto commands = core_.commands();
-  EXPECT_FALSE(std::get<model::StopJob>(commands.at(0).body).without_grace);
-  EXPECT_TRUE(std::get<model::StopJob>(commands.at(1).body).without_grace);
+  EXPECT_EQ(std::get<model::ActOnJob>(commands.at(0).body).action, model::JobAction::kCancel);
+  EXPECT_EQ(std::get<model::ActOnJob>(commands.at(1).body).action, model::JobAction::kKill);
 }
 
 TEST_F(ServerTest, ShowsTheCluster) {

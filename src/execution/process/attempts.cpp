@@ -111,6 +111,16 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   }
 }
 
+// What gets lost on the way, because the supervisor is not there yet, the core repeats.
+void Attempts::set_limit(const LimitOrder& order) {
+  Attempt* a = find(order.attempt);
+  if (a == nullptr || a->phase == Phase::kOver) return;
+  if (a->order) a->order->time_limit = order.time_limit;
+  if (a->phase == Phase::kWaiting) return;
+  messages_.emplace_back(
+      node::SetLimit{order.attempt, std::max<std::uint64_t>(milliseconds(order.time_limit), 1)});
+}
+
 void Attempts::forget(const ForgetOrder& order) {
   const auto entry = attempts_.find(order.attempt);
   if (entry != attempts_.end()) {

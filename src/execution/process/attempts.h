@@ -28,6 +28,7 @@ class Attempts {
   // `now` is nanoseconds on a steady clock, here and below.
   void start(const StartOrder& order);
   void stop(const StopOrder& order, std::int64_t now);
+  void set_limit(const LimitOrder& order);
   void forget(const ForgetOrder& order);
   void adopt(const std::vector<KnownAttempt>& known, std::int64_t now);
 

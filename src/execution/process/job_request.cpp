@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/output_pattern.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::execution {
@@ -157,11 +158,23 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.command = c_views(spec.command);
   request.environment = c_views(environment);
   request.workdir = {workdir.c_str(), workdir.size() + 1};
-  request.output = {spec.output.c_str(), spec.output.size() + 1};
+  const std::string first_node =
+      order.nodes.empty() ? std::string() : order.nodes.front().node_name;
+  const model::OutputNames names{order.attempt.job, spec.name, spec.user, first_node};
+  const std::string output = model::expand_output(spec.output, names);
+  const std::string error = model::expand_output(spec.error, names);
+  request.output = {output.c_str(), output.size() + 1};
+  request.error = {error.c_str(), error.size() + 1};
+  request.truncate_output = spec.truncate_output;
+  if (spec.limit_signal) {
+    request.limit_signal = spec.limit_signal->signal;
+    request.limit_signal_before_ms = milliseconds_up(spec.limit_signal->before);
+  }
   request.time_limit_ms = milliseconds_up(order.time_limit);
   request.grace_ms = milliseconds_up(order.stop_grace);
   request.output_file_bytes = options.output_file_bytes;
   request.output_files = options.output_files;
+  request.output_limit_bytes = options.output_limit_bytes;
 
   request.max_processes = options.max_processes;
   request.private_folders = options.private_folders;

@@ -28,6 +28,7 @@ struct RequestOptions {
   std::uint32_t output_files = 1;
   std::uint64_t max_processes = 0;
   bool private_folders = false;
+  std::uint64_t output_limit_bytes = 0;
 };
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has

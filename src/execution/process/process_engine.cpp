@@ -97,7 +97,8 @@ base::Result<Descriptor> to_memory_file(std::string_view bytes) {
 
 class ProcessEngine::Worker {
  public:
-  using Order = std::variant<StartOrder, StopOrder, ForgetOrder, std::vector<KnownAttempt>>;
+  using Order =
+      std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, std::vector<KnownAttempt>>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -225,6 +226,8 @@ class ProcessEngine::Worker {
       attempts_.start(*start);
     } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
       attempts_.stop(*stop, steady_now());
+    } else if (const auto* limit = std::get_if<LimitOrder>(&order)) {
+      attempts_.set_limit(*limit);
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
       attempts_.forget(*forget);
     } else {
@@ -379,6 +382,7 @@ class ProcessEngine::Worker {
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;
     options.private_folders = options_.private_folders;
+    options.output_limit_bytes = options_.output_limit_bytes;
     return launch_request(order, submitted, user, options);
   }
 
@@ -430,6 +434,9 @@ void ProcessEngine::start(const StartOrder& order) {
   worker_->post(order);
 }
 void ProcessEngine::stop(const StopOrder& order) {
+  worker_->post(order);
+}
+void ProcessEngine::set_limit(const LimitOrder& order) {
   worker_->post(order);
 }
 void ProcessEngine::forget(const ForgetOrder& order) {

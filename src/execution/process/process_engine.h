@@ -21,6 +21,7 @@ struct ProcessEngineOptions {
   std::uint32_t output_files = 2;   // parts kept, the current one included
   std::uint64_t max_processes = 0;  // of a job, threads included; 0: any number
   bool private_folders = false;     // each job has /tmp and /dev/shm of its own
+  std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
 };
 
 // Whether jobs can escape: for people to be told.
@@ -50,6 +51,7 @@ class ProcessEngine : public Engine {
 
   void start(const StartOrder& order) override;
   void stop(const StopOrder& order) override;
+  void set_limit(const LimitOrder& order) override;
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 

@@ -213,6 +213,8 @@ class Launcher {
       launch(*launch_order, fd);
     } else if (const auto* stop_order = std::get_if<Stop>(&message)) {
       stop(*stop_order);
+    } else if (const auto* limit_order = std::get_if<SetLimit>(&message)) {
+      signal_supervisor(limit_order->attempt, limit_signal_number(), limit_order->limit_ms);
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
       const bool empty = kill_tree(kill_order->attempt);
       if (empty) sweep(kill_order->attempt);
@@ -353,17 +355,20 @@ class Launcher {
     return found;
   }
 
-  void stop(const Stop& order) { answer(StopSent{order.attempt, signal_supervisor(order)}); }
+  void stop(const Stop& order) {
+    const StopSignal bits{order.without_grace, order.grace_ms, order.code};
+    answer(StopSent{order.attempt,
+                    signal_supervisor(order.attempt, stop_signal_number(), pack(bits))});
+  }
 
-  bool signal_supervisor(const Stop& order) {
-    const OpenRecord first = look_at(order.attempt);
+  bool signal_supervisor(model::AttemptId attempt, int signal, std::uint64_t bits) {
+    const OpenRecord first = look_at(attempt);
     if (first.holder != Holder::kSupervisor || !first.record.beginning) return false;
     const int pidfd = open_pidfd(static_cast<int>(first.record.beginning->supervisor_pid));
     if (pidfd < 0) return false;
     // Held still, so the pid was its holder's when the handle was opened.
-    const bool alive = look_at(order.attempt).holder == Holder::kSupervisor;
-    StopSignal stop_signal{order.without_grace, order.grace_ms, order.code};
-    const bool sent = alive && queue_signal(pidfd, stop_signal_number(), pack(stop_signal)) == 0;
+    const bool alive = look_at(attempt).holder == Holder::kSupervisor;
+    const bool sent = alive && queue_signal(pidfd, signal, bits) == 0;
     if (sent) signal_pidfd(pidfd, SIGCONT);  // one that somebody has stopped could not act
     close(pidfd);
     return sent;

@@ -27,7 +27,7 @@ constexpr std::size_t kStackSize = 64 * 1024;
 constexpr std::size_t kMaxPath = 4096;
 constexpr const char* kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
-enum class Step { kNone, kSession, kLimits, kUser, kFolders, kWorkdir, kOutput, kExecute };
+enum class Step { kNone, kSession, kLimits, kUser, kFolders, kWorkdir, kOutput, kError, kExecute };
 
 // Everything the child needs, made ready before it exists: it shares our memory, so it must not
 // allocate.
@@ -146,20 +146,31 @@ bool enter_limits(const std::vector<int>& entrances) {
   return true;
 }
 
-void open_output(ChildPlan& plan) {
-  if (plan.output_fd >= 0) return;
-  const int fd =
-      open(plan.request->output.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-  if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
+// Always to append: two streams may share a file, and so may attempts.
+int open_users_file(const LaunchRequest& request, std::string_view path) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
+  return open(path.data(), request.truncate_output ? flags | O_TRUNC : flags, 0666);
 }
 
-// Directory and output file are those that the user named, from before /tmp becomes the job's own.
+void open_outputs(ChildPlan& plan) {
+  const LaunchRequest& request = *plan.request;
+  if (plan.output_fd < 0) {
+    const int fd = open_users_file(request, request.output);
+    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
+  }
+  if (request.error.size() > 1) {
+    const int fd = open_users_file(request, request.error);
+    if (fd < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kError);
+  }
+}
+
+// Directory and output files are those that the user named, from before /tmp becomes the job's own.
 void make_folders_private(ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
   if (!enter_mount_namespace()) give_up(plan, Step::kFolders);
   if (!borrow_user(request)) give_up(plan, Step::kUser);
   if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
-  open_output(plan);
+  open_outputs(plan);
   int workdir = -1;
   if (!plan.folders->workdir.empty()) {
     workdir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -187,7 +198,7 @@ void make_folders_private(ChildPlan& plan) {
   if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::kUser);
   if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
-  if (plan.folders == nullptr) open_output(plan);
+  if (plan.folders == nullptr) open_outputs(plan);
   unblock_all_signals();
   execute(plan);
   give_up(plan, Step::kExecute);
@@ -231,6 +242,8 @@ std::string describe(const ChildPlan& plan) {
       return std::string("change to directory ") + request.workdir.data() + why;
     case Step::kOutput:
       return std::string("open output file ") + request.output.data() + why;
+    case Step::kError:
+      return std::string("open error file ") + request.error.data() + why;
     case Step::kExecute:
       return std::string("execute ") + request.command.front().data() + why + hint(plan);
     case Step::kNone:

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "node/protocol.h"
@@ -56,6 +57,7 @@ void OutputPump::pump() {
 }
 
 OutputPump::Moved OutputPump::move_some() {
+  if (is_at_limit()) return drop_past_limit();
   // The file is made only when there is something to put into it: a silent job leaves none.
   if (file_ < 0 || room() == 0) {
     pollfd waiting{read_end_, POLLIN, 0};
@@ -112,6 +114,28 @@ OutputPump::Moved OutputPump::drop_some(int error) {
   return Moved::kSome;
 }
 
+bool OutputPump::is_at_limit() const {
+  return is_cut_ || (options_.limit_bytes != 0 && start_ + size_ >= options_.limit_bytes);
+}
+
+OutputPump::Moved OutputPump::drop_past_limit() {
+  char buffer[kCopyBuffer];
+  const ssize_t got = read(read_end_, buffer, sizeof buffer);
+  if (got == 0) return Moved::kEnd;
+  if (got < 0) return Moved::kNothing;
+  if (!std::exchange(is_cut_, true)) write_cut_mark();
+  return Moved::kSome;
+}
+
+// Beyond the limit by its own length, so that a reader always finds it. On a full disk there is no
+// room for it, and then that is what the end says.
+void OutputPump::write_cut_mark() {
+  const std::string mark = "\n[gpu-platform: more than " + std::to_string(options_.limit_bytes) +
+                           " bytes of output; the rest is not kept]\n";
+  const ssize_t wrote = file_ < 0 ? 0 : write(file_, mark.data(), mark.size());
+  if (wrote > 0) size_ += static_cast<std::uint64_t>(wrote);
+}
+
 bool OutputPump::open_file() {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
   file_ = ::open(options_.path.c_str(), kFlags, 0640);
@@ -141,8 +165,9 @@ void OutputPump::rotate() {
 }
 
 std::uint64_t OutputPump::room() const {
-  if (options_.file_bytes == 0) return kMostAtOnce;
-  return options_.file_bytes - size_;
+  std::uint64_t left = options_.file_bytes == 0 ? kMostAtOnce : options_.file_bytes - size_;
+  if (options_.limit_bytes != 0) left = std::min(left, options_.limit_bytes - start_ - size_);
+  return left;
 }
 
 }  // namespace gpu_platform::node

@@ -8,13 +8,15 @@ namespace gpu_platform::node {
 // Moves what a job writes from a pipe into files of bounded size. The file appears with the first
 // byte; a full one is renamed by the place of its first byte in all of the output (full_part_path),
 // and the oldest is dropped, so that a reader can follow by offset. A job is never stopped by its
-// output: what cannot be stored is read and dropped, and counted.
+// output: what cannot be stored is read and dropped, and counted; past the limit of all of it a line
+// says that the rest is missing.
 class OutputPump {
  public:
   struct Options {
     std::string path;
     std::uint64_t file_bytes = 0;  // of each file; 0: no limit
     std::uint32_t files = 1;       // kept, the current one included; at least 1
+    std::uint64_t limit_bytes = 0;  // of all the output; 0: no limit
   };
 
   explicit OutputPump(Options options);
@@ -34,6 +36,8 @@ class OutputPump {
 
   std::uint64_t dropped_bytes() const { return dropped_; }
   int drop_error() const { return drop_error_; }
+  // There was more than limit_bytes.
+  bool is_cut() const { return is_cut_; }
 
  private:
   enum class Moved { kSome, kNothing, kEnd };
@@ -42,6 +46,9 @@ class OutputPump {
   Moved splice_some(std::uint64_t most);
   Moved copy_some(std::uint64_t most);
   Moved drop_some(int error);
+  Moved drop_past_limit();
+  bool is_at_limit() const;
+  void write_cut_mark();
   bool open_file();
   void make_folders() const;
   void rotate();
@@ -54,6 +61,7 @@ class OutputPump {
   std::uint64_t start_ = 0;  // place of the file's first byte in all of the output
   std::uint64_t size_ = 0;   // of the file
   bool can_splice_ = true;
+  bool is_cut_ = false;
   std::uint64_t dropped_ = 0;
   int drop_error_ = 0;
 };

@@ -24,6 +24,7 @@
 #include "node/small_file.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/output_pump.h"
+#include "node/time_limit.h"
 
 namespace gpu_platform::node {
 
@@ -32,7 +33,6 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kRepeatKill = kSecond / 5;  // where cgroup.kill is missing or processes hang
 constexpr int kRetryNoticeMs = 100;
-constexpr std::uint64_t kLongestMs = std::uint64_t{1} << 48;  // any time fits into 64 bits of ns
 
 std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
@@ -48,7 +48,7 @@ std::int64_t boot_now() {
 }
 
 std::int64_t after_ms(std::uint64_t ms) {
-  return boot_now() + static_cast<std::int64_t>(std::min(ms, kLongestMs)) * (kSecond / 1000);
+  return boot_now() + in_ns(ms);
 }
 
 class Supervisor {
@@ -59,7 +59,8 @@ class Supervisor {
         keeps_output_(request_.output.size() <= 1),
         confinement_(*options.confinement, attempt_name(options.attempt)),
         pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
-               request_.output_files}) {}
+               request_.output_files, request_.output_limit_bytes}),
+        limit_(request_.time_limit_ms, request_.limit_signal_before_ms) {}
 
   void run() {
     if (!write_beginning()) return;  // not even a record: the daemon sees that nothing was started
@@ -151,7 +152,8 @@ class Supervisor {
     if (cgroup_fd_ < 0) notice.started.start_ticks = start_ticks_of(main_pid_);
     write_slot(encode_slot(notice.started));
     send(notice);
-    if (request_.time_limit_ms > 0) arm(after_ms(request_.time_limit_ms));
+    limit_.begin(boot_now());
+    arm_limit();
     return true;
   }
 
@@ -177,6 +179,7 @@ class Supervisor {
     while (true) {
       wait_for_something();
       take_signals();
+      if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
       if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
       pump_.pump();
       reap();
@@ -213,10 +216,29 @@ class Supervisor {
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       // Anything else that reaches us, SIGTERM of a stopping service first, changes nothing.
-      if (static_cast<int>(info.ssi_signo) == stop_signal_number() && info.ssi_code == SI_QUEUE) {
+      if (info.ssi_code != SI_QUEUE) continue;
+      if (static_cast<int>(info.ssi_signo) == stop_signal_number()) {
         take_stop(unpack(info.ssi_ptr));
+      } else if (static_cast<int>(info.ssi_signo) == limit_signal_number()) {
+        limit_.change(info.ssi_ptr);
+        arm_limit();
       }
     }
+  }
+
+  // Nothing to do before the start, and once its end has begun.
+  void arm_limit() {
+    if (main_pid_ < 0 || main_ended_ || in_grace_ || killing_) return;
+    warn_at_ = request_.limit_signal == 0 ? 0 : limit_.warning();
+    arm(limit_.deadline());
+  }
+
+  void warn() {
+    limit_.warned();
+    warn_at_ = 0;
+    set_timer();
+    if (main_pid_ > 0) reap();
+    if (!main_ended_) signal_tree(request_.limit_signal);
   }
 
   void take_stop(const StopSignal& stop) {
@@ -257,10 +279,12 @@ class Supervisor {
     }
     if (!in_grace_ || kill_at < deadline_) arm(kill_at);
     in_grace_ = true;
+    warn_at_ = 0;
   }
 
   void begin_kill() {
     killing_ = true;
+    warn_at_ = 0;
     if (cgroup_fd_ >= 0) {
       kill_cgroup(cgroup_fd_);
     } else {
@@ -329,6 +353,8 @@ class Supervisor {
     if (pump_.dropped_bytes() > 0) {
       end_.detail = std::to_string(pump_.dropped_bytes()) +
                     " bytes of output could not be stored: " + strerror(pump_.drop_error());
+    } else if (pump_.is_cut()) {
+      end_.detail = "it printed more than is kept of an attempt (execution.output_limit)";
     }
     write_slot(encode_slot(end_));
   }
@@ -373,10 +399,17 @@ class Supervisor {
   // ---- telling
 
   void arm(std::int64_t deadline) {
-    deadline_ = std::max<std::int64_t>(deadline, 1);
+    deadline_ = deadline;
+    set_timer();
+  }
+
+  // For the earlier of deadline and warning; without either it stays quiet.
+  void set_timer() {
+    std::int64_t next = deadline_;
+    if (warn_at_ != 0 && (next == 0 || warn_at_ < next)) next = warn_at_;
     itimerspec when{};
-    when.it_value.tv_sec = deadline_ / kSecond;
-    when.it_value.tv_nsec = deadline_ % kSecond;
+    when.it_value.tv_sec = next / kSecond;
+    when.it_value.tv_nsec = next % kSecond;
     timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
   }
 
@@ -417,7 +450,9 @@ class Supervisor {
   int timer_fd_ = -1;
   int empty_fd_ = -1;
   int main_pid_ = -1;
+  TimeLimit limit_;
   std::int64_t deadline_ = 0;  // on the boot clock; 0: none
+  std::int64_t warn_at_ = 0;   // likewise
   bool in_grace_ = false;
   bool killing_ = false;
   bool no_children_ = false;

@@ -34,7 +34,7 @@ void Client::send(std::size_t index, std::vector<controller::Input>& inputs) {
   Submission& submission = submissions_[index];
   submission.is_refused = false;  // until the new answer comes
   model::Command command{{submission.spec.user, submission.spec.uid, false},
-                         model::SubmitJob{submission.spec, submission.environment}};
+                         model::SubmitJob{submission.spec, submission.environment, false}};
   inputs.emplace_back(controller::CommandInput{
       std::move(command),
       [this, index](const base::Result<CommandReply>& reply) { answered(index, reply); }});
@@ -66,23 +66,101 @@ void Client::answered(std::size_t index, const base::Result<CommandReply>& reply
   submission.is_refused = false;
 }
 
-void Client::stop_some(std::vector<controller::Input>& inputs) {
-  if (submissions_.empty()) return;
+std::optional<Client::Aim> Client::draw_aim() {
+  if (submissions_.empty()) return std::nullopt;
   const Submission& submission = submissions_[random_.below(submissions_.size())];
-  if (!submission.job) return;
-  model::Caller caller{submission.spec.user, submission.spec.uid, false};
-  if (random_.chance(1, 8)) caller = {"root", 0, true};
-  const bool is_stranger = random_.chance(1, 8);
-  if (is_stranger) caller = {"eve", 666, false};
-  const JobId job = *submission.job;
-  model::Command command{caller, model::StopJob{job, random_.chance(1, 3)}};
+  if (!submission.job) return std::nullopt;
+  Aim aim{*submission.job, {submission.spec.user, submission.spec.uid, false}};
+  if (random_.chance(1, 8)) aim.caller = {"root", 0, true};
+  aim.is_stranger = random_.chance(1, 8);
+  if (aim.is_stranger) aim.caller = {"eve", 666, false};
+  return aim;
+}
+
+void Client::stop_some(std::vector<controller::Input>& inputs) {
+  const std::optional<Aim> aim = draw_aim();
+  if (!aim) return;
+  const bool kills = random_.chance(1, 3);
+  act_on(*aim, kills ? model::JobAction::kKill : model::JobAction::kCancel, inputs);
+}
+
+void Client::act_on(const Aim& aim, model::JobAction action,
+                    std::vector<controller::Input>& inputs) {
+  const bool stops = action == model::JobAction::kKill || action == model::JobAction::kCancel;
   inputs.emplace_back(controller::CommandInput{
-      std::move(command), [this, job, is_stranger](const base::Result<CommandReply>& reply) {
+      {aim.caller, model::ActOnJob{aim.job, action}},
+      [this, job = aim.job, is_stranger = aim.is_stranger,
+       stops](const base::Result<CommandReply>& reply) {
         if (reply && is_stranger) {
-          findings_.violated("stopped", fmt::format("a stranger stopped job {}", job.value));
+          findings_.violated("stopped", fmt::format("a stranger changed job {}", job.value));
         }
-        if (reply && reply->changed) stopped_.push_back(job);
+        if (reply && reply->changed && stops) stopped_.push_back(job);
       }});
+}
+
+void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
+  model::UpdateJob update;
+  update.job = aim.job;
+  if (random_.chance(1, 2)) {
+    update.priority = model::priority_of_number(static_cast<std::uint8_t>(random_.below(10)));
+  }
+  if (random_.chance(2, 3)) {
+    update.time_limit = base::seconds(static_cast<std::int64_t>(1 + random_.below(1200)));
+  }
+  if (random_.chance(1, 3)) update.labels = {{"changed", fmt::format("{}", random_.below(3))}};
+  inputs.emplace_back(controller::CommandInput{
+      {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
+        if (reply && aim.is_stranger) {
+          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
+        }
+        if (reply && reply->changed) findings_.count(FaultKind::kUpdated);
+      }});
+}
+
+void Client::act_on_many(const model::Caller& caller, std::vector<controller::Input>& inputs) {
+  constexpr model::JobAction kActions[] = {model::JobAction::kCancel, model::JobAction::kHold,
+                                           model::JobAction::kRelease, model::JobAction::kRequeue};
+  model::ActOnJobs command;
+  command.action = kActions[random_.below(std::size(kActions))];
+  command.which.user = caller.user;
+  if (caller.is_administrator) command.which.user.reset();
+  if (random_.chance(1, 2)) {
+    command.which.states.push_back(random_.chance(1, 2) ? model::JobState::kQueued
+                                                        : model::JobState::kRunning);
+  }
+  if (random_.chance(1, 2)) command.which.name = "s1*";
+  command.dry_run = random_.chance(1, 4);
+  findings_.count(FaultKind::kBulk);
+  const bool stops = command.action == model::JobAction::kCancel && !command.dry_run;
+  inputs.emplace_back(controller::CommandInput{
+      {caller, std::move(command)}, [this, stops](const base::Result<CommandReply>& reply) {
+        if (!reply || !stops) return;
+        for (const model::JobOutcome& outcome : reply->jobs) {
+          if (outcome.changed) stopped_.push_back(outcome.job);
+        }
+      }});
+}
+
+void Client::change_some(std::vector<controller::Input>& inputs) {
+  const std::optional<Aim> aim = draw_aim();
+  if (!aim) return;
+  switch (random_.below(6)) {
+    case 0:
+      findings_.count(FaultKind::kHeld);
+      return act_on(*aim, model::JobAction::kHold, inputs);
+    case 1:
+      return act_on(*aim, model::JobAction::kRelease, inputs);
+    case 2:
+      findings_.count(FaultKind::kRequeued);
+      return act_on(*aim, model::JobAction::kRequeue, inputs);
+    case 3:
+      findings_.count(FaultKind::kRequeued);
+      return act_on(*aim, model::JobAction::kRequeueAndHold, inputs);
+    case 4:
+      return update(*aim, inputs);
+    default:
+      return act_on_many(aim->caller, inputs);
+  }
 }
 
 void Client::check_end(const store::Archive& archive) {

@@ -36,6 +36,8 @@ class Client {
   void submit_new(std::vector<controller::Input>& inputs);
   void submit_again(std::vector<controller::Input>& inputs);
   void stop_some(std::vector<controller::Input>& inputs);
+  // Holds, releases, requeues or changes a job, or does something with many.
+  void change_some(std::vector<controller::Input>& inputs);
   // Repeats every submission that has a request id and no answer.
   void submit_unanswered(std::vector<controller::Input>& inputs);
 
@@ -50,6 +52,16 @@ class Client {
     bool is_refused = false;          // by the last answer
   };
 
+  struct Aim {
+    model::JobId job;
+    model::Caller caller;
+    bool is_stranger = false;
+  };
+  // A job that was acknowledged, and who is about to do something with it.
+  std::optional<Aim> draw_aim();
+  void act_on(const Aim& aim, model::JobAction action, std::vector<controller::Input>& inputs);
+  void update(const Aim& aim, std::vector<controller::Input>& inputs);
+  void act_on_many(const model::Caller& caller, std::vector<controller::Input>& inputs);
   void send(std::size_t index, std::vector<controller::Input>& inputs);
   void answered(std::size_t index, const base::Result<model::CommandReply>& reply);
   void check_submission(const Submission& submission);

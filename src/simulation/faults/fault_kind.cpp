@@ -34,6 +34,10 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "drained",
     "taken_offline",
     "strangers",
+    "held",
+    "requeued",
+    "updated",
+    "bulk",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -39,8 +39,12 @@ enum class FaultKind : std::uint8_t {
   kDrained,       // an operator drains a GPU or a node
   kTakenOffline,  // an operator takes a GPU or a node out, with or without its jobs
   kStrangers,     // processes of no job are seen on a GPU
+  kHeld,          // a person holds a job back
+  kRequeued,      // a person puts a job back into the queue
+  kUpdated,       // a person changes what a job asks for
+  kBulk,          // a person does something with many jobs at once
 };
-inline constexpr std::size_t kFaultKinds = 29;
+inline constexpr std::size_t kFaultKinds = 33;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -107,7 +107,12 @@ void Ledger::on(const model::NodeSeen& event) {
   node_names_[event.node] = event.info.name;
 }
 
+void Ledger::on(const model::JobChanged& event) {
+  if (event.time_limit) limits_.emplace(event.job, *event.time_limit);
+}
+
 void Ledger::on(const model::JobSubmitted& event) {
+  limits_.emplace(event.job, event.spec.time_limit);
   jobs_[event.job] = {.name = event.spec.name, .gpus = event.spec.request.gpus};
   if (!names_.emplace(event.spec.name, event.job).second) {
     findings_.violated("submitted-once",

@@ -55,6 +55,9 @@ class Ledger {
   bool has_stop(model::AttemptId attempt) const { return stops_.contains(attempt); }
   bool has_end(model::AttemptId attempt) const { return ends_.contains(attempt); }
   bool is_released(model::AttemptId attempt) const { return released_.contains(attempt); }
+  bool has_limit(model::JobId job, base::Duration limit) const {
+    return limits_.contains({job, limit});
+  }
   const Job* find(model::JobId job) const;
   // The job that a submission's name became; invalid when it became none.
   model::JobId job_of(const std::string& name) const;
@@ -72,6 +75,7 @@ class Ledger {
   void on(const Event&) {}
   void on(const model::NodeSeen& event);
   void on(const model::JobSubmitted& event);
+  void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptStarted& event);
   void on(const model::StopRequested& event);
@@ -95,6 +99,7 @@ class Ledger {
   model::JobId to_settle_;
   std::map<model::JobId, Job> jobs_;
   std::map<std::string, model::JobId> names_;
+  std::set<std::pair<model::JobId, base::Duration>> limits_;  // that jobs have or had
   std::map<model::AttemptId, Start> starts_;
   std::set<model::AttemptId> stops_;
   std::set<model::AttemptId> ends_;

@@ -43,6 +43,10 @@ void Link::stop(const StopOrder& order) {
   if (!is_forgotten) pass(order);
 }
 
+void Link::set_limit(const execution::LimitOrder& order) {
+  pass(order);
+}
+
 void Link::forget(const ForgetOrder& order) {
   if (!may_give_order()) return;
   check(order);
@@ -70,6 +74,8 @@ void Link::check(const Order& order) {
     if (!ledger_.has_start(id)) what = "start";
   } else if (std::holds_alternative<StopOrder>(order)) {
     if (!ledger_.has_stop(id) && !ledger_.has_end(id)) what = "stop";
+  } else if (const auto* limit = std::get_if<execution::LimitOrder>(&order)) {
+    if (!ledger_.has_limit(id.job, limit->time_limit)) what = "limit";
   } else if (!ledger_.is_released(id)) {
     what = "forget";
   }
@@ -111,6 +117,8 @@ void Link::hand_over(const Order& order) {
   if (const auto* start = std::get_if<StartOrder>(&order)) {
     newest_[start->attempt.job] = start->attempt.attempt;
     engine_->start(*start);
+  } else if (const auto* limit = std::get_if<execution::LimitOrder>(&order)) {
+    engine_->set_limit(*limit);
   } else {
     engine_->stop(std::get<StopOrder>(order));
   }

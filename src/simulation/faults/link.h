@@ -26,7 +26,8 @@ namespace gpu_platform::simulation {
 //
 // Checks on the way what may never leave the controller:
 //   effect-before-sync  a start whose StartRequested is not durable, a stop of an attempt of which
-//                       neither StopRequested nor its end is, a forget whose release is not
+//                       neither StopRequested nor its end is, a time limit that the job was never
+//                       given, a forget whose release is not
 class Link final : public execution::Engine, public execution::ObservationSink {
  public:
   Link(base::Prng random, VirtualClock& clock, Findings& findings, Ledger& ledger, Plant plant)
@@ -42,6 +43,7 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   // ---- from the controller
   void start(const execution::StartOrder& order) override;
   void stop(const execution::StopOrder& order) override;
+  void set_limit(const execution::LimitOrder& order) override;
   void forget(const execution::ForgetOrder& order) override;
   void adopt(const std::vector<execution::KnownAttempt>& known) override;
 

@@ -72,6 +72,7 @@ Weights draw_weights(Prng& random) {
   weights.supervisor = sometimes(3);
   weights.operators = sometimes(6);
   weights.strangers = sometimes(3);
+  weights.change = sometimes(12);
   return weights;
 }
 

@@ -70,6 +70,7 @@ class World : private execution::VirtualScript {
   void step_to(base::Instant limit);
   void act();
   void stop_job();
+  void change_job();
   void repeat_submission();
   void change_policy();
   void plan_crash();

@@ -57,7 +57,7 @@ void World::act() {
   const Weights& w = setup_.weights;
   if (random_.chance(w.submit, w.submit + w.stop + w.repeat_submission + w.policy + w.crash +
                                    w.node + w.clock + w.disk + w.snapshot + w.supervisor +
-                                   w.operators + w.strangers)) {
+                                   w.operators + w.strangers + w.change)) {
     for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
       client_.submit_new(commands_);
     }
@@ -75,6 +75,7 @@ void World::act() {
       {w.supervisor, &World::lose_supervisor},
       {w.operators, &World::operate},
       {w.strangers, &World::bring_strangers},
+      {w.change, &World::change_job},
   };
   std::uint64_t total = 0;
   for (const Choice& choice : choices) total += choice.weight;
@@ -87,6 +88,10 @@ void World::act() {
 
 void World::stop_job() {
   client_.stop_some(commands_);
+}
+
+void World::change_job() {
+  client_.change_some(commands_);
 }
 
 void World::repeat_submission() {

@@ -40,10 +40,16 @@ void World::bring_strangers() {
       execution::StrangersObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
 }
 
-// When nothing goes wrong any more, people put back what is out as soon as that is possible, and
-// strangers leave.
+// When nothing goes wrong any more, people put back what is out as soon as that is possible and
+// release what is held, and strangers leave.
 void World::put_back() {
   if (!commands_.empty()) return;
+  controller_->core().state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (job.hold == model::Hold::kNone) return;
+    commands_.emplace_back(controller::CommandInput{
+        {{"root", 0, true}, model::ActOnJob{job.id, model::JobAction::kRelease}},
+        [](const base::Result<model::CommandReply>&) {}});
+  });
   controller_->core().state().nodes.for_each([&](std::uint64_t, const model::Node& node) {
     if (node.is_heard && node.state != model::NodeState::kUp) {
       commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));

@@ -82,7 +82,7 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
 
 base::Status ScenarioRunner::expect_wait(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
-  if (!model::is_waiting(job.state)) {
+  if (!model::is_waiting(job.state) && job.state != model::JobState::kHeld) {
     return differs("job", "waiting", lower(to_string(job.state)));
   }
   controller::WaitExplainer explainer(controller_->snapshot());
@@ -135,6 +135,17 @@ base::Status ScenarioRunner::expect_answer(const Statement& statement) {
                        : fmt::format("{} ({})", lower(found), answer_.reply.error().message));
   }
   return compare(statement, "field", field);
+}
+
+base::Status ScenarioRunner::expect_changed(const Statement& statement) {
+  if (!answer_.is_given || !answer_.reply) return differs("changed", statement.arguments[0], "no answer");
+  const auto& jobs = answer_.reply->jobs;
+  const auto changed = std::ranges::count_if(jobs, &model::JobOutcome::changed);
+  const auto refused = std::ranges::count_if(
+      jobs, [](const model::JobOutcome& outcome) { return outcome.refusal.has_value(); });
+  const std::string found = fmt::format("{}", changed);
+  if (found != statement.arguments[0]) return differs("changed", statement.arguments[0], found);
+  return compare(statement, "refused", fmt::format("{}", refused));
 }
 
 base::Status ScenarioRunner::expect_same(const Statement& statement) {

@@ -44,17 +44,23 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"end", &R::end},
       {"cancel", &R::cancel},
       {"kill", &R::kill},
+      {"hold", &R::hold},
+      {"release", &R::release},
+      {"requeue", &R::requeue},
+      {"update", &R::update},
+      {"all", &R::all},
       {"lose", &R::lose},
       {"return", &R::return_node},
       {"reboot", &R::reboot},
       {"disk", &R::disk},
       {"restart", &R::restart},
-      {"hold", &R::hold},
+      {"mute", &R::mute},
       {"deliver", &R::deliver},
       {"expect start", &R::expect_start},
       {"expect wait", &R::expect_wait},
       {"expect state", &R::expect_state},
       {"expect answer", &R::expect_answer},
+      {"expect changed", &R::expect_changed},
       {"expect same", &R::expect_same},
       {"expect free", &R::expect_free},
       {"expect gpu", &R::expect_gpu},
@@ -105,7 +111,7 @@ void ScenarioRunner::process_started(const execution::StartOrder& order, base::I
 }
 
 void ScenarioRunner::observe(execution::Observation observation) {
-  if (held_.contains(job_in(observation))) {
+  if (muted_.contains(job_in(observation))) {
     kept_back_.push_back(std::move(observation));
   } else {
     inputs_.emplace_back(std::move(observation));
@@ -188,7 +194,9 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   NamedJob& job = jobs_[spec.name];
   if (job.id.valid()) return failed(fmt::format("job '{}' was submitted before", spec.name));
   TRY_ASSIGN(job.script, script_of(statement));
-  TRY(command({{spec.user, spec.uid, spec.uid == 0}, model::SubmitJob{spec, {}}}));
+  bool hold = false;
+  TRY(set_bool(statement, "hold", hold));
+  TRY(command({{spec.user, spec.uid, spec.uid == 0}, model::SubmitJob{spec, {}, hold}}));
   if (answer_.reply) jobs_[spec.name].id = answer_.reply->job;
   return {};
 }
@@ -222,21 +230,54 @@ base::Status ScenarioRunner::end(const Statement& statement) {
 }
 
 base::Status ScenarioRunner::cancel(const Statement& statement) {
-  return stop(statement, false);
+  return act(statement, model::JobAction::kCancel);
 }
 
 base::Status ScenarioRunner::kill(const Statement& statement) {
-  return stop(statement, true);
+  return act(statement, model::JobAction::kKill);
 }
 
-base::Status ScenarioRunner::stop(const Statement& statement, bool without_grace) {
-  const auto found = jobs_.find(statement.arguments[0]);
-  if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
+base::Status ScenarioRunner::hold(const Statement& statement) {
+  return act(statement, model::JobAction::kHold);
+}
+
+base::Status ScenarioRunner::release(const Statement& statement) {
+  return act(statement, model::JobAction::kRelease);
+}
+
+base::Status ScenarioRunner::requeue(const Statement& statement) {
+  bool hold = false;
+  TRY(set_bool(statement, "hold", hold));
+  return act(statement, hold ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue);
+}
+
+model::Caller ScenarioRunner::caller_of(const Statement& statement, const std::string& job) const {
   std::string user = "ann";
-  if (const auto job = find_job(statement.arguments[0])) user = job->spec->user;
+  if (const auto found = find_job(job)) user = found->spec->user;
   if (const std::string* by = option(statement, "by")) user = *by;
   const std::uint32_t uid = uid_of_user(user);
-  return command({{user, uid, uid == 0}, model::StopJob{found->second.id, without_grace}});
+  return {user, uid, uid == 0};
+}
+
+base::Status ScenarioRunner::act(const Statement& statement, model::JobAction action) {
+  const std::string& name = statement.arguments[0];
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end()) return failed("no such job: " + name);
+  return command({caller_of(statement, name), model::ActOnJob{found->second.id, action}});
+}
+
+base::Status ScenarioRunner::update(const Statement& statement) {
+  const std::string& name = statement.arguments[0];
+  const auto found = jobs_.find(name);
+  if (found == jobs_.end()) return failed("no such job: " + name);
+  TRY_ASSIGN(model::UpdateJob update, update_of(statement));
+  update.job = found->second.id;
+  return command({caller_of(statement, name), std::move(update)});
+}
+
+base::Status ScenarioRunner::all(const Statement& statement) {
+  TRY_ASSIGN(model::ActOnJobs many, bulk_of(statement));
+  return command({caller_of(statement, {}), std::move(many)});
 }
 
 base::Status ScenarioRunner::lose(const Statement& statement) {
@@ -287,16 +328,16 @@ base::Status ScenarioRunner::restart(const Statement& statement) {
   return {};
 }
 
-base::Status ScenarioRunner::hold(const Statement& statement) {
+base::Status ScenarioRunner::mute(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
-  held_.insert(job.id);
+  muted_.insert(job.id);
   return {};
 }
 
 base::Status ScenarioRunner::deliver(const Statement& statement) {
   const auto found = jobs_.find(statement.arguments[0]);
   if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
-  held_.erase(found->second.id);
+  muted_.erase(found->second.id);
   for (execution::Observation& kept : std::exchange(kept_back_, {})) observe(std::move(kept));
   return {};
 }

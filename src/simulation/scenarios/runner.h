@@ -60,22 +60,30 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status end(const Statement& statement);
   base::Status cancel(const Statement& statement);
   base::Status kill(const Statement& statement);
+  base::Status hold(const Statement& statement);
+  base::Status release(const Statement& statement);
+  base::Status requeue(const Statement& statement);
+  base::Status update(const Statement& statement);
+  base::Status all(const Statement& statement);
   base::Status lose(const Statement& statement);
   base::Status return_node(const Statement& statement);
   base::Status reboot(const Statement& statement);
   base::Status disk(const Statement& statement);
   base::Status restart(const Statement& statement);
-  base::Status hold(const Statement& statement);
+  base::Status mute(const Statement& statement);
   base::Status deliver(const Statement& statement);
   base::Status expect_start(const Statement& statement);
   base::Status expect_wait(const Statement& statement);
   base::Status expect_state(const Statement& statement);
   base::Status expect_answer(const Statement& statement);
+  base::Status expect_changed(const Statement& statement);
   base::Status expect_same(const Statement& statement);
   base::Status expect_free(const Statement& statement);
   base::Status expect_gpu(const Statement& statement);
 
-  base::Status stop(const Statement& statement, bool without_grace);
+  base::Status act(const Statement& statement, model::JobAction action);
+  // Who gives a command about the job: `by`, else its owner.
+  model::Caller caller_of(const Statement& statement, const std::string& job) const;
   base::Status command(model::Command command);
   base::Status start_daemon();
   base::Status settle();
@@ -94,7 +102,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   std::map<std::string, std::uint32_t> boots_;
   std::map<std::string, NamedJob> jobs_;
   std::vector<controller::Input> inputs_;
-  std::set<model::JobId> held_;  // news of these jobs are kept back
+  std::set<model::JobId> muted_;  // news of these jobs are kept back
   std::vector<execution::Observation> kept_back_;
   Answer answer_;
 };

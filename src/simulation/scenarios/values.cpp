@@ -209,6 +209,10 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_bool(statement, "root_jobs", policy.allow_root_jobs));
   TRY(set_duration(statement, "stop_grace", policy.stop_grace));
   TRY(set_duration(statement, "request_id_lifetime", policy.request_id_lifetime));
+  if (const std::string* highest = option(statement, "highest_user_priority")) {
+    TRY_ASSIGN(const model::Priority priority, priority_of(*highest));
+    policy.highest_user_priority = priority.priority_class;
+  }
   const std::string* points = option(statement, "points");
   if (points == nullptr) return {};
   const std::vector<std::string> parts = parts_of(*points);
@@ -220,6 +224,41 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
     policy.priority_points[i] = static_cast<std::int64_t>(value);
   }
   return {};
+}
+
+base::Result<model::UpdateJob> update_of(const Statement& statement) {
+  model::UpdateJob update;
+  if (const std::string* priority = option(statement, "priority")) {
+    TRY_ASSIGN(update.priority, priority_of(*priority));
+  }
+  if (option(statement, "limit") != nullptr) {
+    TRY(set_duration(statement, "limit", update.time_limit.emplace()));
+  }
+  if (const std::string* name = option(statement, "name")) update.name = *name;
+  return update;
+}
+
+base::Result<model::ActOnJobs> bulk_of(const Statement& statement) {
+  constexpr std::array<std::string_view, 5> kActions = {"cancel", "kill", "hold", "release",
+                                                        "requeue"};
+  const auto* action = std::ranges::find(kActions, statement.arguments[0]);
+  if (action == kActions.end()) {
+    return base::invalid({}, fmt::format("'{}' cannot be done with jobs", statement.arguments[0]));
+  }
+  model::ActOnJobs many;
+  many.action = static_cast<model::JobAction>(action - kActions.begin());
+  if (const std::string* user = option(statement, "user")) many.which.user = *user;
+  if (const std::string* name = option(statement, "name")) many.which.name = *name;
+  TRY(set_bool(statement, "dry", many.dry_run));
+  const std::string* states = option(statement, "state");
+  if (states == nullptr) return many;
+  for (std::string& name : parts_of(*states)) {
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+    const auto state = model::parse_job_state(name);
+    if (!state) return base::invalid({}, fmt::format("state: '{}' is no state", name));
+    many.which.states.push_back(*state);
+  }
+  return many;
 }
 
 base::Result<model::Exit> exit_of(const Statement& statement) {

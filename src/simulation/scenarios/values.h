@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "base/result.h"
+#include "model/command.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
@@ -53,6 +54,8 @@ base::Result<model::NodeInfo> node_of(const Statement& statement);
 base::Result<model::JobSpec> spec_of(const Statement& statement);
 base::Result<JobScript> script_of(const Statement& statement);
 base::Status change_policy(const Statement& statement, model::Policy& policy);
+base::Result<model::UpdateJob> update_of(const Statement& statement);  // without the job's id
+base::Result<model::ActOnJobs> bulk_of(const Statement& statement);
 base::Result<model::Exit> exit_of(const Statement& statement);
 std::uint32_t uid_of_user(std::string_view user);
 

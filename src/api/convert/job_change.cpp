@@ -1,0 +1,175 @@
+#include "api/convert/job_change.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/convert/enums.h"
+#include "api/convert/job.h"
+#include "api/convert/text_forms.h"
+#include "base/parse.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+constexpr std::uint64_t kDefaultSecondsBefore = 60;
+constexpr std::uint64_t kMostSecondsBefore = 65535;
+constexpr std::uint64_t kMostSignal = 64;
+
+std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view what) {
+  return base::invalid("limit_signal",
+                       fmt::format("limit_signal: '{}' {}; write a signal and the seconds before "
+                                   "the time limit, as in USR1@120 or 10@120",
+                                   text, what));
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
+std::optional<std::uint8_t> to_signal(std::string_view name) {
+  if (const auto number = base::parse_count(name, 1, kMostSignal)) {
+    return static_cast<std::uint8_t>(*number);
+  }
+  const std::string full = upper(name);
+  return signal_number(full.starts_with("SIG") ? full : "SIG" + full);
+}
+
+}  // namespace
+
+base::Result<model::Priority> to_priority(std::string_view text) {
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
+    return model::priority_of_number(static_cast<std::uint8_t>(text[0] - '0'));
+  }
+  using Class = model::PriorityClass;
+  for (const Class candidate : {Class::kCritical, Class::kHigh, Class::kMedium, Class::kLow}) {
+    const std::string_view name = model::to_string(candidate);
+    const bool is_equal = std::ranges::equal(
+        text, name, [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
+    if (is_equal) return model::priority_of_class(candidate);
+  }
+  return base::invalid("priority",
+                       "priority: must be CRITICAL, HIGH, MEDIUM, LOW or a number from 0 to 9");
+}
+
+base::Result<model::Label> to_label(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return base::invalid("label", "label: must be written key=value");
+  }
+  return model::Label{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+base::Duration to_duration(double seconds) {
+  return base::milliseconds(std::llround(seconds * 1000));
+}
+
+base::Result<model::LimitSignal> to_limit_signal(std::string_view text) {
+  if (text.size() > 1 && text[1] == ':') {
+    return bad_signal(text, "has a prefix; the signal always goes to all processes of the job");
+  }
+  const std::size_t at = text.find('@');
+  const auto signal = to_signal(text.substr(0, at));
+  if (!signal) return bad_signal(text, "names no signal");
+  if (*signal == SIGKILL || *signal == SIGSTOP) {
+    return bad_signal(text, "names a signal that no program can take");
+  }
+  std::uint64_t seconds = kDefaultSecondsBefore;
+  if (at != std::string_view::npos) {
+    const auto given = base::parse_count(text.substr(at + 1), 1, kMostSecondsBefore);
+    if (!given) {
+      return bad_signal(text, fmt::format("does not say 1 to {} seconds", kMostSecondsBefore));
+    }
+    seconds = *given;
+  }
+  return model::LimitSignal{*signal, base::seconds(static_cast<std::int64_t>(seconds))};
+}
+
+std::string limit_signal_text(const model::LimitSignal& signal) {
+  return fmt::format("{}@{}", signal_name(signal.signal).substr(3),
+                     signal.before.value() / base::seconds(1).value());
+}
+
+base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
+  model::UpdateJob update;
+  TRY_ASSIGN(update.job, to_job_id(request.id()));
+  const bool is_empty = !request.has_priority() && !request.has_time_limit_seconds() &&
+                        !request.has_name() && request.labels().empty() &&
+                        request.remove_labels().empty();
+  if (is_empty) {
+    return base::invalid({}, "nothing to change: give priority, time_limit_seconds, name, labels "
+                             "or remove_labels");
+  }
+  if (request.has_priority()) {
+    TRY_ASSIGN(update.priority, to_priority(request.priority()));
+  }
+  if (request.has_time_limit_seconds()) {
+    update.time_limit = to_duration(request.time_limit_seconds());
+  }
+  if (request.has_name()) update.name = request.name();
+  for (const auto& [key, value] : request.labels()) update.labels.push_back({key, value});
+  std::ranges::sort(update.labels, {}, &model::Label::key);
+  update.remove_labels.assign(request.remove_labels().begin(), request.remove_labels().end());
+  for (const std::string& key : update.remove_labels) {
+    if (request.labels().contains(key)) {
+      return base::invalid("remove_labels",
+                           fmt::format("remove_labels: '{}' is to be set too", key));
+    }
+  }
+  return update;
+}
+
+base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
+                                        const model::Caller& caller) {
+  model::ActOnJobs many;
+  if (request.action() == v1::JOB_ACTION_UNSPECIFIED) {
+    return base::invalid("action", "action: must be CANCEL, KILL, HOLD, RELEASE, REQUEUE or "
+                                   "REQUEUE_AND_HOLD");
+  }
+  many.action = to_model(request.action());
+  many.dry_run = request.dry_run();
+  if (request.has_user() && request.all()) {
+    return base::invalid("all", "all: means all users, and user names one");
+  }
+  const bool is_unbounded = request.ids().empty() && !request.has_user() &&
+                            request.state().empty() && !request.has_name() &&
+                            request.label().empty() && !request.all();
+  if (is_unbounded) {
+    return base::invalid("all", "all: must be given where no ids, user, state, name or label is");
+  }
+  for (const std::string& id : request.ids()) {
+    const auto job = to_job_id(id);
+    if (!job) return base::invalid("ids", "ids: must be jobs' numbers, as in \"42\"");
+    many.which.ids.push_back(*job);
+  }
+  std::ranges::sort(many.which.ids);
+  if (request.has_user()) {
+    many.which.user = request.user();
+  } else if (!request.all()) {
+    many.which.user = caller.user;
+  }
+  for (const int number : request.state()) {
+    const model::JobState state = to_model(static_cast<v1::JobState>(number));
+    if (model::is_ended(state)) {
+      return base::invalid("state", fmt::format("state: {} is the state of jobs that have ended",
+                                                model::to_string(state)));
+    }
+    many.which.states.push_back(state);
+  }
+  if (request.has_name()) many.which.name = request.name();
+  for (const std::string& text : request.label()) {
+    TRY_ASSIGN(auto label, to_label(text));
+    many.which.labels.push_back(std::move(label));
+  }
+  return many;
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "model/command.h"
+
+// What people do with jobs that are there, and the forms of values that submissions share with it.
+// Errors are kInvalidArgument and name the field.
+
+namespace gpu_platform::api {
+
+base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request);
+
+// `user` of the selection is the caller's where the request names nobody and does not say `all`.
+base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
+                                        const model::Caller& caller);
+
+// "HIGH" in any case, or "0" to "9".
+base::Result<model::Priority> to_priority(std::string_view text);
+
+// "key=value"; the error names "label".
+base::Result<model::Label> to_label(std::string_view text);
+
+base::Duration to_duration(double seconds);
+
+// "USR1@120", "USR1", "10@120": a signal, and how long before the time limit.
+base::Result<model::LimitSignal> to_limit_signal(std::string_view text);
+std::string limit_signal_text(const model::LimitSignal& signal);  // "USR1@120"
+
+}  // namespace gpu_platform::api

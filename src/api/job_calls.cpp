@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/enums.h"
+#include "api/convert/job_change.h"
+
+// Calls that change jobs which are there.
+
+namespace gpu_platform::api {
+
+namespace {
+
+bool stops(model::JobAction action) {
+  return action == model::JobAction::kCancel || action == model::JobAction::kKill;
+}
+
+// The core does not know jobs that have left it.
+base::Error has_left(model::JobId id) {
+  return {base::ErrorCode::kFailedPrecondition,
+          fmt::format("job {} has ended and cannot be changed: submit it again", id.value), "id"};
+}
+
+}  // namespace
+
+void Calls::act(std::string_view id, model::JobAction action, const Peer& peer, Resume resume,
+                JobChanged done) const {
+  const auto job = to_job_id(id);
+  if (!job) return done(std::unexpected(job.error()));
+  const auto found = reader_.find(peer.caller, *job);
+  if (!found) return done(std::unexpected(found.error()));
+  const model::Caller caller = peer.caller;
+  auto finish = [this, caller, action, job = *job,
+                 done = std::move(done)](base::Result<model::CommandReply> reply) {
+    // A job that ended between our look and the core's is not found there, but it is here.
+    const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
+    if (ended && stops(action)) reply = model::CommandReply{job, false};
+    if (ended && !stops(action)) reply = std::unexpected(has_left(job));
+    done(changed(std::move(reply), caller, job));
+  };
+  if (found->archived != nullptr) {
+    return finish(base::fail(base::ErrorCode::kNotFound, "it has left the core"));
+  }
+  send({caller, model::ActOnJob{*job, action}}, std::move(resume), std::move(finish));
+}
+
+void Calls::update(const v1::UpdateJobRequest& request, const Peer& peer, Resume resume,
+                   JobChanged done) const {
+  auto update = to_model(request);
+  if (!update) return done(std::unexpected(std::move(update).error()));
+  const model::JobId job = update->job;
+  const auto found = reader_.find(peer.caller, job);
+  if (!found) return done(std::unexpected(found.error()));
+  if (found->archived != nullptr) return done(std::unexpected(has_left(job)));
+  const model::Caller caller = peer.caller;
+  auto finish = [this, caller, job,
+                 done = std::move(done)](base::Result<model::CommandReply> reply) {
+    const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
+    if (ended) reply = std::unexpected(has_left(job));
+    done(changed(std::move(reply), caller, job));
+  };
+  send({caller, *std::move(update)}, std::move(resume), std::move(finish));
+}
+
+base::Result<v1::ChangeJobResponse> Calls::changed(base::Result<model::CommandReply> reply,
+                                                   const model::Caller& caller,
+                                                   model::JobId id) const {
+  if (!reply) return std::unexpected(std::move(reply).error());
+  TRY_ASSIGN(const FoundJob found, reader_.find(caller, id));
+  v1::ChangeJobResponse out;
+  out.set_changed(reply->changed);
+  reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
+  reader_.explain(found, *out.mutable_job());
+  return out;
+}
+
+void Calls::act_on_many(const v1::ActOnJobsRequest& request, const Peer& peer, Resume resume,
+                        std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const {
+  auto many = to_model(request, peer.caller);
+  if (!many) return done(std::unexpected(std::move(many).error()));
+  auto finish = [this, dry_run = many->dry_run,
+                 done = std::move(done)](base::Result<model::CommandReply> reply) {
+    if (!reply) return done(std::unexpected(std::move(reply).error()));
+    done(outcomes(*reply, dry_run));
+  };
+  send({peer.caller, *std::move(many)}, std::move(resume), std::move(finish));
+}
+
+// The core chose only jobs that the caller may see.
+v1::ActOnJobsResponse Calls::outcomes(const model::CommandReply& reply, bool dry_run) const {
+  const model::Caller everybody{.is_administrator = true};
+  v1::ActOnJobsResponse out;
+  out.set_dry_run(dry_run);
+  for (const model::JobOutcome& outcome : reply.jobs) {
+    v1::JobOutcome& one = *out.add_jobs();
+    one.set_id(fmt::format_int(outcome.job.value).str());
+    if (const auto found = reader_.find(everybody, outcome.job)) {
+      one.set_name(found->job->spec->name);
+      one.set_user(found->job->spec->user);
+      one.set_state(to_proto(found->job->state));
+    }
+    one.set_changed(outcome.changed);
+    out.set_changed(out.changed() + (outcome.changed ? 1 : 0));
+    if (!outcome.refusal) continue;
+    one.set_refused(outcome.refusal->message);
+    one.set_code(std::string(to_string(outcome.refusal->code)));
+    out.set_refused(out.refused() + 1);
+  }
+  return out;
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,56 @@
+#include "cli/input.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/convert/text_forms.h"
+#include "base/parse.h"
+
+namespace gpu_platform::cli {
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
+std::vector<std::string> words_of_lists(const std::vector<std::string>& lists) {
+  std::vector<std::string> words;
+  for (const std::string& list : lists) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      words.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return words;
+}
+
+base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
+                       std::string_view option) {
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return base::invalid(std::string(option),
+                           fmt::format("'{}' is not of the form KEY=VALUE", pair));
+    }
+    target[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return {};
+}
+
+base::Result<double> limit_seconds(const std::string& text) {
+  const auto limit = base::parse_duration(text);
+  if (!limit) return base::invalid("--time", limit.error().message);
+  return static_cast<double>(base::whole_milliseconds(*limit)) / 1000;
+}
+
+base::Status check_text(std::string_view option, std::string_view text) {
+  if (api::is_valid_utf8(text)) return {};
+  return base::invalid(std::string(option), "the text is not valid UTF-8");
+}
+
+}  // namespace gpu_platform::cli

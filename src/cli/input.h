@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/json_view.h"
+
+// What the values of options mean. Errors name the option.
+
+namespace gpu_platform::cli {
+
+// ASCII letters in upper case.
+std::string upper(std::string_view text);
+
+// "--state a,b --state c" as a, b, c.
+std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
+
+// "KEY=VALUE" pairs into an object.
+base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
+                       std::string_view option);
+
+// "15m" as the seconds of a time limit.
+base::Result<double> limit_seconds(const std::string& text);
+
+// What cannot be written as JSON is found here, where the option can be named.
+base::Status check_text(std::string_view option, std::string_view text);
+
+}  // namespace gpu_platform::cli

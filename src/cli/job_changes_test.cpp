@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
+
+namespace gpu_platform::cli {
+namespace {
+
+using Request = FakeServer::Request;
+
+constexpr std::string_view kWouldDo =
+    R"({"jobs":[{"id":"7","name":"sweep-1","user":"ada","state":"QUEUED","changed":true,"refused":null},)"
+    R"({"id":"8","name":"sweep-\u001b2","user":"ada","state":"RUNNING","changed":false,"refused":"job 8 is RUNNING"}],)"
+    R"("changed":1,"refused":1,"dry_run":true})";
+
+// Somebody at a terminal who types what he is going to answer beforehand.
+class JobChanges : public Cli {
+ protected:
+  JobChanges() {
+    EXPECT_EQ(::openpty(&person_, &program_, nullptr, nullptr, nullptr), 0);
+    around_.in_fd = program_;
+  }
+  ~JobChanges() override {
+    ::close(person_);
+    ::close(program_);
+  }
+  void type(std::string_view text) {
+    EXPECT_EQ(::write(person_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  FakeServer::Handler remembering() {
+    return [this](const Request& request) {
+      sent_.push_back(Json::parse(request.body));
+      return json_answer(kWouldDo);
+    };
+  }
+  std::vector<Json> sent_;
+  int person_ = -1;
+  int program_ = -1;
+};
+
+TEST_F(JobChanges, ShowWhatTheyAreAboutToDoAndDoExactlyThat) {
+  FakeServer server(remembering());
+  type("y\n");
+  EXPECT_EQ(call(server, {"jobs", "hold", "--name", "sweep-*", "--state", "queued,running"}), 4);
+  EXPECT_TRUE(has(err(), "1 job is to be held:\n  7  sweep-1  ada  QUEUED\nGo on? [y/N]")) << err();
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_EQ(sent_[0], (Json{{"action", "HOLD"},
+                            {"name", "sweep-*"},
+                            {"state", {"QUEUED", "RUNNING"}},
+                            {"dry_run", true}}));
+  EXPECT_EQ(sent_[1]["dry_run"], false);
+  EXPECT_EQ(sent_[1]["ids"], Json({"7"}));
+}
+
+TEST_F(JobChanges, AreNotDoneWithoutAYes) {
+  FakeServer server(remembering());
+  type("no\n");
+  EXPECT_EQ(call(server, {"jobs", "cancel", "--all"}), 1);
+  EXPECT_EQ(sent_.size(), 1U);
+  EXPECT_TRUE(has(err(), "nothing was done")) << err();
+}
+
+TEST_F(JobChanges, AskNobodyWithYes) {
+  FakeServer server(remembering());
+  EXPECT_EQ(call(server, {"jobs", "requeue", "--hold", "--label", "run=7", "--yes"}), 4);
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_[0]["action"], "REQUEUE_AND_HOLD");
+  EXPECT_EQ(sent_[0]["dry_run"], false);
+  EXPECT_TRUE(has(err(), "job 8 is RUNNING")) << err();
+}
+
+TEST_F(JobChanges, WhereNobodyIsThereNeedAYes) {
+  around_.in_fd = interrupts_[0];
+  FakeServer server(remembering());
+  EXPECT_EQ(call(server, {"jobs", "cancel", "--all"}), 2);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(JobChanges, SendOnlyWhatWasGiven) {
+  FakeServer server([this](const Request& request) {
+    sent_.push_back(Json::parse(request.body));
+    return json_answer(R"({"changed":true,"job":{"id":"7","state":"QUEUED"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--time", "90s", "--label", "a=b=c"}), 0);
+  EXPECT_EQ(server.requests(), (std::vector<std::string>{"POST /v1/jobs/7/update"}));
+  EXPECT_EQ(sent_[0], (Json{{"time_limit_seconds", 90.0}, {"labels", {{"a", "b=c"}}}}));
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli

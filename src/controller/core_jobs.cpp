@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <utility>
+
+#include "controller/core.h"
+#include "model/output_pattern.h"
+
+// What people do with jobs that are there: stop, hold, release, requeue, change.
+
+namespace gpu_platform::controller {
+
+using base::ErrorCode;
+using model::EndReason;
+using model::Hold;
+using model::Job;
+using model::JobAction;
+using model::JobState;
+using Judged = base::Result<std::optional<model::Event>>;
+
+namespace {
+
+bool may_change(const model::Caller& caller, const Job& job) {
+  return caller.uid == job.spec->uid || caller.is_administrator;
+}
+
+std::unexpected<base::Error> refused(std::string message, std::string field = "id") {
+  return base::fail(ErrorCode::kFailedPrecondition, std::move(message), std::move(field));
+}
+
+std::unexpected<base::Error> has_ended(const Job& job, std::string_view what) {
+  return refused(fmt::format("job {} is {} and cannot be {}: submit it again", job.id.value,
+                             to_string(job.state), what));
+}
+
+bool is_stopped_by_person(const model::Attempt& attempt) {
+  return attempt.stop_reason == EndReason::kCancelledBy ||
+         attempt.stop_reason == EndReason::kKilledBy;
+}
+
+Judged judge_stop(const model::Caller& caller, const Job& job, bool without_grace) {
+  const EndReason reason = without_grace ? EndReason::kKilledBy : EndReason::kCancelledBy;
+  if (model::is_ended(job.state)) return std::nullopt;
+  if (!model::is_active(job.state)) {
+    return model::JobEnded{job.id, model::JobTrigger::kCancel, reason, caller.user, {}};
+  }
+  const model::Attempt& attempt = *job.current_attempt();
+  const bool nothing_new = job.state == JobState::kStopping && is_stopped_by_person(attempt) &&
+                           (attempt.kill_requested || !without_grace);
+  if (nothing_new) return std::nullopt;
+  return model::StopRequested{{job.id, attempt.number}, reason, without_grace, caller.user};
+}
+
+Judged judge_hold(const model::Caller& caller, const Job& job) {
+  if (model::is_ended(job.state)) return has_ended(job, "held");
+  if (model::is_active(job.state)) {
+    return refused(fmt::format("job {} is {}, and only a waiting job can be held: jobs requeue "
+                               "--hold stops it and holds it",
+                               job.id.value, to_string(job.state)));
+  }
+  const Hold hold = hold_by(caller, *job.spec);
+  if (job.hold >= hold) return std::nullopt;
+  return model::JobHoldChanged{job.id, hold, caller.user};
+}
+
+Judged judge_release(const model::Caller& caller, const Job& job) {
+  if (model::is_ended(job.state)) return has_ended(job, "released");
+  if (job.hold == Hold::kNone) return std::nullopt;
+  if (job.hold == Hold::kByAdministrator && !caller.is_administrator) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      fmt::format("job {} is held by an administrator, who alone can release it",
+                                  job.id.value),
+                      "id");
+  }
+  return model::JobHoldChanged{job.id, Hold::kNone, caller.user};
+}
+
+Judged judge_requeue(const model::Caller& caller, const Job& job) {
+  if (model::is_ended(job.state)) return has_ended(job, "queued again");
+  if (!model::is_active(job.state)) return std::nullopt;
+  const model::Attempt& attempt = *job.current_attempt();
+  if (is_stopped_by_person(attempt)) {
+    return refused(fmt::format("job {} is being cancelled and cannot be queued again: submit it "
+                               "again",
+                               job.id.value));
+  }
+  // Stopped for whatever other reason it comes back to the queue by itself.
+  if (job.state == JobState::kStopping) return std::nullopt;
+  return model::StopRequested{{job.id, attempt.number}, EndReason::kRequeuedBy, false, caller.user};
+}
+
+std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
+                                         const model::UpdateJob& command) {
+  std::erase_if(labels, [&](const model::Label& label) {
+    return std::ranges::find(command.remove_labels, label.key) != command.remove_labels.end();
+  });
+  for (const model::Label& wanted : command.labels) {
+    std::erase_if(labels, [&](const model::Label& label) { return label.key == wanted.key; });
+    labels.push_back(wanted);
+  }
+  std::ranges::sort(labels, {}, &model::Label::key);
+  return labels;
+}
+
+// What of the command is new to the job.
+model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
+  const model::JobSpec& spec = *job.spec;
+  model::JobChanged change;
+  change.job = job.id;
+  if (command.priority != spec.priority) change.priority = command.priority;
+  if (command.time_limit != spec.time_limit) change.time_limit = command.time_limit;
+  if (command.name != spec.name) change.name = command.name;
+  std::vector<model::Label> labels = changed_labels(spec.labels, command);
+  if (labels != spec.labels) change.labels = std::move(labels);
+  return change;
+}
+
+}  // namespace
+
+model::Hold hold_by(const model::Caller& caller, const model::JobSpec& spec) {
+  const bool is_of_other = caller.is_administrator && caller.uid != spec.uid;
+  return is_of_other ? Hold::kByAdministrator : Hold::kByUser;
+}
+
+base::Result<const Job*> Core::find_for(const model::Caller& caller, model::JobId id) const {
+  const Job* job = find_job(id);
+  if (job == nullptr) {
+    return base::fail(ErrorCode::kNotFound, fmt::format("there is no job {}", id.value), "id");
+  }
+  if (!may_change(caller, *job)) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      fmt::format("job {} belongs to another user", id.value), "id");
+  }
+  return job;
+}
+
+Judged Core::judge(const model::Caller& caller, const Job& job, JobAction action) const {
+  switch (action) {
+    case JobAction::kCancel:
+      return judge_stop(caller, job, false);
+    case JobAction::kKill:
+      return judge_stop(caller, job, true);
+    case JobAction::kHold:
+      return judge_hold(caller, job);
+    case JobAction::kRelease:
+      return judge_release(caller, job);
+    case JobAction::kRequeue:
+    case JobAction::kRequeueAndHold:
+      break;
+  }
+  return judge_requeue(caller, job);
+}
+
+// True when it changes, or would change, something.
+base::Result<bool> Core::act(const model::Caller& caller, const Job& job, JobAction action,
+                             bool dry_run, base::Instant now) {
+  const model::JobId id = job.id;
+  TRY_ASSIGN(std::optional<model::Event> event, judge(caller, job, action));
+  const Hold hold = hold_by(caller, *job.spec);
+  const bool holds = action == JobAction::kRequeueAndHold && job.hold < hold;
+  if (dry_run || (!event && !holds)) return event || holds;
+  // First, so that a job that comes back at once finds itself held.
+  if (holds) emit(model::JobHoldChanged{id, hold, caller.user}, now);
+  if (event) emit(*std::move(event), now);
+  make_eligible_if_due(id, now);
+  return true;
+}
+
+base::Result<model::CommandReply> Core::act_on_job(const model::Caller& caller,
+                                                   const model::ActOnJob& command,
+                                                   base::Instant now) {
+  TRY_ASSIGN(const Job* job, find_for(caller, command.job));
+  TRY_ASSIGN(const bool changed, act(caller, *job, command.action, false, now));
+  return model::CommandReply{command.job, changed};
+}
+
+base::Result<model::CommandReply> Core::act_on_jobs(const model::Caller& caller,
+                                                    const model::ActOnJobs& command,
+                                                    base::Instant now) {
+  const auto& user = command.which.user;
+  if (user && *user != caller.user && !caller.is_administrator) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("user {} may not change jobs of user {}", caller.user, *user), "user");
+  }
+  // Collected first: a job that ends may leave the map.
+  std::vector<model::JobId> chosen;
+  state_.jobs.for_each([&](std::uint64_t, const Job& job) {
+    if (may_change(caller, job) && selects(command.which, job)) chosen.push_back(job.id);
+  });
+  model::CommandReply reply;
+  reply.changed = false;
+  for (const model::JobId id : chosen) {
+    const auto done = act(caller, *find_job(id), command.action, command.dry_run, now);
+    model::JobOutcome outcome{id, done && *done, std::nullopt};
+    if (!done) outcome.refusal = done.error();
+    reply.changed = reply.changed || (outcome.changed && !command.dry_run);
+    reply.jobs.push_back(std::move(outcome));
+  }
+  return reply;
+}
+
+base::Status Core::check_update(const model::Caller& caller, const Job& job,
+                                const model::JobChanged& change) const {
+  if (model::is_ended(job.state)) return has_ended(job, "changed");
+  if (change.labels && change.labels->size() > model::kMostLabels) {
+    return base::invalid("labels",
+                         fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
+                                     change.labels->size(), model::kMostLabels));
+  }
+  const bool is_named_by =
+      model::names_job(job.spec->output) || model::names_job(job.spec->error);
+  if (change.name && is_named_by && !job.attempts.empty()) {
+    return refused(fmt::format("name: the output files of job {} are named by it (%x), and it has "
+                               "started",
+                               job.id.value),
+                   "name");
+  }
+  if (change.priority) TRY(check_priority(caller, *change.priority));
+  if (!change.time_limit || caller.is_administrator) return {};
+  if (model::is_active(job.state) && *change.time_limit > job.spec->time_limit) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      fmt::format("time_limit_seconds: job {} is {}; only an administrator can "
+                                  "give it more time",
+                                  job.id.value, to_string(job.state)),
+                      "time_limit_seconds");
+  }
+  return check_time_limit(*change.time_limit);
+}
+
+base::Result<model::CommandReply> Core::update(const model::Caller& caller,
+                                               const model::UpdateJob& command,
+                                               base::Instant now) {
+  TRY_ASSIGN(const Job* job, find_for(caller, command.job));
+  model::JobChanged change = change_of(*job, command);
+  TRY(check_update(caller, *job, change));
+  const bool changes = change.priority || change.time_limit || change.name || change.labels;
+  if (changes) {
+    change.by = caller.user;
+    emit(std::move(change), now);
+  }
+  return model::CommandReply{command.job, changes};
+}
+
+}  // namespace gpu_platform::controller

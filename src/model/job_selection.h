@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ids.h"
+#include "model/job.h"
+
+namespace gpu_platform::model {
+
+// Which of the jobs that have not ended; a job must match all that is given.
+struct JobSelection {
+  std::vector<JobId> ids;           // ascending; empty: any
+  std::optional<std::string> user;  // absent: any
+  std::vector<JobState> states;     // empty: any
+  std::string name;                 // a pattern; empty: any
+  std::vector<Label> labels;        // all must be there
+};
+
+bool selects(const JobSelection& selection, const Job& job);
+
+// `*` stands for any text, `?` for one character, everything else for itself.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+}  // namespace gpu_platform::model

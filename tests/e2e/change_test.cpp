@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness.h"
+
+// Changing jobs that are there, and what their time limits and output files do, through the real
+// program.
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Change : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
+
+  std::string submit(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "submit");
+    const Finished finished = daemon.cli(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished.out.substr(0, finished.out.find('\n'));
+  }
+  // A job that takes the whole board, so that others wait.
+  std::string submit_blocker() { return submit({"--gpus", "8", "--", "/bin/sleep", "1000"}); }
+  // A shell that notes the signals it and its child get, and runs until it is stopped.
+  std::vector<std::string> noting_shell() const {
+    const std::string note = "echo $who >> " + notes();
+    return {"--", "/bin/sh", "-c",
+            "who=child; (trap '" + note + "' USR1; while :; do sleep 0.05 & wait $!; done) &\n" +
+                "who=shell; trap '" + note + "' USR1; while :; do sleep 0.05 & wait $!; done"};
+  }
+  std::string notes() const { return daemon.directory() + "/notes"; }
+  std::size_t count_notes(const std::string& who) const {
+    std::size_t count = 0;
+    for (const std::string& line : lines_of(read_file(notes()))) count += line == who ? 1 : 0;
+    return count;
+  }
+  bool reaches(const std::string& id, const std::string& state) {
+    return eventually([&] { return daemon.job(id)["state"] == state; }, std::chrono::seconds(60));
+  }
+  int cli(const std::vector<std::string>& words) { return daemon.cli(words).exit_code; }
+
+  Daemon daemon{{.config = "execution:\n  output_limit: 64K\n  output_rotate_bytes: 64K\n"
+                           "fault_tolerance:\n  retry_backoff: 0s\n"}};
+};
+
+TEST_F(Change, AHeldJobWaitsUntilItIsReleased) {
+  const std::string id = submit({"--gpus", "1", "--hold", "--", "/bin/true"});
+  EXPECT_EQ(daemon.job(id)["state"], "HELD");
+  EXPECT_EQ(daemon.job(id)["wait_reason"]["code"], "HELD_BY_USER");
+  EXPECT_EQ(daemon.json({"jobs", "hold", id})["changed"], false);
+  ASSERT_EQ(daemon.terminate(), 0);
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  EXPECT_EQ(daemon.job(id)["state"], "HELD");
+  EXPECT_EQ(daemon.json({"jobs", "release", id})["changed"], true);
+  EXPECT_TRUE(reaches(id, "COMPLETED"));
+  EXPECT_EQ(cli({"jobs", "hold", id}), 4);
+  EXPECT_EQ(cli({"jobs", "requeue", id}), 4);
+  EXPECT_EQ(cli({"jobs", "update", id, "--name", "late"}), 4);
+  EXPECT_EQ(cli({"jobs", "cancel", id}), 0);
+}
+
+TEST_F(Change, ARequeuedJobRunsAgainAndCountsNoFailure) {
+  const std::string id = submit({"--gpus", "1", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  EXPECT_EQ(cli({"jobs", "hold", id}), 4);
+  EXPECT_EQ(cli({"jobs", "requeue", id}), 0);
+  ASSERT_TRUE(eventually([&] {
+    const auto job = daemon.job(id);
+    return job["state"] == "RUNNING" && job["attempt"] == 2;
+  }));
+  const auto job = daemon.job(id);
+  EXPECT_EQ(job["failures"], 0);
+  EXPECT_EQ(job["losses"], 0);
+  EXPECT_EQ(job["attempts"][0]["reason"], "REQUEUED_BY");
+  EXPECT_EQ(cli({"jobs", "requeue", "--hold", id}), 0);
+  EXPECT_TRUE(reaches(id, "HELD"));
+  EXPECT_EQ(cli({"jobs", "cancel", id}), 0);
+  EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
+}
+
+TEST_F(Change, AWaitingJobTakesOtherSettings) {
+  const std::string blocker = submit_blocker();
+  const std::string id = submit({"--gpus", "1", "--label", "old=1", "--", "/bin/true"});
+  const auto changed = daemon.json({"jobs", "update", id, "--priority", "high", "--time", "90s",
+                                    "--name", "final", "--label", "run=8", "--remove-label",
+                                    "old"});
+  EXPECT_EQ(changed["changed"], true);
+  const auto job = daemon.job(id);
+  EXPECT_EQ(job["priority"], "HIGH");
+  EXPECT_EQ(job["time_limit_seconds"], 90);
+  EXPECT_EQ(job["name"], "final");
+  EXPECT_EQ(job["labels"], nlohmann::json({{"run", "8"}}));
+  EXPECT_EQ(daemon.json({"jobs", "update", id, "--name", "final"})["changed"], false);
+  EXPECT_EQ(cli({"jobs", "cancel", blocker, id}), 0);
+}
+
+TEST_F(Change, ManyAtOnceByFilter) {
+  const std::string blocker = submit_blocker();
+  ASSERT_TRUE(reaches(blocker, "RUNNING"));
+  std::vector<std::string> ids;
+  for (const char* name : {"sweep-1", "sweep-2", "other"}) {
+    ids.push_back(submit({"--gpus", "1", "--name", name, "--label", "run=7", "--", "/bin/true"}));
+  }
+  const Finished unasked = daemon.cli({"jobs", "hold", "--name", "sweep-*"});
+  EXPECT_EQ(unasked.exit_code, 2);
+  EXPECT_NE(unasked.err.find("--yes"), std::string::npos) << unasked.err;
+  EXPECT_EQ(daemon.job(ids[0])["state"], "QUEUED");
+  const auto held = daemon.json({"jobs", "hold", "--name", "sweep-*", "--yes"});
+  EXPECT_EQ(held["changed"], 2);
+  EXPECT_EQ(daemon.job(ids[2])["state"], "QUEUED");
+  // What cannot be held is said, and keeps nothing else.
+  const Finished some = daemon.cli({"jobs", "hold", "--all", "--yes"});
+  EXPECT_EQ(some.exit_code, 4);
+  EXPECT_NE(some.err.find("job " + blocker + " is RUNNING"), std::string::npos) << some.err;
+  EXPECT_EQ(daemon.job(ids[2])["state"], "HELD");
+  const Finished cancelled =
+      daemon.cli({"jobs", "cancel", "--label", "run=7", "--state", "held", "--yes"});
+  EXPECT_EQ(cancelled.exit_code, 0) << cancelled.err;
+  EXPECT_NE(cancelled.err.find("3 jobs told to stop"), std::string::npos) << cancelled.err;
+  for (const std::string& id : ids) EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
+  EXPECT_EQ(daemon.job(blocker)["state"], "RUNNING");
+  const Finished nobody = daemon.cli({"jobs", "cancel", "--label", "run=7", "--yes"});
+  EXPECT_EQ(nobody.exit_code, 0);
+  EXPECT_NE(nobody.err.find("no such jobs"), std::string::npos) << nobody.err;
+}
+
+TEST_F(Change, AShorterLimitReachesTheRunningJobAlsoOverACrash) {
+  const std::string id =
+      submit({"--gpus", "1", "--time", "1h", "--", "/bin/sh", "-c", "sleep 1000"});
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  EXPECT_EQ(cli({"jobs", "update", id, "--time", "2s"}), 0);
+  daemon.kill_now();
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  ASSERT_TRUE(reaches(id, "TIMED_OUT"));
+  EXPECT_EQ(daemon.job(id)["time_limit_seconds"], 2);
+}
+
+TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
+  std::vector<std::string> words = {"--time", "1h", "--signal", "USR1@3590"};
+  for (const std::string& word : noting_shell()) words.push_back(word);
+  const std::string id = submit(words);
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  daemon.kill_now();
+  EXPECT_TRUE(eventually([&] { return count_notes("shell") == 1 && count_notes("child") == 1; },
+                         std::chrono::seconds(60)));
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  EXPECT_EQ(daemon.job(id)["limit_signal"], "USR1@3590");
+  // Once more before the end of a job that got more time, for it the signal is due at once.
+  EXPECT_EQ(cli({"jobs", "update", id, "--time", "3601s"}), 0);
+  EXPECT_TRUE(eventually([&] { return count_notes("shell") == 2 && count_notes("child") == 2; },
+                         std::chrono::seconds(60)));
+  EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
+}
+
+TEST_F(Change, OutputFilesAreNamedByPatternAndStderrMayBeApart) {
+  const std::string logs = daemon.directory() + "/100%";
+  std::filesystem::create_directory(logs);
+  const std::vector<std::string> words = {"--workdir",   logs,  "--name",   "a/b",
+                                          "--output",    "%x-%j.%N.log",
+                                          "--error",     "%u%%.err"};
+  const auto run = [&](const std::string& mode) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--open-mode", mode, "--", "/bin/sh", "-c", "echo out; echo err >&2"});
+    const std::string id = submit(all);
+    EXPECT_TRUE(reaches(id, "COMPLETED"));
+    return id;
+  };
+  const std::string id = run("append");
+  const auto job = daemon.job(id);
+  EXPECT_EQ(job["output"], logs + "/a_b-" + id + ".dgx-h100-1.log");
+  EXPECT_EQ(read_file(job["output"]), "out\n");
+  EXPECT_EQ(daemon.cli({"jobs", "logs", id}).out, "out\n");
+  const std::string errors = job["error"];
+  EXPECT_EQ(errors, logs + "/" + job["user"].get<std::string>() + "%.err");
+  EXPECT_EQ(read_file(errors), "err\n");
+  run("append");
+  EXPECT_EQ(read_file(errors), "err\nerr\n");
+  run("truncate");
+  EXPECT_EQ(read_file(errors), "err\n");
+}
+
+TEST_F(Change, AJobThatPrintsWithoutEndRunsOnAndItsLogSaysWhatIsMissing) {
+  const std::string id = submit({"--", "/bin/sh", "-c", "head -c 1000000 /dev/zero; exit 7"});
+  ASSERT_TRUE(reaches(id, "FAILED"));
+  EXPECT_EQ(daemon.job(id)["exit_code"], 7);
+  const std::string log = daemon.cli({"jobs", "logs", id}).out;
+  EXPECT_LT(log.size(), 2u * 64 * 1024);
+  EXPECT_NE(log.find("more than 65536 bytes of output; the rest is not kept"), std::string::npos);
+  EXPECT_NE(daemon.job(id)["detail"].dump().find("execution.output_limit"), std::string::npos);
+  std::uintmax_t kept = 0;
+  const std::filesystem::path output = daemon.job(id)["output"].get<std::string>();
+  for (const auto& file : std::filesystem::directory_iterator(output.parent_path())) {
+    kept += file.file_size();
+  }
+  EXPECT_LT(kept, 2u * 64 * 1024);
+}
+
+TEST_F(Change, AFailingProgramIsTriedAgainAsOftenAsAskedFor) {
+  const std::string flag = daemon.directory() + "/flag";
+  const std::string id = submit({"--retries", "3", "--", "/bin/sh", "-c",
+                                 "if [ -e " + flag + " ]; then exit 0; fi; touch " + flag +
+                                     "; exit 3"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  const auto job = daemon.job(id);
+  EXPECT_EQ(job["attempts"].size(), 2u);
+  EXPECT_EQ(job["attempts"][0]["exit_code"], 3);
+  EXPECT_EQ(job["failures"], 1);
+  const std::string hopeless = submit({"--retries", "2", "--", "/bin/false"});
+  ASSERT_TRUE(reaches(hopeless, "FAILED"));
+  EXPECT_EQ(daemon.job(hopeless)["attempts"].size(), 3u);
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
