@@ -56,9 +56,8 @@ void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume
 void Calls::send(model::Command command, Resume resume,
                  std::function<void(base::Result<model::CommandReply>)> finish) const {
   core_.commands.submit(
-      std::move(command),
-      [resume = std::move(resume),
-       finish = std::move(finish)](base::Result<model::CommandReply> r) mutable {
+      std::move(command), [resume = std::move(resume), finish = std::move(finish)](
+                              base::Result<model::CommandReply> r) mutable {
         // Moved on, so that nothing of the request is left for this thread to destroy.
         resume([finish = std::move(finish), r = std::move(r)]() mutable { finish(std::move(r)); });
       });

@@ -40,8 +40,8 @@ struct WhatHappened {
     return {e.job, v1::JOB_CHANGE_KIND_REQUEUED};
   }
   Touched operator()(const model::JobHoldChanged& e) const {
-    return {e.job, e.hold == model::Hold::kNone ? v1::JOB_CHANGE_KIND_LET_GO
-                                                : v1::JOB_CHANGE_KIND_HELD};
+    return {e.job,
+            e.hold == model::Hold::kNone ? v1::JOB_CHANGE_KIND_LET_GO : v1::JOB_CHANGE_KIND_HELD};
   }
   Touched operator()(const model::JobChanged& e) const {
     return {e.job, v1::JOB_CHANGE_KIND_UPDATED};

@@ -20,6 +20,7 @@
 #include "bin/emulated_boards.h"
 #include "bin/event_log.h"
 #include "bin/job_outputs.h"
+#include "bin/notifier.h"
 #include "bin/program_paths.h"
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
@@ -42,6 +43,7 @@ constexpr std::chrono::seconds kDiscoveryLimit{60};
 model::Policy policy_of(const config::Configuration& configuration) {
   model::Policy policy = configuration.policy;
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
+  policy.can_notify = !configuration.notify_command.empty();
   return policy;
 }
 
@@ -117,7 +119,9 @@ void tell_isolation(const execution::NodePart& node) {
 
 // In the order in which they need each other.
 struct Daemon::Parts {
-  explicit Parts(std::string directory) : data_dir(std::move(directory)), outputs(data_dir, [this] { return loop->snapshot()->nodes; }) {}
+  explicit Parts(std::string directory)
+      : data_dir(std::move(directory)),
+        outputs(data_dir, [this] { return loop->snapshot()->nodes; }) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
@@ -136,6 +140,7 @@ struct Daemon::Parts {
   controller::Clock clock;
   std::unique_ptr<controller::Controller> controller;
   EventLog event_log;
+  std::unique_ptr<Notifier> notifier;  // null: the site has no such command
   std::unique_ptr<api::EventHub> hub;
   std::unique_ptr<controller::Loop> loop;
   std::atomic<node::ProbeRunner*> probes_to_ask{nullptr};
@@ -173,6 +178,10 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
   hub = std::make_unique<api::EventHub>(state.seq);
   controller->add_listener(&event_log);
   controller->add_listener(hub.get());
+  if (!configuration.notify_command.empty()) {
+    notifier = std::make_unique<Notifier>(configuration.notify_command);
+    controller->add_listener(notifier.get());
+  }
   loop->change_policy(policy_of(configuration), "configuration");
   gate = std::make_unique<monitoring::ReleaseGate>(
       *loop, [this] { return loop->snapshot(); },

@@ -43,9 +43,7 @@ struct ChangeOptions {
   bool json = false;
   bool hold = false;  // of requeue
 
-  bool has_filter() const {
-    return user || name || !states.empty() || !labels.empty() || all;
-  }
+  bool has_filter() const { return user || name || !states.empty() || !labels.empty() || all; }
 };
 
 void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
@@ -179,8 +177,8 @@ int change_many(const CommandText& text, Console& console, Client& client, const
                 const Action& action) {
   auto body = bulk_body(o, action);
   if (!body) {
-    return usage_error(
-        console, fmt::format("{}: {}", body.error().field, body.error().message), text.name);
+    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
+                       text.name);
   }
   if (!o.yes && ::isatty(console.surroundings().in_fd) != 1) {
     return usage_error(console, "nobody can be asked here: say --yes", text.name);
@@ -192,7 +190,8 @@ int change_many(const CommandText& text, Console& console, Client& client, const
   auto answer = ask(!o.yes);
   if (!answer) return report(console, answer.error(), o.json);
   auto document = parse_object(*answer);
-  if (o.yes || !document) return tell_many(console, *answer, document.value_or(Json()), action, o.json);
+  if (o.yes || !document)
+    return tell_many(console, *answer, document.value_or(Json()), action, o.json);
   const std::vector<const Json*> jobs = changing(*document);
   if (jobs.empty()) return tell_many(console, *answer, *document, action, o.json);
   if (!confirmed(console, jobs, action)) {
@@ -220,8 +219,7 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
                        text.name);
   }
   if (o.ids.empty()) return change_many(text, console, *client, o, action);
-  const std::string body =
-      action.call != kRequeue.call ? "" : (o.hold ? R"({"hold":true})" : "{}");
+  const std::string body = action.call != kRequeue.call ? "" : (o.hold ? R"({"hold":true})" : "{}");
   return for_each_job(
       console, o.ids, o.json,
       [&](const std::string& id) { return client->post(job_path(id, action.call), body); },
@@ -308,8 +306,8 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
   if (!client) return client.error();
   const auto body = update_body(o);
   if (!body) {
-    return usage_error(
-        console, fmt::format("{}: {}", body.error().field, body.error().message), text.name);
+    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
+                       text.name);
   }
   if (body->empty()) {
     return usage_error(console,

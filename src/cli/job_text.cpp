@@ -164,6 +164,31 @@ std::string place_of(const Json& object) {
   return joined(places, " ");
 }
 
+std::string efficiency_of(const Json& job) {
+  const Json& efficiency = object_at(job, "efficiency");
+  const auto part = [&](std::string_view key) -> std::string {
+    const auto value = number_at(efficiency, key);
+    return value ? fmt::format("{:.0f} %", *value * 100) : std::string();
+  };
+  std::vector<std::string> parts;
+  if (const std::string cpu = part("cpu"); !cpu.empty()) {
+    const auto cpus = integer_at(job, "cpus").value_or(0);
+    parts.push_back(
+        fmt::format("{} of {}", cpu,
+                    counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, cpus)), "CPU")));
+  }
+  if (const std::string memory = part("memory"); !memory.empty()) {
+    parts.push_back(fmt::format("{} of {}", memory,
+                                readable_size(integer_at(job, "memory_bytes").value_or(0))));
+  }
+  if (const std::string time = part("time"); !time.empty()) {
+    const double limit = number_at(job, "time_limit_seconds").value_or(0);
+    parts.push_back(
+        fmt::format("{} of {}", time, age(base::seconds(static_cast<std::int64_t>(limit)))));
+  }
+  return joined(parts, ", ");
+}
+
 std::string job_page(const Json& job, base::Instant now) {
   const std::string reason = text_at(object_at(job, "wait_reason"), "text");
   const std::string position = text_at(job, "queue_position");
@@ -196,6 +221,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Waited", waited(job, now)},
       {"Ran", ran(job, now)},
       {"Result", result_of(job)},
+      {"Used", efficiency_of(job)},
       {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},
   };

@@ -16,6 +16,9 @@ Table job_table();
 std::vector<std::string> job_row(const Json& job, base::Instant now);
 
 // All of a job, as "key: value" lines: `jobs describe`.
+// "12 % of 4 CPUs, 45 % of 16 GiB, 20 % of 1h"; empty where nothing is known.
+std::string efficiency_of(const Json& job);
+
 std::string job_page(const Json& job, base::Instant now);
 
 // "dgx-1:0,1,2 dgx-2:4": nodes with the indices of their GPUs; the nodes alone where there are

@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/submission.h"
 
@@ -19,11 +20,13 @@ namespace {
 
 constexpr std::uint64_t kMostGpus = 65535;
 constexpr std::uint64_t kMostRetries = 100;
+// Whose use is told at their end.
+constexpr base::Duration kWorthTelling = base::minutes(1);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user;
-  std::vector<std::string> gpu_types, environment, labels;
+  std::vector<std::string> gpu_types, environment, labels, notify;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
   bool strict_numa = false;
@@ -49,11 +52,14 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .many("--label", o.labels, "KEY=VALUE", "label; may be repeated")
       .many("--env", o.environment, "NAME=VALUE", "environment variable; may be repeated")
       .option("--workdir", o.workdir, "DIR", "directory to start in (default: this one)")
-      .option("--output", o.output, "FILE", "where its output goes: /logs/%x-%j.log (default: kept; see jobs logs)")
+      .option("--output", o.output, "FILE",
+              "where its output goes: /logs/%x-%j.log (default: kept; see jobs logs)")
       .option("--error", o.error, "FILE", "where its standard error goes (default: as its output)")
       .option("--open-mode", o.open_mode, "MODE", "append (default) or truncate these files")
       .option("--signal", o.signal, "SIG[@SECONDS]",
               "signal to the job before its time limit: USR1@120 (default: 60 seconds)")
+      .many("--notify", o.notify, "start|end|fail",
+            "tell the site's notification command; several with commas")
       .flag("--hold", o.hold, "held until 'jobs release'")
       .option("--request-id", o.request_id, "KEY", "a repeat with the same key submits nothing new")
       .option("--user", o.user, "NAME", "whose job it is to be (root only)");
@@ -111,8 +117,8 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
 
 void put_texts(Json& body, const SubmitOptions& o) {
   const std::pair<const char*, const std::optional<std::string>*> texts[] = {
-      {"name", &o.name},     {"team", &o.team}, {"project", &o.project},
-      {"output", &o.output}, {"user", &o.user}, {"priority", &o.priority},
+      {"name", &o.name},     {"team", &o.team},          {"project", &o.project},
+      {"output", &o.output}, {"user", &o.user},          {"priority", &o.priority},
       {"error", &o.error},   {"limit_signal", &o.signal}};
   for (const auto& [key, value] : texts) {
     if (value->has_value()) body[key] = **value;
@@ -120,6 +126,7 @@ void put_texts(Json& body, const SubmitOptions& o) {
   if (o.kind.has_value()) body["kind"] = upper(*o.kind);
   if (o.open_mode.has_value()) body["open_mode"] = upper(*o.open_mode);
   if (o.hold) body["hold"] = true;
+  for (const std::string& when : words_of_lists(o.notify)) body["notify"].push_back(upper(when));
 }
 
 base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
@@ -163,7 +170,8 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"command", &o.command},
       {"--gpu-type", &o.gpu_types},
       {"--env", &o.environment},
-      {"--label", &o.labels}};
+      {"--label", &o.labels},
+      {"--notify", &o.notify}};
   for (const auto& [option, values] : lists) {
     for (const std::string& value : *values) TRY(check_text(option, value));
   }
@@ -233,6 +241,12 @@ int finish(Console& console, const Called<std::optional<EndedJob>>& ended) {
   const Json& job = (*ended)->job;
   if (!integer_at(job, "exit_code").has_value() || !text_at(job, "reason").empty()) {
     console.note(describe_end(job));
+  }
+  // Of a job that people waited for; a quick one is left alone.
+  const auto started = time_at(job, "started_at");
+  const auto ended_at = time_at(job, "ended_at");
+  if (started && ended_at && *ended_at - *started >= kWorthTelling) {
+    if (const std::string used = efficiency_of(job); !used.empty()) console.note("used " + used);
   }
   return exit_code_of_job(job);
 }

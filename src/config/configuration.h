@@ -28,6 +28,7 @@ struct Configuration {
   bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
   base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size
   std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
+  std::string notify_command;                         // program and arguments; empty: none
   base::Bytes output_limit = base::kGiB * 10;         // of all that one attempt prints
 
   base::Duration monitoring_interval = base::seconds(5);

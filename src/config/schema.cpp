@@ -97,6 +97,9 @@ const std::array kKeys = {
     Key{"execution.output_files_kept", +[](C& c) -> std::uint32_t& { return c.output_files_kept; },
         1, 1000, Effect::kRestart,
         "Rotated output files of an attempt that are kept; the oldest goes first."},
+    Key{"execution.notify_command", +[](C& c) -> std::string& { return c.notify_command; },
+        0, 0, Effect::kRestart,
+        "Program, by its absolute path, and arguments, separated by blanks: run as the daemon's user when a job that asked for it (--notify) starts or ends, with the job as JSON on its stdin. No shell."},
     Key{"execution.output_limit", +[](C& c) -> base::Bytes& { return c.output_limit; },
         64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
         "Most that one attempt may print and have kept; what follows is dropped, and a line in its log says so."},
@@ -215,6 +218,15 @@ base::Status assign(const Key&, std::string_view text, Value& value) {
   return {};
 }
 
+base::Status assign(const Key&, std::string_view text, std::string& value) {
+  if (!text.starts_with('/')) {
+    return base::invalid(
+        {}, fmt::format("'{}' does not begin with the absolute path of a program", text));
+  }
+  value = text;
+  return {};
+}
+
 base::Status assign(const Key& key, std::string_view text, base::Duration& value) {
   TRY_ASSIGN(value, read_duration(key, text));
   return {};
@@ -289,6 +301,8 @@ std::string value_text(const Key& key, const Configuration& configuration) {
           return base::written(value);
         } else if constexpr (kIsNumber<Value>) {
           return fmt::format("{}", value);
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          return value.empty() ? "not set" : value;
         } else {
           return value.has_value() ? fmt::format("{}", *value) : "not set";
         }
@@ -313,6 +327,8 @@ std::string allowed_text(const Key& key) {
         } else if constexpr (std::is_same_v<Value, base::Bytes>) {
           return fmt::format("{} to {}", base::written(base::Bytes(key.least)),
                              base::written(base::Bytes(key.most)));
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          return "absolute path of a program, and arguments";
         } else {
           return fmt::format("{} to {}", key.least, key.most);
         }

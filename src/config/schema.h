@@ -26,7 +26,8 @@ using Field =
                  base::Bytes& (*)(Configuration&),                   // "16G"
                  RootJobs& (*)(Configuration&),                      // one of its words
                  model::StrangerPolicy& (*)(Configuration&),         // likewise
-                 model::PriorityClass& (*)(Configuration&)>;         // likewise
+                 model::PriorityClass& (*)(Configuration&),          // likewise
+                 std::string& (*)(Configuration&)>;                  // a program and its arguments
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

@@ -84,7 +84,8 @@ class Core {
   base::Status check_feasible(const model::ResourceRequest& request);
 
   // The event that the action comes to; nothing where the job is so already.
-  base::Result<std::optional<model::Event>> judge(const model::Caller& caller, const model::Job& job,
+  base::Result<std::optional<model::Event>> judge(const model::Caller& caller,
+                                                  const model::Job& job,
                                                   model::JobAction action) const;
   base::Result<const model::Job*> find_for(const model::Caller& caller, model::JobId id) const;
   base::Result<bool> act(const model::Caller& caller, const model::Job& job,

@@ -92,6 +92,11 @@ base::Status Core::check_submission(const model::Caller& caller, const model::Jo
   }
   TRY(check_priority(caller, spec.priority));
   TRY(check_time_limit(spec.time_limit));
+  if (!spec.notify.empty() && !policy.can_notify) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      "notify: this site has no notification command (execution.notify_command)",
+                      "notify");
+  }
   const Counts& counts = state_.counts;
   if (counts.pending + counts.queued + counts.held >= policy.max_queue_size) {
     return base::fail(ErrorCode::kResourceExhausted,

@@ -52,9 +52,10 @@ Judged judge_stop(const model::Caller& caller, const Job& job, bool without_grac
 Judged judge_hold(const model::Caller& caller, const Job& job) {
   if (model::is_ended(job.state)) return has_ended(job, "held");
   if (model::is_active(job.state)) {
-    return refused(fmt::format("job {} is {}, and only a waiting job can be held: jobs requeue "
-                               "--hold stops it and holds it",
-                               job.id.value, to_string(job.state)));
+    return refused(
+        fmt::format("job {} is {}, and only a waiting job can be held: jobs requeue "
+                    "--hold stops it and holds it",
+                    job.id.value, to_string(job.state)));
   }
   const Hold hold = hold_by(caller, *job.spec);
   if (job.hold >= hold) return std::nullopt;
@@ -65,10 +66,10 @@ Judged judge_release(const model::Caller& caller, const Job& job) {
   if (model::is_ended(job.state)) return has_ended(job, "released");
   if (job.hold == Hold::kNone) return std::nullopt;
   if (job.hold == Hold::kByAdministrator && !caller.is_administrator) {
-    return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("job {} is held by an administrator, who alone can release it",
-                                  job.id.value),
-                      "id");
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("job {} is held by an administrator, who alone can release it", job.id.value),
+        "id");
   }
   return model::JobHoldChanged{job.id, Hold::kNone, caller.user};
 }
@@ -78,9 +79,10 @@ Judged judge_requeue(const model::Caller& caller, const Job& job) {
   if (!model::is_active(job.state)) return std::nullopt;
   const model::Attempt& attempt = *job.current_attempt();
   if (is_stopped_by_person(attempt)) {
-    return refused(fmt::format("job {} is being cancelled and cannot be queued again: submit it "
-                               "again",
-                               job.id.value));
+    return refused(
+        fmt::format("job {} is being cancelled and cannot be queued again: submit it "
+                    "again",
+                    job.id.value));
   }
   // Stopped for whatever other reason it comes back to the queue by itself.
   if (job.state == JobState::kStopping) return std::nullopt;
@@ -177,9 +179,9 @@ base::Result<model::CommandReply> Core::act_on_jobs(const model::Caller& caller,
                                                     base::Instant now) {
   const auto& user = command.which.user;
   if (user && *user != caller.user && !caller.is_administrator) {
-    return base::fail(
-        ErrorCode::kPermissionDenied,
-        fmt::format("user {} may not change jobs of user {}", caller.user, *user), "user");
+    return base::fail(ErrorCode::kPermissionDenied,
+                      fmt::format("user {} may not change jobs of user {}", caller.user, *user),
+                      "user");
   }
   // Collected first: a job that ends may leave the map.
   std::vector<model::JobId> chosen;
@@ -206,8 +208,7 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
                          fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
                                      change.labels->size(), model::kMostLabels));
   }
-  const bool is_named_by =
-      model::names_job(job.spec->output) || model::names_job(job.spec->error);
+  const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
   if (change.name && is_named_by && !job.attempts.empty()) {
     return refused(fmt::format("name: the output files of job {} are named by it (%x), and it has "
                                "started",
@@ -227,8 +228,7 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
 }
 
 base::Result<model::CommandReply> Core::update(const model::Caller& caller,
-                                               const model::UpdateJob& command,
-                                               base::Instant now) {
+                                               const model::UpdateJob& command, base::Instant now) {
   TRY_ASSIGN(const Job* job, find_for(caller, command.job));
   model::JobChanged change = change_of(*job, command);
   TRY(check_update(caller, *job, change));

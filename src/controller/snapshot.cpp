@@ -43,9 +43,8 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::Resourc
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
   model::WaitReason reason;
   if (job.state == model::JobState::kHeld) {
-    reason.code = job.hold == model::Hold::kByAdministrator
-                      ? model::WaitCode::kHeldByAdministrator
-                      : model::WaitCode::kHeldByUser;
+    reason.code = job.hold == model::Hold::kByAdministrator ? model::WaitCode::kHeldByAdministrator
+                                                            : model::WaitCode::kHeldByUser;
     return reason;
   }
   if (job.state != model::JobState::kQueued) {

@@ -52,8 +52,8 @@ inline model::Command submission(model::JobSpec spec, std::string environment = 
 
 inline model::Command stop(std::uint64_t job, bool without_grace = false) {
   return {{"ann", 1001, false},
-          model::ActOnJob{model::JobId(job), without_grace ? model::JobAction::kKill
-                                                           : model::JobAction::kCancel}};
+          model::ActOnJob{model::JobId(job),
+                          without_grace ? model::JobAction::kKill : model::JobAction::kCancel}};
 }
 
 inline execution::Ended ended(model::AttemptId attempt, std::uint8_t code, base::Instant at) {

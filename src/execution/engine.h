@@ -45,8 +45,8 @@ struct StopOrder {
   model::EndReason reason = model::EndReason::kCancelledBy;
 };
 
-// The attempt may run so long, counted from its start: less or more than its StartOrder said. Of one
-// whose time is up already it changes nothing.
+// The attempt may run so long, counted from its start: less or more than its StartOrder said. Of
+// one whose time is up already it changes nothing.
 struct LimitOrder {
   model::AttemptId attempt;
   base::Duration time_limit;

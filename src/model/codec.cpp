@@ -50,7 +50,7 @@ template <class F>
 void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
-    v.request_id, v.limit_signal, v.error, v.truncate_output);
+    v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -118,7 +118,7 @@ void fields(Policy& v, F& f) {
   f(v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
-    v.allow_root_jobs, v.strangers, v.highest_user_priority);
+    v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {
@@ -252,6 +252,8 @@ template <>
 constexpr std::size_t kValues<Lost> = 3;
 template <>
 constexpr std::size_t kValues<EndReason> = kEndReasons;
+template <>
+constexpr std::size_t kValues<NotifyOn> = kNotifyOns;
 template <>
 constexpr std::size_t kValues<Hold> = kHolds;
 template <>

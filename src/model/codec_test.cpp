@@ -97,6 +97,7 @@ JobSpec draw_spec(Prng& r) {
   }
   spec.error = draw_text(r);
   spec.truncate_output = r.chance(1, 2);
+  spec.notify = draw_list<NotifyOn>(r, [](Prng& p) { return draw_enum<NotifyOn>(p, kNotifyOns); });
   return spec;
 }
 
@@ -210,6 +211,7 @@ Policy draw_policy(Prng& r) {
   policy.allow_root_jobs = r.chance(1, 2);
   policy.strangers = draw_enum<StrangerPolicy>(r, kStrangerPolicies);
   policy.highest_user_priority = draw_enum<PriorityClass>(r, 4);
+  policy.can_notify = r.chance(1, 2);
   policy.stop_grace = base::Duration(draw_number(r));
   policy.request_id_lifetime = base::Duration(draw_number(r));
   return policy;
@@ -368,7 +370,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.highest_user_priority = PriorityClass::kLow;  // the newest field, one byte
+  policy.can_notify = true;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -376,7 +378,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->highest_user_priority, Policy().highest_user_priority);
+  EXPECT_EQ(again->can_notify, Policy().can_notify);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

@@ -98,7 +98,7 @@ struct JobOutcome {
 // What a durable, applied command answers.
 struct CommandReply {
   JobId job;
-  bool changed = true;  // false: a repeated submission, or what was so already
+  bool changed = true;           // false: a repeated submission, or what was so already
   std::vector<GpuRef> gpus;      // those that ChangeGpus changed
   std::vector<JobOutcome> jobs;  // all that ActOnJobs selected, ascending id
 };

@@ -3,11 +3,14 @@
 namespace gpu_platform::model {
 
 std::string_view name_of(const Event& event) {
-  constexpr std::string_view kNames[] = {
-      "PolicyApplied",   "NodeSeen",       "NodeStateChanged", "GpuStateChanged",    "JobSubmitted",
-      "JobEligible",     "StartRequested", "AttemptStarted",   "StopRequested",      "AttemptEnded",
-      "AttemptReleased", "JobRequeued",    "JobEnded",         "GpuStrangersChanged",
-      "JobHoldChanged",  "JobChanged"};
+  constexpr std::string_view kNames[] = {"PolicyApplied",    "NodeSeen",
+                                         "NodeStateChanged", "GpuStateChanged",
+                                         "JobSubmitted",     "JobEligible",
+                                         "StartRequested",   "AttemptStarted",
+                                         "StopRequested",    "AttemptEnded",
+                                         "AttemptReleased",  "JobRequeued",
+                                         "JobEnded",         "GpuStrangersChanged",
+                                         "JobHoldChanged",   "JobChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

@@ -70,6 +70,10 @@ struct LimitSignal {
   friend bool operator==(const LimitSignal&, const LimitSignal&) = default;
 };
 
+// When the site's notification command is run for a job.
+enum class NotifyOn : std::uint8_t { kStart, kEnd, kFail };
+inline constexpr std::size_t kNotifyOns = 3;
+
 // What the user asked for. Never changes while shared: a job that is changed gets another one.
 // Values of environment variables are not here: environment_ref names them in the store's
 // owner-only table.
@@ -95,6 +99,7 @@ struct JobSpec {
   std::optional<LimitSignal> limit_signal;
   std::string error;             // path of a file for stderr; empty: where stdout goes
   bool truncate_output = false;  // files of `output` and `error` begin empty; else they grow
+  std::vector<NotifyOn> notify;  // ascending
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

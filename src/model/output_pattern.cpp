@@ -38,10 +38,10 @@ base::Status check_output_pattern(std::string_view pattern, std::string_view fie
     const bool of_arrays = sequence.size() == 2 && kOfArrays.contains(sequence[1]);
     return base::invalid(
         std::string(field),
-        fmt::format("{}: '{}' {}; there are %j (job id), %x (name), %u (user), %N (node), %%",
-                    field, sequence,
-                    of_arrays ? "is for members of job arrays, which this is none of"
-                              : "is not known"));
+        fmt::format(
+            "{}: '{}' {}; there are %j (job id), %x (name), %u (user), %N (node), %%", field,
+            sequence,
+            of_arrays ? "is for members of job arrays, which this is none of" : "is not known"));
   }
   return {};
 }

@@ -36,6 +36,7 @@ struct Policy {
   base::Duration stop_grace = base::seconds(30);
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
   StrangerPolicy strangers = StrangerPolicy::kAvoid;
+  bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
 
   friend bool operator==(const Policy&, const Policy&) = default;

@@ -15,9 +15,9 @@ enum class WaitCode : std::uint8_t {
   kNoCapacity,    // no node has what it needs free now
   kPriority,      // would fit, but jobs ahead of it go first
   kBackoff,       // waits out its time before a retry
-  kHeldByUser,           // its owner holds it back
+  kHeldByUser,    // its owner holds it back
   kHeldByAdministrator,
-  kNoNode,        // no node that could ever hold it is up
+  kNoNode,  // no node that could ever hold it is up
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 

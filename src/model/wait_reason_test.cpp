@@ -44,9 +44,9 @@ TEST(DescribeWaitReason, SaysWhoIsAhead) {
 }
 
 TEST(DescribeWaitReason, IsNeverEmpty) {
-  for (const WaitCode code : {WaitCode::kNotEvaluated, WaitCode::kNoCapacity, WaitCode::kPriority,
-                              WaitCode::kBackoff, WaitCode::kHeldByUser,
-                              WaitCode::kHeldByAdministrator, WaitCode::kNoNode}) {
+  for (const WaitCode code :
+       {WaitCode::kNotEvaluated, WaitCode::kNoCapacity, WaitCode::kPriority, WaitCode::kBackoff,
+        WaitCode::kHeldByUser, WaitCode::kHeldByAdministrator, WaitCode::kNoNode}) {
     EXPECT_FALSE(describe(WaitReason{.code = code}).empty()) << to_string(code);
   }
 }

@@ -169,8 +169,8 @@ std::optional<Message> decode(std::string_view bytes);
 // ---- what to run
 
 // All that a supervisor needs. Texts are views into the encoded request; each text of command,
-// environment, workdir, output and error ends with a NUL inside its bytes, so that data() can be handed to
-// exec.
+// environment, workdir, output and error ends with a NUL inside its bytes, so that data() can be
+// handed to exec.
 struct LaunchRequest {
   std::string_view boot_id;  // start only in this boot
   bool switch_user = false;
@@ -188,14 +188,14 @@ struct LaunchRequest {
   std::uint32_t output_files = 0;
   // Device nodes of its GPUs. With none the job can open no NVIDIA device at all.
   std::vector<DeviceNumber> devices;
-  std::uint64_t memory_bytes = 0;   // 0: no limit, here and below
-  std::uint64_t max_processes = 0;  // threads count
-  std::uint32_t cpus = 0;           // its weight when CPUs are short
-  std::string_view near_cpus;       // "0-55,112-167": where it runs; empty: anywhere
-  std::string_view near_nodes;      // NUMA nodes whose memory is preferred, likewise
-  bool private_folders = false;     // /tmp and /dev/shm of its own
+  std::uint64_t memory_bytes = 0;        // 0: no limit, here and below
+  std::uint64_t max_processes = 0;       // threads count
+  std::uint32_t cpus = 0;                // its weight when CPUs are short
+  std::string_view near_cpus;            // "0-55,112-167": where it runs; empty: anywhere
+  std::string_view near_nodes;           // NUMA nodes whose memory is preferred, likewise
+  bool private_folders = false;          // /tmp and /dev/shm of its own
   std::uint64_t output_limit_bytes = 0;  // of kept output no more than so many are stored; 0: all
-  std::string_view error{"\0", 1};      // the user's own file for stderr; just "\0": as stdout
+  std::string_view error{"\0", 1};       // the user's own file for stderr; just "\0": as stdout
   bool truncate_output = false;          // the user's own files begin empty; else they grow
   std::uint8_t limit_signal = 0;         // sent to all of the job before its limit; 0: none
   std::uint64_t limit_signal_before_ms = 0;

@@ -27,7 +27,9 @@ class TimeLimit {
     limit_ = in_ns(limit_ms);
   }
 
-  std::int64_t deadline() const { return limit_ == 0 ? 0 : std::max<std::int64_t>(began_ + limit_, 1); }
+  std::int64_t deadline() const {
+    return limit_ == 0 ? 0 : std::max<std::int64_t>(began_ + limit_, 1);
+  }
 
   // Of a limit shorter than the warning: at once.
   std::int64_t warning() const {

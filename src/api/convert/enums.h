@@ -55,6 +55,13 @@ constexpr model::JobKind to_model(v1::JobKind kind) {
 constexpr model::NumaPolicy to_model(v1::NumaPolicy policy) {
   return static_cast<model::NumaPolicy>(static_cast<int>(policy) - 1);
 }
+constexpr v1::NotifyOn to_proto(model::NotifyOn when) {
+  return static_cast<v1::NotifyOn>(static_cast<int>(when) + 1);
+}
+// `when` is a real value, not the unspecified one.
+constexpr model::NotifyOn to_model(v1::NotifyOn when) {
+  return static_cast<model::NotifyOn>(static_cast<int>(when) - 1);
+}
 // `action` is a real value, not the unspecified one.
 constexpr model::JobAction to_model(v1::JobAction action) {
   return static_cast<model::JobAction>(static_cast<int>(action) - 1);

@@ -143,6 +143,7 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   out.set_time_limit_seconds(in_seconds(spec.time_limit));
   for (const model::Label& label : spec.labels) (*out.mutable_labels())[label.key] = label.value;
   if (!spec.output.empty()) out.set_output(spec.output);
+  for (const model::NotifyOn when : spec.notify) out.add_notify(to_proto(when));
   if (spec.limit_signal) out.set_limit_signal(limit_signal_text(*spec.limit_signal));
   out.set_gpu_count(spec.request.gpus);
   for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
@@ -157,6 +158,21 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   if (!spec.request_id.empty()) out.set_request_id(spec.request_id);
 }
 
+// Of an attempt that nobody saw ending, or that was over at once, nothing can be said.
+void put_efficiency(const model::Job& job, const model::Attempt& attempt, v1::Job& out) {
+  if (!attempt.started_at.is_set() || !attempt.ended_at.is_set()) return;
+  const double ran = in_seconds(attempt.ended_at - attempt.started_at);
+  if (ran < 0.001 || attempt.exit.lost != model::Lost::kNo) return;
+  const v1::Attempt& latest = out.attempts(out.attempts_size() - 1);
+  v1::Efficiency& efficiency = *out.mutable_efficiency();
+  if (latest.cpus() > 0) efficiency.set_cpu(latest.cpu_time_seconds() / (latest.cpus() * ran));
+  const double limit = in_seconds(job.spec->time_limit);
+  if (limit > 0) efficiency.set_time(ran / limit);
+  if (latest.memory_bytes() == 0 || latest.peak_memory_bytes() == 0) return;
+  efficiency.set_memory(static_cast<double>(latest.peak_memory_bytes()) /
+                        static_cast<double>(latest.memory_bytes()));
+}
+
 // What the job says of its latest attempt. A job that waits again shows none of it: the attempt's
 // own entry keeps it.
 void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out) {
@@ -168,7 +184,9 @@ void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out)
   out.set_cpus(latest.cpus());
   out.set_memory_bytes(latest.memory_bytes());
   if (latest.has_started_at()) *out.mutable_started_at() = latest.started_at();
-  if (model::is_ended(job.state)) put_exit(job.attempts.back().exit, out);
+  if (!model::is_ended(job.state)) return;
+  put_exit(job.attempts.back().exit, out);
+  put_efficiency(job, job.attempts.back(), out);
 }
 
 }  // namespace
@@ -198,7 +216,9 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);
   put_latest_attempt(job, nodes, out);
-  if (!job.spec->error.empty()) out.set_error(users_file(job, static_cast<std::uint32_t>(job.attempts.size()), job.spec->error, nodes));
+  if (!job.spec->error.empty())
+    out.set_error(
+        users_file(job, static_cast<std::uint32_t>(job.attempts.size()), job.spec->error, nodes));
 }
 
 std::string users_file(const model::Job& job, std::uint32_t attempt, std::string_view pattern,

@@ -105,8 +105,9 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
                         !request.has_name() && request.labels().empty() &&
                         request.remove_labels().empty();
   if (is_empty) {
-    return base::invalid({}, "nothing to change: give priority, time_limit_seconds, name, labels "
-                             "or remove_labels");
+    return base::invalid({},
+                         "nothing to change: give priority, time_limit_seconds, name, labels "
+                         "or remove_labels");
   }
   if (request.has_priority()) {
     TRY_ASSIGN(update.priority, to_priority(request.priority()));
@@ -131,8 +132,9 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
                                         const model::Caller& caller) {
   model::ActOnJobs many;
   if (request.action() == v1::JOB_ACTION_UNSPECIFIED) {
-    return base::invalid("action", "action: must be CANCEL, KILL, HOLD, RELEASE, REQUEUE or "
-                                   "REQUEUE_AND_HOLD");
+    return base::invalid("action",
+                         "action: must be CANCEL, KILL, HOLD, RELEASE, REQUEUE or "
+                         "REQUEUE_AND_HOLD");
   }
   many.action = to_model(request.action());
   many.dry_run = request.dry_run();

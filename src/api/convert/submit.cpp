@@ -5,8 +5,8 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job.h"
-#include "api/convert/json_reader.h"
 #include "api/convert/job_change.h"
+#include "api/convert/json_reader.h"
 #include "base/suggest.h"
 #include "model/gpu_catalogue.h"
 #include "model/output_pattern.h"
@@ -126,8 +126,9 @@ base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec
   TRY_ASSIGN(spec.error, output_path(request.error(), "error", spec.workdir));
   spec.truncate_output = request.open_mode() == v1::OPEN_MODE_TRUNCATE;
   if (spec.truncate_output && spec.output.empty() && spec.error.empty()) {
-    return base::invalid("open_mode", "open_mode: is about the files of output and error, and "
-                                      "neither is given");
+    return base::invalid("open_mode",
+                         "open_mode: is about the files of output and error, and "
+                         "neither is given");
   }
   return {};
 }
@@ -185,6 +186,12 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
     TRY_ASSIGN(spec.limit_signal, to_limit_signal(request.limit_signal()));
   }
   out.hold = request.hold();
+  for (const int when : request.notify()) {
+    spec.notify.push_back(to_model(static_cast<v1::NotifyOn>(when)));
+  }
+  std::ranges::sort(spec.notify);
+  const auto repeats = std::ranges::unique(spec.notify);
+  spec.notify.erase(repeats.begin(), repeats.end());
   return out;
 }
 

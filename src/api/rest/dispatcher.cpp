@@ -77,8 +77,7 @@ bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Me
 template <class Message>
 std::function<void(base::Result<Message>)> answer(Exchange& exchange, const HttpRequest& request,
                                                   const Route& route) {
-  return [weak = exchange.weak_from_this(), id = request.id,
-          &route](base::Result<Message> result) {
+  return [weak = exchange.weak_from_this(), id = request.id, &route](base::Result<Message> result) {
     if (const auto alive = weak.lock()) alive->reply(json_reply(route, std::move(result), id));
   };
 }

@@ -18,9 +18,9 @@ struct ProcessEngineOptions {
   std::string gpu_register;     // path of gpu-emulator-register; empty: no emulated boards here
   std::string launcher_socket;  // of a launcher that runs as a service; empty: we start one
   std::uint64_t output_file_bytes = std::uint64_t{64} << 20;  // kept output is rotated at this size
-  std::uint32_t output_files = 2;   // parts kept, the current one included
-  std::uint64_t max_processes = 0;  // of a job, threads included; 0: any number
-  bool private_folders = false;     // each job has /tmp and /dev/shm of its own
+  std::uint32_t output_files = 2;        // parts kept, the current one included
+  std::uint64_t max_processes = 0;       // of a job, threads included; 0: any number
+  bool private_folders = false;          // each job has /tmp and /dev/shm of its own
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
 };
 

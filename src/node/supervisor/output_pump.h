@@ -8,14 +8,14 @@ namespace gpu_platform::node {
 // Moves what a job writes from a pipe into files of bounded size. The file appears with the first
 // byte; a full one is renamed by the place of its first byte in all of the output (full_part_path),
 // and the oldest is dropped, so that a reader can follow by offset. A job is never stopped by its
-// output: what cannot be stored is read and dropped, and counted; past the limit of all of it a line
-// says that the rest is missing.
+// output: what cannot be stored is read and dropped, and counted; past the limit of all of it a
+// line says that the rest is missing.
 class OutputPump {
  public:
   struct Options {
     std::string path;
-    std::uint64_t file_bytes = 0;  // of each file; 0: no limit
-    std::uint32_t files = 1;       // kept, the current one included; at least 1
+    std::uint64_t file_bytes = 0;   // of each file; 0: no limit
+    std::uint32_t files = 1;        // kept, the current one included; at least 1
     std::uint64_t limit_bytes = 0;  // of all the output; 0: no limit
   };
 

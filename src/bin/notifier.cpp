@@ -1,0 +1,205 @@
+#include "bin/notifier.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "api/convert/job.h"
+#include "api/convert/json_writer.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+using model::NotifyOn;
+
+std::string_view name_of(NotifyOn when) {
+  constexpr std::string_view kNames[model::kNotifyOns] = {"START", "END", "FAIL"};
+  return kNames[static_cast<std::size_t>(when)];
+}
+
+bool wants(const model::Job& job, NotifyOn when) {
+  return std::ranges::find(job.spec->notify, when) != job.spec->notify.end();
+}
+
+// What a job that wants to be told of hears of this event; of a failure "fail", where it wants
+// both.
+std::optional<NotifyOn> heard(const model::Job& job, const model::Event& event) {
+  if (std::holds_alternative<model::AttemptStarted>(event)) {
+    return wants(job, NotifyOn::kStart) ? std::optional(NotifyOn::kStart) : std::nullopt;
+  }
+  const auto* ended = std::get_if<model::JobEnded>(&event);
+  if (ended == nullptr) return std::nullopt;
+  const bool failed =
+      ended->how == model::JobTrigger::kFail || ended->how == model::JobTrigger::kTimeOut;
+  if (failed && wants(job, NotifyOn::kFail)) return NotifyOn::kFail;
+  return wants(job, NotifyOn::kEnd) ? std::optional(NotifyOn::kEnd) : std::nullopt;
+}
+
+// A file in memory: whole before the program starts, so nobody waits for a reader.
+int file_with(const std::string& text) {
+  const int fd = memfd_create("notification", MFD_CLOEXEC);
+  std::string_view left = text;
+  while (fd >= 0 && !left.empty()) {
+    const ssize_t wrote = write(fd, left.data(), left.size());
+    if (wrote <= 0) {
+      close(fd);
+      return -1;
+    }
+    left.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  if (fd >= 0) lseek(fd, 0, SEEK_SET);
+  return fd;
+}
+
+// In a process group of its own, with nothing of ours but stdin. An errno where it does not start.
+int spawn(const std::vector<std::string>& command, int input, const char* event, pid_t& pid) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::string path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  std::string what = fmt::format("GPU_PLATFORM_EVENT={}", event);
+  char* environment[] = {path.data(), what.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, input, 0);
+  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int error =
+      posix_spawn(&pid, arguments.front(), &files, &attributes, arguments.data(), environment);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
+}  // namespace
+
+Notifier::Notifier(const std::string& command) : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  std::istringstream words(command);
+  for (std::string word; words >> word;) command_.push_back(std::move(word));
+  thread_ = std::thread([this] { work(); });
+}
+
+Notifier::~Notifier() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t wrote = write(stop_, &one, sizeof one);
+  thread_.join();
+  close(stop_);
+}
+
+void Notifier::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                         std::span<const model::EventRecord> events,
+                         std::span<const model::Job> ended) {
+  for (const model::EventRecord& record : events) {
+    const model::JobId id = model::job_of(record.event);
+    if (!id.valid()) continue;
+    const model::Job* job = snapshot->jobs.find(id.value);
+    if (job == nullptr) {
+      const auto left = std::ranges::find(ended, id, &model::Job::id);
+      if (left == ended.end()) continue;
+      job = &*left;
+    }
+    if (const auto when = heard(*job, record.event)) enqueue({snapshot, *job, *when});
+  }
+}
+
+void Notifier::enqueue(Notice notice) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() >= kMostWaiting) {
+    if (!std::exchange(is_dropping_, true)) {
+      spdlog::warn("notify dropped: {} notifications wait already", kMostWaiting);
+    }
+    return;
+  }
+  is_dropping_ = false;
+  waiting_.push_back(std::move(notice));
+  wake_.notify_one();
+}
+
+void Notifier::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) break;
+    const Notice notice = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    tell(notice);
+    lock.lock();
+  }
+  if (!waiting_.empty()) spdlog::warn("notify dropped={} at the daemon's end", waiting_.size());
+}
+
+void Notifier::tell(const Notice& notice) {
+  v1::Job job;
+  api::to_proto(notice.job, notice.snapshot->nodes, job);
+  const std::string event(name_of(notice.when));
+  std::string document = fmt::format(R"({{"event":"{}","job":)", event);
+  api::append_json(document, job);
+  document += "}\n";
+  const std::string failure = run(document, event.c_str());
+  if (failure.empty()) return;
+  spdlog::warn("notify job={} event={} command={} failed: {}", notice.job.id.value, event,
+               command_.front(), failure);
+}
+
+std::string Notifier::run(const std::string& document, const char* event) {
+  const int input = file_with(document);
+  if (input < 0) return strerror(errno);
+  pid_t pid = -1;
+  const int error = spawn(command_, input, event, pid);
+  close(input);
+  return error != 0 ? strerror(error) : wait_for(pid);
+}
+
+std::string Notifier::wait_for(int pid) {
+  // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+  const int handle = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  pollfd fds[] = {{handle, POLLIN, 0}, {stop_, POLLIN, 0}};
+  const int ready = poll(fds, 2, static_cast<int>(kLongestMs));
+  if (handle >= 0) close(handle);
+  // At the daemon's end it is left to itself.
+  if (ready > 0 && (fds[0].revents & POLLIN) == 0) return {};
+  if (ready <= 0) kill(-pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (ready <= 0) return fmt::format("not done after {} s, killed", kLongestMs / 1000);
+  if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? std::string()
+                                  : fmt::format("exit code {}", WEXITSTATUS(status));
+}
+
+}  // namespace gpu_platform::bin
