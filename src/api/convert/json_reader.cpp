@@ -490,7 +490,9 @@ class LimitChecker {
     switch (field.kind) {
       case JsonKind::kString: {
         const std::string& text = reflection.GetStringReference(message, field.field, &scratch);
-        return check_text(text, field, path);
+        TRY(check_text(text, field, path));
+        if (field.limits.not_empty && text.empty()) return wrong(path(), "must not be empty");
+        return {};
       }
       case JsonKind::kInt32:
         return check_number(reflection.GetInt32(message, field.field), field, path);

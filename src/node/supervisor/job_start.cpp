@@ -256,7 +256,7 @@ std::string describe(const ChildPlan& plan) {
 // something, is not its fault.
 int exit_code_of(const ChildPlan& plan) {
   const bool is_its_own = plan.failed == Step::kWorkdir || plan.failed == Step::kOutput ||
-                          plan.failed == Step::kExecute;
+                          plan.failed == Step::kError || plan.failed == Step::kExecute;
   if (!is_its_own) return 0;
   switch (plan.error) {
     case ENOMEM:
