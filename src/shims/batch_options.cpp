@@ -121,7 +121,7 @@ constexpr Option kSbatch[] = {
     {"array", 'a', kValue, kRefused, kNoArrays, "SBATCH_ARRAY_INX"},
     {"dependency", 'd', kValue, kRefused, kNoDependencies, ""},
     {"begin", 'b', kValue, kRefused, "jobs cannot be put off yet: submit it later", ""},
-    {"hold", 'H', kNothing, kRefused, "jobs cannot be held yet: submit it later", ""},
+    {"hold", 'H', kNothing, kHonoured, "", ""},
     {"test-only", 0, kNothing, kRefused,
      "the daemon cannot be asked without submitting yet; nothing was submitted",
      "SBATCH_TEST_ONLY"},

@@ -65,7 +65,7 @@ TEST(Options, WithoutTheirValueAreErrors) {
 }
 
 TEST(Options, ThatAreRefusedSayWhatToDo) {
-  for (const char* word : {"--array=0-3", "--dependency=afterok:1", "--nodelist=n1", "--hold",
+  for (const char* word : {"--array=0-3", "--dependency=afterok:1", "--nodelist=n1", "--exclude=n1",
                            "--test-only", "--begin=now"}) {
     EXPECT_GT(read({word}).error.size(), 20U) << word;
   }

@@ -239,6 +239,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   put_resources(resources, body);
   put_types(call, client, settings, resources, body);
   put_priority(call, settings, body);
+  if (settings.has("hold")) body["hold"] = true;
   const std::string partition =
       settings.has("partition") ? settings.value("partition") : std::string(kPartition);
   put_labels(call, settings, partition, body);

@@ -83,9 +83,9 @@ TEST_F(Change, ARequeuedJobRunsAgainAndCountsNoFailure) {
 TEST_F(Change, AWaitingJobTakesOtherSettings) {
   const std::string blocker = submit_blocker();
   const std::string id = submit({"--gpus", "1", "--label", "old=1", "--", "/bin/true"});
-  const auto changed = daemon.json({"jobs", "update", id, "--priority", "high", "--time", "90s",
-                                    "--name", "final", "--label", "run=8", "--remove-label",
-                                    "old"});
+  const auto changed =
+      daemon.json({"jobs", "update", id, "--priority", "high", "--time", "90s", "--name", "final",
+                   "--label", "run=8", "--remove-label", "old"});
   EXPECT_EQ(changed["changed"], true);
   const auto job = daemon.job(id);
   EXPECT_EQ(job["priority"], "HIGH");
@@ -157,9 +157,8 @@ TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
 TEST_F(Change, OutputFilesAreNamedByPatternAndStderrMayBeApart) {
   const std::string logs = daemon.directory() + "/100%";
   std::filesystem::create_directory(logs);
-  const std::vector<std::string> words = {"--workdir",   logs,  "--name",   "a/b",
-                                          "--output",    "%x-%j.%N.log",
-                                          "--error",     "%u%%.err"};
+  const std::vector<std::string> words = {"--workdir", logs,           "--name",  "a/b",
+                                          "--output",  "%x-%j.%N.log", "--error", "%u%%.err"};
   const auto run = [&](const std::string& mode) {
     std::vector<std::string> all = words;
     all.insert(all.end(), {"--open-mode", mode, "--", "/bin/sh", "-c", "echo out; echo err >&2"});
@@ -199,9 +198,9 @@ TEST_F(Change, AJobThatPrintsWithoutEndRunsOnAndItsLogSaysWhatIsMissing) {
 
 TEST_F(Change, AFailingProgramIsTriedAgainAsOftenAsAskedFor) {
   const std::string flag = daemon.directory() + "/flag";
-  const std::string id = submit({"--retries", "3", "--", "/bin/sh", "-c",
-                                 "if [ -e " + flag + " ]; then exit 0; fi; touch " + flag +
-                                     "; exit 3"});
+  const std::string id =
+      submit({"--retries", "3", "--", "/bin/sh", "-c",
+              "if [ -e " + flag + " ]; then exit 0; fi; touch " + flag + "; exit 3"});
   ASSERT_TRUE(reaches(id, "COMPLETED"));
   const auto job = daemon.job(id);
   EXPECT_EQ(job["attempts"].size(), 2u);

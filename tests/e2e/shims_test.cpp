@@ -146,6 +146,13 @@ TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
   EXPECT_TRUE(reaches(hog, "CANCELLED"));
 }
 
+TEST_F(Shims, AHeldJobWaitsForItsRelease) {
+  const std::string id = sbatch({"--hold", "--wrap=true"});
+  EXPECT_EQ(call({"squeue", "-h", "-j", id, "-o", "%t %r"}).out, "PD JobHeldUser\n");
+  EXPECT_EQ(daemon.cli({"jobs", "release", id}).exit_code, 0);
+  EXPECT_TRUE(reaches(id, "COMPLETED"));
+}
+
 TEST_F(Shims, SinfoShowsOnePartitionWithItsNodes) {
   EXPECT_EQ(call({"sinfo", "-h"}).out, "gpu*         up   infinite      1   idle dgx-h100-1\n");
   EXPECT_EQ(call({"sinfo", "-h", "-o", "%P %G"}).out, "gpu* gpu:H100-80GB:8\n");

@@ -138,7 +138,8 @@ base::Status ScenarioRunner::expect_answer(const Statement& statement) {
 }
 
 base::Status ScenarioRunner::expect_changed(const Statement& statement) {
-  if (!answer_.is_given || !answer_.reply) return differs("changed", statement.arguments[0], "no answer");
+  if (!answer_.is_given || !answer_.reply)
+    return differs("changed", statement.arguments[0], "no answer");
   const auto& jobs = answer_.reply->jobs;
   const auto changed = std::ranges::count_if(jobs, &model::JobOutcome::changed);
   const auto refused = std::ranges::count_if(
