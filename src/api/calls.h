@@ -60,11 +60,20 @@ class Calls {
                    Resume resume,
                    std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const;
 
+  // What is to be opened, once it is certain that the caller may.
+  base::Result<model::ChannelOrder> channel(const v1::ExecInJobRequest& request,
+                                            const Peer& peer) const;
+  base::Result<model::ChannelOrder> channel(const v1::ForwardPortRequest& request,
+                                            const Peer& peer) const;
+  void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;
+
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;
   v1::Version version() const;
 
  private:
+  // The running attempt of a job that the caller may enter.
+  base::Result<model::AttemptId> enterable(std::string_view id, const Peer& peer) const;
   base::Result<Account> account_of(const v1::SubmitJobRequest& request, const Peer& peer) const;
   // Goes on over the ends of rotated files until `most` bytes are read or there are no more.
   base::Result<OutputPiece> read_whole(const model::Job& job, std::uint32_t attempt,

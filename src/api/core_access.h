@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/channel_source.h"
 #include "api/gpu_reading_source.h"
 #include "base/result.h"
 #include "controller/snapshot.h"
@@ -95,6 +96,7 @@ struct CoreAccess {
   GpuReadingSource* readings = nullptr;  // null: nothing is read
   // Safe from any thread. Null: nothing is known of it.
   std::function<std::vector<IsolationGuard>()> isolation = nullptr;
+  ChannelSource* channels = nullptr;  // null: no job here can be entered
 };
 
 }  // namespace gpu_platform::api

@@ -44,9 +44,12 @@ class FakeCore final : public CommandSink,
   ~FakeCore() override;
 
   EventHub& hub() { return hub_; }
-  CoreAccess access() { return {*this, *this, *this, *this, readiness, &readings}; }
+  CoreAccess access() {
+    return {*this, *this, *this, *this, readiness, &readings, nullptr, channels};
+  }
   std::function<base::Status()> readiness;
   FakeReadings readings;
+  ChannelSource* channels = nullptr;
 
   // ---- what happens to jobs; visible when the call returns
   model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");

@@ -9,6 +9,7 @@
 #include "api/core_access.h"
 #include "controller/loop/loop.h"
 #include "execution/environment_source.h"
+#include "execution/process/process_engine.h"
 #include "monitoring/gpu_monitor.h"
 #include "node/probe/probe_runner.h"
 #include "store/store.h"
@@ -51,6 +52,21 @@ class MonitoredReadings : public api::GpuReadingSource {
  private:
   const monitoring::GpuMonitor& monitor_;
   node::ProbeRunner& probes_;
+};
+
+class EngineChannels : public api::ChannelSource {
+ public:
+  explicit EngineChannels(execution::ProcessEngine& engine) : engine_(engine) {}
+  void open(model::ChannelOrder order, Opened opened) override {
+    engine_.open_channel(std::move(order),
+                         [opened = std::move(opened)](base::Result<execution::Descriptor> channel) {
+                           if (!channel) return opened(std::unexpected(std::move(channel).error()));
+                           opened(api::ChannelSocket(channel->release()));
+                         });
+  }
+
+ private:
+  execution::ProcessEngine& engine_;
 };
 
 class StoredJobs : public api::JobArchive {

@@ -152,6 +152,7 @@ struct Daemon::Parts {
   std::unique_ptr<LoopCommands> commands;
   std::unique_ptr<LoopSnapshots> snapshots;
   std::unique_ptr<StoredJobs> archive;
+  std::unique_ptr<EngineChannels> channels;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
 };
@@ -229,6 +230,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
+  channels = std::make_unique<EngineChannels>(*engine);
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
@@ -245,7 +247,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          outputs,
                                          {},
                                          readings.get(),
-                                         [this] { return isolation_of(engine->node_part()); }},
+                                         [this] { return isolation_of(engine->node_part()); },
+                                         channels.get()},
                          *hub));
   return {};
 }

@@ -75,6 +75,16 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs wait 42\n"
              "  gpu-platform jobs wait 42 43 --timeout 2h\n"
              "  gpu-platform jobs wait $id && echo done\n"}, run_jobs_wait},
+    Command{{"jobs exec", "[options] ID -- COMMAND [ARGUMENT…]",
+             "Run a command inside a running job, and exit with its exit code.",
+             "  gpu-platform jobs exec 42 -- nvidia-smi\n"
+             "  gpu-platform jobs exec -t 42 -- bash\n"
+             "  tar c src | gpu-platform jobs exec 42 -- tar x -C /tmp\n"}, run_jobs_exec},
+    Command{{"jobs port-forward", "[options] ID [LOCAL:]REMOTE",
+             "Reach a port inside a running job from here: a notebook, a dashboard.",
+             "  gpu-platform jobs port-forward 42 8888\n"
+             "  gpu-platform jobs port-forward 42 9000:8888\n"
+             "  gpu-platform jobs port-forward 42 0:8888\n"}, run_jobs_port_forward},
     Command{{"queue", "[options]",
              "Show the jobs that wait, in their order, and why.",
              "  gpu-platform queue\n"

@@ -44,16 +44,6 @@ Failure failure_of(const TransportError& error) {
   return {Kind::kBadAnswer, error.message, {}, own_document("Not the daemon", error.message)};
 }
 
-Failure problem_of(int status, const std::string& body) {
-  base::Error error = api::to_error(status, body);
-  Failure failure{Kind::kProblem, std::move(error.message), std::move(error.field), body,
-                  error.code};
-  if (!Json::parse(body, nullptr, false).is_object()) {
-    failure.document = own_document("Unexpected answer", failure.message);
-  }
-  return failure;
-}
-
 bool is_success(int status) {
   return status >= 200 && status < 300;
 }
@@ -63,11 +53,21 @@ Called<std::string> answer_of(Exchange exchange, const Waiting& waiting) {
   if (!head) return std::unexpected(failure_of(head.error()));
   auto body = exchange.rest(waiting);
   if (!body) return std::unexpected(failure_of(body.error()));
-  if (!is_success(head->status)) return std::unexpected(problem_of(head->status, *body));
+  if (!is_success(head->status)) return std::unexpected(failure_of_answer(head->status, *body));
   return std::move(*body);
 }
 
 }  // namespace
+
+Failure failure_of_answer(int status, const std::string& body) {
+  base::Error error = api::to_error(status, body);
+  Failure failure{Kind::kProblem, std::move(error.message), std::move(error.field), body,
+                  error.code};
+  if (!Json::parse(body, nullptr, false).is_object()) {
+    failure.document = own_document("Unexpected answer", failure.message);
+  }
+  return failure;
+}
 
 bool Failure::is_passing() const {
   return kind == Kind::kNoDaemon || kind == Kind::kBroken ||
@@ -119,21 +119,31 @@ std::string Client::places() const {
 
 // Connects to the first place where something listens. Only "nothing listens" leads on to the next
 // one: a daemon that answers badly must not be passed over in favour of another.
-Called<Exchange> Client::begin(const HttpRequest& request) {
+template <class Result, class Attempt>
+Called<Result> Client::at_first_place(Attempt&& attempt) {
   std::string reasons;
   for (const std::string& path : paths_) {
-    auto exchange = Exchange::begin(path, request);
-    if (exchange) return std::move(*exchange);
-    if (exchange.error().kind != TransportError::Kind::kNoDaemon) {
-      return std::unexpected(failure_of(exchange.error()));
+    auto result = attempt(path);
+    if (result) return std::move(*result);
+    if (result.error().kind != TransportError::Kind::kNoDaemon) {
+      return std::unexpected(failure_of(result.error()));
     }
-    reasons += (reasons.empty() ? "" : "; ") + exchange.error().message;
+    reasons += (reasons.empty() ? "" : "; ") + result.error().message;
   }
   const std::string message = fmt::format(
       "no daemon answers ({}); start one with 'gpu-platform serve', or say where it is with "
       "--server unix:PATH",
       reasons);
   return std::unexpected(Failure{Kind::kNoDaemon, message, {}, own_document("No daemon", message)});
+}
+
+Called<Exchange> Client::begin(const HttpRequest& request) {
+  return at_first_place<Exchange>(
+      [&](const std::string& path) { return Exchange::begin(path, request); });
+}
+
+Called<int> Client::connect() {
+  return at_first_place<int>(connect_local);
 }
 
 Called<std::string> Client::call(std::string_view method, const std::string& target,
@@ -158,7 +168,7 @@ Called<EventStream> Client::stream(const std::string& target) {
   if (!is_success(head->status)) {
     auto body = exchange->rest({kAnswerTime, -1});
     if (!body) return std::unexpected(failure_of(body.error()));
-    return std::unexpected(problem_of(head->status, *body));
+    return std::unexpected(failure_of_answer(head->status, *body));
   }
   return EventStream(std::move(*exchange));
 }

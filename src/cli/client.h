@@ -38,6 +38,9 @@ struct Failure {
 
 int exit_code_of(const Failure& failure);
 
+// The daemon's refusal, from an answer's status and body.
+Failure failure_of_answer(int status, const std::string& body);
+
 // Tells the person (with `json`: the problem document) and returns the exit code.
 int report(Console& console, const Failure& failure, bool json);
 
@@ -67,6 +70,8 @@ class Client {
     return call("POST", target, body);
   }
   Called<EventStream> stream(const std::string& target);
+  // A connection to the daemon, for a protocol that begins with a request; the caller closes it.
+  Called<int> connect();
 
   // The places that are tried, for messages.
   std::string places() const;
@@ -75,6 +80,8 @@ class Client {
   Called<std::string> call(std::string_view method, const std::string& target,
                            const std::string& body);
   Called<Exchange> begin(const HttpRequest& request);
+  template <class Result, class Attempt>
+  Called<Result> at_first_place(Attempt&& attempt);
 
   std::vector<std::string> paths_;
 };

@@ -148,14 +148,21 @@ Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 Exchange::~Exchange() = default;
 
-Transported<Exchange> Exchange::begin(const std::string& path, const HttpRequest& request) {
+Transported<int> connect_local(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return failed(Kind::kNoDaemon, "socket", errno);
-  auto state = std::make_unique<State>(fd);
   if (auto connected = connect_to(fd, path); !connected) {
+    ::close(fd);
     return std::unexpected(std::move(connected).error());
   }
-  if (auto sent = send_all(fd, request_text(request)); !sent) {
+  return fd;
+}
+
+Transported<Exchange> Exchange::begin(const std::string& path, const HttpRequest& request) {
+  const auto fd = connect_local(path);
+  if (!fd) return std::unexpected(fd.error());
+  auto state = std::make_unique<State>(*fd);
+  if (auto sent = send_all(*fd, request_text(request)); !sent) {
     return std::unexpected(std::move(sent).error());
   }
   return Exchange(std::move(state));

@@ -46,6 +46,9 @@ struct Waiting {
   int interrupt_fd = -1;                  // readable = stop waiting; never read from here
 };
 
+// Connects to the socket at `path`; the caller closes it.
+Transported<int> connect_local(const std::string& path);
+
 // One request and its answer.
 class Exchange {
  public:

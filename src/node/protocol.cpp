@@ -27,6 +27,12 @@ std::uint32_t get_u32(Decoder& in) {
   return static_cast<std::uint32_t>(value);
 }
 
+std::uint16_t get_u16(Decoder& in) {
+  const std::uint64_t value = in.u64();
+  if (value > UINT16_MAX) return static_cast<std::uint16_t>(in.reject());
+  return static_cast<std::uint16_t>(value);
+}
+
 std::uint8_t get_u8(Decoder& in) {
   const std::uint64_t value = in.u64();
   if (value > UINT8_MAX) return static_cast<std::uint8_t>(in.reject());
@@ -117,6 +123,10 @@ void put(Encoder& out, const TreeState& m) {
   out.boolean(m.empty);
 }
 void put(Encoder& out, const ForgetRefused& m) {
+  put(out, m.attempt);
+}
+
+void put(Encoder& out, const OpenChannel& m) {
   put(out, m.attempt);
 }
 
@@ -215,6 +225,8 @@ std::optional<Message> get_message(Decoder& in) {
       return ForgetRefused{get_attempt(in)};
     case 14:
       return get_set_limit(in);
+    case 15:
+      return OpenChannel{get_attempt(in)};
     default:
       return std::nullopt;
   }
@@ -392,6 +404,33 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
   if (r.limit_signal > kMostSignal) return std::nullopt;
   return r;
+}
+
+std::string encode_channel_start(const ChannelStart& start) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.u64(kProtocolVersion);
+  out.boolean(start.terminal.has_value());
+  const model::TerminalSize size = start.terminal.value_or(model::TerminalSize{});
+  out.u64(size.columns);
+  out.u64(size.rows);
+  out.u64(start.port);
+  return bytes;
+}
+
+std::optional<ChannelStart> decode_channel_start(std::string_view bytes) {
+  Decoder in(bytes);
+  if (in.u64() != kProtocolVersion) return std::nullopt;
+  ChannelStart start;
+  const bool has_terminal = in.boolean();
+  model::TerminalSize size;
+  size.columns = get_u16(in);
+  size.rows = get_u16(in);
+  start.port = get_u16(in);
+  if (!in.ok() || !in.at_end() || size.columns == 0 || size.rows == 0) return std::nullopt;
+  if (has_terminal && start.port != 0) return std::nullopt;
+  if (has_terminal) start.terminal = size;
+  return start;
 }
 
 std::uint64_t pack(const StopSignal& stop) {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/channel.h"
 #include "model/ids.h"
 #include "node/devices/device_rules.h"
 
@@ -16,6 +17,8 @@
 //   daemon   -> launcher    Message over a SOCK_SEQPACKET socket, one per packet
 //   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
 //   launcher -> supervisor  Stop and SetLimit as queued signals, to a supervisor proved alive
+//   daemon   -> relay       ChannelStart, then frames (model/channel.h), on the socket that came
+//                           with OpenChannel; the relay answers with frames
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the truth
 //
 // Decoding never throws and never reads past its input. Decoded texts are copies, except where the
@@ -23,7 +26,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -79,6 +82,13 @@ struct KillTree {
 struct Forget {
   std::vector<model::AttemptId> attempts;
   friend bool operator==(const Forget&, const Forget&) = default;
+};
+
+// Into the running attempt, for the socket passed along (SOCK_SEQPACKET), on which ChannelStart
+// comes next. Nobody answers here: whatever becomes of it is told on that socket.
+struct OpenChannel {
+  model::AttemptId attempt;
+  friend bool operator==(const OpenChannel&, const OpenChannel&) = default;
 };
 
 // ---- launcher -> daemon
@@ -159,8 +169,9 @@ struct ForgetRefused {
   friend bool operator==(const ForgetRefused&, const ForgetRefused&) = default;
 };
 
-using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
-                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit>;
+using Message =
+    std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched, Exists,
+                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -209,6 +220,18 @@ struct LaunchRequest {
 
 std::string encode_request(const LaunchRequest& request);
 std::optional<LaunchRequest> decode_request(std::string_view bytes);
+
+// ---- what a channel is for
+
+// First packet on a channel's socket; a sealed memory file with an encoded LaunchRequest goes with
+// it, which says as whom, where, with which environment and, without a port, what to run.
+struct ChannelStart {
+  std::optional<model::TerminalSize> terminal;
+  std::uint16_t port = 0;  // not 0: a connection to 127.0.0.1 instead of a command
+  friend bool operator==(const ChannelStart&, const ChannelStart&) = default;
+};
+std::string encode_channel_start(const ChannelStart& start);
+std::optional<ChannelStart> decode_channel_start(std::string_view bytes);
 
 // ---- stop orders as a signal
 

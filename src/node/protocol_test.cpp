@@ -32,7 +32,8 @@ std::vector<Message> every_message() {
           StopSent{attempt(1, 1), true},
           TreeState{attempt(1, 1), true},
           ForgetRefused{attempt(1, 1)},
-          SetLimit{attempt(1, 1), 5}};
+          SetLimit{attempt(1, 1), 5},
+          OpenChannel{attempt(3, 2)}};
 }
 
 LaunchRequest a_request() {
@@ -88,6 +89,23 @@ TEST(Protocol, UnknownMessageIsRefused) {
   std::string bytes;
   base::Encoder(bytes).u64(std::variant_size_v<Message> + 1);
   EXPECT_FALSE(decode(bytes).has_value());
+}
+
+TEST(Protocol, StartOfAChannelComesBackAsItWasAndIsRefusedWhenCut) {
+  const ChannelStart starts[] = {{}, {model::TerminalSize{132, 50}, 0}, {std::nullopt, 8888}};
+  for (const ChannelStart& start : starts) {
+    const std::string bytes = encode_channel_start(start);
+    EXPECT_EQ(decode_channel_start(bytes), start);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(decode_channel_start(std::string_view(bytes).substr(0, size)).has_value());
+    }
+    EXPECT_FALSE(decode_channel_start(bytes + '\0').has_value());
+  }
+}
+
+TEST(Protocol, ConnectionWithATerminalIsRefused) {
+  EXPECT_FALSE(
+      decode_channel_start(encode_channel_start({model::TerminalSize{80, 24}, 80})).has_value());
 }
 
 TEST(Protocol, AttemptZeroIsRefused) {

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +64,9 @@ void pump(int input_fd, const std::string& input, int out_fd, int err_fd, Finish
       }
     }
     if (fds[2].fd >= 0 && (fds[2].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
-      const ssize_t n = write(fds[2].fd, input.data() + written, input.size() - written);
+      // A pipe that polls writable takes so much without waiting: we must go on reading meanwhile.
+      const std::size_t most = std::min<std::size_t>(input.size() - written, PIPE_BUF);
+      const ssize_t n = write(fds[2].fd, input.data() + written, most);
       written += n > 0 ? static_cast<std::size_t>(n) : 0;
       if (n < 0 || written == input.size()) {
         close(fds[2].fd);

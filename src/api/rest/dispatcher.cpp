@@ -112,6 +112,8 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"JobService.WaitJob", &Dispatcher::wait_job},
       {"JobService.GetOutput", &Dispatcher::get_output},
       {"JobService.StreamOutput", &Dispatcher::stream_output},
+      {"JobService.ExecInJob", &Dispatcher::exec_in_job},
+      {"JobService.ForwardPort", &Dispatcher::forward_port},
       {"JobService.WatchJob", &Dispatcher::watch_job},
       {"JobService.WatchJobs", &Dispatcher::watch_jobs},
       {"JobService.GetQueue", &Dispatcher::get_queue},
@@ -315,6 +317,42 @@ void Dispatcher::stream_output(const Context& context) const {
                                                             exchange.context(), options));
   if (options.is_plain) reply.content_type = "application/octet-stream";
   exchange.reply(std::move(reply));
+}
+
+template <class Message>
+void Dispatcher::open_channel(const Context& context) const {
+  Message message;
+  Exchange& exchange = context.exchange;
+  if (!read(context.request, context.route, exchange, message)) return;
+  auto order = calls_.channel(message, exchange.peer());
+  if (!order) {
+    return exchange.reply(problem_reply(std::move(order).error(), context.request.id));
+  }
+  if (!exchange.wants_websocket()) {
+    Reply reply = problem_reply(
+        426,
+        base::Error{
+            base::ErrorCode::kInvalidArgument, "this is a WebSocket: ask for the upgrade", {}},
+        context.request.id);
+    reply.headers.emplace_back("Upgrade", "websocket");
+    return exchange.reply(std::move(reply));
+  }
+  calls_.open_channel(*std::move(order), exchange.resume(),
+                      [weak = exchange.weak_from_this(),
+                       id = context.request.id](base::Result<ChannelSocket> channel) {
+                        const auto open = weak.lock();
+                        if (open == nullptr) return;
+                        if (channel) return open->bridge(*std::move(channel));
+                        open->reply(problem_reply(std::move(channel).error(), id));
+                      });
+}
+
+void Dispatcher::exec_in_job(const Context& context) const {
+  open_channel<v1::ExecInJobRequest>(context);
+}
+
+void Dispatcher::forward_port(const Context& context) const {
+  open_channel<v1::ForwardPortRequest>(context);
 }
 
 void Dispatcher::watch_job(const Context& context) const {

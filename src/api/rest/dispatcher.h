@@ -45,6 +45,8 @@ class Dispatcher {
   void wait_job(const Context& context) const;
   void get_output(const Context& context) const;
   void stream_output(const Context& context) const;
+  void exec_in_job(const Context& context) const;
+  void forward_port(const Context& context) const;
   void watch_job(const Context& context) const;
   void watch_jobs(const Context& context) const;
   void get_queue(const Context& context) const;
@@ -60,6 +62,8 @@ class Dispatcher {
   void get_readiness(const Context& context) const;
   void get_version(const Context& context) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
+  template <class Message>
+  void open_channel(const Context& context) const;
   void change_gpus(const Context& context, model::GpuAction action) const;
   void stream_changes(const Context& context, model::JobId job, bool all_users,
                       std::optional<model::EventSeq> after) const;

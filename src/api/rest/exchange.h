@@ -61,6 +61,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   virtual Calls::Resume resume() = 0;
   // Makes a BodySource that said kWait be asked again.
   virtual std::function<void()> waker() = 0;
+  // Whether the request asks to become a WebSocket.
+  virtual bool wants_websocket() const = 0;
+  // Instead of reply(): makes it one that carries the channel's frames until either side ends.
+  virtual void bridge(ChannelSocket channel) = 0;
   // For answers that may take long: `waiter` lives until the answer is given or the client has
   // gone, which is watched from here on.
   virtual void keep(std::shared_ptr<void> waiter) = 0;

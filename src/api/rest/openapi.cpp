@@ -258,9 +258,14 @@ class DocumentWriter {
     }
     // Of a stream, the schema is that of each event's data.
     const char* media = route.call->server_streaming() ? "text/event-stream" : "application/json";
+    Json success = {{"description", "Success."},
+                    {"content", {{media, {{"schema", reference(answer)}}}}}};
+    if (route.is_websocket) {
+      success = {{"description", "A WebSocket; each of its binary messages is the frame of a " +
+                                     answer.name() + "."}};
+    }
     operation["responses"] = {
-        {std::to_string(route.success_status),
-         {{"description", "Success."}, {"content", {{media, {{"schema", reference(answer)}}}}}}},
+        {route.is_websocket ? "101" : std::to_string(route.success_status), std::move(success)},
         {"default",
          {{"description", "What went wrong."},
           {"content",

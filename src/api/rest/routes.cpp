@@ -100,6 +100,7 @@ void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
       route.selector_value = option.selector().substr(equals + 1);
     }
     if (option.success_status() != 0) route.success_status = option.success_status();
+    route.is_websocket = option.websocket();
     out.push_back(std::move(route));
   }
 }

@@ -33,6 +33,7 @@ struct Route {
   std::string selector_name;  // of the query parameter that selects it, empty: none
   std::string selector_value;
   int success_status = 200;
+  bool is_websocket = false;
 };
 
 // The routes of all services of proto/gpu_platform/v1. Immutable.

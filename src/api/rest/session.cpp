@@ -9,6 +9,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "api/convert/problem.h"
+#include "api/rest/channel_bridge.h"
 
 namespace gpu_platform::api {
 
@@ -209,6 +210,23 @@ void Session::keep(std::shared_ptr<void> waiter) {
   read();
 }
 
+bool Session::wants_websocket() const {
+  return boost::beast::websocket::is_upgrade(parser_->get());
+}
+
+void Session::bridge(ChannelSocket channel) {
+  if (state_ != State::kAnswering) return;
+  // Bytes that came with the request would be lost: no client may speak before it is answered.
+  if (is_stopping_ || !buffer_.empty()) return close();
+  state_ = State::kBridged;
+  clear_deadline();
+  const auto ended = [weak = std::weak_ptr<Exchange>(shared_from_this())] {
+    if (const auto session = std::static_pointer_cast<Session>(weak.lock())) session->close();
+  };
+  bridge_ = std::make_shared<ChannelBridge>(std::move(socket_), std::move(channel), ended);
+  bridge_->begin(parser_->get());
+}
+
 void Session::reply(Reply reply) {
   if (state_ != State::kAnswering) return;
   const std::shared_ptr<void> waiter = std::move(waiter_);
@@ -314,6 +332,7 @@ void Session::close() {
   const std::shared_ptr<Session> alive = self();
   source_.reset();
   waiter_.reset();
+  if (const auto bridge = std::exchange(bridge_, nullptr)) bridge->close();
   error_code ignored;
   socket_.close(ignored);
   timer_.cancel();
@@ -338,6 +357,8 @@ void Session::begin_stop() {
     case State::kWriting:
       keeps_alive_ = false;
       return;
+    case State::kBridged:
+      return bridge_->say_goodbye();
     case State::kDraining:
     case State::kClosed:
       return;

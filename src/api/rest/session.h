@@ -21,6 +21,8 @@
 
 namespace gpu_platform::api {
 
+class ChannelBridge;
+
 struct SessionLimits {
   std::uint64_t body_bytes = std::uint64_t{1} << 20;
   std::uint32_t header_bytes = 16 * 1024;
@@ -77,6 +79,8 @@ class Session final : public Exchange {
   Calls::Resume resume() override;
   std::function<void()> waker() override;
   void keep(std::shared_ptr<void> waiter) override;
+  bool wants_websocket() const override;
+  void bridge(ChannelSocket channel) override;
 
  private:
   enum class State {
@@ -86,6 +90,7 @@ class Session final : public Exchange {
     kWaiting,    // the answer's source has nothing now
     kDraining,   // answered and closing: reads what the client still sends, so that it sees the
                  // answer
+    kBridged,    // the connection is a WebSocket now
     kClosed,
   };
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
@@ -131,6 +136,8 @@ class Session final : public Exchange {
   bool is_source_at_end_ = false;
   std::shared_ptr<void> waiter_;
   std::shared_ptr<std::atomic<bool>> is_woken_;  // a wake-up is on its way
+
+  std::shared_ptr<ChannelBridge> bridge_;
 
   boost::asio::steady_timer timer_;
   bool is_timer_armed_ = false;

@@ -421,6 +421,12 @@ const StartOrder* Attempts::order_to_launch(model::AttemptId id) const {
   return entry->second.order ? &*entry->second.order : nullptr;
 }
 
+const StartOrder* Attempts::order_of_running(model::AttemptId id) const {
+  const auto entry = attempts_.find(id);
+  const bool is_running = entry != attempts_.end() && entry->second.phase == Phase::kRunning;
+  return is_running && entry->second.order ? &*entry->second.order : nullptr;
+}
+
 void Attempts::launch_sent(model::AttemptId id) {
   attempts_.at(id).phase = Phase::kSent;
 }

@@ -48,6 +48,8 @@ class Attempts {
   // Attempts to launch; an entry may be stale: order_to_launch says null then.
   std::deque<model::AttemptId>& launches() { return launches_; }
   const StartOrder* order_to_launch(model::AttemptId id) const;
+  // As it was started, while its supervisor lives; null otherwise.
+  const StartOrder* order_of_running(model::AttemptId id) const;
   void launch_sent(model::AttemptId id);
   // The launch cannot even be asked for. With an exit code it is the job's own fault.
   void launch_impossible(model::AttemptId id, std::optional<std::uint8_t> code, std::string why);

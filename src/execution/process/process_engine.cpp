@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "execution/process/job_request.h"
 #include "execution/process/launcher_link.h"
 #include "execution/process/users.h"
+#include "node/packet_socket.h"
 #include "node/protocol.h"
 #include "node/record.h"
 
@@ -97,8 +99,12 @@ base::Result<Descriptor> to_memory_file(std::string_view bytes) {
 
 class ProcessEngine::Worker {
  public:
-  using Order =
-      std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, std::vector<KnownAttempt>>;
+  struct ChannelRequest {
+    model::ChannelOrder order;
+    ChannelOpened done;
+  };
+  using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder,
+                             std::vector<KnownAttempt>, ChannelRequest>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -230,9 +236,39 @@ class ProcessEngine::Worker {
       attempts_.set_limit(*limit);
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
       attempts_.forget(*forget);
+    } else if (const auto* channel = std::get_if<ChannelRequest>(&order)) {
+      channel->done(open_channel(channel->order));
     } else {
       attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), steady_now());
     }
+  }
+
+  base::Result<Descriptor> open_channel(const model::ChannelOrder& order) {
+    const StartOrder* const started = attempts_.order_of_running(order.attempt);
+    if (started == nullptr) {
+      return base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more");
+    }
+    StartOrder entry = *started;
+    if (!order.command.empty()) {
+      auto spec = std::make_shared<model::JobSpec>(*entry.spec);
+      spec->command = order.command;
+      entry.spec = std::move(spec);
+    }
+    TRY_ASSIGN(const std::string request, request_for(entry));
+    TRY_ASSIGN(const Descriptor file, to_memory_file(request));
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+      return std::unexpected(base::system_error("make a channel", errno));
+    }
+    Descriptor ours(ends[0]);
+    const Descriptor theirs(ends[1]);
+    const std::string start = node::encode_channel_start({order.terminal, order.port});
+    const bool sent =
+        up_ && node::send_packet(ours.get(), start, file.get()) &&
+        link_.send(node::OpenChannel{order.attempt}, theirs.get()) == LauncherLink::Sent::kYes;
+    if (sent) return ours;
+    return base::fail(base::ErrorCode::kUnavailable,
+                      "the launcher does not answer just now; try again in a moment");
   }
 
   // ---- what comes in
@@ -444,6 +480,9 @@ void ProcessEngine::forget(const ForgetOrder& order) {
 }
 void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
   worker_->post(known);
+}
+void ProcessEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
+  worker_->post(Worker::ChannelRequest{std::move(order), std::move(done)});
 }
 NodePart ProcessEngine::node_part() const {
   return worker_->node_part();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "base/result.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
+#include "execution/process/descriptor.h"
+#include "model/channel.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::execution {
@@ -54,6 +57,12 @@ class ProcessEngine : public Engine {
   void set_limit(const LimitOrder& order) override;
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
+
+  // Opens a channel into a running attempt: a SOCK_SEQPACKET socket that carries its frames.
+  // Closing it hangs up. Any thread; `done` is called once, on the engine's thread, or dropped when
+  // the engine ends first.
+  using ChannelOpened = std::function<void(base::Result<Descriptor>)>;
+  void open_channel(model::ChannelOrder order, ChannelOpened done);
 
   // Any thread.
   NodePart node_part() const;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,7 +19,9 @@
 #include "node/confinement.h"
 #include "node/packet_socket.h"
 #include "node/process_tree.h"
+#include "node/received_request.h"
 #include "node/record.h"
+#include "node/relay/relay.h"
 #include "node/small_file.h"
 #include "node/supervisor/supervisor.h"
 #include "node/syscalls.h"
@@ -221,6 +222,8 @@ class Launcher {
       answer(TreeState{kill_order->attempt, empty});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
       for (const auto& attempt : forget_order->attempts) forget(attempt);
+    } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
+      open_channel(channel_order->attempt, fd);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -271,39 +274,13 @@ class Launcher {
     std::string_view bytes = order.request;
     if (order.in_memory_file) bytes = map_request(fd);
     const std::optional<LaunchRequest> request = decode_request(bytes);
-    std::string why = request ? objection(*request) : "the request is damaged";
+    std::string why = request ? objection_to(*request, rules()) : "the request is damaged";
     if (why.empty()) why = fork_supervisor(record, order.attempt, *request);
-    if (order.in_memory_file && !bytes.empty()) {
-      munmap(const_cast<char*>(bytes.data()), bytes.size());
-    }
+    if (order.in_memory_file) release_request(bytes);
     return why;
   }
 
-  std::string objection(const LaunchRequest& request) const {
-    if (request.boot_id != boot_id_) return "the start was decided in another boot of this node";
-    if (request.switch_user ? geteuid() != 0 : request.uid != geteuid()) {
-      return "without root jobs run as user " + std::to_string(geteuid()) + " only, not as " +
-             std::to_string(request.uid);
-    }
-    if (o_.refuse_root_jobs && request.uid == 0) return "this launcher starts no job as root";
-    if (request.output.size() <= 1 && request.output_files == 0) return "no output file is allowed";
-    return {};
-  }
-
-  // A private map: the sender cannot change what was checked.
-  static std::string_view map_request(int fd) {
-    struct stat about{};
-    if (fd < 0 || fstat(fd, &about) != 0 || about.st_size <= 0 ||
-        static_cast<std::uint64_t>(about.st_size) > kMaxRequest) {
-      return {};
-    }
-    const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || (seals & F_SEAL_SHRINK) == 0) return {};
-    const auto size = static_cast<std::size_t>(about.st_size);
-    void* const map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) return {};
-    return {static_cast<const char*>(map), size};
-  }
+  StartRules rules() const { return {boot_id_, o_.refuse_root_jobs}; }
 
   std::string fork_supervisor(int record, model::AttemptId attempt, const LaunchRequest& request) {
     // Taken before the fork and inherited: from here on it is free only when nobody is left.
@@ -321,11 +298,7 @@ class Launcher {
 
   [[noreturn]] void become_supervisor(model::AttemptId attempt, const LaunchRequest& request,
                                       int record) {
-    close(socket_);  // the daemon must see when the launcher is gone
-    close(lock_fd_);
-    if (listener_ >= 0) close(listener_);
-    // Whoever reads what the daemon prints must not wait for the end of its jobs.
-    if (o_.error_fd >= 0) close(o_.error_fd);
+    leave_launcher();
     SupervisorOptions options;
     options.attempt = attempt;
     options.request = &request;
@@ -339,6 +312,44 @@ class Launcher {
     options.gpu_register = o_.gpu_register;
     options.title = o_.title;
     run_supervisor(options);
+  }
+
+  // What a child of ours must not keep.
+  void leave_launcher() {
+    close(socket_);  // the daemon must see when the launcher is gone
+    close(lock_fd_);
+    if (listener_ >= 0) close(listener_);
+    // Whoever reads what the daemon prints must not wait for the end of its jobs.
+    if (o_.error_fd >= 0) close(o_.error_fd);
+  }
+
+  // ---- channels
+
+  void open_channel(model::AttemptId attempt, int fd) {
+    if (fd < 0) return;
+    const OpenRecord found = look_at(attempt);
+    const bool is_running = found.holder == Holder::kSupervisor && found.record.beginning &&
+                            found.record.started && !found.record.end;
+    if (!is_running) return refuse_channel(fd, "the job has just ended");
+    int pidfd = -1;
+    const int pid = fork_with_pidfd(&pidfd);
+    if (pid == 0) become_relay(attempt, found.record, fd);
+    if (pid < 0) return refuse_channel(fd, std::string("start a relay: ") + strerror(errno));
+    close(pidfd);
+  }
+
+  [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record, int channel) {
+    leave_launcher();
+    if (notice_fd_ >= 0) close(notice_fd_);
+    RelayOptions options;
+    options.attempt = attempt;
+    options.record = record;
+    options.rules = rules();
+    options.limits = &confinement_.limits;
+    options.channel = channel;
+    options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
+    options.title = o_.title;
+    run_relay(options);
   }
 
   // ---- attempts that exist

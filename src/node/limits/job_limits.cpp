@@ -130,6 +130,16 @@ std::optional<std::uint64_t> JobLimits::peak_memory_bytes() const {
   return read_number(AT_FDCWD, place.path + "/" + name_ + "/memory.max_usage_in_bytes");
 }
 
+bool join_limit_groups(const LimitPlaces& places, const std::string& name) {
+  for (const LimitPlace& place : places.places) {
+    if (place.kind != LimitPlace::Kind::kApart) continue;
+    const std::string file = place.path + "/" + name + "/cgroup.procs";
+    // A job that needs no bound there has no group.
+    if (!write_small_file(AT_FDCWD, file.c_str(), "0") && errno != ENOENT) return false;
+  }
+  return true;
+}
+
 void remove_limit_groups(const LimitPlaces& places, const std::string& name) {
   for (const LimitPlace& place : places.places) {
     if (place.kind == LimitPlace::Kind::kApart) rmdir((place.path + "/" + name).c_str());

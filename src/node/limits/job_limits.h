@@ -53,6 +53,10 @@ class JobLimits {
   std::vector<int> entrances_;
 };
 
+// The calling process enters the groups that a running attempt has apart from its cgroup; false
+// with errno.
+bool join_limit_groups(const LimitPlaces& places, const std::string& name);
+
 // Removes the groups that an attempt has apart from its cgroup. Fails on those with processes.
 void remove_limit_groups(const LimitPlaces& places, const std::string& name);
 

@@ -1,0 +1,78 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/job.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+// Inside a job one is its user, so seeing it is not enough.
+bool may_enter(const model::Caller& caller, const model::Job& job) {
+  return caller.is_administrator || caller.uid == job.spec->uid;
+}
+
+}  // namespace
+
+base::Result<model::AttemptId> Calls::enterable(std::string_view id, const Peer& peer) const {
+  TRY_ASSIGN(const model::JobId job_id, to_job_id(id));
+  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, job_id));
+  const model::Job& job = *found.job;
+  if (!may_enter(peer.caller, job)) {
+    return base::fail(base::ErrorCode::kPermissionDenied,
+                      fmt::format("job {} is not yours: only its owner and administrators may "
+                                  "enter it",
+                                  job_id.value),
+                      "id");
+  }
+  const model::Attempt* const attempt = job.current_attempt();
+  if (job.state != model::JobState::kRunning || attempt == nullptr) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      fmt::format("job {} is {}: only a running job can be entered", job_id.value,
+                                  model::to_string(job.state)));
+  }
+  if (core_.channels == nullptr) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      "the jobs of this daemon cannot be entered");
+  }
+  return model::AttemptId{job_id, attempt->number};
+}
+
+base::Result<model::ChannelOrder> Calls::channel(const v1::ExecInJobRequest& request,
+                                                 const Peer& peer) const {
+  model::ChannelOrder order;
+  TRY_ASSIGN(order.attempt, enterable(request.id(), peer));
+  order.command.assign(request.command().begin(), request.command().end());
+  if (order.command.empty() || order.command.front().empty()) {
+    return base::invalid("command", "command: must name a program");
+  }
+  if (request.terminal()) {
+    order.terminal.emplace();
+    if (request.has_columns()) {
+      order.terminal->columns = static_cast<std::uint16_t>(request.columns());
+    }
+    if (request.has_rows()) order.terminal->rows = static_cast<std::uint16_t>(request.rows());
+  }
+  return order;
+}
+
+base::Result<model::ChannelOrder> Calls::channel(const v1::ForwardPortRequest& request,
+                                                 const Peer& peer) const {
+  model::ChannelOrder order;
+  TRY_ASSIGN(order.attempt, enterable(request.id(), peer));
+  order.port = static_cast<std::uint16_t>(request.port());
+  return order;
+}
+
+void Calls::open_channel(model::ChannelOrder order, Resume resume,
+                         ChannelSource::Opened opened) const {
+  core_.channels->open(std::move(order), [resume = std::move(resume), opened = std::move(opened)](
+                                             base::Result<ChannelSocket> result) {
+    auto held = std::make_shared<base::Result<ChannelSocket>>(std::move(result));
+    resume([held, opened] { opened(std::move(*held)); });
+  });
+}
+
+}  // namespace gpu_platform::api

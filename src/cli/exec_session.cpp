@@ -1,0 +1,230 @@
+#include "cli/exec_session.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "cli/exit_code.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr int kPatienceWithInterrupts = 3;
+
+// The person's terminal without its line editing and keys of its own, as long as this lives.
+class RawTerminal {
+ public:
+  explicit RawTerminal(int fd) : fd_(fd) {
+    if (::tcgetattr(fd, &saved_) != 0) return;
+    termios raw = saved_;
+    ::cfmakeraw(&raw);
+    is_raw_ = ::tcsetattr(fd, TCSADRAIN, &raw) == 0;
+  }
+  ~RawTerminal() {
+    if (is_raw_) ::tcsetattr(fd_, TCSADRAIN, &saved_);
+  }
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+
+ private:
+  int fd_;
+  bool is_raw_ = false;
+  termios saved_{};
+};
+
+// Tells when a descriptor can be read, through an epoll of its own: asio would make the descriptor
+// itself not blocking, and with it that of the shell that we share it with. What epoll does not
+// take (a file) can always be read.
+class Readable {
+ public:
+  Readable(asio::io_context& io, int fd) : io_(io), epoll_(io) {
+    const int handle = ::epoll_create1(EPOLL_CLOEXEC);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    is_always_ = handle < 0 || ::epoll_ctl(handle, EPOLL_CTL_ADD, fd, &event) != 0;
+    if (handle >= 0) epoll_.assign(handle);
+  }
+
+  template <class Handler>
+  void wait(Handler&& handler) {
+    if (is_always_) {
+      asio::post(io_, std::forward<Handler>(handler));
+      return;
+    }
+    epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [handler = std::forward<Handler>(handler)](const error_code& error) {
+                        if (!error) handler();
+                      });
+  }
+  void stop() {
+    error_code ignored;
+    epoll_.close(ignored);
+  }
+
+ private:
+  asio::io_context& io_;
+  asio::posix::stream_descriptor epoll_;
+  bool is_always_ = false;
+};
+
+class ExecSession {
+ public:
+  ExecSession(Console& console, asio::io_context& io, std::shared_ptr<Channel> channel,
+              bool has_terminal)
+      : console_(console),
+        io_(io),
+        channel_(std::move(channel)),
+        has_terminal_(has_terminal),
+        input_(io, console.surroundings().in_fd),
+        signals_(io, SIGINT, SIGTERM, SIGHUP) {
+    signals_.add(SIGQUIT);
+    if (has_terminal) signals_.add(SIGWINCH);
+  }
+
+  int run() {
+    std::optional<RawTerminal> raw;
+    if (has_terminal_) raw.emplace(console_.surroundings().in_fd);
+    channel_->begin({[this](const model::Frame& frame) { take(frame); }, [this] { lost(); }});
+    watch_signals();
+    io_.run();
+    raw.reset();
+    if (!last_words_.empty()) console_.note(last_words_);
+    return code_;
+  }
+
+ private:
+  // ---- from the job
+
+  void take(const model::Frame& frame) {
+    if (const auto* output = std::get_if<model::OutputFrame>(&frame)) {
+      if (!console_.out(output->bytes)) leave(kFailure, "");
+    } else if (const auto* error = std::get_if<model::ErrorOutputFrame>(&frame)) {
+      console_.err(error->bytes);
+    } else if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) {
+      window_.taken(taken->bytes);
+      read_input();
+    } else if (std::holds_alternative<model::OpenedFrame>(frame)) {
+      is_open_ = true;
+      read_input();
+    } else if (const auto* end = std::get_if<model::EndFrame>(&frame)) {
+      take_end(*end);
+    }
+  }
+
+  void take_end(const model::EndFrame& end) {
+    switch (end.end) {
+      case model::ChannelEnd::kExited:
+        return leave(end.value, end.text);
+      case model::ChannelEnd::kSignalled:
+        return leave(128 + end.value, end.text);
+      case model::ChannelEnd::kNotOpened:
+        return leave(end.value != 0 ? end.value : static_cast<int>(kRunRefused), end.text);
+    }
+  }
+
+  void lost() {
+    leave(kNoExitCode, "the daemon has gone, and the session with it; the job goes on");
+  }
+
+  void leave(int code, std::string_view words) {
+    if (has_left_) return;
+    has_left_ = true;
+    code_ = code;
+    last_words_ = words;
+    channel_->close();
+    input_.stop();
+    signals_.cancel();
+    io_.stop();
+  }
+
+  // ---- from the person
+
+  void read_input() {
+    if (!is_open_ || is_waiting_ || is_at_end_ || window_.most() == 0) return;
+    is_waiting_ = true;
+    input_.wait([this] { input_ready(); });
+  }
+
+  void input_ready() {
+    is_waiting_ = false;
+    if (has_left_) return;
+    std::array<char, model::kMaxFrameBytes> bytes;
+    const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), window_.most());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return read_input();
+    if (got <= 0) {
+      is_at_end_ = true;
+      channel_->send(model::EndOfInputFrame{});
+      return;
+    }
+    window_.sent(static_cast<std::size_t>(got));
+    channel_->send(model::InputFrame{{bytes.data(), static_cast<std::size_t>(got)}});
+    read_input();
+  }
+
+  void watch_signals() {
+    signals_.async_wait([this](const error_code& error, int signal) {
+      if (error || has_left_) return;
+      take_signal(signal);
+      if (!has_left_) watch_signals();
+    });
+  }
+
+  void take_signal(int signal) {
+    if (signal == SIGWINCH) {
+      if (const auto size = terminal_size(console_.surroundings())) {
+        channel_->send(model::ResizeFrame{*size});
+      }
+      return;
+    }
+    const bool is_last = signal == SIGINT && ++interrupts_ >= kPatienceWithInterrupts;
+    // In a raw terminal no key makes a signal: this one is for us.
+    if (has_terminal_ || signal == SIGHUP || is_last) return leave(128 + signal, "");
+    channel_->send(model::SignalFrame{static_cast<std::uint8_t>(signal)});
+  }
+
+  Console& console_;
+  asio::io_context& io_;
+  std::shared_ptr<Channel> channel_;
+  const bool has_terminal_;
+  Readable input_;
+  asio::signal_set signals_;
+  InputWindow window_;
+  bool is_open_ = false;
+  bool is_waiting_ = false;
+  bool is_at_end_ = false;
+  bool has_left_ = false;
+  int interrupts_ = 0;
+  int code_ = kNoExitCode;
+  std::string last_words_;
+};
+
+}  // namespace
+
+std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings) {
+  if (::isatty(surroundings.in_fd) != 1) return std::nullopt;
+  winsize size{};
+  if (::ioctl(surroundings.in_fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+    return model::TerminalSize{};
+  }
+  return model::TerminalSize{size.ws_col, size.ws_row};
+}
+
+int stay_with_command(Console& console, asio::io_context& io, std::shared_ptr<Channel> channel,
+                      bool has_terminal) {
+  return ExecSession(console, io, std::move(channel), has_terminal).run();
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exec_session.h"
+#include "cli/exit_code.h"
+#include "cli/json_view.h"
+#include "cli/port_forward.h"
+
+// Commands that enter a running job.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+std::string exec_target(const std::string& id, std::span<const std::string> command,
+                        const std::optional<model::TerminalSize>& terminal) {
+  std::string target = fmt::format("/v1/jobs/{}/exec?", percent_encoded(id));
+  for (const std::string& word : command) {
+    target += fmt::format("command={}&", percent_encoded(word));
+  }
+  if (!terminal) return target + "terminal=false";
+  return target +
+         fmt::format("terminal=true&columns={}&rows={}", terminal->columns, terminal->rows);
+}
+
+// "[LOCAL:]REMOTE"; without LOCAL the same number, "0:" one that is free.
+base::Result<PortForward> parse_ports(std::string_view text) {
+  constexpr std::uint64_t kMostPort = 65535;
+  PortForward forward;
+  const std::size_t colon = text.find(':');
+  const std::string remote(colon == std::string_view::npos ? text : text.substr(colon + 1));
+  TRY_ASSIGN(const std::uint64_t to, base::parse_count(remote, 1, kMostPort));
+  forward.remote = forward.local = static_cast<std::uint16_t>(to);
+  if (colon == std::string_view::npos) return forward;
+  TRY_ASSIGN(const std::uint64_t from,
+             base::parse_count(std::string(text.substr(0, colon)), 0, kMostPort));
+  forward.local = static_cast<std::uint16_t>(from);
+  return forward;
+}
+
+}  // namespace
+
+int run_jobs_exec(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  const auto dashes = std::ranges::find(invocation.words, "--");
+  const std::span<const std::string> command(dashes == invocation.words.end() ? dashes : dashes + 1,
+                                             invocation.words.end());
+  invocation.words = {invocation.words.begin(), dashes};
+  std::vector<std::string> ids;
+  bool wants_terminal = false;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, 1, "the running job")
+      .flag("-t,--pty", wants_terminal, "with a terminal: a shell, an editor, a debugger");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  if (command.empty()) {
+    return usage_error(console, "no command: write it after '--', as in -- nvidia-smi", text.name);
+  }
+  std::optional<model::TerminalSize> terminal;
+  if (wants_terminal) {
+    terminal = terminal_size(console.surroundings());
+    if (!terminal) {
+      return usage_error(console, "--pty: standard input is not a terminal; leave the option out",
+                         text.name);
+    }
+  }
+  boost::asio::io_context io;
+  auto channel = Channel::open(io, *client, exec_target(ids.front(), command, terminal));
+  if (!channel) return as_run(report(console, channel.error(), false));
+  return stay_with_command(console, io, *std::move(channel), terminal.has_value());
+}
+
+int run_jobs_port_forward(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> words;
+  Arguments arguments(text);
+  arguments.words(
+      "ID [LOCAL:]REMOTE", words, 2, 2,
+      "the running job, and the port that its program listens on; LOCAL 0: any free one");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  auto forward = parse_ports(words[1]);
+  if (!forward) {
+    return usage_error(console, fmt::format("[LOCAL:]REMOTE: {}", forward.error().message),
+                       text.name);
+  }
+  forward->job = words[0];
+  const auto job = client->get("/v1/jobs/" + percent_encoded(words[0]));
+  if (!job) return report(console, job.error(), false);
+  const std::string state = text_at(parse_object(*job).value_or(Json()), "state");
+  if (state != "RUNNING") {
+    console.error(fmt::format("job {} is {}: only a running job can be entered", words[0], state));
+    return kRefused;
+  }
+  return forward_port(console, *client, *forward);
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,188 @@
+#include "cli/port_forward.h"
+
+#include <array>
+#include <csignal>
+#include <memory>
+
+#include <fmt/format.h>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/write.hpp>
+
+#include "cli/channel.h"
+#include "cli/exit_code.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// More than this the client does not take off us is left in the channel.
+constexpr std::size_t kMostUnwritten = 256 * 1024;
+
+// One connection of a local program, and its channel.
+class Carried : public std::enable_shared_from_this<Carried> {
+ public:
+  using Refused = std::function<void(const std::string& why)>;
+
+  Carried(tcp::socket socket, std::shared_ptr<Channel> channel, Refused refused)
+      : socket_(std::move(socket)), channel_(std::move(channel)), refused_(std::move(refused)) {}
+
+  void begin() {
+    channel_->begin({[self = shared_from_this()](const model::Frame& frame) { self->take(frame); },
+                     [self = shared_from_this()] { self->close_when_written(); }});
+  }
+
+ private:
+  void take(const model::Frame& frame) {
+    if (std::holds_alternative<model::OpenedFrame>(frame)) {
+      is_open_ = true;
+      read();
+    } else if (const auto* output = std::get_if<model::OutputFrame>(&frame)) {
+      unwritten_ += output->bytes;
+      write();
+      if (unwritten_.size() > kMostUnwritten) channel_->pause();
+    } else if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) {
+      window_.taken(taken->bytes);
+      read();
+    } else if (const auto* end = std::get_if<model::EndFrame>(&frame)) {
+      if (end->end == model::ChannelEnd::kNotOpened) refused_(std::string(end->text));
+      close_when_written();
+    }
+  }
+
+  void read() {
+    if (!is_open_ || is_reading_ || is_at_end_ || window_.most() == 0) return;
+    is_reading_ = true;
+    socket_.async_read_some(
+        asio::buffer(bytes_.data(), window_.most()),
+        [self = shared_from_this()](const error_code& error, std::size_t count) {
+          self->is_reading_ = false;
+          if (error) {
+            self->is_at_end_ = true;
+            if (error != asio::error::eof) return self->close();
+            return self->channel_->send(model::EndOfInputFrame{});
+          }
+          self->window_.sent(count);
+          self->channel_->send(model::InputFrame{{self->bytes_.data(), count}});
+          self->read();
+        });
+  }
+
+  void write() {
+    if (!writing_.empty() || unwritten_.empty()) return;
+    writing_.swap(unwritten_);
+    asio::async_write(socket_, asio::buffer(writing_),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        self->writing_.clear();
+                        if (error) return self->close();
+                        if (self->unwritten_.size() <= kMostUnwritten) self->channel_->resume();
+                        self->write();
+                        if (self->is_ending_) self->close_when_written();
+                      });
+  }
+
+  void close_when_written() {
+    is_ending_ = true;
+    if (writing_.empty() && unwritten_.empty()) close();
+  }
+
+  void close() {
+    channel_->close();
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  tcp::socket socket_;
+  std::shared_ptr<Channel> channel_;
+  Refused refused_;
+  InputWindow window_;
+  std::array<char, model::kMaxFrameBytes> bytes_;
+  std::string unwritten_;
+  std::string writing_;
+  bool is_open_ = false;
+  bool is_reading_ = false;
+  bool is_at_end_ = false;
+  bool is_ending_ = false;
+};
+
+class Forwarder {
+ public:
+  Forwarder(Console& console, Client& client, const PortForward& forward)
+      : console_(console),
+        client_(client),
+        forward_(forward),
+        acceptor_(io_),
+        signals_(io_, SIGINT, SIGTERM, SIGHUP) {}
+
+  int run() {
+    error_code error;
+    const tcp::endpoint wanted(asio::ip::address_v4::loopback(), forward_.local);
+    acceptor_.open(tcp::v4());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    acceptor_.bind(wanted, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      console_.error(fmt::format("listen on 127.0.0.1:{}: {}", forward_.local, error.message()));
+      return kFailure;
+    }
+    console_.out(fmt::format("127.0.0.1:{}\n", acceptor_.local_endpoint().port()));
+    console_.note(fmt::format("carries connections to port {} of job {}; Ctrl-C ends it",
+                              forward_.remote, forward_.job));
+    signals_.async_wait([this](const error_code& cancelled, int) {
+      if (!cancelled) leave(kOk);
+    });
+    accept();
+    io_.run();
+    return code_;
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error) carry(std::move(socket));
+      if (acceptor_.is_open()) accept();
+    });
+  }
+
+  void carry(tcp::socket socket) {
+    auto channel = Channel::open(
+        io_, client_,
+        fmt::format("/v1/jobs/{}/ports/{}", percent_encoded(forward_.job), forward_.remote));
+    if (channel) {
+      std::make_shared<Carried>(std::move(socket), *std::move(channel), [this](const auto& why) {
+        console_.warning(why);
+      })->begin();
+      return;
+    }
+    const int code = report(console_, channel.error(), false);
+    // A daemon that is away comes back; a job that has ended does not.
+    if (!channel.error().is_passing()) leave(code);
+  }
+
+  void leave(int code) {
+    code_ = code;
+    io_.stop();
+  }
+
+  Console& console_;
+  Client& client_;
+  const PortForward forward_;
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  asio::signal_set signals_;
+  int code_ = kOk;
+};
+
+}  // namespace
+
+int forward_port(Console& console, Client& client, const PortForward& forward) {
+  return Forwarder(console, client, forward).run();
+}
+
+}  // namespace gpu_platform::cli

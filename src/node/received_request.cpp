@@ -1,0 +1,39 @@
+#include "node/received_request.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpu_platform::node {
+
+std::string_view map_request(int fd) {
+  struct stat about{};
+  if (fd < 0 || fstat(fd, &about) != 0 || about.st_size <= 0 ||
+      static_cast<std::uint64_t>(about.st_size) > kMaxRequest) {
+    return {};
+  }
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || (seals & F_SEAL_SHRINK) == 0) return {};
+  const auto size = static_cast<std::size_t>(about.st_size);
+  void* const map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (map == MAP_FAILED) return {};
+  return {static_cast<const char*>(map), size};
+}
+
+void release_request(std::string_view bytes) {
+  if (!bytes.empty()) munmap(const_cast<char*>(bytes.data()), bytes.size());
+}
+
+std::string objection_to(const LaunchRequest& request, const StartRules& rules) {
+  if (request.boot_id != rules.boot_id) return "the start was decided in another boot of this node";
+  if (request.switch_user ? geteuid() != 0 : request.uid != geteuid()) {
+    return "without root jobs run as user " + std::to_string(geteuid()) + " only, not as " +
+           std::to_string(request.uid);
+  }
+  if (rules.refuse_root_jobs && request.uid == 0) return "this launcher starts no job as root";
+  if (request.output.size() <= 1 && request.output_files == 0) return "no output file is allowed";
+  return {};
+}
+
+}  // namespace gpu_platform::node

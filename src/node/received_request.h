@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "node/protocol.h"
+
+// A LaunchRequest that came from the daemon: how its bytes are read, and whether it may be obeyed.
+
+namespace gpu_platform::node {
+
+// The content of a sealed memory file, which its sender cannot change any more; empty when it is
+// none. Stays mapped until release_request.
+std::string_view map_request(int fd);
+void release_request(std::string_view bytes);
+
+struct StartRules {
+  std::string boot_id;  // of this boot
+  bool refuse_root_jobs = false;
+};
+// Why this process may not start that; empty when it may.
+std::string objection_to(const LaunchRequest& request, const StartRules& rules);
+
+}  // namespace gpu_platform::node

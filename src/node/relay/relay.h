@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/ids.h"
+#include "node/limits/limit_places.h"
+#include "node/protocol.h"
+#include "node/received_request.h"
+#include "node/record.h"
+
+namespace gpu_platform::node {
+
+struct RelayOptions {
+  model::AttemptId attempt;
+  Record record;                        // of the attempt, which has begun
+  StartRules rules;                     // the launcher's
+  const LimitPlaces* limits = nullptr;  // where this host limits jobs
+  int channel = -1;                     // to the daemon; ChannelStart comes next
+  const char* oom_score = nullptr;      // see EntryOptions
+  std::span<char> title;                // the memory of our arguments, for ps; may be empty
+};
+
+// The whole life of one channel into an attempt: starts the command, or connects, and carries
+// frames until one side ends. When the client goes, a command gets SIGHUP, and SIGKILL after some
+// seconds; when the job ends, so does what was started here, with the job's cgroup. Runs in a
+// process forked for it, with all signals blocked and no thread beside it.
+[[noreturn]] void run_relay(const RelayOptions& options);
+
+// Answers a channel that cannot be opened; the descriptor stays the caller's.
+void refuse_channel(int channel, std::string_view why, std::uint8_t value = 0);
+
+}  // namespace gpu_platform::node

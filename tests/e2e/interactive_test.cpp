@@ -1,0 +1,362 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <thread>
+
+#include "harness.h"
+#include "terminal.h"
+
+// Work inside running jobs, through the command line, on a real terminal where there is one.
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Interactive : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
+
+  // A running job, by id.
+  std::string start(std::vector<std::string> options, std::vector<std::string> command) {
+    options.insert(options.begin(), "submit");
+    options.emplace_back("--");
+    options.insert(options.end(), command.begin(), command.end());
+    const Finished submitted = daemon.cli(options);
+    EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
+    const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
+    EXPECT_TRUE(eventually([&] { return daemon.job(id)["state"] == "RUNNING"; })) << daemon.log();
+    return id;
+  }
+  std::string sleeper() { return start({"--gpus", "1"}, {"/bin/sleep", "1000"}); }
+
+  Finished exec(const std::string& id, const std::vector<std::string>& command,
+                const std::string& input = {}) {
+    std::vector<std::string> words = {"jobs", "exec", id, "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return daemon.cli(words, {}, input);
+  }
+  std::vector<std::string> terminal_exec(const std::string& id, const std::string& script) const {
+    return {program("gpu-platform"),
+            "--server",
+            "unix:" + daemon.socket(),
+            "jobs",
+            "exec",
+            "-t",
+            id,
+            "--",
+            "/bin/sh",
+            "-c",
+            script};
+  }
+  // Relays of this daemon: they share the cgroup of its supervisors, of which one runs all the
+  // time.
+  std::size_t relays() const {
+    const auto cgroup = [](const std::string& pid) {
+      return read_file("/proc/" + pid + "/cgroup");
+    };
+    const auto supervisors = daemon.processes("gp-supervisor");
+    EXPECT_FALSE(supervisors.empty());
+    if (supervisors.empty()) return 0;
+    const std::string ours = cgroup(std::to_string(supervisors.front()));
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string pid = entry.path().filename();
+      if (read_file("/proc/" + pid + "/comm") == "gp-relay\n" && cgroup(pid) == ours) ++count;
+    }
+    return count;
+  }
+  bool has_relays(std::size_t count) const {
+    return eventually([&] { return relays() == count; });
+  }
+
+  Daemon daemon;
+};
+
+// ---- exec
+
+TEST_F(Interactive, ExecKeepsStreamsApartAndGivesTheCommandsExitCode) {
+  const std::string id = sleeper();
+  const Finished finished = exec(id, {"/bin/sh", "-c", "echo out; echo err >&2; exit 7"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_EQ(finished.out, "out\n");
+  EXPECT_EQ(finished.err, "err\n");
+  EXPECT_EQ(exec(id, {"/bin/sh", "-c", "kill -9 $$"}).exit_code, 137);
+  EXPECT_TRUE(has_relays(0));
+}
+
+TEST_F(Interactive, ExecPassesLargeInputAndOutputWhole) {
+  const std::string id = sleeper();
+  std::string input;
+  for (int i = 0; i < 400'000; ++i) input += std::to_string(i) + "\n";
+  const Finished finished = exec(id, {"/bin/cat"}, input);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(finished.out == input) << finished.out.size() << " of " << input.size();
+}
+
+TEST_F(Interactive, ExecEndsThoughItsInputIsNotRead) {
+  const std::string id = sleeper();
+  const std::string input(4 << 20, 'x');
+  const Finished finished = exec(id, {"/bin/sh", "-c", "exit 4"}, input);
+  EXPECT_EQ(finished.exit_code, 4) << finished.err;
+}
+
+TEST_F(Interactive, ExecHasTheJobsEnvironmentDirectoryAndUmask) {
+  const std::string id =
+      start({"--gpus", "2", "--env", "ADDED=yes", "--workdir", "/usr"}, {"/bin/sleep", "1000"});
+  const auto job = daemon.job(id);
+  const Finished finished =
+      exec(id, {"/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES $ADDED $GPU_PLATFORM_JOB_ID; pwd"});
+  EXPECT_EQ(finished.out, job["gpus"][0]["uuid"].get<std::string>() + "," +
+                              job["gpus"][1]["uuid"].get<std::string>() + " yes " + id +
+                              "\n/usr\n");
+}
+
+TEST_F(Interactive, ExecIsBornIntoTheJobsCgroup) {
+  const std::string id =
+      start({"--gpus", "0"}, {"/bin/sh", "-c", "cat /proc/self/cgroup; sleep 1000"});
+  ASSERT_TRUE(eventually([&] { return !daemon.cli({"jobs", "logs", id}).out.empty(); }));
+  EXPECT_EQ(exec(id, {"/bin/cat", "/proc/self/cgroup"}).out, daemon.cli({"jobs", "logs", id}).out);
+}
+
+TEST_F(Interactive, ExecOfACommandThatIsMissingSaysSoAsAShellDoes) {
+  const std::string id = sleeper();
+  const Finished missing = exec(id, {"no-such-program"});
+  EXPECT_EQ(missing.exit_code, 127);
+  EXPECT_NE(missing.err.find("no-such-program"), std::string::npos) << missing.err;
+  EXPECT_EQ(exec(id, {"/etc/passwd"}).exit_code, 126);
+}
+
+TEST_F(Interactive, ExecIsRefusedWhereThereIsNothingToEnter) {
+  const Finished waiting = daemon.cli({"submit", "--gpus", "0", "--", "/bin/true"});
+  const std::string id = waiting.out.substr(0, waiting.out.find('\n'));
+  ASSERT_TRUE(eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }));
+  const Finished ended = exec(id, {"/bin/true"});
+  EXPECT_EQ(ended.exit_code, 251);
+  EXPECT_NE(ended.err.find("COMPLETED"), std::string::npos) << ended.err;
+  EXPECT_EQ(exec("999", {"/bin/true"}).exit_code, 251);
+  EXPECT_EQ(daemon.cli({"jobs", "exec", id}).exit_code, 2);
+  EXPECT_EQ(daemon.cli({"jobs", "exec", "-t", id, "--", "/bin/sh"}).exit_code, 2);
+}
+
+TEST_F(Interactive, ExecEndsWithItsJobAndSaysSo) {
+  const std::string id = sleeper();
+  Terminal terminal(terminal_exec(id, "echo ready; sleep 1000"));
+  ASSERT_TRUE(terminal.shows("ready"));
+  EXPECT_EQ(daemon.cli({"jobs", "kill", id}).exit_code, 0);
+  EXPECT_EQ(terminal.wait(), 137);
+  EXPECT_NE(terminal.screen().find("job " + id + " has ended"), std::string::npos)
+      << terminal.screen();
+  EXPECT_TRUE(terminal.is_as_a_shell_has_it());
+}
+
+TEST_F(Interactive, CommandIsHungUpWhenItsClientIsKilled) {
+  const std::string id = sleeper();
+  const std::string mark = daemon.directory() + "/hung-up";
+  {
+    Terminal terminal(terminal_exec(id, "trap 'echo x > " + mark +
+                                            "; exit' HUP; echo ready; "
+                                            "while :; do sleep 0.1; done"));
+    ASSERT_TRUE(terminal.shows("ready"));
+    EXPECT_TRUE(has_relays(1));
+    terminal.signal(SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !read_file(mark).empty(); }));
+  }
+  EXPECT_TRUE(has_relays(0));
+  EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
+}
+
+// ---- with a terminal
+
+TEST_F(Interactive, TerminalHasItsSizeAndFollowsTheWindow) {
+  const std::string id = sleeper();
+  Terminal terminal(terminal_exec(
+      id, "trap 'stty size' WINCH; tty -s && stty size; while :; do sleep 0.1; done"));
+  ASSERT_TRUE(terminal.shows("24 80")) << terminal.screen();
+  terminal.resize(132, 50);
+  EXPECT_TRUE(terminal.shows("50 132")) << terminal.screen();
+}
+
+TEST_F(Interactive, ControlCGoesToTheJobAndNotToTheClient) {
+  const std::string id = sleeper();
+  Terminal terminal(terminal_exec(
+      id, "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.1; done"));
+  ASSERT_TRUE(terminal.shows("ready"));
+  EXPECT_FALSE(terminal.is_as_a_shell_has_it()) << "the client holds it raw meanwhile";
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.wait(), 9);
+  EXPECT_NE(terminal.screen().find("interrupted"), std::string::npos);
+  EXPECT_TRUE(terminal.is_as_a_shell_has_it());
+}
+
+TEST_F(Interactive, ShellOnATerminalTakesWhatIsTyped) {
+  const std::string id = sleeper();
+  Terminal terminal({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "jobs", "exec",
+                     "--pty", id, "--", "/bin/sh"});
+  terminal.type("echo $((40 + 2))-answer\n");
+  ASSERT_TRUE(terminal.shows("42-answer")) << terminal.screen();
+  terminal.type("exit 5\n");
+  EXPECT_EQ(terminal.wait(), 5);
+}
+
+TEST_F(Interactive, TerminalIsRestoredWhenTheClientIsToldToEndAndWhenTheDaemonDies) {
+  const std::string id = sleeper();
+  {
+    Terminal terminal(terminal_exec(id, "echo ready; sleep 1000"));
+    ASSERT_TRUE(terminal.shows("ready"));
+    terminal.signal(SIGTERM);
+    EXPECT_EQ(terminal.wait(), 143);
+    EXPECT_TRUE(terminal.is_as_a_shell_has_it());
+  }
+  Terminal terminal(terminal_exec(id, "echo ready; sleep 1000"));
+  ASSERT_TRUE(terminal.shows("ready"));
+  daemon.kill_now();
+  EXPECT_EQ(terminal.wait(), 250);
+  EXPECT_NE(terminal.screen().find("the daemon has gone"), std::string::npos) << terminal.screen();
+  EXPECT_TRUE(terminal.is_as_a_shell_has_it());
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  EXPECT_EQ(exec(id, {"/bin/true"}).exit_code, 0) << "a job that was adopted can be entered";
+  EXPECT_TRUE(has_relays(0));
+}
+
+// ---- who may
+
+TEST_F(Interactive, JobOfSomebodyElseCannotBeEntered) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const std::string id = sleeper();
+  const auto as_other = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                 program("gpu-platform"), "--server", "unix:" + daemon.socket()});
+    return run_command(words);
+  };
+  EXPECT_EQ(as_other({"status"}).exit_code, 0) << "the socket itself is open to all";
+  const Finished entered = as_other({"jobs", "exec", id, "--", "/bin/true"});
+  EXPECT_EQ(entered.exit_code, 251);
+  EXPECT_NE(entered.err.find(id), std::string::npos) << entered.err;
+  EXPECT_EQ(as_other({"jobs", "port-forward", id, "0:80"}).exit_code, 3);
+}
+
+// ---- ports
+
+// A server of one connection after the other, which gives back what it gets.
+class EchoServer {
+ public:
+  EchoServer() {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 4), 0);
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~EchoServer() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  int port() const { return port_; }
+
+ private:
+  void serve() const {
+    while (true) {
+      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) return;
+      std::array<char, 4096> bytes;
+      for (ssize_t got = 0; (got = read(fd, bytes.data(), bytes.size())) > 0;) {
+        if (send(fd, bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) < 0) break;
+      }
+      close(fd);
+    }
+  }
+  int listener_ = -1;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+int connect_to(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+// Sends everything, ends its side, and reads until the other side has ended too.
+std::string exchange(int fd, const std::string& sent) {
+  std::thread writer([&] {
+    std::string_view rest = sent;
+    while (!rest.empty()) {
+      const ssize_t wrote = send(fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (wrote <= 0) break;
+      rest.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+    shutdown(fd, SHUT_WR);
+  });
+  std::string received;
+  std::array<char, 65536> bytes;
+  for (ssize_t got = 0; (got = read(fd, bytes.data(), bytes.size())) > 0;) {
+    received.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  writer.join();
+  close(fd);
+  return received;
+}
+
+TEST_F(Interactive, PortForwardCarriesConnectionsWhole) {
+  const std::string id = sleeper();
+  const EchoServer server;
+  Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "jobs",
+                    "port-forward", id, "0:" + std::to_string(server.port())});
+  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  const std::string& screen = forward.screen();
+  const int port = std::stoi(screen.substr(screen.find("127.0.0.1:") + 10));
+  std::string sent;
+  for (int i = 0; i < 300'000; ++i) sent += std::to_string(i) + "\n";
+  for (const std::string& text : {sent, std::string("short")}) {
+    const int fd = connect_to(port);
+    ASSERT_GE(fd, 0);
+    EXPECT_TRUE(exchange(fd, text) == text);
+  }
+  forward.type("\x03");
+  EXPECT_EQ(forward.wait(), 0);
+  EXPECT_LT(connect_to(port), 0) << "nobody listens any more";
+  EXPECT_TRUE(has_relays(0));
+}
+
+TEST_F(Interactive, PortForwardOfAnEndedJobOrAPortOfNobodySaysSo) {
+  const std::string id = sleeper();
+  EXPECT_EQ(daemon.cli({"jobs", "port-forward", id, "70000"}).exit_code, 2);
+  EXPECT_EQ(daemon.cli({"jobs", "port-forward", id, "x:80"}).exit_code, 2);
+  int closed_port = 0;
+  {
+    const EchoServer server;
+    closed_port = server.port();
+  }
+  Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "jobs",
+                    "port-forward", id, "0:" + std::to_string(closed_port)});
+  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  const std::string& screen = forward.screen();
+  const int port = std::stoi(screen.substr(screen.find("127.0.0.1:") + 10));
+  EXPECT_EQ(exchange(connect_to(port), "hello"), "");
+  EXPECT_TRUE(forward.shows("Connection refused")) << forward.screen();
+  daemon.cli({"jobs", "kill", id});
+  ASSERT_TRUE(eventually([&] { return daemon.job(id)["state"] == "CANCELLED"; }));
+  EXPECT_EQ(exchange(connect_to(port), "hello"), "");
+  EXPECT_EQ(forward.wait(), 4);
+  EXPECT_EQ(daemon.cli({"jobs", "port-forward", id, "80"}).exit_code, 4);
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
