@@ -23,8 +23,8 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
   for (const Key& key : schema()) {
     Configuration configuration;
     bool changed = false;
-    for (const std::string_view text :
-         {"true", "false", "refuse", "alert", "7", "77", "77s", "900s", "70M"}) {
+    for (const std::string_view text : {"true", "false", "refuse", "alert", "low", "7", "77", "77s",
+                                        "900s", "70M", "/bin/true"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;
@@ -35,6 +35,17 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
       EXPECT_EQ(value_text(other, configuration), value_text(other, Configuration{}))
           << key.path << " also sets " << other.path;
     }
+  }
+}
+
+TEST(Schema, AProgramIsNamedByItsAbsolutePath) {
+  const auto key = std::ranges::find(schema(), "execution.notify_command", &Key::path);
+  ASSERT_NE(key, schema().end());
+  Configuration configuration;
+  EXPECT_TRUE(set_value(*key, "/usr/bin/tell --site a", configuration));
+  EXPECT_EQ(value_text(*key, configuration), "/usr/bin/tell --site a");
+  for (const char* bad : {"", "tell", "./tell", " /usr/bin/tell"}) {
+    EXPECT_FALSE(set_value(*key, bad, configuration)) << bad;
   }
 }
 
