@@ -126,7 +126,9 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
   if (host_.tmp_fd < 0 || !request.private_folders) return {};
   has_folders_ = true;
   folders_.tmp = private_tmp_path(host_.root, name_);
-  describe_folders(request.memory_bytes, request.workdir.data(), folders_);
+  const std::string_view workdir =
+      request.workdir.substr(0, request.workdir.size() - 1);  // its NUL
+  describe_folders(request.memory_bytes, workdir, folders_);
   return make_private_tmp(host_.tmp_fd, name_, {request.uid, request.gid}, folders_);
 }
 

@@ -171,6 +171,17 @@ TEST_F(Confinement, WorkingDirectoryBelowTmpIsInItsPlace) {
   EXPECT_EQ(read(path("result")), "here\n");
 }
 
+TEST_F(Confinement, FolderOfSomebodyElseIsNotUsedForTmp) {
+  if (!holds(node::Guard::kFolders)) GTEST_SKIP() << "advisory on this host";
+  close_engine();
+  std::filesystem::remove(data_ + "/tmp");
+  std::filesystem::create_directory_symlink(work_, data_ + "/tmp");
+  open_engine();
+  EXPECT_FALSE(holds(node::Guard::kFolders));
+  EXPECT_EQ(run(shell(1, "ls -d " + data_)).exit.code, 0);  // below the host's /tmp
+  EXPECT_THAT(left_in(work_), IsEmpty());
+}
+
 TEST_F(Confinement, DirectoryThatTheUserMayNotEnterIsNotShown) {
   const std::string secret = root_ + "/secret";
   mkdir(secret.c_str(), 0700);

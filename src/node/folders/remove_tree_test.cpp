@@ -55,6 +55,7 @@ TEST_F(RemoveTree, TakesFilesFoldersAndLinksButNotWhatLinksPointTo) {
 TEST_F(RemoveTree, NeedsNoMoreHandlesForADeepTree) {
   constexpr int kDepth = 3000;
   int fd = openat(fd_, "victim", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
   for (int depth = 0; depth < kDepth; ++depth) {
     ASSERT_EQ(mkdirat(fd, "deeper", 0700), 0);
     const int next = openat(fd, "deeper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

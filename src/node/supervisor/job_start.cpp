@@ -146,10 +146,15 @@ bool enter_limits(const std::vector<int>& entrances) {
   return true;
 }
 
+// Texts of a request end with a NUL of their own.
+const char* c_text(std::string_view text) {
+  return text.data();
+}
+
 // Always to append: two streams may share a file, and so may attempts.
 int open_users_file(const LaunchRequest& request, std::string_view path) {
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
-  return open(path.data(), request.truncate_output ? flags | O_TRUNC : flags, 0666);
+  return open(c_text(path), request.truncate_output ? flags | O_TRUNC : flags, 0666);
 }
 
 void open_outputs(ChildPlan& plan) {
@@ -169,7 +174,7 @@ void make_folders_private(ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
   if (!enter_mount_namespace()) give_up(plan, Step::kFolders);
   if (!borrow_user(request)) give_up(plan, Step::kUser);
-  if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
+  if (chdir(c_text(request.workdir)) != 0) give_up(plan, Step::kWorkdir);
   open_outputs(plan);
   int workdir = -1;
   if (!plan.folders->workdir.empty()) {
@@ -197,7 +202,7 @@ void make_folders_private(ChildPlan& plan) {
   if (plan.folders != nullptr) make_folders_private(plan);
   if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::kUser);
-  if (chdir(request.workdir.data()) != 0) give_up(plan, Step::kWorkdir);
+  if (chdir(c_text(request.workdir)) != 0) give_up(plan, Step::kWorkdir);
   if (plan.folders == nullptr) open_outputs(plan);
   unblock_all_signals();
   execute(plan);
