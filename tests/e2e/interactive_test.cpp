@@ -229,6 +229,8 @@ TEST_F(Interactive, TerminalIsRestoredWhenTheClientIsToldToEndAndWhenTheDaemonDi
 TEST_F(Interactive, JobOfSomebodyElseCannotBeEntered) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const std::string id = sleeper();
+  std::filesystem::permissions(daemon.directory(), std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
   const auto as_other = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                                  program("gpu-platform"), "--server", "unix:" + daemon.socket()});

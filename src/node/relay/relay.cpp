@@ -33,6 +33,7 @@ namespace {
 
 constexpr int kStartPatienceMs = 10'000;  // for the daemon to say what the channel is for
 constexpr std::int64_t kHangUpGraceMs = 5'000;
+constexpr int kKilledTogetherMs = 500;
 constexpr int kTurns = 16;  // of output, before signals and input are looked at again
 
 std::int64_t now_ms() {
@@ -188,7 +189,7 @@ class Relay {
 
   // Nothing more will come from inside the job.
   bool has_ended() const {
-    if (start_.port != 0) return output_.fd < 0 || job_ended_;
+    if (start_.port != 0) return (output_.fd < 0 && error_.fd < 0) || job_ended_;
     return pid_ < 0 && drained_;
   }
 
@@ -365,10 +366,18 @@ class Relay {
 
   void send_end() {
     end_sent_ = true;
+    if (is_killed_with_job()) job_ended_ = true;
     std::string text;
     if (job_ended_) text = "job " + std::to_string(o_.attempt.job.value) + " has ended";
     end_.text = text;
     send(end_);
+  }
+
+  // A job's end kills all of its cgroup at once; which of its processes is gone first says nothing.
+  bool is_killed_with_job() const {
+    if (end_.end != model::ChannelEnd::kSignalled || end_.value != SIGKILL) return false;
+    pollfd job{job_fd_, POLLIN, 0};
+    return poll(&job, 1, kKilledTogetherMs) == 1;
   }
 
   // ---- the command
