@@ -86,6 +86,9 @@ class Isolation : public ::testing::Test {
     chmod(daemon_.directory().c_str(), 0755);
     std::filesystem::create_directory(room());
     chmod(room().c_str(), 01777);
+    const Finished reaches = run_command(
+        {"/usr/bin/setpriv", "--reuid", kVictim, "--clear-groups", "/usr/bin/test", "-w", room()});
+    if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << room();
   }
 
   // Whether the daemon holds the guard; the attack is then to fail. Where it does not although this

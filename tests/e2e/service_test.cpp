@@ -30,6 +30,9 @@ class Service : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: a launcher that may switch users";
+    std::vector<std::string> test = kAsService;
+    test.insert(test.end(), {"/usr/bin/test", "-x", program("gpu-platform")});
+    if (run_command(test).exit_code != 0) GTEST_SKIP() << "closed to the service user";
     chmod(folder_.path().c_str(), 0755);
     make_folder(data_dir());
     make_folder(folder_.path() + "/jobs");
