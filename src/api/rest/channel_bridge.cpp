@@ -60,6 +60,11 @@ void ChannelBridge::write_job(std::size_t bytes) {
 void ChannelBridge::read_job() {
   job_.async_receive(asio::buffer(from_job_), flags_,
                      [self = shared_from_this()](const Error& error, std::size_t bytes) {
+                       // The kernel tells of a peer that left something unread before it hands
+                       // over the peer's last words.
+                       const bool has_more = error == asio::error::connection_reset &&
+                                             !std::exchange(self->was_reset_, true);
+                       if (has_more) return self->read_job();
                        if (error || bytes == 0) {
                          return self->end_websocket(websocket::close_code::normal);
                        }

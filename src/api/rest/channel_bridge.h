@@ -50,6 +50,7 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   std::array<char, model::kMaxFrame + 1> from_job_;
   boost::asio::socket_base::message_flags flags_ = 0;  // of the last packet; nothing is read there
   bool is_closing_ = false;
+  bool was_reset_ = false;
 };
 
 }  // namespace gpu_platform::api

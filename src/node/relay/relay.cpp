@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kStartPatienceMs = 10'000;  // for the daemon to say what the channel is for
 constexpr std::int64_t kHangUpGraceMs = 5'000;
-constexpr int kKilledTogetherMs = 500;
+constexpr int kKilledTogetherMs = 100;
 constexpr int kTurns = 16;  // of output, before signals and input are looked at again
 
 std::int64_t now_ms() {
