@@ -69,7 +69,7 @@ constexpr Option kSbatch[] = {
     {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
     {"no-bell", 0, kNothing, kAccepted, "", ""},
     {"signal", 0, kValue, kIgnored,
-     "no signal is sent before the time limit yet; at the limit comes SIGTERM, and "
+     "it would reach the batch shell too, so none is sent; at the limit comes SIGTERM, and "
      "SIGKILL after the grace time",
      "SBATCH_SIGNAL"},
     {"exclusive", 0, kMayHaveValue, kIgnored,
