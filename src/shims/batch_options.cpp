@@ -1,6 +1,7 @@
 #include "shims/batch_options.h"
 
-#include <optional>
+#include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -26,13 +27,16 @@ constexpr std::string_view kNoArrays =
 constexpr std::string_view kNoDependencies =
     "dependencies are not there yet: wait with 'sbatch --wait' or 'gpu-platform jobs wait'";
 
-constexpr Option kSbatch[] = {
+// What sbatch and srun both know. The variables are sbatch's; srun reads none.
+constexpr Option kShared[] = {
     {"job-name", 'J', kValue, kHonoured, "", "SBATCH_JOB_NAME"},
     {"output", 'o', kValue, kHonoured, "", "SBATCH_OUTPUT"},
     {"error", 'e', kValue, kHonoured, "", "SBATCH_ERROR"},
     {"input", 'i', kValue, kHonoured, "", "SBATCH_INPUT"},
     {"open-mode", 0, kValue, kHonoured, "", "SBATCH_OPEN_MODE"},
     {"time", 't', kValue, kHonoured, "", "SBATCH_TIMELIMIT"},
+    {"signal", 0, kValue, kIgnored, "at the limit comes SIGTERM, and SIGKILL after the grace time",
+     "SBATCH_SIGNAL"},
     {"nodes", 'N', kValue, kHonoured, "", ""},
     {"ntasks", 'n', kValue, kHonoured, "", ""},
     {"ntasks-per-node", 0, kValue, kHonoured, "", ""},
@@ -56,26 +60,11 @@ constexpr Option kSbatch[] = {
     {"comment", 0, kValue, kHonoured, "", ""},
     {"chdir", 'D', kValue, kHonoured, "", ""},
     {"export", 0, kValue, kHonoured, "", "SBATCH_EXPORT"},
-    {"wrap", 0, kValue, kHonoured, "", ""},
-    {"wait", 'W', kNothing, kHonoured, "", "SBATCH_WAIT"},
-    {"parsable", 0, kNothing, kHonoured, "", ""},
     {"quiet", 'Q', kNothing, kHonoured, "", ""},
-    {"no-requeue", 0, kNothing, kHonoured, "", "SBATCH_NO_REQUEUE"},
-    {"requeue", 0, kNothing, kAccepted, "", "SBATCH_REQUEUE"},
     {"help", 'h', kNothing, kHonoured, "", ""},
     {"version", 'V', kNothing, kHonoured, "", ""},
     {"verbose", 'v', kNothing, kAccepted, "", ""},
     {"no-kill", 'k', kMayHaveValue, kAccepted, "", ""},
-    {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
-    {"no-bell", 0, kNothing, kAccepted, "", ""},
-    {"signal", 0, kValue, kIgnored,
-     "it would reach the batch shell too, so none is sent; at the limit comes SIGTERM, and "
-     "SIGKILL after the grace time",
-     "SBATCH_SIGNAL"},
-    {"exclusive", 0, kMayHaveValue, kIgnored,
-     "GPUs are the job's own; CPUs and memory beyond what it asks for are "
-     "not kept for it",
-     "SBATCH_EXCLUSIVE"},
     {"oversubscribe", 's', kNothing, kIgnored, "the job shares its node, not its CPUs", ""},
     {"mail-type", 0, kValue, kIgnored, kNoMail, ""},
     {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
@@ -102,74 +91,55 @@ constexpr Option kSbatch[] = {
     {"overcommit", 'O', kNothing, kIgnored, "a job has its CPUs alone", "SBATCH_OVERCOMMIT"},
     {"profile", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_PROFILE"},
     {"acctg-freq", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_ACCTG_FREQ"},
-    {"get-user-env", 0, kMayHaveValue, kIgnored,
-     "the environment is that of the submission; a login shell (#!/bin/bash -l) "
-     "reads the user's",
-     "SBATCH_GET_USER_ENV"},
     {"licenses", 'L', kValue, kIgnored, "licenses are not counted", ""},
     {"propagate", 0, kMayHaveValue, kIgnored, "limits are the platform's", ""},
     {"priority", 0, kValue, kIgnored, "say --qos=high, medium or low", ""},
     {"wckey", 0, kValue, kIgnored, "there are no wckeys", "SBATCH_WCKEY"},
     {"clusters", 'M', kValue, kIgnored, "there is one cluster", "SBATCH_CLUSTERS"},
-    {"kill-on-invalid-dep", 0, kValue, kIgnored, "there are no dependencies", ""},
     {"spread-job", 0, kNothing, kIgnored, kOneNode, "SBATCH_SPREAD_JOB"},
     {"deadline", 0, kValue, kIgnored, "say the job's time with -t", ""},
     {"delay-boot", 0, kValue, kIgnored, "nodes are not booted for jobs", ""},
     {"power", 0, kValue, kIgnored, "power is the administrator's", ""},
     {"uid", 0, kValue, kRefused, "submit as that user", ""},
     {"gid", 0, kValue, kRefused, "submit as a user of that group", ""},
-    {"array", 'a', kValue, kRefused, kNoArrays, "SBATCH_ARRAY_INX"},
     {"dependency", 'd', kValue, kRefused, kNoDependencies, ""},
     {"begin", 'b', kValue, kRefused, "jobs cannot be put off yet: submit it later", ""},
     {"hold", 'H', kNothing, kHonoured, "", ""},
     {"test-only", 0, kNothing, kRefused,
      "the daemon cannot be asked without submitting yet; nothing was submitted",
      "SBATCH_TEST_ONLY"},
-    {"nodelist", 'w', kValue, kRefused, kNoNodes, ""},
     {"nodefile", 'F', kValue, kRefused, kNoNodes, ""},
     {"exclude", 'x', kValue, kRefused, kNoNodes, ""},
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
     {"bb", 0, kValue, kRefused, "there are no burst buffers", ""},
     {"bbf", 0, kValue, kRefused, "there are no burst buffers", ""},
-    {"container", 0, kValue, kRefused, "containers are not there yet: start one in the script",
+    {"container", 0, kValue, kRefused, "containers are not there yet: start one in the job",
      "SBATCH_CONTAINER"},
 };
 
-constexpr std::string_view kUnderASubmission = "it belongs to the submission";
+constexpr Option kSbatchAlone[] = {
+    {"array", 'a', kValue, kRefused, kNoArrays, "SBATCH_ARRAY_INX"},
+    {"wrap", 0, kValue, kHonoured, "", ""},
+    {"wait", 'W', kNothing, kHonoured, "", "SBATCH_WAIT"},
+    {"parsable", 0, kNothing, kHonoured, "", ""},
+    {"no-requeue", 0, kNothing, kHonoured, "", "SBATCH_NO_REQUEUE"},
+    {"requeue", 0, kNothing, kAccepted, "", "SBATCH_REQUEUE"},
+    {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
+    {"no-bell", 0, kNothing, kAccepted, "", ""},
+    {"exclusive", 0, kMayHaveValue, kIgnored,
+     "GPUs are the job's own; CPUs and memory beyond what it asks for are "
+     "not kept for it",
+     "SBATCH_EXCLUSIVE"},
+    {"get-user-env", 0, kMayHaveValue, kIgnored,
+     "the environment is that of the submission; a login shell (#!/bin/bash -l) "
+     "reads the user's",
+     "SBATCH_GET_USER_ENV"},
+    {"kill-on-invalid-dep", 0, kValue, kIgnored, "there are no dependencies", ""},
+    {"nodelist", 'w', kValue, kRefused, kNoNodes, ""},
+};
 
-constexpr Option kSrun[] = {
-    {"ntasks", 'n', kValue, kHonoured, "", ""},
-    {"nodes", 'N', kValue, kHonoured, "", ""},
-    {"ntasks-per-node", 0, kValue, kHonoured, "", ""},
-    {"ntasks-per-gpu", 0, kValue, kHonoured, "", ""},
-    {"cpus-per-task", 'c', kValue, kHonoured, "", ""},
-    {"cpus-per-gpu", 0, kValue, kHonoured, "", ""},
-    {"mem", 0, kValue, kHonoured, "", ""},
-    {"mem-per-cpu", 0, kValue, kHonoured, "", ""},
-    {"mem-per-gpu", 0, kValue, kHonoured, "", ""},
-    {"gres", 0, kValue, kHonoured, "", ""},
-    {"gpus", 'G', kValue, kHonoured, "", ""},
-    {"gpus-per-node", 0, kValue, kHonoured, "", ""},
-    {"gpus-per-task", 0, kValue, kHonoured, "", ""},
-    {"constraint", 'C', kValue, kHonoured, "", ""},
-    {"job-name", 'J', kValue, kHonoured, "", ""},
-    {"time", 't', kValue, kHonoured, "", ""},
-    {"partition", 'p', kValue, kHonoured, "", ""},
-    {"account", 'A', kValue, kHonoured, "", ""},
-    {"qos", 'q', kValue, kHonoured, "", ""},
-    {"nice", 0, kMayHaveValue, kHonoured, "", ""},
-    {"comment", 0, kValue, kHonoured, "", ""},
-    {"output", 'o', kValue, kHonoured, "", ""},
-    {"error", 'e', kValue, kHonoured, "", ""},
-    {"input", 'i', kValue, kHonoured, "", ""},
-    {"open-mode", 0, kValue, kHonoured, "", ""},
-    {"chdir", 'D', kValue, kHonoured, "", ""},
-    {"export", 0, kValue, kHonoured, "", ""},
-    {"help", 'h', kNothing, kHonoured, "", ""},
-    {"version", 'V', kNothing, kHonoured, "", ""},
-    {"quiet", 'Q', kNothing, kHonoured, "", ""},
+constexpr Option kSrunAlone[] = {
     {"unbuffered", 'u', kNothing, kAccepted, "", ""},
-    {"verbose", 'v', kNothing, kAccepted, "", ""},
     {"kill-on-bad-exit", 'K', kMayHaveValue, kIgnored, "a task that fails does not end the others",
      ""},
     {"exact", 0, kNothing, kAccepted, "", ""},
@@ -177,24 +147,22 @@ constexpr Option kSrun[] = {
     {"exclusive", 0, kMayHaveValue, kAccepted, "", ""},
     {"nodelist", 'w', kValue, kAccepted, "", ""},
     {"wait", 'W', kValue, kAccepted, "", ""},
-    {"cpu-bind", 0, kValue, kIgnored, kBinding, ""},
-    {"mem-bind", 0, kValue, kIgnored, kBinding, ""},
-    {"gpu-bind", 0, kValue, kIgnored, "every task sees all GPUs of the job", ""},
-    {"distribution", 'm', kValue, kIgnored, kOneNode, ""},
-    {"hint", 0, kValue, kIgnored, kBinding, ""},
-    {"threads-per-core", 0, kValue, kIgnored, kBinding, ""},
     {"label", 'l', kNothing, kIgnored, "lines bear no task numbers", ""},
     {"mpi", 0, kValue, kIgnored, "no MPI launcher stands behind srun: use mpirun", ""},
-    {"signal", 0, kValue, kIgnored, kUnderASubmission, ""},
-    {"mail-type", 0, kValue, kIgnored, kNoMail, ""},
-    {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
     {"pty", 0, kMayHaveValue, kRefused, "a terminal for srun is not there yet", ""},
     {"multi-prog", 0, kNothing, kRefused, "tasks of one step run one program", ""},
     {"jobid", 0, kValue, kRefused, "a step cannot be put into another job", ""},
-    {"dependency", 'd', kValue, kRefused, kNoDependencies, ""},
-    {"exclude", 'x', kValue, kRefused, kNoNodes, ""},
-    {"container", 0, kValue, kRefused, "containers are not there yet", ""},
 };
+
+template <std::size_t N, std::size_t M>
+constexpr std::array<Option, N + M> joined(const Option (&first)[N], const Option (&second)[M]) {
+  std::array<Option, N + M> all{};
+  std::ranges::copy(second, std::ranges::copy(first, all.begin()).out);
+  return all;
+}
+
+constexpr auto kSbatch = joined(kShared, kSbatchAlone);
+constexpr auto kSrun = joined(kShared, kSrunAlone);
 
 constexpr std::string_view kDirective = "#SBATCH";
 

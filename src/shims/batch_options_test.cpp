@@ -83,6 +83,18 @@ TEST(Options, LaterOnesGoOverEarlierOnesAndTheirOpposites) {
   EXPECT_TRUE(read({"--requeue", "--no-requeue"}).settings.has("no-requeue"));
 }
 
+TEST(Options, OfSrunAreThoseOfSbatchAndItsOwn) {
+  const auto read_by_srun = [](std::vector<std::string> words) {
+    Settings settings;
+    std::vector<std::string> warnings;
+    return read_options({srun_options()}, words, settings, warnings).has_value();
+  };
+  EXPECT_TRUE(read_by_srun({"--gpus=1", "--reservation=x", "--label", "--exclusive", "true"}));
+  EXPECT_FALSE(read_by_srun({"--array=1-3", "true"}));
+  EXPECT_FALSE(read_by_srun({"--multi-prog", "true"}));
+  EXPECT_EQ(read({"--label"}).error, "--label: unknown option");
+}
+
 TEST(Options, ComeFromTheEnvironmentToo) {
   Settings settings;
   std::vector<std::string> warnings;

@@ -31,6 +31,31 @@ int Call::fail(const cli::Failure& failure) {
                           : fmt::format("{}: {}", failure.field, failure.message));
 }
 
+std::expected<Given, int> Call::given(const Usage& usage) {
+  return given(usage, words_);
+}
+
+std::expected<Given, int> Call::given(const Usage& usage, std::span<const std::string> words) {
+  Given result;
+  std::vector<std::string> warnings;
+  if (const auto read =
+          read_variables(usage.options, around().environment, result.settings, warnings);
+      !read) {
+    return std::unexpected(fail(read.error()));
+  }
+  auto rest = read_options({usage.options, Unknown::kError, Order::kMixed}, words, result.settings,
+                           warnings);
+  if (!rest) return std::unexpected(fail(rest.error()));
+  if (answered(result.settings, usage.synopsis)) return std::unexpected(0);
+  if (!usage.takes_words && !rest->empty()) {
+    return std::unexpected(fail(fmt::format("unexpected argument '{}'; usage: {} {}", rest->front(),
+                                            name_, usage.synopsis)));
+  }
+  warn_all(warnings);
+  result.words = std::move(*rest);
+  return result;
+}
+
 bool Call::answered(const Settings& settings, std::string_view synopsis) {
   if (settings.has("version")) {
     console_.out("gpu-platform " GP_VERSION " (Slurm commands)\n");

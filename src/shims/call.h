@@ -1,6 +1,8 @@
 #pragma once
 
+#include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,18 @@
 // 1 for whatever went wrong, the daemon.
 
 namespace gpu_platform::shims {
+
+// What a command that has one table of options may be given.
+struct Usage {
+  std::span<const Option> options;
+  std::string_view synopsis;  // behind the command's name in the text of --help
+  bool takes_words = false;   // besides options
+};
+
+struct Given {
+  Settings settings;
+  std::vector<std::string> words;
+};
 
 class Call {
  public:
@@ -32,6 +46,11 @@ class Call {
   int fail(std::string_view text);
   int fail(const base::Error& error);
   int fail(const cli::Failure& failure);
+
+  // The options of the environment and the command line, with warnings told. Instead of them the
+  // exit code where that is all: after a mistake, --help or --version.
+  std::expected<Given, int> given(const Usage& usage);
+  std::expected<Given, int> given(const Usage& usage, std::span<const std::string> words);
 
   // What --help and --version print, where one of them is set.
   bool answered(const Settings& settings, std::string_view synopsis);

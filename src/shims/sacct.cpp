@@ -20,7 +20,7 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-constexpr std::string_view kSynopsis = "[options]";
+constexpr std::string_view kSynopsis = "[options] [-j ID,…]";
 constexpr std::string_view kUsual =
     "JobID,JobName%10,Partition%10,Account%10,AllocCPUS%10,State%10,ExitCode%8";
 
@@ -300,19 +300,9 @@ std::vector<std::string> with_joined_jobs(std::span<const std::string> words) {
 }  // namespace
 
 int sacct(Call& call) {
-  Settings settings;
-  std::vector<std::string> warnings;
-  if (const auto read = read_variables(kOptions, call.around().environment, settings, warnings);
-      !read) {
-    return call.fail(read.error());
-  }
-  const auto given = with_joined_jobs(call.words());
-  const auto words =
-      read_options({kOptions, Unknown::kError, Order::kMixed}, given, settings, warnings);
-  if (!words) return call.fail(words.error());
-  if (!words->empty())
-    return call.fail(fmt::format("unexpected argument '{}'; ids follow -j", words->front()));
-  if (call.answered(settings, kSynopsis)) return 0;
+  const auto given = call.given({kOptions, kSynopsis}, with_joined_jobs(call.words()));
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
   const auto columns = columns_of(settings);
   if (!columns) return call.fail(columns.error());
   const base::Instant now = call.around().now();

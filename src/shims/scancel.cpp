@@ -103,19 +103,11 @@ base::Status check_states(const Settings& settings) {
 }  // namespace
 
 int scancel(Call& call) {
-  Settings settings;
-  std::vector<std::string> warnings;
-  if (const auto read = read_variables(kOptions, call.around().environment, settings, warnings);
-      !read) {
-    return call.fail(read.error());
-  }
-  auto words =
-      read_options({kOptions, Unknown::kError, Order::kMixed}, call.words(), settings, warnings);
-  if (!words) return call.fail(words.error());
-  if (call.answered(settings, kSynopsis)) return 0;
-  call.warn_all(warnings);
+  const auto given = call.given({kOptions, kSynopsis, true});
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
   std::vector<std::string> ids;
-  for (const std::string& word : *words) {
+  for (const std::string& word : given->words) {
     for (std::string& id : comma_separated(word)) ids.push_back(std::move(id));
   }
   if (ids.empty() && !has_filter(settings))

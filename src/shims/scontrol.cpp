@@ -197,24 +197,21 @@ int show_config(Call& call) {
 }  // namespace
 
 int scontrol(Call& call) {
-  Settings settings;
-  std::vector<std::string> warnings;
-  auto words =
-      read_options({kOptions, Unknown::kError, Order::kMixed}, call.words(), settings, warnings);
-  if (!words) return call.fail(words.error());
-  if (call.answered(settings, kSynopsis)) return 0;
-  if (words->empty()) return call.fail(fmt::format("no command: {}", kSynopsis));
-  const std::string command = words->front();
-  if (command != "show" || words->size() < 2) {
+  const auto given = call.given({kOptions, kSynopsis, true});
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
+  if (given->words.empty()) return call.fail(fmt::format("no command: {}", kSynopsis));
+  const std::string command = given->words.front();
+  if (command != "show" || given->words.size() < 2) {
     return call.fail(
         fmt::format("'{}' is not there: this scontrol only shows; gpu-platform's own commands "
                     "change jobs and nodes",
                     command));
   }
-  const std::string what = (*words)[1].substr(0, (*words)[1].find('='));
-  std::vector<std::string> names(words->begin() + 2, words->end());
-  if (what.size() < (*words)[1].size())
-    names.insert(names.begin(), (*words)[1].substr(what.size() + 1));
+  const std::string what = (given->words)[1].substr(0, (given->words)[1].find('='));
+  std::vector<std::string> names(given->words.begin() + 2, given->words.end());
+  if (what.size() < (given->words)[1].size())
+    names.insert(names.begin(), (given->words)[1].substr(what.size() + 1));
   if (what == "job" || what == "jobs" || what == "jobid") return show_jobs(call, settings, names);
   if (what == "node" || what == "nodes") return show_nodes(call, settings, names, false);
   if (what == "partition" || what == "partitions") return show_nodes(call, settings, {}, true);

@@ -269,18 +269,9 @@ std::vector<Group> groups_of(const Json& status, const Json& nodes, const Settin
 }  // namespace
 
 int sinfo(Call& call) {
-  Settings settings;
-  std::vector<std::string> warnings;
-  if (const auto read = read_variables(kOptions, call.around().environment, settings, warnings);
-      !read) {
-    return call.fail(read.error());
-  }
-  const auto words =
-      read_options({kOptions, Unknown::kError, Order::kMixed}, call.words(), settings, warnings);
-  if (!words) return call.fail(words.error());
-  if (!words->empty()) return call.fail(fmt::format("unexpected argument '{}'", words->front()));
-  if (call.answered(settings, kSynopsis)) return 0;
-  call.warn_all(warnings);
+  const auto given = call.given({kOptions, kSynopsis});
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
   const auto columns = columns_of(settings);
   if (!columns) return call.fail(columns.error());
   auto client = call.client();

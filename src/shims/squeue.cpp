@@ -16,7 +16,7 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-constexpr std::string_view kSynopsis = "[options]";
+constexpr std::string_view kSynopsis = "[options] [-j ID,…]";
 constexpr std::string_view kUsual = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 constexpr std::string_view kLong = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
 constexpr std::string_view kStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
@@ -240,19 +240,9 @@ void put_in_order(std::vector<Json>& jobs, std::string_view by) {
 }  // namespace
 
 int squeue(Call& call) {
-  Settings settings;
-  std::vector<std::string> warnings;
-  if (const auto read = read_variables(kOptions, call.around().environment, settings, warnings);
-      !read) {
-    return call.fail(read.error());
-  }
-  const auto words =
-      read_options({kOptions, Unknown::kError, Order::kMixed}, call.words(), settings, warnings);
-  if (!words) return call.fail(words.error());
-  if (!words->empty())
-    return call.fail(fmt::format("unexpected argument '{}'; ids follow -j", words->front()));
-  if (call.answered(settings, kSynopsis)) return 0;
-  call.warn_all(warnings);
+  const auto given = call.given({kOptions, kSynopsis});
+  if (!given) return given.error();
+  const Settings& settings = given->settings;
   const auto columns = columns_of(settings);
   if (!columns) return call.fail(columns.error());
   const auto states = states_of(settings);
