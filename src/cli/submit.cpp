@@ -56,7 +56,7 @@ void define(Arguments& arguments, SubmitOptions& o) {
               "where its output goes: /logs/%x-%j.log (default: kept; see jobs logs)")
       .option("--error", o.error, "FILE", "where its standard error goes (default: as its output)")
       .option("--open-mode", o.open_mode, "MODE", "append (default) or truncate these files")
-      .option("--signal", o.signal, "SIG[@SECONDS]",
+      .option("--signal", o.signal, "[B:]SIG[@SECONDS]",
               "signal to the job before its time limit: USR1@120 (default: 60 seconds)")
       .many("--notify", o.notify, "start|end|fail",
             "tell the site's notification command; several with commas")

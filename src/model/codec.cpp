@@ -44,7 +44,7 @@ void fields(Label& v, F& f) {
 }
 template <class F>
 void fields(LimitSignal& v, F& f) {
-  f(v.signal, v.before);
+  f(v.signal, v.before, v.first_process_only);
 }
 template <class F>
 void fields(JobSpec& v, F& f) {

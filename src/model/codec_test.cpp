@@ -93,7 +93,8 @@ JobSpec draw_spec(Prng& r) {
   spec.labels = draw_list<Label>(r, [](Prng& p) { return Label{draw_text(p), draw_text(p)}; });
   spec.request_id = draw_text(r);
   if (r.chance(1, 2)) {
-    spec.limit_signal = {static_cast<std::uint8_t>(r.next()), base::Duration(draw_number(r))};
+    spec.limit_signal = {static_cast<std::uint8_t>(r.next()), base::Duration(draw_number(r)),
+                         r.chance(1, 2)};
   }
   spec.error = draw_text(r);
   spec.truncate_output = r.chance(1, 2);

@@ -62,10 +62,11 @@ struct Label {
   friend bool operator==(const Label&, const Label&) = default;
 };
 
-// A signal to all processes of the job some time before its time limit.
+// A signal to all processes of the job, or to its first one alone, some time before its time limit.
 struct LimitSignal {
   std::uint8_t signal = 0;
   base::Duration before;
+  bool first_process_only = false;
 
   friend bool operator==(const LimitSignal&, const LimitSignal&) = default;
 };

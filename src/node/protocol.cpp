@@ -360,6 +360,7 @@ std::string encode_request(const LaunchRequest& r) {
   out.boolean(r.truncate_output);
   out.u64(r.limit_signal);
   out.u64(r.limit_signal_before_ms);
+  out.boolean(r.limit_signal_first_only);
   out.text(r.emulated_node);
   out.text(r.emulated_gpus);
   return bytes;
@@ -398,6 +399,7 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.truncate_output = in.boolean();
   r.limit_signal = get_u8(in);
   r.limit_signal_before_ms = in.u64();
+  r.limit_signal_first_only = in.boolean();
   r.emulated_node = in.text();
   r.emulated_gpus = in.text();
   if (!in.ok() || !in.at_end()) return std::nullopt;

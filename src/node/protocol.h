@@ -26,7 +26,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -208,8 +208,9 @@ struct LaunchRequest {
   std::uint64_t output_limit_bytes = 0;  // of kept output no more than so many are stored; 0: all
   std::string_view error{"\0", 1};       // the user's own file for stderr; just "\0": as stdout
   bool truncate_output = false;          // the user's own files begin empty; else they grow
-  std::uint8_t limit_signal = 0;         // sent to all of the job before its limit; 0: none
+  std::uint8_t limit_signal = 0;         // sent to the job before its limit; 0: none
   std::uint64_t limit_signal_before_ms = 0;
+  bool limit_signal_first_only = false;  // to its first process, not to all
   // On an emulated node: its name and the UUIDs of the job's GPUs with commas between, so that the
   // board shows the job's process as a driver would. Empty on real ones.
   std::string_view emulated_node;

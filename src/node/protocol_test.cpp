@@ -63,6 +63,7 @@ LaunchRequest a_request() {
   request.truncate_output = true;
   request.limit_signal = 10;
   request.limit_signal_before_ms = 11;
+  request.limit_signal_first_only = true;
   return request;
 }
 

@@ -1,5 +1,8 @@
+#include <csignal>
+
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "shims/call.h"
 #include "shims/step.h"
 #include "shims/submission.h"
@@ -20,11 +23,20 @@ Files files_of(const Variables& variables) {
   return files;
 }
 
+// A signal before the time limit that is meant for the steps reaches all processes of the job. What
+// starts the steps leaves it alone, and with it the programs that the script runs without srun, for
+// they are born as it is.
+void ignore_signal_for_steps(const Variables& given) {
+  const auto number = base::parse_count(variable(given, "SLURM_SHIM_SIGNAL"), 1, SIGRTMAX);
+  if (number) std::signal(static_cast<int>(*number), SIG_IGN);
+}
+
 }  // namespace
 
 int batch_step(Call& call) {
   Variables given = variables_of(call.around().environment);
   const Files files = files_of(given);
+  ignore_signal_for_steps(given);
   const auto script = taken_script(given);
   const auto variables = job_environment(environment_of(given));
   if (!variables) return call.fail(variables.error());
@@ -35,7 +47,9 @@ int batch_step(Call& call) {
 }
 
 int job_step(Call& call) {
-  const Files files = files_of(variables_of(call.around().environment));
+  const Variables given = variables_of(call.around().environment);
+  const Files files = files_of(given);
+  ignore_signal_for_steps(given);
   const auto variables = job_environment(call.around().environment);
   if (!variables) return call.fail(variables.error());
   if (call.words().empty()) return call.fail("no command");

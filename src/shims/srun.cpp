@@ -48,6 +48,7 @@ base::Result<std::uint32_t> tasks_of(const Settings& settings, const Variables& 
 
 int run_inside(Call& call, const Settings& settings, const std::vector<std::string>& command,
                Variables variables) {
+  if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
   const auto tasks = tasks_of(settings, variables);
   if (!tasks) return call.fail(tasks.error());
   if (settings.has("cpus-per-task"))

@@ -92,8 +92,14 @@ base::Result<std::string> script_file(const std::string& script) {
   return fmt::format("/proc/self/fd/{}", kept);
 }
 
+// A task does not inherit what the batch script leaves alone.
+void take_all_signals() {
+  for (int number = 1; number <= SIGRTMAX; ++number) std::signal(number, SIG_DFL);
+}
+
 // In a task: its variables and files, then its program.
 [[noreturn]] void be_task(const Step& step, Variables variables, std::uint32_t rank) {
+  take_all_signals();
   add_task_variables(variables, {rank, step.tasks, ::getpid()});
   int code = 1;
   base::Error error;

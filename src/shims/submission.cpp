@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
 #include "cli/submission.h"
 
@@ -140,6 +141,21 @@ base::Status put_time(const Settings& settings, Json& body, std::vector<std::str
   return {};
 }
 
+// The signal before the time limit. Without "B:" it is for steps: the variable tells the job's
+// first process to leave it alone.
+base::Status put_signal(const Settings& settings, const Work& work, Json& body) {
+  if (!settings.has("signal")) return {};
+  const auto signal = api::to_limit_signal(settings.value("signal"));
+  if (!signal) return base::invalid("--signal", signal.error().message);
+  if (signal->first_process_only && work.script.empty()) {
+    return base::invalid("--signal", "srun has no batch shell that B: could mean");
+  }
+  body["limit_signal"] = api::limit_signal_text(*signal);
+  if (!signal->first_process_only)
+    body["environment"]["SLURM_SHIM_SIGNAL"] = fmt::format("{}", signal->signal);
+  return {};
+}
+
 base::Result<std::string> directory_of(Call& call, const Settings& settings) {
   const std::string& given = settings.value("chdir");
   if (given.starts_with('/')) return given;
@@ -254,6 +270,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
                       std::nullopt};
   submitted.time_limit_seconds = cli::integer_at(body, "time_limit_seconds");
   body["environment"] = environment_for(call, settings, work, submitted, resources);
+  TRY(put_signal(settings, work, body));
   if (const std::string key = cli::random_request_id(); !key.empty()) body["request_id"] = key;
   return body;
 }

@@ -154,6 +154,24 @@ TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
   EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
 }
 
+// The child has no trap: a signal to all would end it.
+TEST_F(Change, TheSignalForTheFirstProcessReachesNoOther) {
+  const std::string warned = daemon.directory() + "/warned";
+  const std::string child = daemon.directory() + "/child";
+  const std::string id = submit(
+      {"--time", "1h", "--signal", "B:USR1@3590", "--", "/bin/sh", "-c",
+       "trap 'echo > \"$0\"' USR1; trap : TERM; (trap : TERM; sleep 1000; echo $? > \"$1\") & "
+       "while kill -0 $!; do wait $!; done",
+       warned, child});
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  EXPECT_EQ(daemon.job(id)["limit_signal"], "B:USR1@3590");
+  ASSERT_TRUE(
+      eventually([&] { return std::filesystem::exists(warned); }, std::chrono::seconds(60)));
+  EXPECT_EQ(cli({"jobs", "cancel", id}), 0);
+  ASSERT_TRUE(reaches(id, "CANCELLED"));
+  EXPECT_EQ(read_file(child), "143\n");
+}
+
 TEST_F(Change, OutputFilesAreNamedByPatternAndStderrMayBeApart) {
   const std::string logs = daemon.directory() + "/100%";
   std::filesystem::create_directory(logs);

@@ -109,6 +109,25 @@ TEST_F(Shims, SrunInAJobRunsItsTasksAndGivesTheHighestExitCode) {
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "code 2\none\n");
 }
 
+// A step's default is to end by it; the batch shell and what it runs itself are left out.
+TEST_F(Shims, TheSignalBeforeTheLimitIsForTheSteps) {
+  const std::string id = sbatch({"-t60", "-e", "err.txt", "--signal=USR1@3590", "--wrap",
+                                 "sleep 600 & srun -n2 sleep 600; echo step $?; "
+                                 "kill $!; wait $!; echo child $?"});
+  ASSERT_TRUE(
+      eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "step 138\nchild 143\n");
+}
+
+TEST_F(Shims, TheSignalBeforeTheLimitIsForTheBatchShellAloneWhereItSaysSo) {
+  const std::string id = sbatch({"-t60", "-e", "err.txt", "--signal=B:USR1@3590", "--wrap",
+                                 "trap 'echo shell' USR1; sleep 600 & wait $!; "
+                                 "kill $!; wait $!; echo child $?"});
+  ASSERT_TRUE(
+      eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "shell\nchild 143\n");
+}
+
 TEST_F(Shims, SrunOutsideAJobFollowsAJobOfItsOwn) {
   const Finished finished = call({"srun", "--gpus=1", "sh", "-c", "echo gpu $SLURM_GPUS; exit 7"});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
@@ -185,6 +204,8 @@ TEST_F(Shims, RefusalsSubmitNothing) {
       {"sbatch", "--time=soon", "--wrap=true"},
       {"sbatch", "--gres=gpu:x:y", "--wrap=true"},
       {"sbatch", "--mem=lots", "--wrap=true"},
+      {"sbatch", "--signal=USR9", "--wrap=true"},
+      {"srun", "--signal=B:USR1", "true"},
       {"sbatch", "--gpus=9", "--wrap=true"},
       {"sbatch", "--gres=gpu:no_such_gpu:1", "--wrap=true"},
       {"sbatch", "--hlep", "--wrap=true"},

@@ -19,11 +19,13 @@ namespace {
 constexpr std::uint64_t kDefaultSecondsBefore = 60;
 constexpr std::uint64_t kMostSecondsBefore = 65535;
 constexpr std::uint64_t kMostSignal = 64;
+constexpr std::string_view kFirstProcessOnly = "B:";  // sbatch's word for the batch shell
 
 std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view what) {
   return base::invalid("limit_signal",
                        fmt::format("limit_signal: '{}' {}; write a signal and the seconds before "
-                                   "the time limit, as in USR1@120 or 10@120",
+                                   "the time limit, as in USR1@120 or 10@120, with B: before it "
+                                   "for the job's first process alone",
                                    text, what));
 }
 
@@ -73,28 +75,29 @@ base::Duration to_duration(double seconds) {
 }
 
 base::Result<model::LimitSignal> to_limit_signal(std::string_view text) {
-  if (text.size() > 1 && text[1] == ':') {
-    return bad_signal(text, "has a prefix; the signal always goes to all processes of the job");
-  }
-  const std::size_t at = text.find('@');
-  const auto signal = to_signal(text.substr(0, at));
+  const bool first_process_only = text.starts_with(kFirstProcessOnly);
+  const std::string_view rest = text.substr(first_process_only ? kFirstProcessOnly.size() : 0);
+  const std::size_t at = rest.find('@');
+  const auto signal = to_signal(rest.substr(0, at));
   if (!signal) return bad_signal(text, "names no signal");
   if (*signal == SIGKILL || *signal == SIGSTOP) {
     return bad_signal(text, "names a signal that no program can take");
   }
   std::uint64_t seconds = kDefaultSecondsBefore;
   if (at != std::string_view::npos) {
-    const auto given = base::parse_count(text.substr(at + 1), 1, kMostSecondsBefore);
+    const auto given = base::parse_count(rest.substr(at + 1), 1, kMostSecondsBefore);
     if (!given) {
       return bad_signal(text, fmt::format("does not say 1 to {} seconds", kMostSecondsBefore));
     }
     seconds = *given;
   }
-  return model::LimitSignal{*signal, base::seconds(static_cast<std::int64_t>(seconds))};
+  return model::LimitSignal{*signal, base::seconds(static_cast<std::int64_t>(seconds)),
+                            first_process_only};
 }
 
 std::string limit_signal_text(const model::LimitSignal& signal) {
-  return fmt::format("{}@{}", signal_name(signal.signal).substr(3),
+  return fmt::format("{}{}@{}", signal.first_process_only ? kFirstProcessOnly : "",
+                     signal_name(signal.signal).substr(3),
                      signal.before.value() / base::seconds(1).value());
 }
 

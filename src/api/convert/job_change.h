@@ -27,7 +27,8 @@ base::Result<model::Label> to_label(std::string_view text);
 
 base::Duration to_duration(double seconds);
 
-// "USR1@120", "USR1", "10@120": a signal, and how long before the time limit.
+// "USR1@120", "USR1", "10@120": a signal, and how long before the time limit; "B:USR1@120": for the
+// job's first process alone.
 base::Result<model::LimitSignal> to_limit_signal(std::string_view text);
 std::string limit_signal_text(const model::LimitSignal& signal);  // "USR1@120"
 

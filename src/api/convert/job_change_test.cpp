@@ -17,11 +17,14 @@ TEST(LimitSignal, IsASignalAndSecondsBeforeTheLimit) {
   EXPECT_EQ(read("sigusr1"), (model::LimitSignal{SIGUSR1, base::seconds(60)}));
   EXPECT_EQ(read("10@1"), (model::LimitSignal{10, base::seconds(1)}));
   EXPECT_EQ(limit_signal_text(read("SIGTERM@5")), "TERM@5");
+  EXPECT_EQ(read("B:USR1@120"), (model::LimitSignal{SIGUSR1, base::seconds(120), true}));
+  EXPECT_EQ(limit_signal_text(read("B:10")), "B:USR1@60");
 }
 
 TEST(LimitSignal, OfAnotherFormIsRefusedWithTheRightOne) {
-  for (const char* bad : {"", "@5", "USR1@", "USR1@0", "USR1@65536", "USR1@5@5", "65@1", "0@1",
-                          "KILL", "9@5", "STOP@5", "B:USR1@5", "R:USR1", "USR1 @5", "-1@5"}) {
+  for (const char* bad :
+       {"", "@5", "USR1@", "USR1@0", "USR1@65536", "USR1@5@5", "65@1", "0@1", "KILL", "9@5",
+        "STOP@5", "B:", "B:KILL", "b:USR1", "R:USR1", "USR1 @5", "-1@5"}) {
     const auto signal = to_limit_signal(bad);
     ASSERT_FALSE(signal) << bad;
     EXPECT_EQ(signal.error().field, "limit_signal");

@@ -169,6 +169,7 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   if (spec.limit_signal) {
     request.limit_signal = spec.limit_signal->signal;
     request.limit_signal_before_ms = milliseconds_up(spec.limit_signal->before);
+    request.limit_signal_first_only = spec.limit_signal->first_process_only;
   }
   request.time_limit_ms = milliseconds_up(order.time_limit);
   request.grace_ms = milliseconds_up(order.stop_grace);

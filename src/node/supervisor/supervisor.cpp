@@ -238,7 +238,12 @@ class Supervisor {
     warn_at_ = 0;
     set_timer();
     if (main_pid_ > 0) reap();
-    if (!main_ended_) signal_tree(request_.limit_signal);
+    if (main_ended_) return;
+    if (request_.limit_signal_first_only) {
+      kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
+    } else {
+      signal_tree(request_.limit_signal);
+    }
   }
 
   void take_stop(const StopSignal& stop) {
