@@ -26,7 +26,8 @@ std::string advice_for(Guard guard) {
     case Guard::kMemory:
     case Guard::kProcesses:
     case Guard::kCpu:
-      return "let the host pass on the memory, pids and cpu controllers "
+    case Guard::kCores:
+      return "let the host pass on the memory, pids, cpu and cpuset controllers "
              "(systemd: Delegate=yes, as the packaged units have it)";
     case Guard::kFolders:
       return "start the launcher as root, with execution.private_tmp: true";

@@ -89,6 +89,7 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
       state_of(Guard::kProcesses, host.limits.of(Resource::kProcesses)),
       state_of(Guard::kCpu, host.limits.of(Resource::kCpu)),
       state_of(Guard::kFolders, no_folders),
+      state_of(Guard::kCores, host.limits.of(Resource::kCores)),
   };
   if (geteuid() != 0) admit_one_user(host.guards);
   return host;
@@ -116,13 +117,14 @@ std::string JobConfinement::guard_devices(const LaunchRequest& request, int cgro
 
 std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) {
   if (std::string why = guard_devices(request, cgroup_fd); !why.empty()) return why;
+  binding_.cpus = parse_number_list(request.near_cpus).value_or(Bits());
+  binding_.nodes = parse_number_list(request.near_nodes).value_or(Bits());
   if (cgroup_fd >= 0) {
-    const LimitValues values{request.memory_bytes, request.max_processes, request.cpus};
+    const LimitValues values{request.memory_bytes, request.max_processes, request.cpus,
+                             binding_.cpus};
     std::string why = limits_.apply(host_.limits, name_, cgroup_fd, values);
     if (!why.empty()) return why;
   }
-  binding_.cpus = parse_number_list(request.near_cpus).value_or(Bits());
-  binding_.nodes = parse_number_list(request.near_nodes).value_or(Bits());
   if (host_.tmp_fd < 0 || !request.private_folders) return {};
   has_folders_ = true;
   folders_.tmp = private_tmp_path(host_.root, name_);

@@ -305,6 +305,8 @@ std::string_view to_string(Guard guard) {
       return "cpu";
     case Guard::kFolders:
       return "folders";
+    case Guard::kCores:
+      return "cores";
   }
   return "?";
 }

@@ -107,8 +107,9 @@ enum class Guard : std::uint8_t {
   kProcesses,    // its limit of processes
   kCpu,          // its weight when CPUs are short
   kFolders,      // /tmp and /dev/shm of its own
+  kCores,        // on GPUs: the cores near them and no others
 };
-inline constexpr std::size_t kGuards = 7;
+inline constexpr std::size_t kGuards = 8;
 std::string_view to_string(Guard guard);  // "devices"
 
 struct GuardState {

@@ -55,6 +55,8 @@ bool host_can_hold(const std::string& guard) {
   if (guard == "devices") return may_load_device_programs();
   if (guard == "memory") return has_controller("memory");
   if (guard == "process-count") return has_controller("pids");
+  if (guard == "cpu") return has_controller("cpu");
+  if (guard == "cores") return has_controller("cpuset");
   return true;
 }
 

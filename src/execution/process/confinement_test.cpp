@@ -227,9 +227,27 @@ TEST_F(Confinement, JobRunsNearItsGpus) {
   EXPECT_EQ(output(start), "Cpus_allowed_list:\t0\n");
 }
 
+TEST_F(Confinement, JobCannotLeaveTheCoresNearItsGpus) {
+  if (!holds(node::Guard::kCores)) GTEST_SKIP() << "advisory on this host";
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "one core";
+  StartOrder start = with_gpu(
+      shell(1, "taskset -cp 0-1 $$ > /dev/null; grep Cpus_allowed_list /proc/self/status"), 0);
+  start.nodes.front().near = {model::NumaNode{0, 0, "1", base::Bytes()}};
+  EXPECT_EQ(run(start).exit.code, 0);
+  EXPECT_EQ(output(start), "Cpus_allowed_list:\t1\n");
+}
+
+TEST_F(Confinement, CoresThatAreNotOursAreNoReasonNotToRun) {
+  StartOrder start = with_gpu(shell(1, "echo ran"), 0);
+  start.nodes.front().near = {model::NumaNode{0, 0, "8000-8001", base::Bytes()}};
+  EXPECT_EQ(run(start).exit.code, 0);
+  EXPECT_EQ(output(start), "ran\n");
+}
+
 TEST_F(Confinement, NothingIsLeftOfAJobWhoseSupervisorWasKilled) {
-  const StartOrder start =
-      with_memory(shell(1, "touch /tmp/file; touch there; exec sleep 1000"), base::kMiB * 64);
+  StartOrder start = with_gpu(
+      with_memory(shell(1, "touch /tmp/file; touch there; exec sleep 1000"), base::kMiB * 64), 0);
+  start.nodes.front().near = {model::NumaNode{0, 0, "0", base::Bytes()}};
   engine_->start(start);
   ASSERT_TRUE(wait_for_file(path("there")));
   const std::string cgroup = cgroup_of(start.attempt);
@@ -239,7 +257,7 @@ TEST_F(Confinement, NothingIsLeftOfAJobWhoseSupervisorWasKilled) {
   EXPECT_TRUE(eventually([&] { return left_in(data_ + "/tmp").empty(); }));
   const std::string base = engine_->node_part().detail;
   const std::string token = base.substr(base.rfind('/'));
-  for (const char* controller : {"memory", "pids", "cpu"}) {
+  for (const char* controller : {"memory", "pids", "cpu", "cpuset"}) {
     const std::string group = std::string("/sys/fs/cgroup/") + controller;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(
              group, std::filesystem::directory_options::skip_permission_denied)) {

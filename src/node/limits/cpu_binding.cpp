@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 
@@ -47,6 +48,30 @@ std::optional<Bits> parse_number_list(std::string_view text) {
     if (!text.starts_with(',')) return std::nullopt;
     text.remove_prefix(1);
   }
+}
+
+std::string format_number_list(const Bits& bits) {
+  const auto has = [&](std::size_t number) {
+    return (bits[number / kWordBits] >> (number % kWordBits) & 1) != 0;
+  };
+  std::string text;
+  const std::size_t end = bits.size() * kWordBits;
+  for (std::size_t first = 0; first < end; ++first) {
+    if (!has(first)) continue;
+    std::size_t last = first;
+    while (last + 1 < end && has(last + 1)) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(first);
+    if (last > first) text += '-' + std::to_string(last);
+    first = last;
+  }
+  return text;
+}
+
+Bits common_numbers(const Bits& a, const Bits& b) {
+  Bits common(std::min(a.size(), b.size()));
+  for (std::size_t i = 0; i < common.size(); ++i) common[i] = a[i] & b[i];
+  return common;
 }
 
 void bind_self(const CpuBinding& binding) {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-// Where a job's threads run and its memory comes from: near its GPUs. Speed, not isolation: a job
-// may change it, and when the near memory is full it gets other memory.
+// Where a job's threads run and its memory comes from: near its GPUs. Speed, not isolation: when
+// the near memory is full it gets other memory, and a job may change both, but for its cores where
+// the host has the cpuset controller (JobLimits).
 
 namespace gpu_platform::node {
 
@@ -14,6 +16,10 @@ using Bits = std::vector<unsigned long>;
 
 // "0-55,112-167"; nothing where it is malformed, empty or beyond 8191.
 std::optional<Bits> parse_number_list(std::string_view text);
+
+// The same in the other direction; empty for an empty set.
+std::string format_number_list(const Bits& bits);
+Bits common_numbers(const Bits& a, const Bits& b);
 
 struct CpuBinding {
   Bits cpus;   // empty: any

@@ -44,36 +44,57 @@ std::string JobLimits::apply(const LimitPlaces& places, const std::string& name,
   std::string why;
   if (values.memory_bytes > 0) {
     limits_memory_ = places.of(Resource::kMemory).kind != LimitPlace::Kind::kNone;
-    why = set(Resource::kMemory, "memory.max", "memory.limit_in_bytes", values.memory_bytes);
+    why = set(Resource::kMemory, "memory.max", "memory.limit_in_bytes",
+              std::to_string(values.memory_bytes));
     if (why.empty() && limits_memory_) refuse_swap(values.memory_bytes);
   }
   if (why.empty() && values.processes > 0) {
-    why = set(Resource::kProcesses, "pids.max", "pids.max", values.processes);
+    why = set(Resource::kProcesses, "pids.max", "pids.max", std::to_string(values.processes));
   }
   if (why.empty() && values.cpus > 0) {
     const bool unified = places.of(Resource::kCpu).kind == LimitPlace::Kind::kUnified;
     why = set(Resource::kCpu, "cpu.weight", "cpu.shares",
-              unified ? weight_of(values.cpus) : shares_of(values.cpus));
+              std::to_string(unified ? weight_of(values.cpus) : shares_of(values.cpus)));
     // Taken only where the disk's scheduler knows weights.
     if (places.has_io_weight) {
       write_small_file(cgroup_fd, "io.weight", std::to_string(weight_of(values.cpus)));
     }
   }
+  if (why.empty() && !values.cores.empty()) why = keep_to(values.cores);
   return why;
 }
 
+// Of the cores asked for those that we have ourselves: a host's cores may be more than were given
+// to us. With none of them there is nothing to keep to.
+std::string JobLimits::keep_to(const Bits& cores) {
+  const LimitPlace& place = places_.of(Resource::kCores);
+  if (place.kind == LimitPlace::Kind::kNone) return {};
+  const bool apart = place.kind == LimitPlace::Kind::kApart;
+  std::string ours = apart ? read_small_file(AT_FDCWD, (place.path + "/cpuset.cpus").c_str())
+                           : read_small_file(cgroup_fd_, "cpuset.cpus.effective");
+  while (ours.ends_with('\n')) ours.pop_back();
+  const std::string common =
+      format_number_list(common_numbers(cores, parse_number_list(ours).value_or(Bits())));
+  if (common.empty()) return {};
+  if (apart) {
+    const std::string memory = read_small_file(AT_FDCWD, (place.path + "/cpuset.mems").c_str());
+    const std::string why = set(Resource::kCores, "", "cpuset.mems", memory);
+    if (!why.empty()) return why;
+  }
+  return set(Resource::kCores, "cpuset.cpus", "cpuset.cpus", common);
+}
+
 std::string JobLimits::set(Resource resource, const char* unified_file, const char* apart_file,
-                           std::uint64_t value) {
+                           const std::string& value) {
   const LimitPlace& place = places_.of(resource);
-  const std::string text = std::to_string(value);
   if (place.kind == LimitPlace::Kind::kUnified) {
-    return write_small_file(cgroup_fd_, unified_file, text) ? "" : failed(unified_file);
+    return write_small_file(cgroup_fd_, unified_file, value) ? "" : failed(unified_file);
   }
   if (place.kind == LimitPlace::Kind::kNone) return {};
   const std::string group = place.path + "/" + name_;
   if (std::string why = make_group(group); !why.empty()) return why;
   const std::string file = group + "/" + apart_file;
-  return write_small_file(AT_FDCWD, file.c_str(), text) ? "" : failed("write " + file);
+  return write_small_file(AT_FDCWD, file.c_str(), value) ? "" : failed("write " + file);
 }
 
 // Without swap a job that is out of memory ends instead of crawling, and takes no other's swap. All

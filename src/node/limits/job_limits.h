@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "node/limits/cpu_binding.h"
 #include "node/limits/limit_places.h"
 
 namespace gpu_platform::node {
@@ -14,6 +15,7 @@ struct LimitValues {
   std::uint64_t memory_bytes = 0;  // swap included
   std::uint64_t processes = 0;     // threads count, as the kernel counts them
   std::uint32_t cpus = 0;          // a weight among jobs when CPUs or disks are short, no cap
+  Bits cores;                      // the only ones it runs on; empty: any
 };
 
 // The limits of one attempt. What cannot be limited on this host is not limited, what can be and
@@ -41,7 +43,8 @@ class JobLimits {
 
  private:
   std::string set(Resource resource, const char* unified_file, const char* apart_file,
-                  std::uint64_t value);
+                  const std::string& value);
+  std::string keep_to(const Bits& cores);
   void refuse_swap(std::uint64_t memory_bytes);
   std::string make_group(const std::string& path);
 

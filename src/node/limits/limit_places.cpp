@@ -15,7 +15,7 @@ namespace gpu_platform::node {
 namespace {
 
 // By Resource; the names are the same in both versions.
-constexpr std::string_view kControllers[kResources] = {"memory", "pids", "cpu"};
+constexpr std::string_view kControllers[kResources] = {"memory", "pids", "cpu", "cpuset"};
 
 bool has_word(std::string_view list, std::string_view word, char separator) {
   while (!list.empty()) {
@@ -63,6 +63,14 @@ void set_weight_of_all_jobs(const LimitPlace& place, const std::string& base) {
   }
 }
 
+// A group of v1 takes no process before it was told its cores and memory nodes.
+void pass_on_cores(const std::string& from, const std::string& to) {
+  for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
+    write_small_file(AT_FDCWD, (to + file).c_str(),
+                     read_small_file(AT_FDCWD, (from + file).c_str()));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string_view proc_cgroup,
@@ -100,7 +108,9 @@ LimitPlaces make_limit_places(std::string_view token, const std::string& base,
     } else if (const auto group = find_v1_group(mounts, own, kControllers[i])) {
       place.path = *group + "/gpu-platform-" + std::string(token);
       const bool made = mkdir(place.path.c_str(), 0755) == 0 || errno == EEXIST;
-      if (made && access(place.path.c_str(), W_OK) == 0) place.kind = LimitPlace::Kind::kApart;
+      if (!made || access(place.path.c_str(), W_OK) != 0) continue;
+      place.kind = LimitPlace::Kind::kApart;
+      if (static_cast<Resource>(i) == Resource::kCores) pass_on_cores(*group, place.path);
     }
   }
   set_weight_of_all_jobs(places.of(Resource::kCpu), base);

@@ -6,15 +6,16 @@
 #include <string>
 #include <string_view>
 
-// Where on this host a job's memory, processes and CPU time can be limited: in the job's own cgroup
-// (v2), or in one of the older hierarchies (v1) beside it, which hybrid systems and many containers
-// still have. There the job gets a group gpu-platform-<token>/<job>-<attempt> too, below the group
-// that we are in, so that the limits of whoever contains us go on to hold.
+// Where on this host a job's memory, processes, CPU time and cores can be limited: in the job's own
+// cgroup (v2), or in one of the older hierarchies (v1) beside it, which hybrid systems and many
+// containers still have. There the job gets a group gpu-platform-<token>/<job>-<attempt> too, below
+// the group that we are in, so that the limits of whoever contains us go on to hold.
 
 namespace gpu_platform::node {
 
-enum class Resource : std::uint8_t { kMemory, kProcesses, kCpu };
-inline constexpr std::size_t kResources = 3;
+// kCpu is time on CPUs, kCores which of them.
+enum class Resource : std::uint8_t { kMemory, kProcesses, kCpu, kCores };
+inline constexpr std::size_t kResources = 4;
 
 struct LimitPlace {
   enum class Kind : std::uint8_t {

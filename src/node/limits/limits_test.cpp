@@ -53,6 +53,19 @@ TEST(NumberList, ReadsNumbersAndRanges) {
   ASSERT_TRUE(parse_number_list("8191").has_value());
 }
 
+TEST(NumberList, IsWrittenAsItIsRead) {
+  for (const char* text : {"0", "0-2,5", "63-64", "1,3,70-80,8191"}) {
+    EXPECT_EQ(format_number_list(*parse_number_list(text)), text);
+  }
+  EXPECT_EQ(format_number_list({}), "");
+}
+
+TEST(NumberList, CommonNumbersAreInBoth) {
+  EXPECT_EQ(format_number_list(
+                common_numbers(*parse_number_list("0-9,70"), *parse_number_list("8-12,128"))),
+            "8-9");
+}
+
 TEST(NumberList, RefusesWhatIsNone) {
   for (const char* wrong :
        {"", ",", "1,", "-1", "2-1", "1-", "1--2", "8192", "a", "1 ", "99999999999999999999"}) {
