@@ -29,6 +29,11 @@ namespace gpu_platform::bench {
 namespace {
 
 using e2e::Daemon;
+using e2e::get;
+using e2e::LoadResult;
+using e2e::percentile;
+using e2e::post;
+using e2e::run_load;
 using SteadyClock = std::chrono::steady_clock;
 
 double seconds_since(SteadyClock::time_point begin) {

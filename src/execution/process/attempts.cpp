@@ -136,6 +136,7 @@ void Attempts::forget(const ForgetOrder& order) {
 }
 
 void Attempts::adopt(const std::vector<KnownAttempt>& known, std::int64_t now) {
+  has_adopted_ = true;
   for (const KnownAttempt& one : known) adopt_one(one, now);
   for (const model::AttemptId id : list_attempts(data_dir_)) {
     if (find(id) != nullptr) continue;
@@ -260,6 +261,15 @@ void Attempts::launcher_is_new(std::int64_t now) {
     if (a.phase == Phase::kSent) asked.push_back(id);
   }
   for (const model::AttemptId id : asked) look(id, Asked::kNewLauncher, now);
+  if (has_adopted_) forget_again();
+}
+
+// Nobody answers a Forget, so some may have been lost with the launcher that they were sent to.
+// What is on the disk and not with us is over: before adopt() we could not know that.
+void Attempts::forget_again() {
+  for (const model::AttemptId id : list_attempts(data_dir_)) {
+    if (find(id) == nullptr) forget({id});
+  }
 }
 
 void Attempts::supervisor_ended(int pidfd, std::int64_t now) {

@@ -107,6 +107,7 @@ class Attempts {
                      std::string why);
   void finish(model::AttemptId id, Attempt& a);
   Attempt* find(model::AttemptId id);
+  void forget_again();
 
   const std::string data_dir_;
   const std::string boot_id_;
@@ -117,6 +118,7 @@ class Attempts {
   std::deque<node::Message> messages_;
   std::deque<model::AttemptId> launches_;
   std::vector<int> new_handles_;
+  bool has_adopted_ = false;
 };
 
 }  // namespace gpu_platform::execution

@@ -408,6 +408,21 @@ TEST_P(BothModes, ForgetRemovesTheMarkerAndKeepsTheOutput) {
   EXPECT_EQ(output(start), "kept\n");
 }
 
+TEST_F(OneEngine, MarkersAreRemovedThoughTheLauncherDiedOnTheWay) {
+  constexpr std::uint64_t kJobs = 50;
+  engine_->adopt({});
+  for (std::uint64_t job = 1; job <= kJobs; ++job) engine_->start(shell(job, "true"));
+  for (std::uint64_t job = 1; job <= kJobs; ++job) {
+    ASSERT_TRUE(observed_->wait_cleaned({model::JobId(job), 1})) << job;
+  }
+  // Stopped, it takes no order; whatever is sent to it now is lost with it.
+  const auto launcher = static_cast<pid_t>(engine_->node_part().launcher_pid);
+  kill(launcher, SIGSTOP);
+  for (std::uint64_t job = 1; job <= kJobs; ++job) engine_->forget({{model::JobId(job), 1}});
+  kill(launcher, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+}
+
 TEST_P(BothModes, UsageOfTheWholeTreeIsTold) {
   const Ended ended = run(shell(1, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'"));
   EXPECT_GT(ended.usage.cpu_time, base::milliseconds(5));

@@ -8,7 +8,7 @@
 // A load generator for the daemon's socket: each client sends a request, waits for the whole answer
 // and sends the next one. One thread, so that what it costs is easy to state.
 
-namespace gpu_platform::bench {
+namespace gpu_platform::e2e {
 
 struct LoadOptions {
   std::string socket;
@@ -35,4 +35,4 @@ std::string get(const std::string& path);
 // The p-th percentile (0-100) of values.
 double percentile(std::vector<double> values, double p);
 
-}  // namespace gpu_platform::bench
+}  // namespace gpu_platform::e2e

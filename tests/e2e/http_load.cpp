@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace gpu_platform::bench {
+namespace gpu_platform::e2e {
 
 namespace {
 
@@ -145,4 +145,4 @@ double percentile(std::vector<double> values, double p) {
   return values[index];
 }
 
-}  // namespace gpu_platform::bench
+}  // namespace gpu_platform::e2e
