@@ -270,7 +270,7 @@ std::optional<Failure> follow_output(Console& console, Client& client, const std
 }
 
 std::optional<Failure> copy_output(Console& console, Client& client, const std::string& id,
-                                   OutputPlace place) {
+                                   OutputPlace& place) {
   while (true) {
     const bool names_attempt = place.attempt > 0;
     const auto body = client.get(names_attempt ? output_of_attempt(id, place) : output_path(id));

@@ -54,9 +54,9 @@ struct OutputPlace {
 std::optional<Failure> follow_output(Console& console, Client& client, const std::string& id,
                                      OutputPlace place, Interrupts& interrupts);
 
-// Writes what there is.
+// Writes what there is, and moves `place` behind it.
 std::optional<Failure> copy_output(Console& console, Client& client, const std::string& id,
-                                   OutputPlace place);
+                                   OutputPlace& place);
 
 // The job once it has ended, with the text it came as; nothing when `at_most` has passed.
 struct EndedJob {

@@ -182,6 +182,17 @@ int run_jobs_describe(const CommandText& text, Invocation& invocation) {
   return console.out_failed() ? kFailure : kOk;
 }
 
+// What a job prints to files of its own may lie where nothing above says.
+void tell_of_files(Console& console, Client& client, const std::string& id, bool is_empty) {
+  const auto body = client.get("/v1/jobs/" + percent_encoded(id));
+  const auto job = body ? parse_object(*body) : std::nullopt;
+  if (!job) return;
+  const std::string output = text_at(*job, "output");
+  const std::string error = text_at(*job, "error");
+  if (is_empty && !output.empty()) console.note(fmt::format("nothing was written to {}", output));
+  if (!error.empty()) console.note(fmt::format("its standard error is in {}", error));
+}
+
 int run_jobs_logs(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
@@ -203,7 +214,9 @@ int run_jobs_logs(const CommandText& text, Invocation& invocation) {
   Interrupts none;
   const auto failure = follow ? follow_output(console, *client, ids.front(), place, none)
                               : copy_output(console, *client, ids.front(), place);
-  return failure ? report(console, *failure, false) : kOk;
+  if (failure) return report(console, *failure, false);
+  if (!follow) tell_of_files(console, *client, ids.front(), place.offset == 0);
+  return kOk;
 }
 
 int run_jobs_wait(const CommandText& text, Invocation& invocation) {

@@ -37,24 +37,66 @@ std::optional<std::string> replacement(char symbol, const PatternValues& values)
   }
 }
 
+// "%5j" cut into its width and symbol, from behind the percent sign on.
+struct Symbol {
+  std::size_t width = 0;
+  char letter = '\0';  // NUL at the end of the pattern
+};
+Symbol take_symbol(std::string_view& rest) {
+  Symbol symbol;
+  for (; !rest.empty() && rest.front() >= '0' && rest.front() <= '9'; rest.remove_prefix(1)) {
+    symbol.width =
+        std::min(symbol.width * 10 + static_cast<std::size_t>(rest.front() - '0'), kWidest);
+  }
+  if (rest.empty()) return symbol;
+  symbol.letter = rest.front();
+  rest.remove_prefix(1);
+  return symbol;
+}
+
+std::string without_backslashes(std::string_view pattern) {
+  std::string result;
+  std::ranges::copy_if(pattern, std::back_inserter(result), [](char c) { return c != '\\'; });
+  return result;
+}
+
+std::optional<std::string> platform_symbol(Symbol symbol, bool is_one_task) {
+  const std::string zero(std::max<std::size_t>(symbol.width, 1), '0');
+  switch (symbol.letter) {
+    case 'n':
+    case 's':
+      return zero;  // node and step within the job
+    case 't':
+      return is_one_task ? std::optional(zero) : std::nullopt;
+    case '%':
+      return "%%";
+    case 'j':
+    case 'J':
+    case 'A':
+      return symbol.width == 0 ? std::optional<std::string>("%j") : std::nullopt;
+    case 'x':
+    case 'u':
+    case 'N':
+      return symbol.width == 0 ? std::optional(std::string{'%', symbol.letter}) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 base::Result<std::string> expanded(std::string_view pattern, const PatternValues& values) {
+  if (pattern.contains('\\')) return without_backslashes(pattern);
   std::string result;
-  if (pattern.find('\\') != std::string_view::npos) {
-    std::ranges::copy_if(pattern, std::back_inserter(result), [](char c) { return c != '\\'; });
-    return result;
-  }
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') {
-      result.push_back(pattern[i]);
+  for (std::string_view rest = pattern; !rest.empty();) {
+    const char c = rest.front();
+    rest.remove_prefix(1);
+    if (c != '%') {
+      result.push_back(c);
       continue;
     }
-    std::size_t width = 0;
-    for (++i; i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; ++i) {
-      width = std::min(width * 10 + static_cast<std::size_t>(pattern[i] - '0'), kWidest);
-    }
-    const auto text = i < pattern.size() ? replacement(pattern[i], values) : std::nullopt;
+    const Symbol symbol = take_symbol(rest);
+    const auto text = replacement(symbol.letter, values);
     if (!text) {
       return base::invalid(
           {}, fmt::format(
@@ -62,7 +104,25 @@ base::Result<std::string> expanded(std::string_view pattern, const PatternValues
                   pattern));
     }
     const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
-    if (is_number && text->size() < width) result.append(width - text->size(), '0');
+    if (is_number && text->size() < symbol.width) result.append(symbol.width - text->size(), '0');
+    result += *text;
+  }
+  return result;
+}
+
+std::optional<std::string> platform_pattern(std::string_view pattern, bool is_one_task) {
+  const bool is_replaced = !pattern.contains('\\');
+  const std::string plain = without_backslashes(pattern);
+  std::string result;
+  for (std::string_view rest = plain; !rest.empty();) {
+    const char c = rest.front();
+    rest.remove_prefix(1);
+    if (c != '%') {
+      result.push_back(c);
+      continue;
+    }
+    const auto text = is_replaced ? platform_symbol(take_symbol(rest), is_one_task) : "%%";
+    if (!text) return std::nullopt;
     result += *text;
   }
   return result;

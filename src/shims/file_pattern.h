@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +24,10 @@ struct PatternValues {
 // Symbols of arrays
 // (%a %b) and unknown ones are errors.
 base::Result<std::string> expanded(std::string_view pattern, const PatternValues& values);
+
+// The same as a pattern of the platform's own (model/output_pattern.h), which opens the file before
+// the job's first process: nothing where it has no such symbol (%r, padded ids, and %t unless there
+// is one task). `pattern` has passed expanded().
+std::optional<std::string> platform_pattern(std::string_view pattern, bool is_one_task);
 
 }  // namespace gpu_platform::shims

@@ -9,7 +9,6 @@
 #include "cli/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
-#include "shims/file_pattern.h"
 #include "shims/submission.h"
 
 namespace gpu_platform::shims {
@@ -77,27 +76,8 @@ base::Result<Settings> all_settings(Call& call, const std::string& script,
     settings.set(Option{name}, value);
   }
   call.warn_all(warnings);
+  if (settings.value("output").empty()) settings.set(Option{"output"}, "slurm-%j.out");
   return settings;
-}
-
-// Where the job's output goes is settled when it starts, inside it; mistakes are found now.
-base::Status put_files(const Settings& settings, Work& work) {
-  work.variables["SLURM_SHIM_OUTPUT"] =
-      settings.has("output") ? settings.value("output") : "slurm-%j.out";
-  for (const auto& [option, variable] :
-       {std::pair{"error", "SLURM_SHIM_ERROR"}, std::pair{"input", "SLURM_SHIM_INPUT"}}) {
-    if (settings.has(option)) work.variables[variable] = settings.value(option);
-  }
-  for (const char* option : {"output", "error", "input"}) {
-    const auto name = expanded(settings.value(option), {});
-    if (!name) return base::invalid(fmt::format("--{}", option), name.error().message);
-  }
-  const std::string& mode = settings.value("open-mode");
-  if (!mode.empty() && mode != "append" && mode != "truncate") {
-    return base::invalid("--open-mode", fmt::format("'{}' is neither append nor truncate", mode));
-  }
-  work.variables["SLURM_SHIM_OPEN_MODE"] = mode.empty() ? "truncate" : mode;
-  return {};
 }
 
 // The exit code of --wait: the job's, but 1 where it has none.
@@ -121,7 +101,7 @@ int sbatch(Call& call) {
   if (!work) return call.fail(work.error());
   const auto settings = all_settings(call, work->script, command_line);
   if (!settings) return call.fail(settings.error());
-  if (const auto put = put_files(*settings, *work); !put) return call.fail(put.error());
+  if (const auto put = put_files(*settings, true, *work); !put) return call.fail(put.error());
   auto client = call.client();
   if (!client) return 1;
   const auto body = job_request(call, *client, *settings, *work);

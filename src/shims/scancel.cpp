@@ -38,16 +38,18 @@ constexpr Option kOptions[] = {
     {"clusters", 'M', Take::kValue, Rule::kIgnored, "there is one cluster", ""},
 };
 
-// "cancel" or "kill"; other signals cannot be sent.
+// "cancel" or "kill"; the daemon sends no other signals to a job that runs.
 base::Result<std::string> call_for(const Settings& settings) {
   if (!settings.has("signal")) return std::string("cancel");
   std::string_view signal = settings.value("signal");
   if (signal.starts_with("SIG")) signal.remove_prefix(3);
   if (signal == "KILL" || signal == "9") return std::string("kill");
+  if (signal == "TERM" || signal == "15") return std::string("cancel");
   return base::fail(base::ErrorCode::kFailedPrecondition,
-                    fmt::format("'{}' cannot be sent to a job yet: KILL ends it at once; without "
-                                "--signal it gets SIGTERM, and "
-                                "SIGKILL after the grace time",
+                    fmt::format("'{}' cannot be sent to a running job: TERM, and SIGKILL after the "
+                                "grace time, or KILL; another signal goes to one process with "
+                                "'gpu-platform jobs exec ID -- kill -s SIGNAL PID', and to the job "
+                                "before its time limit with sbatch --signal",
                                 settings.value("signal")),
                     "--signal");
 }

@@ -4,6 +4,7 @@
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "shims/call.h"
+#include "shims/job_changes.h"
 #include "shims/job_view.h"
 #include "shims/step_variables.h"
 #include "shims/times.h"
@@ -17,7 +18,9 @@ using cli::Json;
 using cli::text_at;
 
 constexpr std::string_view kSynopsis =
-    "[-o] show job [ID] | show node [NAME] | show partition | show config | show hostnames [LIST]";
+    "[-o] show job [ID] | show node [NAME] | show partition | show config | show hostnames [LIST] "
+    "| "
+    "hold ID… | release ID… | requeue ID… | requeuehold ID… | update JobId=ID KEY=VALUE…";
 
 constexpr Option kOptions[] = {
     {"oneliner", 'o', Take::kNothing, Rule::kHonoured, "", ""},
@@ -93,7 +96,10 @@ std::string page_of(const Json& job, bool is_one_line, base::Instant now) {
     page.add("TresPerNode", "gres/" + gpus).end_line();
   page.add("Command", cli::shell_quoted(cli::texts_at(job, "command"))).end_line();
   page.add("WorkDir", text_at(job, "workdir")).end_line();
-  page.add("Comment", comment_of(job));
+  page.add("Comment", comment_of(job)).end_line();
+  const std::string output = text_at(job, "output");
+  const std::string error = text_at(job, "error");
+  page.add("StdErr", or_null(error.empty() ? output : error)).add("StdOut", or_null(output));
   return std::move(page).text();
 }
 
@@ -202,11 +208,11 @@ int scontrol(Call& call) {
   const Settings& settings = given->settings;
   if (given->words.empty()) return call.fail(fmt::format("no command: {}", kSynopsis));
   const std::string command = given->words.front();
+  if (changes_jobs(command)) return change_jobs(call, given->words);
   if (command != "show" || given->words.size() < 2) {
     return call.fail(
-        fmt::format("'{}' is not there: this scontrol only shows; gpu-platform's own commands "
-                    "change jobs and nodes",
-                    command));
+        fmt::format("'{}' is not there: {}; gpu-platform's own commands change nodes and GPUs",
+                    command, kSynopsis));
   }
   const std::string what = (given->words)[1].substr(0, (given->words)[1].find('='));
   std::vector<std::string> names(given->words.begin() + 2, given->words.end());

@@ -79,11 +79,7 @@ int run_outside(Call& call, const Settings& settings, const std::vector<std::str
   work.step = "job-step";
   work.name = command.front().substr(command.front().rfind('/') + 1);
   work.words = command;
-  for (const auto& [option, variable] :
-       {std::pair{"output", "SLURM_SHIM_OUTPUT"}, std::pair{"error", "SLURM_SHIM_ERROR"},
-        std::pair{"input", "SLURM_SHIM_INPUT"}, std::pair{"open-mode", "SLURM_SHIM_OPEN_MODE"}}) {
-    if (settings.has(option)) work.variables[variable] = settings.value(option);
-  }
+  if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
   const auto body = job_request(call, *client, settings, work);
   if (!body) return call.fail(body.error());
   const auto id = submit(call, *client, *body);
@@ -91,9 +87,11 @@ int run_outside(Call& call, const Settings& settings, const std::vector<std::str
   if (!settings.has("quiet"))
     call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
   cli::Interrupts interrupts(call.console(), *client, *id);
-  const auto failure = cli::follow_output(call.console(), *client, *id,
-                                          {cli::OutputPlace::kNone, 0, false, true}, interrupts);
-  if (failure) return call.fail(*failure);
+  if (!work.fields.contains("output")) {
+    const auto failure = cli::follow_output(call.console(), *client, *id,
+                                            {cli::OutputPlace::kNone, 0, false, true}, interrupts);
+    if (failure) return call.fail(*failure);
+  }
   const auto ended = cli::wait_for_end(call.console(), *client, *id, std::nullopt, interrupts);
   if (!ended) return call.fail(ended.error());
   const cli::Json& job = (*ended)->job;

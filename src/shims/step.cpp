@@ -92,6 +92,19 @@ base::Result<std::string> script_file(const std::string& script) {
   return fmt::format("/proc/self/fd/{}", kept);
 }
 
+// Tasks may share a file, so what is in it goes before the first of them writes. Errors are those
+// of the opening.
+void empty_files(const Files& files, const Variables& variables, std::uint32_t tasks) {
+  PatternValues values = pattern_values(variables);
+  for (const std::string& pattern : {files.output, files.error}) {
+    for (values.task = 0; values.task < tasks && !pattern.empty(); ++values.task) {
+      const auto path = expanded(pattern, values);
+      if (path) [[maybe_unused]]
+        const int done = ::truncate(path->c_str(), 0);
+    }
+  }
+}
+
 // A task does not inherit what the batch script leaves alone.
 void take_all_signals() {
   for (int number = 1; number <= SIGRTMAX; ++number) std::signal(number, SIG_DFL);
@@ -139,7 +152,7 @@ base::Result<Variables> job_environment(const std::vector<std::string>& environm
 
 base::Status redirect(const Files& files, const Variables& variables) {
   const PatternValues values = pattern_values(variables);
-  const int how = O_WRONLY | O_CREAT | (files.is_appended ? O_APPEND : O_TRUNC);
+  const int how = O_WRONLY | O_CREAT | O_APPEND | (files.is_appended ? 0 : O_TRUNC);
   if (!files.input.empty()) {
     TRY_ASSIGN(const std::string path, expanded(files.input, values));
     TRY(open_as(path, O_RDONLY, 0));
@@ -173,8 +186,10 @@ base::Error become_script(const std::string& script, const std::vector<std::stri
   return become(std::move(command), variables);
 }
 
-base::Result<int> run_step(const Step& step, const Variables& variables) {
+base::Result<int> run_step(Step step, const Variables& variables) {
   if (step.tasks == 1) be_task(step, variables, 0);
+  if (!step.files.is_appended) empty_files(step.files, variables, step.tasks);
+  step.files.is_appended = true;
   std::vector<pid_t> tasks;
   for (std::uint32_t rank = 0; rank < step.tasks; ++rank) {
     const pid_t pid = ::fork();

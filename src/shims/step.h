@@ -37,6 +37,6 @@ struct Step {
 };
 // Runs the tasks: the highest exit code of all, 128 + n for a signal. One task takes the place of
 // this process.
-base::Result<int> run_step(const Step& step, const Variables& variables);
+base::Result<int> run_step(Step step, const Variables& variables);
 
 }  // namespace gpu_platform::shims

@@ -132,6 +132,16 @@ TEST(FilePattern, HasSymbolsWithWidths) {
     EXPECT_FALSE(expanded(pattern, values)) << pattern;
 }
 
+TEST(FilePattern, IsThePlatformsWhereThatHasItsSymbols) {
+  EXPECT_EQ(platform_pattern("%x-%A_%J.%N.%u%%", true), "%x-%j_%j.%N.%u%%");
+  EXPECT_EQ(platform_pattern("%3s%n", true), "0000");
+  EXPECT_EQ(platform_pattern("%t", true), "0");
+  EXPECT_EQ(platform_pattern("a\\%jb", true), "a%%jb");
+  for (const char* pattern : {"%r", "%5j", "%2x"})
+    EXPECT_FALSE(platform_pattern(pattern, true)) << pattern;
+  EXPECT_FALSE(platform_pattern("%t", false));
+}
+
 TEST(Export, LeavesOutWhatBelongsToAnotherJob) {
   const Variables callers{{"SLURM_JOB_ID", "1"}, {"PATH", "/bin"}, {"A", "1"}, {"B", "2"}};
   EXPECT_EQ(exported("", callers), (Variables{{"PATH", "/bin"}, {"A", "1"}, {"B", "2"}}));

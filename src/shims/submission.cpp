@@ -9,6 +9,7 @@
 #include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
 #include "cli/submission.h"
+#include "shims/file_pattern.h"
 
 namespace gpu_platform::shims {
 
@@ -79,23 +80,21 @@ void put_types(Call& call, cli::Client& client, const Settings& settings,
   body["gpu_types"] = types;
 }
 
-// Classes of the platform under the names that sites give to a QOS; anything else is told.
+// A QOS that is no class of the platform, and a niceness that would go ahead of others, are told.
 void put_priority(Call& call, const Settings& settings, Json& body) {
   const std::string& qos = settings.value("qos");
-  const std::string plain = lower_letters_and_digits(qos);
-  constexpr std::string_view kClasses[] = {"critical", "high", "medium", "low"};
-  if (std::ranges::find(kClasses, plain) != std::end(kClasses)) {
-    body["priority"] = plain;
-  } else if (!plain.empty() && plain != "normal") {
+  if (const auto priority = priority_of_qos(qos)) {
+    body["priority"] = *priority;
+  } else if (!qos.empty()) {
     call.warn(fmt::format("--qos={} is ignored: critical, high, medium and low are priorities here",
                           qos));
   }
   if (!settings.has("nice")) return;
-  const std::string& nice = settings.value("nice");
-  if (nice.starts_with('-')) {
-    call.warn("--nice below zero is ignored: --qos=high asks for a higher priority");
-  } else if (nice != "0") {
-    body["priority"] = "low";
+  const auto priority = priority_of_nice(settings.value("nice"));
+  if (!priority) {
+    call.warn(fmt::format("--nice is ignored: {}", priority.error().message));
+  } else if (*priority == "low") {
+    body["priority"] = *priority;
   }
 }
 
@@ -240,12 +239,39 @@ Variables exported(const std::string& selection, const Variables& callers) {
   return result;
 }
 
+base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
+  for (const char* option : {"output", "error", "input"}) {
+    const auto name = expanded(settings.value(option), {});
+    if (!name) return base::invalid(fmt::format("--{}", option), name.error().message);
+  }
+  const std::string& mode = settings.value("open-mode");
+  if (!mode.empty() && mode != "append" && mode != "truncate") {
+    return base::invalid("--open-mode", fmt::format("'{}' is neither append nor truncate", mode));
+  }
+  const bool is_appended = mode == "append";
+  if (is_appended) work.variables["SLURM_SHIM_OPEN_MODE"] = "append";
+  if (settings.has("input")) work.variables["SLURM_SHIM_INPUT"] = settings.value("input");
+  for (const auto& [option, variable] :
+       {std::pair{"output", "SLURM_SHIM_OUTPUT"}, std::pair{"error", "SLURM_SHIM_ERROR"}}) {
+    if (settings.value(option).empty()) continue;
+    const auto pattern = platform_pattern(settings.value(option), is_one_task);
+    // Inside the job the output takes standard error along, so the two are opened in one place.
+    if (pattern && !work.variables.contains("SLURM_SHIM_OUTPUT")) {
+      work.fields[option] = *pattern;
+      work.fields["open_mode"] = is_appended ? "APPEND" : "TRUNCATE";
+    } else {
+      work.variables[variable] = settings.value(option);
+    }
+  }
+  return {};
+}
+
 base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& settings,
                                const Work& work) {
   TRY(check_text(settings, work));
   std::vector<std::string> warnings;
   TRY_ASSIGN(const Resources resources, resources_of(settings, warnings));
-  Json body;
+  Json body = work.fields;
   TRY_ASSIGN(const std::string self, own_path());
   body["command"] = std::vector<std::string>{self, work.step};
   for (const std::string& word : work.words) body["command"].push_back(word);

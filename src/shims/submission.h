@@ -21,9 +21,15 @@ struct Work {
   std::string name;  // unless --job-name gives one
   std::string
       script;  // of sbatch; the job carries it along, so that a later change means nothing to it
-  std::vector<std::string> words;  // the script's name and arguments, or the command
-  Variables variables;             // of SLURM_SHIM_*, besides those of the script
+  std::vector<std::string> words;          // the script's name and arguments, or the command
+  Variables variables;                     // of SLURM_SHIM_*, besides those of the script
+  cli::Json fields = cli::Json::object();  // of the request, besides what the options ask for
 };
+
+// Puts the files of -o, -e and -i into the work: output goes where the platform opens it, so that
+// it shows it too; what it has no pattern for is opened inside the job. `is_one_task` says that one
+// program writes them. Errors name the option.
+base::Status put_files(const Settings& settings, bool is_one_task, Work& work);
 
 // The script cut into variables SLURM_SHIM_SCRIPT_0, …, and put together again. One variable of a
 // process holds 128 KiB at most.

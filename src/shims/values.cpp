@@ -187,6 +187,21 @@ std::string long_elapsed(base::Duration duration) {
   return seconds >= 86'400 ? fmt::format("{}-{}", seconds / 86'400, clock) : clock;
 }
 
+std::optional<std::string> priority_of_qos(std::string_view name) {
+  const std::string plain = lower(name);
+  if (plain == "normal") return "medium";
+  constexpr std::string_view kClasses[] = {"critical", "high", "medium", "low"};
+  return std::ranges::find(kClasses, plain) == std::end(kClasses) ? std::nullopt
+                                                                  : std::optional(plain);
+}
+
+base::Result<std::string> priority_of_nice(std::string_view text) {
+  if (text.starts_with('-'))
+    return base::invalid({}, "below zero is not there: the QOS high is a higher priority");
+  TRY_ASSIGN(const std::uint32_t nice, parse_number(text.empty() ? "100" : text, 0));
+  return std::string(nice == 0 ? "medium" : "low");
+}
+
 std::vector<std::string> comma_separated(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {

@@ -47,6 +47,11 @@ std::string short_elapsed(base::Duration duration);
 // "00:01:05", "1-02:01:05": sacct's and scontrol's.
 std::string long_elapsed(base::Duration duration);
 
+// The class of priority of such a name: "high", "medium" also for "normal"; nothing for others.
+std::optional<std::string> priority_of_qos(std::string_view name);
+// Slurm's niceness as a class: "low" above zero, "medium" at zero. Below zero it is refused.
+base::Result<std::string> priority_of_nice(std::string_view text);
+
 // Parts between commas; empty ones are left out.
 std::vector<std::string> comma_separated(std::string_view text);
 // Whether the list between commas has the value.

@@ -188,7 +188,9 @@ TEST_F(Change, OutputFilesAreNamedByPatternAndStderrMayBeApart) {
   const auto job = daemon.job(id);
   EXPECT_EQ(job["output"], logs + "/a_b-" + id + ".dgx-h100-1.log");
   EXPECT_EQ(read_file(job["output"]), "out\n");
-  EXPECT_EQ(daemon.cli({"jobs", "logs", id}).out, "out\n");
+  const Finished shown = daemon.cli({"jobs", "logs", id});
+  EXPECT_EQ(shown.out, "out\n");
+  EXPECT_NE(shown.err.find("its standard error is in " + logs), std::string::npos) << shown.err;
   const std::string errors = job["error"];
   EXPECT_EQ(errors, logs + "/" + job["user"].get<std::string>() + "%.err");
   EXPECT_EQ(read_file(errors), "err\n");

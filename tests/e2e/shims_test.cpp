@@ -128,6 +128,43 @@ TEST_F(Shims, TheSignalBeforeTheLimitIsForTheBatchShellAloneWhereItSaysSo) {
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "shell\nchild 143\n");
 }
 
+// The platform opens the files, so it shows them too; what it has no pattern for is opened in the
+// job.
+TEST_F(Shims, OutputGoesWhereJobsLogsFindsIt) {
+  write("old.txt", "old\n");
+  const std::string id =
+      sbatch({"-J", "a%b", "-o", "%x-%A-%3s.txt", "--wrap=echo out; echo err >&2"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  EXPECT_EQ(daemon.job(id)["output"], path("a%b-" + id + "-000.txt"));
+  EXPECT_EQ(read_file(path("a%b-" + id + "-000.txt")), "out\nerr\n");
+  EXPECT_EQ(daemon.cli({"jobs", "logs", id}).out, "out\nerr\n");
+  const std::string modes =
+      sbatch({"-o", "old.txt", "-e", "%5j.err", "--wrap=echo out; echo err >&2"});
+  ASSERT_TRUE(reaches(modes, "COMPLETED"));
+  EXPECT_EQ(read_file(path("old.txt")), "out\n");
+  EXPECT_EQ(read_file(path("0000" + modes + ".err")), "err\n");
+  const std::string again = sbatch({"-o", "old.txt", "--open-mode=append", "--wrap=echo more"});
+  ASSERT_TRUE(reaches(again, "COMPLETED"));
+  EXPECT_EQ(read_file(path("old.txt")), "out\nmore\n");
+  const std::string silent = sbatch({"-o", "silent.txt", "--wrap=true"});
+  ASSERT_TRUE(reaches(silent, "COMPLETED"));
+  EXPECT_NE(daemon.cli({"jobs", "logs", silent}).err.find(path("silent.txt")), std::string::npos);
+  EXPECT_EQ(
+      call({"srun", "-o", "mine.txt", "-e", "mine.err", "sh", "-c", "echo out; echo err >&2"}).out,
+      "");
+  EXPECT_EQ(read_file(path("mine.txt")), "out\n");
+  EXPECT_EQ(read_file(path("mine.err")), "err\n");
+}
+
+TEST_F(Shims, TasksShareAFileThatBeginsEmpty) {
+  const std::string id = sbatch(
+      {"-n3", "--wrap", "for i in 1 2; do srun -o all.txt sh -c 'echo $SLURM_PROCID'; done"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  auto lines = lines_of(read_file(path("all.txt")));
+  std::ranges::sort(lines);
+  EXPECT_EQ(lines, (std::vector<std::string>{"0", "1", "2"}));
+}
+
 TEST_F(Shims, SrunOutsideAJobFollowsAJobOfItsOwn) {
   const Finished finished = call({"srun", "--gpus=1", "sh", "-c", "echo gpu $SLURM_GPUS; exit 7"});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
@@ -170,6 +207,49 @@ TEST_F(Shims, AHeldJobWaitsForItsRelease) {
   EXPECT_EQ(call({"squeue", "-h", "-j", id, "-o", "%t %r"}).out, "PD JobHeldUser\n");
   EXPECT_EQ(daemon.cli({"jobs", "release", id}).exit_code, 0);
   EXPECT_TRUE(reaches(id, "COMPLETED"));
+}
+
+TEST_F(Shims, ScontrolHoldsReleasesAndChangesJobs) {
+  const std::string hog = sbatch({"--gpus=8", "-t60", "--wrap=/bin/sleep 600"});
+  ASSERT_TRUE(reaches(hog, "RUNNING"));
+  const std::string id = sbatch({"--gpus=8", "-t60", "--wrap=true"});
+  const std::string second = sbatch({"--gpus=8", "-t60", "--wrap=true"});
+  EXPECT_EQ(call({"scontrol", "hold", id + "," + second}).exit_code, 0);
+  EXPECT_EQ(daemon.job(id)["state"], "HELD");
+  EXPECT_EQ(daemon.job(second)["state"], "HELD");
+  EXPECT_EQ(call({"scontrol", "release", "jobid=" + id, second}).exit_code, 0);
+  EXPECT_EQ(daemon.job(id)["state"], "QUEUED");
+  EXPECT_EQ(daemon.job(second)["state"], "QUEUED");
+  EXPECT_EQ(call({"scontrol", "update", "JobId=" + id, "TimeLimit=2:00:00", "JobName=late",
+                  "qos=low", "Comment=a b", "Priority=0"})
+                .exit_code,
+            0);
+  const auto changed = daemon.job(id);
+  EXPECT_EQ(changed["time_limit_seconds"], 7200);
+  EXPECT_EQ(changed["name"], "late");
+  EXPECT_EQ(changed["priority"], "LOW");
+  EXPECT_EQ(changed["labels"]["slurm.comment"], "a b");
+  EXPECT_EQ(changed["state"], "HELD");
+  EXPECT_EQ(call({"scontrol", "update", "job=" + id, "timelimit=-30", "Nice=0"}).exit_code, 0);
+  EXPECT_EQ(daemon.job(id)["time_limit_seconds"], 5400);
+  EXPECT_EQ(daemon.job(id)["priority"], "MEDIUM");
+  const Finished refused = call({"scontrol", "hold", hog, second});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(refused.err.starts_with("scontrol: error: job " + hog + ": ")) << refused.err;
+  EXPECT_EQ(daemon.job(second)["state"], "HELD");
+}
+
+TEST_F(Shims, ScontrolPutsARunningJobBackIntoTheQueue) {
+  const std::string id =
+      sbatch({"--wrap", "echo attempt ${SLURM_RESTART_COUNT:-0} >> tries.txt; sleep 600"});
+  ASSERT_TRUE(eventually([&] { return read_file(path("tries.txt")) == "attempt 0\n"; }));
+  const Finished requeued = call({"scontrol", "requeue", id});
+  EXPECT_EQ(requeued.exit_code, 0) << requeued.err;
+  ASSERT_TRUE(eventually([&] { return read_file(path("tries.txt")) == "attempt 0\nattempt 1\n"; }));
+  EXPECT_EQ(call({"scontrol", "requeuehold", id}).exit_code, 0);
+  ASSERT_TRUE(reaches(id, "HELD"));
+  EXPECT_EQ(call({"scancel", "--signal=TERM", id}).exit_code, 0);
+  ASSERT_TRUE(reaches(id, "CANCELLED"));
 }
 
 TEST_F(Shims, SinfoShowsOnePartitionWithItsNodes) {
@@ -225,6 +305,15 @@ TEST_F(Shims, RefusalsSubmitNothing) {
       {"squeue", "-t", "nonsense"},
       {"sacct", "-o", "Nonsense"},
       {"scontrol", "requeue", "1"},
+      {"scontrol", "hold"},
+      {"scontrol", "release", "name=x"},
+      {"scontrol", "update", "JobId=1"},
+      {"scontrol", "update", "TimeLimit=5"},
+      {"scontrol", "update", "JobId=1", "TimeLimit=soon"},
+      {"scontrol", "update", "JobId=1", "Priority=5"},
+      {"scontrol", "update", "JobId=1", "Nice=-5"},
+      {"scontrol", "update", "NodeName=n1", "State=DRAIN"},
+      {"scontrol", "suspend", "1"},
       {"scontrol", "show", "job", "999"},
   };
   for (const auto& words : refused) {
