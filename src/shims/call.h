@@ -72,6 +72,8 @@ int scancel(Call& call);
 int sinfo(Call& call);
 int sacct(Call& call);
 int scontrol(Call& call);
+int sacctmgr(Call& call);
+int sshare(Call& call);
 // Inside a job: its variables, files and then its program, in place of this one.
 int batch_step(Call& call);
 int job_step(Call& call);

@@ -1,6 +1,7 @@
 #include "shims/job_changes.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include <fmt/format.h>
 
@@ -170,6 +171,9 @@ int change_jobs(Call& call, std::span<const std::string> words) {
   if (!asked) return call.fail(asked.error());
   auto client = call.client();
   if (!client) return 1;
+  // A job that puts itself back is told to stop at once, and with it this process, which its caller
+  // wants to see succeed.
+  if (command->call == "requeue") std::signal(SIGTERM, SIG_IGN);
   int code = 0;
   for (const std::string& id : asked->ids) {
     const auto failure = change_one(*client, *command, id, asked->change);

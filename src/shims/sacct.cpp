@@ -219,12 +219,20 @@ bool is_wanted(const Json& job, const Settings& settings, const Window& window) 
   return true;
 }
 
+// "7", and "7.batch" and "7.0" where what is known of the job is all that is known of the step.
+bool is_of_a_job(std::string_view id) {
+  const std::size_t dot = id.find('.');
+  const std::string_view step = dot == std::string_view::npos ? "" : id.substr(dot + 1);
+  return step.empty() || step == "batch" || step == "0";
+}
+
 cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& settings,
                                        const Window& window) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (!ids.empty()) {
     std::vector<Json> jobs;
     for (const std::string& id : ids) {
+      if (!is_of_a_job(id)) continue;
       auto job = get_job(client, id.substr(0, id.find('.')));
       // What is not there has no line.
       if (!job && job.error().kind != cli::Failure::Kind::kProblem)

@@ -14,9 +14,10 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"sbatch", sbatch},     {"srun", srun},   {"squeue", squeue},     {"scancel", scancel},
-    {"sinfo", sinfo},       {"sacct", sacct}, {"scontrol", scontrol}, {"batch-step", batch_step},
-    {"job-step", job_step},
+    {"sbatch", sbatch},         {"srun", srun},         {"squeue", squeue},
+    {"scancel", scancel},       {"sinfo", sinfo},       {"sacct", sacct},
+    {"scontrol", scontrol},     {"sacctmgr", sacctmgr}, {"sshare", sshare},
+    {"batch-step", batch_step}, {"job-step", job_step},
 };
 
 std::string base_name(std::string_view path) {
@@ -37,8 +38,8 @@ int run_in(const cli::Surroundings& surroundings, const std::string& name,
   if (command != std::end(kCommands)) return command->run(call);
   console.err(
       fmt::format("'{}' is no command of Slurm that is here: sbatch, srun, squeue, scancel, sinfo, "
-                  "sacct and scontrol "
-                  "are, each through a link of that name or as the first argument\n",
+                  "sacct, scontrol, sacctmgr and sshare are, each through a link of that name or "
+                  "as the first argument\n",
                   name));
   return 1;
 }

@@ -114,7 +114,8 @@ int srun(Call& call) {
   if (command->empty())
     return call.fail(
         "no command: write it behind the options, as in srun --gpus=1 python train.py");
-  const Variables variables = variables_of(call.around().environment);
+  Variables variables = variables_of(call.around().environment);
+  if (is_inside(variables)) add_allocation_variables(variables);
   return is_inside(variables) ? run_inside(call, settings, *command, variables)
                               : run_outside(call, settings, *command);
 }

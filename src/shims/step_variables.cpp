@@ -137,11 +137,17 @@ Variables submission_variables(const Submitted& submitted, const Resources& reso
   return v;
 }
 
-void add_job_variables(Variables& v, const StartFacts& facts) {
+void add_allocation_variables(Variables& v) {
   const std::string id(variable(v, "GPU_PLATFORM_JOB_ID"));
   v["SLURM_JOB_ID"] = id;
   v["SLURM_JOBID"] = id;
   v["SLURM_JOB_NAME"] = std::string(variable(v, "GPU_PLATFORM_JOB_NAME"));
+  add_place(v);
+  add_gpus(v);
+}
+
+void add_job_variables(Variables& v, const StartFacts& facts) {
+  add_allocation_variables(v);
   v["SLURM_JOB_USER"] = facts.user;
   v["SLURM_JOB_UID"] = fmt::format("{}", facts.uid);
   v["SLURM_JOB_GID"] = fmt::format("{}", facts.gid);
@@ -149,8 +155,6 @@ void add_job_variables(Variables& v, const StartFacts& facts) {
   if (const auto limit = number_in(v, "SLURM_SHIM_TIME_LIMIT")) {
     v["SLURM_JOB_END_TIME"] = fmt::format("{}", facts.unix_seconds + *limit);
   }
-  add_place(v);
-  add_gpus(v);
   // Only of a job that was started again, as in Slurm: scripts take its presence for that.
   const auto attempt = number_in(v, "GPU_PLATFORM_ATTEMPT");
   if (attempt.value_or(1) > 1) v["SLURM_RESTART_COUNT"] = fmt::format("{}", *attempt - 1);

@@ -44,6 +44,10 @@ struct StartFacts {
 // Adds the job's variables to its environment, which has the above and the platform's own.
 void add_job_variables(Variables& variables, const StartFacts& facts);
 
+// Adds again what the platform's own variables say, for a step: launchers take the job's SLURM_*
+// variables away before they call srun (Snakemake does).
+void add_allocation_variables(Variables& variables);
+
 // Adds those of one task of a step.
 struct Task {
   std::uint32_t rank = 0;

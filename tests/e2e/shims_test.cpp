@@ -239,14 +239,16 @@ TEST_F(Shims, ScontrolHoldsReleasesAndChangesJobs) {
   EXPECT_EQ(daemon.job(second)["state"], "HELD");
 }
 
-TEST_F(Shims, ScontrolPutsARunningJobBackIntoTheQueue) {
+TEST_F(Shims, AJobPutsItselfBackIntoTheQueue) {
   const std::string id =
-      sbatch({"--wrap", "echo attempt ${SLURM_RESTART_COUNT:-0} >> tries.txt; sleep 600"});
-  ASSERT_TRUE(eventually([&] { return read_file(path("tries.txt")) == "attempt 0\n"; }));
-  const Finished requeued = call({"scontrol", "requeue", id});
-  EXPECT_EQ(requeued.exit_code, 0) << requeued.err;
+      sbatch({"--wrap",
+              "echo attempt ${SLURM_RESTART_COUNT:-0} >> tries.txt; trap : TERM; "
+              "test -n \"$SLURM_RESTART_COUNT\" || "
+              "{ scontrol requeue $SLURM_JOB_ID; echo code $? >> code.txt; exit; }; sleep 600"});
   ASSERT_TRUE(eventually([&] { return read_file(path("tries.txt")) == "attempt 0\nattempt 1\n"; }));
-  EXPECT_EQ(call({"scontrol", "requeuehold", id}).exit_code, 0);
+  EXPECT_EQ(read_file(path("code.txt")), "code 0\n");
+  const Finished requeued = call({"scontrol", "requeuehold", id});
+  EXPECT_EQ(requeued.exit_code, 0) << requeued.err;
   ASSERT_TRUE(reaches(id, "HELD"));
   EXPECT_EQ(call({"scancel", "--signal=TERM", id}).exit_code, 0);
   ASSERT_TRUE(reaches(id, "CANCELLED"));
@@ -314,6 +316,7 @@ TEST_F(Shims, RefusalsSubmitNothing) {
       {"scontrol", "update", "JobId=1", "Nice=-5"},
       {"scontrol", "update", "NodeName=n1", "State=DRAIN"},
       {"scontrol", "suspend", "1"},
+      {"sacctmgr", "add", "account", "x"},
       {"scontrol", "show", "job", "999"},
   };
   for (const auto& words : refused) {
@@ -421,6 +424,23 @@ TEST_F(Shims, SnakemakesCallsWork) {
   EXPECT_EQ(call({"squeue", "--format=%i|%T", "--states=all", "--noheader", "--name", run}).out,
             "1|COMPLETED\n");
   EXPECT_EQ(daemon.job("1")["team"], "vision");
+  // Before it submits with an account, and after a failure; nothing is known of accounts and steps.
+  EXPECT_EQ(call({"sacctmgr", "-n", "-s", "list", "user", "ada", "format=account%256"}).out, "");
+  EXPECT_EQ(call({"sshare", "-U", "--format", "Account%256", "--noheader"}).exit_code, 0);
+  EXPECT_EQ(call({"sacct", "-j", "1.1", "--format=Reason", "--noheader"}).out, "");
+  EXPECT_EQ(call({"sacct", "-j", "1.batch", "--format=State%-20", "-nP"}).out, "COMPLETED\n");
+}
+
+// Snakemake's job takes nearly all variables away before it calls srun.
+TEST_F(Shims, AStepKnowsItsJobWithoutSlurmsVariables) {
+  const std::string id =
+      sbatch({"--gpus=2", "-c2", "--wrap",
+              "env -u SLURM_GPUS -u SLURM_JOB_GPUS -u SLURM_NTASKS -u SLURM_JOB_NODELIST "
+              "srun -n1 --cpu-bind=q --cpus-per-task=2 --gpus=2 --nodes=1 "
+              "sh -c 'echo $SLURM_GPUS $SLURM_JOB_NODELIST $SLURM_STEP_GPUS $SLURM_NTASKS'",
+              "-e", "err.txt"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "2 dgx-h100-1 0,1 1\n");
 }
 
 }  // namespace
