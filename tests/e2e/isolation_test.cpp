@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "harness.h"
 
@@ -58,6 +59,33 @@ bool host_can_hold(const std::string& guard) {
   if (guard == "cpu") return has_controller("cpu");
   if (guard == "cores") return has_controller("cpuset");
   return true;
+}
+
+// The file in which the kernel keeps a process's weight on CPUs: cpu.shares of a v1 hierarchy that
+// has the controller, else cpu.weight. Empty: not found.
+std::string cpu_weight_file(const std::string& pid) {
+  std::string v1;
+  std::string v2;
+  for (const std::string& line : lines_of(read_file("/proc/" + pid + "/cgroup"))) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (controllers.find(",cpu,") != std::string::npos) v1 = line.substr(second + 1);
+    if (line.starts_with("0::")) v2 = line.substr(3);
+  }
+  for (const std::string& line : lines_of(read_file("/proc/self/mountinfo"))) {
+    std::istringstream words(line);
+    std::string skipped, root, point;
+    words >> skipped >> skipped >> skipped >> root >> point;
+    const bool is_v1 = line.find(" - cgroup ") != std::string::npos &&
+                       (line + ",").find(",cpu,") != std::string::npos;
+    if (is_v1 == v1.empty() || (!is_v1 && line.find(" - cgroup2 ") == std::string::npos)) continue;
+    const std::string& path = is_v1 ? v1 : v2;
+    const std::size_t above = root == "/" ? 0 : root.size();
+    if (path.size() > above)
+      return point + path.substr(above) + (is_v1 ? "/cpu.shares" : "/cpu.weight");
+  }
+  return {};
 }
 
 // ---- the table that is printed at the end
@@ -222,6 +250,31 @@ TEST_F(Isolation, ForkBombIsContained) {
   EXPECT_THAT(output(bomb), HasSubstr("fork"));
   EXPECT_NE(access(in_room("all-of-them").c_str(), F_OK), 0);
   EXPECT_EQ(ended(submit_as_user("/bin/true"))["state"], "COMPLETED");
+}
+
+// Weights tell the kernel how to share CPUs that are short: twice the CPUs, twice the time.
+TEST_F(Isolation, CpuTimeIsSharedByTheJobsCpusAndNotByWhatTheyWrite) {
+  if (!is_held("cpu")) GTEST_SKIP() << "advisory on this host";
+  std::map<std::string, long> weights;
+  for (const char* cpus : {"10", "20"}) {
+    const std::string id = submit_as_user(
+        "until [ -e go ]; do sleep 0.02; done; echo 9999 > \"$(cat file)\"; "
+        "touch tried; until [ -e end ]; do sleep 0.02; done",
+        {"--cpus", cpus});
+    ASSERT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "RUNNING"; }));
+    const std::string file =
+        cpu_weight_file(std::to_string(daemon_.job(id)["attempts"][0]["pid"].get<long>()));
+    ASSERT_THAT(file, HasSubstr(id + "-1/cpu."));
+    std::ofstream(in_room("file")) << file;
+    allow("go");
+    ASSERT_TRUE(wait_for("tried"));
+    weights[cpus] = std::atol(read_file(file).c_str());
+    allow("end");
+    EXPECT_EQ(ended(id)["state"], "COMPLETED");
+    for (const char* name : {"go", "tried", "end"}) std::filesystem::remove(in_room(name));
+  }
+  EXPECT_GT(weights["10"], 0);
+  EXPECT_EQ(weights["20"], 2 * weights["10"]);
 }
 
 TEST_F(Isolation, MemoryHogEndsAlone) {
