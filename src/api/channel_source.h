@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include <unistd.h>
@@ -13,19 +14,26 @@ namespace gpu_platform::api {
 // Our end of a channel: a SOCK_SEQPACKET socket with one frame in each packet. Closing it hangs up.
 class ChannelSocket {
  public:
-  explicit ChannelSocket(int fd) : fd_(fd) {}
-  ChannelSocket(ChannelSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  // Whoever has the socket keeps `witness` as long as the channel is open; its destructor sees the
+  // end.
+  explicit ChannelSocket(int fd, std::shared_ptr<const void> witness = nullptr)
+      : fd_(fd), witness_(std::move(witness)) {}
+  ChannelSocket(ChannelSocket&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), witness_(std::move(other.witness_)) {}
   ChannelSocket& operator=(ChannelSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(witness_, other.witness_);
     return *this;
   }
   ~ChannelSocket() {
     if (fd_ >= 0) ::close(fd_);
   }
   int release() { return std::exchange(fd_, -1); }
+  std::shared_ptr<const void> witness() const { return witness_; }
 
  private:
   int fd_;
+  std::shared_ptr<const void> witness_;
 };
 
 // Opens channels into running attempts. Safe from any thread.

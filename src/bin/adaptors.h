@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "api/core_access.h"
+#include "bin/channel_log.h"
 #include "controller/loop/loop.h"
 #include "execution/environment_source.h"
 #include "execution/process/process_engine.h"
@@ -58,15 +61,18 @@ class EngineChannels : public api::ChannelSource {
  public:
   explicit EngineChannels(execution::ProcessEngine& engine) : engine_(engine) {}
   void open(model::ChannelOrder order, Opened opened) override {
-    engine_.open_channel(std::move(order),
-                         [opened = std::move(opened)](base::Result<execution::Descriptor> channel) {
-                           if (!channel) return opened(std::unexpected(std::move(channel).error()));
-                           opened(api::ChannelSocket(channel->release()));
-                         });
+    const std::uint64_t number = ++last_;
+    engine_.open_channel(order, [order, number, opened = std::move(opened)](
+                                    base::Result<execution::Descriptor> channel) {
+      if (!channel) return opened(std::unexpected(std::move(channel).error()));
+      opened(api::ChannelSocket(channel->release(),
+                                std::make_shared<const ChannelLog>(number, order)));
+    });
   }
 
  private:
   execution::ProcessEngine& engine_;
+  std::atomic<std::uint64_t> last_ = 0;  // number of the latest channel
 };
 
 class StoredJobs : public api::JobArchive {

@@ -36,6 +36,7 @@ struct ChannelOrder {
   std::vector<std::string> command;      // empty: the port
   std::optional<TerminalSize> terminal;  // of the command; none: pipes
   std::uint16_t port = 0;
+  std::string by;  // who opens it, for the log
   friend bool operator==(const ChannelOrder&, const ChannelOrder&) = default;
 };
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <thread>
 
@@ -97,6 +98,47 @@ TEST_F(Interactive, ExecPassesLargeInputAndOutputWhole) {
   const Finished finished = exec(id, {"/bin/cat"}, input);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_TRUE(finished.out == input) << finished.out.size() << " of " << input.size();
+}
+
+// Who did what in which job, in the daemon's words and in the launcher's; arguments are nobody's
+// business.
+TEST_F(Interactive, ChannelsAreInTheLogWithoutTheirArguments) {
+  const std::string id = sleeper();
+  EXPECT_EQ(exec(id, {"/bin/echo", "s3cret"}).out, "s3cret\n");
+  const std::string user = run_command({"/usr/bin/id", "-un"}).out;
+  const std::string of_daemon = "channel=1 job=" + id +
+                                " attempt=1 by=" + user.substr(0, user.find('\n')) +
+                                " kind=exec command=/bin/echo ";
+  const std::string of_launcher =
+      " attempt=" + id + "-1 uid=" + std::to_string(getuid()) + " exec=/bin/echo ";
+  for (const std::string& line : {of_daemon, of_launcher}) {
+    for (const char* what : {"begins", "ends"}) {
+      EXPECT_TRUE(eventually([&] { return daemon.log().find(line + what) != std::string::npos; }))
+          << line << what << "\n"
+          << daemon.log();
+    }
+  }
+  EXPECT_EQ(daemon.log().find("s3cret"), std::string::npos);
+}
+
+// As a driver would show it: the job's own process, and the one beside it.
+TEST_F(Interactive, ExecIsSeenOnTheJobsGpuAndIsNoStranger) {
+  const std::string id = sleeper();
+  const std::string uuid = daemon.job(id)["gpus"][0]["uuid"];
+  const std::string script = "touch \"$0\"; until [ -e \"$0.end\" ]; do sleep 0.05; done";
+  const std::string flag = daemon.directory() + "/flag";
+  std::thread beside([&] { exec(id, {"/bin/sh", "-c", script, flag}); });
+  const bool is_there = eventually([&] { return std::filesystem::exists(flag); });
+  const auto processes = [&] { return daemon.json({"health", "--gpu-id", uuid})["processes"]; };
+  const bool both = eventually([&] {
+    const auto shown = processes();
+    return shown.size() == 2 && shown[0]["job"] == id && shown[1]["job"] == id;
+  });
+  const std::string shown = processes().dump();
+  std::ofstream(flag + ".end").flush();
+  beside.join();
+  EXPECT_TRUE(is_there && both) << shown;
+  EXPECT_TRUE(eventually([&] { return processes().size() == 1; }));
 }
 
 TEST_F(Interactive, ExecEndsThoughItsInputIsNotRead) {

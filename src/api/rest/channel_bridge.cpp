@@ -21,6 +21,7 @@ ChannelBridge::ChannelBridge(LocalSocket socket, ChannelSocket channel, std::fun
     : client_(std::move(socket)),
       job_(client_.get_executor(), asio::generic::seq_packet_protocol(AF_UNIX, 0),
            channel.release()),
+      witness_(channel.witness()),
       ended_(std::move(ended)),
       from_client_(model::kMaxFrame) {
   client_.binary(true);
@@ -93,6 +94,7 @@ void ChannelBridge::close() {
   is_closing_ = true;
   Error ignored;
   job_.close(ignored);
+  witness_.reset();
   boost::beast::get_lowest_layer(client_).close(ignored);
   if (const auto ended = std::exchange(ended_, nullptr)) ended();
 }

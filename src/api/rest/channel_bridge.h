@@ -45,6 +45,7 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
 
   boost::beast::websocket::stream<LocalSocket> client_;
   SeqPacketSocket job_;
+  std::shared_ptr<const void> witness_;  // of the channel, until it is closed
   std::function<void()> ended_;
   boost::beast::flat_buffer from_client_;
   std::array<char, model::kMaxFrame + 1> from_job_;

@@ -337,6 +337,7 @@ void Dispatcher::open_channel(const Context& context) const {
     reply.headers.emplace_back("Upgrade", "websocket");
     return exchange.reply(std::move(reply));
   }
+  order->by = exchange.peer().caller.user;
   calls_.open_channel(*std::move(order), exchange.resume(),
                       [weak = exchange.weak_from_this(),
                        id = context.request.id](base::Result<ChannelSocket> channel) {

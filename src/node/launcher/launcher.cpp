@@ -339,15 +339,19 @@ class Launcher {
   }
 
   [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record, int channel) {
+    RelayOptions options;
+    // A channel ends soon after the daemon, so that a reader of the log need not wait for it.
+    options.log_fd = o_.error_fd < 0 ? -1 : fcntl(o_.error_fd, F_DUPFD_CLOEXEC, 3);
     leave_launcher();
     if (notice_fd_ >= 0) close(notice_fd_);
-    RelayOptions options;
     options.attempt = attempt;
     options.record = record;
     options.rules = rules();
     options.limits = &confinement_.limits;
     options.channel = channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
+    options.root = o_.root;
+    options.gpu_register = o_.gpu_register;
     options.title = o_.title;
     run_relay(options);
   }

@@ -108,6 +108,11 @@ std::vector<char*> pointers(const std::vector<std::string_view>& texts) {
   return list;
 }
 
+void wait_for(int pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 bool is_missing(int error) {
   return error == ENOENT || error == ENOTDIR;
 }
@@ -142,11 +147,32 @@ bool take_streams(const Streams& streams) {
   return dup2(streams.input, 0) >= 0 && dup2(streams.output, 1) >= 0 && dup2(streams.error, 2) >= 0;
 }
 
+// An emulated board shows the process as a driver would once it uses its GPUs. Best effort, as for
+// the job's own first process.
+void register_on_gpus(const EntryOptions& options) {
+  std::string gpus(options.request->emulated_gpus);
+  if (options.gpu_register.empty() || options.gpu_state.empty() || gpus.empty()) return;
+  std::string pid = std::to_string(getpid());
+  const int child = fork();
+  if (child == 0) {
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3; ++fd) dup2(null, fd);
+    std::string words[] = {options.gpu_register, "enter", options.gpu_state, gpus, pid};
+    char* arguments[] = {words[0].data(), words[1].data(), words[2].data(),
+                         words[3].data(), words[4].data(), nullptr};
+    char* none[] = {nullptr};
+    execve(arguments[0], arguments, none);
+    _exit(127);
+  }
+  if (child > 0) wait_for(child);
+}
+
 // Returns only on failure.
 Step run_command(const EntryOptions& options, const Streams& streams) {
   const LaunchRequest& request = *options.request;
   if (const auto failed = join_job(options)) return *failed;
   if (!take_streams(streams)) return Step::kStreams;
+  register_on_gpus(options);
   if (const auto failed = become_user(request)) return *failed;
   umask(request.umask);
   if (chdir(request.workdir.data()) != 0) return Step::kWorkdir;
@@ -193,11 +219,6 @@ std::optional<Failure> read_failure(int pipe) {
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof failure)) return std::nullopt;
   return failure;
-}
-
-void wait_for(int pid) {
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
 }
 
 [[noreturn]] void be_connector(const EntryOptions& options, std::uint16_t port, int report) {

@@ -47,6 +47,14 @@ bool dont_block(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+// A word of somebody else's in a line of ours, without the NUL that it ends with.
+std::string printable(std::string_view word) {
+  constexpr std::size_t kMostBytes = 256;
+  std::string text(word.substr(0, std::min(word.find('\0'), kMostBytes)));
+  std::ranges::replace_if(text, [](char c) { return c <= ' ' || c > '~'; }, '?');
+  return text;
+}
+
 // One thing to read output from, as long as it has any.
 struct Source {
   int fd = -1;  // -1: none, or at its end
@@ -63,6 +71,7 @@ class Relay {
       refuse_channel(channel_, why, refusal_value_);
       return;
     }
+    tell("begins");
     send(model::OpenedFrame{});
     while (!is_over()) {
       wait();
@@ -74,9 +83,22 @@ class Relay {
       pass_output();
       if (has_ended() && pending_.empty() && !end_sent_) send_end();
     }
+    tell("ends");
   }
 
  private:
+  // Arguments may be secrets: of a command only the first word is told.
+  void tell(std::string_view what) const {
+    if (o_.log_fd < 0) return;
+    std::string line = "gpu-platform-node: channel=" + std::to_string(getpid()) +
+                       " attempt=" + attempt_name(o_.attempt) +
+                       " uid=" + std::to_string(request_.uid);
+    line += start_.port != 0 ? " port=" + std::to_string(start_.port)
+                             : " exec=" + printable(request_.command.front());
+    line += " " + std::string(what) + "\n";
+    [[maybe_unused]] const ssize_t wrote = write(o_.log_fd, line.data(), line.size());
+  }
+
   // ---- set-up; each step answers why it failed, or nothing
 
   std::string start() {
@@ -118,7 +140,14 @@ class Relay {
     if (!cgroup.empty()) cgroup_fd_ = open(cgroup.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     const bool is_gone = job_fd_ < 0 || (!cgroup.empty() && cgroup_fd_ < 0) || !is_its_own(pid);
     if (is_gone) return "the job has just ended";
-    entry_ = {&request_, cgroup_fd_, pid, o_.limits, attempt_name(o_.attempt), o_.oom_score};
+    entry_ = {&request_,
+              cgroup_fd_,
+              pid,
+              o_.limits,
+              attempt_name(o_.attempt),
+              o_.oom_score,
+              o_.gpu_register,
+              emulated_state(o_.root, request_.emulated_node)};
     return {};
   }
 

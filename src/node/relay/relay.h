@@ -18,6 +18,9 @@ struct RelayOptions {
   const LimitPlaces* limits = nullptr;  // where this host limits jobs
   int channel = -1;                     // to the daemon; ChannelStart comes next
   const char* oom_score = nullptr;      // see EntryOptions
+  std::string root;                     // the data directory
+  std::string gpu_register;             // see LauncherOptions
+  int log_fd = -1;                      // where begin and end are told, a line each; -1: nowhere
   std::span<char> title;                // the memory of our arguments, for ps; may be empty
 };
 
