@@ -47,7 +47,7 @@ model::GpuInfo usable_gpu(const GpuDescription& gpu) {
   info.memory = *gpu.memory;
   info.type = model::gpu_type_of_model(info.model, info.memory);
   info.pci_address = pci_address_of(gpu);
-  info.minor = gpu.minor.value_or(gpu.index);
+  info.minor = gpu.minor.value_or(model::kUnknownMinor);
   info.numa_node = gpu.numa_node ? static_cast<std::int32_t>(*gpu.numa_node) : -1;
   return info;
 }
@@ -158,8 +158,9 @@ Result<DescribedNode> describe_node(const NodeIdentity& given, const hardware::I
       continue;
     }
     if (!gpu.minor) {
-      node.notes.push_back(fmt::format("{}: the driver gives no device number; {} is assumed",
-                                       place(identity, gpu), info.minor));
+      node.notes.push_back(fmt::format("{}: the driver gives no device number, so where devices are "
+                                       "guarded no job can open its device file",
+                                       place(identity, gpu)));
     }
     node.info.gpus.push_back(std::move(info));
     driver_indices.push_back(gpu.index);

@@ -12,6 +12,10 @@
 
 namespace gpu_platform::model {
 
+// The driver does not say which device file is the GPU's: there is none of this number, so whoever
+// guards devices by it allows none.
+inline constexpr std::uint32_t kUnknownMinor = 0xFFFF'FFFF;
+
 // What is fixed about a GPU while the node is up.
 struct GpuInfo {
   std::string uuid;   // "GPU-…", as the driver gives it
@@ -19,7 +23,7 @@ struct GpuInfo {
   std::string type;   // catalogue name, "H100-80GB"; the model's name where the catalogue has none
   base::Bytes memory;
   std::string pci_address;      // "00000000:1b:00.0", lower case
-  std::uint32_t minor = 0;      // of /dev/nvidiaN
+  std::uint32_t minor = 0;      // of /dev/nvidiaN, or kUnknownMinor
   std::int32_t numa_node = -1;  // -1: not known
 
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
