@@ -53,6 +53,11 @@ const std::array kKeys = {
     Key{"scheduling.priority_points.low", &points<3>, 0, kMostPoints, Effect::kAnytime,
         "Points of the class LOW."},
 
+    Key{"scheduling.reservation_depth", +[](C& c) -> std::uint32_t& { return c.policy.reservation_depth; },
+        0, 100'000, Effect::kAnytime,
+        "How many of the first jobs that do not fit have a place kept for them, which jobs behind them may not "
+        "delay. 1: least waste; as many as wait: everybody's turn is kept; 0: nobody passes anybody."},
+
     Key{"policies.max_job_duration_hours", +[](C& c) -> base::Duration& { return c.policy.max_time_limit; },
         3600, 8760 * 3600, Effect::kAnytime,
         "Longest time limit of a job, and the limit of a job that names none.", base::hours(1)},

@@ -44,6 +44,7 @@ class Application {
     attempt.pid = event.pid;
     attempt.started_at = event.started_at;
     move_attempt(attempt, AttemptTrigger::kStarted);
+    note_end(j, attempt);
     move(j, JobTrigger::kStarted);
     trigger_gpus(attempt.allocation, GpuTrigger::kStart);
   }
@@ -55,17 +56,20 @@ class Application {
     attempt.kill_requested = attempt.kill_requested || event.without_grace;
     attempt.by = event.by;
     move_attempt(attempt, AttemptTrigger::kStopRequested);
+    note_end(j, attempt);
     move(j, JobTrigger::kStopRequested);
   }
 
   void on(const model::AttemptEnded& event) {
-    Attempt& attempt = find_attempt(job(event.attempt.job), event.attempt);
+    Job& j = job(event.attempt.job);
+    Attempt& attempt = find_attempt(j, event.attempt);
     attempt.ended_at = event.ended_at;
     attempt.exit = event.exit;
     attempt.reason = event.reason;
     attempt.detail = event.detail;
     attempt.usage = event.usage;
     move_attempt(attempt, AttemptTrigger::kEnded);
+    note_end(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
   }
 
@@ -127,6 +131,10 @@ class Application {
     const auto to = model::next(attempt.state, trigger);
     CHECK(to.has_value());
     attempt.state = *to;
+  }
+
+  void note_end(const Job& j, const Attempt& attempt) {
+    state_.running.put({j.id, attempt.number}, latest_end(j, attempt), attempt.allocation);
   }
 
   // The only place where a job's state changes; keeps the indices of waiting jobs and the counts.
@@ -303,6 +311,9 @@ void Application::on(const model::JobChanged& event) {
   if (event.name) spec->name = *event.name;
   if (event.labels) spec->labels = *event.labels;
   j.spec = std::move(spec);
+  for (const Attempt& attempt : j.attempts) {
+    if (model::holds_resources(attempt.state)) note_end(j, attempt);
+  }
   if (j.state == JobState::kQueued) {
     state_.queue.put({j.id, j.spec, j.submitted_at}, *state_.policy);
   }
@@ -321,6 +332,7 @@ void Application::on(const model::StartRequested& event) {
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
   state_.held_attempts.insert(event.attempt);
+  note_end(j, j.attempts.back());
   for (const auto& part : event.allocation.nodes) {
     Node& n = node(part.node);
     n.cpus_used += part.cpus;
@@ -341,6 +353,7 @@ void Application::on(const model::AttemptReleased& event) {
   move_attempt(attempt, AttemptTrigger::kReleased);
   attempt.released_at = at_;
   state_.held_attempts.erase(event.attempt);
+  state_.running.erase(event.attempt);
   for (const auto& part : attempt.allocation.nodes) {
     Node& n = node(part.node);
     CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);

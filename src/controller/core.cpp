@@ -140,6 +140,8 @@ void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
 
 void Core::run_cycle(base::Instant now) {
   options_.cache = &cycle_cache_;
+  options_.now = now;
+  options_.running = &state_.running;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   for (const scheduling::Start& start : plan.starts) {

@@ -148,6 +148,9 @@ void check_indices(const State& state, Found& found) {
   if (again->held_attempts != state.held_attempts) {
     found.push_back("indices: the attempts that hold resources differ");
   }
+  if (again->running != state.running) {
+    found.push_back("indices: the ends of those that hold resources differ");
+  }
   if (again->expiring_requests != state.expiring_requests) {
     found.push_back("indices: the lifetimes of request ids differ");
   }

@@ -124,12 +124,24 @@ std::uint64_t state_hash(const State& state) {
   return base::hash64(encode_state(state));
 }
 
+base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
+  switch (attempt.state) {
+    case model::AttemptState::kRequested:
+      return attempt.requested_at + job.spec->time_limit;
+    case model::AttemptState::kRunning:
+      return attempt.started_at + job.spec->time_limit;
+    default:
+      return scheduling::RunningEnds::kAnyMoment;
+  }
+}
+
 void rebuild_indices(State& state) {
   state.counts = {};
   state.node_ids.clear();
   state.becoming_eligible.clear();
   state.expiring_requests.clear();
   state.held_attempts.clear();
+  state.running = scheduling::RunningEnds();
   state.cluster = scheduling::Cluster();
   state.queue = scheduling::WaitingQueue();
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
@@ -141,6 +153,7 @@ void rebuild_indices(State& state) {
     for (const model::Attempt& attempt : job.attempts) {
       if (model::holds_resources(attempt.state)) {
         state.held_attempts.insert({job.id, attempt.number});
+        state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation);
       }
     }
   });

@@ -17,6 +17,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "scheduling/backfill/running_ends.h"
 #include "scheduling/cluster.h"
 #include "scheduling/waiting_queue.h"
 
@@ -52,6 +53,7 @@ struct State {
   std::set<std::pair<base::Instant, model::JobId>> becoming_eligible;  // PENDING jobs with a time
   std::set<std::pair<base::Instant, std::pair<std::string, std::string>>> expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
+  scheduling::RunningEnds running;           // their latest ends, without the grace
   scheduling::Cluster cluster;
   scheduling::WaitingQueue queue;
 };
@@ -66,6 +68,11 @@ void apply(State& state, const model::EventRecord& record, std::vector<model::Jo
 std::string encode_state(const State& state);
 base::Result<State> decode_state(std::string_view bytes);
 std::uint64_t state_hash(const State& state);
+
+// When the attempt, which holds resources, will have given them back by its limits: from its start,
+// or, while it is not seen running, from when that was asked for. Once it is being ended, at any
+// moment.
+base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 
 // Works out the derived part anew from the truth.
 void rebuild_indices(State& state);

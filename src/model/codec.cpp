@@ -118,7 +118,7 @@ void fields(Policy& v, F& f) {
   f(v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
-    v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify);
+    v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {

@@ -211,6 +211,7 @@ Policy draw_policy(Prng& r) {
   policy.auto_retry_failed_jobs = r.chance(1, 2);
   policy.allow_root_jobs = r.chance(1, 2);
   policy.strangers = draw_enum<StrangerPolicy>(r, kStrangerPolicies);
+  policy.reservation_depth = static_cast<std::uint32_t>(r.below(100));
   policy.highest_user_priority = draw_enum<PriorityClass>(r, 4);
   policy.can_notify = r.chance(1, 2);
   policy.stop_grace = base::Duration(draw_number(r));
@@ -371,7 +372,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.can_notify = true;  // the newest field, one byte
+  policy.reservation_depth = 9;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -379,7 +380,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->can_notify, Policy().can_notify);
+  EXPECT_EQ(again->reservation_depth, Policy().reservation_depth);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

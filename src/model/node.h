@@ -98,6 +98,14 @@ void describe(Node& node, const NodeInfo& info);
 // is not known, or where they are all that the node has.
 std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus);
 
+// True when the GPU takes new work as soon as nobody holds it.
+inline bool is_in_service(const Gpu& gpu) {
+  const bool has_its_turn = gpu.state == GpuState::kAvailable ||
+                            gpu.state == GpuState::kAllocated || gpu.state == GpuState::kInUse ||
+                            gpu.state == GpuState::kCleaning;
+  return has_its_turn && !gpu.avoid_strangers;
+}
+
 // True when the GPU can take new exclusive work now, as far as it alone is concerned.
 inline bool is_free(const Gpu& gpu) {
   return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !gpu.avoid_strangers;

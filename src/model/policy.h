@@ -38,6 +38,7 @@ struct Policy {
   StrangerPolicy strangers = StrangerPolicy::kAvoid;
   bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
+  std::uint32_t reservation_depth = 8;  // waiting jobs with a reservation; 0: no backfill
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

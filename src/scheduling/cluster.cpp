@@ -93,16 +93,19 @@ const std::vector<bool>& GpuTypes::accepted_by(const std::string& wanted) const 
 
 void Cluster::update(const model::Node& node) {
   const FreeState free = free_state_of(node);
+  const GpuMask in_service = gpus_in_service(node);
   const auto known = nodes_.find(node.id);
   if (known != nodes_.end() && has_shape(node, *known->second.shape_class->shape)) {
-    if (known->second.free == free) return;
+    if (known->second.free == free && known->second.in_service == in_service) return;
     move(known->second, node.id, free);
+    known->second.in_service = in_service;
   } else {
     remove(node.id);
     ShapeClass& shape_class = class_of(shape_of(node));
     ++shape_class.nodes;
     NodeRecord& record = nodes_[node.id];
     record.shape_class = &shape_class;
+    record.in_service = in_service;
     move(record, node.id, free);
   }
   ++version_;
@@ -139,6 +142,7 @@ std::uint64_t Cluster::hash() const {
     out.u64(id.value);
     encode(out, *record.shape_class->shape);
     encode(out, record.free);
+    out.u64(record.in_service);
   }
   for (const auto& [shape, shape_class] : shapes_) {
     encode(out, shape);

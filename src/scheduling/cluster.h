@@ -63,6 +63,7 @@ class Cluster {
   struct NodeRecord {
     ShapeClass* shape_class = nullptr;
     FreeState free;
+    GpuMask in_service = 0;  // those that can be free again when their holder ends
   };
 
   Cluster() = default;
@@ -74,8 +75,8 @@ class Cluster {
   void update(const model::Node& node);
   void remove(model::NodeId node);
 
-  // Changes whenever free capacity or the state of a node changes, and only then; equal versions of
-  // one cluster mean equal content.
+  // Changes whenever free capacity or the state of a node or GPU changes, and only then; equal
+  // versions of one cluster mean equal content.
   std::uint64_t version() const { return version_; }
   std::size_t size() const { return nodes_.size(); }
 

@@ -77,4 +77,13 @@ FreeState free_state_of(const model::Node& node) {
   return free;
 }
 
+GpuMask gpus_in_service(const model::Node& node) {
+  GpuMask gpus = 0;
+  const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (model::is_in_service(node.gpus[i])) gpus |= GpuMask{1} << i;
+  }
+  return gpus;
+}
+
 }  // namespace gpu_platform::scheduling

@@ -11,10 +11,19 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
+const RunningEnds kNobody;
+
 class Cycle {
  public:
-  Cycle(Cluster& cluster, const WaitingQueue& queue, const CycleOptions& options)
-      : trial_(cluster), queue_(queue), options_(options) {}
+  Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+        const CycleOptions& options)
+      : trial_(cluster),
+        timeline_(trial_, options.running == nullptr ? kNobody : *options.running, options.now,
+                  policy.stop_grace),
+        queue_(queue),
+        depth_(policy.reservation_depth),
+        options_(options),
+        walk_(queue.classes()) {}
 
   Plan run();
 
@@ -25,26 +34,39 @@ class Cycle {
   };
   static const Row kRows[];
 
+  // What is to be done with the jobs behind one that was considered.
+  enum class Next { kGoOn, kSkipClass, kStop };
+
   void order() { is_ordered_ = true; }
   void place_in_order();
-  // False when the cycle ends with this job.
-  bool consider(const WaitingJob& job);
+  void backfill();
+  Next consider(const WaitingJob& job);
+  Next pass_or_block(const WaitingJob& job);
+  Next backfill_one(const WaitingJob& job);
+  Next reserve_for(const WaitingJob& job);
+  bool has_room_for_starts();
+  void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
   bool is_known_unplaceable(const model::ResourceRequest& request) const;
 
   Trial trial_;
+  Timeline timeline_;
   const WaitingQueue& queue_;
+  const std::size_t depth_;
   const CycleOptions& options_;
+  WaitingClasses::Walk walk_;
   Plan plan_;
   bool is_ordered_ = false;
+  const WaitingJob* blocked_ = nullptr;  // the first job that does not fit
   // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
   std::vector<const model::ResourceRequest*> unplaceable_;
 };
 
-// The one list of stages. quota stands between order and place; reserve, backfill, preempt and
-// defragment follow place, each with what the earlier ones left in the trial and the plan.
+// The one list of stages. quota stands between order and place; preempt and defragment follow, each
+// with what the earlier ones left in the trial and the plan.
 const Cycle::Row Cycle::kRows[] = {
     {Stage::kOrder, &Cycle::order},
     {Stage::kPlace, &Cycle::place_in_order},
+    {Stage::kBackfill, &Cycle::backfill},
 };
 
 Plan Cycle::run() {
@@ -58,33 +80,81 @@ Plan Cycle::run() {
 }
 
 void Cycle::place_in_order() {
-  const auto visit = [this](const WaitingJob& job) { return consider(job); };
-  if (is_ordered_) {
-    queue_.for_each_while(visit);
-  } else {
-    queue_.for_each_by_id_while(visit);
+  if (!is_ordered_) {
+    queue_.for_each_by_id_while(
+        [this](const WaitingJob& job) { return consider(job) != Next::kStop; });
+    return;
+  }
+  while (const Rank* rank = walk_.next()) {
+    const Next next = consider(queue_.find(*rank));
+    if (next == Next::kStop) return;
+    if (next == Next::kSkipClass) walk_.drop_class();
   }
 }
 
-bool Cycle::consider(const WaitingJob& job) {
-  if (plan_.starts.size() == options_.max_starts) {
-    plan_.complete = false;
-    return false;
-  }
+Cycle::Next Cycle::consider(const WaitingJob& job) {
+  if (!has_room_for_starts()) return Next::kStop;
   const model::ResourceRequest& request = job.spec->request;
-  if (is_known_unplaceable(request)) return true;
+  if (is_known_unplaceable(request)) return Next::kSkipClass;
   std::optional<model::Allocation> allocation = place(trial_.cluster(), request);
-  if (allocation.has_value()) {
-    trial_.take(*allocation);
-    plan_.starts.push_back({job.id, *std::move(allocation), model::StartWhy::kImmediate});
-    return true;
-  }
+  if (!allocation) return pass_or_block(job);
+  start(job, *std::move(allocation), model::StartWhy::kImmediate);
+  return Next::kGoOn;
+}
+
+Cycle::Next Cycle::pass_or_block(const WaitingJob& job) {
+  const model::ResourceRequest& request = job.spec->request;
   if (options_.pass_unplaceable && !some_node_up_could_hold(trial_.cluster(), request)) {
     unplaceable_.push_back(&request);
-    return true;
+    return Next::kSkipClass;
   }
+  blocked_ = &job;
   plan_.blocked_head = job.id;
-  return false;
+  return Next::kStop;
+}
+
+// Goes on with the walk where placing in order has stopped, at the blocked head.
+void Cycle::backfill() {
+  if (depth_ == 0 || !is_ordered_ || blocked_ == nullptr) return;
+  Next next = reserve_for(*blocked_);
+  while (next != Next::kStop) {
+    if (next == Next::kSkipClass) walk_.drop_class();
+    const Rank* rank = walk_.next();
+    if (rank == nullptr) return;
+    next = backfill_one(queue_.find(*rank));
+  }
+}
+
+Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
+  if (!has_room_for_starts()) return Next::kStop;
+  std::optional<model::Allocation> allocation =
+      timeline_.place_now(job.spec->request, job.spec->time_limit);
+  if (!allocation) return reserve_for(job);
+  const bool passes_somebody = !plan_.reservations.empty();
+  start(job, *std::move(allocation),
+        passes_somebody ? model::StartWhy::kBackfill : model::StartWhy::kImmediate);
+  return Next::kGoOn;
+}
+
+Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
+  if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
+  const model::ResourceRequest& request = job.spec->request;
+  if (!some_node_up_could_hold(trial_.cluster(), request)) return Next::kSkipClass;
+  std::optional<Slot> slot = timeline_.earliest(request, job.spec->time_limit);
+  if (!slot) return Next::kSkipClass;
+  timeline_.book(*slot, job.spec->time_limit);
+  plan_.reservations.push_back({job.id, *std::move(slot)});
+  return Next::kGoOn;
+}
+
+bool Cycle::has_room_for_starts() {
+  plan_.complete = plan_.starts.size() < options_.max_starts;
+  return plan_.complete;
+}
+
+void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
+  timeline_.start(allocation, job.spec->time_limit);
+  plan_.starts.push_back({job.id, std::move(allocation), why});
 }
 
 bool Cycle::is_known_unplaceable(const model::ResourceRequest& request) const {
@@ -99,6 +169,8 @@ std::string_view to_string(Stage stage) {
       return "order";
     case Stage::kPlace:
       return "place";
+    case Stage::kBackfill:
+      return "backfill";
   }
   CHECK(false);
   std::unreachable();
@@ -119,14 +191,16 @@ void CycleCache::remember(const Seen& seen, const Plan& plan) {
 Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
                 const CycleOptions& options) {
   CHECK(queue.empty() || queue.is_ordered_by(policy));
-  if (options.cache == nullptr) return Cycle(cluster, queue, options).run();
-  const CycleCache::Seen seen{.cluster_version = cluster.version(),
-                              .queue_version = queue.version(),
-                              .policy = policy,
-                              .stages = options.stages,
-                              .pass_unplaceable = options.pass_unplaceable};
+  if (options.cache == nullptr) return Cycle(cluster, queue, policy, options).run();
+  const CycleCache::Seen seen{
+      .cluster_version = cluster.version(),
+      .queue_version = queue.version(),
+      .running_version = options.running == nullptr ? 0 : options.running->version(),
+      .policy = policy,
+      .stages = options.stages,
+      .pass_unplaceable = options.pass_unplaceable};
   if (const Plan* same = options.cache->find(seen)) return *same;
-  Plan plan = Cycle(cluster, queue, options).run();
+  Plan plan = Cycle(cluster, queue, policy, options).run();
   options.cache->remember(seen, plan);
   return plan;
 }

@@ -12,6 +12,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/policy.h"
+#include "scheduling/backfill/timeline.h"
 #include "scheduling/cluster.h"
 #include "scheduling/waiting_queue.h"
 
@@ -20,13 +21,14 @@
 
 namespace gpu_platform::scheduling {
 
-// The stages of a cycle, in their order. The full list is order → quota → place (gang) → reserve →
-// backfill → preempt → defragment; those that exist are here, each at its place in kStages.
+// The stages of a cycle, in their order. The full list is order → quota → place (gang) → reserve
+// and backfill → preempt → defragment; those that exist are here, each at its place in kStages.
 enum class Stage : std::uint8_t {
-  kOrder,  // in which order jobs are considered; off: by id
-  kPlace,  // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
+  kOrder,     // in which order jobs are considered; off: by id, and then nobody passes anybody
+  kPlace,     // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
+  kBackfill,  // keeps places for the first that do not fit, and starts whom these do not mind
 };
-inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace};
+inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace, Stage::kBackfill};
 std::string_view to_string(Stage stage);  // "order"
 
 // A set of stages; all of them unless taken out.
@@ -62,10 +64,20 @@ struct Start {
   friend bool operator==(const Start&, const Start&) = default;
 };
 
+// A place kept for a job that does not fit now: by hard limits it starts then and there, if nothing
+// of higher rank comes. No later start of the same plan delays it.
+struct Reservation {
+  model::JobId job;
+  Slot slot;
+
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+
 struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
-  // The first job that does not fit: nothing behind it starts.
+  // The first job that does not fit. Behind it only backfill starts any.
   std::optional<model::JobId> blocked_head;
+  std::vector<Reservation> reservations;  // in the order of rank, at most policy.reservation_depth
   bool complete = true;    // false: max_starts was reached, call again after applying these
   bool unchanged = false;  // answered from the cache
 
@@ -73,12 +85,14 @@ struct Plan {
 };
 
 // What the last cycle saw when it found nothing to start; owned by the caller, one per cluster and
-// queue. A cycle that sees the same again answers at once.
+// queue. A cycle that sees the same again answers at once, however late: with time alone the gaps
+// before what is reserved only get shorter.
 class CycleCache {
  public:
   struct Seen {
     std::uint64_t cluster_version = 0;
     std::uint64_t queue_version = 0;
+    std::uint64_t running_version = 0;
     model::Policy policy;
     Stages stages;
     bool pass_unplaceable = false;
@@ -100,6 +114,9 @@ struct CycleOptions {
   Stages stages;
   StageObserver* observer = nullptr;  // not owned; may be null
   CycleCache* cache = nullptr;        // not owned; may be null
+  // The present and those who run, for backfill; not owned. Null: nobody is known to run.
+  base::Instant now;
+  const RunningEnds* running = nullptr;
   // Bounds the length of one cycle on a large free cluster.
   std::size_t max_starts = std::numeric_limits<std::size_t>::max();
   // Lets others pass a job that no node which is up could hold even if nothing else ran: they
@@ -109,8 +126,14 @@ struct CycleOptions {
 };
 
 // Leaves cluster as it was (the trial is rolled back): the caller turns the starts into events, and
-// applying those updates it. Order is strict: the cycle ends at the first job that does not fit.
-// The queue must be ordered by the policy. Cost: by starts, and one decision for the blocked head.
+// applying those updates it. The queue must be ordered by the policy.
+//
+// Jobs start in order up to the first that does not fit. Then the first policy.reservation_depth
+// that do not fit get reservations, and others start where these are not touched (timeline.h); with
+// depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
+// (its GPUs are out of service, say) gets no reservation and is passed.
+//
+// Cost: by starts, by reservations, and one decision for each class of equal waiting jobs.
 Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
                 const CycleOptions& options = {});
 

@@ -21,7 +21,8 @@ std::uint64_t draw(std::uint64_t n) {
   return *rc::gen::inRange<std::uint64_t>(0, n);
 }
 
-const model::Policy kPolicy;
+// Order without exception; backfill has tests of its own.
+const model::Policy kPolicy{.reservation_depth = 0};
 
 Plan plan_of(const World& world) {
   Cluster cluster = cluster_of(world.nodes);

@@ -18,7 +18,8 @@ Ids started(const Plan& plan) {
   return ids;
 }
 
-const model::Policy kPolicy;
+// Backfill has tests of its own.
+const model::Policy kPolicy{.reservation_depth = 0};
 
 TEST(PlanCycle, StartsInOrderOfPriority) {
   Cluster cluster = cluster_of({node(1).gpus(2)});
@@ -89,7 +90,8 @@ TEST(Stages, RunInTheirOrderAndTellTheObserver) {
   Recorder recorder;
   plan_cycle(cluster, WaitingQueue(), kPolicy, {.observer = &recorder});
   EXPECT_EQ(recorder.calls,
-            (std::vector<std::string>{"begin order", "end order", "begin place", "end place"}));
+            (std::vector<std::string>{"begin order", "end order", "begin place", "end place",
+                                      "begin backfill", "end backfill"}));
 }
 
 TEST(Stages, CanEachBeSwitchedOffAlone) {
@@ -100,7 +102,7 @@ TEST(Stages, CanEachBeSwitchedOffAlone) {
     const Plan plan = plan_cycle(cluster, queue, kPolicy,
                                  {.stages = Stages().without(off), .observer = &recorder});
     EXPECT_EQ(recorder.calls.size(), 2 * (kStages.size() - 1));
-    EXPECT_EQ(started(plan), off == Stage::kOrder ? Ids{1} : Ids{});
+    EXPECT_EQ(started(plan), off == Stage::kOrder ? Ids{1} : off == Stage::kPlace ? Ids{} : Ids{2});
   }
 }
 

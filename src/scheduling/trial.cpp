@@ -1,10 +1,10 @@
 #include "scheduling/trial.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace gpu_platform::scheduling {
-
-namespace {
 
 GpuMask gpus_of(const model::NodeAllocation& part) {
   GpuMask gpus = 0;
@@ -14,8 +14,6 @@ GpuMask gpus_of(const model::NodeAllocation& part) {
   }
   return gpus;
 }
-
-}  // namespace
 
 Trial::Trial(Cluster& cluster) : cluster_(cluster), version_(cluster.version()) {}
 
@@ -44,13 +42,23 @@ void Trial::release(const model::Allocation& allocation) {
     FreeState free = record->free;
     const GpuMask gpus = gpus_of(part);
     CHECK((free.gpus & gpus) == 0);
-    free.gpus |= gpus;
-    free.cpus += part.cpus;
-    free.memory += part.memory;
     const NodeShape& shape = *record->shape_class->shape;
-    CHECK(free.cpus <= shape.cpus && free.memory <= shape.memory);
+    free.gpus |= gpus & record->in_service;
+    // A node may have fewer than when the job was placed.
+    free.cpus = std::min(free.cpus + part.cpus, shape.cpus);
+    free.memory = std::min(free.memory + part.memory, shape.memory);
     log_.write(cluster_, part.node, free);
   }
+}
+
+void Trial::withhold(model::NodeId node, const FreeState& amount) {
+  const Cluster::NodeRecord* record = cluster_.find(node);
+  CHECK(record != nullptr);
+  FreeState free = record->free;
+  free.gpus &= ~amount.gpus;
+  free.cpus -= std::min(free.cpus, amount.cpus);
+  free.memory -= std::min(free.memory, amount.memory);
+  log_.write(cluster_, node, free);
 }
 
 void Trial::rollback_to(Mark mark) {

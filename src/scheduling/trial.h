@@ -13,6 +13,8 @@ namespace gpu_platform::scheduling {
 //
 // The cluster must outlive the trial, and nobody else may write to it meanwhile. Trials nest by
 // marks.
+GpuMask gpus_of(const model::NodeAllocation& part);
+
 class Trial {
  public:
   explicit Trial(Cluster& cluster);
@@ -25,8 +27,11 @@ class Trial {
   // Takes what the allocation says, which must be free: whole GPUs, CPUs and memory, on all its
   // nodes.
   void take(const model::Allocation& allocation);
-  // Gives back what somebody holds, as if it had ended; it must not be free now.
+  // Gives back what somebody holds, as if it had ended; it must not be free now. GPUs that are out
+  // of service stay so.
   void release(const model::Allocation& allocation);
+  // Takes as much of this as is free.
+  void withhold(model::NodeId node, const FreeState& amount);
 
   using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
   Mark mark() const { return log_.mark(); }

@@ -12,11 +12,9 @@ void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   CHECK(job.id.valid() && job.spec != nullptr);
   reorder(policy);
   const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, policy);
-  const auto [place, is_new] = ranks_.try_emplace(job.id, rank);
-  if (!is_new) {
-    by_rank_.erase(place->second);
-    place->second = rank;
-  }
+  erase(job.id);
+  ranks_.emplace(job.id, rank);
+  classes_.add(rank, *job.spec);
   by_rank_.emplace(rank, std::move(job));
   ++version_;
 }
@@ -24,7 +22,9 @@ void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
 bool WaitingQueue::erase(model::JobId job) {
   const auto place = ranks_.find(job);
   if (place == ranks_.end()) return false;
-  by_rank_.erase(place->second);
+  const auto job_place = by_rank_.find(place->second);
+  classes_.remove(place->second, *job_place->second.spec);
+  by_rank_.erase(job_place);
   ranks_.erase(place);
   ++version_;
   return true;
@@ -35,11 +35,13 @@ void WaitingQueue::reorder(const model::Policy& policy) {
   std::ranges::copy(policy.priority_points, points_.begin());
   std::map<Rank, WaitingJob> former = std::exchange(by_rank_, {});
   if (former.empty()) return;
+  classes_.clear();
   while (!former.empty()) {
     auto element = former.extract(former.begin());
     const WaitingJob& job = element.mapped();
     element.key() = rank_of(job.id, *job.spec, job.submitted_at, policy);
     ranks_[job.id] = element.key();
+    classes_.add(element.key(), *job.spec);
     by_rank_.insert(std::move(element));
   }
   ++version_;

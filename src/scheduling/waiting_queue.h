@@ -11,6 +11,7 @@
 #include "model/job.h"
 #include "model/policy.h"
 #include "scheduling/order/rank.h"
+#include "scheduling/order/waiting_classes.h"
 
 namespace gpu_platform::scheduling {
 
@@ -46,6 +47,10 @@ class WaitingQueue {
       if (!visit(job)) return;
     }
   }
+  // Jobs that ask for the same, to be walked through in order; find() gives the job of a rank.
+  const WaitingClasses& classes() const { return classes_; }
+  const WaitingJob& find(const Rank& rank) const { return by_rank_.find(rank)->second; }
+
   // The same in the order of ids, which is that of submission.
   template <class Visit>
   void for_each_by_id_while(Visit&& visit) const {
@@ -57,6 +62,7 @@ class WaitingQueue {
  private:
   std::map<Rank, WaitingJob> by_rank_;
   std::map<model::JobId, Rank> ranks_;
+  WaitingClasses classes_;
   std::array<std::int64_t, 4> points_ = {};  // that by_rank_ is ordered by
   std::uint64_t version_ = 1;
 };

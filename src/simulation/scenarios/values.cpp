@@ -207,6 +207,7 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_bool(statement, "requeue_on_node_loss", policy.requeue_on_node_loss));
   TRY(set_bool(statement, "auto_retry_failed_jobs", policy.auto_retry_failed_jobs));
   TRY(set_bool(statement, "root_jobs", policy.allow_root_jobs));
+  TRY(set_count(statement, "reservation_depth", 0, 100'000, policy.reservation_depth));
   TRY(set_duration(statement, "stop_grace", policy.stop_grace));
   TRY(set_duration(statement, "request_id_lifetime", policy.request_id_lifetime));
   if (const std::string* highest = option(statement, "highest_user_priority")) {

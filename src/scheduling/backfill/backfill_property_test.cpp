@@ -1,0 +1,204 @@
+// What holds of backfill in every world, checked by following the plan through time without any of
+// its code.
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "scheduling/plan_cycle.h"
+#include "scheduling/testing/naive_planner.h"
+#include "scheduling/testing/random_world.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+const base::Instant kNow = base::Instant() + base::hours(1000);
+
+std::uint64_t draw(std::uint64_t n) {
+  return *rc::gen::inRange<std::uint64_t>(0, n);
+}
+
+base::Duration random_limit() {
+  return base::minutes(static_cast<std::int64_t>(1 + draw(12)));
+}
+
+struct BusyWorld {
+  std::vector<model::Node> nodes;
+  std::vector<WaitingJob> waiting;
+  std::map<model::JobId, base::Duration> limits;
+  RunningEnds running;
+  model::Policy policy;
+};
+
+// Some jobs of a random world run, where the reference places them; the others wait.
+BusyWorld busy_world() {
+  World world = random_world(draw, {.most_nodes = 6, .most_jobs = 24});
+  BusyWorld busy;
+  busy.nodes = std::move(world.nodes);
+  busy.policy.stop_grace = base::seconds(static_cast<std::int64_t>(30 * draw(3)));
+  constexpr std::uint32_t kDepths[] = {1, 2, 8, 1000};
+  busy.policy.reservation_depth = kDepths[draw(4)];
+  for (WaitingJob& job : world.jobs) {
+    const base::Duration limit = random_limit();
+    const auto allocation =
+        draw(2) == 0 ? naive_place(busy.nodes, job.spec->request) : std::nullopt;
+    if (allocation) {
+      occupy(busy.nodes, *allocation, job.id);
+      const bool is_ending = draw(8) == 7;
+      busy.running.put({job.id, 1}, is_ending ? RunningEnds::kAnyMoment : kNow + limit,
+                       *allocation);
+    } else {
+      model::JobSpec spec = *job.spec;
+      spec.time_limit = limit;
+      busy.limits[job.id] = limit;
+      busy.waiting.push_back({job.id, std::make_shared<model::JobSpec>(spec), job.submitted_at});
+    }
+  }
+  return busy;
+}
+
+Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
+  model::Policy policy = world.policy;
+  policy.reservation_depth = depth;
+  Cluster cluster = cluster_of(world.nodes);
+  return plan_cycle(cluster, queue_of(world.waiting, policy), policy,
+                    {.now = kNow, .running = &world.running});
+}
+Plan plan_of(const BusyWorld& world) {
+  return plan_of(world, world.policy.reservation_depth);
+}
+
+void give_back(std::vector<model::Node>& nodes, const model::Allocation& allocation,
+               model::JobId job) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
+    holder.cpus_used -= part.cpus;
+    holder.memory_used -= part.memory;
+    for (const model::GpuClaim& claim : part.claims) {
+      model::Gpu& gpu = holder.gpus.at(claim.gpu_index);
+      std::erase_if(gpu.holders, [&](const auto& h) { return h.attempt.job == job; });
+      if (gpu.state == model::GpuState::kAllocated) gpu.state = model::GpuState::kAvailable;
+    }
+  }
+}
+
+bool is_free(const std::vector<model::Node>& nodes, const model::Allocation& allocation) {
+  return std::ranges::all_of(allocation.nodes, [&](const model::NodeAllocation& part) {
+    const model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
+    return holder.state == model::NodeState::kUp && holder.cpus_used + part.cpus <= holder.cpus &&
+           holder.memory_used + part.memory <= holder.memory &&
+           std::ranges::all_of(part.claims, [&](const model::GpuClaim& claim) {
+             return model::is_free(holder.gpus.at(claim.gpu_index));
+           });
+  });
+}
+
+struct Holding {
+  model::JobId job;
+  model::Allocation allocation;
+};
+
+// By hard limits: who gives back when.
+std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan& plan,
+                                              std::size_t starts) {
+  std::multimap<base::Instant, Holding> ends;
+  for (const auto& [key, allocation] : world.running.ends()) {
+    base::Instant end = kNow + base::nanoseconds(1);
+    if (key.end.is_set()) end = std::max(end, key.end + world.policy.stop_grace);
+    ends.emplace(end, Holding{key.attempt.job, allocation});
+  }
+  for (std::size_t i = 0; i < starts; ++i) {
+    const Start& start = plan.starts[i];
+    ends.emplace(kNow + world.limits.at(start.job) + world.policy.stop_grace,
+                 Holding{start.job, start.allocation});
+  }
+  return ends;
+}
+
+TEST(BackfillProperty, JobsBeforeTheBlockedHeadStartAsWithoutBackfill) {
+  EXPECT_TRUE(rc::check([] {
+    const BusyWorld world = busy_world();
+    const Plan strict = plan_of(world, 0);
+    const Plan plan = plan_of(world);
+    RC_ASSERT(plan.blocked_head == strict.blocked_head);
+    RC_ASSERT(plan.starts.size() >= strict.starts.size());
+    RC_ASSERT(
+        std::ranges::equal(strict.starts, std::span(plan.starts).first(strict.starts.size())));
+  }));
+}
+
+// Everybody takes all of its time. At each reserved moment what is reserved is free.
+TEST(BackfillProperty, NoStartMovesAReservation) {
+  EXPECT_TRUE(rc::check([] {
+    const BusyWorld world = busy_world();
+    const Plan plan = plan_of(world);
+    std::vector<model::Node> nodes = world.nodes;
+    for (const Start& start : plan.starts) {
+      RC_ASSERT(is_free(nodes, start.allocation));
+      occupy(nodes, start.allocation, start.job);
+    }
+    std::multimap<base::Instant, Holding> ends = ends_of(world, plan, plan.starts.size());
+    std::multimap<base::Instant, Holding> begins;
+    for (const Reservation& each : plan.reservations) {
+      begins.emplace(each.slot.start, Holding{each.job, each.slot.allocation});
+    }
+    RC_TAG(plan.reservations.size());
+    for (const auto& [at, holding] : begins) {
+      while (!ends.empty() && ends.begin()->first <= at) {
+        give_back(nodes, ends.begin()->second.allocation, ends.begin()->second.job);
+        ends.erase(ends.begin());
+      }
+      RC_ASSERT(is_free(nodes, holding.allocation));
+      occupy(nodes, holding.allocation, holding.job);
+      ends.emplace(at + world.limits.at(holding.job) + world.policy.stop_grace, holding);
+    }
+  }));
+}
+
+TEST(BackfillProperty, FirstReservationIsTheEarliestThereIs) {
+  EXPECT_TRUE(rc::check([] {
+    const BusyWorld world = busy_world();
+    const Plan strict = plan_of(world, 0);
+    const Plan plan = plan_of(world);
+    if (!strict.blocked_head) return;
+    std::vector<model::Node> nodes = world.nodes;
+    for (const Start& start : strict.starts) occupy(nodes, start.allocation, start.job);
+    const auto head = std::ranges::find(world.waiting, *strict.blocked_head, &WaitingJob::id);
+    std::optional<base::Instant> earliest;
+    for (const auto& [at, holding] : ends_of(world, plan, strict.starts.size())) {
+      give_back(nodes, holding.allocation, holding.job);
+      if (!naive_place(nodes, head->spec->request)) continue;
+      earliest = at;
+      break;
+    }
+    RC_TAG(earliest.has_value());
+    const bool has_reservation =
+        !plan.reservations.empty() && plan.reservations.front().job == head->id;
+    RC_ASSERT(has_reservation == earliest.has_value());
+    if (earliest) RC_ASSERT(plan.reservations.front().slot.start == *earliest);
+  }));
+}
+
+TEST(BackfillProperty, SamePlanWhateverTheOrderInWhichThingsCame) {
+  EXPECT_TRUE(rc::check([] {
+    BusyWorld world = busy_world();
+    const Plan plan = plan_of(world);
+    shuffle(draw, world.nodes);
+    shuffle(draw, world.waiting);
+    RC_ASSERT(plan_of(world) == plan);
+  }));
+}
+
+TEST(BackfillProperty, KeepsAtMostSoManyReservationsAsThePolicySays) {
+  EXPECT_TRUE(rc::check([] {
+    const BusyWorld world = busy_world();
+    RC_ASSERT(plan_of(world).reservations.size() <= world.policy.reservation_depth);
+  }));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,250 @@
+// Backfill with reservations, by examples.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduling/plan_cycle.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const base::Instant kNow = base::Instant() + base::hours(1000);
+
+class Backfill : public ::testing::Test {
+ protected:
+  Backfill() { policy_.stop_grace = {}; }
+
+  // A job that runs on so many GPUs of the node and ends in so many minutes.
+  void running(std::uint64_t job, std::uint64_t on, std::vector<std::uint32_t> gpu_indices,
+               std::int64_t minutes, std::uint32_t cpus = 1) {
+    model::NodeAllocation part{.node = model::NodeId(on), .claims = {}, .cpus = cpus, .memory = {}};
+    for (const std::uint32_t index : gpu_indices) {
+      part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+    }
+    const model::Allocation allocation{{part}};
+    occupy(nodes_, allocation, model::JobId(job));
+    const base::Instant end =
+        minutes == 0 ? RunningEnds::kAnyMoment : kNow + base::minutes(minutes);
+    ends_.put({model::JobId(job), 1}, end, allocation);
+  }
+  void wait(std::uint64_t job, std::uint32_t gpu_count, std::int64_t minutes,
+            std::uint32_t cpus = 1) {
+    model::ResourceRequest request = gpus(gpu_count);
+    request.cpus = cpus;
+    request.memory = base::Bytes();
+    model::JobSpec spec;
+    spec.request = request;
+    spec.time_limit = base::minutes(minutes);
+    jobs_.push_back({model::JobId(job), std::make_shared<model::JobSpec>(spec),
+                     base::Instant() + base::seconds(static_cast<std::int64_t>(job))});
+  }
+  Plan plan(std::size_t max_starts = 1000) {
+    Cluster cluster = cluster_of(nodes_);
+    const std::uint64_t before = cluster.hash();
+    const WaitingQueue queue = queue_of(jobs_, policy_);
+    Plan result = plan_cycle(cluster, queue, policy_,
+                             {.now = kNow, .running = &ends_, .max_starts = max_starts});
+    EXPECT_EQ(cluster.hash(), before);
+    return result;
+  }
+  static std::vector<std::uint64_t> started(const Plan& plan) {
+    std::vector<std::uint64_t> jobs;
+    for (const Start& start : plan.starts) jobs.push_back(start.job.value);
+    return jobs;
+  }
+  // (job, minutes from now) of each reservation.
+  static std::vector<std::pair<std::uint64_t, std::int64_t>> reserved(const Plan& plan) {
+    std::vector<std::pair<std::uint64_t, std::int64_t>> result;
+    for (const Reservation& each : plan.reservations) {
+      result.emplace_back(each.job.value,
+                          (each.slot.start - kNow).value() / base::minutes(1).value());
+    }
+    return result;
+  }
+
+  std::vector<model::Node> nodes_;
+  std::vector<WaitingJob> jobs_;
+  RunningEnds ends_;
+  model::Policy policy_;
+};
+
+using At = std::pair<std::uint64_t, std::int64_t>;
+
+TEST_F(Backfill, ShortJobRunsBeforeTheReservationAndALongOneDoesNot) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);  // needs all, in an hour
+  wait(2, 1, 90);  // would run into that
+  wait(3, 1, 60);  // ends just then
+  const Plan made = plan();
+  EXPECT_THAT(started(made), ElementsAre(3));
+  EXPECT_EQ(made.starts[0].why, model::StartWhy::kBackfill);
+  EXPECT_EQ(made.blocked_head, model::JobId(1));
+  EXPECT_EQ(reserved(made).front(), At(1, 60));
+}
+
+TEST_F(Backfill, GraceCountsAsTimeThatAJobMayTake) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);
+  wait(3, 1, 60);
+  policy_.stop_grace = base::seconds(30);
+  EXPECT_THAT(started(plan()), ElementsAre(3));  // the grace of both is the same
+  ends_.put({model::JobId(90), 1}, kNow + base::minutes(60) + base::seconds(-1),
+            ends_.ends().begin()->second);
+  EXPECT_THAT(started(plan()), IsEmpty());
+}
+
+TEST_F(Backfill, LongJobTakesGpusThatTheReservationDoesNotNeed) {
+  nodes_ = {node(1).gpus(4), node(2).gpus(2)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);
+  wait(2, 2, 10'000);
+  const Plan made = plan();
+  ASSERT_THAT(started(made), ElementsAre(2));
+  EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+}
+
+TEST_F(Backfill, AnotherNodeWithAsManyFreeGpusIsNoPlaceForAGang) {
+  // Six GPUs are free at once, but never four on one node before the hour is over.
+  nodes_ = {node(1).gpus(4), node(2).gpus(4)};
+  running(90, 1, {0}, 120);
+  running(91, 2, {0}, 60);
+  wait(1, 4, 30);
+  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60)));
+}
+
+TEST_F(Backfill, SecondReservationStandsBehindTheFirst) {
+  nodes_ = {node(1).gpus(2)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 2, 30);
+  wait(2, 2, 15);
+  wait(3, 1, 5);
+  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 105)));
+}
+
+TEST_F(Backfill, ReservationFillsAGapBetweenOthers) {
+  nodes_ = {node(1).gpus(2)};
+  running(90, 1, {0}, 60);
+  running(91, 1, {1}, 20);
+  wait(1, 2, 30);
+  wait(2, 1, 50);  // too long for the gap before job 1
+  wait(3, 1, 40);  // just fits into it
+  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 20)));
+}
+
+TEST_F(Backfill, DepthSaysHowManyHaveReservations) {
+  nodes_ = {node(1).gpus(2)};
+  running(90, 1, {0, 1}, 60);
+  for (std::uint64_t job = 1; job <= 5; ++job) wait(job, 2, 10);
+  policy_.reservation_depth = 1;
+  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60)));
+  policy_.reservation_depth = 3;
+  EXPECT_EQ(plan().reservations.size(), 3u);
+  policy_.reservation_depth = 1000;
+  EXPECT_THAT(reserved(plan()),
+              ElementsAre(At(1, 60), At(2, 70), At(3, 80), At(4, 90), At(5, 100)));
+}
+
+TEST_F(Backfill, WithoutDepthOrderIsStrict) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);
+  wait(2, 1, 1);
+  policy_.reservation_depth = 0;
+  const Plan made = plan();
+  EXPECT_THAT(started(made), IsEmpty());
+  EXPECT_THAT(made.reservations, IsEmpty());
+}
+
+TEST_F(Backfill, JobsBeingEndedLeaveNoGap) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 0);
+  wait(1, 4, 30);
+  wait(2, 1, 1);
+  const Plan made = plan();
+  EXPECT_THAT(started(made), IsEmpty());
+  EXPECT_EQ(made.reservations.front().slot.start, kNow + base::nanoseconds(1));
+}
+
+TEST_F(Backfill, OverdueJobsEndAtTheNextMoment) {
+  nodes_ = {node(1).gpus(2)};
+  running(90, 1, {0, 1}, -5);
+  wait(1, 2, 30);
+  EXPECT_EQ(plan().reservations.front().slot.start, kNow + base::nanoseconds(1));
+}
+
+TEST_F(Backfill, GpusOutOfServiceAreNotWaitedFor) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  nodes_[0].gpus[1].state = model::GpuState::kDraining;
+  wait(1, 4, 30);
+  wait(2, 2, 10'000);
+  wait(3, 3, 30);  // of the three in service, when those of job 2 come back
+  const Plan made = plan();
+  EXPECT_THAT(started(made), ElementsAre(2));
+  EXPECT_THAT(reserved(made), ElementsAre(At(3, 10'000)));
+}
+
+TEST_F(Backfill, CpusOfAReservationAreKeptToo) {
+  nodes_ = {node(1).gpus(4).cpus(10)};
+  running(90, 1, {0}, 60, 2);
+  wait(1, 4, 30, 10);
+  wait(2, 0, 90, 1);
+  wait(3, 0, 60, 1);
+  EXPECT_THAT(started(plan()), ElementsAre(3));
+}
+
+TEST_F(Backfill, CpusThatAReservationLeavesAreUsed) {
+  nodes_ = {node(1).gpus(4).cpus(10)};
+  running(90, 1, {0}, 60, 2);
+  wait(1, 4, 30, 6);
+  wait(2, 0, 90, 2);
+  EXPECT_THAT(started(plan()), ElementsAre(2));
+}
+
+TEST_F(Backfill, WhatStartsInACycleIsWaitedForInTheSame) {
+  nodes_ = {node(1).gpus(2)};
+  wait(1, 2, 45);
+  wait(2, 2, 10);
+  const Plan made = plan();
+  EXPECT_THAT(started(made), ElementsAre(1));
+  EXPECT_THAT(reserved(made), ElementsAre(At(2, 45)));
+}
+
+TEST_F(Backfill, StopsAtTheBoundOfStarts) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);
+  wait(2, 1, 1);
+  wait(3, 1, 1);
+  EXPECT_FALSE(plan(1).complete);
+  EXPECT_THAT(started(plan(1)), ElementsAre(2));
+  EXPECT_TRUE(plan(2).complete);
+}
+
+TEST_F(Backfill, AnswersFromTheCacheUntilARunningJobChangesItsEnd) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, 1, {0, 1}, 60);
+  wait(1, 4, 30);
+  wait(2, 1, 90);
+  Cluster cluster = cluster_of(nodes_);
+  const WaitingQueue queue = queue_of(jobs_, policy_);
+  CycleCache cache;
+  const auto cycle = [&](base::Instant now) {
+    return plan_cycle(cluster, queue, policy_, {.cache = &cache, .now = now, .running = &ends_});
+  };
+  EXPECT_FALSE(cycle(kNow).unchanged);
+  EXPECT_TRUE(cycle(kNow + base::minutes(30)).unchanged);
+  ends_.put({model::JobId(90), 1}, kNow + base::minutes(200), ends_.ends().begin()->second);
+  const Plan later = cycle(kNow + base::minutes(30));
+  EXPECT_FALSE(later.unchanged);
+  EXPECT_THAT(started(later), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

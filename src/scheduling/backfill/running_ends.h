@@ -1,0 +1,50 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <set>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+
+namespace gpu_platform::scheduling {
+
+// When those who hold something will have given it back, by their hard limits: the attempts that
+// run, by the end of their time limit. The grace that follows it is the policy's and is added by
+// whoever asks.
+//
+// Ownership: holds copies. Thread: one owner, who tells it of each attempt that comes, changes or
+// goes. Cost: O(log attempts).
+class RunningEnds {
+ public:
+  // Those that are already being ended give back at any moment.
+  static constexpr base::Instant kAnyMoment = base::Instant();
+
+  struct Key {
+    base::Instant end;
+    model::AttemptId attempt;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  using Ends = std::map<Key, model::Allocation>;
+
+  // Adds the attempt or changes its end.
+  void put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation);
+  void erase(model::AttemptId attempt);
+
+  // Ascending end.
+  const Ends& ends() const { return ends_; }
+  std::size_t size() const { return ends_.size(); }
+  // Changes with everything that is told.
+  std::uint64_t version() const { return version_; }
+
+  friend bool operator==(const RunningEnds& a, const RunningEnds& b) { return a.ends_ == b.ends_; }
+
+ private:
+  Ends ends_;
+  std::map<model::AttemptId, base::Instant> end_of_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace gpu_platform::scheduling

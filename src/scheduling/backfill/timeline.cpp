@@ -1,0 +1,220 @@
+#include "scheduling/backfill/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "scheduling/placement/place.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+// What will end at any moment is not free yet; the next moment is the earliest that it can be.
+constexpr base::Duration kNextMoment = base::nanoseconds(1);
+
+}  // namespace
+
+// One search for the earliest moment. Between two moments at which a booking comes within reach of
+// the job's time limit things only get better, so the first good moment of such a stretch is found
+// by doubling steps and then by halves; `applied_` gains have been carried into the trial.
+class Timeline::Search {
+ public:
+  Search(Timeline& timeline, const model::ResourceRequest& request, base::Duration time_limit)
+      : timeline_(timeline),
+        request_(request),
+        time_limit_(time_limit),
+        next_own_(timeline.own_.begin()),
+        begin_(timeline.trial_.mark()) {}
+  ~Search() { timeline_.trial_.rollback_to(begin_); }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  std::optional<Slot> run() {
+    for (std::size_t first = 0; gain(first) != nullptr;) {
+      const base::Instant stretch_end = end_of_stretch(gain(first)->at);
+      if (!search_stretch(first, stretch_end)) continue;
+      return found_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // The first moment not before `at` after which one more booking is within reach.
+  std::optional<base::Instant> next_obstacle(base::Instant at) const {
+    const base::Duration reach = time_limit_ + timeline_.grace_;
+    for (const base::Instant start : timeline_.booked_starts_) {
+      if (at + reach <= start) return at + (start - (at + reach));
+    }
+    return std::nullopt;
+  }
+  base::Instant end_of_stretch(base::Instant at) const {
+    return next_obstacle(at).value_or(base::Instant(std::numeric_limits<std::int64_t>::max()));
+  }
+
+  // True when found; else `first` is moved behind the stretch.
+  bool search_stretch(std::size_t& first, base::Instant end) {
+    Trial::Mark behind_bad = timeline_.trial_.mark();
+    std::size_t bad = first;  // gains below are applied and known not to be enough
+    for (std::size_t step = 1; gain(bad) != nullptr && gain(bad)->at <= end; step *= 2) {
+      const std::size_t good = last_within(bad, step, end);
+      if (try_at(good)) {
+        halve(bad, good, behind_bad);
+        return true;
+      }
+      behind_bad = timeline_.trial_.mark();
+      bad = good + 1;
+    }
+    first = bad;
+    return false;
+  }
+
+  // The index `step` gains on, counted from `from` as the first, or the stretch's last.
+  std::size_t last_within(std::size_t from, std::size_t step, base::Instant end) {
+    std::size_t index = from;
+    while (index + 1 < from + step && gain(index + 1) != nullptr && gain(index + 1)->at <= end) {
+      ++index;
+    }
+    return index;
+  }
+
+  // Gains below `bad` do not suffice, those up to `good` do.
+  void halve(std::size_t bad, std::size_t good, Trial::Mark behind_bad) {
+    while (bad < good) {
+      const std::size_t middle = bad + (good - bad) / 2;
+      timeline_.trial_.rollback_to(behind_bad);
+      applied_ = bad;
+      if (try_at(middle)) {
+        good = middle;
+      } else {
+        bad = middle + 1;
+        behind_bad = timeline_.trial_.mark();
+      }
+    }
+  }
+
+  bool try_at(std::size_t index) {
+    for (; applied_ <= index; ++applied_) {
+      const model::Allocation* given_back = gain(applied_)->given_back;
+      if (given_back != nullptr) timeline_.trial_.release(*given_back);
+    }
+    const base::Instant at = gain(index)->at;
+    auto allocation = timeline_.place_at(at, request_, time_limit_);
+    if (!allocation) return false;
+    found_ = Slot{at, *std::move(allocation)};
+    return true;
+  }
+
+  // Of all gains in order; null behind the last one.
+  const Gain* gain(std::size_t index) {
+    while (gains_.size() <= index) {
+      const Gain* running = timeline_.running_gain(next_running_);
+      const bool has_own = next_own_ != timeline_.own_.end();
+      if (running == nullptr && !has_own) return nullptr;
+      if (running != nullptr && (!has_own || running->at <= next_own_->first)) {
+        gains_.push_back(*running);
+        ++next_running_;
+      } else {
+        gains_.push_back(next_own_->second);
+        ++next_own_;
+      }
+    }
+    return &gains_[index];
+  }
+
+  Timeline& timeline_;
+  const model::ResourceRequest& request_;
+  const base::Duration time_limit_;
+  std::deque<Gain> gains_;
+  std::size_t next_running_ = 0;
+  std::multimap<base::Instant, Gain>::const_iterator next_own_;
+  const Trial::Mark begin_;
+  std::size_t applied_ = 0;
+  std::optional<Slot> found_;
+};
+
+Timeline::Timeline(Trial& trial, const RunningEnds& running, base::Instant now,
+                   base::Duration grace)
+    : trial_(trial),
+      now_(now),
+      grace_(grace),
+      next_running_(running.ends().begin()),
+      last_running_(running.ends().end()) {}
+
+base::Instant Timeline::end_of(base::Instant start, base::Duration time_limit) const {
+  return start + time_limit + grace_;
+}
+
+std::optional<model::Allocation> Timeline::place_now(const model::ResourceRequest& request,
+                                                     base::Duration time_limit) {
+  return place_at(now_, request, time_limit);
+}
+
+std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
+                                       base::Duration time_limit) {
+  return Search(*this, request, time_limit).run();
+}
+
+void Timeline::start(const model::Allocation& allocation, base::Duration time_limit) {
+  trial_.take(allocation);
+  started_.push_back(allocation);
+  const base::Instant end = end_of(now_, time_limit);
+  own_.emplace(end, Gain{end, &started_.back()});
+}
+
+void Timeline::book(const Slot& slot, base::Duration time_limit) {
+  const base::Instant end = end_of(slot.start, time_limit);
+  for (const model::NodeAllocation& part : slot.allocation.nodes) {
+    kept_[part.node].push_back({slot.start, end, gpus_of(part), part.cpus, part.memory});
+  }
+  own_.emplace(end, Gain{end, nullptr});
+  booked_starts_.insert(std::ranges::upper_bound(booked_starts_, slot.start), slot.start);
+  ++bookings_;
+}
+
+std::optional<model::Allocation> Timeline::place_at(base::Instant at,
+                                                    const model::ResourceRequest& request,
+                                                    base::Duration time_limit) {
+  if (kept_.empty()) return place(trial_.cluster(), request);
+  const Trial::Mark mark = trial_.mark();
+  withhold(at, end_of(at, time_limit));
+  std::optional<model::Allocation> allocation = place(trial_.cluster(), request);
+  trial_.rollback_to(mark);
+  return allocation;
+}
+
+// Takes out of the trial what bookings need between the two moments: their GPUs, and as many CPUs
+// and as much memory as those of them that overlap need together. Some of it may only come free
+// later than `from`; then more is left over than counted here, never less.
+void Timeline::withhold(base::Instant from, base::Instant until) {
+  for (const auto& [node, parts] : kept_) {
+    FreeState most;  // that is needed at once
+    for (const Kept& kept : parts) {
+      if (kept.start >= until || kept.end <= from) continue;
+      most.gpus |= kept.gpus;
+      std::uint32_t cpus = 0;
+      base::Bytes memory;
+      for (const Kept& other : parts) {
+        if (other.start > kept.start || other.end <= kept.start || other.end <= from) continue;
+        cpus += other.cpus;
+        memory += other.memory;
+      }
+      most.cpus = std::max(most.cpus, cpus);
+      most.memory = std::max(most.memory, memory);
+    }
+    if (most != FreeState{}) trial_.withhold(node, most);
+  }
+}
+
+// The index-th of those that ran when the cycle began.
+const Timeline::Gain* Timeline::running_gain(std::size_t index) {
+  while (running_.size() <= index) {
+    if (next_running_ == last_running_) return nullptr;
+    const auto& [key, allocation] = *next_running_++;
+    base::Instant at = now_ + kNextMoment;
+    if (key.end != RunningEnds::kAnyMoment) at = std::max(at, key.end + grace_);
+    running_.push_back({at, &allocation});
+  }
+  return &running_[index];
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "scheduling/backfill/running_ends.h"
+#include "scheduling/trial.h"
+
+// What will be free when, by hard limits: whoever runs is gone at the end of its time limit and the
+// grace, and gives back what it holds on GPUs in service. On that, bookings: places kept for jobs
+// that cannot start yet, on certain GPUs from a certain moment on.
+//
+// The method is backfill with reservations (EASY where one job has a reservation, conservative
+// where all have), with places in the role of counts: what is kept free is the very GPUs that a
+// gang will get, not a number of them. Feitelson and Weil, Utilization and Predictability in
+// Scheduling the IBM SP2 with Backfilling, 1998.
+//
+// Moves in the caller's trial and leaves it as it was, apart from start(). Thread: one owner.
+
+namespace gpu_platform::scheduling {
+
+struct Slot {
+  base::Instant start;
+  model::Allocation allocation;
+
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+class Timeline {
+ public:
+  // `running` must not change while the timeline is used; `now` is the trial's present.
+  Timeline(Trial& trial, const RunningEnds& running, base::Instant now, base::Duration grace);
+
+  // Where the request could start at once and run for so long without touching a booking.
+  std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
+                                             base::Duration time_limit);
+  // The earliest moment after the present at which it could, if there is one: not when what is
+  // missing is held by nobody who will end. Cost: O(log n) attempts to place it and about 2n nodes
+  // changed, for the n ends before that moment; once more for each booking.
+  std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit);
+
+  // The job starts now: takes its place in the trial, for good.
+  void start(const model::Allocation& allocation, base::Duration time_limit);
+  void book(const Slot& slot, base::Duration time_limit);
+  std::size_t bookings() const { return bookings_; }
+
+ private:
+  // A moment at which something becomes free: what a job gives back, or the end of a booking.
+  struct Gain {
+    base::Instant at;
+    const model::Allocation* given_back = nullptr;  // null: a booking ends
+  };
+  // A booking's part on one node.
+  struct Kept {
+    base::Instant start;
+    base::Instant end;
+    GpuMask gpus = 0;
+    std::uint32_t cpus = 0;
+    base::Bytes memory;
+  };
+  class Search;
+
+  base::Instant end_of(base::Instant start, base::Duration time_limit) const;
+  std::optional<model::Allocation> place_at(base::Instant at, const model::ResourceRequest& request,
+                                            base::Duration time_limit);
+  void withhold(base::Instant from, base::Instant until);
+  const Gain* running_gain(std::size_t index);
+
+  Trial& trial_;
+  const base::Instant now_;
+  const base::Duration grace_;
+  RunningEnds::Ends::const_iterator next_running_;
+  RunningEnds::Ends::const_iterator last_running_;
+  std::vector<Gain> running_;               // as far as anybody has asked, ascending
+  std::multimap<base::Instant, Gain> own_;  // of what was started and booked here
+  std::deque<model::Allocation> started_;   // that own_ points to
+  std::map<model::NodeId, std::vector<Kept>> kept_;
+  std::vector<base::Instant> booked_starts_;  // ascending
+  std::size_t bookings_ = 0;
+};
+
+}  // namespace gpu_platform::scheduling

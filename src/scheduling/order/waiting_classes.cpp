@@ -1,0 +1,71 @@
+#include "scheduling/order/waiting_classes.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "base/check.h"
+
+namespace gpu_platform::scheduling {
+
+std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
+  const model::ResourceRequest& request = key.request;
+  std::size_t hash = request.gpus;
+  const auto mix = [&hash](std::size_t value) { hash = hash * 1'099'511'628'211U ^ value; };
+  mix(static_cast<std::size_t>(key.time_limit.value()));
+  mix(static_cast<std::size_t>(request.gpu_memory.value()));
+  mix(request.cpus.value_or(0));
+  mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
+  for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
+  return hash;
+}
+
+void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec) {
+  std::set<Rank>& jobs = classes_[key_of(spec)];
+  if (!jobs.empty()) by_first_.erase(*jobs.begin());
+  CHECK(jobs.insert(rank).second);
+  by_first_.emplace(*jobs.begin(), &jobs);
+}
+
+void WaitingClasses::remove(const Rank& rank, const model::JobSpec& spec) {
+  const auto entry = classes_.find(key_of(spec));
+  CHECK(entry != classes_.end());
+  std::set<Rank>& jobs = entry->second;
+  by_first_.erase(*jobs.begin());
+  CHECK(jobs.erase(rank) == 1);
+  if (jobs.empty()) {
+    classes_.erase(entry);
+  } else {
+    by_first_.emplace(*jobs.begin(), &jobs);
+  }
+}
+
+void WaitingClasses::clear() {
+  by_first_.clear();
+  classes_.clear();
+}
+
+WaitingClasses::Walk::Walk(const WaitingClasses& classes)
+    : unmet_(classes.by_first_.begin()), end_(classes.by_first_.end()) {}
+
+const Rank* WaitingClasses::Walk::next() {
+  if (has_current_ && ++current_.at != current_.jobs->end()) {
+    met_.push_back(current_);
+    std::ranges::push_heap(met_, is_later);
+  }
+  has_current_ = true;
+  if (unmet_ != end_ && (met_.empty() || unmet_->first < *met_.front().at)) {
+    current_ = {unmet_->second, unmet_->second->begin()};
+    ++unmet_;
+  } else if (!met_.empty()) {
+    std::ranges::pop_heap(met_, is_later);
+    current_ = met_.back();
+    met_.pop_back();
+  } else {
+    has_current_ = false;
+    return nullptr;
+  }
+  return &*current_.at;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "base/units.h"
+#include "model/job.h"
+#include "scheduling/order/rank.h"
+
+namespace gpu_platform::scheduling {
+
+// Waiting jobs that ask for the same for as long: what one of them cannot have now, none can. A
+// queue of many thousands is mostly a few of these, so a cycle tries classes instead of jobs.
+//
+// Owner and thread: the queue's. Cost: add and remove O(log jobs).
+class WaitingClasses {
+ public:
+  void add(const Rank& rank, const model::JobSpec& spec);
+  void remove(const Rank& rank, const model::JobSpec& spec);
+  void clear();
+  std::size_t size() const { return classes_.size(); }
+
+  // Visits the jobs of all classes in the order of their ranks and leaves out those of classes that
+  // were dropped on the way. The classes must not change meanwhile. Cost: O(1) to begin; a step
+  // O(log classes met).
+  class Walk {
+   public:
+    explicit Walk(const WaitingClasses& classes);
+    // Null after the last one.
+    const Rank* next();
+    // No more of the class of the job that next() gave last.
+    void drop_class() { has_current_ = false; }
+
+   private:
+    using Jobs = std::set<Rank>;
+    struct Place {
+      const Jobs* jobs = nullptr;
+      Jobs::const_iterator at;
+    };
+    static bool is_later(const Place& a, const Place& b) { return *b.at < *a.at; }
+
+    std::map<Rank, const Jobs*>::const_iterator unmet_;  // classes not met yet, by first job
+    std::map<Rank, const Jobs*>::const_iterator end_;
+    std::vector<Place> met_;  // heap, earliest first
+    Place current_;
+    bool has_current_ = false;
+  };
+
+ private:
+  struct Key {
+    model::ResourceRequest request;
+    base::Duration time_limit;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  static Key key_of(const model::JobSpec& spec) { return {spec.request, spec.time_limit}; }
+
+  std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty
+  std::map<Rank, const std::set<Rank>*> by_first_;
+};
+
+}  // namespace gpu_platform::scheduling
