@@ -315,37 +315,112 @@ void BM_CycleWithoutChange(benchmark::State& state) {
 }
 BENCHMARK(BM_CycleWithoutChange)->ArgName("waiting")->Arg(1'000)->Arg(100'000);
 
-// Jobs wait for a GPU, one becomes free: time to the next start, undone after each.
+// Every GPU is held by a job of its own, with an end of its own within a day.
+struct FullCluster {
+  explicit FullCluster(std::uint64_t count) {
+    base::Prng random(1);
+    for (std::uint64_t id = 1; id <= count; ++id) {
+      nodes.push_back(node(id).gpus(8).cpus(112));
+      for (std::uint32_t gpu = 0; gpu < 8; ++gpu) {
+        const model::Allocation held{{{.node = model::NodeId(id),
+                                       .claims = {{gpu, base::kWholeGpu, base::kGiB * 80}},
+                                       .cpus = 14,
+                                       .memory = base::kGiB * 64}}};
+        const model::JobId job(id * 8 + gpu);
+        occupy(nodes, held, job);
+        const auto seconds = static_cast<std::int64_t>(random.below(24 * 3600));
+        running.put({job, 1}, now + base::seconds(seconds), held);
+      }
+    }
+    cluster = cluster_of(nodes);
+  }
+  static constexpr std::uint32_t kGpu = 3;
+  // The job on one GPU of some node ends, or begins.
+  void set_free(std::size_t index, bool is_free) {
+    model::Node& one = nodes[index];
+    model::Gpu& gpu = one.gpus[kGpu];
+    const model::AttemptId attempt{model::JobId(one.id.value * 8 + kGpu), 1};
+    const model::Allocation held{{{.node = one.id,
+                                   .claims = {{kGpu, base::kWholeGpu, base::kGiB * 80}},
+                                   .cpus = 14,
+                                   .memory = base::kGiB * 64}}};
+    if (is_free) {
+      gpu.state = model::GpuState::kAvailable;
+      gpu.holders.clear();
+      one.cpus_used -= 14;
+      one.memory_used -= base::kGiB * 64;
+      running.erase(attempt);
+    } else {
+      occupy(nodes, held, attempt.job);
+      running.put(attempt, now + base::hours(12), held);
+    }
+    cluster.update(one);
+  }
+
+  base::Instant now = base::Instant() + base::hours(1000);
+  Nodes nodes;
+  RunningEnds running;
+  Cluster cluster;
+};
+
+// Equal jobs wait for a GPU, one becomes free: time to the next start, undone after each.
 void BM_NextDecisionAfterOneGpuIsFreed(benchmark::State& state) {
   const model::Policy policy;
-  Nodes nodes;
-  for (std::uint64_t id = 1; id <= 12'500; ++id) {
-    NodeBuilder node(id);
-    node.gpus(8).cpus(112);
-    for (std::uint32_t gpu = 0; gpu < 8; ++gpu) node.busy(gpu);
-    nodes.push_back(node);
-  }
-  Cluster cluster = cluster_of(nodes);
+  FullCluster full(12'500);
   WaitingQueue queue;
   for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
-    queue.put(waiting(id, gpus(1)), policy);
+    queue.put(waiting(1'000'000 + id, gpus(1)), policy);
   }
   CycleCache cache;
   base::Prng random(1);
   for (auto _ : state) {
-    model::Node& node = nodes[random.below(nodes.size())];
-    node.gpus[3].state = model::GpuState::kAvailable;
-    cluster.update(node);
-    const Plan plan = plan_cycle(cluster, queue, policy, {.cache = &cache});
+    const std::size_t index = random.below(full.nodes.size());
+    full.set_free(index, true);
+    const Plan plan = plan_cycle(full.cluster, queue, policy,
+                                 {.cache = &cache, .now = full.now, .running = &full.running});
+    full.set_free(index, false);
     if (plan.starts.size() != 1) {
       state.SkipWithError("one job should start");
       return;
     }
-    node.gpus[3].state = model::GpuState::kInUse;
-    cluster.update(node);
   }
 }
 BENCHMARK(BM_NextDecisionAfterOneGpuIsFreed)->ArgName("waiting")->Arg(10'000)->Arg(100'000);
+
+// So many jobs wait that hardly two ask for the same, and one GPU becomes free: reservations for
+// the first, and everybody else tried in the gap. The job at the head wants a whole node.
+void BM_ReservationAndBackfillPass(benchmark::State& state) {
+  model::Policy policy;
+  policy.reservation_depth = static_cast<std::uint32_t>(state.range(1));
+  FullCluster full(12'500);
+  base::Prng random(2);
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
+    model::JobSpec spec;
+    spec.request = gpus(id == 1 ? 8 : static_cast<std::uint32_t>(2 + random.below(7)));
+    spec.request.cpus = static_cast<std::uint32_t>(1 + random.below(112));
+    spec.time_limit = base::minutes(static_cast<std::int64_t>(1 + random.below(48 * 60)));
+    queue.put({model::JobId(1'000'000 + id), std::make_shared<model::JobSpec>(spec),
+               full.now + base::nanoseconds(static_cast<std::int64_t>(id))},
+              policy);
+  }
+  std::size_t reservations = 0;
+  for (auto _ : state) {
+    full.set_free(77, true);
+    const Plan plan =
+        plan_cycle(full.cluster, queue, policy, {.now = full.now, .running = &full.running});
+    full.set_free(77, false);
+    reservations = plan.reservations.size();
+  }
+  state.counters["reservations"] = static_cast<double>(reservations);
+  state.counters["classes"] = static_cast<double>(queue.classes().size());
+}
+BENCHMARK(BM_ReservationAndBackfillPass)
+    ->ArgNames({"waiting", "depth"})
+    ->Args({10'000, 1})
+    ->Args({10'000, 8})
+    ->Args({10'000, 100})
+    ->Unit(benchmark::kMillisecond);
 
 // The best subset out of the table after warm-up: every set of free GPUs of an 8-GPU board and
 // every count, in an order that no branch predictor learns.
