@@ -158,9 +158,10 @@ Result<DescribedNode> describe_node(const NodeIdentity& given, const hardware::I
       continue;
     }
     if (!gpu.minor) {
-      node.notes.push_back(fmt::format("{}: the driver gives no device number, so where devices are "
-                                       "guarded no job can open its device file",
-                                       place(identity, gpu)));
+      node.notes.push_back(
+          fmt::format("{}: the driver gives no device number, so where devices are "
+                      "guarded no job can open its device file",
+                      place(identity, gpu)));
     }
     node.info.gpus.push_back(std::move(info));
     driver_indices.push_back(gpu.index);

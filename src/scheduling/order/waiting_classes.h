@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
-#include <unordered_map>
+#include <unordered_map>  // layers allow unordered: looked up only, by_first_ has the order
 #include <vector>
 
 #include "base/units.h"
@@ -61,6 +61,7 @@ class WaitingClasses {
 
   static Key key_of(const model::JobSpec& spec) { return {spec.request, spec.time_limit}; }
 
+  // layers allow unordered: looked up only, by_first_ has the order
   std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty
   std::map<Rank, const std::set<Rank>*> by_first_;
 };
