@@ -61,7 +61,7 @@ std::string without_backslashes(std::string_view pattern) {
 }
 
 std::optional<std::string> platform_symbol(Symbol symbol, bool is_one_task) {
-  const std::string zero(std::max<std::size_t>(symbol.width, 1), '0');
+  std::string zero(std::max<std::size_t>(symbol.width, 1), '0');
   switch (symbol.letter) {
     case 'n':
     case 's':

@@ -66,7 +66,7 @@ std::string state_text(const Row& row) {
   return fmt::format("{} by {}", state.name, user_number(by));
 }
 
-std::string none_if_empty(std::string text, std::string_view none) {
+std::string none_if_empty(const std::string& text, std::string_view none) {
   return text.empty() ? std::string(none) : text;
 }
 
@@ -277,6 +277,7 @@ std::string parsable_of(const std::vector<Bound<Row>>& columns, const std::vecto
   std::string text;
   const auto add_line = [&](auto&& value_of) {
     std::vector<std::string> values;
+    values.reserve(columns.size());
     for (const Bound<Row>& column : columns)
       values.push_back(cli::harmless(value_of(*column.field)));
     text += fmt::format("{}{}", fmt::join(values, delimiter), end);

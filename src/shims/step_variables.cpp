@@ -108,7 +108,8 @@ Variables variables_of(const std::vector<std::string>& environment) {
 
 std::vector<std::string> environment_of(const Variables& variables) {
   std::vector<std::string> environment;
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables)
+    environment.push_back(fmt::format("{}={}", name, value));
   return environment;
 }
 

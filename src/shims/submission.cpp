@@ -305,7 +305,7 @@ std::expected<std::string, int> submit(Call& call, cli::Client& client, const Js
   const auto answer = cli::submit_job(call.console(), client, body);
   if (!answer) return std::unexpected(call.fail(answer.error()));
   const auto job = cli::parse_object(*answer);
-  const std::string id = job ? cli::text_at(*job, "id") : std::string();
+  std::string id = job ? cli::text_at(*job, "id") : std::string();
   if (id.empty()) return std::unexpected(call.fail("the daemon's answer has no job id"));
   return id;
 }

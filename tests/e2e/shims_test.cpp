@@ -111,18 +111,19 @@ TEST_F(Shims, SrunInAJobRunsItsTasksAndGivesTheHighestExitCode) {
 
 // A step's default is to end by it; the batch shell and what it runs itself are left out.
 TEST_F(Shims, TheSignalBeforeTheLimitIsForTheSteps) {
-  const std::string id = sbatch({"-t60", "-e", "err.txt", "--signal=USR1@3590", "--wrap",
-                                 "sleep 600 & srun -n2 sleep 600; echo step $?; "
-                                 "kill $!; wait $!; echo child $?"});
+  const std::string script =
+      "sleep 600 & srun -n2 sleep 600; echo step $?; kill $!; wait $!; echo child $?";
+  const std::string id = sbatch({"-t60", "-e", "err.txt", "--signal=USR1@3590", "--wrap", script});
   ASSERT_TRUE(
       eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "step 138\nchild 143\n");
 }
 
 TEST_F(Shims, TheSignalBeforeTheLimitIsForTheBatchShellAloneWhereItSaysSo) {
-  const std::string id = sbatch({"-t60", "-e", "err.txt", "--signal=B:USR1@3590", "--wrap",
-                                 "trap 'echo shell' USR1; sleep 600 & wait $!; "
-                                 "kill $!; wait $!; echo child $?"});
+  const std::string script =
+      "trap 'echo shell' USR1; sleep 600 & wait $!; kill $!; wait $!; echo child $?";
+  const std::string id =
+      sbatch({"-t60", "-e", "err.txt", "--signal=B:USR1@3590", "--wrap", script});
   ASSERT_TRUE(
       eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "shell\nchild 143\n");
@@ -433,12 +434,11 @@ TEST_F(Shims, SnakemakesCallsWork) {
 
 // Snakemake's job takes nearly all variables away before it calls srun.
 TEST_F(Shims, AStepKnowsItsJobWithoutSlurmsVariables) {
-  const std::string id =
-      sbatch({"--gpus=2", "-c2", "--wrap",
-              "env -u SLURM_GPUS -u SLURM_JOB_GPUS -u SLURM_NTASKS -u SLURM_JOB_NODELIST "
-              "srun -n1 --cpu-bind=q --cpus-per-task=2 --gpus=2 --nodes=1 "
-              "sh -c 'echo $SLURM_GPUS $SLURM_JOB_NODELIST $SLURM_STEP_GPUS $SLURM_NTASKS'",
-              "-e", "err.txt"});
+  const std::string script =
+      "env -u SLURM_GPUS -u SLURM_JOB_GPUS -u SLURM_NTASKS -u SLURM_JOB_NODELIST "
+      "srun -n1 --cpu-bind=q --cpus-per-task=2 --gpus=2 --nodes=1 "
+      "sh -c 'echo $SLURM_GPUS $SLURM_JOB_NODELIST $SLURM_STEP_GPUS $SLURM_NTASKS'";
+  const std::string id = sbatch({"--gpus=2", "-c2", "--wrap", script, "-e", "err.txt"});
   ASSERT_TRUE(reaches(id, "COMPLETED"));
   EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "2 dgx-h100-1 0,1 1\n");
 }

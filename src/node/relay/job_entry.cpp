@@ -156,7 +156,7 @@ void register_on_gpus(const EntryOptions& options) {
   const int child = fork();
   if (child == 0) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; fd < 3; ++fd) dup2(null, fd);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) _exit(127);
     std::string words[] = {options.gpu_register, "enter", options.gpu_state, gpus, pid};
     char* arguments[] = {words[0].data(), words[1].data(), words[2].data(),
                          words[3].data(), words[4].data(), nullptr};
