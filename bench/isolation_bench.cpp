@@ -110,7 +110,7 @@ void start_confined(const node::HostConfinement& host, const std::string& base,
   options.confinement = &confinement;
   const node::JobStart started = node::start_job(options);
   if (!started.executed) fail(started.detail);
-  confinement.hold_mounts_of(started.pid);
+  confinement.hold_mounts(started.mounts_fd);
   waitpid(started.pid, nullptr, 0);
   close(fd);
   confinement.limits().close_entrances();

@@ -166,6 +166,27 @@ Daemon::Parts::~Parts() {
   observations.disconnect();
 }
 
+// A launcher that is a service runs with rights that we have not: what it runs is not ours to say.
+base::Result<node::SiteHooks> hooks_of(const config::Configuration& configuration,
+                                       const std::string& launcher) {
+  node::SiteHooks hooks;
+  hooks.prolog = configuration.prolog.path;
+  hooks.epilog = configuration.epilog.path;
+  hooks.prolog_timeout_ms =
+      static_cast<std::uint64_t>(base::whole_milliseconds(configuration.prolog_timeout));
+  hooks.epilog_timeout_ms =
+      static_cast<std::uint64_t>(base::whole_milliseconds(configuration.epilog_timeout));
+  const std::string_view given = hooks.prolog.empty() ? "epilog" : "prolog";
+  if (launcher.empty() || (hooks.prolog.empty() && hooks.epilog.empty())) return hooks;
+  return base::fail(base::ErrorCode::kFailedPrecondition,
+                    fmt::format("execution.{0}: the launcher at {1} is a service of its own and "
+                                "takes no program from here; take the key away and give the "
+                                "launcher --{0} FILE on its command line "
+                                "(gpu-platform-launcher.service)",
+                                given, launcher),
+                    fmt::format("execution.{}", given));
+}
+
 base::Status Daemon::Parts::recover(const config::Configuration& configuration) {
   controller = std::make_unique<controller::Controller>(*store, *engine);
   loop = std::make_unique<controller::Loop>(*controller, clock, end_now);
@@ -277,6 +298,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   engine.max_processes = configuration.max_processes;
   engine.private_folders = configuration.private_tmp;
   engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
+  TRY_ASSIGN(engine.hooks, hooks_of(configuration, options.launcher));
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
   tell_isolation(parts->engine->node_part());

@@ -210,6 +210,8 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Output", text_at(job, "output")},
       {"Error output", text_at(job, "error")},
       {"Signal", text_at(job, "limit_signal")},
+      {"Prolog", text_at(job, "prolog")},
+      {"Epilog", text_at(job, "epilog")},
       {"Asks for", asked_for(job)},
       {"Place", place_of(job)},
       {"Warning", joined(texts_at(job, "warnings"), "; ")},

@@ -25,7 +25,7 @@ constexpr base::Duration kWorthTelling = base::minutes(1);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
-      retries, workdir, output, error, open_mode, signal, request_id, kind, user;
+      retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog;
   std::vector<std::string> gpu_types, environment, labels, notify;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
@@ -58,6 +58,10 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .option("--open-mode", o.open_mode, "MODE", "append (default) or truncate these files")
       .option("--signal", o.signal, "[B:]SIG[@SECONDS]",
               "signal to the job before its time limit: USR1@120 (default: 60 seconds)")
+      .option("--prolog", o.prolog, "FILE",
+              "program run as the job before its command; where it fails, so does the job")
+      .option("--epilog", o.epilog, "FILE",
+              "program run as the job after its command, however that ended")
       .many("--notify", o.notify, "start|end|fail",
             "tell the site's notification command; several with commas")
       .flag("--hold", o.hold, "held until 'jobs release'")
@@ -117,9 +121,10 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
 
 void put_texts(Json& body, const SubmitOptions& o) {
   const std::pair<const char*, const std::optional<std::string>*> texts[] = {
-      {"name", &o.name},     {"team", &o.team},          {"project", &o.project},
-      {"output", &o.output}, {"user", &o.user},          {"priority", &o.priority},
-      {"error", &o.error},   {"limit_signal", &o.signal}};
+      {"name", &o.name},     {"team", &o.team},           {"project", &o.project},
+      {"output", &o.output}, {"user", &o.user},           {"priority", &o.priority},
+      {"error", &o.error},   {"limit_signal", &o.signal}, {"prolog", &o.prolog},
+      {"epilog", &o.epilog}};
   for (const auto& [key, value] : texts) {
     if (value->has_value()) body[key] = **value;
   }
@@ -162,7 +167,8 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"--workdir", &o.workdir},   {"--output", &o.output},
       {"--user", &o.user},         {"--request-id", &o.request_id},
       {"--kind", &o.kind},         {"--error", &o.error},
-      {"--signal", &o.signal},     {"--open-mode", &o.open_mode}};
+      {"--signal", &o.signal},     {"--open-mode", &o.open_mode},
+      {"--prolog", &o.prolog},     {"--epilog", &o.epilog}};
   for (const auto& [option, value] : single) {
     if (value->has_value()) TRY(check_text(option, **value));
   }

@@ -17,6 +17,13 @@ namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 
+// A program by its absolute path; empty: none.
+struct ProgramFile {
+  std::string path;
+
+  friend bool operator==(const ProgramFile&, const ProgramFile&) = default;
+};
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
   model::Policy policy;
@@ -30,6 +37,12 @@ struct Configuration {
   std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
   std::string notify_command;                         // program and arguments; empty: none
   base::Bytes output_limit = base::kGiB * 10;         // of all that one attempt prints
+  // The site's programs around each attempt; empty: none. Only where the daemon starts the
+  // launcher.
+  ProgramFile prolog;
+  ProgramFile epilog;
+  base::Duration prolog_timeout = base::minutes(5);
+  base::Duration epilog_timeout = base::minutes(5);
 
   base::Duration monitoring_interval = base::seconds(5);
 

@@ -108,6 +108,18 @@ const std::array kKeys = {
     Key{"execution.output_limit", +[](C& c) -> base::Bytes& { return c.output_limit; },
         64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
         "Most that one attempt may print and have kept; what follows is dropped, and a line in its log says so."},
+    Key{"execution.prolog", +[](C& c) -> ProgramFile& { return c.prolog; },
+        0, 0, Effect::kRestart,
+        "Program of the site, by its absolute path, run by the launcher as itself (root) in the job's cgroup before anything of an attempt starts. Where it fails, the job goes back to the queue. Belongs to root and is writable by nobody else. A launcher that is a service has its own: --prolog of its command line."},
+    Key{"execution.prolog_timeout", +[](C& c) -> base::Duration& { return c.prolog_timeout; },
+        1, kDay, Effect::kRestart,
+        "Time after which the prolog is killed and has failed."},
+    Key{"execution.epilog", +[](C& c) -> ProgramFile& { return c.epilog; },
+        0, 0, Effect::kRestart,
+        "The same when nothing of the attempt is left, however it ended; its GPUs are given on when it is done. --epilog of a launcher that is a service."},
+    Key{"execution.epilog_timeout", +[](C& c) -> base::Duration& { return c.epilog_timeout; },
+        1, kDay, Effect::kRestart,
+        "Time after which the epilog is killed and has failed."},
 
     Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,
@@ -232,6 +244,10 @@ base::Status assign(const Key&, std::string_view text, std::string& value) {
   return {};
 }
 
+base::Status assign(const Key& key, std::string_view text, ProgramFile& value) {
+  return assign(key, text, value.path);
+}
+
 base::Status assign(const Key& key, std::string_view text, base::Duration& value) {
   TRY_ASSIGN(value, read_duration(key, text));
   return {};
@@ -308,6 +324,8 @@ std::string value_text(const Key& key, const Configuration& configuration) {
           return fmt::format("{}", value);
         } else if constexpr (std::is_same_v<Value, std::string>) {
           return value.empty() ? "not set" : value;
+        } else if constexpr (std::is_same_v<Value, ProgramFile>) {
+          return value.path.empty() ? "not set" : value.path;
         } else {
           return value.has_value() ? fmt::format("{}", *value) : "not set";
         }
@@ -334,6 +352,8 @@ std::string allowed_text(const Key& key) {
                              base::written(base::Bytes(key.most)));
         } else if constexpr (std::is_same_v<Value, std::string>) {
           return "absolute path of a program, and arguments";
+        } else if constexpr (std::is_same_v<Value, ProgramFile>) {
+          return "absolute path of a program";
         } else {
           return fmt::format("{} to {}", key.least, key.most);
         }

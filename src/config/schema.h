@@ -27,7 +27,8 @@ using Field =
                  RootJobs& (*)(Configuration&),                      // one of its words
                  model::StrangerPolicy& (*)(Configuration&),         // likewise
                  model::PriorityClass& (*)(Configuration&),          // likewise
-                 std::string& (*)(Configuration&)>;                  // a program and its arguments
+                 std::string& (*)(Configuration&),                   // a program and its arguments
+                 ProgramFile& (*)(Configuration&)>;                  // one without arguments
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

@@ -49,6 +49,16 @@ TEST(Schema, AProgramIsNamedByItsAbsolutePath) {
   }
 }
 
+TEST(Schema, AProgramFileTakesNoArguments) {
+  const auto key = std::ranges::find(schema(), "execution.prolog", &Key::path);
+  ASSERT_NE(key, schema().end());
+  Configuration configuration;
+  EXPECT_TRUE(set_value(*key, "/etc/site/my prolog", configuration));
+  EXPECT_EQ(configuration.prolog.path, "/etc/site/my prolog");
+  EXPECT_EQ(allowed_text(*key), "absolute path of a program");
+  EXPECT_FALSE(set_value(*key, "prolog", configuration));
+}
+
 TEST(Schema, EverySectionOfAKeyIsDescribed) {
   for (const Key& key : schema()) {
     const auto section = key.path.substr(0, key.path.find('.'));

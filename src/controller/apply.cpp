@@ -47,6 +47,8 @@ class Application {
     note_end(j, attempt);
     move(j, JobTrigger::kStarted);
     trigger_gpus(attempt.allocation, GpuTrigger::kStart);
+    j.prolog_failed_on.clear();
+    prolog_did_well(attempt);
   }
 
   void on(const model::StopRequested& event) {
@@ -71,11 +73,19 @@ class Application {
     move_attempt(attempt, AttemptTrigger::kEnded);
     note_end(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
+    if (event.reason == model::EndReason::kPrologFailed) {
+      node(attempt.first_node()).prolog_failed_for = event.attempt.job;
+    }
   }
 
   void on(const model::JobRequeued& event) {
     Job& j = job(event.job);
-    if (!event.asked_for) (event.counts_as_failure ? j.failures : j.losses) += 1;
+    if (event.prolog_failed) {
+      j.prolog_failed_on.push_back(j.attempts.back().first_node());
+      if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
+    } else if (!event.asked_for) {
+      (event.counts_as_failure ? j.failures : j.losses) += 1;
+    }
     j.eligible_at = event.eligible_at;
     move(j, event.preempted ? JobTrigger::kPreempt : JobTrigger::kRequeue);
     if (j.hold != model::Hold::kNone) move(j, JobTrigger::kHold);
@@ -84,6 +94,7 @@ class Application {
   void on(const model::JobHoldChanged& event) {
     Job& j = job(event.job);
     j.hold = event.hold;
+    if (event.hold == model::Hold::kNone) j.prolog_failed_on.clear();
     if (model::is_active(j.state)) return;
     const bool is_held = j.state == JobState::kHeld;
     if (event.hold == model::Hold::kNone) {
@@ -156,13 +167,19 @@ class Application {
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     if (j.state == JobState::kQueued) {
       j.eligible_at = at_;
-      state_.queue.put({j.id, j.spec, j.submitted_at}, *state_.policy);
+      state_.queue.put(waiting_job(j), *state_.policy);
     }
     if (waits_for_time(j.state)) state_.becoming_eligible.emplace(j.eligible_at, j.id);
   }
 
   static bool waits_for_time(JobState s) {
     return s == JobState::kPending || s == JobState::kPreempted;
+  }
+
+  // What failed there before does well again.
+  void prolog_did_well(const Attempt& attempt) {
+    const model::NodeId id = attempt.first_node();
+    if (state_.nodes.find(id.value)->prolog_failed_for.valid()) node(id).prolog_failed_for = {};
   }
 
   std::uint64_t* counter_of(JobState s) {
@@ -210,6 +227,7 @@ class Application {
   }
 
   void follow_holder(model::Gpu& gpu);
+  static void note_epilog(const model::AttemptReleased& event, const Attempt& attempt, Node& n);
 
   State& state_;
   base::Instant at_;
@@ -236,6 +254,10 @@ void Application::on(const model::NodeStateChanged& event) {
   const auto to = model::next(n.state, event.trigger);
   CHECK(to.has_value());
   n.state = *to;
+  if (event.trigger == model::NodeTrigger::kBringOnline) {
+    n.prolog_failed_for = {};
+    n.epilog_failed_for = {};
+  }
   if (event.trigger == model::NodeTrigger::kLose) n.is_heard = false;
   if (event.trigger == model::NodeTrigger::kSeen) n.is_heard = true;
   const bool by_person =
@@ -315,7 +337,7 @@ void Application::on(const model::JobChanged& event) {
     if (model::holds_resources(attempt.state)) note_end(j, attempt);
   }
   if (j.state == JobState::kQueued) {
-    state_.queue.put({j.id, j.spec, j.submitted_at}, *state_.policy);
+    state_.queue.put(waiting_job(j), *state_.policy);
   }
 }
 
@@ -347,6 +369,15 @@ void Application::on(const model::StartRequested& event) {
   }
 }
 
+void Application::note_epilog(const model::AttemptReleased& event, const Attempt& attempt,
+                              Node& n) {
+  if (!event.epilog_failure.empty()) {
+    n.epilog_failed_for = event.attempt.job;
+  } else if (attempt.started_at.is_set() && attempt.exit.lost == model::Lost::kNo) {
+    n.epilog_failed_for = {};
+  }
+}
+
 void Application::on(const model::AttemptReleased& event) {
   Job& j = job(event.attempt.job);
   Attempt& attempt = find_attempt(j, event.attempt);
@@ -359,6 +390,7 @@ void Application::on(const model::AttemptReleased& event) {
     CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);
     n.cpus_used -= part.cpus;
     n.memory_used -= part.memory;
+    if (&part == &attempt.allocation.nodes.front()) note_epilog(event, attempt, n);
     for (const auto& claim : part.claims) {
       model::Gpu& gpu = n.gpus.at(claim.gpu_index);
       CHECK(std::erase_if(gpu.holders, [&](const model::GpuHolder& h) {

@@ -129,6 +129,16 @@ class Core {
                base::Instant now);
   void requeue_or_fail(const model::Job& job, const model::Attempt& attempt, bool is_failure,
                        base::Instant now);
+  void requeue_after_prolog(const model::Job& job, base::Instant now);
+  base::Duration backoff_after(std::size_t tries) const;
+  struct HookFailure {
+    std::string_view hook;  // "prolog"
+    model::NodeId node;
+    model::JobId former;  // for which it failed there last; none since it did well
+    model::JobId job;
+    const std::string& detail;
+  };
+  void drain_if_second(const HookFailure& failure, base::Instant now);
   void make_eligible_if_due(model::JobId job, base::Instant now);
   void run_cycle(base::Instant now);
 

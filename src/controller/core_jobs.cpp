@@ -58,7 +58,7 @@ Judged judge_hold(const model::Caller& caller, const Job& job) {
                     job.id.value, to_string(job.state)));
   }
   const Hold hold = hold_by(caller, *job.spec);
-  if (job.hold >= hold) return std::nullopt;
+  if (!model::outranks(hold, job.hold)) return std::nullopt;
   return model::JobHoldChanged{job.id, hold, caller.user};
 }
 
@@ -157,7 +157,7 @@ base::Result<bool> Core::act(const model::Caller& caller, const Job& job, JobAct
   const model::JobId id = job.id;
   TRY_ASSIGN(std::optional<model::Event> event, judge(caller, job, action));
   const Hold hold = hold_by(caller, *job.spec);
-  const bool holds = action == JobAction::kRequeueAndHold && job.hold < hold;
+  const bool holds = action == JobAction::kRequeueAndHold && model::outranks(hold, job.hold);
   if (dry_run || (!event && !holds)) return event || holds;
   // First, so that a job that comes back at once finds itself held.
   if (holds) emit(model::JobHoldChanged{id, hold, caller.user}, now);

@@ -60,7 +60,8 @@ void Core::on(const execution::Started& seen, base::Instant now) {
 void Core::on(const execution::Ended& seen, base::Instant now) {
   const Attempt* attempt = find_attempt(seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return;
-  const bool ran = seen.reason != EndReason::kLaunchFailed && seen.exit.lost == model::Lost::kNo;
+  const bool ran = seen.reason != EndReason::kLaunchFailed &&
+                   seen.reason != EndReason::kPrologFailed && seen.exit.lost == model::Lost::kNo;
   if (ran && !attempt->started_at.is_set()) {
     // The news of its start was lost; that it ended proves it.
     emit(model::AttemptStarted{seen.attempt, 0, seen.at.is_set() ? seen.at : now}, now);
@@ -69,10 +70,37 @@ void Core::on(const execution::Ended& seen, base::Instant now) {
 }
 
 void Core::end_attempt(const execution::Ended& seen, base::Instant now) {
+  const model::NodeId node = find_attempt(seen.attempt)->first_node();
+  const model::JobId former = state_.nodes.find(node.value)->prolog_failed_for;
   emit(model::AttemptEnded{seen.attempt, seen.at, seen.exit, seen.reason, seen.detail, seen.usage},
        now);
   const Job* job = find_job(seen.attempt.job);
   settle_job(*job, job->attempts.at(seen.attempt.attempt - 1), now);
+  if (seen.reason != EndReason::kPrologFailed) return;
+  drain_if_second({"prolog", node, former, seen.attempt.job, seen.detail}, now);
+}
+
+// One job's hook may fail by what the job is; those of two in a row fail by what the node is.
+void Core::drain_if_second(const HookFailure& failure, base::Instant now) {
+  const bool is_second = failure.former.valid() && failure.former != failure.job;
+  const model::Node& node = *state_.nodes.find(failure.node.value);
+  if (!is_second || node.state != model::NodeState::kUp) return;
+  emit(model::NodeStateChanged{failure.node, model::NodeTrigger::kDrain,
+                               fmt::format("the site's {} failed for jobs {} and {} in a row: {}",
+                                           failure.hook, failure.former.value, failure.job.value,
+                                           failure.detail),
+                               "system"},
+       now);
+}
+
+// It is not the job's fault and uses up none of its retries.
+void Core::requeue_after_prolog(const Job& job, base::Instant now) {
+  const std::size_t failed_before = job.prolog_failed_on.size();
+  emit(model::JobRequeued{.job = job.id,
+                          .eligible_at = now + backoff_after(failed_before),
+                          .prolog_failed = true,
+                          .holds = failed_before + 1 >= model::kMostPrologFailures},
+       now);
 }
 
 // What becomes of the job whose attempt has just ended.
@@ -92,6 +120,8 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
     end_job(job.id, JobTrigger::kTimeOut, attempt, now);
   } else if (lost) {
     requeue_or_fail(job, attempt, false, now);
+  } else if (attempt.reason == EndReason::kPrologFailed) {
+    requeue_after_prolog(job, now);
   } else if (attempt.reason == EndReason::kLaunchFailed) {
     // A missing or forbidden program (127, 126) fails again every time; a failure of the host may
     // not.
@@ -134,12 +164,16 @@ void Core::requeue_or_fail(const Job& job, const Attempt& attempt, bool is_failu
     end_job(job.id, JobTrigger::kFail, attempt, now);
     return;
   }
+  emit(model::JobRequeued{job.id, now + backoff_after(used), false, is_failure}, now);
+}
+
+base::Duration Core::backoff_after(std::size_t tries) const {
+  const model::Policy& policy = *state_.policy;
   base::Duration backoff = policy.retry_backoff;
-  for (std::uint32_t i = 0; i < used && backoff < policy.max_retry_backoff; ++i) {
+  for (std::size_t i = 0; i < tries && backoff < policy.max_retry_backoff; ++i) {
     backoff = backoff * 2;
   }
-  backoff = std::min(backoff, policy.max_retry_backoff);
-  emit(model::JobRequeued{job.id, now + backoff, false, is_failure}, now);
+  return std::min(backoff, policy.max_retry_backoff);
 }
 
 // Only after its end: where that news is late or lost, the engine tells both again when it is
@@ -147,8 +181,12 @@ void Core::requeue_or_fail(const Job& job, const Attempt& attempt, bool is_failu
 void Core::on(const execution::Cleaned& seen, base::Instant now) {
   const Attempt* attempt = find_attempt(seen.attempt);
   if (attempt == nullptr || attempt->state != AttemptState::kCleaning) return;
-  emit(model::AttemptReleased{seen.attempt}, now);
+  const model::NodeId node = attempt->first_node();
+  const model::JobId former = state_.nodes.find(node.value)->epilog_failed_for;
+  emit(model::AttemptReleased{seen.attempt, seen.epilog_failure}, now);
   make_eligible_if_due(seen.attempt.job, now);
+  if (seen.epilog_failure.empty()) return;
+  drain_if_second({"epilog", node, former, seen.attempt.job, seen.epilog_failure}, now);
 }
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {

@@ -105,6 +105,14 @@ void check_one_job(const State& state, const Job& job, Found& found) {
     found.push_back(fmt::format("held: job {} is {}, and {} holds it", job.id.value,
                                 to_string(job.state), is_held ? "nobody" : "somebody"));
   }
+  if (job.hold == model::Hold::kByPlatform &&
+      job.prolog_failed_on.size() < model::kMostPrologFailures) {
+    found.push_back(fmt::format("prolog: job {} is held for its prolog, which failed {} times",
+                                job.id.value, job.prolog_failed_on.size()));
+  }
+  if (job.state == model::JobState::kRunning && !job.prolog_failed_on.empty()) {
+    found.push_back(fmt::format("prolog: job {} runs, and still avoids nodes", job.id.value));
+  }
   if (model::is_ended(job.state) && !model::holds_resources(job)) {
     found.push_back(
         fmt::format("conservation: job {} has ended and holds nothing, but is still in "

@@ -9,6 +9,16 @@
 
 namespace gpu_platform::controller {
 
+namespace {
+
+model::WaitCode code_of(model::Hold hold) {
+  if (hold == model::Hold::kByAdministrator) return model::WaitCode::kHeldByAdministrator;
+  return hold == model::Hold::kByPlatform ? model::WaitCode::kHeldByPlatform
+                                          : model::WaitCode::kHeldByUser;
+}
+
+}  // namespace
+
 WaitExplainer::WaitExplainer(std::shared_ptr<const Snapshot> snapshot)
     : snapshot_(std::move(snapshot)) {}
 
@@ -43,8 +53,7 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::Resourc
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
   model::WaitReason reason;
   if (job.state == model::JobState::kHeld) {
-    reason.code = job.hold == model::Hold::kByAdministrator ? model::WaitCode::kHeldByAdministrator
-                                                            : model::WaitCode::kHeldByUser;
+    reason.code = code_of(job.hold);
     return reason;
   }
   if (job.state != model::JobState::kQueued) {

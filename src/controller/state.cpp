@@ -27,7 +27,7 @@ void count(const model::Job& job, State& state) {
       break;
     case JobState::kQueued:
       ++counts.queued;
-      state.queue.put({job.id, job.spec, job.submitted_at}, *state.policy);
+      state.queue.put(waiting_job(job), *state.policy);
       break;
     case JobState::kHeld:
       ++counts.held;
@@ -46,6 +46,10 @@ void count(const model::Job& job, State& state) {
 }
 
 }  // namespace
+
+scheduling::WaitingJob waiting_job(const model::Job& job) {
+  return {job.id, job.spec, job.submitted_at, job.prolog_failed_on};
+}
 
 std::string encode_state(const State& state) {
   std::string out;

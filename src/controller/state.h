@@ -74,6 +74,9 @@ std::uint64_t state_hash(const State& state);
 // moment.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 
+// How the queue knows the job.
+scheduling::WaitingJob waiting_job(const model::Job& job);
+
 // Works out the derived part anew from the truth.
 void rebuild_indices(State& state);
 

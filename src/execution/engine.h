@@ -73,7 +73,8 @@ struct Started {
 };
 
 // The attempt ended, or could not be started (reason kLaunchFailed, detail says why; exit code 127
-// or 126 where the command was missing or not executable), or was lost.
+// or 126 where the command was missing or not executable), or was lost. Reason kPrologFailed: the
+// site's prolog failed there; nothing of the job was started.
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;
@@ -87,6 +88,7 @@ struct Ended {
 // end is not known, Ended with lost = kUnknown comes first.
 struct Cleaned {
   model::AttemptId attempt;
+  std::string epilog_failure;  // of the site's epilog, in words; empty: none
 };
 
 // The node is there, as described. Repeated whenever something of it changes.

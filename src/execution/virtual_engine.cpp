@@ -158,6 +158,10 @@ void VirtualEngine::step(AttemptId id, Record& record) {
 }
 
 void VirtualEngine::step_starting(AttemptId id, Record& record) {
+  if (!record.run.prolog_failure.empty()) {
+    never_start(id, record, {}, EndReason::kPrologFailed, record.run.prolog_failure);
+    return;
+  }
   if (!record.run.launch_error.empty()) {
     never_start(id, record, record.run.exit, EndReason::kLaunchFailed, record.run.launch_error);
     return;
@@ -355,7 +359,7 @@ void VirtualEngine::tell_ended(AttemptId id, const Record& record) {
 }
 
 void VirtualEngine::tell_gone(AttemptId id, const Record& record) {
-  if (can_tell(record)) sink_.observe(Cleaned{id});
+  if (can_tell(record)) sink_.observe(Cleaned{id, record.run.epilog_failure});
 }
 
 void VirtualEngine::tell_all(AttemptId id, const Record& record) {

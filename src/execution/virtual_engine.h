@@ -25,6 +25,8 @@ struct VirtualRun {
   base::Duration term_delay;      // from SIGTERM to its end, where it obeys
   base::Duration cleaning_delay;  // from its end until no process of it is left
   model::Usage usage;
+  std::string prolog_failure;  // of the site's prolog: nothing of it is started then
+  std::string epilog_failure;  // of the site's epilog
 };
 
 // Decides what each attempt does. Asked once per attempt that comes to a start.

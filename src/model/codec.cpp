@@ -50,7 +50,7 @@ template <class F>
 void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
-    v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify);
+    v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -69,7 +69,7 @@ void fields(Attempt& v, F& f) {
 template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
-    v.failures, v.losses, v.attempts, v.hold);
+    v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on);
 }
 template <class F>
 void fields(GpuInfo& v, F& f) {
@@ -111,7 +111,8 @@ void fields(Gpu& v, F& f) {
 template <class F>
 void fields(Node& v, F& f) {
   f(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus, v.memory,
-    v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard);
+    v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard, v.prolog_failed_for,
+    v.epilog_failed_for);
 }
 template <class F>
 void fields(Policy& v, F& f) {
@@ -174,11 +175,11 @@ void fields(AttemptEnded& v, F& f) {
 }
 template <class F>
 void fields(AttemptReleased& v, F& f) {
-  f(v.attempt);
+  f(v.attempt, v.epilog_failure);
 }
 template <class F>
 void fields(JobRequeued& v, F& f) {
-  f(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for);
+  f(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for, v.prolog_failed, v.holds);
 }
 template <class F>
 void fields(JobEnded& v, F& f) {

@@ -99,6 +99,8 @@ JobSpec draw_spec(Prng& r) {
   spec.error = draw_text(r);
   spec.truncate_output = r.chance(1, 2);
   spec.notify = draw_list<NotifyOn>(r, [](Prng& p) { return draw_enum<NotifyOn>(p, kNotifyOns); });
+  spec.prolog = draw_text(r);
+  spec.epilog = draw_text(r);
   return spec;
 }
 
@@ -140,6 +142,7 @@ Job draw_job(Prng& r) {
   job.losses = static_cast<std::uint32_t>(r.next());
   job.attempts = draw_list<Attempt>(r, draw_attempt);
   job.hold = draw_enum<Hold>(r, kHolds);
+  job.prolog_failed_on = draw_list<NodeId>(r, [](Prng& p) { return NodeId(p.next()); });
   return job;
 }
 
@@ -196,6 +199,8 @@ Node draw_node(Prng& r) {
   });
   node.topology = draw_topology(r);
   node.is_heard = r.chance(1, 2);
+  node.prolog_failed_for = JobId(r.next());
+  node.epilog_failed_for = JobId(r.next());
   return node;
 }
 
@@ -263,7 +268,7 @@ std::vector<Event> draw_events(Prng& r) {
                    draw_enum<EndReason>(r, kEndReasons),
                    draw_text(r),
                    {base::Duration(draw_number(r)), base::Bytes(draw_number(r))}},
-      AttemptReleased{attempt},
+      AttemptReleased{attempt, draw_text(r)},
       JobRequeued{attempt.job, draw_instant(r), r.chance(1, 2), r.chance(1, 2), r.chance(1, 2)},
       JobEnded{attempt.job, draw_enum<JobTrigger>(r, kJobTriggers),
                draw_enum<EndReason>(r, kEndReasons), draw_text(r), draw_text(r)},

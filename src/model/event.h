@@ -113,6 +113,7 @@ struct AttemptEnded {
 // Nothing of the attempt is left on its nodes: what it held is free from here on.
 struct AttemptReleased {
   AttemptId attempt;
+  std::string epilog_failure;  // of the site's epilog, in words; empty: none
 };
 
 struct JobRequeued {
@@ -121,6 +122,8 @@ struct JobRequeued {
   bool preempted = false;
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
   bool asked_for = false;          // by a person: it counts as neither
+  bool prolog_failed = false;      // likewise, but as that
+  bool holds = false;              // for the last time: from here on the platform holds it
 };
 
 struct JobEnded {

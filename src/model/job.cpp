@@ -83,6 +83,8 @@ std::string_view to_string(EndReason reason) {
       return "GPU_OFFLINE";
     case EndReason::kRequeuedBy:
       return "REQUEUED_BY";
+    case EndReason::kPrologFailed:
+      return "PROLOG_FAILED";
   }
   return "";
 }
@@ -99,6 +101,14 @@ std::string_view to_string(StartWhy why) {
   return "IMMEDIATE";
 }
 
+bool outranks(Hold hold, Hold present) {
+  const auto rank = [](Hold h) {
+    if (h == Hold::kNone) return 0;
+    return h == Hold::kByAdministrator ? 2 : 1;
+  };
+  return rank(hold) > rank(present);
+}
+
 bool holds_resources(const Job& job) {
   return std::ranges::any_of(job.attempts,
                              [](const Attempt& a) { return holds_resources(a.state); });
@@ -109,7 +119,7 @@ bool operator==(const Job& a, const Job& b) {
   return same_spec && a.id == b.id && a.state == b.state && a.submitted_at == b.submitted_at &&
          a.eligible_at == b.eligible_at && a.ended_at == b.ended_at && a.reason == b.reason &&
          a.by == b.by && a.detail == b.detail && a.failures == b.failures && a.losses == b.losses &&
-         a.attempts == b.attempts && a.hold == b.hold;
+         a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on;
 }
 
 }  // namespace gpu_platform::model

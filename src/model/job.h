@@ -101,6 +101,10 @@ struct JobSpec {
   std::string error;             // path of a file for stderr; empty: where stdout goes
   bool truncate_output = false;  // files of `output` and `error` begin empty; else they grow
   std::vector<NotifyOn> notify;  // ascending
+  // Programs of the user's own, run as the job before and after its command, relative to workdir
+  // unless absolute; empty: none.
+  std::string prolog;
+  std::string epilog;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -109,8 +113,14 @@ enum class Lost : std::uint8_t { kNo, kNodeLost, kUnknown };
 std::string_view to_string(Lost lost);  // "NODE_LOST"
 
 // Who keeps a waiting job back. What an administrator holds, only an administrator lets go.
-enum class Hold : std::uint8_t { kNone, kByUser, kByAdministrator };
-inline constexpr std::size_t kHolds = 3;
+// What the platform holds, its owner may let go.
+enum class Hold : std::uint8_t { kNone, kByUser, kByAdministrator, kByPlatform };
+inline constexpr std::size_t kHolds = 4;
+// Whether `hold` is more than `present` and takes its place.
+bool outranks(Hold hold, Hold present);
+
+// A job for which the site's prolog failed so often is held by the platform.
+inline constexpr std::size_t kMostPrologFailures = 3;
 
 // Why an attempt or a job ended, or is being stopped.
 enum class EndReason : std::uint8_t {
@@ -125,8 +135,9 @@ enum class EndReason : std::uint8_t {
   kSupervisorLost,  // what became of it cannot be known
   kGpuOffline,      // an operator took its GPU or node out of service
   kRequeuedBy,      // a person put the job back into the queue; `by` names whom
+  kPrologFailed,    // the site's prolog on the node: the job was not started; detail says how
 };
-inline constexpr std::size_t kEndReasons = 11;
+inline constexpr std::size_t kEndReasons = 12;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.
@@ -170,6 +181,9 @@ struct Attempt {
   Usage usage;
   base::Duration time_limit;  // that it was started with; the job's may have changed since
 
+  // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
+  NodeId first_node() const { return allocation.nodes.front().node; }
+
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -187,6 +201,8 @@ struct Job {
   std::uint32_t losses = 0;    // attempts lost to hardware, nodes or preemption
   std::vector<Attempt> attempts;
   Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
+  // Where the site's prolog failed for it, each time since it last started or was let go.
+  std::vector<NodeId> prolog_failed_on;
 
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
 

@@ -82,6 +82,9 @@ struct Node {
   std::vector<Gpu> gpus;
   bool is_heard = true;  // false: not heard of since it was lost, whatever an operator made of it
   Topology topology;     // links by the indices of `gpus`
+  // The job for which the site's prolog, or its epilog, failed last here; none since it did well.
+  JobId prolog_failed_for;
+  JobId epilog_failed_for;
 
   friend bool operator==(const Node&, const Node&) = default;
 };

@@ -111,6 +111,9 @@ std::string_view opening(WaitCode code) {
       return "held by an administrator, who alone can release it";
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
+    case WaitCode::kHeldByPlatform:
+      return "held, because the site's prolog failed for it again and again (its attempts say "
+             "how), until it is released (jobs release)";
     case WaitCode::kNoCapacity:
     case WaitCode::kPriority:
       return {};
@@ -137,6 +140,8 @@ std::string_view to_string(WaitCode code) {
       return "HELD_BY_ADMINISTRATOR";
     case WaitCode::kNoNode:
       return "NO_NODE";
+    case WaitCode::kHeldByPlatform:
+      return "HELD_BY_PLATFORM";
   }
   CHECK(false);
   std::unreachable();

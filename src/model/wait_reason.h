@@ -17,7 +17,8 @@ enum class WaitCode : std::uint8_t {
   kBackoff,       // waits out its time before a retry
   kHeldByUser,    // its owner holds it back
   kHeldByAdministrator,
-  kNoNode,  // no node that could ever hold it is up
+  kNoNode,          // no node that could ever hold it is up
+  kHeldByPlatform,  // the site's prolog failed for it too often
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 

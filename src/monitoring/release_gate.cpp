@@ -65,8 +65,8 @@ void ReleaseGate::observe(execution::Observation observation) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
-    waiting_.try_emplace(cleaned->attempt,
-                         Waiting{std::move(gpus), boot_clock_ns(), now, now, kFirstPause, false});
+    waiting_.try_emplace(cleaned->attempt, Waiting{std::move(gpus), *cleaned, boot_clock_ns(), now,
+                                                   now, kFirstPause, false});
   }
   wake_.notify_one();
 }
@@ -109,7 +109,7 @@ std::string ReleaseGate::what_is_left(const std::string& uuid,
 
 void ReleaseGate::take_readings(const std::string& node, const std::vector<std::string>& uuids,
                                 const node::ProbeReadings& readings) {
-  std::vector<model::AttemptId> released;
+  std::vector<execution::Cleaned> released;
   {
     const std::lock_guard lock(mutex_);
     std::map<std::string_view, std::string> left;
@@ -132,11 +132,11 @@ void ReleaseGate::take_readings(const std::string& node, const std::vector<std::
         gpu.why = found->second;
         return false;
       });
-      if (waiting.gpus.empty()) released.push_back(attempt);
+      if (waiting.gpus.empty()) released.push_back(waiting.cleaned);
     }
-    for (const model::AttemptId attempt : released) waiting_.erase(attempt);
+    for (const execution::Cleaned& cleaned : released) waiting_.erase(cleaned.attempt);
   }
-  for (const model::AttemptId attempt : released) sink_.observe(execution::Cleaned{attempt});
+  for (const execution::Cleaned& cleaned : released) sink_.observe(cleaned);
 }
 
 // Asks for readings while something waits, ever more seldom for what does not come free.

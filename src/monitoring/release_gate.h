@@ -52,6 +52,7 @@ class ReleaseGate : public execution::ObservationSink {
   };
   struct Waiting {
     std::vector<GpuAwaited> gpus;
+    execution::Cleaned cleaned;
     std::int64_t cleaned_ns = 0;  // on the boot clock
     SteadyClock::time_point since;
     SteadyClock::time_point ask_at;

@@ -139,13 +139,12 @@ void JobConfinement::remove_folder() {
 }
 
 JobConfinement::~JobConfinement() {
-  if (mounts_fd_ >= 0) close(mounts_fd_);
+  drop_mounts();
 }
 
-void JobConfinement::hold_mounts_of(int pid) {
-  if (!has_folders_) return;
-  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
-  mounts_fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // fails when it has ended already
+void JobConfinement::drop_mounts() {
+  if (mounts_fd_ >= 0) close(mounts_fd_);
+  mounts_fd_ = -1;
 }
 
 void remove_leftovers(const HostConfinement& host, const std::string& name) {

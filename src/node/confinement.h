@@ -56,10 +56,12 @@ class JobConfinement {
   // Null: the host's are shared.
   const PrivateFolders* folders() const { return has_folders_ ? &folders_ : nullptr; }
 
-  // Right after its first process was started. The end of that process would else have to wait
-  // until the kernel has taken down its mounts; so they go with us, when everybody knows of the
-  // end.
-  void hold_mounts_of(int pid);
+  // Those of its first process, ours to close; -1: none. The end of that process would else have to
+  // wait until the kernel has taken down its mounts; so they go with us, when everybody knows of
+  // the end. Later processes of the job enter them.
+  void hold_mounts(int fd) { mounts_fd_ = fd; }
+  int mounts() const { return mounts_fd_; }
+  void drop_mounts();
 
   // When no process of it is left. The groups at once; the folder may take long.
   void remove_groups() { remove_limit_groups(host_.limits, name_); }

@@ -365,6 +365,9 @@ std::string encode_request(const LaunchRequest& r) {
   out.boolean(r.limit_signal_first_only);
   out.text(r.emulated_node);
   out.text(r.emulated_gpus);
+  out.text(r.prolog);
+  out.text(r.epilog);
+  out.text(r.user_name);
   return bytes;
 }
 
@@ -404,6 +407,9 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.limit_signal_first_only = in.boolean();
   r.emulated_node = in.text();
   r.emulated_gpus = in.text();
+  r.prolog = get_c_text(in);
+  r.epilog = get_c_text(in);
+  r.user_name = in.text();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
   if (r.limit_signal > kMostSignal) return std::nullopt;
@@ -488,9 +494,22 @@ std::string record_path(std::string_view root, model::AttemptId attempt) {
   return attempts_dir(root) + "/" + attempt_name(attempt);
 }
 
-std::string output_path(std::string_view root, model::AttemptId attempt) {
+namespace {
+
+std::string output_stem(std::string_view root, model::AttemptId attempt) {
   return std::string(root) + "/output/" + number(attempt.job.value / 1000) + "/" +
-         number(attempt.job.value) + "/" + number(attempt.attempt) + ".log";
+         number(attempt.job.value) + "/" + number(attempt.attempt);
+}
+
+}  // namespace
+
+std::string output_path(std::string_view root, model::AttemptId attempt) {
+  return output_stem(root, attempt) + ".log";
+}
+
+std::string hook_output_path(std::string_view root, model::AttemptId attempt,
+                             std::string_view hook) {
+  return output_stem(root, attempt) + "." + std::string(hook);
 }
 
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte) {

@@ -26,7 +26,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -216,6 +216,10 @@ struct LaunchRequest {
   // board shows the job's process as a driver would. Empty on real ones.
   std::string_view emulated_node;
   std::string_view emulated_gpus;
+  // The user's own programs before and after the command; just "\0": none.
+  std::string_view prolog{"\0", 1};
+  std::string_view epilog{"\0", 1};
+  std::string_view user_name;  // of uid, for the site's hooks; empty: not known
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
@@ -265,6 +269,9 @@ std::string record_path(std::string_view root, model::AttemptId attempt);  // ro
 // .log.67108864, …
 std::string output_path(std::string_view root, model::AttemptId attempt);
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);
+// What the site's prolog or epilog printed, beside the job's output: <attempt>.prolog
+std::string hook_output_path(std::string_view root, model::AttemptId attempt,
+                             std::string_view hook);
 // What the attempt of that name sees as /tmp: root/tmp/42-1
 std::string private_tmp_dir(std::string_view root);
 std::string private_tmp_path(std::string_view root, std::string_view name);

@@ -64,6 +64,9 @@ LaunchRequest a_request() {
   request.limit_signal = 10;
   request.limit_signal_before_ms = 11;
   request.limit_signal_first_only = true;
+  request.prolog = std::string_view("./before\0", 9);
+  request.epilog = std::string_view("/after\0", 7);
+  request.user_name = "ann";
   return request;
 }
 

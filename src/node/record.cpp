@@ -14,6 +14,7 @@ using base::Encoder;
 
 constexpr std::uint32_t kFormat = 1;
 constexpr std::size_t kMaxDetail = 1024;
+constexpr std::size_t kMaxEpilogFailure = 160;
 constexpr std::size_t kSlotHeader = 16;  // length and checksum, 8 bytes each, little-endian
 
 struct Slot {
@@ -91,7 +92,7 @@ EndRecord get_end(Decoder& in) {
   EndRecord end;
   end.kind = static_cast<EndKind>(get_below(in, 3));
   end.value = get_below(in, 256);
-  end.cause = static_cast<EndCause>(get_below(in, 4));
+  end.cause = static_cast<EndCause>(get_below(in, kEndCauses));
   end.stop_code = get_below(in, 256);
   end.at = base::Instant(in.i64());
   end.cpu_time = base::Duration(in.i64());
@@ -155,6 +156,7 @@ SlotBytes encode_slot(const CleanedRecord& cleaned) {
   std::string payload;
   Encoder out(payload);
   out.i64(cleaned.at.unix_ns());
+  out.text(std::string_view(cleaned.epilog_failure).substr(0, kMaxEpilogFailure));
   return {kCleaned.offset, framed(kCleaned, payload)};
 }
 
@@ -171,7 +173,8 @@ Record decode_record(std::string_view file) {
   if (const auto payload = payload_of(file, kEnd)) record.end = decode_end(*payload);
   if (const auto payload = payload_of(file, kCleaned)) {
     Decoder in(*payload);
-    const CleanedRecord cleaned{base::Instant(in.i64())};
+    CleanedRecord cleaned{base::Instant(in.i64()), {}};
+    if (!in.at_end()) cleaned.epilog_failure = in.text();  // records of earlier versions end here
     if (in.ok() && in.at_end()) record.cleaned = cleaned;
   }
   return record;
@@ -188,6 +191,7 @@ std::string encode_notice(const Notice& notice) {
   out.boolean(notice.ended_too);
   if (notice.kind == Notice::Kind::kEnded || notice.ended_too) put_fields(out, notice.end);
   out.boolean(notice.has_detail);
+  out.boolean(notice.epilog_failed);
   std::string frame(1, static_cast<char>(payload.size()));
   frame += payload;
   frame.resize(kNoticeSize, '\0');
@@ -208,6 +212,7 @@ std::optional<Notice> decode_notice(std::string_view frame) {
   notice.ended_too = in.boolean();
   if (notice.kind == Notice::Kind::kEnded || notice.ended_too) notice.end = get_end(in);
   notice.has_detail = in.boolean();
+  if (!in.at_end()) notice.epilog_failed = in.boolean();
   if (!in.ok() || !in.at_end() || !notice.attempt.job.valid()) return std::nullopt;
   return notice;
 }

@@ -52,8 +52,10 @@ enum class EndCause : std::uint8_t {
   kItself,
   kStopped,  // by a stop order; stop_code is the order's
   kTimeLimit,
-  kOutOfMemory,  // the kernel killed a process of it at its memory limit
+  kOutOfMemory,   // the kernel killed a process of it at its memory limit
+  kPrologFailed,  // the site's prolog: nothing of the job was started
 };
+inline constexpr std::size_t kEndCauses = 5;
 
 struct EndRecord {
   EndKind kind = EndKind::kExited;
@@ -70,6 +72,7 @@ struct EndRecord {
 // No process of the attempt is left, and its cgroup is removed.
 struct CleanedRecord {
   base::Instant at;
+  std::string epilog_failure;  // of the site's epilog, cut to 160 bytes; empty: none
   friend bool operator==(const CleanedRecord&, const CleanedRecord&) = default;
 };
 
@@ -105,10 +108,11 @@ struct Notice {
   enum class Kind : std::uint8_t { kStarted, kStopping, kEnded, kCleaned };
   Kind kind = Kind::kStarted;
   model::AttemptId attempt;
-  StartedRecord started;    // kStarted
-  EndRecord end;            // kEnded, and kCleaned where ended_too; detail stays in the record
-  bool has_detail = false;  // read the record for it
-  bool ended_too = false;   // kCleaned that brings the end with it
+  StartedRecord started;       // kStarted
+  EndRecord end;               // kEnded, and kCleaned where ended_too; detail stays in the record
+  bool has_detail = false;     // read the record for it
+  bool ended_too = false;      // kCleaned that brings the end with it
+  bool epilog_failed = false;  // kCleaned: the record says how
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 

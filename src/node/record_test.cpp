@@ -32,7 +32,7 @@ std::string whole_file() {
   std::string file = encode_new_record(a_beginning());
   put(file, encode_slot(StartedRecord{4712, base::Instant(5), 77}));
   put(file, encode_slot(an_end()));
-  put(file, encode_slot(CleanedRecord{base::Instant(6)}));
+  put(file, encode_slot(CleanedRecord{base::Instant(6), "exit code 1"}));
   return file;
 }
 
@@ -51,7 +51,7 @@ TEST(Record, EachSlotIsReadBackWithoutTouchingTheOthers) {
   EXPECT_EQ(record.beginning, a_beginning());
   EXPECT_EQ(record.started, (StartedRecord{4712, base::Instant(5), 77}));
   EXPECT_EQ(record.end, an_end());
-  EXPECT_EQ(record.cleaned, CleanedRecord{base::Instant(6)});
+  EXPECT_EQ(record.cleaned, (CleanedRecord{base::Instant(6), "exit code 1"}));
 }
 
 TEST(Record, ShortFileSaysNothing) {
@@ -71,6 +71,13 @@ TEST(Record, LongDetailIsCut) {
   const Record record = decode_record(file);
   ASSERT_TRUE(record.end.has_value());
   EXPECT_EQ(record.end->detail, std::string(1024, 'x'));
+}
+
+TEST(Record, LongFailureOfAnEpilogIsCut) {
+  std::string file = encode_new_record(a_beginning());
+  put(file, encode_slot(CleanedRecord{base::Instant(6), std::string(10'000, 'x')}));
+  ASSERT_EQ(file.size(), kRecordSize);
+  EXPECT_EQ(decode_record(file).cleaned, (CleanedRecord{base::Instant(6), std::string(160, 'x')}));
 }
 
 // A slot is read as it was written or not at all.
@@ -100,6 +107,7 @@ TEST(Notice, EveryKindComesBackAsItWas) {
     notice.kind = kind;
     notice.attempt = {model::JobId(UINT64_MAX), UINT32_MAX};
     notice.ended_too = kind == Notice::Kind::kCleaned;
+    notice.epilog_failed = notice.ended_too;
     if (kind == Notice::Kind::kStarted)
       notice.started = {UINT32_MAX, base::Instant(INT64_MAX), UINT64_MAX};
     if (kind == Notice::Kind::kEnded || notice.ended_too) {

@@ -46,6 +46,8 @@ class Cycle {
   Next reserve_for(const WaitingJob& job);
   bool has_room_for_starts();
   void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
+  template <class Place>
+  std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
   bool is_known_unplaceable(const model::ResourceRequest& request) const;
 
   Trial trial_;
@@ -92,11 +94,25 @@ void Cycle::place_in_order() {
   }
 }
 
+// Away from the nodes that the job is to avoid, or there where no other has room.
+template <class Place>
+std::optional<model::Allocation> Cycle::place_for(const WaitingJob& job, const Place& place_it) {
+  if (!job.avoid.empty()) {
+    const Trial::Mark mark = trial_.mark();
+    for (const model::NodeId node : job.avoid) trial_.shut(node);
+    std::optional<model::Allocation> allocation = place_it();
+    trial_.rollback_to(mark);
+    if (allocation) return allocation;
+  }
+  return place_it();
+}
+
 Cycle::Next Cycle::consider(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   const model::ResourceRequest& request = job.spec->request;
   if (is_known_unplaceable(request)) return Next::kSkipClass;
-  std::optional<model::Allocation> allocation = place(trial_.cluster(), request);
+  std::optional<model::Allocation> allocation =
+      place_for(job, [&] { return place(trial_.cluster(), request); });
   if (!allocation) return pass_or_block(job);
   start(job, *std::move(allocation), model::StartWhy::kImmediate);
   return Next::kGoOn;
@@ -128,7 +144,7 @@ void Cycle::backfill() {
 Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   std::optional<model::Allocation> allocation =
-      timeline_.place_now(job.spec->request, job.spec->time_limit);
+      place_for(job, [&] { return timeline_.place_now(job.spec->request, job.spec->time_limit); });
   if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
   start(job, *std::move(allocation),

@@ -48,6 +48,38 @@ TEST(PlanCycle, LeavesTheClusterAsItWas) {
   EXPECT_EQ(cluster.version(), version);
 }
 
+WaitingJob avoiding(WaitingJob job, std::vector<model::NodeId> nodes) {
+  job.avoid = std::move(nodes);
+  return job;
+}
+
+TEST(PlanCycle, KeepsAJobFromTheNodesThatItAvoidsWhereAnotherHasRoom) {
+  Cluster cluster = cluster_of({node(1).gpus(1), node(2).gpus(8)});
+  const std::uint64_t hash = cluster.hash();
+  const WaitingQueue queue = queue_of(
+      {avoiding(waiting(1, gpus(1)), {model::NodeId(1), model::NodeId(7)}), waiting(2, gpus(1))},
+      kPolicy);
+  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  ASSERT_EQ(started(plan), (Ids{1, 2}));
+  EXPECT_EQ(plan.starts[0].allocation.nodes.front().node, model::NodeId(2));
+  EXPECT_EQ(plan.starts[1].allocation.nodes.front().node, model::NodeId(1));
+  EXPECT_EQ(cluster.hash(), hash);
+}
+
+TEST(PlanCycle, GivesAJobANodeThatItAvoidsWhereNoOtherHasRoom) {
+  Cluster cluster = cluster_of({node(1).gpus(1), node(2).gpus(8).busy(0)});
+  const WaitingQueue queue =
+      queue_of({avoiding(waiting(1, gpus(8)), {model::NodeId(2)}),
+                avoiding(waiting(2, gpus(1)), {model::NodeId(1), model::NodeId(2)})},
+               kPolicy);
+  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
+  const WaitingQueue second =
+      queue_of({avoiding(waiting(2, gpus(1)), {model::NodeId(1), model::NodeId(2)})}, kPolicy);
+  const Plan plan = plan_cycle(cluster, second, kPolicy);
+  ASSERT_EQ(started(plan), Ids{2});
+  EXPECT_EQ(plan.starts[0].allocation.nodes.front().node, model::NodeId(1));
+}
+
 TEST(PlanCycle, OfAnEmptyQueueOrClusterIsEmpty) {
   Cluster cluster;
   EXPECT_EQ(plan_cycle(cluster, WaitingQueue(), kPolicy), Plan());

@@ -61,6 +61,14 @@ void Trial::withhold(model::NodeId node, const FreeState& amount) {
   log_.write(cluster_, node, free);
 }
 
+void Trial::shut(model::NodeId node) {
+  const Cluster::NodeRecord* record = cluster_.find(node);
+  if (record == nullptr || !record->free.is_up) return;
+  FreeState free = record->free;
+  free.is_up = false;
+  log_.write(cluster_, node, free);
+}
+
 void Trial::rollback_to(Mark mark) {
   log_.rollback_to(cluster_, mark);
   if (log_.mark() == 0) cluster_.restore_version(version_);

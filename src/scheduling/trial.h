@@ -33,6 +33,9 @@ class Trial {
   // Takes as much of this as is free.
   void withhold(model::NodeId node, const FreeState& amount);
 
+  // Nothing more may be placed on the node.
+  void shut(model::NodeId node);
+
   using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
   Mark mark() const { return log_.mark(); }
   void rollback_to(Mark mark);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "base/units.h"
 #include "model/ids.h"
@@ -19,6 +20,7 @@ struct WaitingJob {
   model::JobId id;
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
+  std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has room now
 };
 
 // The jobs that wait for resources (QUEUED), always in order.

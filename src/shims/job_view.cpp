@@ -100,10 +100,15 @@ bool has_ended(const Json& job) {
 
 std::string reason_of(const Json& job) {
   constexpr std::pair<std::string_view, std::string_view> kWaiting[] = {
-      {"NO_CAPACITY", "Resources"},    {"PRIORITY", "Priority"},
-      {"BACKOFF", "BeginTime"},        {"HELD", "JobHeldUser"},
-      {"HELD_BY_USER", "JobHeldUser"}, {"HELD_BY_ADMINISTRATOR", "JobHeldAdmin"},
-      {"NO_NODE", "ReqNodeNotAvail"},  {"NOT_EVALUATED", "None"}};
+      {"NO_CAPACITY", "Resources"},
+      {"PRIORITY", "Priority"},
+      {"BACKOFF", "BeginTime"},
+      {"HELD", "JobHeldUser"},
+      {"HELD_BY_USER", "JobHeldUser"},
+      {"HELD_BY_ADMINISTRATOR", "JobHeldAdmin"},
+      {"NO_NODE", "ReqNodeNotAvail"},
+      {"NOT_EVALUATED", "None"},
+      {"HELD_BY_PLATFORM", "JobHeldAdmin"}};
   if (const std::string code = text_at(cli::object_at(job, "wait_reason"), "code"); !code.empty()) {
     const auto row = std::ranges::find(kWaiting, std::string_view(code),
                                        &std::pair<std::string_view, std::string_view>::first);

@@ -145,6 +145,8 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   if (!spec.output.empty()) out.set_output(spec.output);
   for (const model::NotifyOn when : spec.notify) out.add_notify(to_proto(when));
   if (spec.limit_signal) out.set_limit_signal(limit_signal_text(*spec.limit_signal));
+  if (!spec.prolog.empty()) out.set_prolog(spec.prolog);
+  if (!spec.epilog.empty()) out.set_epilog(spec.epilog);
   out.set_gpu_count(spec.request.gpus);
   for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
   if (spec.request.gpu_memory.value() != 0) {

@@ -36,7 +36,8 @@ std::uint8_t to_code(model::EndReason reason) {
 }
 
 model::EndReason reason_of(const node::EndRecord& end) {
-  if (end.kind == node::EndKind::kNotStarted) return model::EndReason::kLaunchFailed;
+  const bool is_prolog = end.cause == node::EndCause::kPrologFailed;
+  if (end.kind == node::EndKind::kNotStarted && !is_prolog) return model::EndReason::kLaunchFailed;
   switch (end.cause) {
     case node::EndCause::kItself:
       return model::EndReason::kNone;
@@ -44,6 +45,8 @@ model::EndReason reason_of(const node::EndRecord& end) {
       return model::EndReason::kTimeLimit;
     case node::EndCause::kOutOfMemory:
       return model::EndReason::kOutOfMemory;
+    case node::EndCause::kPrologFailed:
+      return model::EndReason::kPrologFailed;
     case node::EndCause::kStopped:
       break;
   }
@@ -98,7 +101,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
     return;
   }
   if (a->phase == Phase::kOver) {
-    tell(*a, Cleaned{order.attempt});
+    tell(*a, Cleaned{order.attempt, a->epilog_failure});
     return;
   }
   a->stop = order;
@@ -152,7 +155,7 @@ void Attempts::adopt_one(const KnownAttempt& known, std::int64_t now) {
   const auto [entry, is_new] = attempts_.try_emplace(id);
   Attempt& a = entry->second;
   if (!is_new) {
-    if (a.phase == Phase::kOver) tell(a, Cleaned{id});
+    if (a.phase == Phase::kOver) tell(a, Cleaned{id, a.epilog_failure});
     return;
   }
   a.order = known.order;
@@ -213,10 +216,13 @@ void Attempts::notice(const node::Notice& notice) {
     tell_ended(notice.attempt, *a, notice.end);
   }
   if (notice.kind != node::Notice::Kind::kCleaned) return;
-  if (!a->told_ended) {
-    tell_record(notice.attempt, *a, read_attempt(data_dir_, notice.attempt).record);
+  std::string epilog_failure;
+  if (!a->told_ended || notice.epilog_failed) {
+    const node::Record record = read_attempt(data_dir_, notice.attempt).record;
+    tell_record(notice.attempt, *a, record);
+    if (record.cleaned) epilog_failure = record.cleaned->epilog_failure;
   }
-  finish(notice.attempt, *a);
+  finish(notice.attempt, *a, std::move(epilog_failure));
 }
 
 void Attempts::answer(const node::Message& message, Descriptor pidfd, std::int64_t now) {
@@ -290,7 +296,7 @@ void Attempts::look(model::AttemptId id, Asked asked, std::int64_t now) {
   const AttemptFiles files = read_attempt(data_dir_, id);
   tell_record(id, a, files.record);
   if (files.record.cleaned) {
-    finish(id, a);
+    finish(id, a, files.record.cleaned->epilog_failure);
   } else if (files.supervised || (files.exists && !files.readable)) {
     const bool watched =
         files.record.beginning && watch(id, a, files.record.beginning->supervisor_pid);
@@ -492,7 +498,7 @@ void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std:
   finish(id, a);
 }
 
-void Attempts::finish(model::AttemptId id, Attempt& a) {
+void Attempts::finish(model::AttemptId id, Attempt& a, std::string epilog_failure) {
   // The core frees nothing of an attempt whose end it was not told.
   if (!a.told_ended) lose(id, a, false);
   drop_handle(a);
@@ -500,7 +506,8 @@ void Attempts::finish(model::AttemptId id, Attempt& a) {
   a.phase = Phase::kOver;
   a.order.reset();
   a.stop.reset();
-  tell(a, Cleaned{id});
+  a.epilog_failure = std::move(epilog_failure);
+  tell(a, Cleaned{id, a.epilog_failure});
   if (a.discard) forget({id});
 }
 

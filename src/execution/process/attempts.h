@@ -74,6 +74,7 @@ class Attempts {
     Descriptor supervisor;
     bool told_started = false;
     bool told_ended = false;
+    std::string epilog_failure;  // of one that is over
     bool discard = false;  // the core does not know it: tell nothing, remove it when it is over
     std::optional<StopOrder> stop;
     bool stop_taken = false;
@@ -105,7 +106,7 @@ class Attempts {
   void lose(model::AttemptId id, Attempt& a, bool node_lost);
   void end_unstarted(model::AttemptId id, Attempt& a, std::optional<std::uint8_t> code,
                      std::string why);
-  void finish(model::AttemptId id, Attempt& a);
+  void finish(model::AttemptId id, Attempt& a, std::string epilog_failure = {});
   Attempt* find(model::AttemptId id);
   void forget_again();
 

@@ -28,7 +28,8 @@ class Observed : public ObservationSink {
     std::vector<Started> started;
     std::vector<Ended> ended;
     int cleaned = 0;
-    bool in_order = true;  // started, ended, cleaned
+    std::string epilog_failure;  // of the last of these
+    bool in_order = true;        // started, ended, cleaned
   };
 
   void observe(Observation observation) override;

@@ -61,6 +61,7 @@ void Observed::observe(Observation observation) {
     a.ended.push_back(*ended);
   } else if (const auto* cleaned = std::get_if<Cleaned>(&observation)) {
     ++attempts_[cleaned->attempt].cleaned;
+    attempts_[cleaned->attempt].epilog_failure = cleaned->epilog_failure;
   }
   changed_.notify_all();
 }

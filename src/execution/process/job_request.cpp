@@ -128,6 +128,11 @@ bool names_hidden_folder(std::string_view entry) {
   return entry.starts_with("TMPDIR=/tmp/") || entry.starts_with("TMPDIR=/dev/shm/");
 }
 
+// A name alone is a file of the working directory, never of PATH; empty stays empty.
+std::string path_in_workdir(const std::string& path) {
+  return path.empty() || path.find('/') != std::string::npos ? path : "./" + path;
+}
+
 }  // namespace
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
@@ -185,6 +190,12 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.near_nodes = texts.near_nodes;
   request.emulated_node = texts.emulated_node;
   request.emulated_gpus = texts.emulated_gpus;
+
+  const std::string prolog = path_in_workdir(spec.prolog);
+  const std::string epilog = path_in_workdir(spec.epilog);
+  request.prolog = {prolog.c_str(), prolog.size() + 1};
+  request.epilog = {epilog.c_str(), epilog.size() + 1};
+  request.user_name = user.name;
 
   std::string encoded = node::encode_request(request);
   if (encoded.size() > node::kMaxRequest) {

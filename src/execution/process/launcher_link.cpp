@@ -40,6 +40,14 @@ struct SpawnSetup {
   posix_spawnattr_t attributes;
 };
 
+void append_hook(std::vector<std::string>& arguments, const std::string& option,
+                 const std::string& file, std::uint64_t timeout_ms) {
+  if (file.empty()) return;
+  const std::uint64_t seconds = (timeout_ms + 999) / 1000;
+  arguments.insert(arguments.end(),
+                   {option, file, option + "-timeout", fmt::format("{}s", seconds)});
+}
+
 }  // namespace
 
 base::Status LauncherLink::connect() {
@@ -81,6 +89,9 @@ base::Status LauncherLink::spawn() {
   if (!options_.gpu_register.empty()) {
     arguments.insert(arguments.end(), {"--gpu-register", options_.gpu_register});
   }
+  const node::SiteHooks& hooks = options_.hooks;
+  append_hook(arguments, "--prolog", hooks.prolog, hooks.prolog_timeout_ms);
+  append_hook(arguments, "--epilog", hooks.epilog, hooks.epilog_timeout_ms);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

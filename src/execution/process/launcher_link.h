@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "execution/process/descriptor.h"
 #include "node/protocol.h"
+#include "node/site_hooks.h"
 
 namespace gpu_platform::execution {
 
@@ -20,6 +21,7 @@ class LauncherLink {
     std::string program;       // of gpu-platform-node, where we start it
     std::string gpu_register;  // see ProcessEngineOptions
     std::string socket;        // where it listens; empty: we start it
+    node::SiteHooks hooks;     // for one that we start
   };
 
   explicit LauncherLink(Options options) : options_(std::move(options)) {}

@@ -112,7 +112,7 @@ class ProcessEngine::Worker {
         environment_(environment),
         attempts_(options.data_dir, std::move(boot_id), sink),
         link_({options.data_dir, options.node_program, options.gpu_register,
-               options.launcher_socket}) {}
+               options.launcher_socket, options.hooks}) {}
 
   ~Worker() {
     stopping_ = true;
@@ -456,6 +456,10 @@ base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
   }
   if (options.output_files == 0 || options.output_file_bytes == 0) {
     return base::invalid("output_files", "kept output needs room for at least one byte");
+  }
+  // The launcher checks them too, but what it finds it can only print.
+  if (const std::string why = node::objection_to(options.hooks); !why.empty()) {
+    return base::invalid("execution", "execution." + why);
   }
   TRY_ASSIGN(std::string boot_id, read_boot_id());
   auto worker = std::make_unique<Worker>(options, environment, sink, std::move(boot_id));

@@ -12,6 +12,7 @@
 #include "execution/process/descriptor.h"
 #include "model/channel.h"
 #include "node/protocol.h"
+#include "node/site_hooks.h"
 
 namespace gpu_platform::execution {
 
@@ -25,6 +26,7 @@ struct ProcessEngineOptions {
   std::uint64_t max_processes = 0;       // of a job, threads included; 0: any number
   bool private_folders = false;          // each job has /tmp and /dev/shm of its own
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
+  node::SiteHooks hooks;  // for the launcher that we start; one that is a service has its own
 };
 
 // Whether jobs can escape: for people to be told.

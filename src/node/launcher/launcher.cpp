@@ -68,6 +68,8 @@ class Launcher {
   }
 
   bool set_up() {
+    error_ = objection_to(o_.hooks);
+    if (!error_.empty()) return false;
     umask(0);  // modes are written out where files are made
     set_signals();
     // The daemon makes its FIFO there.
@@ -310,6 +312,7 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.gpu_register = o_.gpu_register;
+    options.hooks = &o_.hooks;
     options.title = o_.title;
     run_supervisor(options);
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "node/protocol.h"
+#include "node/site_hooks.h"
 
 namespace gpu_platform::node {
 
@@ -17,6 +18,7 @@ struct LauncherOptions {
   bool refuse_root_jobs = false;
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we
   std::string gpu_register;      // program that tells an emulated board of a process; empty: none
+  SiteHooks hooks;               // the site's own programs around each attempt
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
   std::span<char> title;  // memory of our arguments, which supervisors rename for ps
 };

@@ -22,6 +22,7 @@ namespace {
 using gpu_platform::node::find_local_user;
 using gpu_platform::node::LauncherOptions;
 using gpu_platform::node::read_small_file;
+using gpu_platform::node::SiteHooks;
 
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
@@ -29,9 +30,13 @@ constexpr std::string_view kHelp =
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
     "                                  [--jobs-cgroup DIR] [--root-jobs allow|refuse]\n"
     "                                  [--gpu-register PROGRAM]\n"
+    "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
+    "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node keeper\n"
     "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
+    "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
+    "  absolute path, owned by root and writable by nobody else. TIME: 90s, 5m, 1h (default: 5m).\n"
     "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
     "Neither is for people; the units in deploy/systemd run both.\n";
 
@@ -39,6 +44,28 @@ template <class Number>
 bool parse_number(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// "90s", "5m", "1h" or seconds; more than nothing, at most a day.
+bool parse_time(std::string_view text, std::uint64_t& ms) {
+  constexpr std::uint64_t kDay = 86'400;
+  std::uint64_t unit = 1;
+  if (text.ends_with('m')) unit = 60;
+  if (text.ends_with('h')) unit = 3600;
+  if (text.ends_with('s') || unit != 1) text.remove_suffix(1);
+  std::uint64_t count = 0;
+  if (!parse_number(text, count) || count == 0 || count > kDay / unit) return false;
+  ms = count * unit * 1000;
+  return true;
+}
+
+bool parse_hook(std::string_view name, std::string_view value, SiteHooks& hooks) {
+  if (name == "--prolog" || name == "--epilog") {
+    (name == "--prolog" ? hooks.prolog : hooks.epilog) = value;
+    return value.starts_with('/');
+  }
+  if (name == "--prolog-timeout") return parse_time(value, hooks.prolog_timeout_ms);
+  return name == "--epilog-timeout" && parse_time(value, hooks.epilog_timeout_ms);
 }
 
 bool parse_option(std::string_view name, std::string_view value, LauncherOptions& options) {
@@ -74,7 +101,7 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
   if (name == "--client-gid") {
     return parse_number(value, options.client_gid) && options.client_gid >= 0;
   }
-  return false;
+  return parse_hook(name, value, options.hooks);
 }
 
 std::optional<LauncherOptions> parse(int argc, char** argv) {

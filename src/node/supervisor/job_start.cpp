@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "node/packet_socket.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::node {
@@ -38,6 +41,9 @@ struct ChildPlan {
   const CpuBinding* binding = nullptr;
   const std::vector<int>* entrances = nullptr;  // see JobLimits
   const PrivateFolders* folders = nullptr;      // null: the host's
+  int mounts_fd = -1;                           // of the job's first process; -1: this is the first
+  int mounts_socket = -1;                       // through which the first one hands its own back
+  bool truncates = false;
   int output_fd = -1;
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -152,21 +158,29 @@ const char* c_text(std::string_view text) {
 }
 
 // Always to append: two streams may share a file, and so may attempts.
-int open_users_file(const LaunchRequest& request, std::string_view path) {
+int open_users_file(const ChildPlan& plan, std::string_view path) {
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
-  return open(c_text(path), request.truncate_output ? flags | O_TRUNC : flags, 0666);
+  return open(c_text(path), plan.truncates ? flags | O_TRUNC : flags, 0666);
 }
 
 void open_outputs(ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
   if (plan.output_fd < 0) {
-    const int fd = open_users_file(request, request.output);
+    const int fd = open_users_file(plan, request.output);
     if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kOutput);
   }
   if (request.error.size() > 1) {
-    const int fd = open_users_file(request, request.error);
+    const int fd = open_users_file(plan, request.error);
     if (fd < 0 || dup2(fd, 2) < 0) give_up(plan, Step::kError);
   }
+}
+
+// A process that has ended has no mounts to be found by any more, however soon one looks.
+void hand_back_mounts(const ChildPlan& plan) {
+  const int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+  if (mounts < 0) return;
+  send_packet(plan.mounts_socket, "mounts", mounts);
+  close(mounts);
 }
 
 // Directory and output files are those that the user named, from before /tmp becomes the job's own.
@@ -184,7 +198,17 @@ void make_folders_private(ChildPlan& plan) {
   if (!return_user()) give_up(plan, Step::kUser);
   umask(022);  // of folders that lead to the working directory
   if (!replace_folders(*plan.folders, workdir)) give_up(plan, Step::kFolders);
+  hand_back_mounts(plan);
   umask(request.umask);
+}
+
+// As the first process, but into the folders that were made for it.
+void enter_private_folders(ChildPlan& plan) {
+  const LaunchRequest& request = *plan.request;
+  if (!borrow_user(request)) give_up(plan, Step::kUser);
+  open_outputs(plan);
+  if (!return_user()) give_up(plan, Step::kUser);
+  if (setns(plan.mounts_fd, CLONE_NEWNS) != 0) give_up(plan, Step::kFolders);
 }
 
 [[noreturn]] void child_main(void* argument) {
@@ -199,7 +223,11 @@ void make_folders_private(ChildPlan& plan) {
   }
   register_on_gpus(plan);
   umask(request.umask);
-  if (plan.folders != nullptr) make_folders_private(plan);
+  if (plan.mounts_fd >= 0) {
+    enter_private_folders(plan);
+  } else if (plan.folders != nullptr) {
+    make_folders_private(plan);
+  }
   if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::kUser);
   if (chdir(c_text(request.workdir)) != 0) give_up(plan, Step::kWorkdir);
@@ -227,7 +255,7 @@ const char* search_path_of(const std::vector<std::string_view>& environment) {
 // A program that is there for everybody else must not be missing without a word.
 std::string hint(const ChildPlan& plan) {
   const bool hidden = plan.folders != nullptr && is_missing(plan.error) &&
-                      plan.request->command.front().starts_with("/tmp/");
+                      std::string_view(plan.arguments.front()).starts_with("/tmp/");
   return hidden ? " (a job's /tmp is its own: execution.private_tmp)" : "";
 }
 
@@ -250,7 +278,7 @@ std::string describe(const ChildPlan& plan) {
     case Step::kError:
       return std::string("open error file ") + request.error.data() + why;
     case Step::kExecute:
-      return std::string("execute ") + request.command.front().data() + why + hint(plan);
+      return std::string("execute ") + plan.arguments.front() + why + hint(plan);
     case Step::kNone:
       break;
   }
@@ -276,6 +304,15 @@ int exit_code_of(const ChildPlan& plan) {
   }
 }
 
+// What the child has sent, if it came so far; it is done with its end.
+int take_mounts(int (&ends)[2]) {
+  close(ends[1]);
+  char buffer[16];
+  const Packet packet = receive_packet(ends[0], buffer, sizeof buffer);
+  close(ends[0]);
+  return packet.fd;
+}
+
 }  // namespace
 
 JobStart start_job(const JobStartOptions& options) {
@@ -287,8 +324,14 @@ JobStart start_job(const JobStartOptions& options) {
   plan->binding = &options.confinement->binding();
   plan->entrances = &options.confinement->limits().entrances();
   plan->folders = options.confinement->folders();
-  plan->arguments = pointers(options.request->command);
+  plan->mounts_fd = options.is_later ? options.confinement->mounts() : -1;
+  plan->truncates = options.request->truncate_output && !options.is_later;
+  const bool is_command = options.command.empty();
+  plan->arguments = pointers(is_command ? options.request->command : options.command);
   plan->environment = pointers(options.request->environment);
+  for (const std::string& entry : options.more_environment) {
+    plan->environment.insert(plan->environment.end() - 1, const_cast<char*>(entry.c_str()));
+  }
   plan->search_path = search_path_of(options.request->environment);
   alignas(16) char stack[kStackSize];
   alignas(16) char register_stack[kStackSize];
@@ -303,10 +346,19 @@ JobStart start_job(const JobStartOptions& options) {
   }
 
   JobStart result;
+  int ends[2] = {-1, -1};
+  const bool makes_mounts = plan->folders != nullptr && plan->mounts_fd < 0;
+  if (makes_mounts && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    result.detail = std::string("make a socket: ") + strerror(errno);
+    return result;
+  }
+  plan->mounts_socket = ends[1];
   result.pid =
       spawn_sharing_memory(child_main, plan.get(), {stack, sizeof stack}, options.cgroup_fd);
+  const int spawn_error = errno;
+  if (makes_mounts) result.mounts_fd = take_mounts(ends);
   if (result.pid < 0) {
-    result.detail = std::string("start a process: ") + strerror(errno);
+    result.detail = std::string("start a process: ") + strerror(spawn_error);
     return result;
   }
   result.executed = plan->failed == Step::kNone;

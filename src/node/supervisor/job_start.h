@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "node/confinement.h"
 #include "node/protocol.h"
@@ -13,6 +15,12 @@ struct JobStartOptions {
       -1;  // becomes stdout and stderr; -1: the request's own output file is opened for them
   int cgroup_fd = -1;                     // -1: none
   JobConfinement* confinement = nullptr;  // set up
+  // What to run instead of the request's command, its texts ending as those of a request; empty:
+  // that command.
+  std::vector<std::string_view> command;
+  std::vector<std::string> more_environment;  // NAME=VALUE
+  // Not the job's first process: it goes into the folders of that one, and empties no file.
+  bool is_later = false;
   const char* oom_score =
       nullptr;  // what the job gets instead of the node part's own; null: inherited
   // Both set: this program tells the emulated board in that file of the process before it becomes
@@ -27,6 +35,7 @@ struct JobStart {
   bool executed = false;
   int exit_code = 0;   // when not executed: see EndKind::kNotStarted
   std::string detail;  // when not executed: which step failed and why
+  int mounts_fd = -1;  // of the folders that were made private for it; the caller's to close
 };
 
 // Starts the command: within its confinement, as its user, in its directory, with its umask,

@@ -15,15 +15,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "node/cgroup.h"
 #include "node/process_tree.h"
 #include "node/record.h"
 #include "node/small_file.h"
 #include "node/supervisor/job_start.h"
+#include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
+#include "node/supervisor/site_hook.h"
 #include "node/time_limit.h"
 
 namespace gpu_platform::node {
@@ -60,6 +64,9 @@ class Supervisor {
         confinement_(*options.confinement, attempt_name(options.attempt)),
         pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
                request_.output_files, request_.output_limit_bytes}),
+        steps_(request_),
+        prolog_(hook_output_path(options.root, options.attempt, "prolog")),
+        epilog_(hook_output_path(options.root, options.attempt, "epilog")),
         limit_(request_.time_limit_ms, request_.limit_signal_before_ms) {}
 
   void run() {
@@ -73,10 +80,22 @@ class Supervisor {
       finish_unstarted(0, "stopped before it was started");
       return;
     }
-    if (start()) supervise();
+    begin();
+    while (advance()) {
+      retry_notice();
+      wait_for_something();
+      take_signals();
+      if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
+      if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
+      pump_all();
+      reap();
+    }
+    retry_notice();
   }
 
  private:
+  enum class Phase { kSetUp, kProlog, kJob, kClearing, kEpilog, kOver };
+
   // ---- set-up
 
   bool write_beginning() {
@@ -125,9 +144,133 @@ class Supervisor {
     return false;
   }
 
-  // True when the program runs. Otherwise the attempt is over, and recorded so.
-  bool start() {
+  void finish_unstarted(std::uint8_t code, std::string detail) {
+    if (has_cgroup_) unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
+    end_unstarted(code, std::move(detail));
+    record_end();
+    finish();
+  }
+
+  // ---- the phases
+
+  void begin() {
+    if (o_.hooks->prolog.empty()) {
+      begin_job();
+    } else {
+      phase_ = Phase::kProlog;
+      begin_hook(prolog_, o_.hooks->prolog, "prolog", o_.hooks->prolog_timeout_ms);
+    }
+  }
+
+  // Does what has become possible; false when all is done.
+  bool advance() {
+    if (phase_ == Phase::kProlog && prolog_.has_ended()) prolog_has_ended();
+    if (phase_ == Phase::kJob && next_step_) start_next_step();
+    if (phase_ == Phase::kJob && main_ended_) {
+      pump_.pump();  // all that it wrote is kept before its end is told
+      record_end();
+      phase_ = Phase::kClearing;
+    }
+    if (phase_ == Phase::kClearing && clean()) needs_epilog() ? begin_epilog() : finish();
+    if (phase_ == Phase::kEpilog && epilog_.has_ended()) {
+      phase_ = Phase::kClearing;
+      if (clean()) finish();
+    }
+    if (end_recorded_ && !end_told_) tell_end(Notice::Kind::kEnded);
+    return phase_ != Phase::kOver;
+  }
+
+  void begin_hook(SiteHook& hook, const std::string& file, std::string_view name,
+                  std::uint64_t timeout_ms) {
+    SiteHook::Options options;
+    options.file = file;
+    options.environment = hook_environment(name, o_.attempt, request_);
+    if (phase_ == Phase::kEpilog) add_end(end_, options.environment);
+    options.cgroup_fd = cgroup_fd_;
+    options.entrances = &confinement_.limits().entrances();
+    options.oom_score = o_.oom_score;
+    hook.start(options);
+    arm(after_ms(timeout_ms));
+  }
+
+  void prolog_has_ended() {
+    arm(0);
+    if (cause_ == EndCause::kItself && prolog_.failure().empty()) {
+      begin_job();
+      return;
+    }
+    begin_kill();  // what it may have left
+    if (cause_ == EndCause::kItself) cause_ = EndCause::kPrologFailed;
+    phase_ = Phase::kJob;
+    end_unstarted(0, cause_ == EndCause::kPrologFailed ? "the site's prolog: " + prolog_.failure()
+                                                       : "stopped during the site's prolog");
+  }
+
+  void begin_job() {
+    phase_ = Phase::kJob;
+    next_step_ = steps_.first();
+    start_next_step();
+  }
+
+  void begin_epilog() {
+    phase_ = Phase::kEpilog;
+    has_begun_epilog_ = true;
+    killing_ = false;
+    in_grace_ = false;
+    confinement_.drop_mounts();  // the memory of its /dev/shm is not to be the epilog's
+    begin_hook(epilog_, o_.hooks->epilog, "epilog", o_.hooks->epilog_timeout_ms);
+  }
+
+  bool needs_epilog() const { return !o_.hooks->epilog.empty() && !has_begun_epilog_; }
+
+  void finish() {
+    pump_all();  // what the last processes wrote
+    confinement_.remove_groups();
+    record_cleaned();
+    confinement_.remove_folder();  // afterwards: nobody shall wait for it
+    phase_ = Phase::kOver;
+  }
+
+  void pump_all() {
+    pump_.pump();
+    prolog_.pump();
+    epilog_.pump();
+  }
+
+  // ---- the job's steps
+
+  void start_next_step() {
+    step_ = *std::exchange(next_step_, std::nullopt);
+    if (step_ == JobStep::kCommand && cause_ != EndCause::kItself) {
+      // Stopped during its prolog, which did well nevertheless: the command did not.
+      end_.kind = EndKind::kSignalled;
+      end_.value = SIGTERM;
+      end_job(JobSteps::told(JobStep::kProlog, "stopped while it ran"));
+      return;
+    }
+    if (killing_) {  // no time is left for an epilog
+      end_job({});
+      return;
+    }
+    const JobStart job = start_step();
+    if (steps_.is_last(step_)) pump_.close_write_end();
+    if (job.executed) {
+      step_has_started(job);
+      return;
+    }
+    if (job.pid > 0) wait_for(job.pid);
+    if (step_ == JobStep::kEpilog) {
+      end_job(JobSteps::told(step_, job.detail));
+    } else {
+      end_unstarted(static_cast<std::uint8_t>(job.exit_code), JobSteps::told(step_, job.detail));
+    }
+  }
+
+  JobStart start_step() {
     JobStartOptions options;
+    options.command = steps_.command_of(step_);
+    options.more_environment = JobSteps::environment_of(step_, end_);
+    options.is_later = has_started_;
     options.request = &request_;
     options.output_fd = keeps_output_ ? pump_.write_end() : -1;
     options.cgroup_fd = cgroup_fd_;
@@ -135,26 +278,25 @@ class Supervisor {
     options.oom_score = o_.oom_score;
     options.gpu_register = o_.gpu_register;
     options.gpu_state = emulated_state(o_.root, request_.emulated_node);
-    const JobStart job = start_job(options);
-    pump_.close_write_end();
-    confinement_.limits().close_entrances();
-    if (!job.executed) {
-      if (job.pid > 0) wait_for(job.pid);
-      finish_unstarted(static_cast<std::uint8_t>(job.exit_code), job.detail);
-      return false;
-    }
+    JobStart job = start_job(options);
+    if (job.mounts_fd >= 0) confinement_.hold_mounts(job.mounts_fd);
+    return job;
+  }
+
+  // The first step's start is the job's; of later ones the record says whom to join.
+  void step_has_started(const JobStart& job) {
     main_pid_ = job.pid;
-    confinement_.hold_mounts_of(main_pid_);
+    started_.pid = static_cast<std::uint32_t>(main_pid_);
+    if (cgroup_fd_ < 0) started_.start_ticks = start_ticks_of(main_pid_);
+    if (!has_started_) started_.at = wall_now();
+    write_slot(encode_slot(started_));
+    if (std::exchange(has_started_, true)) return;
     Notice notice;
     notice.kind = Notice::Kind::kStarted;
-    notice.started.pid = static_cast<std::uint32_t>(main_pid_);
-    notice.started.at = wall_now();
-    if (cgroup_fd_ < 0) notice.started.start_ticks = start_ticks_of(main_pid_);
-    write_slot(encode_slot(notice.started));
+    notice.started = started_;
     send(notice);
     limit_.begin(boot_now());
     arm_limit();
-    return true;
   }
 
   static void wait_for(int pid) {
@@ -162,49 +304,25 @@ class Supervisor {
     }
   }
 
-  void finish_unstarted(std::uint8_t code, std::string detail) {
-    if (has_cgroup_) unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
-    confinement_.remove_groups();
+  void end_unstarted(std::uint8_t code, std::string detail) {
+    reap();
     end_.kind = EndKind::kNotStarted;
     end_.value = code;
+    end_.cause = cause_;
     end_.detail = std::move(detail);
-    record_end();
-    record_cleaned();
-    confinement_.remove_folder();
+    pump_.close_write_end();
+    main_ended_ = true;
   }
 
   // ---- the loop
 
-  void supervise() {
-    while (true) {
-      wait_for_something();
-      take_signals();
-      if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
-      if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
-      pump_.pump();
-      reap();
-      if (main_ended_ && !end_recorded_) {
-        pump_.pump();  // all that it wrote is kept before its end is told
-        record_end();
-      }
-      if (main_ended_ && clean()) {
-        pump_.pump();  // what the last processes wrote
-        confinement_.remove_groups();
-        record_cleaned();
-        confinement_.remove_folder();  // afterwards: nobody shall wait for it
-        return;
-      }
-      if (main_ended_ && !end_told_) tell_end(Notice::Kind::kEnded);
-      retry_notice();
-    }
-  }
-
   void wait_for_something() {
-    pollfd fds[4] = {{signal_fd_, POLLIN, 0},
-                     {timer_fd_, POLLIN, 0},
-                     {pump_.read_end(), POLLIN, 0},  // -1 is skipped
-                     {empty_fd_, POLLPRI, 0}};
-    poll(fds, 4, unsent_ ? kRetryNoticeMs : -1);
+    const int empty_fd = phase_ == Phase::kClearing ? empty_fd_ : -1;
+    pollfd fds[] = {{signal_fd_, POLLIN, 0},       {timer_fd_, POLLIN, 0},
+                    {pump_.read_end(), POLLIN, 0},  // -1 is skipped
+                    {prolog_.output(), POLLIN, 0}, {epilog_.output(), POLLIN, 0},
+                    {empty_fd, POLLPRI, 0}};
+    poll(fds, std::size(fds), unsent_ ? kRetryNoticeMs : -1);
     std::uint64_t expirations = 0;
     // Only to make it quiet again: deadline_ decides.
     if ((fds[1].revents & POLLIN) != 0) {
@@ -228,7 +346,7 @@ class Supervisor {
 
   // Nothing to do before the start, and once its end has begun.
   void arm_limit() {
-    if (main_pid_ < 0 || main_ended_ || in_grace_ || killing_) return;
+    if (phase_ != Phase::kJob || main_pid_ < 0 || main_ended_ || in_grace_ || killing_) return;
     warn_at_ = request_.limit_signal == 0 ? 0 : limit_.warning();
     arm(limit_.deadline());
   }
@@ -238,7 +356,8 @@ class Supervisor {
     warn_at_ = 0;
     set_timer();
     if (main_pid_ > 0) reap();
-    if (main_ended_) return;
+    if (next_step_) start_next_step();
+    if (has_end()) return;
     if (request_.limit_signal_first_only) {
       kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
     } else {
@@ -250,14 +369,15 @@ class Supervisor {
     // An exit that came before the order was not caused by it. A death by signal may be: who
     // bypasses a supervisor that does not answer kills first and is heard afterwards.
     if (main_pid_ > 0) reap();
-    const bool came_too_late = end_recorded_ || (main_ended_ && end_.kind == EndKind::kExited);
+    const bool came_too_late =
+        end_recorded_ || step_ == JobStep::kEpilog || (has_end() && end_.kind == EndKind::kExited);
     if (cause_ == EndCause::kItself && !came_too_late) {
       cause_ = EndCause::kStopped;
       end_.stop_code = stop.code;
     }
-    if (main_pid_ > 0 && stop.without_grace) {
+    if (phase_ == Phase::kProlog || (is_of_job() && stop.without_grace)) {
       begin_kill();
-    } else if (main_pid_ > 0) {
+    } else if (is_of_job()) {
       begin_grace(stop.grace_ms);
     }
     Notice notice;
@@ -265,12 +385,23 @@ class Supervisor {
     send(notice);
   }
 
+  // Whether processes of the job itself may be there.
+  bool is_of_job() const {
+    const bool is_before_epilog = phase_ == Phase::kJob || phase_ == Phase::kClearing;
+    return main_pid_ > 0 && is_before_epilog && !has_begun_epilog_;
+  }
+  // How the command ended is known, or that it will not be run.
+  bool has_end() const { return main_ended_ || step_ == JobStep::kEpilog || next_is_epilog(); }
+  bool next_is_epilog() const { return next_step_ == JobStep::kEpilog; }
+
   void deadline_passed() {
-    if (killing_ || in_grace_) {
+    if (phase_ == Phase::kProlog && !killing_) prolog_.is_out_of_time(o_.hooks->prolog_timeout_ms);
+    if (phase_ == Phase::kEpilog && !killing_) epilog_.is_out_of_time(o_.hooks->epilog_timeout_ms);
+    if (killing_ || in_grace_ || phase_ == Phase::kProlog || phase_ == Phase::kEpilog) {
       begin_kill();
       return;
     }
-    if (cause_ == EndCause::kItself && !main_ended_) cause_ = EndCause::kTimeLimit;
+    if (cause_ == EndCause::kItself && !has_end()) cause_ = EndCause::kTimeLimit;
     begin_grace(request_.grace_ms);
   }
 
@@ -313,16 +444,52 @@ class Supervisor {
       const int pid = wait4(-1, &status, WNOHANG, &usage);
       no_children_ = pid < 0 && errno == ECHILD;
       if (pid <= 0) return;
-      if (pid == main_pid_) main_has_ended(status, usage);
+      if (pid == prolog_.pid()) prolog_.ended(status);
+      if (pid == epilog_.pid()) epilog_.ended(status);
+      if (pid == main_pid_ && !main_ended_) step_has_ended(status, usage);
     }
   }
 
-  void main_has_ended(int status, const rusage& usage) {
-    main_ended_ = true;
-    end_.kind = WIFSIGNALED(status) ? EndKind::kSignalled : EndKind::kExited;
-    end_.value =
-        static_cast<std::uint8_t>(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  void step_has_ended(int status, const rusage& usage) {
+    const EndRecord end = end_of(status);
+    const bool did_well = end.kind == EndKind::kExited && end.value == 0;
+    if (step_ == JobStep::kProlog && did_well) {
+      next_step_ = JobStep::kCommand;
+      return;
+    }
+    const std::string told = JobSteps::told(step_, describe_end(end));
+    if (step_ == JobStep::kEpilog) {
+      end_job(did_well ? std::string() : told);
+      return;
+    }
+    end_.kind = end.kind;
+    end_.value = end.value;
     end_.peak_memory = base::Bytes(usage.ru_maxrss * 1024);
+    if (cause_ == EndCause::kItself && failed() && confinement_.limits().ran_out_of_memory()) {
+      cause_ = EndCause::kOutOfMemory;
+    }
+    end_.cause = cause_;
+    if (step_ == JobStep::kProlog) {
+      end_job(told);
+    } else if (steps_.is_last(step_)) {
+      end_job({});
+    } else {
+      next_step_ = JobStep::kEpilog;
+    }
+  }
+
+  static EndRecord end_of(int status) {
+    EndRecord end;
+    end.kind = WIFSIGNALED(status) ? EndKind::kSignalled : EndKind::kExited;
+    end.value =
+        static_cast<std::uint8_t>(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return end;
+  }
+
+  void end_job(std::string detail) {
+    if (!detail.empty()) end_.detail = std::move(detail);
+    pump_.close_write_end();
+    main_ended_ = true;
   }
 
   // ---- the end
@@ -350,22 +517,23 @@ class Supervisor {
   void record_end() {
     end_recorded_ = true;
     end_.at = wall_now();
-    if (cause_ == EndCause::kItself && failed() && confinement_.limits().ran_out_of_memory()) {
-      cause_ = EndCause::kOutOfMemory;
-    }
     end_.cause = cause_;
-    if (end_.kind != EndKind::kNotStarted) measure_usage();
+    if (has_started_) measure_usage();
     if (pump_.dropped_bytes() > 0) {
-      end_.detail = std::to_string(pump_.dropped_bytes()) +
-                    " bytes of output could not be stored: " + strerror(pump_.drop_error());
+      add_detail(std::to_string(pump_.dropped_bytes()) +
+                 " bytes of output could not be stored: " + strerror(pump_.drop_error()));
     } else if (pump_.is_cut()) {
-      end_.detail = "it printed more than is kept of an attempt (execution.output_limit)";
+      add_detail("it printed more than is kept of an attempt (execution.output_limit)");
     }
     write_slot(encode_slot(end_));
   }
 
+  void add_detail(const std::string& detail) {
+    end_.detail += (end_.detail.empty() ? "" : "; ") + detail;
+  }
+
   void record_cleaned() {
-    write_slot(encode_slot(CleanedRecord{wall_now()}));
+    write_slot(encode_slot(CleanedRecord{wall_now(), epilog_.failure()}));
     tell_end(Notice::Kind::kCleaned);
   }
 
@@ -374,23 +542,30 @@ class Supervisor {
     notice.kind = kind;
     notice.end = end_;
     notice.has_detail = !end_.detail.empty();
+    notice.epilog_failed = !epilog_.failure().empty();
     notice.ended_too = kind == Notice::Kind::kCleaned;
     end_told_ = true;
     send(notice);
   }
 
-  // True when nothing of the job is left. What is left is told to go, and killed after the grace.
+  // True when nothing of the job is left. What is left is told to go, and killed after the grace;
+  // what the site's epilog left is killed.
   bool clean() {
-    if (cgroup_fd_ < 0) {
-      if (no_children_) return true;
-    } else if (unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) {
-      return true;
+    if (is_gone()) return true;
+    if (!in_grace_ && !killing_) {
+      has_begun_epilog_ ? begin_kill() : begin_grace(request_.grace_ms);
     }
-    if (!in_grace_ && !killing_) begin_grace(request_.grace_ms);
     return cgroup_fd_ >= 0 && !watch_for_empty();
   }
 
-  // False when the cgroup became empty meanwhile and is removed.
+  // The cgroup goes with the last of it, but stays for an epilog.
+  bool is_gone() const {
+    if (cgroup_fd_ < 0) return no_children_;
+    if (needs_epilog()) return cgroup_is_empty(cgroup_fd_);
+    return unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+  }
+
+  // False when the cgroup became empty meanwhile.
   bool watch_for_empty() {
     if (empty_fd_ < 0) empty_fd_ = openat(cgroup_fd_, "cgroup.events", O_RDONLY | O_CLOEXEC);
     char text[256];
@@ -398,7 +573,7 @@ class Supervisor {
     const ssize_t got = empty_fd_ < 0 ? -1 : pread(empty_fd_, text, sizeof text, 0);
     if (got <= 0) return true;
     if (number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
-    return unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) != 0;
+    return !is_gone();
   }
 
   // ---- telling
@@ -447,6 +622,15 @@ class Supervisor {
   const bool keeps_output_;
   JobConfinement confinement_;
   OutputPump pump_;
+  const JobSteps steps_;
+  SiteHook prolog_;
+  SiteHook epilog_;
+  Phase phase_ = Phase::kSetUp;
+  JobStep step_ = JobStep::kProlog;
+  std::optional<JobStep> next_step_;
+  StartedRecord started_;
+  bool has_started_ = false;  // a process of the job itself
+  bool has_begun_epilog_ = false;
   std::string cgroup_name_;
   std::string setup_error_;
   bool has_cgroup_ = false;
@@ -461,7 +645,7 @@ class Supervisor {
   bool in_grace_ = false;
   bool killing_ = false;
   bool no_children_ = false;
-  bool main_ended_ = false;
+  bool main_ended_ = false;  // all steps of the job
   bool end_recorded_ = false;
   bool end_told_ = false;
   EndCause cause_ = EndCause::kItself;

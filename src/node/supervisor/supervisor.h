@@ -5,6 +5,7 @@
 
 #include "node/confinement.h"
 #include "node/protocol.h"
+#include "node/site_hooks.h"
 
 namespace gpu_platform::node {
 
@@ -19,6 +20,7 @@ struct SupervisorOptions {
   int notice_fd = -1;                            // FIFO to the daemon, not blocking; -1: none
   const char* oom_score = nullptr;               // see JobStartOptions
   std::string gpu_register;                      // see LauncherOptions
+  const SiteHooks* hooks = nullptr;
   std::span<char> title;  // the memory of our arguments, for ps; may be empty
 };
 
@@ -27,9 +29,12 @@ struct SupervisorOptions {
 // for it, with all signals blocked and no thread beside it; needs neither launcher nor daemon once
 // it runs.
 //
-// A job is its first process: when that one ends, what it left running gets the grace time
-// (SIGTERM, then SIGKILL) and is not waited for otherwise. The end is recorded before that,
-// "cleaned" after it.
+// Its phases: the site's prolog; the job, which is the user's prolog, the command and the user's
+// epilog; clearing; the site's epilog; clearing again. Each is left out where there is nothing to
+// do. A job is its first process: when that one ends (or the user's epilog after it), what it left
+// running gets the grace time (SIGTERM, then SIGKILL) and is not waited for otherwise. The end is
+// recorded before that, "cleaned" after everything. The site's epilog is run once for every attempt
+// that came as far as the site's prolog or its own start; nothing stops it but its own time.
 [[noreturn]] void run_supervisor(const SupervisorOptions& options);
 
 }  // namespace gpu_platform::node

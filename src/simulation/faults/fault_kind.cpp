@@ -38,6 +38,8 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "requeued",
     "updated",
     "bulk",
+    "prolog_failed",
+    "epilog_failed",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -43,8 +43,10 @@ enum class FaultKind : std::uint8_t {
   kRequeued,      // a person puts a job back into the queue
   kUpdated,       // a person changes what a job asks for
   kBulk,          // a person does something with many jobs at once
+  kPrologFailed,  // the site's prolog fails: nothing of the job is started
+  kEpilogFailed,  // the site's epilog fails
 };
-inline constexpr std::size_t kFaultKinds = 33;
+inline constexpr std::size_t kFaultKinds = 35;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

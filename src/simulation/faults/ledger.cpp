@@ -190,7 +190,8 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
                                           " is said to have ended nobody knows how, and the "
                                           "engine never said so");
     }
-  } else if (event.reason == model::EndReason::kLaunchFailed) {
+  } else if (event.reason == model::EndReason::kLaunchFailed ||
+             event.reason == model::EndReason::kPrologFailed) {
     if (truth != nullptr && truth->starts > 0) {
       findings_.violated("true-exit",
                          named(event.attempt) + " is said never to have started, and did");

@@ -152,6 +152,7 @@ Setup draw_setup(Prng& random) {
   setup.launch_failures = random.chance(1, 2) ? random.below(200) : 0;
   setup.actions = 20 + random.below(40);
   setup.mean_gap = seconds_below(random, random.chance(1, 2) ? 5 : 60) + base::milliseconds(1);
+  setup.hook_failures = random.chance(1, 3) ? random.below(400) : 0;
   return setup;
 }
 

@@ -48,6 +48,7 @@ struct Setup {
   MessageFaults orders;
   MessageFaults news;
   std::uint64_t launch_failures = 0;  // of a thousand starts, by fault of the host
+  std::uint64_t hook_failures = 0;    // of a thousand of the site's prologs, and of its epilogs
   std::uint64_t actions = 0;
   base::Duration mean_gap;  // between two actions
 };

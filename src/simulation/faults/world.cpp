@@ -66,6 +66,14 @@ execution::VirtualRun World::run_of(const execution::StartOrder& order) {
     run.launch_error = "the launcher does not answer";
     run.exit = {};
   }
+  if (is_faulty_ && random_.chance(setup_.hook_failures, 1000)) {
+    findings_.count(FaultKind::kPrologFailed);
+    run.prolog_failure = "the site's prolog: exit code 1";
+  }
+  if (is_faulty_ && random_.chance(setup_.hook_failures, 1000)) {
+    findings_.count(FaultKind::kEpilogFailed);
+    run.epilog_failure = "exit code 1";
+  }
   const std::string& ref = order.spec->environment_ref;
   if (!ref.empty() && !journal().environment(ref)) {
     findings_.violated("environment", fmt::format("job {} starts and its environment is gone",

@@ -169,6 +169,16 @@ base::Status ScenarioRunner::expect_free(const Statement& statement) {
   return differs("memory", base::written(expected), base::written(memory));
 }
 
+base::Status ScenarioRunner::expect_node(const Statement& statement) {
+  TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
+  if (lower(to_string(node->state)) != lower(statement.arguments[1])) {
+    return differs("node state", statement.arguments[1], lower(to_string(node->state)));
+  }
+  const std::string* text = option(statement, "text");
+  if (text == nullptr || node->cause.find(*text) != std::string::npos) return {};
+  return differs("cause", *text, node->cause);
+}
+
 base::Status ScenarioRunner::expect_gpu(const Statement& statement) {
   TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
   const auto index = base::parse_count(statement.arguments[1], 0, node->gpus.size() - 1);

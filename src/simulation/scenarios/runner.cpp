@@ -63,6 +63,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"expect changed", &R::expect_changed},
       {"expect same", &R::expect_same},
       {"expect free", &R::expect_free},
+      {"expect node", &R::expect_node},
       {"expect gpu", &R::expect_gpu},
   };
   return kActions;
@@ -96,6 +97,11 @@ execution::VirtualRun ScenarioRunner::run_of(const execution::StartOrder& order)
   run.exit.code = job.script.exit;
   run.ignores_term = job.script.ignores_term;
   run.cleaning_delay = job.script.cleaning;
+  const bool is_on_bad_node = order.nodes.front().node_name == job.script.prolog_fails_on;
+  if (is_on_bad_node || order.attempt.attempt <= job.script.prolog_failures) {
+    run.prolog_failure = "the site's prolog: exit code 1";
+  }
+  if (job.script.epilog_fails) run.epilog_failure = "exit code 1";
   if (job.script.launch_exit) {
     run.exit.code = job.script.launch_exit;
     run.launch_error = "the program cannot be started";

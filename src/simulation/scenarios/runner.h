@@ -79,6 +79,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status expect_changed(const Statement& statement);
   base::Status expect_same(const Statement& statement);
   base::Status expect_free(const Statement& statement);
+  base::Status expect_node(const Statement& statement);
   base::Status expect_gpu(const Statement& statement);
 
   base::Status act(const Statement& statement, model::JobAction action);

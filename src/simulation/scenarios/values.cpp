@@ -192,6 +192,11 @@ base::Result<JobScript> script_of(const Statement& statement) {
   TRY(set_duration(statement, "starts_after", script.starts_after));
   TRY(set_bool(statement, "ignores_term", script.ignores_term));
   TRY(set_count(statement, "launch_failures", 0, 100, script.launch_failures));
+  TRY(set_count(statement, "prolog_failures", 0, 100, script.prolog_failures));
+  if (const std::string* node = option(statement, "prolog_fails_on")) {
+    script.prolog_fails_on = *node;
+  }
+  TRY(set_bool(statement, "epilog_fails", script.epilog_fails));
   if (option(statement, "launch_exit") != nullptr) {
     TRY(set_count(statement, "launch_exit", 126, 127, script.launch_exit.emplace()));
   }

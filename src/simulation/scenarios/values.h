@@ -43,6 +43,9 @@ struct JobScript {
   std::uint8_t exit = 0;
   std::optional<std::uint8_t> launch_exit;  // the program is missing (127) or forbidden (126)
   std::uint32_t launch_failures = 0;        // its first so many starts fail by fault of the host
+  std::uint32_t prolog_failures = 0;        // the site's prolog fails at its first so many starts
+  std::string prolog_fails_on;              // or on that node; empty: none
+  bool epilog_fails = false;                // the site's epilog after each of its attempts
   bool ignores_term = false;
   base::Duration starts_after;
   base::Duration cleaning;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "node/protocol.h"
+#include "node/record.h"
+
+// The site's own programs around every attempt, run with the launcher's rights: its prolog before
+// anything of the job, its epilog when nothing of the job is left.
+
+namespace gpu_platform::node {
+
+inline constexpr std::uint64_t kDefaultHookTimeoutMs = 300'000;
+
+struct SiteHooks {
+  std::string prolog;  // absolute path; empty: none
+  std::string epilog;
+  std::uint64_t prolog_timeout_ms = kDefaultHookTimeoutMs;  // then it is killed, and has failed
+  std::uint64_t epilog_timeout_ms = kDefaultHookTimeoutMs;
+};
+
+// Why that file may not be run with our rights; empty when it may: an executable file that belongs
+// to root or to us and that nobody else can write to, in such a directory.
+std::string objection_to_hook(const std::string& path);
+std::string objection_to(const SiteHooks& hooks);
+
+// All that a hook gets as environment, NAME=VALUE. Of the job's own environment only what the
+// platform itself has set in it.
+std::vector<std::string> hook_environment(std::string_view hook, model::AttemptId attempt,
+                                          const LaunchRequest& request);
+// What the epilog is told in addition.
+void add_end(const EndRecord& end, std::vector<std::string>& environment);
+std::string describe_end(const EndRecord& end);  // "exit code 3", "signal 9"
+
+}  // namespace gpu_platform::node
