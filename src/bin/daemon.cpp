@@ -166,25 +166,34 @@ Daemon::Parts::~Parts() {
   observations.disconnect();
 }
 
+// The first of the launcher's keys that the configuration changes; empty: none.
+std::string_view hook_key(const config::Configuration& configuration) {
+  const config::Configuration defaults;
+  if (configuration.prolog != defaults.prolog) return "prolog";
+  if (configuration.epilog != defaults.epilog) return "epilog";
+  if (configuration.prolog_timeout != defaults.prolog_timeout) return "prolog_timeout";
+  return configuration.epilog_timeout != defaults.epilog_timeout ? "epilog_timeout" : "";
+}
+
 // A launcher that is a service runs with rights that we have not: what it runs is not ours to say.
 base::Result<node::SiteHooks> hooks_of(const config::Configuration& configuration,
                                        const std::string& launcher) {
-  node::SiteHooks hooks;
-  hooks.prolog = configuration.prolog.path;
-  hooks.epilog = configuration.epilog.path;
-  hooks.prolog_timeout_ms =
-      static_cast<std::uint64_t>(base::whole_milliseconds(configuration.prolog_timeout));
-  hooks.epilog_timeout_ms =
-      static_cast<std::uint64_t>(base::whole_milliseconds(configuration.epilog_timeout));
-  const std::string_view given = hooks.prolog.empty() ? "epilog" : "prolog";
-  if (launcher.empty() || (hooks.prolog.empty() && hooks.epilog.empty())) return hooks;
-  return base::fail(base::ErrorCode::kFailedPrecondition,
-                    fmt::format("execution.{0}: the launcher at {1} is a service of its own and "
-                                "takes no program from here; take the key away and give the "
-                                "launcher --{0} FILE on its command line "
-                                "(gpu-platform-launcher.service)",
-                                given, launcher),
-                    fmt::format("execution.{}", given));
+  const std::string_view key = hook_key(configuration);
+  if (!launcher.empty() && !key.empty()) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      fmt::format("execution.{}: the launcher at {} is a service of its own and "
+                                  "takes no program from here; take the key away and give the "
+                                  "launcher --prolog FILE, --epilog FILE, --prolog-timeout TIME or "
+                                  "--epilog-timeout TIME (ExecStart of "
+                                  "gpu-platform-launcher.service)",
+                                  key, launcher),
+                      fmt::format("execution.{}", key));
+  }
+  const auto ms = [](base::Duration time) {
+    return static_cast<std::uint64_t>(base::whole_milliseconds(time));
+  };
+  return node::SiteHooks{configuration.prolog.path, configuration.epilog.path,
+                         ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
 }
 
 base::Status Daemon::Parts::recover(const config::Configuration& configuration) {

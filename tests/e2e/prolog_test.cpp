@@ -211,6 +211,10 @@ TEST_F(Prolog, OfTheConfigurationIsRefusedWhereTheLauncherIsAService) {
   EXPECT_THAT(daemon.log(), HasSubstr("execution.prolog: the launcher at " + file("socket") +
                                       " is a service of its own"));
   EXPECT_THAT(daemon.log(), HasSubstr("--prolog FILE"));
+  Daemon timed(
+      {.config = config("  epilog_timeout: 1m\n"), .arguments = {"--launcher", file("socket")}});
+  EXPECT_FALSE(timed.start());
+  EXPECT_THAT(timed.log(), HasSubstr("execution.epilog_timeout: the launcher at "));
 }
 
 TEST_F(Prolog, OfTheUserFailsTheJobAndTheEpilogIsToldOfItsEnd) {

@@ -61,7 +61,8 @@ class Service : public ::testing::Test {
     ASSERT_EQ(chown(path.c_str(), user->pw_uid, user->pw_gid), 0);
   }
 
-  void start_launcher() {
+  // `further`: options beside those of the unit.
+  void start_launcher(const std::vector<std::string>& further = {}) {
     std::vector<std::string> words = {program("gpu-platform-node"),
                                       "launcher",
                                       "--root",
@@ -74,6 +75,7 @@ class Service : public ::testing::Test {
                                       "refuse",
                                       "--gpu-register",
                                       program("gpu-emulator-register")};
+    words.insert(words.end(), further.begin(), further.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -129,6 +131,27 @@ TEST_F(Service, RootJobsAreRefusedByALauncherThatWasToldSo) {
     const auto job = daemon_->job(id);
     return !job["attempts"].empty() && job["attempts"][0]["reason"] == "LAUNCH_FAILED";
   })) << daemon_->job(id);
+}
+
+TEST_F(Service, TheLaunchersProgramsRunAsRootThoughTheDaemonHasNoRights) {
+  std::vector<std::string> options;
+  for (const std::string hook : {"prolog", "epilog"}) {
+    const std::string file = folder_.path() + "/" + hook;
+    std::ofstream(file) << "#!/bin/sh\necho $GPU_PLATFORM_HOOK $(id -un) $GPU_PLATFORM_USER >> "
+                        << folder_.path() << "/hooks\n";
+    ASSERT_EQ(chmod(file.c_str(), 0755), 0);
+    options.insert(options.end(), {"--" + hook, file, "--" + hook + "-timeout", "2m"});
+  }
+  kill_launcher();
+  start_launcher(options);
+  // The daemon dials again by itself; until then the job waits for it.
+  const Finished ran = as_user({"run", "--gpus", "1", "--", "/usr/bin/id", "-un"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "daemon\n");
+  const std::string hooks = folder_.path() + "/hooks";
+  EXPECT_TRUE(eventually([&] {
+    return read_file(hooks) == "prolog root daemon\nepilog root daemon\n";
+  })) << read_file(hooks);
 }
 
 TEST_F(Service, JobsOutliveBothAndAreKnownAfterwards) {

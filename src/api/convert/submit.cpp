@@ -117,11 +117,6 @@ base::Result<std::string> output_path(const std::string& asked, std::string_view
   return absolute + asked;
 }
 
-base::Result<std::string> hook_path(const std::string& path, std::string_view field) {
-  if (path.find('\0') == std::string::npos) return path;
-  return base::invalid(std::string(field), fmt::format("{}: a path contains no NUL", field));
-}
-
 base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
   spec.workdir = request.workdir().empty() ? "/" : request.workdir();
   if (!spec.workdir.starts_with('/')) {
@@ -129,8 +124,8 @@ base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec
   }
   TRY_ASSIGN(spec.output, output_path(request.output(), "output", spec.workdir));
   TRY_ASSIGN(spec.error, output_path(request.error(), "error", spec.workdir));
-  TRY_ASSIGN(spec.prolog, hook_path(request.prolog(), "prolog"));
-  TRY_ASSIGN(spec.epilog, hook_path(request.epilog(), "epilog"));
+  spec.prolog = request.prolog();
+  spec.epilog = request.epilog();
   spec.truncate_output = request.open_mode() == v1::OPEN_MODE_TRUNCATE;
   if (spec.truncate_output && spec.output.empty() && spec.error.empty()) {
     return base::invalid("open_mode",

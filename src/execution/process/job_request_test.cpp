@@ -158,6 +158,22 @@ TEST(LaunchRequestOf, TemporaryFolderThatIsHiddenIsNotNamed) {
   }
 }
 
+TEST(LaunchRequestOf, HooksAreFilesNeverLookedUpInPath) {
+  StartOrder order = an_order();
+  auto spec = *order.spec;
+  spec.prolog = "before";
+  spec.epilog = "bin/after";
+  order.spec = std::make_shared<model::JobSpec>(spec);
+  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  ASSERT_TRUE(encoded.has_value());
+  const auto request = node::decode_request(*encoded);
+  EXPECT_EQ(request->prolog, std::string_view("./before\0", 9));
+  EXPECT_EQ(request->epilog, std::string_view("bin/after\0", 10));
+  EXPECT_EQ(request->user_name, "ann");
+  const auto without = launch_request(an_order(), {}, a_user(), {true, 1000, 2});
+  EXPECT_EQ(node::decode_request(*without)->prolog, std::string_view("\0", 1));
+}
+
 TEST(LaunchRequestOf, TooLargeAnEnvironmentIsRefusedByItsSize) {
   const auto encoded =
       launch_request(an_order(), "A=" + std::string(node::kMaxRequest, 'x'), a_user(), {});
