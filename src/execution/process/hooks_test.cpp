@@ -247,6 +247,29 @@ TEST_F(Hooks, BothAreRunWhileTheDaemonIsAway) {
   EXPECT_EQ(end_of(start).exit.code, 0);
 }
 
+TEST_F(Hooks, OfAKilledSupervisorAreKilledToo) {
+  const std::string hang = "touch " + path("$GPU_PLATFORM_HOOK-$GPU_PLATFORM_JOB_ID") +
+                           "; echo $$ >> " + path("pids") + "; exec sleep 1000";
+  with_hooks("[ $GPU_PLATFORM_JOB_ID = 2 ] || { " + hang + "; }", hang);
+  const StartOrder in_prolog = shell(1, to_log("command"));
+  engine_->start(in_prolog);
+  ASSERT_TRUE(wait_for_file(path("prolog-1")));
+  kill(static_cast<pid_t>(supervisor_pid(in_prolog.attempt)), SIGKILL);
+  EXPECT_EQ(end_of(in_prolog).exit.lost, model::Lost::kUnknown);
+  const StartOrder in_epilog = shell(2, "exit 3");
+  engine_->start(in_epilog);
+  ASSERT_TRUE(wait_for_file(path("epilog-2")));
+  kill(static_cast<pid_t>(supervisor_pid(in_epilog.attempt)), SIGKILL);
+  EXPECT_EQ(end_of(in_epilog).exit.code, 3);
+  EXPECT_EQ(log(), "");
+  std::ifstream pids(path("pids"));
+  int found = 0;
+  for (int pid = 0; pids >> pid; ++found) {
+    EXPECT_TRUE(eventually([&] { return !is_alive(pid); })) << pid;
+  }
+  EXPECT_EQ(found, 2);
+}
+
 TEST_F(Hooks, OfTheSiteThatOthersCouldChangeAreRefused) {
   with_hooks("true", "");
   const std::string file = options_.hooks.prolog;
