@@ -6,8 +6,18 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
+#include "controller/estimate.h"
 
 namespace gpu_platform::api {
+
+namespace {
+
+void add_estimate(const controller::StartEstimates& estimates, model::JobId job, v1::Job& out) {
+  const auto estimate = estimates.find(job);
+  if (estimate != estimates.end()) to_proto(estimate->second, *out.mutable_estimated_start());
+}
+
+}  // namespace
 
 bool is_explained(model::JobState state) {
   return model::is_waiting(state) || state == model::JobState::kHeld;
@@ -79,6 +89,7 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   }
   to_proto(explainer_->explain(*found.job), *out.mutable_wait_reason());
   if (found.job->state != model::JobState::kQueued) return;
+  add_estimate(controller::reserved_starts(*found.snapshot), found.job->id, out);
   const std::vector<model::JobId>& order = explainer_->order();
   const auto place = std::ranges::find(order, found.job->id);
   if (place != order.end()) {
@@ -90,6 +101,9 @@ v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
                                       const v1::GetQueueRequest& request) const {
   const auto snapshot = core_.snapshots.snapshot();
   controller::WaitExplainer explainer(snapshot);
+  const controller::StartEstimates estimates = request.eta()
+                                                   ? controller::estimate_starts(*snapshot)
+                                                   : controller::reserved_starts(*snapshot);
   const auto limit = static_cast<int>(request.has_limit() ? request.limit() : 1000);
   v1::GetQueueResponse out;
   const auto add = [&](const model::Job& job, std::uint64_t position) {
@@ -101,6 +115,7 @@ v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
     describe(job, snapshot->nodes, message);
     to_proto(explainer.explain(job), *message.mutable_wait_reason());
     if (position != 0) message.set_queue_position(position);
+    add_estimate(estimates, job.id, message);
   };
   std::uint64_t position = 0;
   for (const model::JobId id : explainer.order()) {

@@ -89,6 +89,7 @@ constexpr std::array kCommands = {
              "Show the jobs that wait, in their order, and why.",
              "  gpu-platform queue\n"
              "  gpu-platform queue --limit 20\n"
+             "  gpu-platform queue --eta\n"
              "  gpu-platform queue --json\n"}, run_queue},
     Command{{"status", "[options]",
              "Show the cluster: GPUs, nodes, jobs in figures.",

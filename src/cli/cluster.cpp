@@ -81,12 +81,21 @@ int print_document(Console& console, const std::string& document) {
   return console.out_failed() ? kFailure : kOk;
 }
 
+// By hard limits it is the latest, so people are told "within".
+std::string starts_within(const Json& job, base::Instant now) {
+  const auto start = time_at(job, "estimated_start");
+  if (!start) return "?";
+  return *start <= now ? "a moment" : age(*start - now);
+}
+
 int run_queue(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   bool json = false;
+  bool eta = false;
   std::optional<std::string> limit;
   Arguments arguments(text);
   arguments.option("--limit", limit, "N", "at most so many, from the head (default: 10000)")
+      .flag("--eta", eta, "also when each starts, by the time limits of those before it")
       .flag("--json", json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
@@ -96,27 +105,33 @@ int run_queue(const CommandText& text, Invocation& invocation) {
     if (!count) return usage_error(console, "--limit: " + count.error().message, text.name);
     most = *count;
   }
-  const auto body = client->get(fmt::format("/v1/queue?all=true&limit={}", most));
+  const auto body =
+      client->get(fmt::format("/v1/queue?all=true&limit={}{}", most, eta ? "&eta=true" : ""));
   if (!body) return report(console, body.error(), json);
   const auto document = parse_object(*body);
   if (json || !document) return print_document(console, *body);
 
   const base::Instant now = console.surroundings().now();
-  Table table({{"POSITION", Align::kRight},
-               {"ID", Align::kRight},
-               {"NAME", Align::kLeft, 8},
-               {"USER", Align::kLeft, 6},
-               {"STATE"},
-               {"PRIORITY"},
-               {"GPUS", Align::kRight},
-               {"WAITED", Align::kRight},
-               {"REASON", Align::kLeft, 12}});
+  std::vector<Column> columns = {{"POSITION", Align::kRight},
+                                 {"ID", Align::kRight},
+                                 {"NAME", Align::kLeft, 8},
+                                 {"USER", Align::kLeft, 6},
+                                 {"STATE"},
+                                 {"PRIORITY"},
+                                 {"GPUS", Align::kRight},
+                                 {"WAITED", Align::kRight}};
+  if (eta) columns.push_back({"STARTS WITHIN", Align::kRight});
+  columns.push_back({"REASON", Align::kLeft, 12});
+  Table table(std::move(columns));
   const Json& jobs = list_at(*document, "jobs");
   for (const Json& job : jobs) {
-    table.add({text_at(job, "queue_position"), text_at(job, "id"), text_at(job, "name"),
-               text_at(job, "user"), text_at(job, "state"), text_at(job, "priority"),
-               text_at(job, "gpu_count"), waited(job, now),
-               text_at(object_at(job, "wait_reason"), "text")});
+    std::vector<std::string> row = {text_at(job, "queue_position"), text_at(job, "id"),
+                                    text_at(job, "name"),           text_at(job, "user"),
+                                    text_at(job, "state"),          text_at(job, "priority"),
+                                    text_at(job, "gpu_count"),      waited(job, now)};
+    if (eta) row.push_back(starts_within(job, now));
+    row.push_back(text_at(object_at(job, "wait_reason"), "text"));
+    table.add(std::move(row));
   }
   if (table.empty()) {
     console.note("nothing waits");

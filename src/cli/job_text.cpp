@@ -217,7 +217,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Warning", joined(texts_at(job, "warnings"), "; ")},
       {"Submitted", when(job, "submitted_at", now)},
       {"Eligible", when(job, "eligible_at", now)},
-      {"Starts about", when(job, "estimated_start", now)},
+      {"Starts by", when(job, "estimated_start", now)},
       {"Started", when(job, "started_at", now)},
       {"Ended", when(job, "ended_at", now)},
       {"Waited", waited(job, now)},

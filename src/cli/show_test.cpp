@@ -216,6 +216,17 @@ TEST_F(Show, QueueNumbersTheJobsAndSaysHowManyMoreThereAre) {
   EXPECT_EQ(server.requests()[0], "GET /v1/queue?all=true&limit=1");
 }
 
+TEST_F(Show, QueueSaysWhenJobsStartWhereAsked) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"jobs":[{"id":"5","queue_position":1,"estimated_start":"2099-07-01T12:03:02Z"},{"id":"6","queue_position":2,"estimated_start":"2001-07-01T12:03:02Z"},{"id":"7","queue_position":3}],"total":3})");
+  });
+  EXPECT_EQ(call(server, {"queue", "--eta"}), 0);
+  EXPECT_TRUE(has(out(), "STARTS WITHIN")) << out();
+  EXPECT_TRUE(has(out(), "d") && has(out(), "a moment") && has(out(), "?")) << out();
+  EXPECT_EQ(server.requests()[0], "GET /v1/queue?all=true&limit=10000&eta=true");
+}
+
 TEST_F(Show, VersionNeedsNoDaemon) {
   EXPECT_EQ(call({"--server", "unix:/nonexistent/s", "version", "--json"}), 0);
   EXPECT_TRUE(Json::parse(out())["daemon"].is_null());

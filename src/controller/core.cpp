@@ -144,6 +144,9 @@ void Core::run_cycle(base::Instant now) {
   options_.running = &state_.running;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
+  if (reservations_ == nullptr || *reservations_ != plan.reservations) {
+    reservations_ = std::make_shared<const std::vector<scheduling::Reservation>>(plan.reservations);
+  }
   for (const scheduling::Start& start : plan.starts) {
     const Job* job = find_job(start.job);
     CHECK(job != nullptr && job->state == JobState::kQueued && !start.allocation.nodes.empty());

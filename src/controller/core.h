@@ -68,6 +68,11 @@ class Core {
   // When advance() has something to do although nothing happened; nothing when it never will.
   std::optional<base::Instant> next_wakeup() const;
 
+  // Of the last cycle; null before the first.
+  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations() const {
+    return reservations_;
+  }
+
   void set_stage_observer(scheduling::StageObserver* observer) { options_.observer = observer; }
 
  private:
@@ -150,6 +155,7 @@ class Core {
   Batch batch_;
   scheduling::CycleOptions options_;
   scheduling::CycleCache cycle_cache_;
+  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations_;
   base::Instant advanced_to_;  // timers up to here have had their turn
   // Answers of could_ever_fit for the present inventory.
   std::vector<std::pair<model::ResourceRequest, base::Status>> feasible_;

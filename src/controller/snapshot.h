@@ -15,6 +15,7 @@
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/wait_reason.h"
+#include "scheduling/plan_cycle.h"
 
 // What readers see: an immutable picture of the state after some event. Taking one costs O(1), and
 // it is published before the commands that led to it are acknowledged, so a client reads its own
@@ -39,6 +40,8 @@ struct Snapshot {
   base::PersistentMap<model::Node> nodes;  // by NodeId
   std::shared_ptr<const model::Policy> policy;
   Counts counts;
+  // Of the scheduler's last cycle; null before the first.
+  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations;
 };
 
 // Told on the loop thread after each durable batch; must return quickly.

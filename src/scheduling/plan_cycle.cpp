@@ -18,8 +18,8 @@ class Cycle {
   Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
         const CycleOptions& options)
       : trial_(cluster),
-        timeline_(trial_, options.running == nullptr ? kNobody : *options.running, options.now,
-                  policy.stop_grace),
+        timeline_(trial_, options.running == nullptr ? kNobody : *options.running,
+                  {options.now, policy.stop_grace, options.most_changes}),
         queue_(queue),
         depth_(policy.reservation_depth),
         options_(options),

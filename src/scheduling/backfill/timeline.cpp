@@ -95,7 +95,10 @@ class Timeline::Search {
   bool try_at(std::size_t index) {
     for (; applied_ <= index; ++applied_) {
       const model::Allocation* given_back = gain(applied_)->given_back;
-      if (given_back != nullptr) timeline_.trial_.release(*given_back);
+      if (given_back == nullptr) continue;
+      timeline_.trial_.release(*given_back);
+      const std::uint64_t changes = given_back->nodes.size();
+      timeline_.changes_left_ -= std::min(timeline_.changes_left_, changes);
     }
     const base::Instant at = gain(index)->at;
     auto allocation = timeline_.place_at(at, request_, time_limit_);
@@ -132,11 +135,11 @@ class Timeline::Search {
   std::optional<Slot> found_;
 };
 
-Timeline::Timeline(Trial& trial, const RunningEnds& running, base::Instant now,
-                   base::Duration grace)
+Timeline::Timeline(Trial& trial, const RunningEnds& running, const Options& options)
     : trial_(trial),
-      now_(now),
-      grace_(grace),
+      now_(options.now),
+      grace_(options.grace),
+      changes_left_(options.most_changes),
       next_running_(running.ends().begin()),
       last_running_(running.ends().end()) {}
 
@@ -151,6 +154,7 @@ std::optional<model::Allocation> Timeline::place_now(const model::ResourceReques
 
 std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
                                        base::Duration time_limit) {
+  if (changes_left_ == 0) return std::nullopt;
   return Search(*this, request, time_limit).run();
 }
 

@@ -36,8 +36,14 @@ struct Slot {
 
 class Timeline {
  public:
-  // `running` must not change while the timeline is used; `now` is the trial's present.
-  Timeline(Trial& trial, const RunningEnds& running, base::Instant now, base::Duration grace);
+  struct Options {
+    base::Instant now;     // the trial's present
+    base::Duration grace;  // after each time limit
+    // Once so many nodes have been changed in searches, earliest() finds nothing more.
+    std::uint64_t most_changes = 0;
+  };
+  // `running` must not change while the timeline is used.
+  Timeline(Trial& trial, const RunningEnds& running, const Options& options);
 
   // Where the request could start at once and run for so long without touching a booking.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
@@ -77,6 +83,7 @@ class Timeline {
   Trial& trial_;
   const base::Instant now_;
   const base::Duration grace_;
+  std::uint64_t changes_left_;
   RunningEnds::Ends::const_iterator next_running_;
   RunningEnds::Ends::const_iterator last_running_;
   std::vector<Gain> running_;               // as far as anybody has asked, ascending

@@ -1,0 +1,76 @@
+#include "controller/estimate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controller/core.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kNoon;
+using ::testing::Pair;
+
+// One node of two GPUs; job 1 runs on both for an hour, the next three want both for as long.
+class EstimateTest : public ::testing::Test {
+ protected:
+  EstimateTest() { policy_.stop_grace = {}; }
+
+  void fill() {
+    core_.apply_policy(policy_, "test", kNoon);
+    core_.observe(execution::NodeObserved{testing::node_info("n1", 2)}, kNoon);
+    for (int i = 0; i < 4; ++i) {
+      model::JobSpec spec = testing::spec(2);
+      spec.time_limit = base::hours(1);
+      ASSERT_TRUE(core_.command(testing::submission(spec), kNoon, store::Room::kAmple));
+      core_.advance(kNoon);
+    }
+  }
+  Snapshot snapshot() {
+    State& state = core_.mutable_state();
+    return {state.seq,    state.at,     state.jobs.freeze(), state.nodes.freeze(),
+            state.policy, state.counts, core_.reservations()};
+  }
+  static base::Instant after(int hours) { return kNoon + base::hours(hours); }
+
+  model::Policy policy_;
+  Core core_;
+};
+
+TEST_F(EstimateTest, FirstInTheQueueAreKnownFromTheLastCycle) {
+  policy_.reservation_depth = 2;
+  fill();
+  EXPECT_THAT(reserved_starts(snapshot()),
+              ElementsAre(Pair(model::JobId(2), after(1)), Pair(model::JobId(3), after(2))));
+}
+
+TEST_F(EstimateTest, AllAreWorkedOutWhereAskedFor) {
+  policy_.reservation_depth = 1;
+  fill();
+  EXPECT_THAT(estimate_starts(snapshot()),
+              ElementsAre(Pair(model::JobId(2), after(1)), Pair(model::JobId(3), after(2)),
+                          Pair(model::JobId(4), after(3))));
+}
+
+TEST_F(EstimateTest, WithoutReservationsNothingIsKnown) {
+  policy_.reservation_depth = 0;
+  fill();
+  EXPECT_THAT(reserved_starts(snapshot()), IsEmpty());
+  EXPECT_THAT(estimate_starts(snapshot()), IsEmpty());
+}
+
+TEST_F(EstimateTest, ALongerLimitOfWhoRunsMovesThem) {
+  fill();
+  const model::Caller root{.user = "root", .uid = 0, .is_administrator = true};
+  ASSERT_TRUE(core_.command(
+      model::Command{root, model::UpdateJob{.job = model::JobId(1), .time_limit = base::hours(5)}},
+      kNoon, store::Room::kAmple));
+  core_.advance(kNoon);
+  EXPECT_EQ(reserved_starts(snapshot()).at(model::JobId(2)), after(5));
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller
