@@ -119,7 +119,7 @@ struct CycleOptions {
   const RunningEnds* running = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
-  std::uint64_t most_changes = 2'000'000;
+  std::uint64_t most_changes = 1'000'000;
   // Bounds the length of one cycle on a large free cluster.
   std::size_t max_starts = std::numeric_limits<std::size_t>::max();
   // Lets others pass a job that no node which is up could hold even if nothing else ran: they
