@@ -65,6 +65,8 @@ class Calls {
                                             const Peer& peer) const;
   base::Result<model::ChannelOrder> channel(const v1::ForwardPortRequest& request,
                                             const Peer& peer) const;
+  base::Result<model::ChannelOrder> channel(const v1::AttachToJobRequest& request,
+                                            const Peer& peer) const;
   void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;
 
   v1::Health health() const;
@@ -72,8 +74,8 @@ class Calls {
   v1::Version version() const;
 
  private:
-  // The running attempt of a job that the caller may enter.
-  base::Result<model::AttemptId> enterable(std::string_view id, const Peer& peer) const;
+  // A running job that the caller may enter.
+  base::Result<FoundJob> enterable(std::string_view id, const Peer& peer) const;
   base::Result<Account> account_of(const v1::SubmitJobRequest& request, const Peer& peer) const;
   // Goes on over the ends of rotated files until `most` bytes are read or there are no more.
   base::Result<OutputPiece> read_whole(const model::Job& job, std::uint32_t attempt,

@@ -14,11 +14,15 @@ bool may_enter(const model::Caller& caller, const model::Job& job) {
   return caller.is_administrator || caller.uid == job.spec->uid;
 }
 
+model::AttemptId running_attempt(const model::Job& job) {
+  return {job.id, job.current_attempt()->number};
+}
+
 }  // namespace
 
-base::Result<model::AttemptId> Calls::enterable(std::string_view id, const Peer& peer) const {
+base::Result<FoundJob> Calls::enterable(std::string_view id, const Peer& peer) const {
   TRY_ASSIGN(const model::JobId job_id, to_job_id(id));
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, job_id));
+  TRY_ASSIGN(FoundJob found, reader_.find(peer.caller, job_id));
   const model::Job& job = *found.job;
   if (!may_enter(peer.caller, job)) {
     return base::fail(base::ErrorCode::kPermissionDenied,
@@ -37,13 +41,14 @@ base::Result<model::AttemptId> Calls::enterable(std::string_view id, const Peer&
     return base::fail(base::ErrorCode::kFailedPrecondition,
                       "the jobs of this daemon cannot be entered");
   }
-  return model::AttemptId{job_id, attempt->number};
+  return found;
 }
 
 base::Result<model::ChannelOrder> Calls::channel(const v1::ExecInJobRequest& request,
                                                  const Peer& peer) const {
+  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
   model::ChannelOrder order;
-  TRY_ASSIGN(order.attempt, enterable(request.id(), peer));
+  order.attempt = running_attempt(*found.job);
   order.command.assign(request.command().begin(), request.command().end());
   if (order.command.empty() || order.command.front().empty()) {
     return base::invalid("command", "command: must name a program");
@@ -60,9 +65,32 @@ base::Result<model::ChannelOrder> Calls::channel(const v1::ExecInJobRequest& req
 
 base::Result<model::ChannelOrder> Calls::channel(const v1::ForwardPortRequest& request,
                                                  const Peer& peer) const {
+  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
   model::ChannelOrder order;
-  TRY_ASSIGN(order.attempt, enterable(request.id(), peer));
+  order.attempt = running_attempt(*found.job);
   order.port = static_cast<std::uint16_t>(request.port());
+  return order;
+}
+
+base::Result<model::ChannelOrder> Calls::channel(const v1::AttachToJobRequest& request,
+                                                 const Peer& peer) const {
+  if (request.has_columns() != request.has_rows()) {
+    return base::invalid("columns", "columns: a terminal has columns and rows; give both");
+  }
+  TRY_ASSIGN(const FoundJob found, enterable(request.id(), peer));
+  if (!found.job->spec->takes_input) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      fmt::format("job {0} was submitted without terminal and input, so there is "
+                                  "nothing to attach to: 'jobs logs -f {0}' follows what it prints",
+                                  request.id()));
+  }
+  model::ChannelOrder order;
+  order.attempt = running_attempt(*found.job);
+  order.without_output = request.without_output();
+  if (request.has_columns()) {
+    order.terminal = {static_cast<std::uint16_t>(request.columns()),
+                      static_cast<std::uint16_t>(request.rows())};
+  }
   return order;
 }
 

@@ -24,6 +24,8 @@ constexpr std::array kCommands = {
              "Run a job: submit it, show its output, and exit with its exit code.",
              "  gpu-platform run --gpus 1 -- nvidia-smi\n"
              "  gpu-platform run --gpus 4 --time 30m -- python train.py\n"
+             "  gpu-platform run --gpus 1 --pty -- bash          # Ctrl-P Ctrl-Q leaves it, 'jobs attach' comes back\n"
+             "  gpu-platform run --gpus 0 -i -- sha256sum < data.tar\n"
              "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
     Command{{"jobs list", "[options]",
              "Show your waiting and running jobs.",
@@ -75,6 +77,9 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs wait 42\n"
              "  gpu-platform jobs wait 42 43 --timeout 2h\n"
              "  gpu-platform jobs wait $id && echo done\n"}, run_jobs_wait},
+    Command{{"jobs attach", "[options] ID",
+             "Sit at a job of 'run --pty' or 'run --stdin' again; Ctrl-P Ctrl-Q leaves it and it goes on.",
+             "  gpu-platform jobs attach 42\n"}, run_jobs_attach},
     Command{{"jobs exec", "[options] ID -- COMMAND [ARGUMENT…]",
              "Run a command inside a running job, and exit with its exit code.",
              "  gpu-platform jobs exec 42 -- nvidia-smi\n"

@@ -37,6 +37,7 @@ int run_jobs_requeue(const CommandText& text, Invocation& invocation);
 int run_jobs_update(const CommandText& text, Invocation& invocation);
 int run_jobs_logs(const CommandText& text, Invocation& invocation);
 int run_jobs_wait(const CommandText& text, Invocation& invocation);
+int run_jobs_attach(const CommandText& text, Invocation& invocation);
 int run_jobs_exec(const CommandText& text, Invocation& invocation);
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation);
 int run_queue(const CommandText& text, Invocation& invocation);

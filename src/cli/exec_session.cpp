@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "cli/detach_keys.h"
 #include "cli/exit_code.h"
 
 namespace gpu_platform::cli {
@@ -83,26 +84,26 @@ class Readable {
 class ExecSession {
  public:
   ExecSession(Console& console, asio::io_context& io, std::shared_ptr<Channel> channel,
-              bool has_terminal)
+              const StayOptions& options)
       : console_(console),
         io_(io),
         channel_(std::move(channel)),
-        has_terminal_(has_terminal),
+        options_(options),
         input_(io, console.surroundings().in_fd),
-        signals_(io, SIGINT, SIGTERM, SIGHUP) {
-    signals_.add(SIGQUIT);
-    if (has_terminal) signals_.add(SIGWINCH);
+        signals_(io) {
+    if (!options_.watches_signals) return;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) signals_.add(signal);
+    if (options_.has_terminal) signals_.add(SIGWINCH);
   }
 
-  int run() {
+  Stayed run() {
     std::optional<RawTerminal> raw;
-    if (has_terminal_) raw.emplace(console_.surroundings().in_fd);
-    channel_->begin({[this](const model::Frame& frame) { take(frame); }, [this] { lost(); }});
-    watch_signals();
+    if (options_.has_terminal) raw.emplace(console_.surroundings().in_fd);
+    channel_->begin({[this](const model::Frame& frame) { take(frame); },
+                     [this] { leave(Stayed::Why::kLost, kNoExitCode); }});
+    if (options_.watches_signals) watch_signals();
     io_.run();
-    raw.reset();
-    if (!last_words_.empty()) console_.note(last_words_);
-    return code_;
+    return stayed_;
   }
 
  private:
@@ -110,7 +111,7 @@ class ExecSession {
 
   void take(const model::Frame& frame) {
     if (const auto* output = std::get_if<model::OutputFrame>(&frame)) {
-      if (!console_.out(output->bytes)) leave(kFailure, "");
+      if (!console_.out(output->bytes)) leave(Stayed::Why::kLeft, kFailure);
     } else if (const auto* error = std::get_if<model::ErrorOutputFrame>(&frame)) {
       console_.err(error->bytes);
     } else if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) {
@@ -127,23 +128,21 @@ class ExecSession {
   void take_end(const model::EndFrame& end) {
     switch (end.end) {
       case model::ChannelEnd::kExited:
-        return leave(end.value, end.text);
+        return leave(Stayed::Why::kEnded, end.value, end.text);
       case model::ChannelEnd::kSignalled:
-        return leave(128 + end.value, end.text);
+        return leave(Stayed::Why::kEnded, 128 + end.value, end.text);
       case model::ChannelEnd::kNotOpened:
-        return leave(end.value != 0 ? end.value : static_cast<int>(kRunRefused), end.text);
+        return leave(Stayed::Why::kNotOpened,
+                     end.value != 0 ? end.value : static_cast<int>(kRunRefused), end.text);
+      case model::ChannelEnd::kDetached:
+        return leave(Stayed::Why::kDetached, kNoExitCode, end.text);
     }
   }
 
-  void lost() {
-    leave(kNoExitCode, "the daemon has gone, and the session with it; the job goes on");
-  }
-
-  void leave(int code, std::string_view words) {
+  void leave(Stayed::Why why, int code, std::string_view words = {}) {
     if (has_left_) return;
     has_left_ = true;
-    code_ = code;
-    last_words_ = words;
+    stayed_ = {why, code, std::string(words)};
     channel_->close();
     input_.stop();
     signals_.cancel();
@@ -153,7 +152,7 @@ class ExecSession {
   // ---- from the person
 
   void read_input() {
-    if (!is_open_ || is_waiting_ || is_at_end_ || window_.most() == 0) return;
+    if (!is_open_ || is_waiting_ || is_at_end_ || window_.most() <= keys_.held()) return;
     is_waiting_ = true;
     input_.wait([this] { input_ready(); });
   }
@@ -162,16 +161,25 @@ class ExecSession {
     is_waiting_ = false;
     if (has_left_) return;
     std::array<char, model::kMaxFrameBytes> bytes;
-    const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), window_.most());
+    const std::size_t most = window_.most() - keys_.held();
+    const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), most);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return read_input();
     if (got <= 0) {
       is_at_end_ = true;
       channel_->send(model::EndOfInputFrame{});
       return;
     }
-    window_.sent(static_cast<std::size_t>(got));
-    channel_->send(model::InputFrame{{bytes.data(), static_cast<std::size_t>(got)}});
-    read_input();
+    send_input({bytes.data(), static_cast<std::size_t>(got)});
+    if (!has_left_) read_input();
+  }
+
+  void send_input(std::string_view typed) {
+    const std::string bytes = options_.can_detach ? keys_.filter(typed) : std::string(typed);
+    if (!bytes.empty()) {
+      window_.sent(bytes.size());
+      channel_->send(model::InputFrame{bytes});
+    }
+    if (keys_.were_pressed()) leave(Stayed::Why::kLeft, kOk);
   }
 
   void watch_signals() {
@@ -191,24 +199,26 @@ class ExecSession {
     }
     const bool is_last = signal == SIGINT && ++interrupts_ >= kPatienceWithInterrupts;
     // In a raw terminal no key makes a signal: this one is for us.
-    if (has_terminal_ || signal == SIGHUP || is_last) return leave(128 + signal, "");
+    if (!options_.passes_signals || signal == SIGHUP || is_last) {
+      return leave(Stayed::Why::kSignalled, 128 + signal);
+    }
     channel_->send(model::SignalFrame{static_cast<std::uint8_t>(signal)});
   }
 
   Console& console_;
   asio::io_context& io_;
   std::shared_ptr<Channel> channel_;
-  const bool has_terminal_;
+  const StayOptions options_;
   Readable input_;
   asio::signal_set signals_;
   InputWindow window_;
+  DetachKeys keys_;
   bool is_open_ = false;
   bool is_waiting_ = false;
   bool is_at_end_ = false;
   bool has_left_ = false;
   int interrupts_ = 0;
-  int code_ = kNoExitCode;
-  std::string last_words_;
+  Stayed stayed_;
 };
 
 }  // namespace
@@ -222,9 +232,21 @@ std::optional<model::TerminalSize> terminal_size(const Surroundings& surrounding
   return model::TerminalSize{size.ws_col, size.ws_row};
 }
 
+Stayed stay_with(Console& console, asio::io_context& io, std::shared_ptr<Channel> channel,
+                 const StayOptions& options) {
+  return ExecSession(console, io, std::move(channel), options).run();
+}
+
 int stay_with_command(Console& console, asio::io_context& io, std::shared_ptr<Channel> channel,
                       bool has_terminal) {
-  return ExecSession(console, io, std::move(channel), has_terminal).run();
+  const Stayed stayed = stay_with(console, io, std::move(channel),
+                                  {.has_terminal = has_terminal, .passes_signals = !has_terminal});
+  if (stayed.why == Stayed::Why::kLost) {
+    console.note("the daemon has gone, and the session with it; the job goes on");
+  } else if (!stayed.words.empty()) {
+    console.note(stayed.words);
+  }
+  return stayed.code;
 }
 
 }  // namespace gpu_platform::cli

@@ -13,10 +13,35 @@ namespace gpu_platform::cli {
 // Whether the person's standard input is a terminal, and how large it is.
 std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings);
 
-// Stays with a channel to a command: the person's standard input goes in, what it prints comes out.
-// With a terminal every key goes to the job, Ctrl-C too; the terminal's mode is put back on every
-// way out but SIGKILL. Without one Ctrl-C is passed on as SIGINT; the third ends the session.
-// Returns the exit code: the command's, 128 + signal, or that of `run` where there is none.
+struct StayOptions {
+  bool has_terminal = false;    // both here and there
+  bool can_detach = false;      // by Ctrl-P Ctrl-Q on the terminal
+  bool passes_signals = false;  // Ctrl-C is passed on as SIGINT, only the third ends the session
+  bool watches_signals = true;  // false: signals are somebody else's business
+};
+
+struct Stayed {
+  enum class Why {
+    kEnded,      // what was at the other side has; code is its exit code or 128 + signal
+    kNotOpened,  // code: 126 or 127, or that of `run` for a refusal
+    kDetached,   // the other side goes on and wants no more of us
+    kLeft,       // by Ctrl-P Ctrl-Q, or because what comes out cannot be printed: code says
+    kSignalled,  // we were; code is 128 + signal
+    kLost,       // the daemon has gone
+  };
+  Why why = Why::kLost;
+  int code = 0;
+  std::string words;  // of the other side, for the person; may be empty
+};
+
+// Stays with a channel: the person's standard input goes in, what comes out is printed. With a
+// terminal every key goes to the job, Ctrl-C too; the terminal's mode is put back on every way out
+// but SIGKILL.
+Stayed stay_with(Console& console, boost::asio::io_context& io, std::shared_ptr<Channel> channel,
+                 const StayOptions& options);
+
+// The same with a command. Returns the exit code: the command's, 128 + signal, or that of `run`
+// where there is none.
 int stay_with_command(Console& console, boost::asio::io_context& io,
                       std::shared_ptr<Channel> channel, bool has_terminal);
 

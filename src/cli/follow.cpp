@@ -9,6 +9,7 @@
 #include "api/convert/problem.h"
 #include "api/convert/text_forms.h"
 #include "cli/exit_code.h"
+#include "cli/job_text.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -19,6 +20,8 @@ namespace {
 constexpr base::Duration kMostPatience = base::minutes(2);
 // One held-back answer of the daemon; the waiting itself may go on as long as it likes.
 constexpr base::Duration kOneWait = base::seconds(60);
+// Jobs whose use is told at their end.
+constexpr base::Duration kWorthTelling = base::minutes(1);
 
 Failure bad_answer(std::string_view what) {
   return {Failure::Kind::kBadAnswer,
@@ -315,6 +318,21 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
     }
     if (at_most.has_value() && steady() - began >= *at_most) return std::optional<EndedJob>();
   }
+}
+
+int tell_end(Console& console, const Called<std::optional<EndedJob>>& ended) {
+  if (!ended) return as_run(report(console, ended.error(), false));
+  const Json& job = (*ended)->job;
+  if (!integer_at(job, "exit_code").has_value() || !text_at(job, "reason").empty()) {
+    console.note(describe_end(job));
+  }
+  // Of a job that people waited for; a quick one is left alone.
+  const auto started = time_at(job, "started_at");
+  const auto ended_at = time_at(job, "ended_at");
+  if (started && ended_at && *ended_at - *started >= kWorthTelling) {
+    if (const std::string used = efficiency_of(job); !used.empty()) console.note("used " + used);
+  }
+  return exit_code_of_job(job);
 }
 
 }  // namespace gpu_platform::cli

@@ -68,4 +68,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              std::optional<base::Duration> at_most,
                                              Interrupts& interrupts);
 
+// The end of the job as the exit code of `run`, with a line about what the code does not tell.
+int tell_end(Console& console, const Called<std::optional<EndedJob>>& ended);
+
 }  // namespace gpu_platform::cli

@@ -6,10 +6,12 @@
 #include "cli/commands.h"
 #include "cli/exec_session.h"
 #include "cli/exit_code.h"
+#include "cli/follow.h"
 #include "cli/json_view.h"
 #include "cli/port_forward.h"
+#include "cli/sitting.h"
 
-// Commands that enter a running job.
+// Commands that enter a running job, or sit at it.
 
 namespace gpu_platform::cli {
 
@@ -71,6 +73,32 @@ int run_jobs_exec(const CommandText& text, Invocation& invocation) {
   auto channel = Channel::open(io, *client, exec_target(ids.front(), command, terminal));
   if (!channel) return as_run(report(console, channel.error(), false));
   return stay_with_command(console, io, *std::move(channel), terminal.has_value());
+}
+
+int run_jobs_attach(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, 1, "a job of 'run --pty' or 'run --stdin' that has not ended");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  const auto body = client->get("/v1/jobs/" + percent_encoded(ids.front()));
+  if (!body) return as_run(report(console, body.error(), false));
+  const Json job = parse_object(*body).value_or(Json());
+  if (is_ended_state(text_at(job, "state"))) {
+    console.error(describe_end(job));
+    return kRunRefused;
+  }
+  if (!flag_at(job, "takes_input")) {
+    console.error(
+        fmt::format("job {0} was submitted without terminal and input, so there is nothing to "
+                    "attach to: 'jobs logs -f {0}' follows what it prints",
+                    ids.front()));
+    return kRunRefused;
+  }
+  SitOptions options{ids.front(), std::nullopt, false};
+  if (flag_at(job, "terminal")) options.terminal = terminal_size(console.surroundings());
+  return sit_at(console, *client, options);
 }
 
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation) {

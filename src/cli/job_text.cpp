@@ -19,6 +19,16 @@ std::string ran(const Json& object, base::Instant now) {
   return age(time_at(object, "ended_at").value_or(now) - *started);
 }
 
+std::string input_of(const Json& job) {
+  if (!flag_at(job, "takes_input")) return {};
+  std::string text = flag_at(job, "terminal") ? "a terminal" : "a pipe";
+  if (const auto idle = number_at(job, "idle_timeout_seconds")) {
+    text += fmt::format("; ended when idle for {}",
+                        age(base::seconds(static_cast<std::int64_t>(*idle))));
+  }
+  return text;
+}
+
 // How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before.
 std::string result_of(const Json& object) {
   std::string line;
@@ -212,6 +222,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Signal", text_at(job, "limit_signal")},
       {"Prolog", text_at(job, "prolog")},
       {"Epilog", text_at(job, "epilog")},
+      {"Input", input_of(job)},
       {"Asks for", asked_for(job)},
       {"Place", place_of(job)},
       {"Warning", joined(texts_at(job, "warnings"), "; ")},

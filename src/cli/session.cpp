@@ -32,8 +32,7 @@ extern "C" void note_interrupt(int) {
 }
 
 int watch_signals() {
-  if (interrupt_pipe[0] >= 0) return interrupt_pipe[0];
-  if (::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  if (interrupt_pipe[0] < 0 && ::pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
   struct sigaction action{};
   action.sa_handler = note_interrupt;
   sigemptyset(&action.sa_mask);

@@ -12,6 +12,7 @@
 #include "cli/input.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/sitting.h"
 #include "cli/submission.h"
 
 namespace gpu_platform::cli {
@@ -20,17 +21,18 @@ namespace {
 
 constexpr std::uint64_t kMostGpus = 65535;
 constexpr std::uint64_t kMostRetries = 100;
-// Whose use is told at their end.
-constexpr base::Duration kWorthTelling = base::minutes(1);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
-      retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog;
+      retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
+      idle_timeout;
   std::vector<std::string> gpu_types, environment, labels, notify;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
   bool strict_numa = false;
   bool hold = false;
+  std::optional<model::TerminalSize> terminal;
+  bool takes_input = false;
 };
 
 void define(Arguments& arguments, SubmitOptions& o) {
@@ -65,6 +67,9 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .many("--notify", o.notify, "start|end|fail",
             "tell the site's notification command; several with commas")
       .flag("--hold", o.hold, "held until 'jobs release'")
+      .option(
+          "--idle-timeout", o.idle_timeout, "DURATION",
+          "of a job with --pty or --stdin: end it when nothing was typed or printed for so long")
       .option("--request-id", o.request_id, "KEY", "a repeat with the same key submits nothing new")
       .option("--user", o.user, "NAME", "whose job it is to be (root only)");
 }
@@ -113,6 +118,11 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
     TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
     body["time_limit_seconds"] = seconds;
   }
+  if (o.idle_timeout.has_value()) {
+    const auto idle = base::parse_duration(*o.idle_timeout);
+    if (!idle) return base::invalid("--idle-timeout", idle.error().message);
+    body["idle_timeout_seconds"] = static_cast<double>(base::whole_milliseconds(*idle)) / 1000;
+  }
   for (const std::string& type : words_of_lists(o.gpu_types)) body["gpu_types"].push_back(type);
   // A type or a memory size without a number asks for one such GPU.
   if (!o.gpus.has_value() && (!o.gpu_types.empty() || o.gpu_memory.has_value())) body["gpus"] = 1;
@@ -131,6 +141,13 @@ void put_texts(Json& body, const SubmitOptions& o) {
   if (o.kind.has_value()) body["kind"] = upper(*o.kind);
   if (o.open_mode.has_value()) body["open_mode"] = upper(*o.open_mode);
   if (o.hold) body["hold"] = true;
+  if (o.takes_input) body["takes_input"] = true;
+  if (o.terminal.has_value()) {
+    body["terminal"] = true;
+    body["columns"] = o.terminal->columns;
+    body["rows"] = o.terminal->rows;
+    if (!o.kind.has_value()) body["kind"] = "INTERACTIVE";
+  }
   for (const std::string& when : words_of_lists(o.notify)) body["notify"].push_back(upper(when));
 }
 
@@ -162,13 +179,21 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
 
 base::Status check_utf8(const SubmitOptions& o) {
   const std::pair<std::string_view, const std::optional<std::string>*> single[] = {
-      {"--priority", &o.priority}, {"--name", &o.name},
-      {"--team", &o.team},         {"--project", &o.project},
-      {"--workdir", &o.workdir},   {"--output", &o.output},
-      {"--user", &o.user},         {"--request-id", &o.request_id},
-      {"--kind", &o.kind},         {"--error", &o.error},
-      {"--signal", &o.signal},     {"--open-mode", &o.open_mode},
-      {"--prolog", &o.prolog},     {"--epilog", &o.epilog}};
+      {"--priority", &o.priority},
+      {"--name", &o.name},
+      {"--team", &o.team},
+      {"--project", &o.project},
+      {"--workdir", &o.workdir},
+      {"--output", &o.output},
+      {"--user", &o.user},
+      {"--request-id", &o.request_id},
+      {"--kind", &o.kind},
+      {"--error", &o.error},
+      {"--signal", &o.signal},
+      {"--open-mode", &o.open_mode},
+      {"--prolog", &o.prolog},
+      {"--epilog", &o.epilog},
+      {"--idle-timeout", &o.idle_timeout}};
   for (const auto& [option, value] : single) {
     if (value->has_value()) TRY(check_text(option, **value));
   }
@@ -188,6 +213,7 @@ struct Submission {
   SubmitOptions options;
   bool wait = false;
   bool json = false;
+  bool wants_terminal = false;
 };
 
 struct Submitted {
@@ -215,6 +241,14 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
     return std::unexpected(usage_error(
         console, "no command: write it after '--', as in -- python train.py", text.name));
   }
+  if (s.wants_terminal) {
+    s.options.terminal = terminal_size(console.surroundings());
+    if (!s.options.terminal.has_value()) {
+      return std::unexpected(usage_error(
+          console, "--pty: standard input is not a terminal; --stdin passes it on as it is",
+          text.name));
+    }
+  }
   base::Result<Json> body = base::invalid({}, {});
   if (const auto checked = check_utf8(s.options); checked) {
     body = request_body(console, s.options);
@@ -239,22 +273,6 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
     return std::unexpected(kFailure);
   }
   return Submitted{std::move(*client), id, std::move(*answer)};
-}
-
-// The end of the job as exit code, with a line about an end that the code does not tell.
-int finish(Console& console, const Called<std::optional<EndedJob>>& ended) {
-  if (!ended) return as_run(report(console, ended.error(), false));
-  const Json& job = (*ended)->job;
-  if (!integer_at(job, "exit_code").has_value() || !text_at(job, "reason").empty()) {
-    console.note(describe_end(job));
-  }
-  // Of a job that people waited for; a quick one is left alone.
-  const auto started = time_at(job, "started_at");
-  const auto ended_at = time_at(job, "ended_at");
-  if (started && ended_at && *ended_at - *started >= kWorthTelling) {
-    if (const std::string used = efficiency_of(job); !used.empty()) console.note("used " + used);
-  }
-  return exit_code_of_job(job);
 }
 
 std::string with_newline(std::string document) {
@@ -283,7 +301,7 @@ int run_submit(const CommandText& text, Invocation& invocation) {
   Interrupts none;
   auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
   if (ended && s.json) console.out(with_newline((*ended)->document));
-  return finish(console, ended);
+  return tell_end(console, ended);
 }
 
 int run_run(const CommandText& text, Invocation& invocation) {
@@ -291,15 +309,22 @@ int run_run(const CommandText& text, Invocation& invocation) {
   Submission s;
   Arguments arguments(text);
   define(arguments, s.options);
+  arguments.flag("-t,--pty", s.wants_terminal, "with a terminal: a shell, an editor, a debugger")
+      .flag("-i,--stdin", s.options.takes_input,
+            "standard input goes to the job (else it has none)");
   auto submitted = submit_from(text, invocation, arguments, s);
   if (!submitted) return as_run(submitted.error());
   console.note(fmt::format("job {}", submitted->id));
+  if (s.options.terminal.has_value()) {
+    return sit_at(console, submitted->client, {submitted->id, s.options.terminal, true});
+  }
+  if (s.options.takes_input) return run_with_input(console, submitted->client, submitted->id);
   Interrupts interrupts(console, submitted->client, submitted->id);
   const auto failure = follow_output(console, submitted->client, submitted->id,
                                      {OutputPlace::kNone, 0, false, true}, interrupts);
   if (failure) return as_run(report(console, *failure, false));
-  return finish(console,
-                wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
+  return tell_end(
+      console, wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
 }
 
 }  // namespace gpu_platform::cli

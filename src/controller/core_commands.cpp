@@ -50,6 +50,9 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   if (event.spec.time_limit == base::Duration()) {
     event.spec.time_limit = state_.policy->max_time_limit;
   }
+  if (!event.spec.idle_timeout && event.spec.terminal) {
+    event.spec.idle_timeout = state_.policy->idle_timeout;
+  }
   // The job's number names its environment: unique, and no secret itself.
   event.spec.environment_ref =
       command.environment.empty() ? std::string() : fmt::format("job-{}", event.job.value);

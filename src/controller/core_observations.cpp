@@ -110,13 +110,15 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
   const bool lost = attempt.exit.lost != model::Lost::kNo;
   // Who asked for it gets it, unless the job was done or out of time before the signal reached it.
   const bool done_before = attempt.reason == EndReason::kNone && attempt.exit.code == 0;
-  const bool to_requeue = attempt.stop_reason == EndReason::kRequeuedBy && !done_before &&
-                          attempt.reason != EndReason::kTimeLimit;
+  const bool out_of_time =
+      attempt.reason == EndReason::kTimeLimit || attempt.reason == EndReason::kIdleTimeout;
+  const bool to_requeue =
+      attempt.stop_reason == EndReason::kRequeuedBy && !done_before && !out_of_time;
   if (stopped_by_person) {
     end_job(job.id, JobTrigger::kCancel, attempt, now);
   } else if (to_requeue) {
     emit(model::JobRequeued{.job = job.id, .eligible_at = now, .asked_for = true}, now);
-  } else if (attempt.reason == EndReason::kTimeLimit) {
+  } else if (out_of_time) {
     end_job(job.id, JobTrigger::kTimeOut, attempt, now);
   } else if (lost) {
     requeue_or_fail(job, attempt, false, now);
@@ -159,6 +161,8 @@ void Core::requeue_or_fail(const Job& job, const Attempt& attempt, bool is_failu
   } else if (attempt.exit.lost != model::Lost::kNo && !policy.requeue_on_node_loss) {
     allowed = 0;
   }
+  // What was sent to it is gone; at a terminal a person begins anew.
+  if (job.spec->takes_input && !job.spec->terminal) allowed = 0;
   const std::uint32_t used = is_failure ? job.failures : job.losses;
   if (used >= allowed) {
     end_job(job.id, JobTrigger::kFail, attempt, now);

@@ -66,7 +66,7 @@ std::optional<Frame> signal(std::string_view payload) {
 std::optional<Frame> end(std::string_view payload) {
   if (payload.size() < 2) return std::nullopt;
   const auto kind = get<std::uint8_t>(payload, 0);
-  if (kind > static_cast<std::uint8_t>(ChannelEnd::kNotOpened)) return std::nullopt;
+  if (kind > static_cast<std::uint8_t>(ChannelEnd::kDetached)) return std::nullopt;
   return EndFrame{static_cast<ChannelEnd>(kind), get<std::uint8_t>(payload, 1), payload.substr(2)};
 }
 

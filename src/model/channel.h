@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "model/ids.h"
+#include "model/terminal_size.h"
 
-// A channel joins a person with something inside a running job: a command beside it, its terminal,
-// or one connection to a port. It carries frames, each whole in one WebSocket message between
-// client and daemon and in one packet between daemon and node; the daemon passes them on unread.
+// A channel joins a person with something inside a running job: a command beside it, the job's own
+// terminal and input, or one connection to a port. It carries frames, each whole in one WebSocket
+// message between client and daemon and in one packet between daemon and node; the daemon passes
+// them on unread.
 //
 // Nothing is buffered without bound. Output waits at its source until the client has taken what
 // came before. Input is allowed kInputWindow bytes that no TakenFrame has answered yet; more ends
@@ -24,19 +26,17 @@ inline constexpr std::size_t kMaxFrame = 32 * 1024;  // a whole frame
 inline constexpr std::size_t kMaxFrameBytes = kMaxFrame - 1;
 inline constexpr std::size_t kInputWindow = 128 * 1024;
 
-struct TerminalSize {
-  std::uint16_t columns = 80;
-  std::uint16_t rows = 24;
-  friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
-};
-
-// What a channel is opened to: a command beside the job, or a port of its node's own address.
+// What a channel is opened to: a command beside the job, a port of its node's own address, or the
+// job's own terminal and input.
 struct ChannelOrder {
   AttemptId attempt;
-  std::vector<std::string> command;      // empty: the port
-  std::optional<TerminalSize> terminal;  // of the command; none: pipes
-  std::uint16_t port = 0;
-  std::string by;  // who opens it, for the log
+  std::vector<std::string> command;      // empty: the port, or the job itself
+  std::optional<TerminalSize> terminal;  // of the command, none: pipes; of whoever attaches
+  std::uint16_t port = 0;                // 0: no port
+  bool without_output = false;           // of the job itself only the input is wanted
+  std::string by;                        // who opens it, for the log
+
+  bool is_attach() const { return command.empty() && port == 0; }
   friend bool operator==(const ChannelOrder&, const ChannelOrder&) = default;
 };
 
@@ -83,6 +83,7 @@ enum class ChannelEnd : std::uint8_t {
   kExited,     // value: exit code; 0 for a connection that was closed
   kSignalled,  // value: signal
   kNotOpened,  // text says why; value: 127 or 126 where a command was missing or not executable
+  kDetached,   // from a job that goes on; text says why
 };
 // Always the last frame. A channel that ends without one was cut.
 struct EndFrame {

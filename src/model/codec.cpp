@@ -47,10 +47,15 @@ void fields(LimitSignal& v, F& f) {
   f(v.signal, v.before, v.first_process_only);
 }
 template <class F>
+void fields(TerminalSize& v, F& f) {
+  f(v.columns, v.rows);
+}
+template <class F>
 void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
-    v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog);
+    v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
+    v.takes_input, v.terminal, v.idle_timeout);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -119,7 +124,8 @@ void fields(Policy& v, F& f) {
   f(v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
-    v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth);
+    v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
+    v.idle_timeout);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {

@@ -85,6 +85,8 @@ std::string_view to_string(EndReason reason) {
       return "REQUEUED_BY";
     case EndReason::kPrologFailed:
       return "PROLOG_FAILED";
+    case EndReason::kIdleTimeout:
+      return "IDLE_TIMEOUT";
   }
   return "";
 }

@@ -12,6 +12,7 @@
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "model/states.h"
+#include "model/terminal_size.h"
 
 namespace gpu_platform::model {
 
@@ -105,6 +106,10 @@ struct JobSpec {
   // unless absolute; empty: none.
   std::string prolog;
   std::string epilog;
+  bool takes_input = false;      // a person, or a pipe, is its stdin; else that is empty
+  std::optional<TerminalSize> terminal;  // all its streams are one, of this size at first
+  // With none of both for so long it is ended; zero: never. Absent only until it is accepted.
+  std::optional<base::Duration> idle_timeout;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -136,8 +141,9 @@ enum class EndReason : std::uint8_t {
   kGpuOffline,      // an operator took its GPU or node out of service
   kRequeuedBy,      // a person put the job back into the queue; `by` names whom
   kPrologFailed,    // the site's prolog on the node: the job was not started; detail says how
+  kIdleTimeout,     // nobody typed and nothing was printed for too long
 };
-inline constexpr std::size_t kEndReasons = 12;
+inline constexpr std::size_t kEndReasons = 13;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.

@@ -128,6 +128,7 @@ void put(Encoder& out, const ForgetRefused& m) {
 
 void put(Encoder& out, const OpenChannel& m) {
   put(out, m.attempt);
+  out.boolean(m.attach);
 }
 
 Message get_launch(Decoder& in) {
@@ -225,11 +226,29 @@ std::optional<Message> get_message(Decoder& in) {
       return ForgetRefused{get_attempt(in)};
     case 14:
       return get_set_limit(in);
-    case 15:
-      return OpenChannel{get_attempt(in)};
+    case 15: {
+      const model::AttemptId attempt = get_attempt(in);
+      return OpenChannel{attempt, in.boolean()};
+    }
     default:
       return std::nullopt;
   }
+}
+
+void put_terminal(Encoder& out, const std::optional<model::TerminalSize>& terminal) {
+  out.boolean(terminal.has_value());
+  if (!terminal) return;
+  out.u64(terminal->columns);
+  out.u64(terminal->rows);
+}
+
+std::optional<model::TerminalSize> get_terminal(Decoder& in) {
+  if (!in.boolean()) return std::nullopt;
+  model::TerminalSize size;
+  size.columns = get_u16(in);
+  size.rows = get_u16(in);
+  if (size.columns == 0 || size.rows == 0) in.reject();
+  return size;
 }
 
 // A text that ends with its only NUL.
@@ -368,6 +387,9 @@ std::string encode_request(const LaunchRequest& r) {
   out.text(r.prolog);
   out.text(r.epilog);
   out.text(r.user_name);
+  out.boolean(r.takes_input);
+  put_terminal(out, r.terminal);
+  out.u64(r.idle_timeout_ms);
   return bytes;
 }
 
@@ -410,9 +432,13 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.prolog = get_c_text(in);
   r.epilog = get_c_text(in);
   r.user_name = in.text();
+  r.takes_input = in.boolean();
+  r.terminal = get_terminal(in);
+  r.idle_timeout_ms = in.u64();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
   if (r.limit_signal > kMostSignal) return std::nullopt;
+  if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
   return r;
 }
 
@@ -420,11 +446,9 @@ std::string encode_channel_start(const ChannelStart& start) {
   std::string bytes;
   Encoder out(bytes);
   out.u64(kProtocolVersion);
-  out.boolean(start.terminal.has_value());
-  const model::TerminalSize size = start.terminal.value_or(model::TerminalSize{});
-  out.u64(size.columns);
-  out.u64(size.rows);
+  put_terminal(out, start.terminal);
   out.u64(start.port);
+  out.boolean(start.without_output);
   return bytes;
 }
 
@@ -432,14 +456,11 @@ std::optional<ChannelStart> decode_channel_start(std::string_view bytes) {
   Decoder in(bytes);
   if (in.u64() != kProtocolVersion) return std::nullopt;
   ChannelStart start;
-  const bool has_terminal = in.boolean();
-  model::TerminalSize size;
-  size.columns = get_u16(in);
-  size.rows = get_u16(in);
+  start.terminal = get_terminal(in);
   start.port = get_u16(in);
-  if (!in.ok() || !in.at_end() || size.columns == 0 || size.rows == 0) return std::nullopt;
-  if (has_terminal && start.port != 0) return std::nullopt;
-  if (has_terminal) start.terminal = size;
+  start.without_output = in.boolean();
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  if (start.terminal && start.port != 0) return std::nullopt;
   return start;
 }
 
@@ -530,6 +551,14 @@ std::string notice_fifo_path(std::string_view root) {
 
 std::string launcher_lock_path(std::string_view root) {
   return std::string(root) + "/run/launcher.lock";
+}
+
+std::string run_dir(std::string_view root) {
+  return std::string(root) + "/run";
+}
+
+std::string session_name(model::AttemptId attempt) {
+  return attempt_name(attempt) + ".session";
 }
 
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode) {

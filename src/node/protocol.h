@@ -18,7 +18,9 @@
 //   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
 //   launcher -> supervisor  Stop and SetLimit as queued signals, to a supervisor proved alive
 //   daemon   -> relay       ChannelStart, then frames (model/channel.h), on the socket that came
-//                           with OpenChannel; the relay answers with frames
+//                           with OpenChannel; the relay, or, of an attach, the attempt's supervisor
+//                           answers with frames
+//   launcher -> supervisor  the socket of an attach, over the supervisor's own (session_path)
 //   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the truth
 //
 // Decoding never throws and never reads past its input. Decoded texts are copies, except where the
@@ -26,7 +28,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -88,6 +90,7 @@ struct Forget {
 // comes next. Nobody answers here: whatever becomes of it is told on that socket.
 struct OpenChannel {
   model::AttemptId attempt;
+  bool attach = false;  // to the job's own terminal and input: for its supervisor
   friend bool operator==(const OpenChannel&, const OpenChannel&) = default;
 };
 
@@ -220,6 +223,9 @@ struct LaunchRequest {
   std::string_view prolog{"\0", 1};
   std::string_view epilog{"\0", 1};
   std::string_view user_name;  // of uid, for the site's hooks; empty: not known
+  bool takes_input = false;                     // stdin is what people send; else it is /dev/null
+  std::optional<model::TerminalSize> terminal;  // stdin, stdout and stderr are one; takes_input
+  std::uint64_t idle_timeout_ms = 0;  // without input and output it is ended; takes_input. 0: none
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
@@ -229,11 +235,13 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes);
 
 // ---- what a channel is for
 
-// First packet on a channel's socket; a sealed memory file with an encoded LaunchRequest goes with
-// it, which says as whom, where, with which environment and, without a port, what to run.
+// First packet on a channel's socket. For a relay a sealed memory file with an encoded
+// LaunchRequest goes with it, which says as whom, where, with which environment and, without a
+// port, what to run.
 struct ChannelStart {
   std::optional<model::TerminalSize> terminal;
-  std::uint16_t port = 0;  // not 0: a connection to 127.0.0.1 instead of a command
+  std::uint16_t port = 0;       // not 0: a connection to 127.0.0.1 instead of a command
+  bool without_output = false;  // of an attach: only the job's input is wanted
   friend bool operator==(const ChannelStart&, const ChannelStart&) = default;
 };
 std::string encode_channel_start(const ChannelStart& start);
@@ -277,6 +285,8 @@ std::string private_tmp_dir(std::string_view root);
 std::string private_tmp_path(std::string_view root, std::string_view name);
 std::string notice_fifo_path(std::string_view root);    // root/run/notices
 std::string launcher_lock_path(std::string_view root);  // root/run/launcher.lock
+std::string run_dir(std::string_view root);             // root/run
+std::string session_name(model::AttemptId attempt);     // 42-1.session, in run_dir
 
 // A short name for a data directory, so that two daemons on one host never share a cgroup.
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);

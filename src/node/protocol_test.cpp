@@ -33,7 +33,8 @@ std::vector<Message> every_message() {
           TreeState{attempt(1, 1), true},
           ForgetRefused{attempt(1, 1)},
           SetLimit{attempt(1, 1), 5},
-          OpenChannel{attempt(3, 2)}};
+          OpenChannel{attempt(3, 2)},
+          OpenChannel{attempt(3, 2), true}};
 }
 
 LaunchRequest a_request() {
@@ -67,6 +68,9 @@ LaunchRequest a_request() {
   request.prolog = std::string_view("./before\0", 9);
   request.epilog = std::string_view("/after\0", 7);
   request.user_name = "ann";
+  request.takes_input = true;
+  request.terminal = {132, 50};
+  request.idle_timeout_ms = 12;
   return request;
 }
 
@@ -96,7 +100,8 @@ TEST(Protocol, UnknownMessageIsRefused) {
 }
 
 TEST(Protocol, StartOfAChannelComesBackAsItWasAndIsRefusedWhenCut) {
-  const ChannelStart starts[] = {{}, {model::TerminalSize{132, 50}, 0}, {std::nullopt, 8888}};
+  const ChannelStart starts[] = {
+      {}, {model::TerminalSize{132, 50}, 0, true}, {std::nullopt, 8888, false}};
   for (const ChannelStart& start : starts) {
     const std::string bytes = encode_channel_start(start);
     EXPECT_EQ(decode_channel_start(bytes), start);
@@ -108,8 +113,8 @@ TEST(Protocol, StartOfAChannelComesBackAsItWasAndIsRefusedWhenCut) {
 }
 
 TEST(Protocol, ConnectionWithATerminalIsRefused) {
-  EXPECT_FALSE(
-      decode_channel_start(encode_channel_start({model::TerminalSize{80, 24}, 80})).has_value());
+  EXPECT_FALSE(decode_channel_start(encode_channel_start({model::TerminalSize{80, 24}, 80, false}))
+                   .has_value());
 }
 
 TEST(Protocol, AttemptZeroIsRefused) {

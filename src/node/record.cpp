@@ -205,7 +205,7 @@ std::optional<Notice> decode_notice(std::string_view frame) {
   Decoder in(frame.substr(1, length));
   if (in.u64() != kFormat) return std::nullopt;
   Notice notice;
-  notice.kind = static_cast<Notice::Kind>(get_below(in, 4));
+  notice.kind = static_cast<Notice::Kind>(get_below(in, kEndCauses));
   notice.attempt.job = model::JobId(in.u64());
   notice.attempt.attempt = get_u32(in);
   if (notice.kind == Notice::Kind::kStarted) notice.started = get_started(in);

@@ -54,8 +54,9 @@ enum class EndCause : std::uint8_t {
   kTimeLimit,
   kOutOfMemory,   // the kernel killed a process of it at its memory limit
   kPrologFailed,  // the site's prolog: nothing of the job was started
+  kIdleTimeout,
 };
-inline constexpr std::size_t kEndCauses = 5;
+inline constexpr std::size_t kEndCauses = 6;
 
 struct EndRecord {
   EndKind kind = EndKind::kExited;

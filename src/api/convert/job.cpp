@@ -158,6 +158,11 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   out.set_retries(spec.retries);
   out.set_workdir(spec.workdir);
   if (!spec.request_id.empty()) out.set_request_id(spec.request_id);
+  out.set_takes_input(spec.takes_input);
+  out.set_terminal(spec.terminal.has_value());
+  if (spec.idle_timeout && *spec.idle_timeout != base::Duration()) {
+    out.set_idle_timeout_seconds(in_seconds(*spec.idle_timeout));
+  }
 }
 
 // Of an attempt that nobody saw ending, or that was over at once, nothing can be said.

@@ -154,6 +154,40 @@ base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nod
   return {};
 }
 
+model::TerminalSize terminal_of(const v1::SubmitJobRequest& request) {
+  model::TerminalSize size;
+  if (request.has_columns()) size.columns = static_cast<std::uint16_t>(request.columns());
+  if (request.has_rows()) size.rows = static_cast<std::uint16_t>(request.rows());
+  return size;
+}
+
+// After its paths.
+base::Status put_session(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
+  const bool has_files = !spec.output.empty() || !spec.error.empty();
+  if (request.terminal() && has_files) {
+    return base::invalid(spec.output.empty() ? "error" : "output",
+                         "output, error: a job with a terminal prints to it, and what it prints is "
+                         "kept; leave them out, or the terminal");
+  }
+  spec.takes_input = request.takes_input() || request.terminal();
+  if (request.terminal()) spec.terminal = terminal_of(request);
+  if (!request.terminal() && (request.has_columns() || request.has_rows())) {
+    return base::invalid("columns", "columns, rows: are a terminal's, and none is asked for");
+  }
+  if (spec.takes_input && !spec.terminal && request.retries() > 0) {
+    return base::invalid("retries",
+                         "retries: a job with input is not run again: what was sent to it is gone");
+  }
+  if (!request.has_idle_timeout_seconds()) return {};
+  if (!spec.takes_input || !spec.output.empty()) {
+    return base::invalid("idle_timeout_seconds",
+                         "idle_timeout_seconds: is for jobs with a terminal or input whose output "
+                         "is kept: of others nobody sees whether they are idle");
+  }
+  spec.idle_timeout = to_duration(request.idle_timeout_seconds());
+  return {};
+}
+
 }  // namespace
 
 base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, const Account& account,
@@ -167,6 +201,7 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
     TRY_ASSIGN(spec.priority, to_priority(request.priority()));
   }
   TRY(put_paths(request, spec));
+  TRY(put_session(request, spec));
   TRY(put_resources(request, nodes, spec.request));
   spec.name = request.name().empty() ? base_name(request.command(0)) : request.name();
   spec.user = account.user;

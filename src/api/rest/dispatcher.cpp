@@ -113,6 +113,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"JobService.GetOutput", &Dispatcher::get_output},
       {"JobService.StreamOutput", &Dispatcher::stream_output},
       {"JobService.ExecInJob", &Dispatcher::exec_in_job},
+      {"JobService.AttachToJob", &Dispatcher::attach_to_job},
       {"JobService.ForwardPort", &Dispatcher::forward_port},
       {"JobService.WatchJob", &Dispatcher::watch_job},
       {"JobService.WatchJobs", &Dispatcher::watch_jobs},
@@ -350,6 +351,10 @@ void Dispatcher::open_channel(const Context& context) const {
 
 void Dispatcher::exec_in_job(const Context& context) const {
   open_channel<v1::ExecInJobRequest>(context);
+}
+
+void Dispatcher::attach_to_job(const Context& context) const {
+  open_channel<v1::AttachToJobRequest>(context);
 }
 
 void Dispatcher::forward_port(const Context& context) const {

@@ -46,6 +46,7 @@ class Dispatcher {
   void get_output(const Context& context) const;
   void stream_output(const Context& context) const;
   void exec_in_job(const Context& context) const;
+  void attach_to_job(const Context& context) const;
   void forward_port(const Context& context) const;
   void watch_job(const Context& context) const;
   void watch_jobs(const Context& context) const;

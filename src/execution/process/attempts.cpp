@@ -47,6 +47,8 @@ model::EndReason reason_of(const node::EndRecord& end) {
       return model::EndReason::kOutOfMemory;
     case node::EndCause::kPrologFailed:
       return model::EndReason::kPrologFailed;
+    case node::EndCause::kIdleTimeout:
+      return model::EndReason::kIdleTimeout;
     case node::EndCause::kStopped:
       break;
   }

@@ -1,83 +1,13 @@
 #include <signal.h>
-#include <sys/socket.h>
-
-#include <future>
 
 #include "base/prng.h"
-#include "execution/process/engine_fixture.h"
-#include "model/channel.h"
+#include "execution/process/channel_fixture.h"
 
 // Channels into running attempts: the engine, the launcher, a relay and real commands.
 
 namespace gpu_platform::execution::testing {
 namespace {
 
-// What came out of a channel until its end.
-struct Heard {
-  bool opened = false;
-  std::string output;
-  std::string errors;
-  std::uint64_t taken = 0;
-  std::optional<model::ChannelEnd> end;  // none: it was cut
-  std::uint8_t value = 0;
-  std::string text;
-};
-
-class ChannelTest : public EngineTest, public ::testing::WithParamInterface<Mode> {
- protected:
-  ChannelTest() : EngineTest(GetParam()) {}
-
-  StartOrder sleeper(std::uint64_t job = 1) {
-    const StartOrder start = shell(job, "exec sleep 1000");
-    engine_->start(start);
-    EXPECT_TRUE(observed_->wait_started(start.attempt));
-    return start;
-  }
-  base::Result<Descriptor> open(model::ChannelOrder order) {
-    std::promise<base::Result<Descriptor>> opened;
-    engine_->open_channel(std::move(order), [&](base::Result<Descriptor> channel) {
-      opened.set_value(std::move(channel));
-    });
-    return opened.get_future().get();
-  }
-  Descriptor open_shell(const StartOrder& job, const std::string& script) {
-    auto channel = open({job.attempt, {"/bin/sh", "-c", script}, std::nullopt, 0});
-    EXPECT_TRUE(channel.has_value()) << channel.error().message;
-    return channel ? *std::move(channel) : Descriptor();
-  }
-  static bool send(const Descriptor& channel, std::string_view packet) {
-    return ::send(channel.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(packet.size());
-  }
-  static bool send(const Descriptor& channel, const model::Frame& frame) {
-    return send(channel, model::encode_frame(frame));
-  }
-  static std::string receive(const Descriptor& channel) {
-    std::string bytes(model::kMaxFrame + 1, '\0');
-    const ssize_t got = ::recv(channel.get(), bytes.data(), bytes.size(), 0);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-  }
-  static Heard listen(const Descriptor& channel) {
-    Heard heard;
-    while (true) {
-      const std::string packet = receive(channel);
-      const auto frame = model::decode_frame(packet);
-      if (!frame) return heard;
-      if (const auto* out = std::get_if<model::OutputFrame>(&*frame)) heard.output += out->bytes;
-      if (const auto* err = std::get_if<model::ErrorOutputFrame>(&*frame)) {
-        heard.errors += err->bytes;
-      }
-      if (const auto* taken = std::get_if<model::TakenFrame>(&*frame)) heard.taken += taken->bytes;
-      heard.opened = heard.opened || std::holds_alternative<model::OpenedFrame>(*frame);
-      if (const auto* end = std::get_if<model::EndFrame>(&*frame)) {
-        heard.end = end->end;
-        heard.value = end->value;
-        heard.text = end->text;
-      }
-    }
-  }
-};
 INSTANTIATE_TEST_SUITE_P(Engine, ChannelTest, ::testing::Values(Mode::kCgroup, Mode::kAdvisory),
                          [](const auto& mode) {
                            return mode.param == Mode::kCgroup ? "Cgroup" : "Advisory";
@@ -156,14 +86,14 @@ TEST_P(ChannelTest, CommandEndsWithItsJob) {
 
 TEST_P(ChannelTest, WhatCannotBeOpenedSaysWhy) {
   const StartOrder job = sleeper();
-  const auto missing = open({job.attempt, {"no-such-program"}, std::nullopt, 0});
+  const auto missing = open({job.attempt, {"no-such-program"}, std::nullopt});
   ASSERT_TRUE(missing.has_value());
   const Heard heard = listen(*missing);
   EXPECT_FALSE(heard.opened);
   EXPECT_EQ(heard.end, model::ChannelEnd::kNotOpened);
   EXPECT_EQ(heard.value, 127);
 
-  const auto unknown = open({{model::JobId(9), 1}, {"/bin/true"}, std::nullopt, 0});
+  const auto unknown = open({{model::JobId(9), 1}, {"/bin/true"}, std::nullopt});
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, base::ErrorCode::kFailedPrecondition);
 }

@@ -60,8 +60,9 @@ class EngineTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  void open_engine();   // the observations begin anew
-  void close_engine();  // as a daemon that is killed: jobs stay
+  void open_engine();      // the observations begin anew
+  void close_engine();     // as a daemon that is killed: jobs stay
+  void restart_service();  // kAdvisory: a launcher that was killed is there again
   StartOrder order(std::uint64_t job, std::vector<std::string> command) const;
   StartOrder shell(std::uint64_t job, const std::string& script) const;
   // Starts and waits until nothing of it is left.
@@ -87,6 +88,8 @@ class EngineTest : public ::testing::Test {
 
  private:
   void start_service();
+  void prepare_service();
+  void run_service();
 };
 
 // True once the condition holds; false after the limit.

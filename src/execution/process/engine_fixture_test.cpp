@@ -122,6 +122,17 @@ void EngineTest::start_service() {
   const std::string program = root_ + "/gpu-platform-node";
   std::filesystem::copy_file(options_.node_program, program);
   chmod(program.c_str(), 0755);
+  prepare_service();
+  run_service();
+}
+
+void EngineTest::restart_service() {
+  waitpid(service_, nullptr, 0);
+  unlink(options_.launcher_socket.c_str());
+  run_service();
+}
+
+void EngineTest::prepare_service() {
   const std::string fifo = node::notice_fifo_path(data_);
   mkdir((data_ + "/run").c_str(), 0700);
   mkfifo(fifo.c_str(), 0600);
@@ -129,6 +140,10 @@ void EngineTest::start_service() {
     if (chown(owned.c_str(), kOtherUser, kOtherUser) != 0) GTEST_FAIL() << owned;
   }
   options_.launcher_socket = data_ + "/run/launcher.sock";
+}
+
+void EngineTest::run_service() {
+  const std::string program = root_ + "/gpu-platform-node";
   std::string arguments[] = {
       "setpriv",      "--reuid=65534", "--regid=65534", "--clear-groups", program,
       "launcher",     "--root",        data_,           "--listen",       options_.launcher_socket,

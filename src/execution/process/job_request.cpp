@@ -139,6 +139,7 @@ std::vector<std::string> job_environment(const StartOrder& order, std::string_vi
                                          const UserIdentity& user) {
   Variables variables = parse(submitted);
   set_login_defaults(variables, user);
+  if (order.spec->terminal) variables.emplace("TERM", "xterm");
   set_ours(variables, order);
   std::vector<std::string> list;
   list.reserve(variables.size());
@@ -176,6 +177,9 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
     request.limit_signal_before_ms = milliseconds_up(spec.limit_signal->before);
     request.limit_signal_first_only = spec.limit_signal->first_process_only;
   }
+  request.takes_input = spec.takes_input;
+  request.terminal = spec.terminal;
+  request.idle_timeout_ms = milliseconds_up(spec.idle_timeout.value_or(base::Duration()));
   request.time_limit_ms = milliseconds_up(order.time_limit);
   request.grace_ms = milliseconds_up(order.stop_grace);
   request.output_file_bytes = options.output_file_bytes;

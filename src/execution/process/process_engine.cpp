@@ -243,29 +243,38 @@ class ProcessEngine::Worker {
     }
   }
 
+  // What a command beside the job is run with; without one, a connection is made.
+  base::Result<Descriptor> request_beside(StartOrder job, const std::vector<std::string>& command) {
+    auto spec = std::make_shared<model::JobSpec>(*job.spec);
+    if (!command.empty()) spec->command = command;
+    spec->takes_input = false;
+    spec->terminal.reset();
+    spec->idle_timeout.reset();
+    job.spec = std::move(spec);
+    TRY_ASSIGN(const std::string request, request_for(job));
+    return to_memory_file(request);
+  }
+
   base::Result<Descriptor> open_channel(const model::ChannelOrder& order) {
     const StartOrder* const started = attempts_.order_of_running(order.attempt);
     if (started == nullptr) {
       return base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more");
     }
-    StartOrder entry = *started;
-    if (!order.command.empty()) {
-      auto spec = std::make_shared<model::JobSpec>(*entry.spec);
-      spec->command = order.command;
-      entry.spec = std::move(spec);
+    Descriptor file;  // who attaches to the job itself asks for nothing to be run
+    if (!order.is_attach()) {
+      TRY_ASSIGN(file, request_beside(*started, order.command));
     }
-    TRY_ASSIGN(const std::string request, request_for(entry));
-    TRY_ASSIGN(const Descriptor file, to_memory_file(request));
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
       return std::unexpected(base::system_error("make a channel", errno));
     }
     Descriptor ours(ends[0]);
     const Descriptor theirs(ends[1]);
-    const std::string start = node::encode_channel_start({order.terminal, order.port});
-    const bool sent =
-        up_ && node::send_packet(ours.get(), start, file.get()) &&
-        link_.send(node::OpenChannel{order.attempt}, theirs.get()) == LauncherLink::Sent::kYes;
+    const std::string start =
+        node::encode_channel_start({order.terminal, order.port, order.without_output});
+    const bool sent = up_ && node::send_packet(ours.get(), start, file.get()) &&
+                      link_.send(node::OpenChannel{order.attempt, order.is_attach()},
+                                 theirs.get()) == LauncherLink::Sent::kYes;
     if (sent) return ours;
     return base::fail(base::ErrorCode::kUnavailable,
                       "the launcher does not answer just now; try again in a moment");

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "node/cgroup.h"
+#include "node/channel_refusal.h"
 #include "node/confinement.h"
 #include "node/packet_socket.h"
 #include "node/process_tree.h"
@@ -23,6 +24,7 @@
 #include "node/record.h"
 #include "node/relay/relay.h"
 #include "node/small_file.h"
+#include "node/supervisor/session_socket.h"
 #include "node/supervisor/supervisor.h"
 #include "node/syscalls.h"
 
@@ -225,7 +227,7 @@ class Launcher {
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
       for (const auto& attempt : forget_order->attempts) forget(attempt);
     } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
-      open_channel(channel_order->attempt, fd);
+      open_channel(*channel_order, fd);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -328,17 +330,26 @@ class Launcher {
 
   // ---- channels
 
-  void open_channel(model::AttemptId attempt, int fd) {
+  void open_channel(const OpenChannel& order, int fd) {
     if (fd < 0) return;
+    const model::AttemptId attempt = order.attempt;
     const OpenRecord found = look_at(attempt);
     const bool is_running = found.holder == Holder::kSupervisor && found.record.beginning &&
                             found.record.started && !found.record.end;
     if (!is_running) return refuse_channel(fd, "the job has just ended");
+    if (order.attach) return hand_to_supervisor(attempt, fd);
     int pidfd = -1;
     const int pid = fork_with_pidfd(&pidfd);
     if (pid == 0) become_relay(attempt, found.record, fd);
     if (pid < 0) return refuse_channel(fd, std::string("start a relay: ") + strerror(errno));
     close(pidfd);
+  }
+
+  void hand_to_supervisor(model::AttemptId attempt, int channel) const {
+    const int session = connect_to_session(o_.root, attempt);
+    const bool is_handed = session >= 0 && send_packet(session, "attach", channel);
+    if (!is_handed) refuse_channel(channel, "the job has just ended, or takes no input");
+    if (session >= 0) close(session);
   }
 
   [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record, int channel) {
@@ -431,6 +442,7 @@ class Launcher {
       }
     }
     sweep(attempt);
+    remove_session_socket(o_.root, attempt);  // of a supervisor that was killed
     unlink(record_path(o_.root, attempt).c_str());
   }
 

@@ -19,13 +19,14 @@
 #include <utility>
 
 #include "node/cgroup.h"
+#include "node/channel_refusal.h"
 #include "node/packet_socket.h"
 #include "node/process_tree.h"
 #include "node/received_request.h"
 #include "node/relay/job_entry.h"
-#include "node/relay/terminal.h"
 #include "node/small_file.h"
 #include "node/syscalls.h"
+#include "node/terminal.h"
 
 namespace gpu_platform::node {
 
@@ -487,12 +488,6 @@ void run_relay(const RelayOptions& options) {
   take_own_place(options);
   Relay(options).run();
   _exit(0);
-}
-
-void refuse_channel(int channel, std::string_view why, std::uint8_t value) {
-  // What does not go at once goes to nobody: the client sees the end all the same.
-  send_packet(channel,
-              model::encode_frame(model::EndFrame{model::ChannelEnd::kNotOpened, value, why}));
 }
 
 }  // namespace gpu_platform::node

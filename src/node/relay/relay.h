@@ -30,7 +30,4 @@ struct RelayOptions {
 // process forked for it, with all signals blocked and no thread beside it.
 [[noreturn]] void run_relay(const RelayOptions& options);
 
-// Answers a channel that cannot be opened; the descriptor stays the caller's.
-void refuse_channel(int channel, std::string_view why, std::uint8_t value = 0);
-
 }  // namespace gpu_platform::node

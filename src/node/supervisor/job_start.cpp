@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,7 +31,18 @@ constexpr std::size_t kStackSize = 64 * 1024;
 constexpr std::size_t kMaxPath = 4096;
 constexpr const char* kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
-enum class Step { kNone, kSession, kLimits, kUser, kFolders, kWorkdir, kOutput, kError, kExecute };
+enum class Step {
+  kNone,
+  kSession,
+  kLimits,
+  kInput,
+  kUser,
+  kFolders,
+  kWorkdir,
+  kOutput,
+  kError,
+  kExecute
+};
 
 // Everything the child needs, made ready before it exists: it shares our memory, so it must not
 // allocate.
@@ -45,6 +57,7 @@ struct ChildPlan {
   int mounts_socket = -1;                       // through which the first one hands its own back
   bool truncates = false;
   int output_fd = -1;
+  int input_fd = -1;
   std::vector<char*> arguments;
   std::vector<char*> environment;
   char path[kMaxPath];
@@ -211,6 +224,13 @@ void enter_private_folders(ChildPlan& plan) {
   if (setns(plan.mounts_fd, CLONE_NEWNS) != 0) give_up(plan, Step::kFolders);
 }
 
+// A terminal becomes that of the session whose leader we are.
+bool take_input(const ChildPlan& plan) {
+  if (plan.input_fd < 0) return true;
+  if (plan.request->terminal && ioctl(plan.input_fd, TIOCSCTTY, 0) != 0) return false;
+  return dup2(plan.input_fd, 0) >= 0;
+}
+
 [[noreturn]] void child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   const LaunchRequest& request = *plan.request;
@@ -218,6 +238,7 @@ void enter_private_folders(ChildPlan& plan) {
   if (plan.oom_score != nullptr) set_oom_score(plan.oom_score);
   if (!enter_limits(*plan.entrances)) give_up(plan, Step::kLimits);
   bind_self(*plan.binding);
+  if (!take_input(plan)) give_up(plan, Step::kInput);
   if (plan.output_fd >= 0 && (dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0)) {
     give_up(plan, Step::kOutput);
   }
@@ -269,6 +290,8 @@ std::string describe(const ChildPlan& plan) {
       return "enter the groups that limit it" + why;
     case Step::kFolders:
       return "make /tmp and /dev/shm private" + why;
+    case Step::kInput:
+      return "take its input" + why;
     case Step::kUser:
       return "become user " + std::to_string(request.uid) + why;
     case Step::kWorkdir:
@@ -321,6 +344,7 @@ JobStart start_job(const JobStartOptions& options) {
   plan->request = options.request;
   plan->oom_score = options.oom_score;
   plan->output_fd = options.output_fd;
+  plan->input_fd = options.input_fd;
   plan->binding = &options.confinement->binding();
   plan->entrances = &options.confinement->limits().entrances();
   plan->folders = options.confinement->folders();

@@ -13,6 +13,8 @@ struct JobStartOptions {
   const LaunchRequest* request = nullptr;
   int output_fd =
       -1;  // becomes stdout and stderr; -1: the request's own output file is opened for them
+  int input_fd =
+      -1;  // becomes stdin; with request->terminal that, and output_fd too; -1: /dev/null
   int cgroup_fd = -1;                     // -1: none
   JobConfinement* confinement = nullptr;  // set up
   // What to run instead of the request's command, its texts ending as those of a request; empty:

@@ -27,6 +27,7 @@
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
+#include "node/supervisor/session.h"
 #include "node/supervisor/site_hook.h"
 #include "node/time_limit.h"
 
@@ -64,6 +65,8 @@ class Supervisor {
         confinement_(*options.confinement, attempt_name(options.attempt)),
         pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
                request_.output_files, request_.output_limit_bytes}),
+        session_(
+            {options.attempt, options.request, options.root, keeps_output_ ? &pump_ : nullptr}),
         steps_(request_),
         prolog_(hook_output_path(options.root, options.attempt, "prolog")),
         epilog_(hook_output_path(options.root, options.attempt, "epilog")),
@@ -87,10 +90,13 @@ class Supervisor {
       take_signals();
       if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
       if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
+      session_.work(boot_now());
+      if (session_.is_idle(boot_now())) end_idle();
       pump_all();
       reap();
     }
     retry_notice();
+    say_goodbye();
   }
 
  private:
@@ -116,6 +122,8 @@ class Supervisor {
     timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (signal_fd_ < 0 || timer_fd_ < 0) return setup_failed("make signal and timer handles");
     if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
+    setup_error_ = session_.open();
+    if (!setup_error_.empty()) return false;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     return (o_.base_fd < 0 || make_cgroup()) && confine();
   }
@@ -167,6 +175,7 @@ class Supervisor {
     if (phase_ == Phase::kProlog && prolog_.has_ended()) prolog_has_ended();
     if (phase_ == Phase::kJob && next_step_) start_next_step();
     if (phase_ == Phase::kJob && main_ended_) {
+      end_session();
       pump_.pump();  // all that it wrote is kept before its end is told
       record_end();
       phase_ = Phase::kClearing;
@@ -253,7 +262,7 @@ class Supervisor {
       return;
     }
     const JobStart job = start_step();
-    if (steps_.is_last(step_)) pump_.close_write_end();
+    if (steps_.is_last(step_)) no_more_writers();
     if (job.executed) {
       step_has_started(job);
       return;
@@ -273,6 +282,10 @@ class Supervisor {
     options.is_later = has_started_;
     options.request = &request_;
     options.output_fd = keeps_output_ ? pump_.write_end() : -1;
+    if (step_ == JobStep::kCommand) {  // people sit at that alone
+      options.input_fd = session_.job_input();
+      if (session_.job_output() >= 0) options.output_fd = session_.job_output();
+    }
     options.cgroup_fd = cgroup_fd_;
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
@@ -290,6 +303,7 @@ class Supervisor {
     if (cgroup_fd_ < 0) started_.start_ticks = start_ticks_of(main_pid_);
     if (!has_started_) started_.at = wall_now();
     write_slot(encode_slot(started_));
+    if (step_ == JobStep::kCommand) session_.begin(boot_now());
     if (std::exchange(has_started_, true)) return;
     Notice notice;
     notice.kind = Notice::Kind::kStarted;
@@ -310,7 +324,7 @@ class Supervisor {
     end_.value = code;
     end_.cause = cause_;
     end_.detail = std::move(detail);
-    pump_.close_write_end();
+    no_more_writers();
     main_ended_ = true;
   }
 
@@ -318,10 +332,14 @@ class Supervisor {
 
   void wait_for_something() {
     const int empty_fd = phase_ == Phase::kClearing ? empty_fd_ : -1;
-    pollfd fds[] = {{signal_fd_, POLLIN, 0},       {timer_fd_, POLLIN, 0},
-                    {pump_.read_end(), POLLIN, 0},  // -1 is skipped
-                    {prolog_.output(), POLLIN, 0}, {epilog_.output(), POLLIN, 0},
-                    {empty_fd, POLLPRI, 0}};
+    pollfd fds[6 + Session::kHandles] = {{signal_fd_, POLLIN, 0},
+                                         {timer_fd_, POLLIN, 0},
+                                         {pump_.read_end(), POLLIN, 0},  // -1 is skipped
+                                         {prolog_.output(), POLLIN, 0},
+                                         {epilog_.output(), POLLIN, 0},
+                                         {empty_fd, POLLPRI, 0}};
+    session_.watch(fds + 6);
+    set_timer();
     poll(fds, std::size(fds), unsent_ ? kRetryNoticeMs : -1);
     std::uint64_t expirations = 0;
     // Only to make it quiet again: deadline_ decides.
@@ -354,7 +372,6 @@ class Supervisor {
   void warn() {
     limit_.warned();
     warn_at_ = 0;
-    set_timer();
     if (main_pid_ > 0) reap();
     if (next_step_) start_next_step();
     if (has_end()) return;
@@ -403,6 +420,37 @@ class Supervisor {
     }
     if (cause_ == EndCause::kItself && !has_end()) cause_ = EndCause::kTimeLimit;
     begin_grace(request_.grace_ms);
+  }
+
+  void end_idle() {
+    reap();
+    if (next_step_) start_next_step();
+    if (has_end() || in_grace_ || killing_) return;
+    if (cause_ == EndCause::kItself) cause_ = EndCause::kIdleTimeout;
+    begin_grace(request_.grace_ms);
+  }
+
+  // A session still passes on what it reads.
+  void no_more_writers() {
+    if (!request_.takes_input) pump_.close_write_end();
+  }
+
+  void end_session() {
+    const bool was_signalled = end_.kind == EndKind::kSignalled;
+    session_.end(was_signalled ? model::ChannelEnd::kSignalled : model::ChannelEnd::kExited,
+                 end_.value, boot_now());
+  }
+
+  // Everything of the job is gone and recorded, but somebody still reads what it printed.
+  void say_goodbye() {
+    deadline_ = warn_at_ = 0;
+    while (session_.is_talking()) {
+      pollfd fds[1 + Session::kHandles] = {{timer_fd_, POLLIN, 0}};
+      session_.watch(fds + 1);
+      set_timer();
+      poll(fds, std::size(fds), -1);
+      session_.work(boot_now());
+    }
   }
 
   // A repeated order may shorten the time that is left, never lengthen it.
@@ -488,7 +536,7 @@ class Supervisor {
 
   void end_job(std::string detail) {
     if (!detail.empty()) end_.detail = std::move(detail);
-    pump_.close_write_end();
+    no_more_writers();
     main_ended_ = true;
   }
 
@@ -578,15 +626,15 @@ class Supervisor {
 
   // ---- telling
 
-  void arm(std::int64_t deadline) {
-    deadline_ = deadline;
-    set_timer();
-  }
+  void arm(std::int64_t deadline) { deadline_ = deadline; }
 
-  // For the earlier of deadline and warning; without either it stays quiet.
+  // For the earliest of what is to come; without anything it stays quiet.
   void set_timer() {
     std::int64_t next = deadline_;
-    if (warn_at_ != 0 && (next == 0 || warn_at_ < next)) next = warn_at_;
+    for (const std::int64_t at : {warn_at_, session_.wake_at()}) {
+      if (at != 0 && (next == 0 || at < next)) next = at;
+    }
+    if (std::exchange(armed_for_, next) == next) return;
     itimerspec when{};
     when.it_value.tv_sec = next / kSecond;
     when.it_value.tv_nsec = next % kSecond;
@@ -622,6 +670,7 @@ class Supervisor {
   const bool keeps_output_;
   JobConfinement confinement_;
   OutputPump pump_;
+  Session session_;
   const JobSteps steps_;
   SiteHook prolog_;
   SiteHook epilog_;
@@ -642,6 +691,7 @@ class Supervisor {
   TimeLimit limit_;
   std::int64_t deadline_ = 0;  // on the boot clock; 0: none
   std::int64_t warn_at_ = 0;   // likewise
+  std::int64_t armed_for_ = 0;  // what the timer is set to
   bool in_grace_ = false;
   bool killing_ = false;
   bool no_children_ = false;

@@ -195,6 +195,9 @@ execution::VirtualRun draw_run(std::uint64_t seed, std::string_view job_name, st
   } else if (kind == 6) {
     run.exit.code = random.chance(1, 2) ? 127 : 126;
     run.launch_error = "no such program";
+  } else if (kind == 7) {
+    run.exit = {.code = {}, .signal = std::uint8_t{15}, .lost = model::Lost::kNo};
+    run.reason = model::EndReason::kIdleTimeout;
   }
   run.ignores_term = random.chance(1, 5);
   if (random.chance(1, 2)) run.term_delay = seconds_below(random, 20);

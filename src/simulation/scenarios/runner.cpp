@@ -224,8 +224,11 @@ base::Status ScenarioRunner::end(const Statement& statement) {
   TRY_ASSIGN(const model::Exit exit, exit_of(statement));
   model::EndReason reason = model::EndReason::kNone;
   if (const std::string* text = option(statement, "reason")) {
-    if (*text != "out_of_memory") return failed("reason: only out_of_memory can be asked for");
-    reason = model::EndReason::kOutOfMemory;
+    const bool is_memory = *text == "out_of_memory";
+    if (!is_memory && *text != "idle_timeout") {
+      return failed("reason: only out_of_memory and idle_timeout can be asked for");
+    }
+    reason = is_memory ? model::EndReason::kOutOfMemory : model::EndReason::kIdleTimeout;
   }
   std::uint32_t attempt = found->second.starts.empty() ? 0 : found->second.starts.rbegin()->first;
   TRY(set_count(statement, "attempt", 1, 1000, attempt));

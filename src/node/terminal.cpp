@@ -1,4 +1,4 @@
-#include "node/relay/terminal.h"
+#include "node/terminal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

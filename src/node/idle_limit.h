@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "node/time_limit.h"
+
+namespace gpu_platform::node {
+
+// When a job at which nobody does anything is ended, and when that is announced: a minute before,
+// or half of the time where that is less. Nanoseconds on the boot clock; 0: never. Pure: the clock
+// is an argument.
+class IdleLimit {
+ public:
+  explicit IdleLimit(std::uint64_t limit_ms) : limit_(in_ns(limit_ms)) {}
+
+  // Something was typed or printed; the first time: the job has begun.
+  void touch(std::int64_t now) {
+    if (limit_ == 0) return;
+    deadline_ = std::max<std::int64_t>(now + limit_, 1);
+    is_announced_ = false;
+  }
+  // The job is being ended, or has ended: nothing more to watch.
+  void drop() { deadline_ = 0; }
+
+  std::int64_t deadline() const { return deadline_; }
+  std::int64_t announcement() const {
+    return deadline_ == 0 || is_announced_ ? 0 : std::max<std::int64_t>(deadline_ - notice(), 1);
+  }
+  void announced() { is_announced_ = true; }
+  // Between the two.
+  std::int64_t notice() const { return std::min(limit_ / 2, kLongestNotice); }
+
+ private:
+  static constexpr std::int64_t kLongestNotice = 60'000'000'000;
+
+  std::int64_t limit_;
+  std::int64_t deadline_ = 0;
+  bool is_announced_ = false;
+};
+
+}  // namespace gpu_platform::node

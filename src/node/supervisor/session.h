@@ -1,0 +1,107 @@
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/channel.h"
+#include "node/idle_limit.h"
+#include "node/protocol.h"
+#include "node/supervisor/output_pump.h"
+#include "node/terminal.h"
+
+namespace gpu_platform::node {
+
+// The supervisor's part in a job that a person sits at: holds the other side of the job's terminal,
+// or of its stdin, passes what it prints to the pump and to whoever is attached, and takes their
+// input. Of a job that takes no input it does nothing at all.
+//
+// One person at a time; a new one takes the place of the old one. The last kRing bytes are kept and
+// shown to whoever comes. Output waits for a person who does not take it, but not for long; then
+// the person goes and the job goes on. Input is bounded as on any channel.
+//
+// Never waits. Times are nanoseconds on the boot clock; 0: never. Thread: the supervisor's one.
+class Session {
+ public:
+  static constexpr std::size_t kRing = 64 * 1024;
+  static constexpr std::int64_t kPatience = 10'000'000'000;  // with a person who takes nothing
+  static constexpr std::size_t kHandles = 4;
+
+  struct Options {
+    model::AttemptId attempt;
+    const LaunchRequest* request = nullptr;
+    std::string root;
+    OutputPump* pump = nullptr;  // open; null: the job prints into files of its own
+  };
+  explicit Session(const Options& options);
+  ~Session();  // hangs up, and removes the socket
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Before the start of the job: why it failed, or nothing.
+  std::string open();
+  // What the job gets in the place of /dev/null and of the pump's pipe; -1: nothing.
+  int job_input() const { return job_input_; }
+  int job_output() const { return job_output_; }
+  void begin(std::int64_t now);  // the job runs, and has them
+
+  // kHandles entries to wait for, and until when.
+  void watch(pollfd* handles) const;
+  std::int64_t wake_at() const;
+  // All that can be done now.
+  void work(std::int64_t now);
+  // True once when nothing was typed or printed for too long.
+  bool is_idle(std::int64_t now);
+
+  // The job's main process has ended: what it printed goes to the pump at once; whoever is attached
+  // is told when they have seen the rest. Nobody attaches any more.
+  void end(model::ChannelEnd how, std::uint8_t value, std::int64_t now);
+  // Somebody has not seen it all yet; work() ends that one way or the other.
+  bool is_talking() const { return has_ended_ && person_ >= 0; }
+
+ private:
+  std::string open_terminal_pair();
+  std::string open_pipes();
+  void accept_arrivals(std::int64_t now);
+  void welcome(int channel, std::int64_t now);
+  void part(std::string_view why);
+  void hang_up();
+  void read_frames(std::int64_t now);
+  bool take(const model::Frame& frame, std::int64_t now);
+  bool take_input(std::string_view bytes, std::int64_t now);
+  void feed_input();
+  void close_input();
+  bool has_room() const;
+  bool read_source(std::int64_t now);
+  void keep(std::string_view bytes, std::int64_t now);
+  void store(std::string_view bytes);
+  void append(std::string_view bytes, std::int64_t now);
+  void show(std::int64_t now);
+  void announce_idleness(std::int64_t now);
+  void resize(model::TerminalSize size) const;
+  void send(const model::Frame& frame) const;
+
+  const Options options_;
+  IdleLimit idle_;
+  int listener_ = -1;
+  int arriving_ = -1;  // a launcher that has not yet passed its channel on
+  int person_ = -1;    // the channel of whoever is attached
+  bool wants_output_ = false;
+  int job_input_ = -1;
+  int job_output_ = -1;
+  int terminal_ = -1;  // our side; input_ and source_ are the same
+  int input_ = -1;
+  int source_ = -1;
+  std::string waiting_;  // input that the job has not taken
+  bool input_ends_ = false;
+  std::uint32_t taken_ = 0;  // of the person's input, not told yet
+  std::string text_;         // the newest output
+  std::size_t shown_ = 0;    // of text_, to the person
+  std::int64_t progress_at_ = 0;
+  bool has_ended_ = false;
+  model::EndFrame end_;
+};
+
+}  // namespace gpu_platform::node
