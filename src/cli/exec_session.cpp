@@ -116,9 +116,11 @@ class ExecSession {
       console_.err(error->bytes);
     } else if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) {
       window_.taken(taken->bytes);
+      if (options_.log != nullptr) options_.log->taken(taken->bytes);
       read_input();
-    } else if (std::holds_alternative<model::OpenedFrame>(frame)) {
+    } else if (const auto* opened = std::get_if<model::OpenedFrame>(&frame)) {
       is_open_ = true;
+      if (options_.log != nullptr) go_on_after(opened->received);
       read_input();
     } else if (const auto* end = std::get_if<model::EndFrame>(&frame)) {
       take_end(*end);
@@ -165,18 +167,35 @@ class ExecSession {
     const ssize_t got = ::read(console_.surroundings().in_fd, bytes.data(), most);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return read_input();
     if (got <= 0) {
-      is_at_end_ = true;
-      channel_->send(model::EndOfInputFrame{});
-      return;
+      if (options_.log != nullptr) options_.log->end();
+      return end_input();
     }
     send_input({bytes.data(), static_cast<std::size_t>(got)});
     if (!has_left_) read_input();
+  }
+
+  void end_input() {
+    is_at_end_ = true;
+    channel_->send(model::EndOfInputFrame{});
+  }
+
+  // What an earlier channel had sent and the job never got.
+  void go_on_after(std::uint64_t received) {
+    std::string_view missing = options_.log->missing_after(received);
+    window_.sent(missing.size());
+    while (!missing.empty()) {
+      const std::string_view part = missing.substr(0, model::kMaxFrameBytes);
+      channel_->send(model::InputFrame{part});
+      missing.remove_prefix(part.size());
+    }
+    if (options_.log->has_ended()) end_input();
   }
 
   void send_input(std::string_view typed) {
     const std::string bytes = options_.can_detach ? keys_.filter(typed) : std::string(typed);
     if (!bytes.empty()) {
       window_.sent(bytes.size());
+      if (options_.log != nullptr) options_.log->sent(bytes);
       channel_->send(model::InputFrame{bytes});
     }
     if (keys_.were_pressed()) leave(Stayed::Why::kLeft, kOk);

@@ -6,6 +6,7 @@
 
 #include "cli/channel.h"
 #include "cli/client.h"
+#include "cli/input_log.h"
 #include "cli/session.h"
 
 namespace gpu_platform::cli {
@@ -18,6 +19,7 @@ struct StayOptions {
   bool can_detach = false;      // by Ctrl-P Ctrl-Q on the terminal
   bool passes_signals = false;  // Ctrl-C is passed on as SIGINT, only the third ends the session
   bool watches_signals = true;  // false: signals are somebody else's business
+  InputLog* log = nullptr;      // of a job's input, over several channels; null: this one is all
 };
 
 struct Stayed {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <mutex>
 #include <thread>
 
 #include <fmt/format.h>
@@ -242,42 +242,56 @@ class Sitting {
   bool was_seen_ = true;      // its output, by attaching
 };
 
-// Sends standard input to a job, in a thread beside the one that follows the job's output.
+// Sends standard input to a job, in a thread beside the one that follows the job's output. A
+// restart of the daemon loses none of it and sends nothing twice.
 class InputFeeder {
  public:
   explicit InputFeeder(Console& console) : console_(console) {}
 
-  // Of a job that has ended meanwhile nothing is begun: its end is told by whoever follows it.
-  void begin(Client& client, const std::string& job) {
-    auto channel =
-        open_patiently(console_, io_, client, path_of(job) + "/attach?without_output=true");
-    if (!channel) return;
-    thread_ = std::thread([this, job, channel = *std::move(channel)] {
-      const Stayed stayed = stay_with(console_, io_, channel, {.watches_signals = false});
-      if (!is_stopping_) tell(stayed, job);
-    });
+  void begin(const Client& client, const std::string& job) {
+    thread_ = std::thread([this, client, job] { feed(client, job); });
   }
   void stop() {
-    is_stopping_ = true;
-    io_.stop();
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+      if (io_ != nullptr) io_->stop();
+    }
     if (thread_.joinable()) thread_.join();
   }
 
  private:
-  void tell(const Stayed& stayed, const std::string& job) {
-    if (stayed.why == Stayed::Why::kDetached) {
-      console_.note(stayed.words + ": its input comes from there");
-    } else if (stayed.why == Stayed::Why::kLost) {
-      console_.note(
-          fmt::format("the connection for the job's input is lost, and it has not ended; "
-                      "'gpu-platform jobs attach {}' goes on with it",
-                      job));
+  // Of a job that has ended nothing is said: that is for whoever follows it.
+  void feed(Client client, const std::string& job) {
+    InputLog log;
+    while (true) {
+      // One for each channel: what is left over in it must not run any more.
+      boost::asio::io_context io;
+      auto channel =
+          open_patiently(console_, io, client, path_of(job) + "/attach?without_output=true");
+      if (!channel || !watch(&io)) return;
+      const Stayed stayed =
+          stay_with(console_, io, *std::move(channel), {.watches_signals = false, .log = &log});
+      if (!watch(nullptr) || stayed.why != Stayed::Why::kLost) return tell(stayed);
     }
   }
 
+  // What stop() has to stop. False: it has come already.
+  bool watch(boost::asio::io_context* io) {
+    const std::lock_guard lock(mutex_);
+    io_ = io;
+    return !is_stopping_;
+  }
+
+  void tell(const Stayed& stayed) {
+    if (stayed.why != Stayed::Why::kDetached) return;
+    console_.note(stayed.words + ": its input comes from there");
+  }
+
   Console& console_;
-  boost::asio::io_context io_;
-  std::atomic<bool> is_stopping_ = false;
+  std::mutex mutex_;
+  boost::asio::io_context* io_ = nullptr;  // null: nothing to be stopped
+  bool is_stopping_ = false;
   std::thread thread_;
 };
 

@@ -24,8 +24,8 @@ struct SitOptions {
 // place or the daemon has gone.
 int sit_at(Console& console, Client& client, const SitOptions& options);
 
-// Standard input goes to the job while its output is followed as by `run`. What was sent to an
-// attempt that is lost is not sent again.
+// Standard input goes to the job while its output is followed as by `run`, both also over a restart
+// of the daemon.
 int run_with_input(Console& console, Client& client, const std::string& job);
 
 }  // namespace gpu_platform::cli

@@ -278,6 +278,30 @@ TEST_F(CoreTest, BackOffDoublesUpToItsLimit) {
   }
 }
 
+TEST_F(CoreTest, ATerminalThatNamesNoIdleTimeoutHasTheSites) {
+  model::Policy policy;
+  policy.idle_timeout = seconds(60);
+  core_.apply_policy(policy, "test", kNoon);
+  model::JobSpec spec = testing::spec(1);
+  EXPECT_EQ(job(submit(spec)).spec->idle_timeout, std::nullopt) << "it has no terminal";
+  spec.takes_input = true;
+  spec.terminal.emplace();
+  EXPECT_EQ(job(submit(spec)).spec->idle_timeout, seconds(60));
+  spec.idle_timeout = base::Duration();
+  EXPECT_EQ(job(submit(spec)).spec->idle_timeout, base::Duration());
+}
+
+TEST_F(CoreTest, AJobWhoseInputIsGoneIsNotRunAgain) {
+  model::JobSpec spec = testing::spec(1);
+  spec.takes_input = true;
+  submit(spec);
+  execution::Ended lost = testing::ended(attempt(1), 0, kNoon);
+  lost.exit = {.code = {}, .signal = {}, .lost = model::Lost::kUnknown};
+  lost.reason = model::EndReason::kSupervisorLost;
+  see(lost);
+  EXPECT_EQ(job(1).state, JobState::kFailed);
+}
+
 // ---- snapshots
 
 TEST_F(CoreTest, ASnapshotGivesTheSameState) {

@@ -42,7 +42,9 @@ void put_payload(std::string& out, const ErrorOutputFrame& f) {
 void put_payload(std::string& out, const TakenFrame& f) {
   put(out, f.bytes);
 }
-void put_payload(std::string&, const OpenedFrame&) {}
+void put_payload(std::string& out, const OpenedFrame& f) {
+  put(out, f.received);
+}
 void put_payload(std::string& out, const EndFrame& f) {
   put(out, static_cast<std::uint8_t>(f.end));
   put(out, f.value);
@@ -111,7 +113,8 @@ std::optional<Frame> decode_frame(std::string_view bytes) {
       if (payload.size() != sizeof(std::uint32_t)) return std::nullopt;
       return TakenFrame{get<std::uint32_t>(payload, 0)};
     case 8:
-      return empty_frame<OpenedFrame>(payload);
+      if (payload.size() != sizeof(std::uint64_t)) return std::nullopt;
+      return OpenedFrame{get<std::uint64_t>(payload, 0)};
     case 9:
       return end(payload);
     default:

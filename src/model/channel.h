@@ -76,6 +76,7 @@ struct TakenFrame {
 };
 // The other side is there. Comes first, unless the channel could not be opened.
 struct OpenedFrame {
+  std::uint64_t received = 0;  // input that the job itself has got before, from whomever
   friend bool operator==(const OpenedFrame&, const OpenedFrame&) = default;
 };
 

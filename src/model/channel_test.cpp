@@ -16,8 +16,10 @@ std::vector<Frame> every_frame() {
           ErrorOutputFrame{"err"},
           TakenFrame{UINT32_MAX},
           OpenedFrame{},
+          OpenedFrame{UINT64_MAX},
           EndFrame{ChannelEnd::kSignalled, 9, "the job has ended"},
-          EndFrame{ChannelEnd::kNotOpened, 0, {}}};
+          EndFrame{ChannelEnd::kNotOpened, 0, {}},
+          EndFrame{ChannelEnd::kDetached, 0, "somebody else"}};
 }
 
 TEST(Channel, EveryFrameComesBackAsItWas) {
@@ -47,7 +49,7 @@ TEST(Channel, WhatNoFrameMaySayIsRefused) {
   EXPECT_FALSE(decode_frame(encode_frame(ResizeFrame{{80, 0}})).has_value());
   EXPECT_FALSE(decode_frame(encode_frame(SignalFrame{0})).has_value());
   EXPECT_FALSE(decode_frame(encode_frame(SignalFrame{65})).has_value());
-  EXPECT_FALSE(decode_frame(std::string("\x09\x03\x00", 3)).has_value());
+  EXPECT_FALSE(decode_frame(std::string("\x09\x04\x00", 3)).has_value());
 }
 
 TEST(Channel, FrameIsBounded) {

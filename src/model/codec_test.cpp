@@ -101,6 +101,11 @@ JobSpec draw_spec(Prng& r) {
   spec.notify = draw_list<NotifyOn>(r, [](Prng& p) { return draw_enum<NotifyOn>(p, kNotifyOns); });
   spec.prolog = draw_text(r);
   spec.epilog = draw_text(r);
+  spec.takes_input = r.chance(1, 2);
+  if (r.chance(1, 2)) {
+    spec.terminal = {static_cast<std::uint16_t>(r.next()), static_cast<std::uint16_t>(r.next())};
+  }
+  if (r.chance(1, 2)) spec.idle_timeout = base::Duration(draw_number(r));
   return spec;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "harness.h"
 #include "terminal.h"
@@ -264,6 +265,28 @@ TEST_F(Sitting, InputAndOutputAreWhole) {
   const Finished expected = run_command({"sha256sum"}, {}, input);
   const Finished sum = daemon.cli({"run", "--gpus", "0", "-i", "--", "sha256sum"}, {}, input);
   EXPECT_EQ(sum.out, expected.out) << sum.err;
+}
+
+TEST_F(Sitting, InputOutlastsTheDaemonAndItsLauncher) {
+  const std::string more = daemon.directory() + "/more";
+  const std::string client = program("gpu-platform") + " --server unix:" + daemon.socket();
+  Finished finished;
+  std::thread script([&] {
+    finished = run_command({"/bin/sh", "-c",
+                            "(seq 1 100000; while [ ! -e " + more +
+                                " ]; do sleep 0.05; done; "
+                                "seq 100001 200000) | " +
+                                client + " run --gpus 0 -i -- /bin/cat"});
+  });
+  EXPECT_TRUE(eventually(
+      [&] { return daemon.cli({"jobs", "logs", "1"}).out.find("\n1000\n") != std::string::npos; }));
+  for (const pid_t launcher : daemon.processes("launcher")) kill(launcher, SIGKILL);
+  daemon.kill_now();
+  EXPECT_TRUE(daemon.start()) << daemon.log();
+  fclose(fopen(more.c_str(), "w"));
+  script.join();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(finished.out == run_command({"seq", "1", "200000"}).out) << finished.out.size();
 }
 
 TEST_F(Sitting, ProgramThatLeavesItsInputEndsAllTheSame) {

@@ -133,6 +133,51 @@ TEST(Submission, TakesEveryField) {
   EXPECT_EQ(spec.request_id, "once");
 }
 
+TEST(Submission, ATerminalTakesInputAndHasASize) {
+  v1::SubmitJobRequest message = request();
+  message.set_terminal(true);
+  message.set_columns(132);
+  message.set_idle_timeout_seconds(0);
+  const auto submit = to_model(message, kAda, one_node());
+  ASSERT_TRUE(submit.has_value()) << submit.error().message;
+  EXPECT_TRUE(submit->spec.takes_input);
+  EXPECT_EQ(submit->spec.terminal, (model::TerminalSize{132, 24}));
+  EXPECT_EQ(submit->spec.idle_timeout, base::Duration()) << "asked for, so not the site's";
+}
+
+TEST(Submission, WhatDoesNotGoWithATerminalOrInputIsNamed) {
+  const auto field_refused = [](auto set) {
+    v1::SubmitJobRequest message = request();
+    set(message);
+    const auto submit = to_model(message, kAda, one_node());
+    return submit ? std::string() : submit.error().field;
+  };
+  using Message = v1::SubmitJobRequest;
+  const auto terminal_with = [&](auto set) {
+    return field_refused([&](Message& m) {
+      m.set_terminal(true);
+      set(m);
+    });
+  };
+  EXPECT_EQ(terminal_with([](Message& m) { m.set_output("/out"); }), "output");
+  EXPECT_EQ(terminal_with([](Message& m) { m.set_error("/err"); }), "error");
+  EXPECT_EQ(terminal_with([](Message& m) { m.set_retries(1); }), "");
+  EXPECT_EQ(field_refused([](Message& m) { m.set_rows(5); }), "columns");
+  EXPECT_EQ(field_refused([](Message& m) { m.set_idle_timeout_seconds(5); }),
+            "idle_timeout_seconds");
+  EXPECT_EQ(field_refused([](Message& m) {
+              m.set_takes_input(true);
+              m.set_output("/out");
+              m.set_idle_timeout_seconds(5);
+            }),
+            "idle_timeout_seconds");
+  EXPECT_EQ(field_refused([](Message& m) {
+              m.set_takes_input(true);
+              m.set_retries(1);
+            }),
+            "retries");
+}
+
 TEST(Submission, KnowsATypeThatOnlyTheClusterHas) {
   v1::SubmitJobRequest message = request();
   message.set_gpus(1);

@@ -208,9 +208,9 @@ void Session::welcome(int channel, std::int64_t now) {
   wants_output_ = !start->without_output;
   shown_ = text_.size() - (wants_output_ ? std::min(text_.size(), kRing) : 0);
   progress_at_ = now;
-  waiting_.clear();  // whoever typed that has gone
+  waiting_.clear();  // whoever typed that has gone, or sends it again
   idle_.touch(now);
-  send(model::OpenedFrame{});
+  send(model::OpenedFrame{received_});
   if (start->terminal) resize(*start->terminal);
 }
 
@@ -278,15 +278,19 @@ void Session::feed_input() {
       close_input();
       break;
     }
-    taken_ += static_cast<std::uint32_t>(wrote);
-    waiting_.erase(0, static_cast<std::size_t>(wrote));
+    has_taken(static_cast<std::size_t>(wrote));
   }
   if (input_ < 0) {  // nobody reads it any more: dropped, so that the person need not wait
-    taken_ += static_cast<std::uint32_t>(waiting_.size());
-    waiting_.clear();
+    has_taken(waiting_.size());
   } else if (input_ends_ && waiting_.empty()) {
     close_input();
   }
+}
+
+void Session::has_taken(std::size_t bytes) {
+  taken_ += static_cast<std::uint32_t>(bytes);
+  received_ += bytes;
+  waiting_.erase(0, bytes);
 }
 
 void Session::close_input() {

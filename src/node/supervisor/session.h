@@ -72,6 +72,7 @@ class Session {
   bool take(const model::Frame& frame, std::int64_t now);
   bool take_input(std::string_view bytes, std::int64_t now);
   void feed_input();
+  void has_taken(std::size_t bytes);
   void close_input();
   bool has_room() const;
   bool read_source(std::int64_t now);
@@ -96,9 +97,10 @@ class Session {
   int source_ = -1;
   std::string waiting_;  // input that the job has not taken
   bool input_ends_ = false;
-  std::uint32_t taken_ = 0;  // of the person's input, not told yet
-  std::string text_;         // the newest output
-  std::size_t shown_ = 0;    // of text_, to the person
+  std::uint32_t taken_ = 0;     // of the person's input, not told yet
+  std::uint64_t received_ = 0;  // of everybody's input
+  std::string text_;            // the newest output
+  std::size_t shown_ = 0;       // of text_, to the person
   std::int64_t progress_at_ = 0;
   bool has_ended_ = false;
   model::EndFrame end_;
