@@ -382,7 +382,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.reservation_depth = 9;  // the newest field, one byte
+  policy.idle_timeout = base::Duration(9);  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -390,7 +390,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->reservation_depth, Policy().reservation_depth);
+  EXPECT_EQ(again->idle_timeout, Policy().idle_timeout);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

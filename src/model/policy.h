@@ -39,7 +39,7 @@ struct Policy {
   bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
   std::uint32_t reservation_depth = 8;  // waiting jobs with a reservation; 0: no backfill
-  base::Duration idle_timeout;  // of a job with a terminal that names none; zero: none
+  base::Duration idle_timeout;          // of a job with a terminal that names none; zero: none
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -67,16 +67,15 @@ TEST_F(Sitting, ShellHasAPromptTheWindowsSizeAndAnExitCode) {
   terminal.type("stty size\n");
   ASSERT_TRUE(terminal.shows("24 80")) << terminal.screen();
   terminal.resize(132, 50);
-  ASSERT_TRUE(eventually([&] {
-    terminal.type("stty size\n");
-    return terminal.shows("50 132");
-  })) << terminal.screen();
+  terminal.type(
+      "until [ \"$(stty size)\" = '50 132' ]; do sleep 0.1; done; echo $((40 + 1))-rows\n");
+  ASSERT_TRUE(terminal.shows("41-rows")) << terminal.screen();
   terminal.type("exit 7\n");
   EXPECT_EQ(terminal.wait(), 7);
   EXPECT_TRUE(terminal.is_as_a_shell_has_it());
   EXPECT_EQ(daemon.job("1")["kind"], "INTERACTIVE");
   EXPECT_EQ(daemon.job("1")["terminal"], true);
-  EXPECT_NE(daemon.cli({"jobs", "logs", "1"}).out.find("50 132"), std::string::npos)
+  EXPECT_NE(daemon.cli({"jobs", "logs", "1"}).out.find("41-rows"), std::string::npos)
       << "what it showed is kept";
 }
 
