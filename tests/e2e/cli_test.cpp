@@ -135,16 +135,36 @@ TEST_F(Cli, AWaitingJobSaysWhyWithCounts) {
   const std::string big =
       submit({"--gpus", "8", "--cpus", "8", "--memory", "1G", "--", "/bin/sleep", "60"});
   ASSERT_TRUE(reaches(big, "RUNNING"));
-  const std::string waiting = submit({"--gpus", "4", "--", "/bin/true"});
+  const std::string waiting = submit({"--gpus", "8", "--", "/bin/true"});
   const std::string behind = submit({"--gpus", "0", "--cpus", "1", "--", "/bin/true"});
   const auto reason = daemon.job(waiting)["wait_reason"];
   EXPECT_EQ(reason["code"], "NO_CAPACITY") << reason;
-  EXPECT_NE(reason["text"].get<std::string>().find("4 GPUs short"), std::string::npos) << reason;
+  EXPECT_NE(reason["text"].get<std::string>().find("8 GPUs short"), std::string::npos) << reason;
   EXPECT_EQ(daemon.job(behind)["wait_reason"]["code"], "PRIORITY");
   EXPECT_TRUE(daemon.job(big)["wait_reason"].is_null());
+  EXPECT_TRUE(daemon.job(waiting)["estimated_start"].is_string());
+  const auto queue = daemon.json({"queue", "--eta"});
+  ASSERT_EQ(queue["jobs"].size(), 2u);
+  EXPECT_EQ(queue["jobs"][0]["estimated_start"], daemon.job(waiting)["estimated_start"]);
+  EXPECT_GT(queue["jobs"][1]["estimated_start"], queue["jobs"][0]["estimated_start"]);
+  const Finished table = daemon.cli({"queue", "--eta"});
+  EXPECT_NE(table.out.find("STARTS WITHIN"), std::string::npos) << table.out;
   EXPECT_EQ(daemon.cli({"jobs", "kill", big}).exit_code, 0);
   EXPECT_TRUE(reaches(waiting, "COMPLETED"));
   EXPECT_TRUE(reaches(behind, "COMPLETED"));
+}
+
+TEST_F(Cli, AShortJobRunsInTheGapBeforeAWaitingOne) {
+  const std::string big =
+      submit({"--gpus", "7", "--cpus", "8", "--memory", "1G", "--", "/bin/sleep", "600"});
+  ASSERT_TRUE(reaches(big, "RUNNING"));
+  const std::string waiting = submit({"--gpus", "8", "--", "/bin/true"});
+  const std::string quick = submit({"--gpus", "1", "--time", "1m", "--", "/bin/true"});
+  ASSERT_TRUE(reaches(quick, "COMPLETED"));
+  EXPECT_EQ(daemon.job(quick)["attempts"][0]["why"], "BACKFILL");
+  EXPECT_EQ(daemon.job(waiting)["state"], "QUEUED");
+  EXPECT_EQ(daemon.cli({"jobs", "kill", big}).exit_code, 0);
+  EXPECT_TRUE(reaches(waiting, "COMPLETED"));
 }
 
 TEST_F(Cli, ARepeatedRequestIdGivesTheFirstJobAlsoAfterARestart) {
