@@ -189,6 +189,7 @@ class Sitting {
         console_.note(way_back());
         return stayed.code;
       case Stayed::Why::kLost:
+        if (is_over()) return std::nullopt;
         console_.note("the connection to the daemon is lost; " + way_back());
         return kNoExitCode;
       case Stayed::Why::kSignalled:
@@ -202,6 +203,15 @@ class Sitting {
     was_seen_ = false;
     if (failure.code == base::ErrorCode::kFailedPrecondition) return std::nullopt;
     return as_run(report(console_, failure, false));
+  }
+
+  // Lost with the attempt, in the moment of its end.
+  bool is_over() {
+    const auto job = look_at(client_, o_.job);
+    const bool is_there = job && text_at(*job, "state") == "RUNNING" &&
+                          integer_at(*job, "attempt").value_or(0) == attempt_;
+    if (job && !is_there) was_seen_ = false;
+    return job && !is_there;
   }
 
   int signalled(int code) {

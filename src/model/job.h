@@ -106,7 +106,7 @@ struct JobSpec {
   // unless absolute; empty: none.
   std::string prolog;
   std::string epilog;
-  bool takes_input = false;      // a person, or a pipe, is its stdin; else that is empty
+  bool takes_input = false;              // a person, or a pipe, is its stdin; else that is empty
   std::optional<TerminalSize> terminal;  // all its streams are one, of this size at first
   // With none of both for so long it is ended; zero: never. Absent only until it is accepted.
   std::optional<base::Duration> idle_timeout;

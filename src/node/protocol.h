@@ -222,7 +222,7 @@ struct LaunchRequest {
   // The user's own programs before and after the command; just "\0": none.
   std::string_view prolog{"\0", 1};
   std::string_view epilog{"\0", 1};
-  std::string_view user_name;  // of uid, for the site's hooks; empty: not known
+  std::string_view user_name;                   // of uid, for the site's hooks; empty: not known
   bool takes_input = false;                     // stdin is what people send; else it is /dev/null
   std::optional<model::TerminalSize> terminal;  // stdin, stdout and stderr are one; takes_input
   std::uint64_t idle_timeout_ms = 0;  // without input and output it is ended; takes_input. 0: none

@@ -166,6 +166,7 @@ void Session::end(model::ChannelEnd how, std::uint8_t value, std::int64_t now) {
   if (listener_ < 0) return;
   for (int turn = 0; turn < kLastTurns && read_source(now); ++turn) {
   }
+  for (int turn = 0; turn < kTurns; ++turn) accept_arrivals(now);  // who was on the way here
   idle_.drop();
   has_ended_ = true;
   end_ = {how, value, {}};

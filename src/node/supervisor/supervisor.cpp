@@ -332,12 +332,11 @@ class Supervisor {
 
   void wait_for_something() {
     const int empty_fd = phase_ == Phase::kClearing ? empty_fd_ : -1;
-    pollfd fds[6 + Session::kHandles] = {{signal_fd_, POLLIN, 0},
-                                         {timer_fd_, POLLIN, 0},
-                                         {pump_.read_end(), POLLIN, 0},  // -1 is skipped
-                                         {prolog_.output(), POLLIN, 0},
-                                         {epilog_.output(), POLLIN, 0},
-                                         {empty_fd, POLLPRI, 0}};
+    pollfd fds[6 + Session::kHandles] = {
+        {signal_fd_, POLLIN, 0},       {timer_fd_, POLLIN, 0},
+        {pump_.read_end(), POLLIN, 0},  // -1 is skipped
+        {prolog_.output(), POLLIN, 0}, {epilog_.output(), POLLIN, 0},
+        {empty_fd, POLLPRI, 0}};
     session_.watch(fds + 6);
     set_timer();
     poll(fds, std::size(fds), unsent_ ? kRetryNoticeMs : -1);
@@ -689,8 +688,8 @@ class Supervisor {
   int empty_fd_ = -1;
   int main_pid_ = -1;
   TimeLimit limit_;
-  std::int64_t deadline_ = 0;  // on the boot clock; 0: none
-  std::int64_t warn_at_ = 0;   // likewise
+  std::int64_t deadline_ = 0;   // on the boot clock; 0: none
+  std::int64_t warn_at_ = 0;    // likewise
   std::int64_t armed_for_ = 0;  // what the timer is set to
   bool in_grace_ = false;
   bool killing_ = false;
