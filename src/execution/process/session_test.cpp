@@ -194,9 +194,10 @@ TEST_P(SessionTest, JobThatReadsNothingHoldsNobodyUp) {
 }
 
 TEST_P(SessionTest, WhoeverTakesNothingIsLeftBehindAndTheJobGoesOn) {
-  const StartOrder job = piped("seq 1 1000000; touch done; cat");
+  const StartOrder job = piped("read go; seq 1 1000000; touch done; cat");
   begin(job);
   const Descriptor channel = attach(job);
+  EXPECT_TRUE(send(channel, model::InputFrame{"go\n"}));
   ASSERT_TRUE(wait_for_file(path("done")));
   const Heard heard = listen(channel);
   EXPECT_EQ(heard.end, model::ChannelEnd::kDetached);
