@@ -13,6 +13,8 @@ namespace {
 
 // How long a submission whose answer was lost is repeated.
 constexpr base::Duration kSubmitPatience = base::seconds(10);
+// The daemon takes no larger ones.
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -48,6 +50,12 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
     auto answer = client.post("/v1/jobs", text);
     if (answer) return answer;
     Failure failure = std::move(answer).error();
+    if (failure.kind == Failure::Kind::kProblem && text.size() > kMostBytes) {
+      failure.message += fmt::format(
+          "; {} bytes of it are the environment: submit with fewer or shorter variables (env -u "
+          "NAME …)",
+          json_text(body.value("environment", Json::object())).size());
+    }
     answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
     const bool again = may_repeat && answer_was_lost && failure.is_passing();
     if (again && patience.wait(failure, -1)) continue;
