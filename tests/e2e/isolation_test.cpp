@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <linux/bpf.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -51,6 +54,18 @@ bool has_controller(const std::string& name) {
   return unified.find(" " + name) != std::string::npos;
 }
 
+// Not where our root is no mount of its own, as in a plain chroot.
+bool may_have_private_mounts() {
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool may =
+        unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    _exit(may ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 bool host_can_hold(const std::string& guard) {
   if (geteuid() != 0) return false;
   if (guard == "devices") return may_load_device_programs();
@@ -58,6 +73,7 @@ bool host_can_hold(const std::string& guard) {
   if (guard == "process-count") return has_controller("pids");
   if (guard == "cpu") return has_controller("cpu");
   if (guard == "cores") return has_controller("cpuset");
+  if (guard == "folders") return may_have_private_mounts();
   return true;
 }
 

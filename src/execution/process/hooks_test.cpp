@@ -248,8 +248,8 @@ TEST_F(Hooks, BothAreRunWhileTheDaemonIsAway) {
 }
 
 TEST_F(Hooks, OfAKilledSupervisorAreKilledToo) {
-  const std::string hang = "touch " + path("$GPU_PLATFORM_HOOK-$GPU_PLATFORM_JOB_ID") +
-                           "; echo $$ >> " + path("pids") + "; exec sleep 1000";
+  const std::string hang = "echo $$ >> " + path("pids") + "; touch " +
+                           path("$GPU_PLATFORM_HOOK-$GPU_PLATFORM_JOB_ID") + "; exec sleep 1000";
   with_hooks("[ $GPU_PLATFORM_JOB_ID = 2 ] || { " + hang + "; }", hang);
   const StartOrder in_prolog = shell(1, to_log("command"));
   engine_->start(in_prolog);
