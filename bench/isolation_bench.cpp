@@ -92,6 +92,7 @@ node::LaunchRequest request() {
   request.memory_bytes = std::uint64_t{1} << 30;
   request.max_processes = 16'384;
   request.cpus = 4;
+  request.near_cpus = "0";
   request.private_folders = true;
   return request;
 }
@@ -149,7 +150,8 @@ int run(int starts) {
   some.proc_devices = all.proc_devices;
   some.programs = all.programs;
   add("+ device program");
-  constexpr const char* kLimits[] = {"+ memory limit", "+ process limit", "+ CPU weight"};
+  constexpr const char* kLimits[node::kResources] = {"+ memory limit", "+ process limit",
+                                                     "+ CPU weight", "+ cores near the GPUs"};
   for (std::size_t i = 0; i < node::kResources; ++i) {
     some.limits.places[i] = all.limits.places[i];
     add(kLimits[i]);
