@@ -7,14 +7,14 @@
 
 namespace gpu_platform::scheduling {
 
+GpuMask gpus_of(const model::NodeAllocation& part);
+
 // Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
 // not committed is rolled back when the trial ends, and the cluster is then what it was, version
 // included.
 //
 // The cluster must outlive the trial, and nobody else may write to it meanwhile. Trials nest by
 // marks.
-GpuMask gpus_of(const model::NodeAllocation& part);
-
 class Trial {
  public:
   explicit Trial(Cluster& cluster);
@@ -32,7 +32,6 @@ class Trial {
   void release(const model::Allocation& allocation);
   // Takes as much of this as is free.
   void withhold(model::NodeId node, const FreeState& amount);
-
   // Nothing more may be placed on the node.
   void shut(model::NodeId node);
 

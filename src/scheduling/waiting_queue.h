@@ -42,6 +42,10 @@ class WaitingQueue {
   // Changes whenever a job comes, goes, changes or moves.
   std::uint64_t version() const { return version_; }
 
+  // Jobs that ask for the same, to be walked through in order; find() gives the job of a rank.
+  const WaitingClasses& classes() const { return classes_; }
+  const WaitingJob& find(const Rank& rank) const { return by_rank_.find(rank)->second; }
+
   // Calls visit(const WaitingJob&) from the first in order until it returns false.
   template <class Visit>
   void for_each_while(Visit&& visit) const {
@@ -49,10 +53,6 @@ class WaitingQueue {
       if (!visit(job)) return;
     }
   }
-  // Jobs that ask for the same, to be walked through in order; find() gives the job of a rank.
-  const WaitingClasses& classes() const { return classes_; }
-  const WaitingJob& find(const Rank& rank) const { return by_rank_.find(rank)->second; }
-
   // The same in the order of ids, which is that of submission.
   template <class Visit>
   void for_each_by_id_while(Visit&& visit) const {
