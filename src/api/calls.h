@@ -9,6 +9,7 @@
 #include "api/user_directory.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/planning.pb.h"
 
 namespace gpu_platform::api {
 
@@ -68,6 +69,8 @@ class Calls {
   base::Result<model::ChannelOrder> channel(const v1::AttachToJobRequest& request,
                                             const Peer& peer) const;
   void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;
+
+  static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
 
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;

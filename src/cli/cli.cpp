@@ -116,6 +116,11 @@ constexpr std::array kCommands = {
              "  gpu-platform topology\n"
              "  gpu-platform topology --node dgx-h100-1\n"
              "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
+    Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
+             "Say what a server of a language model needs: GPUs and memory.",
+             "  gpu-platform estimate llama-3-70b tp-size=4 dtype=bfloat16\n"
+             "  gpu-platform estimate --file task.json\n"
+             "  gpu-platform estimate -- vllm serve llama-3-70b --tensor-parallel-size 4\n"}, run_estimate},
     Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
              "Let a GPU or node finish its jobs, and give it no new ones.",
              "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"

@@ -129,6 +129,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"ClusterService.GetHealth", &Dispatcher::get_health},
       {"ClusterService.GetReadiness", &Dispatcher::get_readiness},
       {"ClusterService.GetVersion", &Dispatcher::get_version},
+      {"PlanningService.EstimateNeeds", &Dispatcher::estimate_needs},
   };
   for (const auto& [name, handler] : entries) {
     handlers_.emplace(fmt::format("{}{}", kPackage, name), handler);
@@ -445,6 +446,13 @@ void Dispatcher::take_gpus_offline(const Context& context) const {
 
 void Dispatcher::bring_gpus_online(const Context& context) const {
   change_gpus(context, model::GpuAction::kBringOnline);
+}
+
+void Dispatcher::estimate_needs(const Context& context) const {
+  v1::EstimateNeedsRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(
+      json_reply(context.route, Calls::estimate_needs(message), context.request.id));
 }
 
 void Dispatcher::get_health(const Context& context) const {

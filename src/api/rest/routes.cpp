@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/planning.pb.h"
 
 namespace gpu_platform::api {
 
@@ -152,7 +153,8 @@ base::Result<Target> parse_target(std::string_view target) {
 
 RoutingTable::RoutingTable() {
   for (const pb::FileDescriptor* file :
-       {v1::Job::descriptor()->file(), v1::Node::descriptor()->file()}) {
+       {v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
+        v1::Needs::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.
