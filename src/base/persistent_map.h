@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -96,6 +97,16 @@ class PersistentMap {
     if (root_ != nullptr) walk_down(root_.get(), level_, 0, visit);
   }
 
+  // Calls visit(key, const V* before, const V* after) in ascending key order for everything that
+  // may differ between two snapshots of one map: null where it was not, or is no longer, there.
+  // What both share is not looked at, so the cost follows what was written between them.
+  template <class Visit>
+  static void for_each_difference(const PersistentMap& before, const PersistentMap& after,
+                                  Visit&& visit) {
+    const int level = std::max(before.level_, after.level_);
+    compare(before.at_level(level).get(), after.at_level(level).get(), level, 0, visit);
+  }
+
   // An immutable copy of the map as it is now.
   PersistentMap freeze() {
     PersistentMap copy(*this);
@@ -177,6 +188,37 @@ class PersistentMap {
     }
     slot.reset();
     --node->used;
+  }
+
+  // The root as it would be if keys up to that level were there.
+  std::shared_ptr<const Node> at_level(int level) const {
+    std::shared_ptr<Node> top = root_;
+    for (int i = level_; top != nullptr && i < level; ++i) {
+      auto above = std::make_shared<Node>();
+      above->slots[0] = top;
+      top = std::move(above);
+    }
+    return top;
+  }
+
+  template <class Visit>
+  static void compare(const void* before, const void* after, int level, std::uint64_t prefix,
+                      Visit& visit) {
+    if (before == after) return;
+    const auto* a = static_cast<const Node*>(before);
+    const auto* b = static_cast<const Node*>(after);
+    for (std::size_t i = 0; i < kFan; ++i) {
+      const void* in_a = a == nullptr ? nullptr : a->slots[i].get();
+      const void* in_b = b == nullptr ? nullptr : b->slots[i].get();
+      if (in_a == in_b) continue;
+      const std::uint64_t key = prefix | (static_cast<std::uint64_t>(i) << (kBits * level));
+      if (level > 0) {
+        compare(in_a, in_b, level - 1, key, visit);
+      } else {
+        visit(key, in_a == nullptr ? nullptr : &static_cast<const Leaf*>(in_a)->value,
+              in_b == nullptr ? nullptr : &static_cast<const Leaf*>(in_b)->value);
+      }
+    }
   }
 
   template <class Visit>

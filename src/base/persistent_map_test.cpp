@@ -132,6 +132,50 @@ TEST(PersistentMap, EqualContentIsEqualHoweverItCameAbout) {
   EXPECT_FALSE(a == b);
 }
 
+TEST(PersistentMap, DifferencesLeadFromOneSnapshotToTheNext) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Prng random(seed);
+    Map map;
+    Model model;
+    Map before = map.freeze();
+    Model followed;
+    for (int step = 0; step < 40; ++step) {
+      for (std::uint64_t writes = random.below(20); writes > 0; --writes) write(random, map, model);
+      const Map after = map.freeze();
+      Map::for_each_difference(
+          before, after, [&](std::uint64_t key, const auto* was, const auto* is) {
+            const auto known = followed.find(key);
+            EXPECT_EQ(was == nullptr, known == followed.end()) << key << " seed " << seed;
+            if (was != nullptr && known != followed.end()) {
+              EXPECT_EQ(*was, known->second);
+            }
+            if (is == nullptr) {
+              followed.erase(key);
+            } else {
+              followed[key] = *is;
+            }
+          });
+      EXPECT_EQ(followed, model) << "seed " << seed;
+      before = after;
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(PersistentMap, DifferencesLeaveOutWhatIsShared) {
+  Map map;
+  for (std::uint64_t key = 0; key < 10'000; ++key) map.put(key, "v");
+  const Map before = map.freeze();
+  map.put(5'000, "w");
+  map.erase(7);
+  map.put(20'000, "new");
+  std::vector<std::uint64_t> seen;
+  Map::for_each_difference(before, map.freeze(), [&](std::uint64_t key, const auto*, const auto*) {
+    seen.push_back(key);
+  });
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{7, 5'000, 20'000}));
+}
+
 TEST(PersistentMap, AWriteCopiesOnlyWhatASnapshotShares) {
   Map map;
   map.put(1, "one");

@@ -49,6 +49,7 @@ struct ShapeClass {
 class GpuTypes {
  public:
   TypeIndex number_of(std::string_view type);
+  std::string_view name_of(TypeIndex type) const { return names_.at(type); }
   // For each known type by number: does a request that names `wanted` accept it?
   const std::vector<bool>& accepted_by(const std::string& wanted) const;
 

@@ -27,6 +27,11 @@ class Cycle {
 
   Plan run();
 
+  // For questions, instead of run(): keeps the places of those that rank before.
+  void keep_places(std::span<const Reservation> reservations, const Rank& before);
+  std::optional<model::Allocation> start_of(const WaitingJob& job);
+  std::optional<Slot> slot_of(const WaitingJob& job);
+
  private:
   struct Row {
     Stage stage;
@@ -143,8 +148,7 @@ void Cycle::backfill() {
 
 Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
-  std::optional<model::Allocation> allocation =
-      place_for(job, [&] { return timeline_.place_now(job.spec->request, job.spec->time_limit); });
+  std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
   start(job, *std::move(allocation),
@@ -154,13 +158,33 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
   if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
-  const model::ResourceRequest& request = job.spec->request;
-  if (!some_node_up_could_hold(trial_.cluster(), request)) return Next::kSkipClass;
-  std::optional<Slot> slot = timeline_.earliest(request, job.spec->time_limit);
+  std::optional<Slot> slot = slot_of(job);
   if (!slot) return Next::kSkipClass;
   timeline_.book(*slot, job.spec->time_limit);
   plan_.reservations.push_back({job.id, *std::move(slot)});
   return Next::kGoOn;
+}
+
+std::optional<model::Allocation> Cycle::start_of(const WaitingJob& job) {
+  return place_for(job,
+                   [&] { return timeline_.place_now(job.spec->request, job.spec->time_limit); });
+}
+
+std::optional<Slot> Cycle::slot_of(const WaitingJob& job) {
+  const model::ResourceRequest& request = job.spec->request;
+  if (!some_node_up_could_hold(trial_.cluster(), request)) return std::nullopt;
+  return timeline_.earliest(request, job.spec->time_limit);
+}
+
+// What was reserved for a moment that has passed since is there at any moment.
+void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& before) {
+  for (const Reservation& each : reservations) {
+    const Rank* rank = queue_.find_rank(each.job);
+    if (rank == nullptr || !(*rank < before)) continue;
+    Slot slot = each.slot;
+    slot.start = std::max(slot.start, options_.now + kNextMoment);
+    timeline_.book(slot, queue_.find(*rank).spec->time_limit);
+  }
 }
 
 bool Cycle::has_room_for_starts() {
@@ -178,6 +202,36 @@ bool Cycle::is_known_unplaceable(const model::ResourceRequest& request) const {
 }
 
 }  // namespace
+
+struct WhatIf::State {
+  CycleOptions options;
+  Cycle cycle;
+  bool may_pass = true;  // those ahead, none of whom starts
+
+  State(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+        const CycleOptions& given)
+      : options(given), cycle(cluster, queue, policy, options) {}
+};
+
+WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+               const CycleOptions& options, std::span<const Reservation> reservations,
+               const Rank& rank)
+    : state_(std::make_unique<State>(cluster, queue, policy, options)) {
+  const Rank* first = queue.classes().first();
+  const bool is_behind = first != nullptr && *first < rank;
+  state_->may_pass = !is_behind || policy.reservation_depth > 0;
+  state_->cycle.keep_places(reservations, rank);
+}
+
+WhatIf::~WhatIf() = default;
+
+std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& job) {
+  return state_->may_pass ? state_->cycle.start_of(job) : std::nullopt;
+}
+
+std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
+  return state_->may_pass ? state_->cycle.slot_of(job) : std::nullopt;
+}
 
 std::string_view to_string(Stage stage) {
   switch (stage) {

@@ -30,6 +30,16 @@ bool WaitingQueue::erase(model::JobId job) {
   return true;
 }
 
+const Rank* WaitingQueue::find_rank(model::JobId job) const {
+  const auto place = ranks_.find(job);
+  return place == ranks_.end() ? nullptr : &place->second;
+}
+
+const WaitingJob* WaitingQueue::find(model::JobId job) const {
+  const Rank* rank = find_rank(job);
+  return rank == nullptr ? nullptr : &find(*rank);
+}
+
 void WaitingQueue::reorder(const model::Policy& policy) {
   if (is_ordered_by(policy)) return;
   std::ranges::copy(policy.priority_points, points_.begin());

@@ -39,6 +39,9 @@ class WaitingQueue {
   std::size_t size() const { return by_rank_.size(); }
   bool empty() const { return by_rank_.empty(); }
   bool contains(model::JobId job) const { return ranks_.contains(job); }
+  // Null where it does not wait.
+  const WaitingJob* find(model::JobId job) const;
+  const Rank* find_rank(model::JobId job) const;
   // Changes whenever a job comes, goes, changes or moves.
   std::uint64_t version() const { return version_; }
 

@@ -7,13 +7,6 @@
 
 namespace gpu_platform::scheduling {
 
-namespace {
-
-// What will end at any moment is not free yet; the next moment is the earliest that it can be.
-constexpr base::Duration kNextMoment = base::nanoseconds(1);
-
-}  // namespace
-
 // One search for the earliest moment. Between two moments at which a booking comes within reach of
 // the job's time limit things only get better, so the first good moment of such a stretch is found
 // by doubling steps and then by halves; `applied_` gains have been carried into the trial.

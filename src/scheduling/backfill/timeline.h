@@ -27,6 +27,9 @@
 
 namespace gpu_platform::scheduling {
 
+// What will end at any moment is not free yet; the next moment is the earliest that it can be.
+inline constexpr base::Duration kNextMoment = base::nanoseconds(1);
+
 struct Slot {
   base::Instant start;
   model::Allocation allocation;

@@ -22,6 +22,8 @@ class WaitingClasses {
   void remove(const Rank& rank, const model::JobSpec& spec);
   void clear();
   std::size_t size() const { return classes_.size(); }
+  // The first of all jobs; null where there is none.
+  const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
 
   // Visits the jobs of all classes in the order of their ranks and leaves out those of classes that
   // were dropped on the way. The classes must not change meanwhile. Cost: O(1) to begin; a step

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "model/job.h"
+#include "scheduling/cluster.h"
+#include "scheduling/plan_cycle.h"
+
+// What of its request a waiting job would have to change to start at once.
+
+namespace gpu_platform::scheduling {
+
+enum class Change : std::uint8_t {
+  kGpus,
+  kGpuTypes,
+  kGpuMemory,
+  kNuma,
+  kCpus,
+  kMemory,
+  kTimeLimit
+};
+
+// The request with this one thing changed, as little as will do. It starts in the present cycle.
+struct Counterfactual {
+  Change change = Change::kGpus;
+  model::ResourceRequest request;
+  base::Duration time_limit;
+
+  friend bool operator==(const Counterfactual&, const Counterfactual&) = default;
+};
+
+// As the command line asks for it: "--gpus 3", "--time 40m".
+std::string option_of(const Counterfactual& changed);
+
+// In the order of Change; of types the one with the most room first, at most three. Each was found
+// by asking `what_if`, which must have been made for the job's rank. None for a job that would
+// start as it is. Cost: some tens of placements.
+std::vector<Counterfactual> counterfactuals(WhatIf& what_if, const Cluster& cluster,
+                                            const WaitingJob& job);
+
+}  // namespace gpu_platform::scheduling

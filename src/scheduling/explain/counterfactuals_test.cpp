@@ -1,0 +1,200 @@
+#include "scheduling/explain/counterfactuals.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "scheduling/testing/boards.h"
+#include "scheduling/testing/random_world.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+constexpr base::Instant kNow(1'700'000'000'000'000'000);
+
+// A cluster at rest: everybody who can start has.
+struct AtRest {
+  std::vector<model::Node> nodes;
+  Cluster cluster;
+  WaitingQueue queue;
+  RunningEnds running;
+  model::Policy policy;
+  Plan plan;
+
+  CycleOptions options() const { return {.now = kNow, .running = &running}; }
+
+  void settle() {
+    while (true) {
+      plan = plan_cycle(cluster, queue, policy, options());
+      if (plan.starts.empty()) return;
+      for (const Start& start : plan.starts) {
+        occupy(nodes, start.allocation, start.job);
+        running.put({start.job, 1}, kNow + queue.find(start.job)->spec->time_limit,
+                    start.allocation);
+        queue.erase(start.job);
+      }
+      for (const model::Node& each : nodes) cluster.update(each);
+    }
+  }
+
+  std::vector<Counterfactual> of(model::JobId job) {
+    WhatIf what_if(cluster, queue, policy, options(), plan.reservations, *queue.find_rank(job));
+    return counterfactuals(what_if, cluster, *queue.find(job));
+  }
+};
+
+AtRest at_rest(std::vector<model::Node> nodes, const std::vector<WaitingJob>& jobs,
+               const model::Policy& policy = {}) {
+  AtRest world;
+  world.nodes = std::move(nodes);
+  world.policy = policy;
+  world.cluster = cluster_of(world.nodes);
+  world.queue = queue_of(jobs, policy);
+  world.settle();
+  return world;
+}
+
+WaitingJob limited(WaitingJob job, base::Duration limit) {
+  auto spec = std::make_shared<model::JobSpec>(*job.spec);
+  spec->time_limit = limit;
+  job.spec = std::move(spec);
+  return job;
+}
+
+std::vector<std::string> options(const std::vector<Counterfactual>& found) {
+  std::vector<std::string> texts;
+  for (const Counterfactual& each : found) texts.push_back(option_of(each));
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Counterfactuals, AJobTooLargeCouldHaveFewerGpus) {
+  AtRest world = at_rest({node(1).gpus(8).busy(0).busy(1)}, {waiting(1, gpus(8))});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--gpus 6"});
+}
+
+TEST(Counterfactuals, AJobOfAnotherTypeCouldHaveTheFreeOne) {
+  model::ResourceRequest request = gpus(2);
+  request.gpu_types = {"H100-80GB"};
+  AtRest world =
+      at_rest({node(1).gpus(2).busy(0).busy(1), node(2).gpus(4, "T4-16GB", base::kGiB * 16)},
+              {waiting(1, request)});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--gpu-type T4-16GB"});
+}
+
+TEST(Counterfactuals, AJobThatWantsMoreMemoryCouldHaveLess) {
+  model::ResourceRequest request = gpus(1);
+  request.gpu_memory = base::kGiB * 80;
+  AtRest world = at_rest({node(1).gpus(1).busy(0), node(2).gpus(4, "T4-16GB", base::kGiB * 16)},
+                         {waiting(1, request)});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--gpu-memory 16G"});
+}
+
+TEST(Counterfactuals, AJobOnOneSocketCouldLieOnTwo) {
+  AtRest world = at_rest({node(1)
+                              .gpus(8, "H100-80GB", base::kGiB * 80, 4)
+                              .sockets({0, 1})
+                              .busy(0)
+                              .busy(1)
+                              .busy(4)
+                              .busy(5)},
+                         {waiting(1, gpus(4))});
+  EXPECT_EQ(options(world.of(model::JobId(1))), (Texts{"--gpus 2", "--allow-cross-numa"}));
+}
+
+TEST(Counterfactuals, AJobWithManyCpusCouldHaveFewer) {
+  model::ResourceRequest request = gpus(1);
+  request.cpus = 60;
+  request.memory = base::kGiB * 500;
+  AtRest world = at_rest({node(1).gpus(8).cpus(64).used(32)}, {waiting(1, request)});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--cpus 32"});
+}
+
+TEST(Counterfactuals, AJobWithMuchMemoryCouldHaveLess) {
+  model::ResourceRequest request = gpus(1);
+  request.memory = base::kGiB * 500;
+  AtRest world =
+      at_rest({node(1).gpus(8).used(1, base::kGiB * 112 + base::kMiB)}, {waiting(1, request)});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--memory 399G"});
+}
+
+// The reserved job can begin in an hour and the grace of 30 seconds.
+TEST(Counterfactuals, AJobThatWouldDelayAReservationCouldTakeLessTime) {
+  const WaitingJob running = limited(waiting(1, gpus(4)), base::hours(1));
+  const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
+  const WaitingJob longer = limited(waiting(3, gpus(2)), base::hours(3));
+  AtRest world = at_rest({node(1).gpus(8)}, {running, head, longer});
+  EXPECT_EQ(options(world.of(model::JobId(3))), Texts{"--time 1h"});
+  EXPECT_EQ(options(world.of(model::JobId(2))), Texts{"--gpus 4"});
+}
+
+TEST(Counterfactuals, NobodyPassesWhereOrderIsStrict) {
+  model::Policy policy;
+  policy.reservation_depth = 0;
+  const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
+  const WaitingJob behind = limited(waiting(3, gpus(8)), base::hours(1));
+  AtRest world = at_rest({node(1).gpus(8).busy(0)}, {head, behind}, policy);
+  EXPECT_EQ(world.of(model::JobId(3)), std::vector<Counterfactual>());
+  EXPECT_EQ(options(world.of(model::JobId(2))), Texts{"--gpus 7"});
+}
+
+TEST(Counterfactuals, NothingHelpsWhereEverythingIsBusy) {
+  AtRest world = at_rest({node(1).gpus(1).busy(0)}, {waiting(1, gpus(1))});
+  EXPECT_EQ(world.of(model::JobId(1)), std::vector<Counterfactual>());
+}
+
+// Each job, asked for as its counterfactual says, starts in the next cycle; all else being equal.
+RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
+  const Draw draw = [](std::uint64_t n) { return *rc::gen::inRange<std::uint64_t>(0, n); };
+  World drawn = random_world(draw, {.most_nodes = 6, .most_jobs = 10});
+  for (WaitingJob& job : drawn.jobs) {
+    job = limited(job, base::minutes(static_cast<std::int64_t>(1 + draw(300))));
+  }
+  model::Policy policy;
+  policy.reservation_depth = static_cast<std::uint32_t>(draw(4));
+  AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs, policy);
+  std::vector<WaitingJob> left;
+  world.queue.for_each_while([&](const WaitingJob& job) {
+    left.push_back(job);
+    return true;
+  });
+  std::size_t asked = 0;
+  for (const WaitingJob& job : left) {
+    const std::uint64_t before = world.cluster.hash();
+    for (const Counterfactual& changed : world.of(job.id)) {
+      ++asked;
+      RC_ASSERT(world.cluster.hash() == before);
+      auto spec = std::make_shared<model::JobSpec>(*job.spec);
+      spec->request = changed.request;
+      spec->time_limit = changed.time_limit;
+      WaitingJob again = job;
+      again.spec = std::move(spec);
+      world.queue.put(again, policy);
+      const Plan plan = plan_cycle(world.cluster, world.queue, policy, world.options());
+      RC_ASSERT(std::ranges::count(plan.starts, job.id, &Start::job) == 1);
+      world.queue.put(job, policy);
+    }
+  }
+  RC_TAG(asked == 0 ? "none" : "some");
+}
+
+// What slot_of() says of a job with a reservation is that reservation.
+RC_GTEST_PROP(WhatIf, FindsTheReservationsOfThePlan, ()) {
+  const Draw draw = [](std::uint64_t n) { return *rc::gen::inRange<std::uint64_t>(0, n); };
+  World drawn = random_world(draw, {.most_nodes = 6, .most_jobs = 10});
+  for (WaitingJob& job : drawn.jobs) {
+    job = limited(job, base::minutes(static_cast<std::int64_t>(1 + draw(300))));
+  }
+  AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs);
+  for (const Reservation& each : world.plan.reservations) {
+    WhatIf what_if(world.cluster, world.queue, world.policy, world.options(),
+                   world.plan.reservations, *world.queue.find_rank(each.job));
+    RC_ASSERT(what_if.slot_of(*world.queue.find(each.job)) == each.slot);
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling
