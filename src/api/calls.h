@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "api/core_access.h"
@@ -70,6 +71,17 @@ class Calls {
                                             const Peer& peer) const;
   void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;
 
+  base::Result<v1::Explanation> explain(const v1::ExplainJobRequest& request,
+                                        const Peer& peer) const;
+  // The job as it would be accepted: of a submission that is judged and not carried out. `done` is
+  // called through `resume`, or at once when the request is refused at the door.
+  using Accepted = base::Result<std::shared_ptr<const model::JobSpec>>;
+  void judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+             std::function<void(Accepted)> done) const;
+  // What is to be said of it now.
+  v1::CheckResult check(std::shared_ptr<const model::JobSpec> job) const;
+  // What could never run is an answer; other refusals stay errors.
+  static base::Result<v1::CheckResult> check_refused(const base::Error& error);
   static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
 
   v1::Health health() const;

@@ -78,6 +78,7 @@ void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snap
               touched.kind});
     if (has_readers) touched_jobs.push_back(touched.job);
   }
+  for (const Subscription* subscription : of_everything_) subscription->wake_();
   if (!is_any_touched || !has_readers) return;
   for (const Subscription* subscription : of_all_) subscription->wake_();
   std::ranges::sort(touched_jobs);
@@ -96,6 +97,7 @@ EventHub::Subscription::~Subscription() {
   const std::lock_guard lock(hub_.mutex_);
   if (!job_.valid()) {
     std::erase(hub_.of_all_, this);
+    std::erase(hub_.of_everything_, this);
     return;
   }
   const auto [begin, end] = hub_.by_job_.equal_range(job_);
@@ -115,6 +117,14 @@ std::unique_ptr<EventHub::Subscription> EventHub::subscribe(model::JobId job,
   } else {
     of_all_.push_back(subscription.get());
   }
+  return subscription;
+}
+
+std::unique_ptr<EventHub::Subscription> EventHub::subscribe_to_all(std::function<void()> wake) {
+  std::unique_ptr<Subscription> subscription(
+      new Subscription(*this, model::JobId(), std::move(wake)));
+  const std::lock_guard lock(mutex_);
+  of_everything_.push_back(subscription.get());
   return subscription;
 }
 

@@ -61,6 +61,9 @@ class EventHub final : public controller::PublicationListener {
   // gone.
   std::unique_ptr<Subscription> subscribe(model::JobId job, std::function<void()> wake);
 
+  // The same after every batch, whatever it changed.
+  std::unique_ptr<Subscription> subscribe_to_all(std::function<void()> wake);
+
   struct Changes {
     bool missed = false;  // some after `seq` are not known here any more (or never were)
     std::vector<ChangeRecord> records;
@@ -84,6 +87,7 @@ class EventHub final : public controller::PublicationListener {
   model::EventSeq last_;
   std::multimap<model::JobId, Subscription*> by_job_;
   std::vector<Subscription*> of_all_;
+  std::vector<Subscription*> of_everything_;
 };
 
 }  // namespace gpu_platform::api

@@ -100,6 +100,11 @@ void FakeCore::submit(model::Command command, Done done) {
   wake_.notify_all();
 }
 
+void FakeCore::wait_for_command() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return !commands_.empty(); });
+}
+
 base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& command) {
   const std::lock_guard lock(state_mutex_);
   if (const auto* stop = std::get_if<model::ActOnJob>(&command.body)) {
@@ -118,6 +123,9 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   }
   const model::JobSpec& spec = std::get<model::SubmitJob>(command.body).spec;
   TRY(check_feasible(spec));
+  if (std::get<model::SubmitJob>(command.body).dry_run) {
+    return model::CommandReply{{}, false, {}, {}, std::make_shared<const model::JobSpec>(spec)};
+  }
   if (const auto known = request_ids_.find(spec.request_id); known != request_ids_.end()) {
     return model::CommandReply{known->second, false};
   }

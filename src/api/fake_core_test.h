@@ -69,6 +69,8 @@ class FakeCore final : public CommandSink,
   void hold_commands(bool held);
   std::size_t held_commands() const;
   std::vector<model::Command> commands() const;
+  // Until the first has come.
+  void wait_for_command();
   std::uint64_t last_seq() const;
 
   // ---- the interfaces

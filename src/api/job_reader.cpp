@@ -101,9 +101,8 @@ v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
                                       const v1::GetQueueRequest& request) const {
   const auto snapshot = core_.snapshots.snapshot();
   controller::WaitExplainer explainer(snapshot);
-  const controller::StartEstimates estimates = request.eta()
-                                                   ? controller::estimate_starts(*snapshot)
-                                                   : controller::reserved_starts(*snapshot);
+  const controller::StartEstimates estimates =
+      request.eta() ? planner_.estimates(snapshot) : controller::reserved_starts(*snapshot);
   const auto limit = static_cast<int>(request.has_limit() ? request.limit() : 1000);
   v1::GetQueueResponse out;
   const auto add = [&](const model::Job& job, std::uint64_t position) {

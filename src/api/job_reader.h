@@ -8,6 +8,7 @@
 
 #include "api/convert/job.h"
 #include "api/core_access.h"
+#include "api/planner.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
 namespace gpu_platform::api {
@@ -42,6 +43,9 @@ class JobReader {
  public:
   explicit JobReader(const CoreAccess& core) : core_(core) {}
 
+  // Questions about what would be.
+  Planner& planner() const { return planner_; }
+
   const CoreAccess& core() const { return core_; }
 
   // kNotFound also for a job that the caller may not see: existence is not told.
@@ -57,6 +61,7 @@ class JobReader {
 
  private:
   const CoreAccess& core_;
+  mutable Planner planner_;
   // The explainer of the snapshot asked about last: it remembers what it has worked out.
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const controller::Snapshot> explained_;

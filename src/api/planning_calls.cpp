@@ -1,4 +1,7 @@
+#include <utility>
+
 #include "api/calls.h"
+#include "api/convert/job.h"
 #include "sizing/llm_server.h"
 
 // Questions about what would be.
@@ -34,7 +37,7 @@ base::Result<sizing::ServerDescription> to_model(const v1::EstimateNeedsRequest&
   return server;
 }
 
-v1::Needs to_proto(const sizing::ServerNeeds& needs) {
+v1::Needs message_of(const sizing::ServerNeeds& needs) {
   v1::Needs out;
   out.set_gpus(needs.gpus);
   out.set_gpu_memory_bytes(count_of(needs.memory_per_gpu));
@@ -55,12 +58,105 @@ v1::Needs to_proto(const sizing::ServerNeeds& needs) {
   return out;
 }
 
+void put_all(const std::vector<scheduling::Counterfactual>& found,
+             google::protobuf::RepeatedPtrField<v1::Counterfactual>& out) {
+  for (const scheduling::Counterfactual& each : found) {
+    v1::Counterfactual& message = *out.Add();
+    message.set_change(std::string(to_string(each.change)));
+    message.set_option(option_of(each));
+  }
+}
+
+void add_ids(const std::vector<model::JobId>& jobs,
+             google::protobuf::RepeatedPtrField<std::string>& out) {
+  for (const model::JobId job : jobs) *out.Add() = std::to_string(job.value);
+}
+
+void put(const controller::StartEstimate& estimate, const Nodes& nodes, v1::StartEstimate& out) {
+  to_proto(estimate.start, *out.mutable_start());
+  out.set_basis("hard_limits");
+  add_place(estimate.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
+  add_ids(estimate.after, *out.mutable_after_jobs());
+}
+
+v1::CheckResult never(const base::Error& error) {
+  v1::CheckResult out;
+  out.set_never(true);
+  out.add_reasons(error.message);
+  return out;
+}
+
 }  // namespace
+
+base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& request,
+                                             const Peer& peer) const {
+  TRY_ASSIGN(const model::JobId id, to_job_id(request.id()));
+  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, id));
+  v1::Explanation out;
+  reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
+  reader_.explain(found, *out.mutable_job());
+  if (found.job->state != model::JobState::kQueued) return out;
+  const auto effort =
+      request.thorough() ? controller::Effort::kThorough : controller::Effort::kQuick;
+  const controller::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
+  out.set_jobs_ahead(explanation.jobs_ahead);
+  add_ids(explanation.first_ahead, *out.mutable_first_ahead());
+  if (explanation.estimate) {
+    put(*explanation.estimate, found.snapshot->nodes, *out.mutable_estimate());
+  }
+  put_all(explanation.counterfactuals, *out.mutable_counterfactuals());
+  return out;
+}
+
+void Calls::judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+                  std::function<void(Accepted)> done) const {
+  const auto refuse = [&](base::Error error) { done(std::unexpected(std::move(error))); };
+  auto account = account_of(request, peer);
+  if (!account) return refuse(std::move(account).error());
+  auto submission = to_model(request, *account, core_.snapshots.snapshot()->nodes);
+  if (!submission) return refuse(std::move(submission).error());
+  submission->dry_run = true;
+  send({peer.caller, *std::move(submission)}, std::move(resume),
+       [done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(std::move(reply->accepted));
+       });
+}
+
+v1::CheckResult Calls::check(std::shared_ptr<const model::JobSpec> job) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  const controller::Explanation found = reader_.planner().explain(snapshot, job);
+  v1::CheckResult out;
+  out.set_starts_now(found.starts_now.has_value());
+  out.set_jobs_ahead(found.jobs_ahead);
+  const model::Allocation* place = nullptr;
+  if (found.starts_now) {
+    place = &*found.starts_now;
+  } else {
+    controller::WaitExplainer explainer(snapshot);
+    out.add_reasons(describe(explainer.explain_new(*job, found.jobs_ahead, found.first_ahead)));
+  }
+  if (found.estimate) {
+    to_proto(found.estimate->start, *out.mutable_estimated_start());
+    add_ids(found.estimate->after, *out.mutable_after_jobs());
+    place = &found.estimate->allocation;
+  }
+  if (place != nullptr) {
+    add_place(*place, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
+  }
+  put_all(found.counterfactuals, *out.mutable_counterfactuals());
+  return out;
+}
+
+base::Result<v1::CheckResult> Calls::check_refused(const base::Error& error) {
+  if (error.code != base::ErrorCode::kFailedPrecondition) return std::unexpected(error);
+  return never(error);
+}
 
 base::Result<v1::Needs> Calls::estimate_needs(const v1::EstimateNeedsRequest& request) {
   TRY_ASSIGN(const sizing::ServerDescription server, to_model(request));
   TRY_ASSIGN(const sizing::ServerNeeds needs, sizing::needs_of(server));
-  return to_proto(needs);
+  return message_of(needs);
 }
 
 }  // namespace gpu_platform::api

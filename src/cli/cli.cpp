@@ -27,6 +27,11 @@ constexpr std::array kCommands = {
              "  gpu-platform run --gpus 1 --pty -- bash          # Ctrl-P Ctrl-Q leaves it, 'jobs attach' comes back\n"
              "  gpu-platform run --gpus 0 -i -- sha256sum < data.tar\n"
              "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
+    Command{{"check", "[options] [-- COMMAND [ARGUMENT…]]",
+             "Say whether such a job would start now, else when and why not; submits nothing.",
+             "  gpu-platform check --gpus 8 --time 2h\n"
+             "  gpu-platform check --gpus 4 --gpu-type H100 && echo free\n"
+             "  gpu-platform check --gpus 64 --json | jq .reasons\n"}, run_check},
     Command{{"jobs list", "[options]",
              "Show your waiting and running jobs.",
              "  gpu-platform jobs list\n"
@@ -77,6 +82,14 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs wait 42\n"
              "  gpu-platform jobs wait 42 43 --timeout 2h\n"
              "  gpu-platform jobs wait $id && echo done\n"}, run_jobs_wait},
+    Command{{"jobs explain", "[options] ID",
+             "Say why a job waits, until when, and what would have it start now; why a running one started.",
+             "  gpu-platform jobs explain 42\n"
+             "  gpu-platform jobs explain 42 --json | jq .counterfactuals\n"}, run_jobs_explain},
+    Command{{"jobs wait-gpus", "[options]",
+             "Wait until a job that asks for this would start; exit code 0, or 124 when time is up.",
+             "  gpu-platform jobs wait-gpus --gpus 4 --timeout 10m\n"
+             "  gpu-platform jobs wait-gpus --gpus 1 --gpu-memory 40G --time 1h && ./start\n"}, run_jobs_wait_gpus},
     Command{{"jobs attach", "[options] ID",
              "Sit at a job of 'run --pty' or 'run --stdin' again; Ctrl-P Ctrl-Q leaves it and it goes on.",
              "  gpu-platform jobs attach 42\n"}, run_jobs_attach},

@@ -155,7 +155,17 @@ Called<std::string> Client::call(std::string_view method, const std::string& tar
 
 Called<std::string> Client::get_slow(const std::string& target, base::Duration longer,
                                      int interrupt_fd) {
-  auto exchange = begin({"GET", target, {}});
+  return call_slow({"GET", target, {}}, longer, interrupt_fd);
+}
+
+Called<std::string> Client::post_slow(const std::string& target, const std::string& body,
+                                      base::Duration longer, int interrupt_fd) {
+  return call_slow({"POST", target, body}, longer, interrupt_fd);
+}
+
+Called<std::string> Client::call_slow(const HttpRequest& request, base::Duration longer,
+                                      int interrupt_fd) {
+  auto exchange = begin(request);
   if (!exchange) return std::unexpected(std::move(exchange).error());
   return answer_of(std::move(*exchange), {kAnswerTime + longer, interrupt_fd});
 }

@@ -69,6 +69,8 @@ class Client {
   Called<std::string> post(const std::string& target, const std::string& body = {}) {
     return call("POST", target, body);
   }
+  Called<std::string> post_slow(const std::string& target, const std::string& body,
+                                base::Duration longer, int interrupt_fd);
   Called<EventStream> stream(const std::string& target);
   // A connection to the daemon, for a protocol that begins with a request; the caller closes it.
   Called<int> connect();
@@ -79,6 +81,8 @@ class Client {
  private:
   Called<std::string> call(std::string_view method, const std::string& target,
                            const std::string& body);
+  Called<std::string> call_slow(const HttpRequest& request, base::Duration longer,
+                                int interrupt_fd);
   Called<Exchange> begin(const HttpRequest& request);
   template <class Result, class Attempt>
   Called<Result> at_first_place(Attempt&& attempt);
@@ -90,6 +94,11 @@ class Client {
 // then root's).
 base::Result<std::vector<std::string>> server_paths(const std::optional<std::string>& option,
                                                     const Surroundings& surroundings);
+
+// A restart of the daemon takes seconds; after this it is taken for gone.
+inline constexpr base::Duration kMostPatience = base::minutes(2);
+// One held-back answer of the daemon; the waiting itself may go on as long as it likes.
+inline constexpr base::Duration kOneWait = base::seconds(60);
 
 // Patience with a daemon that is away: waits longer and longer between attempts, up to a limit in
 // all, and says once that it does.

@@ -16,10 +16,6 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// A restart of the daemon takes seconds; after this it is taken for gone.
-constexpr base::Duration kMostPatience = base::minutes(2);
-// One held-back answer of the daemon; the waiting itself may go on as long as it likes.
-constexpr base::Duration kOneWait = base::seconds(60);
 // Jobs whose use is told at their end.
 constexpr base::Duration kWorthTelling = base::minutes(1);
 

@@ -10,6 +10,7 @@
 #include "cli/input.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/plan_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -179,6 +180,23 @@ int run_jobs_describe(const CommandText& text, Invocation& invocation) {
   } else {
     console.out(job_page(*job, console.surroundings().now()));
   }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_jobs_explain(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  bool json = false;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, 1, "the job").flag("--json", json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  const auto body =
+      client->get("/v1/jobs/" + percent_encoded(ids.front()) + "/explanation?thorough=true");
+  if (!body) return report(console, body.error(), json);
+  const auto explanation = parse_object(*body);
+  if (json || !explanation) return print_document(console, *body);
+  console.out(explanation_page(*explanation, console.surroundings().now()));
   return console.out_failed() ? kFailure : kOk;
 }
 

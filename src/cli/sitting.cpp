@@ -14,8 +14,6 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// A restart of the daemon takes seconds; after this it is taken for gone.
-constexpr base::Duration kMostPatience = base::minutes(2);
 // For the scheduler to say why a job does not start.
 constexpr base::Duration kOneLook = base::milliseconds(20);
 constexpr int kMostLooks = 50;

@@ -12,6 +12,7 @@
 #include "cli/input.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/plan_text.h"
 #include "cli/sitting.h"
 #include "cli/submission.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMostGpus = 65535;
 constexpr std::uint64_t kMostRetries = 100;
+constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
@@ -214,6 +216,12 @@ struct Submission {
   bool wait = false;
   bool json = false;
   bool wants_terminal = false;
+  bool is_question = false;  // nothing is submitted: which command it is does not matter
+};
+
+struct Prepared {
+  Client client;
+  Json body;
 };
 
 struct Submitted {
@@ -222,9 +230,9 @@ struct Submitted {
   std::string document;
 };
 
-// Everything up to the acknowledgement. Otherwise the exit code.
-std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& invocation,
-                                          Arguments& arguments, Submission& s) {
+// The client and the request's body. Otherwise the exit code.
+std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invocation,
+                                     Arguments& arguments, Submission& s) {
   Console& console = invocation.console;
   invocation.words = split_command(invocation.words, s.options);
   std::vector<std::string> stray;
@@ -237,6 +245,7 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
         fmt::format("unexpected argument '{}': the job's command stands after '--'", stray.front()),
         text.name));
   }
+  if (s.options.command.empty() && s.is_question) s.options.command = {"true"};
   if (s.options.command.empty()) {
     return std::unexpected(usage_error(
         console, "no command: write it after '--', as in -- python train.py", text.name));
@@ -259,12 +268,21 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
     return std::unexpected(usage_error(
         console, fmt::format("{}: {}", body.error().field, body.error().message), text.name));
   }
-  if (!body->contains("gpus")) {
+  return Prepared{*std::move(client), *std::move(body)};
+}
+
+// Everything up to the acknowledgement. Otherwise the exit code.
+std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& invocation,
+                                          Arguments& arguments, Submission& s) {
+  Console& console = invocation.console;
+  auto prepared = prepare(text, invocation, arguments, s);
+  if (!prepared) return std::unexpected(prepared.error());
+  if (!prepared->body.contains("gpus")) {
     console.warning(
         "nothing asks for a GPU: this is a CPU job (--gpus N asks for GPUs, --gpus 0 "
         "silences this)");
   }
-  auto answer = submit_job(console, *client, *body);
+  auto answer = submit_job(console, prepared->client, prepared->body);
   if (!answer) return std::unexpected(report(console, answer.error(), s.json));
   const auto job = parse_object(*answer);
   const std::string id = job ? text_at(*job, "id") : std::string();
@@ -272,7 +290,37 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
     console.error("the daemon's answer has no job id");
     return std::unexpected(kFailure);
   }
-  return Submitted{std::move(*client), id, std::move(*answer)};
+  return Submitted{std::move(prepared->client), id, std::move(*answer)};
+}
+
+// What a question asks: the environment does not matter, and stays here.
+Json question(Json job, base::Duration timeout) {
+  job.erase("environment");
+  job.erase("request_id");
+  return {{"job", std::move(job)},
+          {"timeout_seconds", static_cast<double>(base::whole_milliseconds(timeout)) / 1000}};
+}
+
+// The daemon's last answer: when such a job would start, or after so long.
+Called<std::string> wait_for_start(Console& console, Client& client, const Json& job,
+                                   base::Duration at_most) {
+  const auto& steady = console.surroundings().steady;
+  const base::Instant began = steady();
+  Patience patience(console, kMostPatience);
+  while (true) {
+    const base::Duration left = std::max(at_most - (steady() - began), base::Duration());
+    const base::Duration wait = std::min(left, kOneWait);
+    auto answer = client.post_slow("/v1/check", json_text(question(job, wait)), wait, -1);
+    if (answer) {
+      patience.reset();
+      const auto result = parse_object(*answer);
+      const bool is_settled =
+          !result || flag_at(*result, "starts_now") || flag_at(*result, "never");
+      if (is_settled || left <= kOneWait) return answer;
+    } else if (!answer.error().is_passing() || !patience.wait(answer.error(), -1)) {
+      return answer;
+    }
+  }
 }
 
 std::string with_newline(std::string document) {
@@ -325,6 +373,59 @@ int run_run(const CommandText& text, Invocation& invocation) {
   if (failure) return as_run(report(console, *failure, false));
   return tell_end(
       console, wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
+}
+
+int run_check(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Submission s;
+  s.is_question = true;
+  Arguments arguments(text);
+  define(arguments, s.options);
+  arguments.flag("--json", s.json, "print JSON");
+  auto prepared = prepare(text, invocation, arguments, s);
+  if (!prepared) return prepared.error();
+  const Json asked = question(std::move(prepared->body), {});
+  const auto answer = prepared->client.post("/v1/check", json_text(asked));
+  if (!answer) return report(console, answer.error(), s.json);
+  const auto result = parse_object(*answer);
+  if (s.json || !result) {
+    console.out(with_newline(*answer));
+  } else {
+    console.out(check_page(*result, console.surroundings().now()));
+  }
+  if (console.out_failed()) return kFailure;
+  return result && flag_at(*result, "starts_now") ? kOk : kRefused;
+}
+
+int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Submission s;
+  s.is_question = true;
+  std::optional<std::string> timeout;
+  Arguments arguments(text);
+  define(arguments, s.options);
+  arguments
+      .option("--timeout", timeout, "DURATION", "give up after this (exit code 124; default: 5m)")
+      .flag("--json", s.json, "print JSON");
+  auto prepared = prepare(text, invocation, arguments, s);
+  if (!prepared) return prepared.error();
+  base::Duration at_most = kUsualWaitForGpus;
+  if (timeout.has_value()) {
+    const auto duration = base::parse_duration(*timeout);
+    if (!duration) return usage_error(console, "--timeout: " + duration.error().message, text.name);
+    at_most = *duration;
+  }
+  const auto answer = wait_for_start(console, prepared->client, prepared->body, at_most);
+  if (!answer) return report(console, answer.error(), s.json);
+  const auto result = parse_object(*answer);
+  if (s.json || !result) {
+    console.out(with_newline(*answer));
+  } else {
+    console.out(check_page(*result, console.surroundings().now()));
+  }
+  if (console.out_failed()) return kFailure;
+  if (result && flag_at(*result, "never")) return kRefused;
+  return result && flag_at(*result, "starts_now") ? kOk : kTimedOut;
 }
 
 }  // namespace gpu_platform::cli

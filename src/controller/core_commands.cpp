@@ -28,7 +28,7 @@ base::Result<model::CommandReply> Core::command(const model::Command& command, b
 base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
                                                const model::SubmitJob& command, base::Instant now,
                                                store::Room room) {
-  if (!command.spec.request_id.empty()) {
+  if (!command.spec.request_id.empty() && !command.dry_run) {
     const auto entry = state_.requests.find({command.spec.user, command.spec.request_id});
     if (entry != state_.requests.end()) return model::CommandReply{entry->second.job, false};
   }
@@ -52,6 +52,10 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   }
   if (!event.spec.idle_timeout && event.spec.terminal) {
     event.spec.idle_timeout = state_.policy->idle_timeout;
+  }
+  if (command.dry_run) {
+    return model::CommandReply{
+        {}, false, {}, {}, std::make_shared<const model::JobSpec>(std::move(event.spec))};
   }
   // The job's number names its environment: unique, and no secret itself.
   event.spec.environment_ref =

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/units.h"
-#include "controller/snapshot.h"
+#include "controller/picture.h"
 #include "model/ids.h"
 
 // When waiting jobs will start, by hard limits: everybody takes all of its time, nothing fails and
@@ -20,8 +20,7 @@ StartEstimates reserved_starts(const Snapshot& snapshot);
 
 // Of all QUEUED jobs, each with a reservation behind those before it, as far as that can be worked
 // out in about a second on one core; those behind and those for which no end of others makes room
-// are left out. None where the policy reserves nothing. Cost: nodes, jobs, and
-// scheduling::Timeline.
-StartEstimates estimate_starts(const Snapshot& snapshot);
+// are left out. None where the policy reserves nothing. Cost: scheduling::Timeline.
+StartEstimates estimate_starts(Picture& picture);
 
 }  // namespace gpu_platform::controller

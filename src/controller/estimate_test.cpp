@@ -29,10 +29,10 @@ class EstimateTest : public ::testing::Test {
       core_.advance(kNoon);
     }
   }
-  Snapshot snapshot() {
-    State& state = core_.mutable_state();
-    return {state.seq,    state.at,     state.jobs.freeze(), state.nodes.freeze(),
-            state.policy, state.counts, core_.reservations()};
+  Snapshot snapshot() { return *testing::snapshot_of(core_); }
+  StartEstimates all_starts() {
+    Picture picture(testing::snapshot_of(core_));
+    return estimate_starts(picture);
   }
   static base::Instant after(int hours) { return kNoon + base::hours(hours); }
 
@@ -50,7 +50,7 @@ TEST_F(EstimateTest, FirstInTheQueueAreKnownFromTheLastCycle) {
 TEST_F(EstimateTest, AllAreWorkedOutWhereAskedFor) {
   policy_.reservation_depth = 1;
   fill();
-  EXPECT_THAT(estimate_starts(snapshot()),
+  EXPECT_THAT(all_starts(),
               ElementsAre(Pair(model::JobId(2), after(1)), Pair(model::JobId(3), after(2)),
                           Pair(model::JobId(4), after(3))));
 }
@@ -59,7 +59,7 @@ TEST_F(EstimateTest, WithoutReservationsNothingIsKnown) {
   policy_.reservation_depth = 0;
   fill();
   EXPECT_THAT(reserved_starts(snapshot()), IsEmpty());
-  EXPECT_THAT(estimate_starts(snapshot()), IsEmpty());
+  EXPECT_THAT(all_starts(), IsEmpty());
 }
 
 TEST_F(EstimateTest, ALongerLimitOfWhoRunsMovesThem) {

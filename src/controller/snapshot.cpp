@@ -65,7 +65,22 @@ model::WaitReason WaitExplainer::explain(const model::Job& job) {
   CHECK(position != position_.end());
   reason.jobs_ahead = position->second;
   if (reason.jobs_ahead > 0) reason.blocked_by = order_.front();
-  const ClassAnswer& answer = answer_for(job.spec->request);
+  explain_place(job.spec->request, reason);
+  return reason;
+}
+
+model::WaitReason WaitExplainer::explain_new(const model::JobSpec& spec, std::uint64_t jobs_ahead,
+                                             std::span<const model::JobId> first_ahead) {
+  model::WaitReason reason;
+  reason.jobs_ahead = jobs_ahead;
+  if (!first_ahead.empty()) reason.blocked_by = first_ahead.front();
+  explain_place(spec.request, reason);
+  return reason;
+}
+
+void WaitExplainer::explain_place(const model::ResourceRequest& request,
+                                  model::WaitReason& reason) {
+  const ClassAnswer& answer = answer_for(request);
   reason.counts = answer.counts;
   const bool fits = std::ranges::any_of(answer.counts, [](const model::WaitCount& count) {
     return count.shortage == model::Shortage::kFits && count.nodes > 0;
@@ -76,7 +91,6 @@ model::WaitReason WaitExplainer::explain(const model::Job& job) {
   } else {
     reason.code = answer.could_hold ? model::WaitCode::kNoCapacity : model::WaitCode::kNoNode;
   }
-  return reason;
 }
 
 }  // namespace gpu_platform::controller

@@ -62,6 +62,9 @@ class WaitExplainer {
   explicit WaitExplainer(std::shared_ptr<const Snapshot> snapshot);
   // The job must be of the snapshot and waiting (HELD, PENDING or QUEUED).
   model::WaitReason explain(const model::Job& job);
+  // Of a job that is not there, if it stood behind so many, whose first are `first_ahead`.
+  model::WaitReason explain_new(const model::JobSpec& spec, std::uint64_t jobs_ahead,
+                                std::span<const model::JobId> first_ahead);
   // QUEUED jobs in the order in which they will be considered.
   const std::vector<model::JobId>& order();
 
@@ -71,6 +74,7 @@ class WaitExplainer {
     std::vector<model::WaitCount> counts;
     bool could_hold = false;
   };
+  void explain_place(const model::ResourceRequest& request, model::WaitReason& reason);
   const ClassAnswer& answer_for(const model::ResourceRequest& request);
 
   std::shared_ptr<const Snapshot> snapshot_;

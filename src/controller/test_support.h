@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,14 @@ inline model::NodeInfo node_info(std::string name, std::uint32_t gpus,
     info.gpus.push_back(std::move(gpu));
   }
   return info;
+}
+
+// What readers would see now.
+inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
+  State& state = core.mutable_state();
+  return std::make_shared<const Snapshot>(Snapshot{state.seq, state.at, state.jobs.freeze(),
+                                                   state.nodes.freeze(), state.policy, state.counts,
+                                                   core.reservations()});
 }
 
 inline model::JobSpec spec(std::uint32_t gpus) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -26,6 +27,7 @@ struct SubmitJob {
   JobSpec spec;
   std::string environment;
   bool hold = false;
+  bool dry_run = false;  // judge it, and do nothing
 };
 
 // What the owner of a job, or an administrator, does with it. A job that is so already stays as it
@@ -98,9 +100,10 @@ struct JobOutcome {
 // What a durable, applied command answers.
 struct CommandReply {
   JobId job;
-  bool changed = true;           // false: a repeated submission, or what was so already
-  std::vector<GpuRef> gpus;      // those that ChangeGpus changed
-  std::vector<JobOutcome> jobs;  // all that ActOnJobs selected, ascending id
+  bool changed = true;                      // false: a repeated submission, or what was so already
+  std::vector<GpuRef> gpus;                 // those that ChangeGpus changed
+  std::vector<JobOutcome> jobs;             // all that ActOnJobs selected, ascending id
+  std::shared_ptr<const JobSpec> accepted;  // of a dry run: the job as it would have been accepted
 };
 
 }  // namespace gpu_platform::model

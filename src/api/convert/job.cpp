@@ -66,10 +66,8 @@ void add_gpu(const model::GpuClaim& claim, const model::NodeAllocation& part,
 void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1::Attempt& out) {
   std::uint32_t cpus = 0;
   base::Bytes memory;
+  add_place(allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
   for (const model::NodeAllocation& part : allocation.nodes) {
-    const model::Node* node = nodes.find(part.node.value);
-    out.add_nodes(node_name(node, part.node));
-    for (const model::GpuClaim& claim : part.claims) add_gpu(claim, part, node, *out.add_gpus());
     cpus += part.cpus;
     memory += part.memory;
   }
@@ -197,6 +195,16 @@ void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out)
 }
 
 }  // namespace
+
+void add_place(const model::Allocation& allocation, const Nodes& nodes,
+               google::protobuf::RepeatedPtrField<std::string>& names,
+               google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const model::Node* node = nodes.find(part.node.value);
+    *names.Add() = node_name(node, part.node);
+    for (const model::GpuClaim& claim : part.claims) add_gpu(claim, part, node, *gpus.Add());
+  }
+}
 
 void to_proto(base::Instant at, google::protobuf::Timestamp& out) {
   out.set_seconds(at.unix_ns() / 1'000'000'000);

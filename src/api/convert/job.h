@@ -16,6 +16,11 @@ using Nodes = base::PersistentMap<model::Node>;  // by NodeId
 // reason, queue position and output path are not the job's own and are left absent.
 void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out);
 
+// Where an allocation lies: its nodes by name, its GPUs.
+void add_place(const model::Allocation& allocation, const Nodes& nodes,
+               google::protobuf::RepeatedPtrField<std::string>& names,
+               google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus);
+
 // The path that a pattern of the job's `output` or `error` stands for in an attempt, from 1; the
 // pattern itself where there was no such attempt.
 std::string users_file(const model::Job& job, std::uint32_t attempt, std::string_view pattern,

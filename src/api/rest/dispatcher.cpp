@@ -129,6 +129,8 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"ClusterService.GetHealth", &Dispatcher::get_health},
       {"ClusterService.GetReadiness", &Dispatcher::get_readiness},
       {"ClusterService.GetVersion", &Dispatcher::get_version},
+      {"PlanningService.ExplainJob", &Dispatcher::explain_job},
+      {"PlanningService.CheckJob", &Dispatcher::check_job},
       {"PlanningService.EstimateNeeds", &Dispatcher::estimate_needs},
   };
   for (const auto& [name, handler] : entries) {
@@ -446,6 +448,37 @@ void Dispatcher::take_gpus_offline(const Context& context) const {
 
 void Dispatcher::bring_gpus_online(const Context& context) const {
   change_gpus(context, model::GpuAction::kBringOnline);
+}
+
+void Dispatcher::explain_job(const Context& context) const {
+  v1::ExplainJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.explain(message, context.exchange.peer()),
+                                    context.request.id));
+}
+
+void Dispatcher::check_job(const Context& context) const {
+  v1::CheckJobRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  const std::chrono::milliseconds timeout(std::llround(message.timeout_seconds() * 1000));
+  Exchange& exchange = context.exchange;
+  calls_.judge(message.job(), exchange.peer(), exchange.resume(),
+               [weak = exchange.weak_from_this(), this, timeout, id = context.request.id,
+                &route = context.route](Calls::Accepted job) {
+                 const auto open = weak.lock();
+                 if (open == nullptr) return;
+                 if (!job) {
+                   return open->reply(json_reply(route, Calls::check_refused(job.error()), id));
+                 }
+                 // The exchange keeps the waiter, so the pointer back is good as long as it lives.
+                 auto waiter = std::make_shared<StartWaiter>(
+                     calls_, *std::move(job), open->context(),
+                     [exchange = open.get(), &route](v1::CheckResult result) {
+                       exchange->reply(json_reply(route.success_status, result));
+                     });
+                 open->keep(waiter);
+                 waiter->begin(hub_, timeout);
+               });
 }
 
 void Dispatcher::estimate_needs(const Context& context) const {

@@ -62,6 +62,8 @@ class Dispatcher {
   void get_health(const Context& context) const;
   void get_readiness(const Context& context) const;
   void get_version(const Context& context) const;
+  void explain_job(const Context& context) const;
+  void check_job(const Context& context) const;
   void estimate_needs(const Context& context) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>

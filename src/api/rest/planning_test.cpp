@@ -1,3 +1,6 @@
+#include <thread>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "api/rest/server_fixture_test.h"
@@ -42,6 +45,77 @@ TEST_F(PlanningTest, NeedsOfNothingAreRefused) {
       ask("POST", "/v1/estimate", R"({"settings":[{"name":"tp_size","values":["0"]}]})");
   EXPECT_EQ(bad.status, 400);
   EXPECT_EQ(parsed(bad)["field"], "tp_size");
+}
+
+TEST_F(PlanningTest, AWaitingJobIsExplained) {
+  const model::JobId job = core_.add_job(user_, uid_);
+  core_.edit_node([](model::Node& node) {
+    for (model::Gpu& gpu : node.gpus) gpu.state = model::GpuState::kDraining;
+  });
+  start();
+  const auto found = parsed(ask("GET", fmt::format("/v1/jobs/{}/explanation", job.value)));
+  EXPECT_EQ(found["job"]["id"], std::to_string(job.value));
+  EXPECT_EQ(found["jobs_ahead"], 0);
+  EXPECT_TRUE(found["counterfactuals"].is_array());
+  EXPECT_EQ(ask("GET", "/v1/jobs/99/explanation").status, 404);
+  EXPECT_EQ(ask("GET", "/v1/jobs/x/explanation").status, 400);
+}
+
+TEST_F(PlanningTest, AJobThatWouldStartIsToldItsPlace) {
+  start();
+  const auto found = parsed(ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":2}})"));
+  EXPECT_EQ(found["starts_now"], true);
+  EXPECT_EQ(found["never"], false);
+  EXPECT_EQ(found["gpus"].size(), 2U);
+  EXPECT_EQ(found["nodes"][0], "dgx-h100-1");
+  EXPECT_EQ(found["reasons"].size(), 0U);
+  EXPECT_EQ(core_.commands().size(), 1U);
+  EXPECT_TRUE(std::get<model::SubmitJob>(core_.commands()[0].body).dry_run);
+}
+
+TEST_F(PlanningTest, AJobThatWouldWaitIsToldWhyAndWhatWouldHelp) {
+  core_.edit_node([](model::Node& node) {
+    for (std::size_t i = 0; i < 6; ++i) node.gpus[i].state = model::GpuState::kInUse;
+  });
+  start();
+  const auto found = parsed(ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":4}})"));
+  EXPECT_EQ(found["starts_now"], false);
+  EXPECT_EQ(found["reasons"][0], "1 node is 2 GPUs short");
+  EXPECT_EQ(found["counterfactuals"][0]["change"], "gpus");
+  EXPECT_EQ(found["counterfactuals"][0]["option"], "--gpus 2");
+  EXPECT_TRUE(found["estimated_start"].is_null());
+}
+
+TEST_F(PlanningTest, ABadJobIsRefusedAsItsSubmissionWouldBe) {
+  start();
+  const RawResponse refused =
+      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1,"priority":"urgent"}})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(parsed(refused)["field"], "priority");
+}
+
+TEST_F(PlanningTest, TheAnswerIsHeldBackUntilTheJobWouldStart) {
+  core_.edit_node([](model::Node& node) {
+    for (model::Gpu& gpu : node.gpus) gpu.state = model::GpuState::kInUse;
+  });
+  start();
+  std::thread later([this] {
+    core_.wait_for_command();
+    core_.edit_node([](model::Node& node) { node.gpus[5].state = model::GpuState::kAvailable; });
+  });
+  const auto found = parsed(
+      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1},"timeout_seconds":60})"));
+  later.join();
+  EXPECT_EQ(found["starts_now"], true);
+  EXPECT_EQ(found["gpus"][0]["index"], 5);
+}
+
+TEST_F(PlanningTest, TheAnswerComesWhenTheTimeIsUp) {
+  core_.edit_node([](model::Node& node) { node.state = model::NodeState::kDraining; });
+  start();
+  const auto found = parsed(
+      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1},"timeout_seconds":0.05})"));
+  EXPECT_EQ(found["starts_now"], false);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ constexpr std::size_t kEnoughBytes = 64 * 1024;
 constexpr std::size_t kChangesAtOnce = 32;
 // Where a file cannot be watched it is looked at this often; only while somebody follows it.
 constexpr std::chrono::milliseconds kFallbackInterval{200};
+constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 void append_sse(std::string& out, std::string_view event, std::uint64_t id,
                 const google::protobuf::Message& data) {
@@ -245,6 +246,59 @@ void JobWaiter::check(bool is_time_up) {
   reader_.describe(*found->job, found->snapshot->nodes, out);
   reader_.explain(*found, out);
   done(std::move(out));
+}
+
+StartWaiter::StartWaiter(const Calls& calls, std::shared_ptr<const model::JobSpec> job,
+                         boost::asio::io_context& io, Done done)
+    : calls_(calls),
+      job_(std::move(job)),
+      done_(std::move(done)),
+      io_(io),
+      timer_(io),
+      pause_(io) {}
+
+void StartWaiter::begin(EventHub& hub, std::chrono::milliseconds timeout) {
+  // As for JobWaiter: subscribed before the first look, and the hub holds weak pointers.
+  const std::weak_ptr<StartWaiter> weak = weak_from_this();
+  if (timeout.count() > 0) {
+    subscription_ = hub.subscribe_to_all([weak, &io = io_] {
+      boost::asio::post(io, [weak] {
+        if (const auto self = weak.lock()) self->look_later();
+      });
+    });
+  }
+  timer_.expires_after(timeout);
+  timer_.async_wait([weak](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) self->answer();
+  });
+  look();
+}
+
+// A busy cluster changes thousands of times a second: one look for all changes of a short while.
+void StartWaiter::look_later() {
+  if (is_look_due_ || done_ == nullptr) return;
+  is_look_due_ = true;
+  pause_.expires_after(kBetweenLooks);
+  pause_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (error || self == nullptr) return;
+    self->is_look_due_ = false;
+    self->look();
+  });
+}
+
+void StartWaiter::look() {
+  const JobReader& reader = calls_.reader();
+  if (reader.planner().starts_now(reader.core().snapshots.snapshot(), job_)) answer();
+}
+
+void StartWaiter::answer() {
+  if (done_ == nullptr) return;
+  subscription_.reset();
+  timer_.cancel();
+  pause_.cancel();
+  std::exchange(done_, nullptr)(calls_.check(job_));
 }
 
 }  // namespace gpu_platform::api

@@ -113,4 +113,27 @@ class JobWaiter final : public std::enable_shared_from_this<JobWaiter> {
   std::unique_ptr<EventHub::Subscription> subscription_;
 };
 
+// A single answer when a job that nobody has submitted would start, or the time is up.
+class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
+ public:
+  using Done = std::function<void(v1::CheckResult)>;
+  StartWaiter(const Calls& calls, std::shared_ptr<const model::JobSpec> job,
+              boost::asio::io_context& io, Done done);
+  void begin(EventHub& hub, std::chrono::milliseconds timeout);
+
+ private:
+  void look();
+  void look_later();
+  void answer();
+
+  const Calls& calls_;
+  const std::shared_ptr<const model::JobSpec> job_;
+  Done done_;
+  boost::asio::io_context& io_;
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer pause_;  // between two looks
+  bool is_look_due_ = false;
+  std::unique_ptr<EventHub::Subscription> subscription_;
+};
+
 }  // namespace gpu_platform::api

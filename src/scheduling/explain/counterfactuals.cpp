@@ -205,6 +205,27 @@ class Search {
 
 }  // namespace
 
+std::string_view to_string(Change change) {
+  switch (change) {
+    case Change::kGpus:
+      return "gpus";
+    case Change::kGpuTypes:
+      return "gpu_types";
+    case Change::kGpuMemory:
+      return "gpu_memory";
+    case Change::kNuma:
+      return "numa";
+    case Change::kCpus:
+      return "cpus";
+    case Change::kMemory:
+      return "memory";
+    case Change::kTimeLimit:
+      return "time_limit";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
 std::string option_of(const Counterfactual& changed) {
   const model::ResourceRequest& request = changed.request;
   switch (changed.change) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -22,6 +23,8 @@ enum class Change : std::uint8_t {
   kMemory,
   kTimeLimit
 };
+
+std::string_view to_string(Change change);  // "gpus"
 
 // The request with this one thing changed, as little as will do. It starts in the present cycle.
 struct Counterfactual {

@@ -1,0 +1,42 @@
+#include "api/planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace gpu_platform::api {
+
+base::Instant Planner::follow(const Snapshot& snapshot) {
+  picture_.follow(snapshot);
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch);
+  return std::max(base::Instant(ns.count()), snapshot->at);
+}
+
+controller::Explanation Planner::explain(const Snapshot& snapshot, model::JobId job,
+                                         controller::Effort effort) {
+  const std::lock_guard lock(mutex_);
+  const base::Instant now = follow(snapshot);
+  return controller::explain_waiting(picture_, job, now, effort);
+}
+
+controller::Explanation Planner::explain(const Snapshot& snapshot,
+                                         std::shared_ptr<const model::JobSpec> spec) {
+  const std::lock_guard lock(mutex_);
+  const base::Instant now = follow(snapshot);
+  return controller::explain_new(picture_, std::move(spec), now, controller::Effort::kThorough);
+}
+
+bool Planner::starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec) {
+  const std::lock_guard lock(mutex_);
+  const base::Instant now = follow(snapshot);
+  return controller::starts_now(picture_, std::move(spec), now);
+}
+
+controller::StartEstimates Planner::estimates(const Snapshot& snapshot) {
+  const std::lock_guard lock(mutex_);
+  follow(snapshot);
+  return controller::estimate_starts(picture_);
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "base/units.h"
+#include "controller/estimate.h"
+#include "controller/explanation.h"
+
+namespace gpu_platform::api {
+
+// Answers what would be, of the newest snapshot. Keeps what it needs for that from one question to
+// the next, from the first on: a second index of nodes, waiting and running jobs.
+//
+// Thread: safe from any; one question at a time. Cost: what changed since the last question, and
+// the question's own (controller/explanation.h).
+class Planner {
+ public:
+  using Snapshot = std::shared_ptr<const controller::Snapshot>;
+
+  // The job must be QUEUED in the snapshot.
+  controller::Explanation explain(const Snapshot& snapshot, model::JobId job,
+                                  controller::Effort effort);
+  // Of a job that nobody has submitted.
+  controller::Explanation explain(const Snapshot& snapshot,
+                                  std::shared_ptr<const model::JobSpec> spec);
+  bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
+  controller::StartEstimates estimates(const Snapshot& snapshot);
+
+ private:
+  // The present, which is never before the snapshot.
+  base::Instant follow(const Snapshot& snapshot);
+
+  std::mutex mutex_;
+  controller::Picture picture_;
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,122 @@
+#include <cstdlib>
+#include <ctime>
+
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
+
+// What the commands say that ask what would be.
+
+namespace gpu_platform::cli {
+namespace {
+
+using Request = FakeServer::Request;
+
+constexpr std::string_view kWaits =
+    R"({"starts_now":false,"estimated_start":"2026-07-01T14:05:12.000Z","never":false,"reasons":["1 node is 2 GPUs short"],"counterfactuals":[{"change":"gpus","option":"--gpus 2"},{"change":"time_limit","option":"--time 40m"}],"nodes":["dgx-1"],"gpus":[{"node":"dgx-1","index":0},{"node":"dgx-1","index":1}],"after_jobs":["7","9"]})";
+constexpr std::string_view kStarts =
+    R"({"starts_now":true,"estimated_start":null,"never":false,"reasons":[],"counterfactuals":[],"nodes":["dgx-1"],"gpus":[{"node":"dgx-1","index":3}]})";
+constexpr std::string_view kNever =
+    R"({"starts_now":false,"estimated_start":null,"never":true,"reasons":["gpus: 64 asked, the largest node has 8 GPUs"],"counterfactuals":[]})";
+
+class Plan : public Cli {
+ protected:
+  Plan() {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+};
+
+TEST_F(Plan, CheckSendsTheJobAndNoEnvironment) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    return json_answer(std::string(kStarts));
+  });
+  EXPECT_EQ(call(server, {"check", "--gpus", "2", "--time", "2h"}), 0);
+  EXPECT_EQ(body["job"]["gpus"], 2);
+  EXPECT_EQ(body["job"]["time_limit_seconds"], 7200);
+  EXPECT_FALSE(body["job"].contains("environment"));
+  EXPECT_FALSE(body["job"].contains("request_id"));
+  EXPECT_EQ(out(), "starts now on dgx-1:3\n");
+}
+
+TEST_F(Plan, CheckOfAJobThatWouldWaitIsRefusedWithWhatWouldHelp) {
+  FakeServer server([](const Request&) { return json_answer(std::string(kWaits)); });
+  EXPECT_EQ(call(server, {"check", "--gpus", "4"}), 4);
+  EXPECT_EQ(out(),
+            "would wait\n"
+            "Why              1 node is 2 GPUs short\n"
+            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0,1, when jobs 7 and 9 "
+            "have ended\n"
+            "Starts now with  --gpus 2\n"
+            "  or             --time 40m\n");
+}
+
+TEST_F(Plan, CheckOfAJobThatCouldNeverRunSaysSo) {
+  FakeServer server([](const Request&) { return json_answer(std::string(kNever)); });
+  EXPECT_EQ(call(server, {"check", "--gpus", "64"}), 4);
+  EXPECT_EQ(out(),
+            "would never run\n"
+            "Why              gpus: 64 asked, the largest node has 8 GPUs\n");
+}
+
+TEST_F(Plan, WaitGpusEndsWhenTheyAreThere) {
+  int asked = 0;
+  FakeServer server([&](const Request& request) {
+    EXPECT_EQ(Json::parse(request.body)["timeout_seconds"], 60);
+    return json_answer(std::string(++asked == 1 ? kWaits : kStarts));
+  });
+  EXPECT_EQ(call(server, {"jobs", "wait-gpus", "--gpus", "1", "--timeout", "10m"}), 0);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(out(), "starts now on dgx-1:3\n");
+}
+
+TEST_F(Plan, WaitGpusGivesUpWhenTheTimeIsUp) {
+  FakeServer server([](const Request& request) {
+    EXPECT_EQ(Json::parse(request.body)["timeout_seconds"], 0);
+    return json_answer(std::string(kWaits));
+  });
+  EXPECT_EQ(call(server, {"jobs", "wait-gpus", "--gpus", "4", "--timeout", "0s"}), 124);
+  EXPECT_EQ(call(server, {"jobs", "wait-gpus", "--gpus", "4", "--timeout", "x"}), 2);
+}
+
+TEST_F(Plan, WaitGpusDoesNotWaitForWhatCanNeverBe) {
+  FakeServer server([](const Request&) { return json_answer(std::string(kNever)); });
+  EXPECT_EQ(call(server, {"jobs", "wait-gpus", "--gpus", "64"}), 4);
+}
+
+TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
+  FakeServer server([](const Request& request) {
+    EXPECT_EQ(request.target, "/v1/jobs/42/explanation?thorough=true");
+    return json_answer(
+        R"({"job":{"id":"42","name":"train","state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"}},)"
+        R"("jobs_ahead":7,"first_ahead":["3","5"],)"
+        R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["9"]},)"
+        R"("counterfactuals":[{"change":"time_limit","option":"--time 40m"}]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
+  EXPECT_EQ(out(),
+            "job 42 (train) is QUEUED\n"
+            "Waits            1 node is 4 GPUs short\n"
+            "Ahead            3, 5 and 5 more\n"
+            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has ended\n"
+            "Starts now with  --time 40m\n");
+}
+
+TEST_F(Plan, ExplainOfARunningJobTellsWhyThereAndThen) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"7","name":"infer","state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","gpus":[{"node":"dgx-1","index":0}]}]},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
+  EXPECT_EQ(out(),
+            "job 7 (infer) is RUNNING\n"
+            "Place            dgx-1:0\n"
+            "Waited           5s\n"
+            "Started          in a gap before jobs ahead of it, which it does not delay\n");
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli

@@ -1,0 +1,101 @@
+#include "cli/plan_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/job_text.h"
+#include "cli/text.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+std::string line(std::string_view key, const std::string& value) {
+  return value.empty() ? std::string() : fmt::format("{:<17}{}\n", key, harmless(value));
+}
+
+std::string enumerated(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+// "in 2h05m, on dgx-1:0,1, when jobs 7 and 9 have ended, by their time limits"
+std::string start_text(const Json& start, std::string_view when_key, base::Instant now) {
+  const auto at = time_at(start, when_key);
+  if (!at) return {};
+  std::string text = *at <= now ? std::string("any moment")
+                                : fmt::format("{} (in {})", local_time(*at), age(*at - now));
+  const std::string place = place_of(start);
+  if (!place.empty()) text += " on " + place;
+  const auto jobs = texts_at(start, "after_jobs");
+  if (jobs.empty()) return text;
+  return text + fmt::format(", when {} {} {} ended", jobs.size() == 1 ? "job" : "jobs",
+                            enumerated(jobs), jobs.size() == 1 ? "has" : "have");
+}
+
+std::string would_start_with(const Json& object) {
+  std::string lines;
+  std::string_view key = "Starts now with";
+  for (const Json& each : list_at(object, "counterfactuals")) {
+    lines += line(key, text_at(each, "option"));
+    key = "  or";
+  }
+  return lines;
+}
+
+std::string those_ahead(const Json& explanation) {
+  const auto count = integer_at(explanation, "jobs_ahead").value_or(0);
+  auto named = texts_at(explanation, "first_ahead");
+  const auto more = count - static_cast<std::int64_t>(named.size());
+  if (more > 0) named.push_back(fmt::format("{} more", more));
+  return enumerated(named);
+}
+
+std::string why_it_started(std::string_view why) {
+  if (why == "BACKFILL") return "in a gap before jobs ahead of it, which it does not delay";
+  if (why == "RESERVED") return "in the place reserved for it";
+  if (why == "IMMEDIATE") return "as the first in the queue that fitted";
+  return {};
+}
+
+std::string running_lines(const Json& job, base::Instant now) {
+  const Json& attempts = list_at(job, "attempts");
+  if (attempts.empty()) return {};
+  const Json& last = attempts.back();
+  std::string lines = line("Place", place_of(last));
+  lines += line("Waited", waited(job, now));
+  return lines + line("Started", why_it_started(text_at(last, "why")));
+}
+
+}  // namespace
+
+std::string explanation_page(const Json& explanation, base::Instant now) {
+  const Json& job = object_at(explanation, "job");
+  std::string page = fmt::format("job {} ({}) is {}\n", text_at(job, "id"),
+                                 harmless(text_at(job, "name")), text_at(job, "state"));
+  const std::string reason = text_at(object_at(job, "wait_reason"), "text");
+  if (reason.empty()) return page + running_lines(job, now);
+  page += line("Waits", reason);
+  page += line("Ahead", those_ahead(explanation));
+  page += line("Starts by", start_text(object_at(explanation, "estimate"), "start", now));
+  return page + would_start_with(explanation);
+}
+
+std::string check_page(const Json& result, base::Instant now) {
+  if (flag_at(result, "starts_now")) {
+    const std::string place = place_of(result);
+    return place.empty() ? "starts now\n" : fmt::format("starts now on {}\n", harmless(place));
+  }
+  std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
+  for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
+  page += line("Starts by", start_text(result, "estimated_start", now));
+  return page + would_start_with(result);
+}
+
+}  // namespace gpu_platform::cli

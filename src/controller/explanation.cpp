@@ -1,0 +1,150 @@
+#include "controller/explanation.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "scheduling/trial.h"
+
+namespace gpu_platform::controller {
+
+namespace {
+
+using scheduling::Rank;
+using scheduling::Reservation;
+using scheduling::WaitingJob;
+using scheduling::WhatIf;
+
+class Explainer {
+ public:
+  Explainer(Picture& picture, const WaitingJob& job, const Rank& rank, base::Instant now)
+      : picture_(picture),
+        policy_(*picture.snapshot().policy),
+        job_(job),
+        rank_(rank),
+        options_(picture.options(now)) {}
+
+  Explanation run(Effort effort) {
+    name_those_ahead();
+    const std::vector<Reservation> kept = reservations();
+    {
+      WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options_, kept, rank_);
+      found_.starts_now = what_if.start_of(job_);
+      if (found_.starts_now) return std::move(found_);
+      found_.counterfactuals = counterfactuals(what_if, picture_.cluster(), job_);
+      if (all_ahead_have_places(kept)) estimate(what_if);
+    }
+    if (!found_.estimate && effort == Effort::kThorough) estimate_thoroughly();
+    return std::move(found_);
+  }
+
+ private:
+  void name_those_ahead() {
+    picture_.queue().for_each_while([&](const WaitingJob& ahead) {
+      if (!(*picture_.queue().find_rank(ahead.id) < rank_)) return false;
+      if (++found_.jobs_ahead <= kMostNamed) found_.first_ahead.push_back(ahead.id);
+      return true;
+    });
+  }
+
+  std::vector<Reservation> reservations() const {
+    const auto& last = picture_.snapshot().reservations;
+    return last == nullptr ? std::vector<Reservation>() : *last;
+  }
+
+  // Else those between would have to find theirs first.
+  bool all_ahead_have_places(const std::vector<Reservation>& kept) const {
+    const auto ahead = std::ranges::count_if(kept, [&](const Reservation& each) {
+      const Rank* rank = picture_.queue().find_rank(each.job);
+      return rank != nullptr && *rank < rank_;
+    });
+    return static_cast<std::uint64_t>(ahead) == found_.jobs_ahead;
+  }
+
+  void estimate(WhatIf& what_if) {
+    if (auto slot = what_if.slot_of(job_)) set_estimate(*std::move(slot));
+  }
+
+  void set_estimate(scheduling::Slot slot) {
+    found_.estimate = StartEstimate{slot.start, std::move(slot.allocation), {}};
+    name_those_before();
+  }
+
+  // All jobs get places, this one among them.
+  void estimate_thoroughly() {
+    if (policy_.reservation_depth == 0) return;
+    model::Policy all = policy_;
+    all.reservation_depth = std::numeric_limits<std::uint32_t>::max();
+    const scheduling::Plan plan =
+        scheduling::plan_cycle(picture_.cluster(), picture_.queue(), all, options_);
+    const auto own = std::ranges::find(plan.reservations, job_.id, &Reservation::job);
+    if (own != plan.reservations.end()) return set_estimate(own->slot);
+    if (picture_.queue().contains(job_.id)) return;
+    WhatIf what_if(picture_.cluster(), picture_.queue(), all, options_, plan.reservations, rank_);
+    estimate(what_if);
+  }
+
+  static bool overlaps(const model::Allocation& held, const model::Allocation& wanted) {
+    return std::ranges::any_of(held.nodes, [&](const model::NodeAllocation& part) {
+      const auto same = std::ranges::find(wanted.nodes, part.node, &model::NodeAllocation::node);
+      if (same == wanted.nodes.end()) return false;
+      // Without GPUs on either side it is CPUs and memory that are waited for.
+      const scheduling::GpuMask gpus = scheduling::gpus_of(*same);
+      return gpus == 0 || (gpus & scheduling::gpus_of(part)) != 0;
+    });
+  }
+
+  void name_those_before() {
+    StartEstimate& estimate = *found_.estimate;
+    for (const auto& [key, held] : picture_.running().ends()) {
+      if (key.end + policy_.stop_grace > estimate.start) break;
+      if (overlaps(held, estimate.allocation)) estimate.after.push_back(key.attempt.job);
+    }
+    std::ranges::reverse(estimate.after);
+    if (estimate.after.size() > kMostNamed) estimate.after.resize(kMostNamed);
+  }
+
+  Picture& picture_;
+  const model::Policy& policy_;
+  const WaitingJob& job_;
+  const Rank rank_;
+  const scheduling::CycleOptions options_;
+  Explanation found_;
+};
+
+using NoReservations = std::vector<Reservation>;
+
+// Behind everybody of its priority.
+WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
+  return {model::JobId(std::numeric_limits<std::uint64_t>::max()), std::move(spec), now, {}};
+}
+
+Rank rank_in(const Picture& picture, const WaitingJob& job) {
+  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, *picture.snapshot().policy);
+}
+
+}  // namespace
+
+Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort) {
+  const WaitingJob* waiting = picture.queue().find(job);
+  CHECK(waiting != nullptr);
+  return Explainer(picture, *waiting, *picture.queue().find_rank(job), now).run(effort);
+}
+
+Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec,
+                        base::Instant now, Effort effort) {
+  const WaitingJob job = last_in_line(std::move(spec), now);
+  return Explainer(picture, job, rank_in(picture, job), now).run(effort);
+}
+
+bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
+  const WaitingJob job = last_in_line(std::move(spec), now);
+  const auto& kept = picture.snapshot().reservations;
+  WhatIf what_if(picture.cluster(), picture.queue(), *picture.snapshot().policy,
+                 picture.options(now), kept == nullptr ? NoReservations() : *kept,
+                 rank_in(picture, job));
+  return what_if.start_of(job).has_value();
+}
+
+}  // namespace gpu_platform::controller

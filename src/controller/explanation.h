@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "controller/picture.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "scheduling/explain/counterfactuals.h"
+
+// Why a job waits, until when, and what would have it start at once; of jobs that wait and of jobs
+// that nobody has submitted yet.
+
+namespace gpu_platform::controller {
+
+inline constexpr std::size_t kMostNamed = 5;  // jobs that an explanation names of each kind
+
+// By hard limits; see estimate.h.
+struct StartEstimate {
+  base::Instant start;
+  model::Allocation allocation;  // where
+  // Jobs that hold something of it now and end before; those that end last first, at most
+  // kMostNamed.
+  std::vector<model::JobId> after;
+
+  friend bool operator==(const StartEstimate&, const StartEstimate&) = default;
+};
+
+struct Explanation {
+  // Where it would start, or starts, in this very cycle.
+  std::optional<model::Allocation> starts_now;
+  std::uint64_t jobs_ahead = 0;
+  std::vector<model::JobId> first_ahead;  // in order, at most kMostNamed
+  // Absent where nothing that will end makes room, and for those so far behind that the places of
+  // the jobs before them are not worked out.
+  std::optional<StartEstimate> estimate;
+  // What of its request would have it start at once. Empty where it does.
+  std::vector<scheduling::Counterfactual> counterfactuals;
+};
+
+// How much may be worked out for an estimate.
+enum class Effort : std::uint8_t {
+  kQuick,     // only behind the reservations of the scheduler's last cycle
+  kThorough,  // also places for all jobs ahead, in about a second on one core
+};
+
+// Whether it would start if it were submitted now. Cost: a placement.
+bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now);
+
+// The job must be QUEUED in the picture's snapshot. `now` is not before it.
+Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort);
+
+// As if it were submitted now.
+Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec,
+                        base::Instant now, Effort effort);
+
+}  // namespace gpu_platform::controller

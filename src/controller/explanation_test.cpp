@@ -1,0 +1,176 @@
+#include "controller/explanation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+#include "controller/core.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::kNoon;
+
+// One node of four GPUs; time limits of an hour unless said otherwise, no grace.
+class ExplanationTest : public ::testing::Test {
+ protected:
+  ExplanationTest() {
+    policy_.stop_grace = {};
+    core_.apply_policy(policy_, "test", kNoon);
+    core_.observe(execution::NodeObserved{testing::node_info("n1", 4)}, kNoon);
+  }
+
+  static model::JobSpec spec(std::uint32_t gpus, base::Duration limit = base::hours(1)) {
+    model::JobSpec spec = testing::spec(gpus);
+    spec.time_limit = limit;
+    return spec;
+  }
+  void submit(std::uint32_t gpus, base::Duration limit = base::hours(1)) {
+    ASSERT_TRUE(core_.command(testing::submission(spec(gpus, limit)), kNoon, store::Room::kAmple));
+    core_.advance(kNoon);
+  }
+  Explanation of(std::uint64_t job, Effort effort = Effort::kQuick) {
+    Picture picture(testing::snapshot_of(core_));
+    return explain_waiting(picture, model::JobId(job), kNoon, effort);
+  }
+  Explanation of_new(const model::JobSpec& spec, Effort effort = Effort::kQuick) {
+    Picture picture(testing::snapshot_of(core_));
+    return explain_new(picture, std::make_shared<const model::JobSpec>(spec), kNoon, effort);
+  }
+  static std::vector<std::string> options(const Explanation& explanation) {
+    std::vector<std::string> texts;
+    for (const auto& each : explanation.counterfactuals) texts.push_back(option_of(each));
+    return texts;
+  }
+
+  model::Policy policy_;
+  Core core_;
+};
+
+TEST_F(ExplanationTest, TellsWhenWhereAndAfterWhom) {
+  submit(2);                  // 1 runs
+  submit(1, base::hours(3));  // 2 runs
+  submit(4);                  // 3 waits
+  const Explanation found = of(3);
+  EXPECT_FALSE(found.starts_now.has_value());
+  EXPECT_EQ(found.jobs_ahead, 0U);
+  ASSERT_TRUE(found.estimate.has_value());
+  EXPECT_EQ(found.estimate->start, kNoon + base::hours(3));
+  EXPECT_EQ(found.estimate->allocation.gpu_count(), 4U);
+  EXPECT_THAT(found.estimate->after, ElementsAre(model::JobId(2), model::JobId(1)));
+  EXPECT_THAT(options(found), ElementsAre("--gpus 1"));
+}
+
+TEST_F(ExplanationTest, NamesThoseAheadAndWhatWouldPassThem) {
+  submit(3);                  // 1 runs
+  submit(4);                  // 2 waits
+  submit(1, base::hours(2));  // 3 waits: would delay 2
+  const Explanation found = of(3);
+  EXPECT_EQ(found.jobs_ahead, 1U);
+  EXPECT_THAT(found.first_ahead, ElementsAre(model::JobId(2)));
+  EXPECT_THAT(options(found), ElementsAre("--time 1h"));
+  ASSERT_TRUE(found.estimate.has_value());
+  EXPECT_EQ(found.estimate->start, kNoon + base::hours(2));
+}
+
+TEST_F(ExplanationTest, BehindJobsWithoutAReservationOnlyEffortTellsWhen) {
+  policy_.reservation_depth = 1;
+  core_.apply_policy(policy_, "test", kNoon);
+  for (int i = 0; i < 4; ++i) submit(4);  // 1 runs, 2 has the reservation
+  EXPECT_TRUE(of(2).estimate.has_value());
+  EXPECT_TRUE(of(3).estimate.has_value());
+  EXPECT_FALSE(of(4).estimate.has_value());
+  const Explanation thorough = of(4, Effort::kThorough);
+  ASSERT_TRUE(thorough.estimate.has_value());
+  EXPECT_EQ(thorough.estimate->start, kNoon + base::hours(3));
+  EXPECT_EQ(of_new(spec(4), Effort::kThorough).estimate->start, kNoon + base::hours(4));
+}
+
+TEST_F(ExplanationTest, AJobNobodySubmittedStandsBehindItsLike) {
+  submit(3);
+  submit(4);
+  const Explanation small = of_new(spec(1));
+  ASSERT_TRUE(small.starts_now.has_value());
+  EXPECT_EQ(small.starts_now->gpu_count(), 1U);
+  EXPECT_THAT(options(small), IsEmpty());
+  const Explanation longer = of_new(spec(1, base::hours(2)));
+  EXPECT_FALSE(longer.starts_now.has_value());
+  EXPECT_EQ(longer.jobs_ahead, 1U);
+  model::JobSpec urgent = spec(1, base::hours(2));
+  urgent.priority = model::priority_of_class(model::PriorityClass::kHigh);
+  EXPECT_TRUE(of_new(urgent).starts_now.has_value());
+  Picture picture(testing::snapshot_of(core_));
+  EXPECT_TRUE(starts_now(picture, std::make_shared<const model::JobSpec>(urgent), kNoon));
+  EXPECT_FALSE(
+      starts_now(picture, std::make_shared<const model::JobSpec>(spec(1, base::hours(2))), kNoon));
+}
+
+TEST_F(ExplanationTest, LeavesThePictureAsItWas) {
+  submit(3);
+  submit(4);
+  Picture picture(testing::snapshot_of(core_));
+  const std::uint64_t before = picture.cluster().hash();
+  explain_waiting(picture, model::JobId(2), kNoon, Effort::kThorough);
+  EXPECT_EQ(picture.cluster().hash(), before);
+}
+
+// Whatever happens between two snapshots, the picture that follows is the one made anew.
+TEST_F(ExplanationTest, PictureThatFollowsIsThePictureMadeAnew) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    base::Prng random(seed);
+    Core core;
+    base::Instant now = kNoon;
+    core.apply_policy(policy_, "test", now);
+    Picture following;
+    std::uint64_t jobs = 0;
+    for (int step = 0; step < 60; ++step) {
+      now = now + base::seconds(static_cast<std::int64_t>(random.below(600)));
+      const std::uint64_t number = 1 + random.below(jobs + 1);
+      switch (random.below(6)) {
+        case 0:
+          core.observe(execution::NodeObserved{testing::node_info(
+                           "n" + std::to_string(random.below(4)),
+                           static_cast<std::uint32_t>(random.below(5)))},
+                       now);
+          break;
+        case 1:
+          (void)core.command(testing::stop(number), now, store::Room::kAmple);
+          break;
+        case 2:
+          core.observe(testing::ended(testing::attempt(number), 0, now), now);
+          core.observe(execution::Cleaned{testing::attempt(number)}, now);
+          break;
+        case 3:
+          policy_.priority_points[2] = static_cast<std::int64_t>(random.below(20'000));
+          core.apply_policy(policy_, "test", now);
+          break;
+        default: {
+          model::JobSpec some = spec(static_cast<std::uint32_t>(random.below(4)));
+          some.priority = model::priority_of_number(static_cast<std::uint8_t>(random.below(10)));
+          if (core.command(testing::submission(some), now, store::Room::kAmple)) ++jobs;
+        }
+      }
+      core.advance(now);
+      if (random.chance(1, 2)) continue;
+      const auto snapshot = testing::snapshot_of(core);
+      following.follow(snapshot);
+      Picture anew(snapshot);
+      ASSERT_EQ(following.cluster().hash(), anew.cluster().hash()) << "seed " << seed;
+      ASSERT_EQ(following.running(), anew.running()) << "seed " << seed;
+      std::vector<model::JobId> order[2];
+      for (int i = 0; i < 2; ++i) {
+        (i == 0 ? following : anew).queue().for_each_while([&](const auto& job) {
+          order[i].push_back(job.id);
+          return true;
+        });
+      }
+      ASSERT_EQ(order[0], order[1]) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

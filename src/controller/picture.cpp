@@ -1,0 +1,55 @@
+#include "controller/picture.h"
+
+#include <utility>
+
+#include "controller/state.h"
+
+namespace gpu_platform::controller {
+
+void Picture::follow(std::shared_ptr<const Snapshot> snapshot) {
+  if (snapshot == snapshot_) return;
+  const auto before = std::exchange(snapshot_, std::move(snapshot));
+  const base::PersistentMap<model::Job> no_jobs;
+  const base::PersistentMap<model::Node> no_nodes;
+  queue_.reorder(*snapshot_->policy);
+  base::PersistentMap<model::Node>::for_each_difference(
+      before == nullptr ? no_nodes : before->nodes, snapshot_->nodes,
+      [&](std::uint64_t id, const model::Node*, const model::Node* node) {
+        if (node == nullptr) {
+          cluster_.remove(model::NodeId(id));
+        } else {
+          cluster_.update(*node);
+        }
+      });
+  base::PersistentMap<model::Job>::for_each_difference(
+      before == nullptr ? no_jobs : before->jobs, snapshot_->jobs,
+      [&](std::uint64_t, const model::Job* was, const model::Job* is) { follow_job(was, is); });
+}
+
+void Picture::follow_job(const model::Job* before, const model::Job* after) {
+  if (before != nullptr) {
+    for (const model::Attempt& attempt : before->attempts) {
+      if (model::holds_resources(attempt.state)) running_.erase({before->id, attempt.number});
+    }
+  }
+  if (after == nullptr || after->state != model::JobState::kQueued) {
+    queue_.erase(before != nullptr ? before->id : after->id);
+  }
+  if (after == nullptr) return;
+  if (after->state == model::JobState::kQueued) {
+    queue_.put(waiting_job(*after), *snapshot_->policy);
+  }
+  for (const model::Attempt& attempt : after->attempts) {
+    if (!model::holds_resources(attempt.state)) continue;
+    running_.put({after->id, attempt.number}, latest_end(*after, attempt), attempt.allocation);
+  }
+}
+
+scheduling::CycleOptions Picture::options(base::Instant now) const {
+  scheduling::CycleOptions options;
+  options.now = now;
+  options.running = &running_;
+  return options;
+}
+
+}  // namespace gpu_platform::controller
