@@ -222,6 +222,7 @@ void FakeCore::publish(std::vector<model::Event> events, std::vector<model::Job>
   snapshot->jobs = jobs_.freeze();
   snapshot->nodes = nodes_.freeze();
   snapshot->policy = std::make_shared<const model::Policy>();
+  snapshot->order = scheduling::OrderBasis::of(*snapshot->policy);
   jobs_.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.state == model::JobState::kQueued) ++snapshot->counts.queued;
     if (model::is_active(job.state)) ++snapshot->counts.active;

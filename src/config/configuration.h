@@ -51,6 +51,10 @@ struct Configuration {
 
   std::uint32_t api_threads = 2;
 
+  // Parts of policy.organisation, which the reader puts together.
+  model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;
+  std::optional<std::uint32_t> max_gpus_per_user;
+
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
@@ -60,6 +64,7 @@ struct Problem {
   int column = 0;       // from 1
   std::string key;      // dotted path, empty where no key is at fault
   std::string message;  // what is wrong and what is allowed
+  std::string file;     // where it is another than the configuration: an included one
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

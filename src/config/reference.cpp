@@ -62,6 +62,17 @@ std::string example() {
   return text + "```\n";
 }
 
+std::string lists_and_tables() {
+  std::string text =
+      "\n## Lists and tables\n\nThey take effect at any time, and have nothing in them where they "
+      "are absent.\n";
+  for (const Structure& each : structures()) {
+    text += fmt::format("\n### {}\n\n{}: {}\n", each.path, each.form, each.doc);
+    if (!each.example.empty()) text += fmt::format("\n```yaml\n{}```\n", each.example);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string reference_page() {
@@ -73,7 +84,7 @@ std::string reference_page() {
       if (section_of(key) == section.name) page += row(key);
     }
   }
-  return page + example();
+  return page + example() + lists_and_tables();
 }
 
 }  // namespace gpu_platform::config

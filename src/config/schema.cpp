@@ -17,6 +17,7 @@ using C = Configuration;
 constexpr std::int64_t kKi = 1024;
 constexpr std::int64_t kDay = 86'400;
 constexpr std::int64_t kMostPoints = 1'000'000'000;
+constexpr std::int64_t kMostWeight = 1'000'000;
 
 template <std::size_t Class>
 std::int64_t& points(C& c) {
@@ -27,6 +28,7 @@ std::int64_t& points(C& c) {
 constexpr std::array kSections = {
     Section{"cluster", "What the site says its cluster is."},
     Section{"scheduling", "The queue and its order."},
+    Section{"quotas", "What users and projects may have; teams have theirs in their own entry."},
     Section{"policies", "Limits for everybody's jobs."},
     Section{"fault_tolerance", "What happens when a job, a node or a GPU fails."},
     Section{"execution", "How jobs are run."},
@@ -58,6 +60,36 @@ const std::array kKeys = {
         "How many of the first jobs that do not fit have a place kept for them, which jobs behind them may not "
         "delay. 1: least waste; as many as wait: everybody's turn is kept; 0: nobody passes anybody."},
 
+    Key{"scheduling.order", +[](C& c) -> model::QueueOrder& { return c.policy.order; },
+        0, 0, Effect::kAnytime,
+        "Who goes first: more points of the class; who came first; who has used least for their shares; or a weighted "
+        "sum. docs/scheduling.md has the formulas."},
+    Key{"scheduling.fair_share.half_life", +[](C& c) -> base::Duration& { return c.policy.fair_share.half_life; },
+        60, 365 * kDay, Effect::kAnytime,
+        "Time after which use counts half."},
+    Key{"scheduling.fair_share.interval", +[](C& c) -> base::Duration& { return c.policy.fair_share.interval; },
+        1, kDay, Effect::kAnytime,
+        "Time between two changes of the order by what was used meanwhile."},
+    Key{"scheduling.weights.age", +[](C& c) -> std::uint32_t& { return c.policy.weights.age; },
+        0, kMostWeight, Effect::kAnytime,
+        "Points of a day of waiting; of order: weighted, like the three that follow."},
+    Key{"scheduling.weights.priority", +[](C& c) -> std::uint32_t& { return c.policy.weights.priority; },
+        0, kMostWeight, Effect::kAnytime,
+        "Points of the class CRITICAL; the others in proportion to their priority_points."},
+    Key{"scheduling.weights.fair_share", +[](C& c) -> std::uint32_t& { return c.policy.weights.fair_share; },
+        0, kMostWeight, Effect::kAnytime,
+        "Points of a user who has used nothing; half of them at the use that their shares entitle to."},
+    Key{"scheduling.weights.size", +[](C& c) -> std::uint32_t& { return c.policy.weights.size; },
+        0, kMostWeight, Effect::kAnytime,
+        "Points of a job that asks for all GPUs; the others in proportion."},
+
+    Key{"quotas.period", +[](C& c) -> model::QuotaPeriod& { return c.quota_period; },
+        0, 0, Effect::kAnytime,
+        "Period of gpu_hours, in UTC: days, weeks from Monday, or months of 30 days counted from 1970-01-01."},
+
+    Key{"policies.max_gpus_per_user", +[](C& c) -> std::optional<std::uint32_t>& { return c.max_gpus_per_user; },
+        1, 1'000'000, Effect::kAnytime,
+        "Most GPUs that a user may hold at once. The same as max_gpus in quotas.user_default."},
     Key{"policies.max_job_duration_hours", +[](C& c) -> base::Duration& { return c.policy.max_time_limit; },
         3600, 8760 * 3600, Effect::kAnytime,
         "Longest time limit of a job, and the limit of a job that names none.", base::hours(1)},
@@ -155,6 +187,58 @@ const std::array kRules = {
     Rule{"scheduling.priority_points.medium",
          [](const C& c) { return c.policy.priority_points[2] > c.policy.priority_points[3]; },
          "must be more than scheduling.priority_points.low"},
+    Rule{"scheduling.weights.age",
+         [](const C& c) {
+           const model::OrderWeights& weights = c.policy.weights;
+           return weights.age + weights.priority + weights.fair_share + weights.size > 0;
+         },
+         "the weights are all 0: at least one of age, priority, fair_share and size must be more"},
+};
+
+constexpr std::string_view kTeamsExample = R"(teams:
+  - name: research
+    shares: 3                 # beside the other teams and users of the same level; 1 where absent
+    max_gpus: 64              # limits of all that is below the team, each may be absent
+  - name: vision
+    parent: research          # absent: the organisation itself
+    users: [ann, bob: 2]      # a name, or a name and its shares
+    max_running_jobs: 20
+    max_queued_jobs: 500
+    gpu_hours: 10000          # in each quotas.period
+)";
+constexpr std::string_view kQuotaExample = R"(quotas:
+  user_default: {max_gpus: 8, max_running_jobs: 10}
+  users:
+    ann: {max_gpus: 16}       # in the place of user_default, all of it
+  projects:
+    demo: {gpu_hours: 100}
+)";
+constexpr std::string_view kWeightsExample = R"(scheduling:
+  fair_share:
+    gpu_weights: {H100: 2, T4-16GB: 0.25}
+)";
+
+constexpr Structure kStructures[] = {
+    {"teams", "a list of teams", kTeamsExample,
+     "The organisation's teams: who shares what with whom, and what each may have. A job is "
+     "charged "
+     "to the team that --team names, else to the first here that has its user; users in no team "
+     "stand beside the teams, with 1 share each. Without teams, --team is a label."},
+    {"teams_file", "the path of a file",
+     "teams_file: teams.yaml   # from the folder of this file\n",
+     "A YAML file that holds the list of teams, in the place of 'teams'."},
+    {"scheduling.fair_share.gpu_weights", "types with their weights", kWeightsExample,
+     "What a GPU of a type or family counts in use beside the others, which count 1: 0.001 to "
+     "1000. "
+     "A type goes before its family."},
+    {"quotas.user_default", "limits", kQuotaExample,
+     "What each user may have who is not named in quotas.users: max_gpus and max_running_jobs at "
+     "once, max_queued_jobs (held ones count too), gpu_hours in each period."},
+    {"quotas.users", "users with their limits", {}, "Limits of single users."},
+    {"quotas.projects",
+     "projects with their limits",
+     {},
+     "Limits of all jobs of a project (--project)."},
 };
 
 template <class Field>
@@ -216,6 +300,13 @@ constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical
 template <>
 constexpr std::array<std::string_view, model::kStrangerPolicies> kWords<model::StrangerPolicy>{
     "ignore", "avoid", "alert"};
+
+template <>
+constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueOrder>{
+    "priority", "fcfs", "fair_share", "weighted"};
+template <>
+constexpr std::array<std::string_view, model::kQuotaPeriods> kWords<model::QuotaPeriod>{
+    "day", "week", "month"};
 
 template <class Value>
 constexpr bool kIsWord = !kWords<Value>.empty();
@@ -289,6 +380,7 @@ base::Status assign(const Key& key, std::string_view text, std::optional<std::ui
 }  // namespace
 
 std::string describe(const Problem& problem, std::string_view file) {
+  if (!problem.file.empty()) file = problem.file;
   if (problem.line == 0) return fmt::format("{}: {}", file, problem.message);
   return fmt::format("{}:{}:{}: {}", file, problem.line, problem.column, problem.message);
 }
@@ -298,6 +390,9 @@ std::span<const Key> schema() {
 }
 std::span<const Section> sections() {
   return kSections;
+}
+std::span<const Structure> structures() {
+  return kStructures;
 }
 std::span<const Rule> rules() {
   return kRules;

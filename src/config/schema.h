@@ -27,6 +27,8 @@ using Field =
                  RootJobs& (*)(Configuration&),                      // one of its words
                  model::StrangerPolicy& (*)(Configuration&),         // likewise
                  model::PriorityClass& (*)(Configuration&),          // likewise
+                 model::QueueOrder& (*)(Configuration&),             // likewise
+                 model::QuotaPeriod& (*)(Configuration&),            // likewise
                  std::string& (*)(Configuration&),                   // a program and its arguments
                  ProgramFile& (*)(Configuration&)>;                  // one without arguments
 
@@ -58,6 +60,15 @@ struct Section {
   std::string_view doc;
 };
 std::span<const Section> sections();
+
+// A key that holds more than one value; yaml/ reads it. All may change while the daemon runs.
+struct Structure {
+  std::string_view path;
+  std::string_view form;     // "a list of teams"
+  std::string_view example;  // lines of a file; may be empty
+  std::string_view doc;
+};
+std::span<const Structure> structures();
 
 // Sets the key's field from the text of a scalar. The error says what is allowed.
 base::Status set_value(const Key& key, std::string_view text, Configuration& configuration);

@@ -24,7 +24,7 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
     Configuration configuration;
     bool changed = false;
     for (const std::string_view text : {"true", "false", "refuse", "alert", "low", "7", "77", "77s",
-                                        "900s", "70M", "/bin/true"}) {
+                                        "weighted", "month", "900s", "70M", "/bin/true"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "controller/state.h"
+#include "controller/use.h"
 
 namespace gpu_platform::controller {
 
@@ -22,10 +23,8 @@ class Application {
   Application(State& state, base::Instant at, std::vector<Job>& departed)
       : state_(state), at_(at), departed_(departed) {}
 
-  void on(const model::PolicyApplied& event) {
-    state_.policy = std::make_shared<model::Policy>(event.policy);
-    state_.queue.reorder(event.policy);
-  }
+  void on(const model::PolicyApplied& event) { change_policy(state_, event.policy, at_); }
+  void on(const model::UseCounted&) { count_use(state_, at_); }
 
   void on(const model::NodeSeen& event);
   void on(const model::NodeStateChanged& event);
@@ -240,13 +239,16 @@ void Application::on(const model::NodeSeen& event) {
     Node fresh;
     fresh.id = event.node;
     fresh.name = event.info.name;
-    state_.nodes.put(event.node.value, std::move(fresh));
+    state_.totals.add(state_.nodes.put(event.node.value, std::move(fresh)));
     state_.node_ids.emplace(event.info.name, event.node);
     state_.last_node_id = std::max(state_.last_node_id, event.node.value);
   }
   Node& n = node(event.node);
+  state_.totals.remove(n);
   model::describe(n, event.info);
+  state_.totals.add(n);
   state_.cluster.update(n);
+  state_.queue.resize_cluster(state_.totals.gpus());
 }
 
 void Application::on(const model::NodeStateChanged& event) {
@@ -317,6 +319,7 @@ void Application::on(const model::JobSubmitted& event) {
   fresh.hold = event.hold;
   fresh.state = event.hold == model::Hold::kNone ? JobState::kQueued : JobState::kHeld;
   fresh.submitted_at = at_;
+  note_account(state_, event.spec);
   enter(state_.jobs.put(event.job.value, std::move(fresh)));
   state_.last_job_id = event.job.value;
   if (!event.spec.request_id.empty()) {
@@ -353,6 +356,7 @@ void Application::on(const model::StartRequested& event) {
   attempt.time_limit = j.spec->time_limit;
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
+  begin_to_hold(state_, at_);
   state_.held_attempts.insert(event.attempt);
   note_end(j, j.attempts.back());
   for (const auto& part : event.allocation.nodes) {
@@ -383,6 +387,7 @@ void Application::on(const model::AttemptReleased& event) {
   Attempt& attempt = find_attempt(j, event.attempt);
   move_attempt(attempt, AttemptTrigger::kReleased);
   attempt.released_at = at_;
+  charge(state_, j, attempt, at_);
   state_.held_attempts.erase(event.attempt);
   state_.running.erase(event.attempt);
   for (const auto& part : attempt.allocation.nodes) {

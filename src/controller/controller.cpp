@@ -161,7 +161,7 @@ std::shared_ptr<const Snapshot> Controller::make_snapshot() {
   State& state = core_.mutable_state();
   return std::make_shared<const Snapshot>(Snapshot{state.seq, state.at, state.jobs.freeze(),
                                                    state.nodes.freeze(), state.policy, state.counts,
-                                                   core_.reservations()});
+                                                   core_.reservations(), state.queue.basis()});
 }
 
 }  // namespace gpu_platform::controller

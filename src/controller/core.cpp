@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/use.h"
 
 namespace gpu_platform::controller {
 
@@ -122,6 +123,9 @@ void Core::advance(base::Instant now) {
     due.push_back(job);
   }
   for (const model::JobId job : due) make_eligible_if_due(job, now);
+  if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
+    emit(model::UseCounted{}, now);
+  }
   run_cycle(now);
   advanced_to_ = now;
 }
@@ -165,10 +169,13 @@ Batch Core::take_batch() {
 
 // Jobs that are due but wait for leftovers are woken by the observation that these are gone.
 std::optional<base::Instant> Core::next_wakeup() const {
-  for (const auto& [at, job] : state_.becoming_eligible) {
-    if (at > advanced_to_) return at;
+  std::optional<base::Instant> wakeup = next_count(state_);
+  const auto eligible = std::ranges::find_if(
+      state_.becoming_eligible, [this](const auto& due) { return due.first > advanced_to_; });
+  if (eligible != state_.becoming_eligible.end()) {
+    wakeup = wakeup ? std::min(*wakeup, eligible->first) : eligible->first;
   }
-  return std::nullopt;
+  return wakeup;
 }
 
 }  // namespace gpu_platform::controller

@@ -45,8 +45,12 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   }
   TRY(check_submission(caller, command.spec));
 
+  TRY_ASSIGN(std::string team, model::team_for(*state_.policy->organisation, command.spec.user,
+                                               command.spec.team, caller.is_administrator));
+
   model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec,
                             command.hold ? hold_by(caller, command.spec) : model::Hold::kNone};
+  event.spec.team = std::move(team);
   if (event.spec.time_limit == base::Duration()) {
     event.spec.time_limit = state_.policy->max_time_limit;
   }

@@ -121,7 +121,7 @@ WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instan
 }
 
 Rank rank_in(const Picture& picture, const WaitingJob& job) {
-  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, *picture.snapshot().policy);
+  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, picture.snapshot().order);
 }
 
 }  // namespace

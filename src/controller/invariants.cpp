@@ -165,6 +165,10 @@ void check_indices(const State& state, Found& found) {
   if (again->cluster.hash() != state.cluster.hash()) {
     found.push_back("indices: free capacity differs");
   }
+  if (again->totals != state.totals) found.push_back("indices: what all nodes have differs");
+  if (again->queue.basis().standings->rows() != state.queue.basis().standings->rows()) {
+    found.push_back("indices: the standings differ");
+  }
   std::vector<model::JobId> queued;
   std::vector<model::JobId> queued_again;
   auto collect = [](std::vector<model::JobId>& out) {

@@ -11,7 +11,7 @@ void Picture::follow(std::shared_ptr<const Snapshot> snapshot) {
   const auto before = std::exchange(snapshot_, std::move(snapshot));
   const base::PersistentMap<model::Job> no_jobs;
   const base::PersistentMap<model::Node> no_nodes;
-  queue_.reorder(*snapshot_->policy);
+  queue_.reorder(snapshot_->order);
   base::PersistentMap<model::Node>::for_each_difference(
       before == nullptr ? no_nodes : before->nodes, snapshot_->nodes,
       [&](std::uint64_t id, const model::Node*, const model::Node* node) {

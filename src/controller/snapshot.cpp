@@ -29,7 +29,7 @@ const std::vector<model::JobId>& WaitExplainer::order() {
   ranks.reserve(snapshot_->counts.queued);
   snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.state != model::JobState::kQueued) return;
-    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, *snapshot_->policy));
+    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, snapshot_->order));
   });
   std::ranges::sort(ranks);
   order_.reserve(ranks.size());

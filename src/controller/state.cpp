@@ -2,6 +2,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "controller/use.h"
 #include "model/codec.h"
 
 namespace gpu_platform::controller {
@@ -10,7 +11,7 @@ namespace {
 
 // Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
 // (model/codec.h); anything else that changes here raises it.
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
   return base::fail(base::ErrorCode::kDataLoss, fmt::format("snapshot: {} cannot be read", what));
@@ -43,6 +44,32 @@ void count(const model::Job& job, State& state) {
     default:
       break;
   }
+}
+
+void encode_use(const scheduling::FairShareUse& use, base::Encoder& encoder) {
+  encoder.i64(use.epoch().unix_ns());
+  encoder.i64(use.counted_to().unix_ns());
+  encoder.u64(use.accounts().size());
+  for (const auto& [account, amounts] : use.accounts()) {
+    encoder.text(account.team);
+    encoder.text(account.user);
+    encoder.u64(amounts.counted);
+    encoder.u64(amounts.uncounted);
+  }
+}
+
+scheduling::FairShareUse decode_use(base::Decoder& decoder) {
+  const base::Instant epoch(decoder.i64());
+  const base::Instant counted_to(decoder.i64());
+  scheduling::FairShareUse::Accounts accounts;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    std::string team(decoder.text());
+    std::string user(decoder.text());
+    scheduling::FairShareUse::Amounts& amounts = accounts[{std::move(team), std::move(user)}];
+    amounts.counted = decoder.u64();
+    amounts.uncounted = decoder.u64();
+  }
+  return {epoch, counted_to, std::move(accounts)};
 }
 
 }  // namespace
@@ -83,6 +110,7 @@ std::string encode_state(const State& state) {
     encoder.u64(entry.job.value);
     encoder.i64(entry.expires.unix_ns());
   }
+  encode_use(state.use, encoder);
   return out;
 }
 
@@ -119,6 +147,7 @@ base::Result<State> decode_state(std::string_view bytes) {
     entry.expires = base::Instant(decoder.i64());
     state.requests.emplace(std::pair{std::move(user), std::move(key)}, entry);
   }
+  state.use = decode_use(decoder);
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;
@@ -147,11 +176,15 @@ void rebuild_indices(State& state) {
   state.held_attempts.clear();
   state.running = scheduling::RunningEnds();
   state.cluster = scheduling::Cluster();
-  state.queue = scheduling::WaitingQueue();
+  state.totals = scheduling::ClusterTotals();
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     state.node_ids.emplace(node.name, node.id);
     state.cluster.update(node);
+    state.totals.add(node);
   });
+  state.queue = scheduling::WaitingQueue(scheduling::OrderBasis::of(*state.policy));
+  state.queue.resize_cluster(state.totals.gpus());
+  follow_use(state);
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
     for (const model::Attempt& attempt : job.attempts) {

@@ -19,6 +19,8 @@
 #include "model/policy.h"
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/cluster.h"
+#include "scheduling/order/cluster_totals.h"
+#include "scheduling/order/fair_share_use.h"
 #include "scheduling/waiting_queue.h"
 
 namespace gpu_platform::controller {
@@ -46,6 +48,7 @@ struct State {
   base::PersistentMap<model::Node> nodes;  // by NodeId
   // By (user, request id).
   std::map<std::pair<std::string, std::string>, RequestEntry> requests;
+  scheduling::FairShareUse use;
 
   // ---- derived
   Counts counts;
@@ -55,7 +58,8 @@ struct State {
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   scheduling::RunningEnds running;           // their latest ends, without the grace
   scheduling::Cluster cluster;
-  scheduling::WaitingQueue queue;
+  scheduling::ClusterTotals totals;
+  scheduling::WaitingQueue queue;  // its basis has the standings
 };
 
 // Applies one event. `record.seq` must follow state.seq. A job that leaves the core with this event

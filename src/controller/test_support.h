@@ -41,7 +41,7 @@ inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
   State& state = core.mutable_state();
   return std::make_shared<const Snapshot>(Snapshot{state.seq, state.at, state.jobs.freeze(),
                                                    state.nodes.freeze(), state.policy, state.counts,
-                                                   core.reservations()});
+                                                   core.reservations(), state.queue.basis()});
 }
 
 inline model::JobSpec spec(std::uint32_t gpus) {

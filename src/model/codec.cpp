@@ -120,12 +120,44 @@ void fields(Node& v, F& f) {
     v.epilog_failed_for);
 }
 template <class F>
+void fields(Quota& v, F& f) {
+  f(v.max_gpus, v.max_running_jobs, v.max_queued_jobs, v.gpu_hours);
+}
+template <class F>
+void fields(Member& v, F& f) {
+  f(v.user, v.shares);
+}
+template <class F>
+void fields(Team& v, F& f) {
+  f(v.name, v.parent, v.shares, v.members, v.quota);
+}
+template <class F>
+void fields(NamedQuota& v, F& f) {
+  f(v.name, v.quota);
+}
+template <class F>
+void fields(Organisation& v, F& f) {
+  f(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period);
+}
+template <class F>
+void fields(GpuWeight& v, F& f) {
+  f(v.type, v.thousandths);
+}
+template <class F>
+void fields(FairShare& v, F& f) {
+  f(v.half_life, v.interval, v.gpu_weights);
+}
+template <class F>
+void fields(OrderWeights& v, F& f) {
+  f(v.age, v.priority, v.fair_share, v.size);
+}
+template <class F>
 void fields(Policy& v, F& f) {
   f(v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
-    v.idle_timeout);
+    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {
@@ -191,6 +223,8 @@ template <class F>
 void fields(JobEnded& v, F& f) {
   f(v.job, v.how, v.reason, v.by, v.detail);
 }
+template <class F>
+void fields(UseCounted&, F&) {}
 
 // Numbers of the journal's records: never reused, never changed.
 template <class E>
@@ -227,6 +261,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<JobHoldChanged> = 15;
 template <>
 constexpr std::uint64_t kRecordNumber<JobChanged> = 16;
+template <>
+constexpr std::uint64_t kRecordNumber<UseCounted> = 17;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
@@ -268,6 +304,17 @@ constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
 template <>
 constexpr std::size_t kValues<StartWhy> = 3;
 
+template <>
+constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
+template <>
+constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
+
+template <class T>
+struct is_shared : std::false_type {};
+template <class T>
+struct is_shared<base::Shared<T>> : std::true_type {
+  using Value = T;
+};
 template <class T>
 struct is_vector : std::false_type {};
 template <class T>
@@ -323,6 +370,8 @@ struct Writer {
       if (v) write(*v);
     } else if constexpr (std::is_same_v<T, std::shared_ptr<const JobSpec>>) {
       write(const_cast<JobSpec&>(*v));  // fields() takes one signature for both directions
+    } else if constexpr (is_shared<T>::value) {
+      write(const_cast<typename is_shared<T>::Value&>(*v));
     } else {
       composite(v);
     }
@@ -398,6 +447,10 @@ struct Reader {
       auto spec = std::make_shared<JobSpec>();
       read(*spec);
       v = std::move(spec);
+    } else if constexpr (is_shared<T>::value) {
+      typename is_shared<T>::Value value;
+      read(value);
+      v = std::move(value);
     } else {
       composite(v);
     }

@@ -281,6 +281,7 @@ std::vector<Event> draw_events(Prng& r) {
           {node.id, static_cast<std::uint32_t>(r.next())}, draw_text(r), r.chance(1, 2)},
       JobHoldChanged{attempt.job, draw_enum<Hold>(r, kHolds), draw_text(r)},
       draw_change(r),
+      UseCounted{},
   };
 }
 
@@ -382,7 +383,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.idle_timeout = base::Duration(9);  // the newest field, one byte
+  policy.order = QueueOrder::kWeighted;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -390,7 +391,25 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->idle_timeout, Policy().idle_timeout);
+  EXPECT_EQ(again->order, Policy().order);
+}
+
+TEST(ModelCodec, APolicyKeepsItsOrganisation) {
+  Policy policy;
+  policy.organisation = Organisation{
+      .teams = {{"research", {}, 3, {{"ann", 1}, {"bob", 2}}, {.max_gpus = 64}},
+                {"vision", "research", 1, {}, {.max_running_jobs = 0, .gpu_hours = 7}}},
+      .of_each_user = {.max_gpus = 8},
+      .of_users = {{"ann", {.max_queued_jobs = 5}}},
+      .of_projects = {{"demo", {.gpu_hours = 100}}},
+      .period = QuotaPeriod::kMonth};
+  policy.fair_share = {base::hours(5), base::seconds(6), {{"H100", 2000}}};
+  policy.weights = {1, 2, 3, 4};
+  std::string bytes;
+  append_policy(policy, bytes);
+  const auto again = decode_policy(bytes);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, policy);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

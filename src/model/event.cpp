@@ -10,7 +10,8 @@ std::string_view name_of(const Event& event) {
                                          "StopRequested",    "AttemptEnded",
                                          "AttemptReleased",  "JobRequeued",
                                          "JobEnded",         "GpuStrangersChanged",
-                                         "JobHoldChanged",   "JobChanged"};
+                                         "JobHoldChanged",   "JobChanged",
+                                         "UseCounted"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

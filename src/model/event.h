@@ -134,10 +134,14 @@ struct JobEnded {
   std::string detail;
 };
 
+// Everything used up to now counts from here on: those who hold something are charged, and the
+// order of the queue follows.
+struct UseCounted {};
+
 using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                            JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                            AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
-                           JobHoldChanged, JobChanged>;
+                           JobHoldChanged, JobChanged, UseCounted>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

@@ -14,4 +14,18 @@ std::string_view to_string(StrangerPolicy policy) {
   return "avoid";
 }
 
+std::string_view to_string(QueueOrder order) {
+  switch (order) {
+    case QueueOrder::kPriority:
+      return "priority";
+    case QueueOrder::kFcfs:
+      return "fcfs";
+    case QueueOrder::kFairShare:
+      return "fair_share";
+    case QueueOrder::kWeighted:
+      return "weighted";
+  }
+  return "priority";
+}
+
 }  // namespace gpu_platform::model

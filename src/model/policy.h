@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shared.h"
 #include "base/units.h"
 #include "model/job.h"
+#include "model/team.h"
 
 namespace gpu_platform::model {
 
@@ -18,6 +20,42 @@ enum class StrangerPolicy : std::uint8_t {
 };
 inline constexpr std::size_t kStrangerPolicies = 3;
 std::string_view to_string(StrangerPolicy policy);  // "avoid"
+
+// By what waiting jobs are ordered; docs/scheduling.md has the formulas.
+enum class QueueOrder : std::uint8_t {
+  kPriority,   // points of the class, number, time of submission
+  kFcfs,       // time of submission alone
+  kFairShare,  // who has used least for their shares, then as kPriority
+  kWeighted,   // a sum of age, priority, fair share and size
+};
+inline constexpr std::size_t kQueueOrders = 4;
+std::string_view to_string(QueueOrder order);  // "fair_share"
+
+// What a GPU of this type or family counts in use, beside 1 for the others.
+struct GpuWeight {
+  std::string type;  // canonical catalogue name or family, or the driver's model name
+  std::uint32_t thousandths = 1000;
+
+  friend bool operator==(const GpuWeight&, const GpuWeight&) = default;
+};
+
+struct FairShare {
+  base::Duration half_life = base::hours(7 * 24);  // use counts half after it
+  base::Duration interval = base::minutes(5);      // between two changes of the order
+  std::vector<GpuWeight> gpu_weights;
+
+  friend bool operator==(const FairShare&, const FairShare&) = default;
+};
+
+// Of QueueOrder::kWeighted; not all zero.
+struct OrderWeights {
+  std::uint32_t age = 1000;
+  std::uint32_t priority = 10'000;
+  std::uint32_t fair_share = 10'000;
+  std::uint32_t size = 0;
+
+  friend bool operator==(const OrderWeights&, const OrderWeights&) = default;
+};
 
 // The configuration as the core knows it. Values are checked by config/ before they come here; they
 // enter the state by the PolicyApplied event, so that history can be replayed.
@@ -40,6 +78,10 @@ struct Policy {
   PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
   std::uint32_t reservation_depth = 8;  // waiting jobs with a reservation; 0: no backfill
   base::Duration idle_timeout;          // of a job with a terminal that names none; zero: none
+  QueueOrder order = QueueOrder::kPriority;
+  FairShare fair_share;
+  OrderWeights weights;
+  base::Shared<Organisation> organisation;  // teams and quotas
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -1,6 +1,5 @@
 #include "scheduling/waiting_queue.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,7 @@ namespace gpu_platform::scheduling {
 void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   CHECK(job.id.valid() && job.spec != nullptr);
   reorder(policy);
-  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, policy);
+  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, basis_);
   erase(job.id);
   ranks_.emplace(job.id, rank);
   classes_.add(rank, *job.spec);
@@ -42,23 +41,57 @@ const WaitingJob* WaitingQueue::find(model::JobId job) const {
 
 void WaitingQueue::reorder(const model::Policy& policy) {
   if (is_ordered_by(policy)) return;
-  std::ranges::copy(policy.priority_points, points_.begin());
-  std::map<Rank, WaitingJob> former = std::exchange(by_rank_, {});
-  if (former.empty()) return;
-  classes_.clear();
-  while (!former.empty()) {
-    auto element = former.extract(former.begin());
-    const WaitingJob& job = element.mapped();
-    element.key() = rank_of(job.id, *job.spec, job.submitted_at, policy);
-    ranks_[job.id] = element.key();
-    classes_.add(element.key(), *job.spec);
+  OrderBasis basis = OrderBasis::of(policy);
+  basis.standings = std::move(basis_.standings);
+  basis.cluster_gpus = basis_.cluster_gpus;
+  basis_ = std::move(basis);
+  move_whose_rank_changed();
+}
+
+void WaitingQueue::reorder(base::Shared<Standings> standings) {
+  basis_.standings = std::move(standings);
+  move_whose_rank_changed();
+}
+
+void WaitingQueue::reorder(const OrderBasis& basis) {
+  if (basis_ == basis) return;
+  basis_ = basis;
+  move_whose_rank_changed();
+}
+
+void WaitingQueue::welcome(base::Shared<Standings> standings) {
+  const bool keeps_all = basis_.standings->is_kept_by(*standings);
+  basis_.standings = std::move(standings);
+  if (!keeps_all) move_whose_rank_changed();
+}
+
+void WaitingQueue::resize_cluster(std::uint64_t gpus) {
+  if (std::exchange(basis_.cluster_gpus, gpus) == gpus) return;
+  const bool has_part = basis_.order == model::QueueOrder::kWeighted && basis_.weights.size > 0;
+  if (has_part) move_whose_rank_changed();
+}
+
+void WaitingQueue::move_whose_rank_changed() {
+  std::vector<std::pair<Rank, Rank>> moves;
+  for (const auto& [rank, job] : by_rank_) {
+    const Rank now = rank_of(job.id, *job.spec, job.submitted_at, basis_);
+    if (now != rank) moves.emplace_back(rank, now);
+  }
+  if (moves.empty()) return;
+  // All are taken out before the first is put back: ranks may be exchanged.
+  std::vector<std::map<Rank, WaitingJob>::node_type> taken;
+  for (const auto& [from, to] : moves) {
+    taken.push_back(by_rank_.extract(from));
+    classes_.remove(from, *taken.back().mapped().spec);
+    taken.back().key() = to;
+  }
+  for (auto& element : taken) {
+    const Rank& rank = element.key();
+    classes_.add(rank, *element.mapped().spec);
+    ranks_[rank.job] = rank;
     by_rank_.insert(std::move(element));
   }
   ++version_;
-}
-
-bool WaitingQueue::is_ordered_by(const model::Policy& policy) const {
-  return std::ranges::equal(points_, policy.priority_points);
 }
 
 }  // namespace gpu_platform::scheduling

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -24,17 +24,28 @@ struct WaitingJob {
 };
 
 // The jobs that wait for resources (QUEUED), always in order.
-// Ownership: shares the specs. Thread: one owner. Cost: put and erase O(log n), reorder O(n log n).
+// Ownership: shares the specs. Thread: one owner. Cost: put and erase O(log n); when what the order
+// depends on changes, one look at each job and O(log n) for each that moves.
 class WaitingQueue {
  public:
+  WaitingQueue() = default;
+  explicit WaitingQueue(OrderBasis basis) : basis_(std::move(basis)) {}
+
   // Adds the job or replaces what is known of it.
   void put(WaitingJob job, const model::Policy& policy);
   bool erase(model::JobId job);
-  // Sorts anew where the policy gives other points than those the queue is ordered by; else does
-  // nothing.
+  // Moves whom a new policy, new standings or another number of GPUs give another rank. Standings
+  // and GPUs stay as they are until they are told.
   void reorder(const model::Policy& policy);
+  void reorder(base::Shared<Standings> standings);
+  void reorder(const OrderBasis& basis);
+  void resize_cluster(std::uint64_t gpus);
+  // Standings with newcomers of whom no job is here yet: looks at jobs only where the standing of
+  // somebody else has changed.
+  void welcome(base::Shared<Standings> standings);
 
-  bool is_ordered_by(const model::Policy& policy) const;
+  bool is_ordered_by(const model::Policy& policy) const { return basis_.is_of(policy); }
+  const OrderBasis& basis() const { return basis_; }
 
   std::size_t size() const { return by_rank_.size(); }
   bool empty() const { return by_rank_.empty(); }
@@ -65,10 +76,12 @@ class WaitingQueue {
   }
 
  private:
+  void move_whose_rank_changed();
+
   std::map<Rank, WaitingJob> by_rank_;
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
-  std::array<std::int64_t, 4> points_ = {};  // that by_rank_ is ordered by
+  OrderBasis basis_;  // that by_rank_ is ordered by
   std::uint64_t version_ = 1;
 };
 

@@ -1,5 +1,7 @@
 #include "scheduling/waiting_queue.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -64,7 +66,7 @@ TEST(WaitingQueue, ChangesItsVersionWithEveryChangeAndNoOther) {
   EXPECT_TRUE(changed());
   queue.reorder(policy);
   EXPECT_FALSE(changed());
-  policy.priority_points[0] += 1;
+  policy.priority_points[2] += 1;
   queue.reorder(policy);
   EXPECT_TRUE(changed());
   EXPECT_FALSE(queue.erase(model::JobId(7)));
@@ -72,6 +74,88 @@ TEST(WaitingQueue, ChangesItsVersionWithEveryChangeAndNoOther) {
   EXPECT_TRUE(queue.erase(model::JobId(1)));
   EXPECT_TRUE(changed());
   EXPECT_TRUE(queue.empty());
+}
+
+WaitingJob of_user(std::string user, WaitingJob job) {
+  auto spec = std::make_shared<model::JobSpec>(*job.spec);
+  spec->user = std::move(user);
+  job.spec = std::move(spec);
+  return job;
+}
+
+base::Shared<Standings> standings_of(const std::map<std::string, std::uint64_t>& use,
+                                     const WaitingQueue& queue) {
+  FairShareUse::Accounts accounts;
+  for (const auto& [user, counted] : use) accounts[{"", user}].counted = counted;
+  const base::Instant start(1);
+  return Standings({}, {start, start, std::move(accounts)}, *queue.basis().standings);
+}
+
+TEST(WaitingQueue, FirstComeFirstServedKnowsNoClasses) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kFcfs;
+  WaitingQueue queue;
+  queue.put(waiting(1, gpus(1), 0, 30), policy);
+  queue.put(waiting(2, gpus(1), 9, 10), policy);
+  queue.put(waiting(3, gpus(1), 5, 20), policy);
+  EXPECT_EQ(order_of(queue), (Order{2, 3, 1}));
+  policy.order = model::QueueOrder::kPriority;
+  queue.reorder(policy);
+  EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));
+}
+
+TEST(WaitingQueue, PutsWhoUsedLeastFirstAndTheirJobsByClass) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kFairShare;
+  WaitingQueue queue;
+  queue.put(of_user("ann", waiting(1, gpus(1), 0)), policy);
+  queue.put(of_user("bob", waiting(2, gpus(1), 9)), policy);
+  queue.put(of_user("bob", waiting(3, gpus(1), 5)), policy);
+  EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));  // both have used nothing
+  queue.reorder(standings_of({{"ann", 2}, {"bob", 1}}, queue));
+  EXPECT_EQ(order_of(queue), (Order{3, 2, 1}));
+  const std::uint64_t version = queue.version();
+  queue.reorder(standings_of({{"ann", 20}, {"bob", 15}}, queue));
+  EXPECT_EQ(queue.version(), version);  // nobody moved
+  queue.reorder(standings_of({{"ann", 20}, {"bob", 25}}, queue));
+  EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));
+}
+
+TEST(WaitingQueue, WeighsAgePriorityFairShareAndSize) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kWeighted;
+  constexpr std::int64_t kDay = 86'400;
+  WaitingQueue queue;
+  queue.resize_cluster(8);
+  queue.put(of_user("ann", waiting(1, gpus(1), 5, kDay)), policy);
+  queue.put(of_user("ann", waiting(2, gpus(8), 5, 2 * kDay)), policy);
+  queue.put(of_user("bob", waiting(3, gpus(1), 0, 3 * kDay)), policy);
+  const auto order_by = [&](model::OrderWeights weights) {
+    policy.weights = weights;
+    queue.reorder(policy);
+    return order_of(queue);
+  };
+  EXPECT_EQ(order_by({.age = 1, .priority = 0, .fair_share = 0, .size = 0}), (Order{1, 2, 3}));
+  EXPECT_EQ(order_by({.age = 0, .priority = 1, .fair_share = 0, .size = 0}), (Order{3, 1, 2}));
+  EXPECT_EQ(order_by({.age = 0, .priority = 0, .fair_share = 0, .size = 1}), (Order{2, 3, 1}));
+  // A day of waiting weighs as much as seven of eight GPUs.
+  EXPECT_EQ(order_by({.age = 7, .priority = 0, .fair_share = 0, .size = 8}), (Order{1, 2, 3}));
+  EXPECT_EQ(order_by({.age = 7, .priority = 0, .fair_share = 0, .size = 9}), (Order{2, 1, 3}));
+  queue.resize_cluster(800);
+  EXPECT_EQ(order_of(queue), (Order{1, 2, 3}));
+  queue.reorder(standings_of({{"ann", 7}, {"bob", 1}}, queue));
+  EXPECT_EQ(order_by({.age = 1, .priority = 0, .fair_share = 100, .size = 0}), (Order{3, 1, 2}));
+}
+
+TEST(WaitingQueue, InTheWeightedOrderNobodyOvertakesByTimeAlone) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kWeighted;
+  const OrderBasis basis = OrderBasis::of(policy);
+  const WaitingJob early = waiting(1, gpus(1), 5, 1'700'000'000);
+  const WaitingJob late = waiting(2, gpus(1), 5, 1'700'086'400);
+  EXPECT_EQ(weighted_points(*early.spec, early.submitted_at, basis) -
+                weighted_points(*late.spec, late.submitted_at, basis),
+            std::int64_t{policy.weights.age} << 20);
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 #include "config/yaml/reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -13,39 +9,32 @@
 
 #include "base/suggest.h"
 #include "config/schema.h"
+#include "config/yaml/document.h"
+#include "config/yaml/organisation.h"
 
 namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{1} << 20;
-
 std::string joined(std::string_view section, std::string_view name) {
   return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
-}
-
-// What of a key a message may show: a file is the site's own, but it may be any file by mistake.
-std::string printable(std::string_view text) {
-  std::string shown;
-  for (const char c : text.substr(0, 80)) {
-    shown.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
-  }
-  return text.size() > 80 ? shown + "…" : shown;
 }
 
 // The names that may stand directly below `section` ("" is the top).
 std::vector<std::string_view> names_below(std::string_view section) {
   std::vector<std::string_view> names;
   const std::size_t skip = section.empty() ? 0 : section.size() + 1;
-  for (const Key& key : schema()) {
+  const auto add = [&](std::string_view path) {
     const bool below =
-        section.empty() || (key.path.starts_with(section) && key.path.size() > section.size() &&
-                            key.path[section.size()] == '.');
-    if (!below) continue;
-    const std::string_view rest = key.path.substr(skip);
+        section.empty() ||
+        (path.starts_with(section) && path.size() > section.size() && path[section.size()] == '.');
+    if (!below) return;
+    const std::string_view rest = path.substr(skip);
     const std::string_view name = rest.substr(0, rest.find('.'));
-    if (names.empty() || names.back() != name) names.push_back(name);
-  }
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const Key& key : schema()) add(key.path);
+  for (const Structure& structure : structures()) add(structure.path);
   return names;
 }
 
@@ -55,16 +44,16 @@ const Key* find_key(std::string_view path) {
   return it == keys.end() ? nullptr : &*it;
 }
 
-std::string_view kind_of(const YAML::Node& node) {
-  if (node.IsMap()) return "a section";
-  if (node.IsSequence()) return "a list";
-  if (node.IsScalar()) return "a value";
-  return "nothing";
+bool is_structure(std::string_view path) {
+  const auto all = structures();
+  return std::ranges::find(all, path, &Structure::path) != all.end();
 }
 
 // Walks a document beside the schema and collects everything that is wrong with it.
 class Checker {
  public:
+  explicit Checker(std::string folder) : organisation_(std::move(folder), problems_) {}
+
   void check_document(const YAML::Node& root) {
     if (root.IsNull()) return;
     if (!root.IsMap()) {
@@ -78,10 +67,11 @@ class Checker {
 
   // The configuration, or the problems in the order of the file.
   Checked finish() {
+    organisation_.finish(configuration_);
     if (problems_.empty()) check_rules();
     if (problems_.empty()) return configuration_;
     std::ranges::sort(problems_, {}, [](const Problem& problem) {
-      return std::tie(problem.line, problem.column, problem.key, problem.message);
+      return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
     });
     return std::unexpected(std::move(problems_));
   }
@@ -89,7 +79,7 @@ class Checker {
  private:
   void report(const YAML::Node& at, std::string key, std::string message) {
     const YAML::Mark mark = at.Mark();
-    problems_.push_back({mark.line + 1, mark.column + 1, std::move(key), std::move(message)});
+    problems_.push_back({mark.line + 1, mark.column + 1, std::move(key), std::move(message), {}});
   }
 
   void check_section(const YAML::Node& section, const std::string& path) {
@@ -123,6 +113,7 @@ class Checker {
   }
 
   void check_entry(const YAML::Node& name, const YAML::Node& value, const std::string& path) {
+    if (is_structure(path)) return organisation_.read(path, name, value);
     const Key* key = find_key(path);
     if (key == nullptr) {
       if (value.IsMap()) {
@@ -162,7 +153,8 @@ class Checker {
   void check_rules() {
     for (const Rule& rule : rules()) {
       if (rule.holds(configuration_)) continue;
-      Problem problem{0, 0, std::string(rule.key), fmt::format("{}: {}", rule.key, rule.message)};
+      Problem problem{
+          0, 0, std::string(rule.key), fmt::format("{}: {}", rule.key, rule.message), {}};
       // The key at fault may be left at its default: then the file as a whole is named.
       const auto place =
           std::ranges::find(places_, rule.key, &std::pair<std::string, YAML::Mark>::first);
@@ -176,51 +168,29 @@ class Checker {
 
   Configuration configuration_;
   std::vector<Problem> problems_;
+  OrganisationReader organisation_;
   std::vector<std::pair<std::string, YAML::Mark>> places_;  // of the known keys that the file has
 };
 
 Checked whole_file(std::string message) {
-  return std::unexpected(std::vector<Problem>{{0, 0, {}, std::move(message)}});
+  return std::unexpected(std::vector<Problem>{{0, 0, {}, std::move(message), {}}});
 }
 
 }  // namespace
 
-Checked parse_configuration(std::string_view yaml) {
-  if (yaml.size() > kLargestFile) return whole_file("the file is larger than 1 MiB");
-  if (yaml.find('\0') != std::string_view::npos) {
-    return whole_file("the file contains a NUL byte; it is not a YAML file");
-  }
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    Checker checker;
-    if (documents.size() > 1) {
-      const YAML::Mark mark = documents[1].Mark();
-      return std::unexpected(std::vector<Problem>{
-          {mark.line + 1, mark.column + 1, {}, "a second document begins here; one is allowed"}});
-    }
-    if (!documents.empty()) checker.check_document(documents.front());
-    return checker.finish();
-  } catch (const YAML::Exception& e) {
-    const bool placed = e.mark.line >= 0;
-    return std::unexpected(std::vector<Problem>{{placed ? e.mark.line + 1 : 0,
-                                                 placed ? e.mark.column + 1 : 0,
-                                                 {},
-                                                 fmt::format("not valid YAML: {}", e.msg)}});
-  }
+Checked parse_configuration(std::string_view yaml, const std::string& folder) {
+  const auto document = parse_document(yaml);
+  if (!document) return std::unexpected(std::vector<Problem>{document.error()});
+  Checker checker(folder);
+  checker.check_document(*document);
+  return checker.finish();
 }
 
 Checked read_configuration(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  if (file) {
-    text.resize(kLargestFile + 1);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad() || !file.is_open() || (file.fail() && !file.eof())) {
-    return whole_file(fmt::format("cannot be read: {}", std::strerror(errno)));
-  }
-  return parse_configuration(text);
+  const auto text = read_text(path);
+  if (!text) return whole_file(text.error().message);
+  const std::size_t slash = path.rfind('/');
+  return parse_configuration(*text, slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
 }  // namespace gpu_platform::config

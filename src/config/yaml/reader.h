@@ -13,9 +13,10 @@ namespace gpu_platform::config {
 
 using Checked = std::expected<Configuration, std::vector<Problem>>;
 
-// Checks a whole document and reports all that is wrong with it, in the order of the file. Pure; no
+// Checks a whole document and reports all that is wrong with it, in the order of the file. No
 // exception of the YAML library leaves it. Anything but known keys with allowed values is refused.
-Checked parse_configuration(std::string_view yaml);
+// Files that it names (teams_file) are read, relative to `folder`.
+Checked parse_configuration(std::string_view yaml, const std::string& folder = ".");
 
 // The same from a file of at most 1 MiB.
 Checked read_configuration(const std::string& path);

@@ -170,7 +170,7 @@ TEST(ReferencePage, IsTheCommittedOne) {
 TEST(ReferencePage, HasAnExampleThatIsValid) {
   const std::string page = reference_page();
   const std::size_t begin = page.find("```yaml\n") + 8;
-  const std::string yaml = page.substr(begin, page.rfind("```") - begin);
+  const std::string yaml = page.substr(begin, page.find("```", begin) - begin);
   const Checked checked = parse_configuration(yaml);
   ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "page");
   EXPECT_EQ(*checked, Configuration{});
@@ -181,7 +181,7 @@ TEST(ReferencePage, HasAnExampleThatIsValid) {
 TEST(Configuration, SurvivesDamagedFiles) {
   const std::string page = reference_page();
   const std::size_t begin = page.find("```yaml\n") + 8;
-  const std::string valid = page.substr(begin, page.rfind("```") - begin);
+  const std::string valid = page.substr(begin, page.find("```", begin) - begin);
   constexpr std::string_view kPieces[] = {":",  "-",  "[", "]",     "{",    "}", "&a ", "*a",
                                           "!",  "|",  ">", "'",     "\"",   "#", "\n",  "  ",
                                           "\t", "<<", "?", "---\n", "\xff", "%", "0"};

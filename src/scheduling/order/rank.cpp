@@ -1,19 +1,75 @@
 #include "scheduling/order/rank.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/check.h"
 
 namespace gpu_platform::scheduling {
 
-Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
-             const model::Policy& policy) {
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr Wide kOnePoint = Wide{1} << 20;
+constexpr std::int64_t kDay = base::hours(24).value();
+
+std::int64_t class_points(const model::JobSpec& spec, const OrderBasis& basis) {
   const auto priority_class = static_cast<std::size_t>(spec.priority.priority_class);
-  CHECK(priority_class < std::size(policy.priority_points));
-  return {.points = policy.priority_points[priority_class],
-          .number = spec.priority.number,
-          .submitted_at = submitted_at,
-          .job = job};
+  CHECK(priority_class < std::size(basis.points));
+  return basis.points[priority_class];
+}
+
+}  // namespace
+
+OrderBasis OrderBasis::of(const model::Policy& policy) {
+  OrderBasis basis;
+  basis.order = policy.order;
+  std::ranges::copy(policy.priority_points, basis.points);
+  basis.weights = policy.weights;
+  basis.organisation = policy.organisation;
+  return basis;
+}
+
+bool OrderBasis::is_of(const model::Policy& policy) const {
+  return order == policy.order && weights == policy.weights &&
+         organisation == policy.organisation && std::ranges::equal(points, policy.priority_points);
+}
+
+std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
+                             const OrderBasis& basis) {
+  const model::OrderWeights& weights = basis.weights;
+  const std::int64_t most_points =
+      std::max<std::int64_t>(1, *std::ranges::max_element(basis.points));
+  Wide sum = -(kOnePoint * weights.age * submitted_at.unix_ns() / kDay);
+  sum += kOnePoint * weights.priority * class_points(spec, basis) / most_points;
+  const Standing standing = basis.standings->of(spec.team, spec.user);
+  sum += kOnePoint * weights.fair_share * standing.factor / kMostFactor;
+  if (basis.cluster_gpus > 0) {
+    sum += kOnePoint * weights.size * spec.request.gpus / static_cast<Wide>(basis.cluster_gpus);
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
+Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
+             const OrderBasis& basis) {
+  Rank rank{.submitted_at = submitted_at, .job = job};
+  switch (basis.order) {
+    case model::QueueOrder::kFcfs:
+      return rank;
+    case model::QueueOrder::kWeighted:
+      rank.points = weighted_points(spec, submitted_at, basis);
+      rank.number = spec.priority.number;
+      return rank;
+    case model::QueueOrder::kFairShare:
+      rank.place = basis.standings->of(spec.team, spec.user).place;
+      break;
+    case model::QueueOrder::kPriority:
+      break;
+  }
+  rank.points = class_points(spec, basis);
+  rank.number = spec.priority.number;
+  return rank;
 }
 
 }  // namespace gpu_platform::scheduling

@@ -2,26 +2,30 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 
+#include "base/shared.h"
 #include "base/units.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/policy.h"
+#include "scheduling/order/standings.h"
 
 namespace gpu_platform::scheduling {
 
 // A waiting job's place in the queue; the smaller goes first. It changes only with events (the
-// policy, the job), never with time alone, so a long queue is never sorted again for a cycle.
-// Points of the priority class, more first; then the number inside the class, time of submission,
-// id.
+// policy, the job, use that is counted), never with time alone, so a long queue is never sorted
+// again for a cycle. What an order does not use is zero.
 struct Rank {
-  std::int64_t points = 0;
-  std::uint8_t number = 0;
+  std::int64_t place = 0;   // of the account; the smaller first
+  std::int64_t points = 0;  // of the class, or the weighted sum; more first
+  std::uint8_t number = 0;  // inside the class; the smaller first
   base::Instant submitted_at;
   model::JobId job;
 
   friend bool operator==(const Rank&, const Rank&) = default;
   friend std::strong_ordering operator<=>(const Rank& a, const Rank& b) {
+    if (const auto by_place = a.place <=> b.place; by_place != 0) return by_place;
     if (const auto by_points = b.points <=> a.points; by_points != 0) return by_points;
     if (const auto by_number = a.number <=> b.number; by_number != 0) return by_number;
     if (const auto by_time = a.submitted_at <=> b.submitted_at; by_time != 0) return by_time;
@@ -29,7 +33,28 @@ struct Rank {
   }
 };
 
+// Everything that ranks depend on besides the job. Copies share what is large.
+struct OrderBasis {
+  model::QueueOrder order = model::QueueOrder::kPriority;
+  std::int64_t points[4] = {};
+  model::OrderWeights weights;
+  base::Shared<model::Organisation> organisation;
+  base::Shared<Standings> standings;  // of the orders that ask what was used
+  std::uint64_t cluster_gpus = 0;     // of the weighted order, where size counts
+
+  // With no standings and no GPUs.
+  static OrderBasis of(const model::Policy& policy);
+  bool is_of(const model::Policy& policy) const;
+
+  friend bool operator==(const OrderBasis&, const OrderBasis&) = default;
+};
+
 Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
-             const model::Policy& policy);
+             const OrderBasis& basis);
+
+// The weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. With the time that all
+// have waited since 1970 left out, it grows for nobody.
+std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
+                             const OrderBasis& basis);
 
 }  // namespace gpu_platform::scheduling

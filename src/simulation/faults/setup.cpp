@@ -33,6 +33,48 @@ base::Duration seconds_below(Prng& random, std::uint64_t limit) {
   return base::milliseconds(static_cast<std::int64_t>(random.below(limit * 1000)));
 }
 
+constexpr std::array<std::string_view, 2> kTeams = {"vision", "speech"};
+constexpr std::array<std::string_view, 2> kProjects = {"", "demo"};
+
+model::Quota draw_quota(Prng& random) {
+  const auto sometimes = [&](std::uint64_t most) -> std::optional<std::uint32_t> {
+    if (!random.chance(1, 3)) return std::nullopt;
+    return static_cast<std::uint32_t>(random.below(most));
+  };
+  model::Quota quota;
+  quota.max_gpus = sometimes(16);
+  quota.max_running_jobs = sometimes(6);
+  quota.max_queued_jobs = sometimes(20);
+  quota.gpu_hours = sometimes(10);
+  return quota;
+}
+
+model::Organisation draw_organisation(Prng& random) {
+  model::Organisation organisation;
+  if (random.chance(1, 2)) return organisation;
+  if (random.chance(2, 3)) {
+    model::Team above{"lab", {}, 1, {}, draw_quota(random)};
+    model::Team vision{"vision", "lab", 2, {{"ann", 1}, {"bob", 3}}, draw_quota(random)};
+    model::Team speech{"speech", random.chance(1, 2) ? "lab" : "", 1, {{"bob", 1}}, {}};
+    organisation.teams = {std::move(above), std::move(vision), std::move(speech)};
+  }
+  if (random.chance(1, 2)) organisation.of_each_user = draw_quota(random);
+  if (random.chance(1, 4)) organisation.of_users = {{"ann", draw_quota(random)}};
+  if (random.chance(1, 4)) organisation.of_projects = {{"demo", draw_quota(random)}};
+  organisation.period = static_cast<model::QuotaPeriod>(random.below(model::kQuotaPeriods));
+  return organisation;
+}
+
+// How the queue is ordered.
+void draw_order(Prng& random, model::Policy& policy) {
+  policy.order = static_cast<model::QueueOrder>(random.below(model::kQueueOrders));
+  policy.fair_share.half_life = base::minutes(static_cast<std::int64_t>(1 + random.below(60)));
+  policy.fair_share.interval = base::seconds(static_cast<std::int64_t>(1 + random.below(300)));
+  if (random.chance(1, 2)) policy.fair_share.gpu_weights = {{"H100", 2500}, {"T4-16GB", 200}};
+  const auto weight = [&] { return static_cast<std::uint32_t>(random.below(3) * 1000); };
+  policy.weights = {weight(), weight(), weight(), 1 + weight()};
+}
+
 model::NodeInfo draw_node(Prng& random, std::size_t number) {
   model::NodeInfo node;
   node.name = fmt::format("n{}", number);
@@ -135,6 +177,8 @@ model::Policy draw_policy(Prng& random) {
   policy.stop_grace = seconds_below(random, 60);
   // Longer than any world lives: a request id is expected to hold for the whole run.
   policy.request_id_lifetime = base::hours(24 * 365 * 10);
+  policy.organisation = draw_organisation(random);
+  draw_order(random, policy);
   return policy;
 }
 
@@ -169,6 +213,8 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   }
   spec.retries = static_cast<std::uint32_t>(random.chance(1, 2) ? random.below(4) : 0);
   if (random.chance(2, 3)) spec.request_id = "r-" + name;
+  if (random.chance(1, 3)) spec.team = kTeams[random.below(kTeams.size())];
+  spec.project = kProjects[random.below(kProjects.size())];
   spec.name = std::move(name);
   return spec;
 }

@@ -113,6 +113,7 @@ base::Status ScenarioRunner::expect_state(const Statement& statement) {
   TRY(compare(statement, "reason", to_string(reason)));
   TRY(compare(statement, "attempts", fmt::format("{}", job.attempts.size())));
   TRY(compare(statement, "by", job.by));
+  TRY(compare(statement, "team", job.spec->team.empty() ? "none" : job.spec->team));
   std::uint32_t starts = 0;
   for (const auto& [attempt, count] : jobs_.at(statement.arguments[0]).starts) starts += count;
   return compare(statement, "starts", fmt::format("{}", starts));

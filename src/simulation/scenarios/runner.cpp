@@ -38,6 +38,8 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
   static const std::map<std::string, Action, std::less<>> kActions = {
       {"node", &R::node},
       {"policy", &R::policy},
+      {"team", &R::organisation},
+      {"quota", &R::organisation},
       {"submit", &R::submit},
       {"at", &R::at},
       {"after", &R::after},
@@ -181,6 +183,12 @@ base::Status ScenarioRunner::node(const Statement& statement) {
 
 base::Status ScenarioRunner::policy(const Statement& statement) {
   TRY(change_policy(statement, policy_));
+  inputs_.emplace_back(controller::PolicyChange{policy_, "root"});
+  return {};
+}
+
+base::Status ScenarioRunner::organisation(const Statement& statement) {
+  TRY(change_organisation(statement, policy_));
   inputs_.emplace_back(controller::PolicyChange{policy_, "root"});
   return {};
 }

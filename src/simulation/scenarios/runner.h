@@ -54,6 +54,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   // ---- statements
   base::Status node(const Statement& statement);
   base::Status policy(const Statement& statement);
+  base::Status organisation(const Statement& statement);
   base::Status submit(const Statement& statement);
   base::Status at(const Statement& statement);
   base::Status after(const Statement& statement);

@@ -173,6 +173,8 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
   spec.user = user == nullptr ? "ann" : *user;
   spec.uid = uid_of_user(spec.user);
   spec.gid = spec.uid;
+  if (const std::string* team = option(statement, "team")) spec.team = *team;
+  if (const std::string* project = option(statement, "project")) spec.project = *project;
   spec.command = {spec.name};
   TRY(set_request(statement, spec.request));
   TRY(set_duration(statement, "limit", spec.time_limit));
@@ -215,6 +217,7 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_count(statement, "reservation_depth", 0, 100'000, policy.reservation_depth));
   TRY(set_duration(statement, "stop_grace", policy.stop_grace));
   TRY(set_duration(statement, "request_id_lifetime", policy.request_id_lifetime));
+  TRY(change_order(statement, policy));
   if (const std::string* highest = option(statement, "highest_user_priority")) {
     TRY_ASSIGN(const model::Priority priority, priority_of(*highest));
     policy.highest_user_priority = priority.priority_class;

@@ -57,6 +57,11 @@ base::Result<model::NodeInfo> node_of(const Statement& statement);
 base::Result<model::JobSpec> spec_of(const Statement& statement);
 base::Result<JobScript> script_of(const Statement& statement);
 base::Status change_policy(const Statement& statement, model::Policy& policy);
+// Of "team" and "quota": the team or the limits as the statement has them, in the place of former
+// ones of that name.
+base::Status change_organisation(const Statement& statement, model::Policy& policy);
+// Of "policy": the order of the queue and what belongs to it.
+base::Status change_order(const Statement& statement, model::Policy& policy);
 base::Result<model::UpdateJob> update_of(const Statement& statement);  // without the job's id
 base::Result<model::ActOnJobs> bulk_of(const Statement& statement);
 base::Result<model::Exit> exit_of(const Statement& statement);

@@ -1,0 +1,313 @@
+#include "config/yaml/organisation.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/parse.h"
+#include "base/suggest.h"
+#include "config/schema.h"
+#include "config/yaml/document.h"
+#include "model/gpu_catalogue.h"
+
+namespace gpu_platform::config {
+
+namespace {
+
+constexpr std::size_t kLongestName = 255;
+constexpr std::uint64_t kMostShares = 1'000'000;
+constexpr std::uint64_t kMostCount = 1'000'000'000;
+constexpr std::array<std::string_view, 4> kLimits = {"max_gpus", "max_running_jobs",
+                                                     "max_queued_jobs", "gpu_hours"};
+constexpr std::array<std::string_view, 8> kTeamKeys = {
+    "name",     "parent",           "shares",          "users",
+    "max_gpus", "max_running_jobs", "max_queued_jobs", "gpu_hours"};
+
+// "0.25" as 250.
+std::optional<std::uint32_t> thousandths_of(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  std::string digits(text.substr(0, dot));
+  std::string part(dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1));
+  if (part.size() > 3 || (dot != std::string_view::npos && part.empty())) return std::nullopt;
+  part.resize(3, '0');
+  const auto number = base::parse_count(digits + part, 1, 1'000'000);
+  if (!number) return std::nullopt;
+  return static_cast<std::uint32_t>(*number);
+}
+
+}  // namespace
+
+void OrganisationReader::report(const YAML::Node& at, std::string message) {
+  const YAML::Mark mark = at.Mark();
+  problems_.push_back({mark.line + 1, mark.column + 1, key_, std::move(message), file_});
+}
+
+void OrganisationReader::report_unknown(const YAML::Node& name,
+                                        std::span<const std::string_view> allowed) {
+  std::string hint = base::did_you_mean(name.Scalar(), allowed);
+  if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(allowed, ", "));
+  report(name, fmt::format("unknown key '{}' in '{}'{}", printable(name.Scalar()), key_, hint));
+}
+
+std::optional<std::string> OrganisationReader::word(const YAML::Node& node, std::string_view what) {
+  if (node.IsScalar() && !node.Scalar().empty() && node.Scalar().size() <= kLongestName &&
+      printable(node.Scalar()).find('?') == std::string::npos) {
+    return node.Scalar();
+  }
+  report(node,
+         fmt::format("'{}' in '{}' must be a name of 1 to {} bytes", what, key_, kLongestName));
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> OrganisationReader::count(const YAML::Node& node,
+                                                       std::string_view what, std::uint64_t least) {
+  const std::uint64_t most = what == "shares" ? kMostShares : kMostCount;
+  const bool is_plain = node.IsScalar() && (node.Tag() == "?" || node.Tag().empty());
+  if (is_plain) {
+    if (const auto number = base::parse_count(node.Scalar(), least, most)) {
+      return static_cast<std::uint32_t>(*number);
+    }
+  }
+  report(node,
+         fmt::format("'{}' in '{}' must be a whole number from {} to {}", what, key_, least, most));
+  return std::nullopt;
+}
+
+template <class Visit>
+void OrganisationReader::for_each_entry(const YAML::Node& map, const Visit& visit) {
+  if (map.IsNull()) return;
+  if (!map.IsMap()) {
+    report(map, fmt::format("'{}' wants names with their values, but {} stands here", key_,
+                            kind_of(map)));
+    return;
+  }
+  std::set<std::string> seen;
+  for (const auto& entry : map) {
+    const YAML::Node name = entry.first;
+    if (!word(name, "name")) continue;
+    if (!seen.insert(name.Scalar()).second) {
+      report(name,
+             fmt::format("'{}' stands in this part of '{}' twice", printable(name.Scalar()), key_));
+      continue;
+    }
+    visit(name, entry.second);
+  }
+}
+
+void OrganisationReader::read(const std::string& path, const YAML::Node& name,
+                              const YAML::Node& value) {
+  key_ = path;
+  seen_.emplace(path, name.Mark());
+  if (path == "teams") return read_teams(value);
+  if (path == "teams_file") return read_teams_file(value);
+  if (path == "scheduling.fair_share.gpu_weights") return read_gpu_weights(value);
+  if (path == "quotas.users") return read_named_quotas(value, organisation_.of_users);
+  if (path == "quotas.projects") return read_named_quotas(value, organisation_.of_projects);
+  organisation_.of_each_user = read_quota(value);
+}
+
+void OrganisationReader::read_teams(const YAML::Node& list) {
+  if (list.IsNull()) return;
+  if (!list.IsSequence()) {
+    report(list, fmt::format("'{}' wants a list of teams ('- name: …'), but {} stands here", key_,
+                             kind_of(list)));
+    return;
+  }
+  for (const auto& team : list) read_team(team);
+}
+
+void OrganisationReader::read_teams_file(const YAML::Node& value) {
+  const auto path = word(value, "teams_file");
+  if (!path) return;
+  const std::string file = path->starts_with('/') ? *path : folder_ + "/" + *path;
+  const auto text = read_text(file);
+  if (!text) {
+    report(value, fmt::format("teams_file: {} {}", file, text.error().message));
+    return;
+  }
+  const auto document = parse_document(*text);
+  file_ = file;
+  if (document) {
+    read_teams(*document);
+  } else {
+    problems_.push_back(document.error());
+    problems_.back().file = file;
+  }
+  file_.clear();
+}
+
+void OrganisationReader::read_team(const YAML::Node& map) {
+  if (!map.IsMap()) {
+    report(map, fmt::format("a team in '{}' begins with '- name: …', but {} stands here", key_,
+                            kind_of(map)));
+    return;
+  }
+  model::Team team;
+  for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
+    if (!read_of_team(name.Scalar(), value, team)) report_unknown(name, kTeamKeys);
+  });
+  if (team.name.empty()) {
+    if (!map["name"]) report(map, "a team without a name: begin it with '- name: …'");
+    return;
+  }
+  if (model::find_team(organisation_, team.name) != nullptr) {
+    report(map, fmt::format("team '{}' is there already: each name once", team.name));
+    return;
+  }
+  team_places_.push_back({map.Mark(), file_});
+  organisation_.teams.push_back(std::move(team));
+}
+
+bool OrganisationReader::read_of_team(std::string_view key, const YAML::Node& value,
+                                      model::Team& team) {
+  if (key == "name") {
+    team.name = word(value, key).value_or("");
+  } else if (key == "parent") {
+    team.parent = word(value, key).value_or("");
+  } else if (key == "shares") {
+    team.shares = count(value, key, 1).value_or(1);
+  } else if (key == "users") {
+    read_members(value, team);
+  } else {
+    return read_limit(key, value, team.quota);
+  }
+  return true;
+}
+
+void OrganisationReader::read_members(const YAML::Node& list, model::Team& team) {
+  if (!list.IsSequence()) {
+    report(list, fmt::format("'users' of a team wants a list ([ann, bob: 2]), but {} stands here",
+                             kind_of(list)));
+    return;
+  }
+  for (const auto& item : list) {
+    if (!item.IsMap()) {
+      read_member(item, 1, team);
+      continue;
+    }
+    for_each_entry(item, [&](const YAML::Node& name, const YAML::Node& shares) {
+      read_member(name, count(shares, "shares", 1).value_or(1), team);
+    });
+  }
+}
+
+void OrganisationReader::read_member(const YAML::Node& name, std::uint32_t shares,
+                                     model::Team& team) {
+  const auto user = word(name, "users");
+  if (!user) return;
+  if (model::is_member(team, *user)) {
+    report(name, fmt::format("user '{}' is in this team already: each once", *user));
+    return;
+  }
+  team.members.push_back({*user, shares});
+}
+
+bool OrganisationReader::read_limit(std::string_view key, const YAML::Node& value,
+                                    model::Quota& quota) {
+  if (key == "max_gpus") {
+    quota.max_gpus = count(value, key, 0);
+  } else if (key == "max_running_jobs") {
+    quota.max_running_jobs = count(value, key, 0);
+  } else if (key == "max_queued_jobs") {
+    quota.max_queued_jobs = count(value, key, 0);
+  } else if (key == "gpu_hours") {
+    quota.gpu_hours = count(value, key, 0);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+model::Quota OrganisationReader::read_quota(const YAML::Node& map) {
+  model::Quota quota;
+  for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
+    if (!read_limit(name.Scalar(), value, quota)) report_unknown(name, kLimits);
+  });
+  return quota;
+}
+
+void OrganisationReader::read_named_quotas(const YAML::Node& map,
+                                           std::vector<model::NamedQuota>& quotas) {
+  for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& limits) {
+    quotas.push_back({name.Scalar(), read_quota(limits)});
+  });
+  std::ranges::sort(quotas, {}, &model::NamedQuota::name);
+}
+
+void OrganisationReader::read_gpu_weights(const YAML::Node& map) {
+  for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
+    const auto weight = value.IsScalar() ? thousandths_of(value.Scalar()) : std::nullopt;
+    if (!weight) {
+      report(value, fmt::format("'{}' in '{}' must be 0.001 to 1000, with three decimals at most",
+                                printable(name.Scalar()), key_));
+      return;
+    }
+    // A type that is not in the catalogue is named as the driver names its model.
+    const std::string type = model::canonical_gpu_type(name.Scalar()).value_or(name.Scalar());
+    if (std::ranges::find(gpu_weights_, type, &model::GpuWeight::type) != gpu_weights_.end()) {
+      report(name, fmt::format("'{}' has a weight already: each once", type));
+      return;
+    }
+    gpu_weights_.push_back({type, *weight});
+  });
+  std::ranges::sort(gpu_weights_, {}, &model::GpuWeight::type);
+}
+
+bool OrganisationReader::is_below_itself(const model::Team& team) const {
+  const model::Team* above = &team;
+  for (std::size_t step = 0; step < organisation_.teams.size(); ++step) {
+    above = model::find_team(organisation_, above->parent);
+    if (above == nullptr) return false;
+    if (above == &team) return true;
+  }
+  return false;  // below a circle, which its own teams report
+}
+
+void OrganisationReader::check_parents() {
+  for (std::size_t i = 0; i < organisation_.teams.size(); ++i) {
+    const model::Team& team = organisation_.teams[i];
+    if (team.parent.empty()) continue;
+    const auto say = [&](std::string message) {
+      const auto& [mark, file] = team_places_[i];
+      problems_.push_back({mark.line + 1, mark.column + 1, "teams", std::move(message), file});
+    };
+    if (team.parent == team.name) {
+      say(fmt::format("team '{}' is its own parent", team.name));
+    } else if (model::find_team(organisation_, team.parent) == nullptr) {
+      std::vector<std::string_view> names;
+      for (const model::Team& each : organisation_.teams) names.push_back(each.name);
+      say(fmt::format("team '{}' has the parent '{}', and there is no such team{}", team.name,
+                      team.parent, base::did_you_mean(team.parent, names)));
+    } else if (is_below_itself(team)) {
+      say(fmt::format("team '{}' is below itself: its parents go round in a circle", team.name));
+    }
+  }
+}
+
+void OrganisationReader::finish(Configuration& configuration) {
+  file_.clear();
+  check_parents();
+  const auto refuse = [&](std::string_view key, std::string message) {
+    const YAML::Mark mark = seen_.find(key)->second;
+    problems_.push_back({mark.line + 1, mark.column + 1, std::string(key), std::move(message), {}});
+  };
+  if (seen_.contains("teams") && seen_.contains("teams_file")) {
+    refuse("teams_file", "teams_file: the teams stand in this file already ('teams')");
+  }
+  if (configuration.max_gpus_per_user && organisation_.of_each_user.max_gpus) {
+    refuse("quotas.user_default",
+           "quotas.user_default: max_gpus is set already, by policies.max_gpus_per_user");
+  }
+  if (configuration.max_gpus_per_user) {
+    organisation_.of_each_user.max_gpus = configuration.max_gpus_per_user;
+  }
+  organisation_.period = configuration.quota_period;
+  configuration.policy.organisation = std::move(organisation_);
+  configuration.policy.fair_share.gpu_weights = std::move(gpu_weights_);
+}
+
+}  // namespace gpu_platform::config

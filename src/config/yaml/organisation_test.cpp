@@ -1,0 +1,130 @@
+#include "config/yaml/organisation.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "config/yaml/reader.h"
+
+namespace gpu_platform::config {
+namespace {
+
+// The first problem as a person sees it; empty where there is none.
+std::string problem_of(std::string_view yaml, const std::string& folder = ".") {
+  const Checked checked = parse_configuration(yaml, folder);
+  return checked ? std::string() : describe(checked.error().front(), "site.yaml");
+}
+
+TEST(Organisation, IsReadWithTeamsMembersSharesAndLimits) {
+  const Checked checked = parse_configuration(R"(
+teams:
+  - name: research
+    shares: 3
+    max_gpus: 64
+  - name: vision
+    parent: research
+    users: [ann, bob: 2]
+    max_running_jobs: 20
+    max_queued_jobs: 500
+    gpu_hours: 10000
+quotas:
+  period: month
+  user_default: {max_running_jobs: 10}
+  users:
+    cyd: {max_gpus: 16}
+    ann: {}
+  projects:
+    demo: {gpu_hours: 100}
+policies:
+  max_gpus_per_user: 8
+scheduling:
+  order: fair_share
+  fair_share:
+    half_life: 2d
+    gpu_weights: {h100: 2, t4_16gb: 0.25}
+)");
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
+  const model::Organisation expected{
+      .teams = {{"research", {}, 3, {}, {.max_gpus = 64}},
+                {"vision",
+                 "research",
+                 1,
+                 {{"ann", 1}, {"bob", 2}},
+                 {.max_running_jobs = 20, .max_queued_jobs = 500, .gpu_hours = 10'000}}},
+      .of_each_user = {.max_gpus = 8, .max_running_jobs = 10},
+      .of_users = {{"ann", {}}, {"cyd", {.max_gpus = 16}}},
+      .of_projects = {{"demo", {.gpu_hours = 100}}},
+      .period = model::QuotaPeriod::kMonth};
+  EXPECT_EQ(*checked->policy.organisation, expected);
+  EXPECT_EQ(checked->policy.order, model::QueueOrder::kFairShare);
+  EXPECT_EQ(checked->policy.fair_share.half_life, base::hours(48));
+  EXPECT_EQ(checked->policy.fair_share.gpu_weights,
+            (std::vector<model::GpuWeight>{{"H100", 2000}, {"T4-16GB", 250}}));
+}
+
+struct BadFile {
+  std::string_view yaml;
+  std::string_view said;
+};
+
+TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
+  const BadFile cases[] = {
+      {"teams:\n  - name: a\n    parent: a\n", "site.yaml:2:5: team 'a' is its own parent"},
+      {"teams:\n  - {name: a, parent: b}\n  - {name: b, parent: a}\n", ":2:5: team 'a' is below"},
+      {"teams:\n  - {name: a}\n  - {name: a}\n", ":3:5: team 'a' is there already"},
+      {"teams:\n  - {name: vision}\n  - {name: b, parent: vison}\n", "mean 'vision'?"},
+      {"teams:\n  - {name: a, shares: 0}\n", "'shares' in 'teams' must be a whole number from 1"},
+      {"teams:\n  - {name: a, shares: -1}\n", "'shares' in 'teams' must be a whole number from 1"},
+      {"teams:\n  - {name: a, users: [x, x]}\n", ":2:26: user 'x' is in this team already"},
+      {"teams:\n  - {name: a, users: [x: 0]}\n", "'shares' in 'teams'"},
+      {"teams:\n  - {name: a, users: x}\n", "wants a list"},
+      {"teams:\n  - {name: a, gpu: 5}\n", "unknown key 'gpu' in 'teams'; known here: name"},
+      {"teams:\n  - {name: a, max_gpu: 5}\n", "did you mean 'max_gpus'?"},
+      {"teams:\n  - {shares: 5}\n", "a team without a name"},
+      {"teams:\n  - a\n", "begins with '- name"},
+      {"teams: 5\n", "wants a list of teams"},
+      {"teams_file: nowhere.yaml\n", "nowhere.yaml cannot be read: No such file"},
+      {"quotas:\n  users:\n    ann: 5\n", "wants names with their values"},
+      {"quotas:\n  users:\n    ann: {max_gpus: many}\n", "site.yaml:3:21: 'max_gpus'"},
+      {"quotas:\n  user_default: {max_gpus: 1, max_gpus: 2}\n", "twice"},
+      {"quotas:\n  user_default: {max_gpus: 1}\npolicies:\n  max_gpus_per_user: 2\n",
+       "is set already, by policies.max_gpus_per_user"},
+      {"quotas:\n  period: year\n", "is not day, week or month"},
+      {"scheduling:\n  order: random\n", "is not priority, fcfs, fair_share or weighted"},
+      {"scheduling:\n  fair_share:\n    half_life: 0\n", "out of range: 1m to 365d is allowed"},
+      {"scheduling:\n  fair_share:\n    gpu_weights: {H100: -1}\n", "must be 0.001 to 1000"},
+      {"scheduling:\n  fair_share:\n    gpu_weights: {H100: 0.0001}\n", "must be 0.001 to 1000"},
+      {"scheduling:\n  fair_share:\n    gpu_weights: {H100: 1, h100: 2}\n", "has a weight already"},
+      {"scheduling:\n  weights: {age: 0, priority: 0, fair_share: 0, size: 0}\n",
+       "the weights are all 0"},
+  };
+  for (const auto& [yaml, said] : cases) {
+    const std::string problem = problem_of(yaml);
+    EXPECT_NE(problem.find(said), std::string::npos) << yaml << "\n -> " << problem;
+  }
+}
+
+TEST(Organisation, OfAnIncludedFileIsReadBesideTheConfigurationAndItsErrorsNameIt) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "organisation_test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "teams.yaml") << "- name: vision\n  users: [ann]\n";
+  std::ofstream(folder / "bad.yaml") << "- name: vision\n  shares: 0\n";
+  std::ofstream(folder / "site.yaml") << "teams_file: teams.yaml\n";
+
+  const Checked checked = read_configuration((folder / "site.yaml").string());
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
+  EXPECT_EQ(checked->policy.organisation->teams.size(), 1U);
+  const std::string problem = problem_of("teams_file: bad.yaml\n", folder.string());
+  EXPECT_EQ(problem, (folder / "bad.yaml").string() +
+                         ":2:11: 'shares' in 'teams_file' must be a whole number from 1 to "
+                         "1000000");
+  const std::string both = problem_of("teams: []\nteams_file: teams.yaml\n", folder.string());
+  EXPECT_NE(both.find("stand in this file already"), std::string::npos) << both;
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace gpu_platform::config

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+// Who belongs together and what they may have: the organisation's teams with their members, shares
+// and limits. Part of the policy; config/ has checked it: names are unique, parents exist, no team
+// is below itself.
+
+namespace gpu_platform::model {
+
+// The most that somebody may have; what is absent is not limited.
+struct Quota {
+  std::optional<std::uint32_t> max_gpus;          // at once
+  std::optional<std::uint32_t> max_running_jobs;  // at once
+  std::optional<std::uint32_t> max_queued_jobs;   // waiting at once, held ones too
+  std::optional<std::uint32_t> gpu_hours;         // in one period
+
+  bool is_empty() const { return *this == Quota(); }
+  friend bool operator==(const Quota&, const Quota&) = default;
+};
+
+// Periods of GPU-hours have a fixed length and are counted from 1970-01-01T00:00Z, weeks from the
+// Monday after it: the same instant lies in the same period wherever it is asked.
+enum class QuotaPeriod : std::uint8_t { kDay, kWeek, kMonth };  // a month is 30 days
+inline constexpr std::size_t kQuotaPeriods = 3;
+std::string_view to_string(QuotaPeriod period);  // "week"
+base::Duration length_of(QuotaPeriod period);
+// When the period that `at` lies in began.
+base::Instant begin_of(QuotaPeriod period, base::Instant at);
+
+struct Member {
+  std::string user;
+  std::uint32_t shares = 1;
+
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+struct Team {
+  std::string name;
+  std::string parent;  // empty: the organisation itself
+  std::uint32_t shares = 1;
+  std::vector<Member> members;
+  Quota quota;  // of all that is below it
+
+  friend bool operator==(const Team&, const Team&) = default;
+};
+
+struct NamedQuota {
+  std::string name;
+  Quota quota;
+
+  friend bool operator==(const NamedQuota&, const NamedQuota&) = default;
+};
+
+struct Organisation {
+  std::vector<Team> teams;  // in the order of the configuration
+  Quota of_each_user;       // who has no own one
+  std::vector<NamedQuota> of_users;
+  std::vector<NamedQuota> of_projects;
+  QuotaPeriod period = QuotaPeriod::kWeek;
+
+  friend bool operator==(const Organisation&, const Organisation&) = default;
+};
+
+const Team* find_team(const Organisation& organisation, std::string_view name);
+bool is_member(const Team& team, std::string_view user);
+
+// The team that a job of the user is charged to; empty: the user, who is in no team, alone. `asked`
+// is empty where none is named: then it is the first team that has the user. Where no teams are
+// configured any name is one. The error names the field "team" and the teams that are allowed.
+// `any_team`: whoever asks need not be a member (administrators).
+base::Result<std::string> team_for(const Organisation& organisation, const std::string& user,
+                                   const std::string& asked, bool any_team);
+
+}  // namespace gpu_platform::model

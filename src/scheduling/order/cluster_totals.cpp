@@ -1,0 +1,81 @@
+#include "scheduling/order/cluster_totals.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/gpu_catalogue.h"
+#include "scheduling/order/growth.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::uint32_t kOrdinary = 1000;
+
+std::uint64_t part_of(Wide held, Wide all) {
+  if (held >= all) return all == 0 ? 0 : kOne32;
+  return static_cast<std::uint64_t>((held << 32) / all);
+}
+
+}  // namespace
+
+std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights) {
+  const auto exact = std::ranges::find(weights, type, &model::GpuWeight::type);
+  if (exact != weights.end()) return exact->thousandths;
+  const auto family = std::ranges::find_if(weights, [&](const model::GpuWeight& weight) {
+    return model::gpu_type_matches(weight.type, type);
+  });
+  return family == weights.end() ? kOrdinary : family->thousandths;
+}
+
+void ClusterTotals::add(const model::Node& node) {
+  cpus_ += node.cpus;
+  memory_ += node.memory;
+  for (const model::Gpu& gpu : node.gpus) ++gpus_by_type_[gpu.info.type];
+}
+
+void ClusterTotals::remove(const model::Node& node) {
+  CHECK(cpus_ >= node.cpus && memory_ >= node.memory);
+  cpus_ -= node.cpus;
+  memory_ -= node.memory;
+  for (const model::Gpu& gpu : node.gpus) {
+    const auto count = gpus_by_type_.find(gpu.info.type);
+    CHECK(count != gpus_by_type_.end());
+    if (--count->second == 0) gpus_by_type_.erase(count);
+  }
+}
+
+std::uint64_t ClusterTotals::gpus() const {
+  std::uint64_t sum = 0;
+  for (const auto& [type, count] : gpus_by_type_) sum += count;
+  return sum;
+}
+
+std::uint64_t ClusterTotals::weighted_gpus(const std::vector<model::GpuWeight>& weights) const {
+  std::uint64_t sum = 0;
+  for (const auto& [type, count] : gpus_by_type_) sum += count * gpu_weight_of(type, weights);
+  return sum;
+}
+
+void HeldAmounts::add(const model::NodeAllocation& part, const model::Node& node,
+                      const std::vector<model::GpuWeight>& weights) {
+  cpus += part.cpus;
+  memory += part.memory;
+  for (const model::GpuClaim& claim : part.claims) {
+    const std::uint32_t weight = gpu_weight_of(node.gpus.at(claim.gpu_index).info.type, weights);
+    gpus += static_cast<std::uint64_t>(claim.share.value()) * weight;
+  }
+}
+
+std::uint64_t dominant_part(const HeldAmounts& held, const ClusterTotals& totals,
+                            const std::vector<model::GpuWeight>& weights) {
+  const auto whole_gpu = static_cast<std::uint64_t>(base::kWholeGpu.value());
+  return std::max({part_of(held.gpus, Wide{totals.weighted_gpus(weights)} * whole_gpu),
+                   part_of(held.cpus, totals.cpus()),
+                   part_of(static_cast<std::uint64_t>(held.memory.value()),
+                           static_cast<std::uint64_t>(totals.memory().value()))});
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/node.h"
+#include "model/policy.h"
+
+namespace gpu_platform::scheduling {
+
+// What a GPU of the type counts: its own weight, else its family's, else 1000.
+std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights);
+
+// All that the nodes have, in service or not: what shares of the cluster are measured by. Owner and
+// thread: the state's. Cost: a node's GPUs.
+class ClusterTotals {
+ public:
+  void add(const model::Node& node);
+  void remove(const model::Node& node);
+
+  std::uint64_t gpus() const;
+  std::uint64_t cpus() const { return cpus_; }
+  base::Bytes memory() const { return memory_; }
+  // Thousandths of a GPU that counts 1.
+  std::uint64_t weighted_gpus(const std::vector<model::GpuWeight>& weights) const;
+
+  friend bool operator==(const ClusterTotals&, const ClusterTotals&) = default;
+
+ private:
+  std::map<std::string, std::uint64_t> gpus_by_type_;
+  std::uint64_t cpus_ = 0;
+  base::Bytes memory_;
+};
+
+// What somebody holds, to be measured by the totals.
+struct HeldAmounts {
+  std::uint64_t gpus = 0;  // sevenths of a thousandth of a GPU that counts 1: share × weight
+  std::uint64_t cpus = 0;
+  base::Bytes memory;
+
+  void add(const model::NodeAllocation& part, const model::Node& node,
+           const std::vector<model::GpuWeight>& weights);
+};
+
+// The dominant share: the largest of the parts of all GPUs, CPUs and memory, in 2^-32; at most all.
+// Source: A. Ghodsi et al., Dominant Resource Fairness, NSDI 2011.
+std::uint64_t dominant_part(const HeldAmounts& held, const ClusterTotals& totals,
+                            const std::vector<model::GpuWeight>& weights);
+
+}  // namespace gpu_platform::scheduling
