@@ -67,6 +67,7 @@ class World : public execution::ObservationSink, public execution::VirtualScript
     if (!controller_->recover(kStart)) std::abort();
     model::Policy policy;
     policy.max_queue_size = 10'000'000;
+    policy.max_array_size = model::kMostArrayMembers;
     inputs_.emplace_back(PolicyChange{policy, "bench"});
     engine_.advance(kStart);
     for (std::size_t i = 1; i <= nodes; ++i) engine_.put_node(dgx(i));
@@ -88,6 +89,12 @@ class World : public execution::ObservationSink, public execution::VirtualScript
       inputs_.emplace_back(
           CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{spec, {}}}, {}});
     }
+  }
+  void submit_array(std::uint32_t members, std::uint32_t limit) {
+    model::JobSpec spec = typical_spec();
+    spec.array = model::ArraySpec{{{0, members - 1, 1}}, limit};
+    inputs_.emplace_back(
+        CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{std::move(spec), {}}}, {}});
   }
   void step() {
     std::vector<Input> inputs = std::exchange(inputs_, {});
@@ -137,6 +144,29 @@ void job_life(benchmark::State& bench) {
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(job_life)->Arg(1)->Arg(16)->Arg(128)->Unit(benchmark::kMicrosecond);
+
+// An array on a full cluster: one event, whatever its size. With a limit (8) its members wait
+// behind the gate and are in no queue.
+void submit_array(benchmark::State& bench) {
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    auto world = std::make_unique<World>(16);
+    world->submit(128);
+    world->let_time_pass(base::Duration());
+    bench.ResumeTiming();
+    world->submit_array(static_cast<std::uint32_t>(bench.range(0)),
+                        static_cast<std::uint32_t>(bench.range(1)));
+    world->let_time_pass(base::Duration());
+    bench.PauseTiming();
+    world.reset();
+    bench.ResumeTiming();
+  }
+}
+BENCHMARK(submit_array)
+    ->Args({10'000, 0})
+    ->Args({10'000, 8})
+    ->ArgNames({"members", "limit"})
+    ->Unit(benchmark::kMillisecond);
 
 // The same behind a queue of waiting jobs: the cost must not grow with it.
 void job_life_behind_a_queue(benchmark::State& bench) {

@@ -50,7 +50,34 @@ void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume
     }
     done(std::move(answer));
   };
-  send({caller, *std::move(submission)}, std::move(resume), std::move(finish));
+  if (request.dependency().empty()) {
+    return send({caller, *std::move(submission)}, std::move(resume), std::move(finish));
+  }
+  send_with_dependencies(
+      {request.dependency(), caller,
+       [submission = *std::move(submission), caller](ResolvedDependencies resolved) {
+         model::SubmitJob one = submission;
+         one.spec.dependencies = std::move(resolved.asked);
+         one.ended = std::move(resolved.ended);
+         return model::Command{caller, std::move(one)};
+       }},
+      std::move(resume), std::move(finish));
+}
+
+void Calls::send_with_dependencies(
+    Dependent dependent, Resume resume,
+    std::function<void(base::Result<model::CommandReply>)> finish) const {
+  auto resolved = resolve_dependencies(reader_, dependent.caller, dependent.dependency);
+  if (!resolved) return finish(std::unexpected(std::move(resolved).error()));
+  model::Command command = dependent.command(*std::move(resolved));
+  auto answered = [this, dependent = std::move(dependent), resume,
+                   finish = std::move(finish)](base::Result<model::CommandReply> reply) mutable {
+    const bool has_left = !reply && reply.error().code == base::ErrorCode::kNotFound &&
+                          reply.error().field == "dependency";
+    if (!has_left || --dependent.looks == 0) return finish(std::move(reply));
+    send_with_dependencies(std::move(dependent), std::move(resume), std::move(finish));
+  };
+  send(std::move(command), std::move(resume), std::move(answered));
 }
 
 void Calls::send(model::Command command, Resume resume,
@@ -64,8 +91,7 @@ void Calls::send(model::Command command, Resume resume,
 }
 
 base::Result<v1::Job> Calls::get(const v1::GetJobRequest& request, const Peer& peer) const {
-  TRY_ASSIGN(const model::JobId id, to_job_id(request.id()));
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, id));
+  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
   v1::Job out;
   reader_.describe(*found.job, found.snapshot->nodes, out);
   reader_.explain(found, out);
@@ -74,8 +100,8 @@ base::Result<v1::Job> Calls::get(const v1::GetJobRequest& request, const Peer& p
 
 base::Result<v1::OutputChunk> Calls::output(const v1::GetOutputRequest& request,
                                             const Peer& peer) const {
-  TRY_ASSIGN(const model::JobId id, to_job_id(request.id()));
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, id));
+  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
+  TRY(check_is_one(found));
   const model::Job& job = *found.job;
   const std::uint32_t latest = job.attempts.empty() ? 0 : job.attempts.back().number;
   const std::uint32_t attempt = request.has_attempt() ? request.attempt() : latest;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/core_access.h"
+#include "api/dependencies.h"
 #include "api/job_reader.h"
 #include "api/user_directory.h"
 #include "gpu_platform/v1/cluster.pb.h"
@@ -100,6 +101,16 @@ class Calls {
   // Hands the command to the core, and its answer to `finish` through `resume`.
   void send(model::Command command, Resume resume,
             std::function<void(base::Result<model::CommandReply>)> finish) const;
+  // A command that names other jobs: they are looked up, and again where one of them left the core
+  // between that look and the core's.
+  struct Dependent {
+    std::string dependency;
+    model::Caller caller;
+    std::function<model::Command(ResolvedDependencies)> command;
+    int looks = 3;
+  };
+  void send_with_dependencies(Dependent dependent, Resume resume,
+                              std::function<void(base::Result<model::CommandReply>)> finish) const;
   base::Result<v1::ChangeJobResponse> changed(base::Result<model::CommandReply> reply,
                                               const model::Caller& caller, model::JobId id) const;
   v1::ActOnJobsResponse outcomes(const model::CommandReply& reply, bool dry_run) const;

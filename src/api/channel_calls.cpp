@@ -21,9 +21,10 @@ model::AttemptId running_attempt(const model::Job& job) {
 }  // namespace
 
 base::Result<FoundJob> Calls::enterable(std::string_view id, const Peer& peer) const {
-  TRY_ASSIGN(const model::JobId job_id, to_job_id(id));
-  TRY_ASSIGN(FoundJob found, reader_.find(peer.caller, job_id));
+  TRY_ASSIGN(FoundJob found, reader_.find(peer.caller, id));
+  TRY(check_is_one(found));
   const model::Job& job = *found.job;
+  const model::JobId job_id = job.id;
   if (!may_enter(peer.caller, job)) {
     return base::fail(base::ErrorCode::kPermissionDenied,
                       fmt::format("job {} is not yours: only its owner and administrators may "

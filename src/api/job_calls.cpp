@@ -24,12 +24,11 @@ base::Error has_left(model::JobId id) {
 
 void Calls::act(std::string_view id, model::JobAction action, const Peer& peer, Resume resume,
                 JobChanged done) const {
-  const auto job = to_job_id(id);
-  if (!job) return done(std::unexpected(job.error()));
-  const auto found = reader_.find(peer.caller, *job);
+  const auto found = reader_.find(peer.caller, id);
   if (!found) return done(std::unexpected(found.error()));
   const model::Caller caller = peer.caller;
-  auto finish = [this, caller, action, job = *job,
+  const model::JobId job = found->job->id;
+  auto finish = [this, caller, action, job,
                  done = std::move(done)](base::Result<model::CommandReply> reply) {
     // A job that ended between our look and the core's is not found there, but it is here.
     const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
@@ -37,28 +36,44 @@ void Calls::act(std::string_view id, model::JobAction action, const Peer& peer, 
     if (ended && !stops(action)) reply = std::unexpected(has_left(job));
     done(changed(std::move(reply), caller, job));
   };
-  if (found->archived != nullptr) {
+  if (found->archived != nullptr && !found->whole_array) {
     return finish(base::fail(base::ErrorCode::kNotFound, "it has left the core"));
   }
-  send({caller, model::ActOnJob{*job, action}}, std::move(resume), std::move(finish));
+  send({caller, model::ActOnJob{job, action, found->whole_array}}, std::move(resume),
+       std::move(finish));
 }
 
 void Calls::update(const v1::UpdateJobRequest& request, const Peer& peer, Resume resume,
                    JobChanged done) const {
   auto update = to_model(request);
   if (!update) return done(std::unexpected(std::move(update).error()));
-  const model::JobId job = update->job;
-  const auto found = reader_.find(peer.caller, job);
+  const auto found = reader_.find(peer.caller, request.id());
   if (!found) return done(std::unexpected(found.error()));
-  if (found->archived != nullptr) return done(std::unexpected(has_left(job)));
+  const model::JobId job = found->job->id;
+  if (found->archived != nullptr && !found->whole_array) {
+    return done(std::unexpected(has_left(job)));
+  }
+  update->job = job;
+  update->whole_array = found->whole_array;
   const model::Caller caller = peer.caller;
   auto finish = [this, caller, job,
                  done = std::move(done)](base::Result<model::CommandReply> reply) {
-    const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
+    const bool ended =
+        !reply && reply.error().code == base::ErrorCode::kNotFound && reply.error().field == "id";
     if (ended) reply = std::unexpected(has_left(job));
     done(changed(std::move(reply), caller, job));
   };
-  send({caller, *std::move(update)}, std::move(resume), std::move(finish));
+  if (!request.has_dependency()) {
+    return send({caller, *std::move(update)}, std::move(resume), std::move(finish));
+  }
+  send_with_dependencies({request.dependency(), caller,
+                          [update = *std::move(update), caller](ResolvedDependencies resolved) {
+                            model::UpdateJob one = update;
+                            one.dependencies = std::move(resolved.asked);
+                            one.ended = std::move(resolved.ended);
+                            return model::Command{caller, std::move(one)};
+                          }},
+                         std::move(resume), std::move(finish));
 }
 
 base::Result<v1::ChangeJobResponse> Calls::changed(base::Result<model::CommandReply> reply,

@@ -27,6 +27,15 @@ bool may_see(const model::Caller& caller, const model::Job& job) {
   return caller.is_administrator || job.spec->uid == caller.uid;
 }
 
+base::Status check_is_one(const FoundJob& found) {
+  if (!found.whole_array) return {};
+  return base::fail(
+      base::ErrorCode::kFailedPrecondition,
+      fmt::format("job {} is an array of {}: name a member, as in {}", found.job->id.value,
+                  member_count(*found.job->spec->array), name_of(*found.job)),
+      "id");
+}
+
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller) {
   ListFilter filter;
   if (request.has_user()) {
@@ -71,6 +80,27 @@ base::Result<FoundJob> JobReader::find(const model::Caller& caller, model::JobId
                       "id");
   }
   return found;
+}
+
+base::Result<FoundJob> JobReader::find(const model::Caller& caller, const JobRef& ref) const {
+  TRY_ASSIGN(FoundJob found, find(caller, ref.job));
+  const model::Job& job = *found.job;
+  const bool is_first = job.array_id == job.id && job.spec->array.has_value();
+  if (!ref.index) {
+    found.whole_array = is_first;
+    return found;
+  }
+  const auto position = is_first ? model::position_of(*job.spec->array, *ref.index) : std::nullopt;
+  if (!position) {
+    return base::fail(base::ErrorCode::kNotFound,
+                      fmt::format("there is no job {}_{}", ref.job.value, *ref.index), "id");
+  }
+  return find(caller, model::JobId(ref.job.value + *position));
+}
+
+base::Result<FoundJob> JobReader::find(const model::Caller& caller, std::string_view text) const {
+  TRY_ASSIGN(const JobRef ref, to_job_ref(text));
+  return find(caller, ref);
 }
 
 void JobReader::describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const {

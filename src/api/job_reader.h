@@ -21,7 +21,11 @@ struct FoundJob {
   std::shared_ptr<const controller::Snapshot> snapshot;
   std::shared_ptr<const model::Job> archived;  // null: it is in the snapshot
   const model::Job* job = nullptr;
+  bool whole_array = false;  // it was named by the id of its array alone, of which it is the first
 };
+
+// An error where it is a whole array, and what is asked for is a single job's.
+base::Status check_is_one(const FoundJob& found);
 
 // Filters of a list, as the model knows them.
 struct ListFilter {
@@ -50,6 +54,10 @@ class JobReader {
 
   // kNotFound also for a job that the caller may not see: existence is not told.
   base::Result<FoundJob> find(const model::Caller& caller, model::JobId id) const;
+
+  base::Result<FoundJob> find(const model::Caller& caller, const JobRef& ref) const;
+  // By what people write: "42" or "40_3".
+  base::Result<FoundJob> find(const model::Caller& caller, std::string_view text) const;
 
   // Fills the cleared message; without wait_reason and queue_position.
   void describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const;

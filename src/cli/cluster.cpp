@@ -125,7 +125,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   Table table(std::move(columns));
   const Json& jobs = list_at(*document, "jobs");
   for (const Json& job : jobs) {
-    std::vector<std::string> row = {text_at(job, "queue_position"), text_at(job, "id"),
+    std::vector<std::string> row = {text_at(job, "queue_position"), shown_id(job),
                                     text_at(job, "name"),           text_at(job, "user"),
                                     text_at(job, "state"),          text_at(job, "priority"),
                                     text_at(job, "gpu_count"),      waited(job, now)};

@@ -221,7 +221,7 @@ int exit_code_of_job(const Json& job) {
 }
 
 std::string describe_end(const Json& job) {
-  std::string line = fmt::format("job {} {}", text_at(job, "id"), text_at(job, "state"));
+  std::string line = fmt::format("job {} {}", shown_id(job), text_at(job, "state"));
   if (const auto code = integer_at(job, "exit_code")) {
     line += fmt::format(": exit code {}", *code);
   } else if (const std::string signal = text_at(job, "signal"); !signal.empty()) {

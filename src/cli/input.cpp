@@ -6,6 +6,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "cli/moment.h"
 
 namespace gpu_platform::cli {
 
@@ -46,6 +47,17 @@ base::Result<double> limit_seconds(const std::string& text) {
   const auto limit = base::parse_duration(text);
   if (!limit) return base::invalid("--time", limit.error().message);
   return static_cast<double>(base::whole_milliseconds(*limit)) / 1000;
+}
+
+base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
+                        base::Instant now) {
+  if (!text) return {};
+  const auto at = parse_moment_to_come(*text, now);
+  if (!at) return base::invalid("--" + key, at.error().message);
+  std::string written;
+  api::append_rfc3339(written, *at);
+  body[key] = written;
+  return {};
 }
 
 base::Status check_text(std::string_view option, std::string_view text) {

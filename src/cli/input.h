@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "cli/json_view.h"
 
 // What the values of options mean. Errors name the option.
@@ -23,6 +25,11 @@ base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
 
 // "15m" as the seconds of a time limit.
 base::Result<double> limit_seconds(const std::string& text);
+
+// A time to come (cli/moment.h) under that key; the error names the option of that name. Absent
+// stays absent.
+base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
+                        base::Instant now);
 
 // What cannot be written as JSON is found here, where the option can be named.
 base::Status check_text(std::string_view option, std::string_view text);

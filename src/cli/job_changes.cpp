@@ -62,6 +62,12 @@ void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
 void tell_one(Console& console, const std::string& id, const Json& answer, const Action& action) {
   const Json& job = object_at(answer, "job");
   const std::string state = text_at(job, "state");
+  if (text_at(job, "array_id") == id) {
+    console.note(flag_at(answer, "changed")
+                     ? fmt::format("array {}: its jobs that had not ended are {}", id, action.done)
+                     : fmt::format("array {}: nothing changed", id));
+    return;
+  }
   if (!flag_at(answer, "changed")) {
     console.note(is_ended_state(state) ? fmt::format("{}; it had ended before", describe_end(job))
                                        : fmt::format("job {} {}", id, action.already));
@@ -236,11 +242,24 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 // ---- update
 
 struct UpdateOptions {
-  std::optional<std::string> priority, time, name;
+  std::optional<std::string> priority, time, name, begin, deadline, dependency;
   std::vector<std::string> labels, remove_labels;
 };
 
-base::Result<Json> update_body(const UpdateOptions& o) {
+base::Status put_chains(Json& body, const UpdateOptions& o, base::Instant now) {
+  TRY(put_moment(body, "begin", o.begin, now));
+  if (o.deadline == "none") {
+    body["no_deadline"] = true;
+  } else {
+    TRY(put_moment(body, "deadline", o.deadline, now));
+  }
+  if (!o.dependency) return {};
+  TRY(check_text("--dependency", *o.dependency));
+  body["dependency"] = *o.dependency == "none" ? std::string() : *o.dependency;
+  return {};
+}
+
+base::Result<Json> update_body(const UpdateOptions& o, base::Instant now) {
   Json body = Json::object();
   if (o.priority) {
     TRY(check_text("--priority", *o.priority));
@@ -254,6 +273,7 @@ base::Result<Json> update_body(const UpdateOptions& o) {
     TRY(check_text("--name", *o.name));
     body["name"] = *o.name;
   }
+  TRY(put_chains(body, o, now));
   for (const std::string& label : o.labels) TRY(check_text("--label", label));
   if (!o.labels.empty()) TRY(put_pairs(body["labels"], o.labels, "--label"));
   for (const std::string& key : o.remove_labels) {
@@ -299,20 +319,24 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
       .option("--priority", o.priority, "CLASS|0-9", "critical, high, medium, low, or a number")
       .option("--time", o.time, "DURATION", "time limit, counted from the start: 90s 15m 2h 1d")
       .option("--name", o.name, "NAME", "another name")
+      .option("--begin", o.begin, "TIME", "start no earlier: now, now+2h, 16:00, 2026-01-31T12:00")
+      .option("--deadline", o.deadline, "TIME|none", "cancel it when it can no longer end by then")
+      .option("--dependency", o.dependency, "KIND:ID[:ID][,…]|none",
+              "start after other jobs, in the place of those so far")
       .many("--label", o.labels, "KEY=VALUE", "label to set or replace; may be repeated")
       .many("--remove-label", o.remove_labels, "KEY", "label to take away; may be repeated")
       .flag("--json", json, "print the daemon's answer as JSON, one line for each job");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = update_body(o);
+  const auto body = update_body(o, console.surroundings().now());
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
   }
   if (body->empty()) {
     return usage_error(console,
-                       "nothing to change: give --priority, --time, --name, --label or "
-                       "--remove-label",
+                       "nothing to change: give --priority, --time, --name, --begin, --deadline, "
+                       "--dependency, --label or --remove-label",
                        text.name);
   }
   const std::string request = json_text(*body);

@@ -90,6 +90,15 @@ std::string when(const Json& object, std::string_view key, base::Instant now) {
                     : fmt::format("{} (in {})", local_time(*at), age(*at - now));
 }
 
+// "40_3 of 40: 0-99%8, 100 jobs"
+std::string array_of(const Json& job) {
+  const std::string array = text_at(job, "array_id");
+  if (array.empty()) return {};
+  const auto size = integer_at(job, "array_size").value_or(0);
+  return fmt::format("{} of {}: {}, {}", shown_id(job), array, text_at(job, "array"),
+                     counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, size)), "job"));
+}
+
 std::string labels_of(const Json& job) {
   std::vector<std::string> pairs;
   for (const auto& [key, value] : object_at(job, "labels").items()) {
@@ -143,11 +152,21 @@ Table job_table() {
 }
 
 std::vector<std::string> job_row(const Json& job, base::Instant now) {
-  return {text_at(job, "id"),        text_at(job, "name"),
-          text_at(job, "user"),      text_at(job, "state"),
-          text_at(job, "gpu_count"), text_at(job, "priority"),
-          waited(job, now),          ran(job, now),
+  return {shown_id(job),
+          text_at(job, "name"),
+          text_at(job, "user"),
+          text_at(job, "state"),
+          text_at(job, "gpu_count"),
+          text_at(job, "priority"),
+          waited(job, now),
+          ran(job, now),
           place_or_reason(job)};
+}
+
+std::string shown_id(const Json& job) {
+  const std::string array = text_at(job, "array_id");
+  return array.empty() ? text_at(job, "id")
+                       : fmt::format("{}_{}", array, text_at(job, "array_index"));
 }
 
 std::string waited(const Json& job, base::Instant now) {
@@ -204,6 +223,7 @@ std::string job_page(const Json& job, base::Instant now) {
   const std::string position = text_at(job, "queue_position");
   const std::pair<std::string_view, std::string> lines[] = {
       {"Job", text_at(job, "id")},
+      {"Array", array_of(job)},
       {"Name", text_at(job, "name")},
       {"State", text_at(job, "state")},
       {"Waits because", reason},
@@ -226,7 +246,10 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Asks for", asked_for(job)},
       {"Place", place_of(job)},
       {"Warning", joined(texts_at(job, "warnings"), "; ")},
+      {"Depends on", text_at(job, "dependency")},
       {"Submitted", when(job, "submitted_at", now)},
+      {"Begins", when(job, "begin", now)},
+      {"Deadline", when(job, "deadline", now)},
       {"Eligible", when(job, "eligible_at", now)},
       {"Starts by", when(job, "estimated_start", now)},
       {"Started", when(job, "started_at", now)},

@@ -27,5 +27,7 @@ std::string place_of(const Json& object);
 
 // Time from submission to the start, to the end, or to now; empty when not known.
 std::string waited(const Json& job, base::Instant now);
+// "42", and "40_3" of a member of an array.
+std::string shown_id(const Json& job);
 
 }  // namespace gpu_platform::cli

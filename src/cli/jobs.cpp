@@ -10,6 +10,7 @@
 #include "cli/input.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/members.h"
 #include "cli/plan_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -258,7 +259,9 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   const base::Instant began = steady();
   Interrupts none;
   int result = kOk;
-  for (const std::string& id : ids) {
+  const auto jobs = with_members(*client, ids);
+  if (!jobs) return report(console, jobs.error(), json);
+  for (const std::string& id : *jobs) {
     std::optional<base::Duration> left;
     if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
     const auto ended = wait_for_end(console, *client, id, left, none);

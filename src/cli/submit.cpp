@@ -2,6 +2,7 @@
 #include <climits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
@@ -12,6 +13,7 @@
 #include "cli/input.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/members.h"
 #include "cli/plan_text.h"
 #include "cli/sitting.h"
 #include "cli/submission.h"
@@ -27,8 +29,8 @@ constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
-      idle_timeout;
-  std::vector<std::string> gpu_types, environment, labels, notify;
+      idle_timeout, begin, deadline, array;
+  std::vector<std::string> gpu_types, environment, labels, notify, dependencies;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
   bool strict_numa = false;
@@ -68,6 +70,11 @@ void define(Arguments& arguments, SubmitOptions& o) {
               "program run as the job after its command, however that ended")
       .many("--notify", o.notify, "start|end|fail",
             "tell the site's notification command; several with commas")
+      .option("--begin", o.begin, "TIME", "start no earlier: now+2h, 16:00, 2026-01-31T12:00")
+      .option("--deadline", o.deadline, "TIME", "cancel it when it can no longer end by then")
+      .many("--dependency", o.dependencies, "KIND:ID[:ID][,…]",
+            "start after other jobs: afterok, afterany or afternotok, as in afterok:12:14")
+      .option("--array", o.array, "INDICES", "one job for each index: 0-99, 1,3,5-9:2, 0-99%8")
       .flag("--hold", o.hold, "held until 'jobs release'")
       .option(
           "--idle-timeout", o.idle_timeout, "DURATION",
@@ -103,6 +110,15 @@ base::Status put_size(Json& body, const char* key, const std::optional<std::stri
 base::Status for_option(std::string_view option, base::Status status) {
   if (!status && status.error().field.empty()) status.error().field = option;
   return status;
+}
+
+base::Status put_chains(Json& body, const SubmitOptions& o, base::Instant now) {
+  TRY(put_moment(body, "begin", o.begin, now));
+  TRY(put_moment(body, "deadline", o.deadline, now));
+  if (!o.dependencies.empty())
+    body["dependency"] = fmt::format("{}", fmt::join(o.dependencies, ","));
+  if (o.array.has_value()) body["array"] = *o.array;
+  return {};
 }
 
 base::Status put_resources(Json& body, const SubmitOptions& o) {
@@ -158,6 +174,7 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   Json body;
   body["command"] = o.command;
   TRY(put_resources(body, o));
+  TRY(put_chains(body, o, surroundings.now()));
   put_texts(body, o);
   if (o.workdir.has_value() && o.workdir->starts_with('/')) {
     body["workdir"] = *o.workdir;
@@ -195,16 +212,14 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"--open-mode", &o.open_mode},
       {"--prolog", &o.prolog},
       {"--epilog", &o.epilog},
-      {"--idle-timeout", &o.idle_timeout}};
+      {"--idle-timeout", &o.idle_timeout},
+      {"--array", &o.array}};
   for (const auto& [option, value] : single) {
     if (value->has_value()) TRY(check_text(option, **value));
   }
   const std::pair<std::string_view, const std::vector<std::string>*> lists[] = {
-      {"command", &o.command},
-      {"--gpu-type", &o.gpu_types},
-      {"--env", &o.environment},
-      {"--label", &o.labels},
-      {"--notify", &o.notify}};
+      {"command", &o.command}, {"--gpu-type", &o.gpu_types}, {"--env", &o.environment},
+      {"--label", &o.labels},  {"--notify", &o.notify},      {"--dependency", &o.dependencies}};
   for (const auto& [option, values] : lists) {
     for (const std::string& value : *values) TRY(check_text(option, value));
   }
@@ -328,6 +343,21 @@ std::string with_newline(std::string document) {
   return document;
 }
 
+// 0 when all of its members ended COMPLETED.
+int wait_for_array(Console& console, Client& client, const std::string& id, bool json) {
+  const auto members = members_of(client, id);
+  if (!members) return as_run(report(console, members.error(), json));
+  int result = kOk;
+  Interrupts none;
+  for (const std::string& member : *members) {
+    const auto ended = wait_for_end(console, client, member, std::nullopt, none);
+    if (!ended) return as_run(report(console, ended.error(), json));
+    if (json) console.out(with_newline((*ended)->document));
+    if (text_at((*ended)->job, "state") != "COMPLETED") result = kFailure;
+  }
+  return result;
+}
+
 }  // namespace
 
 int run_submit(const CommandText& text, Invocation& invocation) {
@@ -346,6 +376,9 @@ int run_submit(const CommandText& text, Invocation& invocation) {
   }
   if (console.out_failed()) return kFailure;
   if (!s.wait) return kOk;
+  if (s.options.array.has_value()) {
+    return wait_for_array(console, submitted->client, submitted->id, s.json);
+  }
   Interrupts none;
   auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
   if (ended && s.json) console.out(with_newline((*ended)->document));
@@ -362,6 +395,10 @@ int run_run(const CommandText& text, Invocation& invocation) {
             "standard input goes to the job (else it has none)");
   auto submitted = submit_from(text, invocation, arguments, s);
   if (!submitted) return as_run(submitted.error());
+  if (s.options.array.has_value()) {
+    console.note(fmt::format("array {}", submitted->id));
+    return wait_for_array(console, submitted->client, submitted->id, false);
+  }
   console.note(fmt::format("job {}", submitted->id));
   if (s.options.terminal.has_value()) {
     return sit_at(console, submitted->client, {submitted->id, s.options.terminal, true});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -112,6 +113,8 @@ class Application {
     j.hold = model::Hold::kNone;
     if (event.how == JobTrigger::kFail) count_last_attempt(j);
     move(j, event.how);
+    note_end_of_member(j);
+    resolve({j.id, false});
     start_request_expiry(j);
     depart_if_done(j);
   }
@@ -159,7 +162,7 @@ class Application {
   void leave(const Job& j) {
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
     if (j.state == JobState::kQueued) state_.queue.erase(j.id);
-    if (waits_for_time(j.state)) state_.becoming_eligible.erase({j.eligible_at, j.id});
+    state_.gates.leave(j);
   }
 
   void enter(Job& j) {
@@ -168,11 +171,7 @@ class Application {
       j.eligible_at = at_;
       state_.queue.put(waiting_job(j), *state_.policy);
     }
-    if (waits_for_time(j.state)) state_.becoming_eligible.emplace(j.eligible_at, j.id);
-  }
-
-  static bool waits_for_time(JobState s) {
-    return s == JobState::kPending || s == JobState::kPreempted;
+    state_.gates.enter(j);
   }
 
   // What failed there before does well again.
@@ -211,9 +210,11 @@ class Application {
 
   void start_request_expiry(const Job& j) {
     if (j.spec->request_id.empty()) return;
+    const model::JobId answered = j.is_member() ? j.array_id : j.id;
+    const bool is_last = !j.is_member() || state_.arrays.find(j.array_id.value)->outcome.open == 0;
     const std::pair key{j.spec->user, j.spec->request_id};
     const auto entry = state_.requests.find(key);
-    if (entry == state_.requests.end() || entry->second.job != j.id) return;
+    if (!is_last || entry == state_.requests.end() || entry->second.job != answered) return;
     entry->second.expires = at_ + state_.policy->request_id_lifetime;
     state_.expiring_requests.emplace(entry->second.expires, key);
   }
@@ -221,9 +222,20 @@ class Application {
   void depart_if_done(Job& j) {
     if (!model::is_ended(j.state) || model::holds_resources(j)) return;
     const model::JobId id = j.id;
+    const model::JobId array = j.array_id;
     departed_.push_back(j);
     state_.jobs.erase(id.value);
+    if (!array.valid() || --state_.arrays.find_mutable(array.value)->members > 0) return;
+    state_.arrays.erase(array.value);
+    state_.gates.erase_array(array);
   }
+
+  void note_end_of_member(const Job& j);
+  void resolve(const model::DependencyTarget& target);
+  void resolve(Job& dependent, const model::DependencyTarget& target,
+               const model::TargetOutcome& outcome);
+  void postpone_if_gated(Job& j);
+  JobState first_state(const model::JobSubmitted& event) const;
 
   void follow_holder(model::Gpu& gpu);
   static void note_epilog(const model::AttemptReleased& event, const Attempt& attempt, Node& n);
@@ -312,16 +324,39 @@ void Application::follow_holder(model::Gpu& gpu) {
   }
 }
 
+// The state in which a submission begins.
+JobState Application::first_state(const model::JobSubmitted& event) const {
+  if (event.hold != model::Hold::kNone) return JobState::kHeld;
+  const bool is_limited = event.spec.array && event.spec.array->limit != 0;
+  const bool is_gated = is_limited || !event.waits_for.empty() ||
+                        !event.dependency_failure.empty() || event.spec.begin > at_;
+  return is_gated ? JobState::kPending : JobState::kQueued;
+}
+
 void Application::on(const model::JobSubmitted& event) {
   Job fresh;
-  fresh.id = event.job;
   fresh.spec = std::make_shared<const model::JobSpec>(event.spec);
   fresh.hold = event.hold;
-  fresh.state = event.hold == model::Hold::kNone ? JobState::kQueued : JobState::kHeld;
+  fresh.state = first_state(event);
   fresh.submitted_at = at_;
   note_account(state_, event.spec);
-  enter(state_.jobs.put(event.job.value, std::move(fresh)));
-  state_.last_job_id = event.job.value;
+  fresh.eligible_at = event.spec.begin;
+  fresh.waits_for = event.waits_for;
+  fresh.dependency_failure = event.dependency_failure;
+  std::uint64_t count = 1;
+  if (const auto& array = event.spec.array) {
+    count = member_count(*array);
+    fresh.array_id = event.job;
+    state_.arrays.put(event.job.value, {event.job, count, count, array->limit, {.open = count}});
+    state_.gates.set_limit(event.job, array->limit);
+  }
+  for (std::uint64_t position = 0; position < count; ++position) {
+    Job member = fresh;
+    member.id = model::JobId(event.job.value + position);
+    if (event.spec.array) member.array_index = index_at(*event.spec.array, position);
+    enter(state_.jobs.put(member.id.value, std::move(member)));
+  }
+  state_.last_job_id = event.job.value + count - 1;
   if (!event.spec.request_id.empty()) {
     const std::pair key{event.spec.user, event.spec.request_id};
     state_.requests.insert_or_assign(key, RequestEntry{event.job, {}});
@@ -330,18 +365,76 @@ void Application::on(const model::JobSubmitted& event) {
 
 void Application::on(const model::JobChanged& event) {
   Job& j = job(event.job);
+  state_.gates.leave(j);
+  const base::Instant former_begin = j.spec->begin;
   auto spec = std::make_shared<model::JobSpec>(*j.spec);
   if (event.priority) spec->priority = *event.priority;
   if (event.time_limit) spec->time_limit = *event.time_limit;
   if (event.name) spec->name = *event.name;
   if (event.labels) spec->labels = *event.labels;
+  if (event.begin) spec->begin = *event.begin;
+  if (event.deadline) spec->deadline = *event.deadline;
+  if (event.dependencies) {
+    spec->dependencies = event.dependencies->asked;
+    j.waits_for = event.dependencies->waits_for;
+    j.dependency_failure = event.dependencies->failure;
+  }
   j.spec = std::move(spec);
+  if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
+    const bool waited_for_it = j.eligible_at == former_begin;
+    j.eligible_at = waited_for_it ? *event.begin : std::max(j.eligible_at, *event.begin);
+  }
+  state_.gates.enter(j);
+  postpone_if_gated(j);
   for (const Attempt& attempt : j.attempts) {
     if (model::holds_resources(attempt.state)) note_end(j, attempt);
   }
   if (j.state == JobState::kQueued) {
     state_.queue.put(waiting_job(j), *state_.policy);
   }
+}
+
+// What was in the queue and is to wait for something after all leaves it.
+void Application::postpone_if_gated(Job& j) {
+  const bool is_gated =
+      !j.waits_for.empty() || !j.dependency_failure.empty() || j.spec->begin > at_;
+  if (j.state != JobState::kQueued || !is_gated) return;
+  j.eligible_at = j.spec->begin;
+  move(j, JobTrigger::kPostpone);
+}
+
+void Application::note_end_of_member(const Job& j) {
+  if (!j.is_member()) return;
+  model::TargetOutcome& outcome = state_.arrays.find_mutable(j.array_id.value)->outcome;
+  const bool had_failed = outcome.failed.valid();
+  --outcome.open;
+  model::count_end(j, outcome);
+  // What does not change the answer wakes nobody.
+  if (outcome.open == 0 || outcome.failed.valid() != had_failed) resolve({j.array_id, true});
+}
+
+void Application::resolve(const model::DependencyTarget& target) {
+  const std::set<model::JobId> dependents = state_.gates.dependents(target);
+  if (dependents.empty()) return;
+  const model::TargetOutcome outcome = *outcome_of(state_, target);
+  for (const model::JobId id : dependents) {
+    Job& j = job(id);
+    state_.gates.leave(j);
+    resolve(j, target, outcome);
+    state_.gates.enter(j);
+  }
+}
+
+void Application::resolve(Job& dependent, const model::DependencyTarget& target,
+                          const model::TargetOutcome& outcome) {
+  std::erase_if(dependent.waits_for, [&](const model::Dependency& dependency) {
+    if (dependency.on != target) return false;
+    const auto verdict = judge(dependency.kind, outcome);
+    if (verdict == model::DependencyVerdict::kNever && dependent.dependency_failure.empty()) {
+      dependent.dependency_failure = describe_failure(dependency, outcome);
+    }
+    return verdict != model::DependencyVerdict::kWaits;
+  });
 }
 
 void Application::on(const model::StartRequested& event) {

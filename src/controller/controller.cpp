@@ -161,7 +161,8 @@ std::shared_ptr<const Snapshot> Controller::make_snapshot() {
   State& state = core_.mutable_state();
   return std::make_shared<const Snapshot>(Snapshot{state.seq, state.at, state.jobs.freeze(),
                                                    state.nodes.freeze(), state.policy, state.counts,
-                                                   core_.reservations(), state.queue.basis()});
+                                                   core_.reservations(), state.queue.basis(),
+                                                   state.arrays.freeze()});
 }
 
 }  // namespace gpu_platform::controller

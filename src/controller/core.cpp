@@ -24,8 +24,11 @@ void Core::emit(model::Event event, base::Instant now) {
   const std::size_t departed_before = batch_.ended_jobs.size();
   apply(state_, record, batch_.ended_jobs);
   for (std::size_t i = departed_before; i < batch_.ended_jobs.size(); ++i) {
-    const std::string& ref = batch_.ended_jobs[i].spec->environment_ref;
-    if (!ref.empty()) batch_.dropped_environments.push_back(ref);
+    const Job& job = batch_.ended_jobs[i];
+    // Members of an array share theirs: it goes with the last.
+    const bool is_shared = job.is_member() && state_.arrays.find(job.array_id.value) != nullptr;
+    const std::string& ref = job.spec->environment_ref;
+    if (!ref.empty() && !is_shared) batch_.dropped_environments.push_back(ref);
   }
   if (std::holds_alternative<model::NodeSeen>(record.event)) feasible_.clear();
   effects_of(record.event);
@@ -55,6 +58,8 @@ execution::StartOrder Core::start_order(const Job& job, const Attempt& attempt) 
   order.spec = job.spec;
   order.boot_id = attempt.boot_id;
   order.time_limit = job.spec->time_limit;
+  order.array_id = job.array_id;
+  order.array_index = job.array_index;
   order.stop_grace = state_.policy->stop_grace;
   for (const auto& part : attempt.allocation.nodes) {
     const model::Node* node = state_.nodes.find(part.node.value);
@@ -116,13 +121,8 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
 }
 
 void Core::advance(base::Instant now) {
-  // Collected first: making one eligible changes the set.
-  std::vector<model::JobId> due;
-  for (const auto& [at, job] : state_.becoming_eligible) {
-    if (at > now) break;
-    due.push_back(job);
-  }
-  for (const model::JobId job : due) make_eligible_if_due(job, now);
+  end_hopeless(now);
+  let_in_who_is_due(now);
   if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
     emit(model::UseCounted{}, now);
   }
@@ -130,12 +130,44 @@ void Core::advance(base::Instant now) {
   advanced_to_ = now;
 }
 
+// Jobs that can never run as they asked to: no job waits for ever. The end of one may decide about
+// others.
+void Core::end_hopeless(base::Instant now) {
+  const auto end = [&](model::JobId id, model::EndReason reason, std::string detail) {
+    emit(model::JobEnded{id, model::JobTrigger::kCancel, reason, {}, std::move(detail)}, now);
+  };
+  while (!state_.gates.hopeless().empty() || is_one_too_late(now)) {
+    if (!state_.gates.hopeless().empty()) {
+      const model::JobId id = *state_.gates.hopeless().begin();
+      end(id, model::EndReason::kDependencyFailed, find_job(id)->dependency_failure);
+    } else {
+      end(state_.gates.last_starts().begin()->second, model::EndReason::kDeadline,
+          "it could no longer end by its deadline within its time limit");
+    }
+  }
+}
+
+bool Core::is_one_too_late(base::Instant now) const {
+  const Gates::Times& times = state_.gates.last_starts();
+  return !times.empty() && times.begin()->first < now;
+}
+
+// One that comes in may make place for a sibling behind it.
+void Core::let_in_who_is_due(base::Instant now) {
+  const Gates::Times& times = state_.gates.becoming_eligible();
+  for (auto next = times.begin(); next != times.end() && next->first <= now;) {
+    const auto key = *next;
+    make_eligible_if_due(key.second, now);
+    next = times.upper_bound(key);
+  }
+}
+
 // A job goes back to the queue when its time has come and nothing of its earlier attempts is left,
 // unless such an attempt is lost with its node: that node may never tell.
 void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
   const Job* job = find_job(id);
   if (job == nullptr || job->eligible_at > now) return;
-  if (job->state != JobState::kPending && job->state != JobState::kPreempted) return;
+  if (!state_.gates.becoming_eligible().contains({job->eligible_at, id})) return;
   const bool leftovers = std::ranges::any_of(job->attempts, [](const Attempt& a) {
     return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
   });
@@ -170,10 +202,13 @@ Batch Core::take_batch() {
 // Jobs that are due but wait for leftovers are woken by the observation that these are gone.
 std::optional<base::Instant> Core::next_wakeup() const {
   std::optional<base::Instant> wakeup = next_count(state_);
-  const auto eligible = std::ranges::find_if(
-      state_.becoming_eligible, [this](const auto& due) { return due.first > advanced_to_; });
-  if (eligible != state_.becoming_eligible.end()) {
-    wakeup = wakeup ? std::min(*wakeup, eligible->first) : eligible->first;
+  const Gates::Times& times = state_.gates.becoming_eligible();
+  const auto next = times.upper_bound({advanced_to_, model::JobId(UINT64_MAX)});
+  if (next != times.end()) wakeup = wakeup ? std::min(*wakeup, next->first) : next->first;
+  const Gates::Times& last_starts = state_.gates.last_starts();
+  if (!last_starts.empty()) {
+    const base::Instant too_late = last_starts.begin()->first + base::nanoseconds(1);
+    if (!wakeup || too_late < *wakeup) wakeup = too_late;
   }
   return wakeup;
 }

@@ -83,7 +83,17 @@ class Core {
   base::Result<model::CommandReply> submit(const model::Caller& caller,
                                            const model::SubmitJob& command, base::Instant now,
                                            store::Room room);
-  base::Status check_submission(const model::Caller& caller, const model::JobSpec& spec);
+  base::Status check_submission(const model::Caller& caller, const model::JobSpec& spec,
+                                base::Instant now);
+  base::Status check_times(const model::JobSpec& spec, base::Instant earliest) const;
+  base::Status check_array(const model::JobSpec& spec) const;
+  // What of the dependencies is open, for a job of `id`: invalid for one that is not there yet.
+  base::Result<model::NewDependencies> judge_dependencies(
+      const model::Caller& caller, const std::vector<model::Dependency>& asked,
+      const std::vector<model::EndedTarget>& ended, model::JobId id) const;
+  base::Result<model::TargetOutcome> find_target(
+      const model::Caller& caller, const model::DependencyTarget& target,
+      const std::vector<model::EndedTarget>& ended) const;
   base::Status check_priority(const model::Caller& caller, const model::Priority& priority) const;
   base::Status check_time_limit(base::Duration time_limit) const;
   base::Status check_feasible(const model::ResourceRequest& request);
@@ -95,6 +105,16 @@ class Core {
   base::Result<const model::Job*> find_for(const model::Caller& caller, model::JobId id) const;
   base::Result<bool> act(const model::Caller& caller, const model::Job& job,
                          model::JobAction action, bool dry_run, base::Instant now);
+  // The members of an array that are in the core; an error where there is none.
+  base::Result<std::vector<model::JobId>> members_for(const model::Caller& caller,
+                                                      model::JobId array) const;
+  base::Result<model::CommandReply> act_on_array(const model::Caller& caller,
+                                                 const model::ActOnJob& command, base::Instant now);
+  base::Result<model::CommandReply> update_array(const model::Caller& caller,
+                                                 const model::UpdateJob& command,
+                                                 base::Instant now);
+  base::Result<bool> update_one(const model::Caller& caller, const model::UpdateJob& command,
+                                base::Instant now);
   base::Result<model::CommandReply> act_on_job(const model::Caller& caller,
                                                const model::ActOnJob& command, base::Instant now);
   base::Result<model::CommandReply> act_on_jobs(const model::Caller& caller,
@@ -102,7 +122,7 @@ class Core {
   base::Result<model::CommandReply> update(const model::Caller& caller,
                                            const model::UpdateJob& command, base::Instant now);
   base::Status check_update(const model::Caller& caller, const model::Job& job,
-                            const model::JobChanged& change) const;
+                            const model::JobChanged& change, base::Instant now) const;
 
   base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
                                                 const model::ChangeGpus& command,
@@ -144,6 +164,9 @@ class Core {
     const std::string& detail;
   };
   void drain_if_second(const HookFailure& failure, base::Instant now);
+  void end_hopeless(base::Instant now);
+  bool is_one_too_late(base::Instant now) const;
+  void let_in_who_is_due(base::Instant now);
   void make_eligible_if_due(model::JobId job, base::Instant now);
   void run_cycle(base::Instant now);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "controller/core.h"
@@ -30,7 +31,9 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
                                                store::Room room) {
   if (!command.spec.request_id.empty() && !command.dry_run) {
     const auto entry = state_.requests.find({command.spec.user, command.spec.request_id});
-    if (entry != state_.requests.end()) return model::CommandReply{entry->second.job, false};
+    const bool is_known = entry != state_.requests.end();
+    const bool is_over = is_known && entry->second.expires.is_set() && entry->second.expires <= now;
+    if (is_known && !is_over) return model::CommandReply{entry->second.job, false};
   }
   if (caller.uid != command.spec.uid && !caller.is_administrator) {
     return base::fail(
@@ -43,13 +46,16 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
                       "the disk of the data directory is full: no new jobs are accepted until "
                       "space is freed (running jobs go on and their endings are recorded)");
   }
-  TRY(check_submission(caller, command.spec));
+  TRY(check_submission(caller, command.spec, now));
+  TRY_ASSIGN(model::NewDependencies dependencies,
+             judge_dependencies(caller, command.spec.dependencies, command.ended, {}));
 
   TRY_ASSIGN(std::string team, model::team_for(*state_.policy->organisation, command.spec.user,
                                                command.spec.team, caller.is_administrator));
 
   model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec,
-                            command.hold ? hold_by(caller, command.spec) : model::Hold::kNone};
+                            command.hold ? hold_by(caller, command.spec) : model::Hold::kNone,
+                            std::move(dependencies.waits_for), std::move(dependencies.failure)};
   event.spec.team = std::move(team);
   if (event.spec.time_limit == base::Duration()) {
     event.spec.time_limit = state_.policy->max_time_limit;
@@ -93,7 +99,18 @@ base::Status Core::check_time_limit(base::Duration time_limit) const {
       "time_limit_seconds");
 }
 
-base::Status Core::check_submission(const model::Caller& caller, const model::JobSpec& spec) {
+base::Status Core::check_array(const model::JobSpec& spec) const {
+  if (!spec.array) return {};
+  const std::uint64_t members = member_count(*spec.array);
+  if (members <= state_.policy->max_array_size) return {};
+  return base::fail(ErrorCode::kFailedPrecondition,
+                    fmt::format("array: {} members asked, the most is {} (policies.max_array_size)",
+                                members, state_.policy->max_array_size),
+                    "array");
+}
+
+base::Status Core::check_submission(const model::Caller& caller, const model::JobSpec& spec,
+                                    base::Instant now) {
   const model::Policy& policy = *state_.policy;
   if (spec.uid == 0 && !policy.allow_root_jobs) {
     return base::fail(ErrorCode::kPermissionDenied,
@@ -108,8 +125,21 @@ base::Status Core::check_submission(const model::Caller& caller, const model::Jo
                       "notify: this site has no notification command (execution.notify_command)",
                       "notify");
   }
+  TRY(check_times(spec, now));
+  TRY(check_array(spec));
   const Counts& counts = state_.counts;
-  if (counts.pending + counts.queued + counts.held >= policy.max_queue_size) {
+  const std::uint64_t waiting = counts.pending + counts.queued + counts.held;
+  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
+  if (spec.array && waiting + jobs > policy.max_queue_size) {
+    return base::fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("array: {} members asked, the queue has room for {} of {} "
+                    "(scheduling.max_queue_size)",
+                    jobs, policy.max_queue_size - std::min(waiting, policy.max_queue_size),
+                    policy.max_queue_size),
+        "array");
+  }
+  if (waiting >= policy.max_queue_size) {
     return base::fail(ErrorCode::kResourceExhausted,
                       fmt::format("the queue is full: {} jobs are waiting, which is the limit "
                                   "(scheduling.max_queue_size)",

@@ -89,6 +89,19 @@ Judged judge_requeue(const model::Caller& caller, const Job& job) {
   return model::StopRequested{{job.id, attempt.number}, EndReason::kRequeuedBy, false, caller.user};
 }
 
+// What decides about the start of a job is changed before it starts.
+base::Status check_new_start(const Job& job, const model::JobChanged& change) {
+  if (!model::is_active(job.state) || (!change.begin && !change.dependencies)) return {};
+  const std::string_view field = change.begin ? "begin" : "dependency";
+  return refused(fmt::format("{}: job {} is {}, and it is about the start", field, job.id.value,
+                             to_string(job.state)),
+                 std::string(field));
+}
+
+base::Instant start_of(const model::Attempt& attempt) {
+  return attempt.started_at.is_set() ? attempt.started_at : attempt.requested_at;
+}
+
 std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
                                          const model::UpdateJob& command) {
   std::erase_if(labels, [&](const model::Label& label) {
@@ -112,6 +125,8 @@ model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
   if (command.name != spec.name) change.name = command.name;
   std::vector<model::Label> labels = changed_labels(spec.labels, command);
   if (labels != spec.labels) change.labels = std::move(labels);
+  if (command.begin != spec.begin) change.begin = command.begin;
+  if (command.deadline != spec.deadline) change.deadline = command.deadline;
   return change;
 }
 
@@ -169,6 +184,7 @@ base::Result<bool> Core::act(const model::Caller& caller, const Job& job, JobAct
 base::Result<model::CommandReply> Core::act_on_job(const model::Caller& caller,
                                                    const model::ActOnJob& command,
                                                    base::Instant now) {
+  if (command.whole_array) return act_on_array(caller, command, now);
   TRY_ASSIGN(const Job* job, find_for(caller, command.job));
   TRY_ASSIGN(const bool changed, act(caller, *job, command.action, false, now));
   return model::CommandReply{command.job, changed};
@@ -201,8 +217,9 @@ base::Result<model::CommandReply> Core::act_on_jobs(const model::Caller& caller,
 }
 
 base::Status Core::check_update(const model::Caller& caller, const Job& job,
-                                const model::JobChanged& change) const {
+                                const model::JobChanged& change, base::Instant now) const {
   if (model::is_ended(job.state)) return has_ended(job, "changed");
+  TRY(check_new_start(job, change));
   if (change.labels && change.labels->size() > model::kMostLabels) {
     return base::invalid("labels",
                          fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
@@ -216,6 +233,13 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
                    "name");
   }
   if (change.priority) TRY(check_priority(caller, *change.priority));
+  if (change.begin || change.deadline || change.time_limit) {
+    model::JobSpec then = *job.spec;
+    if (change.begin) then.begin = *change.begin;
+    if (change.deadline) then.deadline = *change.deadline;
+    if (change.time_limit) then.time_limit = *change.time_limit;
+    TRY(check_times(then, model::is_active(job.state) ? start_of(*job.current_attempt()) : now));
+  }
   if (!change.time_limit || caller.is_administrator) return {};
   if (model::is_active(job.state) && *change.time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
@@ -229,15 +253,32 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
 
 base::Result<model::CommandReply> Core::update(const model::Caller& caller,
                                                const model::UpdateJob& command, base::Instant now) {
+  if (command.whole_array) return update_array(caller, command, now);
+  TRY_ASSIGN(const bool changed, update_one(caller, command, now));
+  return model::CommandReply{command.job, changed};
+}
+
+// True when it changed something.
+base::Result<bool> Core::update_one(const model::Caller& caller, const model::UpdateJob& command,
+                                    base::Instant now) {
   TRY_ASSIGN(const Job* job, find_for(caller, command.job));
   model::JobChanged change = change_of(*job, command);
-  TRY(check_update(caller, *job, change));
-  const bool changes = change.priority || change.time_limit || change.name || change.labels;
+  if (command.dependencies && *command.dependencies != job->spec->dependencies) {
+    TRY_ASSIGN(change.dependencies,
+               judge_dependencies(caller, *command.dependencies, command.ended, job->id));
+    // The job is there and may have waited long: a mistaken word does not end it.
+    if (!change.dependencies->failure.empty()) {
+      return refused("dependency: " + change.dependencies->failure, "dependency");
+    }
+  }
+  TRY(check_update(caller, *job, change, now));
+  const bool changes = change.priority || change.time_limit || change.name || change.labels ||
+                       change.begin || change.deadline || change.dependencies;
   if (changes) {
     change.by = caller.user;
     emit(std::move(change), now);
   }
-  return model::CommandReply{command.job, changes};
+  return changes;
 }
 
 }  // namespace gpu_platform::controller

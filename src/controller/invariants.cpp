@@ -87,7 +87,25 @@ void check_attempt(const State& state, const Job& job, const Attempt& attempt, F
   }
 }
 
+// Whoever waits for another job waits for one that can still end, or is ended at once.
+void check_waits(const State& state, const Job& job, Found& found) {
+  if (model::is_ended(job.state)) return;
+  for (const model::Dependency& dependency : job.waits_for) {
+    const auto outcome = outcome_of(state, dependency.on);
+    if (!outcome || judge(dependency.kind, *outcome) != model::DependencyVerdict::kWaits) {
+      found.push_back(fmt::format("chain: job {} waits for {}, which has been decided",
+                                  job.id.value, to_string(dependency)));
+    }
+  }
+  const bool is_past_gates = job.state == model::JobState::kQueued || model::is_active(job.state);
+  if (is_past_gates && (!job.waits_for.empty() || !job.dependency_failure.empty())) {
+    found.push_back(fmt::format("chain: job {} is {} before its dependencies are met", job.id.value,
+                                to_string(job.state)));
+  }
+}
+
 void check_one_job(const State& state, const Job& job, Found& found) {
+  check_waits(state, job, found);
   std::size_t with_processes = 0;
   for (const Attempt& attempt : job.attempts) {
     check_attempt(state, job, attempt, found);
@@ -143,6 +161,36 @@ void check_sums(const State& state, Found& found) {
   });
 }
 
+// What arrays say of their members, against the members.
+void check_arrays(const State& state, Found& found) {
+  struct Sum {
+    std::uint64_t members = 0;
+    std::uint64_t open = 0;
+    std::uint64_t in_queue = 0;
+  };
+  std::map<std::uint64_t, Sum> sums;
+  state.jobs.for_each([&](std::uint64_t, const Job& job) {
+    if (!job.is_member()) return;
+    Sum& sum = sums[job.array_id.value];
+    ++sum.members;
+    sum.open += model::is_ended(job.state) ? 0 : 1;
+    const bool takes_place = job.state == model::JobState::kQueued || model::is_active(job.state);
+    sum.in_queue += takes_place ? 1 : 0;
+  });
+  state.arrays.for_each([&](std::uint64_t id, const model::JobArray& array) {
+    const Sum& sum = sums[id];
+    if (sum.members != array.members || sum.open != array.outcome.open || sum.members == 0) {
+      found.push_back(fmt::format("array: {} says {} members, {} not ended; there are {} and {}",
+                                  id, array.members, array.outcome.open, sum.members, sum.open));
+    }
+    if (array.limit != 0 && sum.in_queue > array.limit) {
+      found.push_back(fmt::format("array: {} members of {} are active or in the queue, at most {}",
+                                  sum.in_queue, id, array.limit));
+    }
+  });
+  if (sums.size() != state.arrays.size()) found.push_back("array: a member's array is not known");
+}
+
 void check_indices(const State& state, Found& found) {
   auto again = decode_state(encode_state(state));
   if (!again) {
@@ -150,8 +198,8 @@ void check_indices(const State& state, Found& found) {
     return;
   }
   if (again->counts != state.counts) found.push_back("indices: counts differ");
-  if (again->becoming_eligible != state.becoming_eligible) {
-    found.push_back("indices: the times of pending jobs differ");
+  if (again->gates != state.gates) {
+    found.push_back("indices: what stands between waiting jobs and the queue differs");
   }
   if (again->held_attempts != state.held_attempts) {
     found.push_back("indices: the attempts that hold resources differ");
@@ -189,6 +237,7 @@ std::vector<std::string> check_invariants(const State& state) {
   state.nodes.for_each([&](std::uint64_t, const Node& node) { check_node(state, node, found); });
   state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
   check_sums(state, found);
+  check_arrays(state, found);
   check_indices(state, found);
   return found;
 }

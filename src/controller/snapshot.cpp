@@ -50,6 +50,42 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::Resourc
   return classes_.back();
 }
 
+void WaitExplainer::explain_dependency(const model::Dependency& dependency,
+                                       model::WaitReason& reason) const {
+  reason.code = model::WaitCode::kDependency;
+  reason.waits_for = dependency;
+  const std::uint64_t id = dependency.on.job.value;
+  if (dependency.on.whole_array) {
+    if (const auto* array = snapshot_->arrays.find(id)) reason.target = array->outcome;
+  } else if (const auto* target = snapshot_->jobs.find(id)) {
+    reason.target_state = target->state;
+    reason.blocked_by = target->id;
+  }
+}
+
+// By the first gate that keeps it: another job, a time, its siblings, the rest of its back-off.
+model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
+  model::WaitReason reason;
+  reason.code = model::WaitCode::kBackoff;
+  if (!job.waits_for.empty()) {
+    explain_dependency(job.waits_for.front(), reason);
+    return reason;
+  }
+  const bool is_time_to_come = job.eligible_at > snapshot_->at;
+  if (is_time_to_come && job.eligible_at == job.spec->begin) {
+    reason.code = model::WaitCode::kBeginTime;
+    reason.not_before = job.spec->begin;
+    return reason;
+  }
+  const auto* array = job.is_member() ? snapshot_->arrays.find(job.array_id.value) : nullptr;
+  if (!is_time_to_come && array != nullptr && array->limit != 0 && !model::holds_resources(job)) {
+    reason.code = model::WaitCode::kArrayLimit;
+    reason.array_id = array->id;
+    reason.array_limit = array->limit;
+  }
+  return reason;
+}
+
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
   model::WaitReason reason;
   if (job.state == model::JobState::kHeld) {
@@ -57,8 +93,7 @@ model::WaitReason WaitExplainer::explain(const model::Job& job) {
     return reason;
   }
   if (job.state != model::JobState::kQueued) {
-    reason.code = model::WaitCode::kBackoff;
-    return reason;
+    return explain_pending(job);
   }
   order();
   const auto position = position_.find(job.id.value);

@@ -43,6 +43,7 @@ struct Snapshot {
   // Of the scheduler's last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations;
   scheduling::OrderBasis order;  // that the queue is ordered by
+  base::PersistentMap<model::JobArray> arrays;  // by the array's id
 };
 
 // Told on the loop thread after each durable batch; must return quickly.
@@ -76,6 +77,9 @@ class WaitExplainer {
     bool could_hold = false;
   };
   void explain_place(const model::ResourceRequest& request, model::WaitReason& reason);
+  // Of a PENDING job.
+  model::WaitReason explain_pending(const model::Job& job) const;
+  void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
   const ClassAnswer& answer_for(const model::ResourceRequest& request);
 
   std::shared_ptr<const Snapshot> snapshot_;

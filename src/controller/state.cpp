@@ -1,5 +1,7 @@
 #include "controller/state.h"
 
+#include <algorithm>
+
 #include "base/codec.h"
 #include "base/hash.h"
 #include "controller/use.h"
@@ -24,7 +26,6 @@ void count(const model::Job& job, State& state) {
     case JobState::kPending:
     case JobState::kPreempted:
       ++counts.pending;
-      state.becoming_eligible.emplace(job.eligible_at, job.id);
       break;
     case JobState::kQueued:
       ++counts.queued;
@@ -72,7 +73,29 @@ scheduling::FairShareUse decode_use(base::Decoder& decoder) {
   return {epoch, counted_to, std::move(accounts)};
 }
 
+// Members of an array share their specification, as long as nobody changed one.
+void share_spec(const State& state, model::Job& job) {
+  if (!job.is_member()) return;
+  const model::Job* before = state.jobs.find(job.id.value - 1);
+  if (before != nullptr && before->array_id == job.array_id && *before->spec == *job.spec) {
+    job.spec = before->spec;
+  }
+}
+
 }  // namespace
+
+std::optional<model::TargetOutcome> outcome_of(const State& state,
+                                               const model::DependencyTarget& target) {
+  if (target.whole_array) {
+    const model::JobArray* array = state.arrays.find(target.job.value);
+    return array == nullptr ? std::nullopt : std::optional(array->outcome);
+  }
+  const model::Job* job = state.jobs.find(target.job.value);
+  if (job == nullptr) return std::nullopt;
+  model::TargetOutcome outcome;
+  model::count_end(*job, outcome);
+  return outcome;
+}
 
 scheduling::WaitingJob waiting_job(const model::Job& job) {
   return {job.id, job.spec, job.submitted_at, job.prolog_failed_on};
@@ -101,6 +124,11 @@ std::string encode_state(const State& state) {
   encoder.u64(state.jobs.size());
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     model::append_job(job, part);
+    put_part();
+  });
+  encoder.u64(state.arrays.size());
+  state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
+    model::append_array(array, part);
     put_part();
   });
   encoder.u64(state.requests.size());
@@ -136,8 +164,14 @@ base::Result<State> decode_state(std::string_view bytes) {
   }
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Job job, model::decode_job(decoder.text()));
+    share_spec(state, job);
     const std::uint64_t id = job.id.value;
     state.jobs.put(id, std::move(job));
+  }
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::JobArray array, model::decode_array(decoder.text()));
+    const std::uint64_t id = array.id.value;
+    state.arrays.put(id, std::move(array));
   }
   for (std::size_t left = decoder.count(); left > 0; --left) {
     std::string user(decoder.text());
@@ -171,7 +205,7 @@ base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
 void rebuild_indices(State& state) {
   state.counts = {};
   state.node_ids.clear();
-  state.becoming_eligible.clear();
+  state.gates = Gates();
   state.expiring_requests.clear();
   state.held_attempts.clear();
   state.running = scheduling::RunningEnds();
@@ -185,8 +219,12 @@ void rebuild_indices(State& state) {
   state.queue = scheduling::WaitingQueue(scheduling::OrderBasis::of(*state.policy));
   state.queue.resize_cluster(state.totals.gpus());
   follow_use(state);
+  state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
+    state.gates.set_limit(array.id, array.limit);
+  });
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
+    state.gates.enter(job);
     for (const model::Attempt& attempt : job.attempts) {
       if (model::holds_resources(attempt.state)) {
         state.held_attempts.insert({job.id, attempt.number});

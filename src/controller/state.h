@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/persistent_map.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "controller/gates.h"
 #include "controller/snapshot.h"
 #include "model/event.h"
 #include "model/job.h"
@@ -45,15 +47,16 @@ struct State {
   std::uint64_t last_job_id = 0;
   std::uint64_t last_node_id = 0;
   base::PersistentMap<model::Job> jobs;  // by JobId: waiting, active, and ended ones still holding
-  base::PersistentMap<model::Node> nodes;  // by NodeId
+  base::PersistentMap<model::Node> nodes;       // by NodeId
+  base::PersistentMap<model::JobArray> arrays;  // by the array's id, until its last member has left
   // By (user, request id).
   std::map<std::pair<std::string, std::string>, RequestEntry> requests;
   scheduling::FairShareUse use;
 
   // ---- derived
   Counts counts;
-  std::map<std::string, model::NodeId, std::less<>> node_ids;          // by name
-  std::set<std::pair<base::Instant, model::JobId>> becoming_eligible;  // PENDING jobs with a time
+  std::map<std::string, model::NodeId, std::less<>> node_ids;  // by name
+  Gates gates;                                                 // between waiting jobs and the queue
   std::set<std::pair<base::Instant, std::pair<std::string, std::string>>> expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   scheduling::RunningEnds running;           // their latest ends, without the grace
@@ -77,6 +80,10 @@ std::uint64_t state_hash(const State& state);
 // or, while it is not seen running, from when that was asked for. Once it is being ended, at any
 // moment.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
+
+// What has become of the target so far; nothing where the core does not know it (any more).
+std::optional<model::TargetOutcome> outcome_of(const State& state,
+                                               const model::DependencyTarget& target);
 
 // How the queue knows the job.
 scheduling::WaitingJob waiting_job(const model::Job& job);

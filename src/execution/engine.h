@@ -36,6 +36,8 @@ struct StartOrder {
   std::string boot_id;  // the boot for which the start was decided; another boot must not start it
   base::Duration time_limit;  // enforced by the supervisor also while the daemon is away
   base::Duration stop_grace;  // between SIGTERM and SIGKILL at the time limit
+  model::JobId array_id;      // invalid: it is no member of an array
+  std::uint32_t array_index = 0;
 };
 
 struct StopOrder {

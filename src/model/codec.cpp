@@ -51,11 +51,35 @@ void fields(TerminalSize& v, F& f) {
   f(v.columns, v.rows);
 }
 template <class F>
+void fields(IndexRun& v, F& f) {
+  f(v.first, v.last, v.step);
+}
+template <class F>
+void fields(ArraySpec& v, F& f) {
+  f(v.runs, v.limit);
+}
+template <class F>
+void fields(DependencyTarget& v, F& f) {
+  f(v.job, v.whole_array);
+}
+template <class F>
+void fields(Dependency& v, F& f) {
+  f(v.kind, v.on);
+}
+template <class F>
+void fields(TargetOutcome& v, F& f) {
+  f(v.open, v.failed, v.failed_as);
+}
+template <class F>
+void fields(NewDependencies& v, F& f) {
+  f(v.asked, v.waits_for, v.failure);
+}
+template <class F>
 void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
     v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
-    v.takes_input, v.terminal, v.idle_timeout);
+    v.takes_input, v.terminal, v.idle_timeout, v.begin, v.deadline, v.dependencies, v.array);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -74,7 +98,12 @@ void fields(Attempt& v, F& f) {
 template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
-    v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on);
+    v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on, v.array_id, v.array_index,
+    v.waits_for, v.dependency_failure);
+}
+template <class F>
+void fields(JobArray& v, F& f) {
+  f(v.id, v.members, v.size, v.limit, v.outcome);
 }
 template <class F>
 void fields(GpuInfo& v, F& f) {
@@ -157,7 +186,8 @@ void fields(Policy& v, F& f) {
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
-    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order);
+    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order,
+    v.max_array_size);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {
@@ -181,7 +211,7 @@ void fields(GpuStrangersChanged& v, F& f) {
 }
 template <class F>
 void fields(JobSubmitted& v, F& f) {
-  f(v.job, v.spec, v.hold);
+  f(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure);
 }
 template <class F>
 void fields(JobHoldChanged& v, F& f) {
@@ -189,7 +219,7 @@ void fields(JobHoldChanged& v, F& f) {
 }
 template <class F>
 void fields(JobChanged& v, F& f) {
-  f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by);
+  f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline, v.dependencies);
 }
 template <class F>
 void fields(JobEligible& v, F& f) {
@@ -303,6 +333,8 @@ template <>
 constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
 template <>
 constexpr std::size_t kValues<StartWhy> = 3;
+template <>
+constexpr std::size_t kValues<DependencyKind> = kDependencyKinds;
 
 template <>
 constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
@@ -543,6 +575,13 @@ base::Result<Job> decode_job(std::string_view bytes) {
   TRY_ASSIGN(Job job, decode_whole<Job>(bytes, "job"));
   if (job.spec == nullptr) job.spec = std::make_shared<JobSpec>();
   return job;
+}
+
+void append_array(const JobArray& array, std::string& out) {
+  Writer{out}.write(const_cast<JobArray&>(array));
+}
+base::Result<JobArray> decode_array(std::string_view bytes) {
+  return decode_whole<JobArray>(bytes, "array");
 }
 
 void append_node(const Node& node, std::string& out) {

@@ -29,6 +29,9 @@ void append_job(const Job& job, std::string& out);
 base::Result<Job> decode_job(std::string_view bytes);
 
 void append_node(const Node& node, std::string& out);
+void append_array(const JobArray& array, std::string& out);
+base::Result<JobArray> decode_array(std::string_view bytes);
+
 base::Result<Node> decode_node(std::string_view bytes);
 
 void append_policy(const Policy& policy, std::string& out);

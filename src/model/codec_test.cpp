@@ -383,7 +383,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.order = QueueOrder::kWeighted;  // the newest field, one byte
+  policy.max_array_size = 9;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -391,7 +391,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->order, Policy().order);
+  EXPECT_EQ(again->max_array_size, Policy().max_array_size);
 }
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {

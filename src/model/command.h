@@ -28,6 +28,9 @@ struct SubmitJob {
   std::string environment;
   bool hold = false;
   bool dry_run = false;  // judge it, and do nothing
+  // Of spec.dependencies, what was found of targets that have left the core: it does not read the
+  // archive. A target that is neither here nor in the core is refused (kNotFound, "dependency").
+  std::vector<EndedTarget> ended;
 };
 
 // What the owner of a job, or an administrator, does with it. A job that is so already stays as it
@@ -45,6 +48,7 @@ inline constexpr std::size_t kJobActions = 6;
 struct ActOnJob {
   JobId job;
   JobAction action = JobAction::kCancel;
+  bool whole_array = false;  // all members of the array of that id, each judged for itself
 };
 
 // Everything at once that `which` selects, judged and done within one command.
@@ -62,6 +66,11 @@ struct UpdateJob {
   std::optional<std::string> name;
   std::vector<Label> labels;               // set or replaced
   std::vector<std::string> remove_labels;  // by key; those that it does not have are no error
+  bool whole_array = false;                // as in ActOnJob
+  std::optional<base::Instant> begin;      // unset instant: none from here on, as with deadline
+  std::optional<base::Instant> deadline;
+  std::optional<std::vector<Dependency>> dependencies;  // in the place of those that it has
+  std::vector<EndedTarget> ended;                       // as in SubmitJob
 };
 
 // Names GPUs: by `uuid`, by `node` and `index`, or all of a node by `node` alone.
@@ -102,7 +111,7 @@ struct CommandReply {
   JobId job;
   bool changed = true;                      // false: a repeated submission, or what was so already
   std::vector<GpuRef> gpus;                 // those that ChangeGpus changed
-  std::vector<JobOutcome> jobs;             // all that ActOnJobs selected, ascending id
+  std::vector<JobOutcome> jobs;             // all that ActOnJobs, or a whole array, selected; ascending id
   std::shared_ptr<const JobSpec> accepted;  // of a dry run: the job as it would have been accepted
 };
 

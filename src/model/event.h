@@ -52,10 +52,22 @@ struct GpuStrangersChanged {
   bool avoid = false;  // no new work for it while they are there
 };
 
+// Of an array: `job` is its first member, the others follow it in the order of their indices.
 struct JobSubmitted {
   JobId job;
   JobSpec spec;
   Hold hold = Hold::kNone;
+  std::vector<Dependency> waits_for;  // of spec.dependencies, those not met yet
+  std::string dependency_failure;     // why one of them never will be; empty: all may be
+};
+
+// What a job waits for from here on.
+struct NewDependencies {
+  std::vector<Dependency> asked;
+  std::vector<Dependency> waits_for;  // of those asked for, those not met yet
+  std::string failure;                // why one of them never will be; empty: all may be
+
+  friend bool operator==(const NewDependencies&, const NewDependencies&) = default;
 };
 
 // A person holds the job back or lets it go. Of an active job it says what becomes of it when it is
@@ -74,6 +86,9 @@ struct JobChanged {
   std::optional<std::string> name;
   std::optional<std::vector<Label>> labels;  // all of them, ascending key
   std::string by;
+  std::optional<base::Instant> begin;  // unset instant: none from here on, as with deadline
+  std::optional<base::Instant> deadline;
+  std::optional<NewDependencies> dependencies;
 };
 
 struct JobEligible {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace gpu_platform::model {
@@ -87,6 +89,10 @@ std::string_view to_string(EndReason reason) {
       return "PROLOG_FAILED";
     case EndReason::kIdleTimeout:
       return "IDLE_TIMEOUT";
+    case EndReason::kDeadline:
+      return "DEADLINE";
+    case EndReason::kDependencyFailed:
+      return "DEPENDENCY_FAILED";
   }
   return "";
 }
@@ -111,6 +117,25 @@ bool outranks(Hold hold, Hold present) {
   return rank(hold) > rank(present);
 }
 
+void count_end(const Job& job, TargetOutcome& outcome) {
+  if (!is_ended(job.state)) {
+    ++outcome.open;
+  } else if (job.state != JobState::kCompleted && !outcome.failed.valid()) {
+    outcome.failed = job.id;
+    outcome.failed_as = job.state;
+  }
+}
+
+std::string name_of(const Job& job) {
+  return job.is_member() ? fmt::format("{}_{}", job.array_id.value, job.array_index)
+                         : fmt::format("{}", job.id.value);
+}
+
+base::Instant last_start(const JobSpec& spec) {
+  if (!spec.deadline.is_set()) return {};
+  return spec.deadline + (base::Duration() - spec.time_limit);
+}
+
 bool holds_resources(const Job& job) {
   return std::ranges::any_of(job.attempts,
                              [](const Attempt& a) { return holds_resources(a.state); });
@@ -121,7 +146,9 @@ bool operator==(const Job& a, const Job& b) {
   return same_spec && a.id == b.id && a.state == b.state && a.submitted_at == b.submitted_at &&
          a.eligible_at == b.eligible_at && a.ended_at == b.ended_at && a.reason == b.reason &&
          a.by == b.by && a.detail == b.detail && a.failures == b.failures && a.losses == b.losses &&
-         a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on;
+         a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on &&
+         a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
+         a.dependency_failure == b.dependency_failure;
 }
 
 }  // namespace gpu_platform::model

@@ -10,7 +10,9 @@
 
 #include "base/units.h"
 #include "model/allocation.h"
+#include "model/dependency.h"
 #include "model/ids.h"
+#include "model/job_array.h"
 #include "model/states.h"
 #include "model/terminal_size.h"
 
@@ -110,6 +112,10 @@ struct JobSpec {
   std::optional<TerminalSize> terminal;  // all its streams are one, of this size at first
   // With none of both for so long it is ended; zero: never. Absent only until it is accepted.
   std::optional<base::Duration> idle_timeout;
+  base::Instant begin;                   // it starts no earlier; unset: at once
+  base::Instant deadline;                // it has ended by then, or does not start; unset: none
+  std::vector<Dependency> dependencies;  // as asked for: all must be met before it starts
+  std::optional<ArraySpec> array;        // its members share this specification
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -136,14 +142,16 @@ enum class EndReason : std::uint8_t {
   kOutOfMemory,
   kPreempted,
   kNodeLost,
-  kLaunchFailed,    // the command could not be started; detail says why
-  kSupervisorLost,  // what became of it cannot be known
-  kGpuOffline,      // an operator took its GPU or node out of service
-  kRequeuedBy,      // a person put the job back into the queue; `by` names whom
-  kPrologFailed,    // the site's prolog on the node: the job was not started; detail says how
-  kIdleTimeout,     // nobody typed and nothing was printed for too long
+  kLaunchFailed,      // the command could not be started; detail says why
+  kSupervisorLost,    // what became of it cannot be known
+  kGpuOffline,        // an operator took its GPU or node out of service
+  kRequeuedBy,        // a person put the job back into the queue; `by` names whom
+  kPrologFailed,      // the site's prolog on the node: the job was not started; detail says how
+  kIdleTimeout,       // nobody typed and nothing was printed for too long
+  kDeadline,          // it could no longer end by its deadline, and was not started
+  kDependencyFailed,  // what it waited for can never be; detail says why
 };
-inline constexpr std::size_t kEndReasons = 13;
+inline constexpr std::size_t kEndReasons = 15;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.
@@ -209,11 +217,37 @@ struct Job {
   Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
   // Where the site's prolog failed for it, each time since it last started or was let go.
   std::vector<NodeId> prolog_failed_on;
+  JobId array_id;                     // invalid: it is no member of an array
+  std::uint32_t array_index = 0;      // of a member
+  std::vector<Dependency> waits_for;  // those of its dependencies that are not met yet
+  std::string dependency_failure;     // why one of them never will be; empty: all may be
 
+  bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
 
   friend bool operator==(const Job& a, const Job& b);
 };
+
+// What is known of a job array while members of it are in the core.
+struct JobArray {
+  JobId id;                   // of its first member
+  std::uint64_t members = 0;  // that have not left the core
+  std::uint64_t size = 0;     // members that it began with; their ids follow each other
+  std::uint32_t limit = 0;    // most members that may be active or in the queue at once; 0: none
+  TargetOutcome outcome;
+
+  friend bool operator==(const JobArray&, const JobArray&) = default;
+};
+
+// Adds what has become of the job to an outcome of which it is a part.
+void count_end(const Job& job, TargetOutcome& outcome);
+
+// "12", and "40_3" of a member of an array.
+std::string name_of(const Job& job);
+
+// How long it may be started: the last moment at which its time limit ends by its deadline. Unset:
+// it has no deadline.
+base::Instant last_start(const JobSpec& spec);
 
 // True while some attempt still holds resources: such a job stays in the core even when it has
 // ended.

@@ -23,6 +23,12 @@ std::optional<std::string> expanded(char letter, const OutputNames& names) {
       return std::string(names.node);
     case '%':
       return "%";
+    case 'A':
+      if (names.array_id.valid()) return fmt::format("{}", names.array_id.value);
+      return std::nullopt;
+    case 'a':
+      if (names.array_id.valid()) return fmt::format("{}", names.array_index);
+      return std::nullopt;
     default:
       return std::nullopt;
   }
@@ -30,17 +36,19 @@ std::optional<std::string> expanded(char letter, const OutputNames& names) {
 
 }  // namespace
 
-base::Status check_output_pattern(std::string_view pattern, std::string_view field) {
+base::Status check_output_pattern(std::string_view pattern, std::string_view field, PatternOf of) {
+  const OutputNames names{.array_id = JobId(of == PatternOf::kArray ? 1 : 0)};
   for (std::size_t at = pattern.find('%'); at != std::string_view::npos;
        at = pattern.find('%', at + 2)) {
     const std::string_view sequence = pattern.substr(at, 2);
-    if (sequence.size() == 2 && expanded(sequence[1], {})) continue;
+    if (sequence.size() == 2 && expanded(sequence[1], names)) continue;
     const bool of_arrays = sequence.size() == 2 && kOfArrays.contains(sequence[1]);
     return base::invalid(
         std::string(field),
         fmt::format(
-            "{}: '{}' {}; there are %j (job id), %x (name), %u (user), %N (node), %%", field,
-            sequence,
+            "{}: '{}' {}; there are %j (job id), %x (name), %u (user), %N (node), %% and, of "
+            "arrays, %A (array id) and %a (index)",
+            field, sequence,
             of_arrays ? "is for members of job arrays, which this is none of" : "is not known"));
   }
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,7 +8,7 @@
 #include "model/ids.h"
 
 // Paths of output files may name the job: %j its id, %x its name, %u its user, %N its (first) node,
-// %% a percent sign.
+// %% a percent sign; of a member of an array also %A the array's id and %a its index there.
 
 namespace gpu_platform::model {
 
@@ -16,10 +17,14 @@ struct OutputNames {
   std::string_view name;
   std::string_view user;
   std::string_view node;
+  JobId array_id = {};  // invalid: it is no member of an array
+  std::uint32_t array_index = 0;
 };
 
+enum class PatternOf : std::uint8_t { kJob, kArray };
+
 // An error names `field` and the part that is not understood.
-base::Status check_output_pattern(std::string_view pattern, std::string_view field);
+base::Status check_output_pattern(std::string_view pattern, std::string_view field, PatternOf of);
 
 // Whether it contains the job's name, which may change.
 bool names_job(std::string_view pattern);

@@ -13,6 +13,14 @@ TEST(OutputPattern, NamesTheJob) {
   EXPECT_EQ(expand_output("", kNames), "");
 }
 
+TEST(OutputPattern, MembersOfAnArrayAreNamedApart) {
+  OutputNames member = kNames;
+  member.array_id = JobId(40);
+  member.array_index = 2;
+  EXPECT_EQ(expand_output("%A_%a-%j", member), "40_2-42");
+  EXPECT_EQ(expand_output("%A_%a-%j", kNames), "%A_%a-42");
+}
+
 TEST(OutputPattern, TellsWhetherItContainsTheName) {
   EXPECT_TRUE(names_job("/logs/%x"));
   EXPECT_FALSE(names_job("/logs/%%x-%j"));
@@ -24,9 +32,10 @@ TEST(OutputPattern, ANameLeadsIntoNoOtherDirectory) {
 }
 
 TEST(OutputPattern, WhatIsNotKnownIsRefusedAndStays) {
-  EXPECT_TRUE(check_output_pattern("%j/%x/%u/%N/%%", "output"));
+  EXPECT_TRUE(check_output_pattern("%j/%x/%u/%N/%%", "output", PatternOf::kJob));
+  EXPECT_TRUE(check_output_pattern("%A_%a.out", "output", PatternOf::kArray));
   for (const char* bad : {"%z", "x%", "%%%", "%a", "%A_%j"}) {
-    const base::Status checked = check_output_pattern(bad, "output");
+    const base::Status checked = check_output_pattern(bad, "output", PatternOf::kJob);
     ASSERT_FALSE(checked) << bad;
     EXPECT_EQ(checked.error().field, "output");
     EXPECT_NE(checked.error().message.find("%j"), std::string::npos);

@@ -9,6 +9,8 @@ using JT = JobTrigger;
 constexpr Transition<J, JT> kJobTable[] = {
     {J::kPending, JT::kBecameEligible, J::kQueued,
      "its back-off, begin time or dependency is over"},
+    {J::kQueued, JT::kPostpone, J::kPending,
+     "it is to wait for a time or for another job after all"},
     {J::kHeld, JT::kRelease, J::kPending, "a person let it go"},
     {J::kPending, JT::kHold, J::kHeld, "a person holds it back"},
     {J::kQueued, JT::kHold, J::kHeld, "a person holds it back"},
@@ -140,7 +142,7 @@ constexpr std::string_view kJobStateNames[kJobStates] = {
 constexpr std::string_view kJobTriggerNames[kJobTriggers] = {
     "BECAME_ELIGIBLE", "HOLD",    "RELEASE", "START_REQUESTED", "STARTED",
     "STOP_REQUESTED",  "SUSPEND", "RESUME",  "PREEMPT",         "REQUEUE",
-    "COMPLETE",        "FAIL",    "CANCEL",  "TIME_OUT"};
+    "COMPLETE",        "FAIL",    "CANCEL",  "TIME_OUT",        "POSTPONE"};
 constexpr std::string_view kAttemptStateNames[kAttemptStates] = {"REQUESTED", "RUNNING", "STOPPING",
                                                                  "CLEANING", "RELEASED"};
 constexpr std::string_view kAttemptTriggerNames[kAttemptTriggers] = {"STARTED", "STOP_REQUESTED",

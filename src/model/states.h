@@ -54,8 +54,9 @@ enum class JobTrigger : std::uint8_t {
   kFail,
   kCancel,
   kTimeOut,
+  kPostpone,
 };
-inline constexpr std::size_t kJobTriggers = 14;
+inline constexpr std::size_t kJobTriggers = 15;
 
 std::span<const Transition<JobState, JobTrigger>> job_transitions();
 // The state after `trigger`, or nothing when the table has no such row.

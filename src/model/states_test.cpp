@@ -23,6 +23,7 @@ const std::set<std::tuple<J, JT, J>> kJobPromise = {
     {J::kHeld, JT::kRelease, J::kPending},
     {J::kHeld, JT::kCancel, J::kCancelled},
     {J::kPending, JT::kBecameEligible, J::kQueued},
+    {J::kQueued, JT::kPostpone, J::kPending},
     {J::kPending, JT::kHold, J::kHeld},
     {J::kPending, JT::kCancel, J::kCancelled},
     {J::kQueued, JT::kHold, J::kHeld},

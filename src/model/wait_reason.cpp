@@ -89,6 +89,39 @@ std::string describe_queue(const WaitReason& reason) {
                             reason.blocked_by.value);
 }
 
+bool is_leap(int year) {
+  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+// "2026-07-01T12:00:00Z". The calendar by counting: <chrono> has clocks and is not for pure code.
+std::string utc(base::Instant at) {
+  constexpr std::int64_t kDay = 86'400;
+  const std::int64_t seconds = at.unix_ns() / base::seconds(1).value();
+  std::int64_t day = seconds / kDay;
+  int year = 1970;
+  for (; day >= (is_leap(year) ? 366 : 365); ++year) day -= is_leap(year) ? 366 : 365;
+  const int days[] = {31, is_leap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  int month = 0;
+  for (; day >= days[month]; ++month) day -= days[month];
+  const std::int64_t second = seconds % kDay;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", year, month + 1, day + 1,
+                     second / 3600, second / 60 % 60, second % 60);
+}
+
+// "waits for job 12 to end COMPLETED; it is RUNNING"
+std::string describe_dependency(const WaitReason& reason) {
+  constexpr std::string_view kEnds[kDependencyKinds] = {"end COMPLETED", "end",
+                                                        "end otherwise than COMPLETED"};
+  const Dependency& dependency = *reason.waits_for;
+  const std::string_view how = kEnds[static_cast<std::size_t>(dependency.kind)];
+  if (dependency.on.whole_array) {
+    return fmt::format("waits for array {} to {}; {} not ended yet", dependency.on.job.value, how,
+                       counted(reason.target.open, "job of it has", "jobs of it have"));
+  }
+  return fmt::format("waits for job {} to {}; it is {}", dependency.on.job.value, how,
+                     to_string(reason.target_state));
+}
+
 std::string joined(std::initializer_list<std::string> parts) {
   std::string text;
   for (const std::string& part : parts) {
@@ -116,6 +149,9 @@ std::string_view opening(WaitCode code) {
              "how), until it is released (jobs release)";
     case WaitCode::kNoCapacity:
     case WaitCode::kPriority:
+    case WaitCode::kBeginTime:
+    case WaitCode::kDependency:
+    case WaitCode::kArrayLimit:
       return {};
   }
   CHECK(false);
@@ -142,6 +178,12 @@ std::string_view to_string(WaitCode code) {
       return "NO_NODE";
     case WaitCode::kHeldByPlatform:
       return "HELD_BY_PLATFORM";
+    case WaitCode::kBeginTime:
+      return "BEGIN_TIME";
+    case WaitCode::kDependency:
+      return "DEPENDENCY";
+    case WaitCode::kArrayLimit:
+      return "ARRAY_LIMIT";
   }
   CHECK(false);
   std::unreachable();
@@ -175,6 +217,14 @@ std::string describe(const WaitReason& reason) {
   const std::string queue = describe_queue(reason);
   if (reason.code == WaitCode::kPriority) {
     return queue.empty() ? "jobs ahead of it go first" : queue;
+  }
+  if (reason.code == WaitCode::kBeginTime) {
+    return fmt::format("starts no earlier than {}", utc(reason.not_before));
+  }
+  if (reason.code == WaitCode::kDependency && reason.waits_for) return describe_dependency(reason);
+  if (reason.code == WaitCode::kArrayLimit) {
+    return fmt::format("at most {} of array {} may be active or in the queue at once",
+                       reason.array_limit, reason.array_id.value);
   }
   std::string text = joined({std::string(opening(reason.code)), counts, queue});
   return text.empty() ? "no node has what it needs free" : text;

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
+#include "model/dependency.h"
 #include "model/ids.h"
+#include "model/states.h"
 
 namespace gpu_platform::model {
 
@@ -19,6 +23,9 @@ enum class WaitCode : std::uint8_t {
   kHeldByAdministrator,
   kNoNode,          // no node that could ever hold it is up
   kHeldByPlatform,  // the site's prolog failed for it too often
+  kBeginTime,       // it is to start no earlier than a time
+  kDependency,      // waits for other jobs
+  kArrayLimit,      // as many members of its array as may be are active, or in the queue
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 
@@ -49,7 +56,13 @@ struct WaitReason {
   WaitCode code = WaitCode::kNotEvaluated;
   std::vector<WaitCount> counts;
   std::uint64_t jobs_ahead = 0;
-  JobId blocked_by;  // the first job ahead of it, for kPriority
+  JobId blocked_by;                           // the first job ahead of it, for kPriority
+  base::Instant not_before;                   // for kBeginTime
+  std::optional<Dependency> waits_for;        // the first that is not met yet, for kDependency
+  TargetOutcome target;                       // what has become of it so far
+  JobState target_state = JobState::kQueued;  // of a single job
+  JobId array_id;                             // for kArrayLimit
+  std::uint32_t array_limit = 0;              // likewise
 
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };

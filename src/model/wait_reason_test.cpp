@@ -65,5 +65,30 @@ TEST(WaitReasonNames, AreDistinct) {
   EXPECT_EQ(names.size(), kShortages);
 }
 
+TEST(WaitReason, ATimeIsToldInTheCalendarsWords) {
+  WaitReason reason;
+  reason.code = WaitCode::kBeginTime;
+  const std::pair<std::int64_t, const char*> days[] = {{1, "1970-01-01T00:00:01Z"},
+                                                       {951'782'400, "2000-02-29T00:00:00Z"},
+                                                       {1'709'251'199, "2024-02-29T23:59:59Z"},
+                                                       {1'798'761'599, "2026-12-31T23:59:59Z"},
+                                                       {4'107'542'400, "2100-03-01T00:00:00Z"}};
+  for (const auto& [seconds, text] : days) {
+    reason.not_before = base::Instant() + base::seconds(seconds);
+    EXPECT_EQ(describe(reason), std::string("starts no earlier than ") + text);
+  }
+}
+
+TEST(WaitReason, ADependencySaysWhatItWaitsForAndHowThatIs) {
+  WaitReason reason;
+  reason.code = WaitCode::kDependency;
+  reason.waits_for = {DependencyKind::kAfterNotOk, {JobId(12), false}};
+  reason.target_state = JobState::kRunning;
+  EXPECT_EQ(describe(reason), "waits for job 12 to end otherwise than COMPLETED; it is RUNNING");
+  reason.waits_for = {DependencyKind::kAfterAny, {JobId(40), true}};
+  reason.target.open = 1;
+  EXPECT_EQ(describe(reason), "waits for array 40 to end; 1 job of it has not ended yet");
+}
+
 }  // namespace
 }  // namespace gpu_platform::model

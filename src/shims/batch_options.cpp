@@ -22,10 +22,6 @@ constexpr std::string_view kOneNode = "a job has one node, and the platform choo
 constexpr std::string_view kBinding = "the platform binds a job to the CPUs next to its GPUs";
 constexpr std::string_view kNoNodes =
     "nodes cannot be named; take it away, or ask for a type with --gres=gpu:TYPE:N";
-constexpr std::string_view kNoArrays =
-    "job arrays are not there yet: submit one job for each index";
-constexpr std::string_view kNoDependencies =
-    "dependencies are not there yet: wait with 'sbatch --wait' or 'gpu-platform jobs wait'";
 
 // What sbatch and srun both know. The variables are sbatch's; srun reads none.
 constexpr Option kShared[] = {
@@ -96,13 +92,13 @@ constexpr Option kShared[] = {
     {"wckey", 0, kValue, kIgnored, "there are no wckeys", "SBATCH_WCKEY"},
     {"clusters", 'M', kValue, kIgnored, "there is one cluster", "SBATCH_CLUSTERS"},
     {"spread-job", 0, kNothing, kIgnored, kOneNode, "SBATCH_SPREAD_JOB"},
-    {"deadline", 0, kValue, kIgnored, "say the job's time with -t", ""},
+    {"deadline", 0, kValue, kHonoured, "", ""},
     {"delay-boot", 0, kValue, kIgnored, "nodes are not booted for jobs", ""},
     {"power", 0, kValue, kIgnored, "power is the administrator's", ""},
     {"uid", 0, kValue, kRefused, "submit as that user", ""},
     {"gid", 0, kValue, kRefused, "submit as a user of that group", ""},
-    {"dependency", 'd', kValue, kRefused, kNoDependencies, ""},
-    {"begin", 'b', kValue, kRefused, "jobs cannot be put off yet: submit it later", ""},
+    {"dependency", 'd', kValue, kHonoured, "", ""},
+    {"begin", 'b', kValue, kHonoured, "", ""},
     {"hold", 'H', kNothing, kHonoured, "", ""},
     {"test-only", 0, kNothing, kRefused,
      "the daemon cannot be asked without submitting yet; nothing was submitted",
@@ -117,7 +113,7 @@ constexpr Option kShared[] = {
 };
 
 constexpr Option kSbatchAlone[] = {
-    {"array", 'a', kValue, kRefused, kNoArrays, "SBATCH_ARRAY_INX"},
+    {"array", 'a', kValue, kHonoured, "", "SBATCH_ARRAY_INX"},
     {"wrap", 0, kValue, kHonoured, "", ""},
     {"wait", 'W', kNothing, kHonoured, "", "SBATCH_WAIT"},
     {"parsable", 0, kNothing, kHonoured, "", ""},

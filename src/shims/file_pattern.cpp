@@ -15,8 +15,11 @@ std::optional<std::string> replacement(char symbol, const PatternValues& values)
   switch (symbol) {
     case 'j':
     case 'J':
-    case 'A':
       return values.job;
+    case 'A':
+      return values.array.empty() ? values.job : values.array;
+    case 'a':
+      return values.index.empty() ? std::nullopt : std::optional(values.index);
     case 'x':
       return values.name;
     case 'u':
@@ -60,7 +63,7 @@ std::string without_backslashes(std::string_view pattern) {
   return result;
 }
 
-std::optional<std::string> platform_symbol(Symbol symbol, bool is_one_task) {
+std::optional<std::string> platform_symbol(Symbol symbol, bool is_one_task, model::PatternOf of) {
   std::string zero(std::max<std::size_t>(symbol.width, 1), '0');
   switch (symbol.letter) {
     case 'n':
@@ -70,10 +73,17 @@ std::optional<std::string> platform_symbol(Symbol symbol, bool is_one_task) {
       return is_one_task ? std::optional(zero) : std::nullopt;
     case '%':
       return "%%";
+    case 'A':
+      if (of == model::PatternOf::kArray) {
+        return symbol.width == 0 ? std::optional<std::string>("%A") : std::nullopt;
+      }
+      [[fallthrough]];
     case 'j':
     case 'J':
-    case 'A':
       return symbol.width == 0 ? std::optional<std::string>("%j") : std::nullopt;
+    case 'a':
+      if (of != model::PatternOf::kArray) return std::nullopt;
+      [[fallthrough]];
     case 'x':
     case 'u':
     case 'N':
@@ -99,9 +109,10 @@ base::Result<std::string> expanded(std::string_view pattern, const PatternValues
     const auto text = replacement(symbol.letter, values);
     if (!text) {
       return base::invalid(
-          {}, fmt::format(
-                  "'{}' has a symbol that is not known: allowed are %j %A %x %u %N %n %t %s %r %%",
-                  pattern));
+          {},
+          fmt::format(
+              "'{}' has a symbol that is not known: allowed are %j %A %a %x %u %N %n %t %s %r %%",
+              pattern));
     }
     const bool is_number = text->find_first_not_of("0123456789") == std::string::npos;
     if (is_number && text->size() < symbol.width) result.append(symbol.width - text->size(), '0');
@@ -110,7 +121,8 @@ base::Result<std::string> expanded(std::string_view pattern, const PatternValues
   return result;
 }
 
-std::optional<std::string> platform_pattern(std::string_view pattern, bool is_one_task) {
+std::optional<std::string> platform_pattern(std::string_view pattern, bool is_one_task,
+                                            model::PatternOf of) {
   const bool is_replaced = !pattern.contains('\\');
   const std::string plain = without_backslashes(pattern);
   std::string result;
@@ -121,7 +133,7 @@ std::optional<std::string> platform_pattern(std::string_view pattern, bool is_on
       result.push_back(c);
       continue;
     }
-    const auto text = is_replaced ? platform_symbol(take_symbol(rest), is_one_task) : "%%";
+    const auto text = is_replaced ? platform_symbol(take_symbol(rest), is_one_task, of) : "%%";
     if (!text) return std::nullopt;
     result += *text;
   }

@@ -10,6 +10,8 @@
 #include "api/convert/text_forms.h"
 #include "cli/follow.h"
 #include "cli/http.h"
+#include "cli/job_text.h"
+#include "cli/members.h"
 #include "shims/step_variables.h"
 
 namespace gpu_platform::shims {
@@ -21,6 +23,7 @@ using cli::text_at;
 
 constexpr StateName kOutOfMemory{"OOM", "OUT_OF_MEMORY"};
 constexpr StateName kNodeFail{"NF", "NODE_FAIL"};
+constexpr StateName kDeadline{"DL", "DEADLINE"};
 
 struct StateRow {
   std::string_view platform;
@@ -34,13 +37,14 @@ constexpr StateRow kStates[] = {
     {"COMPLETED", {"CD", "COMPLETED"}}, {"FAILED", {"F", "FAILED"}},
     {"CANCELLED", {"CA", "CANCELLED"}}, {"TIMED_OUT", {"TO", "TIMEOUT"}},
     {"FAILED", kOutOfMemory},           {"FAILED", kNodeFail},
+    {"CANCELLED", kDeadline},
 };
 
 // States of Slurm that no job here ever has: filters may name them and find nothing.
 constexpr StateName kNever[] = {
-    {"BF", "BOOT_FAIL"},    {"DL", "DEADLINE"},  {"RD", "RESV_DEL_HOLD"}, {"RF", "REQUEUE_FED"},
-    {"RH", "REQUEUE_HOLD"}, {"RQ", "REQUEUED"},  {"RS", "RESIZING"},      {"RV", "REVOKED"},
-    {"SE", "SPECIAL_EXIT"}, {"SI", "SIGNALING"}, {"SO", "STAGE_OUT"},     {"ST", "STOPPED"},
+    {"BF", "BOOT_FAIL"}, {"RD", "RESV_DEL_HOLD"}, {"RF", "REQUEUE_FED"}, {"RH", "REQUEUE_HOLD"},
+    {"RQ", "REQUEUED"},  {"RS", "RESIZING"},      {"RV", "REVOKED"},     {"SE", "SPECIAL_EXIT"},
+    {"SI", "SIGNALING"}, {"SO", "STAGE_OUT"},     {"ST", "STOPPED"},
 };
 
 std::string upper(std::string_view text) {
@@ -64,8 +68,13 @@ StateName state_of(const Json& job) {
     if (text_at(job, "reason") == "OUT_OF_MEMORY") return kOutOfMemory;
     if (!text_at(job, "lost").empty()) return kNodeFail;
   }
+  if (state == "CANCELLED" && text_at(job, "reason") == "DEADLINE") return kDeadline;
   const auto row = std::ranges::find(kStates, std::string_view(state), &StateRow::platform);
   return row == std::end(kStates) ? StateName{"?", "UNKNOWN"} : row->slurm;
+}
+
+std::string array_task_id(const Json& job) {
+  return cli::shown_id(job);
 }
 
 StateName recorded_state_of(const Json& job) {
@@ -108,13 +117,18 @@ std::string reason_of(const Json& job) {
       {"HELD_BY_ADMINISTRATOR", "JobHeldAdmin"},
       {"NO_NODE", "ReqNodeNotAvail"},
       {"NOT_EVALUATED", "None"},
-      {"HELD_BY_PLATFORM", "JobHeldAdmin"}};
+      {"HELD_BY_PLATFORM", "JobHeldAdmin"},
+      {"BEGIN_TIME", "BeginTime"},
+      {"DEPENDENCY", "Dependency"},
+      {"ARRAY_LIMIT", "JobArrayTaskLimit"}};
   if (const std::string code = text_at(cli::object_at(job, "wait_reason"), "code"); !code.empty()) {
     const auto row = std::ranges::find(kWaiting, std::string_view(code),
                                        &std::pair<std::string_view, std::string_view>::first);
     return row == std::end(kWaiting) ? code : std::string(row->second);
   }
   const StateName state = state_of(job);
+  if (state.code == "DL") return "DeadLine";
+  if (text_at(job, "reason") == "DEPENDENCY_FAILED") return "DependencyNeverSatisfied";
   if (state.code == "TO") return "TimeLimit";
   if (state.code == "OOM") return "OutOfMemory";
   if (state.code == "NF") return "NodeDown";
@@ -207,6 +221,18 @@ cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string&
     token = text_at(*document, "next_page");
   } while (!token.empty());
   std::ranges::reverse(jobs);
+  return jobs;
+}
+
+cli::Called<std::vector<Json>> get_jobs(cli::Client& client, const std::string& id) {
+  const auto members = cli::members_of(client, id);
+  if (!members) return std::unexpected(members.error());
+  std::vector<Json> jobs;
+  for (const std::string& member : *members) {
+    auto job = get_job(client, member);
+    if (!job) return std::unexpected(job.error());
+    jobs.push_back(std::move(*job));
+  }
   return jobs;
 }
 

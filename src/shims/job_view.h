@@ -23,6 +23,9 @@ struct StateName {
 
 StateName state_of(const cli::Json& job);
 
+// "42", and "40_3" of a member of an array.
+std::string array_task_id(const cli::Json& job);
+
 // As sacct tells it: without the states in passing CONFIGURING and COMPLETING, which programs that
 // read sacct take for ends.
 StateName recorded_state_of(const cli::Json& job);
@@ -63,6 +66,8 @@ std::string slurm_memory(std::int64_t bytes);
 
 // All jobs of a query ("user=ada&state=RUNNING"), ascending id.
 cli::Called<std::vector<cli::Json>> list_jobs(cli::Client& client, const std::string& query);
+// The job of that id; of an array its members.
+cli::Called<std::vector<cli::Json>> get_jobs(cli::Client& client, const std::string& id);
 cli::Called<cli::Json> get_job(cli::Client& client, const std::string& id);
 void append_query(std::string& query, std::string_view key, std::string_view value);
 

@@ -108,7 +108,7 @@ std::string time_at(const Row& row, std::string_view key) {
 
 std::span<const Field<Row>> fields() {
   static const std::vector<Field<Row>> kFields = {
-      {0, "JobID", "JobID", id_of},
+      {0, "JobID", "JobID", [](const Row& row) { return array_task_id(row.job); }},
       {0, "JobIDRaw", "JobIDRaw", id_of},
       {0, "JobName", "JobName", [](const Row& row) { return text_at(row.job, "name"); }},
       {0, "Partition", "Partition", [](const Row& row) { return partition_of(row.job); }},
@@ -233,11 +233,11 @@ cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& sett
     std::vector<Json> jobs;
     for (const std::string& id : ids) {
       if (!is_of_a_job(id)) continue;
-      auto job = get_job(client, id.substr(0, id.find('.')));
+      auto members = get_jobs(client, id.substr(0, id.find('.')));
       // What is not there has no line.
-      if (!job && job.error().kind != cli::Failure::Kind::kProblem)
-        return std::unexpected(job.error());
-      if (job) jobs.push_back(std::move(*job));
+      if (!members && members.error().kind != cli::Failure::Kind::kProblem)
+        return std::unexpected(members.error());
+      if (members) std::ranges::move(*members, std::back_inserter(jobs));
     }
     return jobs;
   }

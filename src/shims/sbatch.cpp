@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -7,6 +8,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/follow.h"
+#include "cli/members.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
 #include "shims/submission.h"
@@ -76,16 +78,24 @@ base::Result<Settings> all_settings(Call& call, const std::string& script,
     settings.set(Option{name}, value);
   }
   call.warn_all(warnings);
-  if (settings.value("output").empty()) settings.set(Option{"output"}, "slurm-%j.out");
+  if (settings.value("output").empty()) {
+    settings.set(Option{"output"}, settings.has("array") ? "slurm-%A_%a.out" : "slurm-%j.out");
+  }
   return settings;
 }
 
-// The exit code of --wait: the job's, but 1 where it has none.
+// The exit code of --wait: the job's, but 1 where it has none; of an array the highest.
 int wait_for(Call& call, cli::Client& client, const std::string& id) {
+  const auto members = cli::members_of(client, id);
+  if (!members) return call.fail(members.error());
+  std::int64_t highest = 0;
   cli::Interrupts none;
-  const auto ended = cli::wait_for_end(call.console(), client, id, std::nullopt, none);
-  if (!ended) return call.fail(ended.error());
-  return static_cast<int>(cli::integer_at((*ended)->job, "exit_code").value_or(1));
+  for (const std::string& member : *members) {
+    const auto ended = cli::wait_for_end(call.console(), client, member, std::nullopt, none);
+    if (!ended) return call.fail(ended.error());
+    highest = std::max(highest, cli::integer_at((*ended)->job, "exit_code").value_or(1));
+  }
+  return static_cast<int>(highest);
 }
 
 }  // namespace

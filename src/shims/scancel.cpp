@@ -88,7 +88,10 @@ cli::Called<std::vector<std::string>> targets(cli::Client& client, const Setting
   std::vector<std::string> found;
   for (const Json& job : *jobs) {
     const std::string id = text_at(job, "id");
-    const bool is_named = ids.empty() || std::ranges::find(ids, id) != ids.end();
+    const bool is_named =
+        ids.empty() || std::ranges::any_of(ids, [&](const std::string& name) {
+          return name == id || name == array_task_id(job) || name == text_at(job, "array_id");
+        });
     if (is_named && is_wanted(job, settings)) found.push_back(id);
   }
   return found;

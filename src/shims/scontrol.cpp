@@ -65,7 +65,11 @@ std::string page_of(const Json& job, bool is_one_line, base::Instant now) {
   const auto memory = cli::integer_at(job, "memory_bytes");
   const auto restarts = std::max<std::int64_t>(1, cli::integer_at(job, "attempt").value_or(1)) - 1;
   Page page(is_one_line);
-  page.add("JobId", text_at(job, "id")).add("JobName", text_at(job, "name")).end_line();
+  page.add("JobId", text_at(job, "id"));
+  if (const std::string array = text_at(job, "array_id"); !array.empty()) {
+    page.add("ArrayJobId", array).add("ArrayTaskId", text_at(job, "array_index"));
+  }
+  page.add("JobName", text_at(job, "name")).end_line();
   page.add("UserId", fmt::format("{}({})", user, user_number(user))).end_line();
   page.add("Priority", text_at(job, "priority_number"))
       .add("Nice", "0")

@@ -88,10 +88,14 @@ std::string id_of(const Row& row) {
 
 std::span<const Field<Row>> fields() {
   static const std::vector<Field<Row>> kFields = {
-      {'i', "JobArrayID", "JOBID", id_of},
+      {'i', "JobArrayID", "JOBID", [](const Row& row) { return array_task_id(row.job); }},
       {'A', "JobID", "JOBID", id_of},
-      {'F', "ArrayJobID", "ARRAY_JOB_ID", id_of},
-      {'K', "ArrayTaskID", "ARRAY_TASK_ID", [](const Row&) { return std::string("N/A"); }},
+      {'F', "ArrayJobID", "ARRAY_JOB_ID",
+       [](const Row& row) {
+         return none_if_empty(text_at(row.job, "array_id"), text_at(row.job, "id"));
+       }},
+      {'K', "ArrayTaskID", "ARRAY_TASK_ID",
+       [](const Row& row) { return none_if_empty(text_at(row.job, "array_index"), "N/A"); }},
       {'P', "Partition", "PARTITION", [](const Row& row) { return partition_of(row.job); }},
       {'j', "Name", "NAME", [](const Row& row) { return text_at(row.job, "name"); }},
       {'u', "UserName", "USER", [](const Row& row) { return text_at(row.job, "user"); }},
@@ -216,13 +220,13 @@ cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& sett
   if (ids.empty()) return list_jobs(client, query_of(states, now));
   std::vector<Json> jobs;
   for (const std::string& id : ids) {
-    auto job = get_job(client, id);
-    const bool is_missing = !job && job.error().kind == cli::Failure::Kind::kProblem;
-    if (!job && (!is_missing || ids.size() == 1)) {
-      if (is_missing) job.error().message = "Invalid job id specified";
-      return std::unexpected(job.error());
+    auto members = get_jobs(client, id);
+    const bool is_missing = !members && members.error().kind == cli::Failure::Kind::kProblem;
+    if (!members && (!is_missing || ids.size() == 1)) {
+      if (is_missing) members.error().message = "Invalid job id specified";
+      return std::unexpected(members.error());
     }
-    if (job) jobs.push_back(std::move(*job));
+    if (members) std::ranges::move(*members, std::back_inserter(jobs));
   }
   return jobs;
 }

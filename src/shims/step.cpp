@@ -45,6 +45,8 @@ base::Status open_as(const std::string& path, int flags, int target) {
 PatternValues pattern_values(const Variables& variables) {
   PatternValues values;
   values.job = variable(variables, "SLURM_JOB_ID");
+  values.array = variable(variables, "SLURM_ARRAY_JOB_ID");
+  values.index = variable(variables, "SLURM_ARRAY_TASK_ID");
   values.name = variable(variables, "SLURM_JOB_NAME");
   values.user = variable(variables, "SLURM_JOB_USER");
   values.node = variable(variables, "SLURMD_NODENAME");

@@ -138,11 +138,26 @@ Variables submission_variables(const Submitted& submitted, const Resources& reso
   return v;
 }
 
+void add_array(Variables& v) {
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"GPU_PLATFORM_ARRAY_ID", "SLURM_ARRAY_JOB_ID"},
+      {"GPU_PLATFORM_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID"},
+      {"GPU_PLATFORM_ARRAY_COUNT", "SLURM_ARRAY_TASK_COUNT"},
+      {"GPU_PLATFORM_ARRAY_MIN", "SLURM_ARRAY_TASK_MIN"},
+      {"GPU_PLATFORM_ARRAY_MAX", "SLURM_ARRAY_TASK_MAX"},
+      {"GPU_PLATFORM_ARRAY_STEP", "SLURM_ARRAY_TASK_STEP"}};
+  for (const auto& [ours, slurms] : kNames) {
+    const std::string value(variable(v, ours));
+    if (!value.empty()) v[slurms] = value;
+  }
+}
+
 void add_allocation_variables(Variables& v) {
   const std::string id(variable(v, "GPU_PLATFORM_JOB_ID"));
   v["SLURM_JOB_ID"] = id;
   v["SLURM_JOBID"] = id;
   v["SLURM_JOB_NAME"] = std::string(variable(v, "GPU_PLATFORM_JOB_NAME"));
+  add_array(v);
   add_place(v);
   add_gpus(v);
 }

@@ -132,6 +132,31 @@ TEST(FilePattern, HasSymbolsWithWidths) {
     EXPECT_FALSE(expanded(pattern, values)) << pattern;
 }
 
+TEST(FilePattern, NamesMembersOfAnArrayApart) {
+  PatternValues values{"42", "train", "ada", "n1", 3, 0};
+  values.array = "40";
+  values.index = "2";
+  EXPECT_EQ(*expanded("slurm-%A_%a-%j.out", values), "slurm-40_2-42.out");
+  EXPECT_EQ(*expanded("%4a", values), "0002");
+  EXPECT_EQ(platform_pattern("slurm-%A_%a.out", true, model::PatternOf::kArray), "slurm-%A_%a.out");
+  EXPECT_FALSE(platform_pattern("%4a", true, model::PatternOf::kArray));
+  EXPECT_FALSE(platform_pattern("%a", true));
+}
+
+TEST(JobVariables, OfAMemberNameItsArray) {
+  Variables variables = platform_variables();
+  variables["GPU_PLATFORM_ARRAY_ID"] = "40";
+  variables["GPU_PLATFORM_ARRAY_INDEX"] = "2";
+  variables["GPU_PLATFORM_ARRAY_COUNT"] = "10";
+  variables["GPU_PLATFORM_ARRAY_MAX"] = "18";
+  const Variables got = of_job({}, variables);
+  EXPECT_EQ(got.at("SLURM_ARRAY_JOB_ID"), "40");
+  EXPECT_EQ(got.at("SLURM_ARRAY_TASK_ID"), "2");
+  EXPECT_EQ(got.at("SLURM_ARRAY_TASK_COUNT"), "10");
+  EXPECT_EQ(got.at("SLURM_ARRAY_TASK_MAX"), "18");
+  EXPECT_FALSE(of_job({}).contains("SLURM_ARRAY_JOB_ID"));
+}
+
 TEST(FilePattern, IsThePlatformsWhereThatHasItsSymbols) {
   EXPECT_EQ(platform_pattern("%x-%A_%J.%N.%u%%", true), "%x-%j_%j.%N.%u%%");
   EXPECT_EQ(platform_pattern("%3s%n", true), "0000");

@@ -8,6 +8,7 @@
 
 #include "api/convert/job_change.h"
 #include "api/convert/text_forms.h"
+#include "cli/input.h"
 #include "cli/submission.h"
 #include "shims/file_pattern.h"
 
@@ -140,6 +141,18 @@ base::Status put_time(const Settings& settings, Json& body, std::vector<std::str
   return {};
 }
 
+// The daemon reads dependencies and arrays as Slurm writes them, and says what it does not have.
+base::Status put_chains(const Settings& settings, base::Instant now, Json& body) {
+  for (const char* option : {"begin", "deadline"}) {
+    if (!settings.has(option)) continue;
+    TRY(cli::put_moment(body, option, settings.value(option), now));
+  }
+  for (const char* option : {"dependency", "array"}) {
+    if (settings.has(option)) body[option] = settings.value(option);
+  }
+  return {};
+}
+
 // The signal before the time limit. Without "B:" it is for steps: the variable tells the job's
 // first process to leave it alone.
 base::Status put_signal(const Settings& settings, const Work& work, Json& body) {
@@ -241,7 +254,9 @@ Variables exported(const std::string& selection, const Variables& callers) {
 
 base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
   for (const char* option : {"output", "error", "input"}) {
-    const auto name = expanded(settings.value(option), {});
+    PatternValues values;
+    if (settings.has("array")) values.array = values.index = "1";
+    const auto name = expanded(settings.value(option), values);
     if (!name) return base::invalid(fmt::format("--{}", option), name.error().message);
   }
   const std::string& mode = settings.value("open-mode");
@@ -254,7 +269,8 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
   for (const auto& [option, variable] :
        {std::pair{"output", "SLURM_SHIM_OUTPUT"}, std::pair{"error", "SLURM_SHIM_ERROR"}}) {
     if (settings.value(option).empty()) continue;
-    const auto pattern = platform_pattern(settings.value(option), is_one_task);
+    const auto of = settings.has("array") ? model::PatternOf::kArray : model::PatternOf::kJob;
+    const auto pattern = platform_pattern(settings.value(option), is_one_task, of);
     // Inside the job the output takes standard error along, so the two are opened in one place.
     if (pattern && !work.variables.contains("SLURM_SHIM_OUTPUT")) {
       work.fields[option] = *pattern;
@@ -281,6 +297,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   put_resources(resources, body);
   put_types(call, client, settings, resources, body);
   put_priority(call, settings, body);
+  TRY(put_chains(settings, call.around().now(), body));
   if (settings.has("hold")) body["hold"] = true;
   const std::string partition =
       settings.has("partition") ? settings.value("partition") : std::string(kPartition);

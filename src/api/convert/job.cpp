@@ -163,6 +163,36 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   }
 }
 
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string joined(const std::vector<model::Dependency>& dependencies) {
+  std::string text;
+  for (const model::Dependency& dependency : dependencies) {
+    text += (text.empty() ? "" : ",") + to_string(dependency);
+  }
+  return text;
+}
+
+// Of times, other jobs and its array.
+void put_chains(const model::Job& job, v1::Job& out) {
+  const model::JobSpec& spec = *job.spec;
+  if (job.is_member()) {
+    out.set_array_id(fmt::format_int(job.array_id.value).str());
+    out.set_array_index(job.array_index);
+    if (spec.array) out.set_array_size(member_count(*spec.array));
+    if (spec.array) out.set_array(to_string(*spec.array));
+  }
+  if (spec.begin.is_set()) to_proto(spec.begin, *out.mutable_begin());
+  if (spec.deadline.is_set()) to_proto(spec.deadline, *out.mutable_deadline());
+  if (!spec.dependencies.empty()) out.set_dependency(joined(spec.dependencies));
+  if (!job.waits_for.empty()) out.set_dependency_unmet(joined(job.waits_for));
+}
+
 // Of an attempt that nobody saw ending, or that was over at once, nothing can be said.
 void put_efficiency(const model::Job& job, const model::Attempt& attempt, v1::Job& out) {
   if (!attempt.started_at.is_set() || !attempt.ended_at.is_set()) return;
@@ -219,6 +249,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_id(fmt::format_int(job.id.value).str());
   out.set_state(to_proto(job.state));
   put_spec(*job.spec, out);
+  put_chains(job, out);
   if (job.submitted_at.is_set()) to_proto(job.submitted_at, *out.mutable_submitted_at());
   if (job.eligible_at.is_set()) to_proto(job.eligible_at, *out.mutable_eligible_at());
   if (job.ended_at.is_set()) to_proto(job.ended_at, *out.mutable_ended_at());
@@ -243,7 +274,8 @@ std::string users_file(const model::Job& job, std::uint32_t attempt, std::string
   const std::string node =
       parts.empty() ? std::string()
                     : node_name(nodes.find(parts.front().node.value), parts.front().node);
-  return model::expand_output(pattern, {job.id, job.spec->name, job.spec->user, node});
+  return model::expand_output(
+      pattern, {job.id, job.spec->name, job.spec->user, node, job.array_id, job.array_index});
 }
 
 void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {
@@ -259,12 +291,25 @@ void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {
 }
 
 base::Result<model::JobId> to_job_id(std::string_view id) {
-  std::uint64_t value = 0;
-  const auto [end, code] = std::from_chars(id.data(), id.data() + id.size(), value);
-  if (code != std::errc() || end != id.data() + id.size() || value == 0) {
+  const auto value = whole_number(id);
+  if (!value || *value == 0) {
     return base::invalid("id", "id: must be a job's number, as in \"42\"");
   }
-  return model::JobId(value);
+  return model::JobId(*value);
+}
+
+base::Result<JobRef> to_job_ref(std::string_view text) {
+  const std::size_t bar = text.find('_');
+  const auto job = to_job_id(text.substr(0, bar));
+  const auto index = bar == std::string_view::npos ? std::optional<std::uint64_t>(0)
+                                                   : whole_number(text.substr(bar + 1));
+  if (!job || !index || *index > model::kLargestArrayIndex) {
+    return base::invalid("id",
+                         "id: must be a job's number, as in \"42\", or that of an array and an "
+                         "index in it, as in \"40_3\"");
+  }
+  if (bar == std::string_view::npos) return JobRef{*job, std::nullopt};
+  return JobRef{*job, static_cast<std::uint32_t>(*index)};
 }
 
 }  // namespace gpu_platform::api

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "base/persistent_map.h"
 #include "base/result.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -30,6 +35,15 @@ void to_proto(const model::WaitReason& reason, v1::WaitReason& out);
 
 void to_proto(base::Instant at, google::protobuf::Timestamp& out);
 base::Instant to_model(const google::protobuf::Timestamp& at);
+
+// A job as people name it.
+struct JobRef {
+  model::JobId job;                    // or the array's
+  std::optional<std::uint32_t> index;  // of a member of the array
+};
+
+// "42", or "40_3": the member of array 40 with index 3. Field "id" is named in the error.
+base::Result<JobRef> to_job_ref(std::string_view text);
 
 // "42" as a job id; field "id" is named in the error.
 base::Result<model::JobId> to_job_id(std::string_view id);

@@ -29,6 +29,37 @@ std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view 
                                    text, what));
 }
 
+std::unexpected<base::Error> bad_dependency(std::string_view text, std::string_view what) {
+  return base::invalid(
+      "dependency",
+      fmt::format("dependency: '{}' {}; write afterok, afterany or afternotok and the jobs, as in "
+                  "afterok:12:14,afterany:40_3; all of them must be met",
+                  text.substr(0, 64), what));
+}
+
+// "afterok:12:14"
+base::Status add_dependencies(std::string_view text, std::vector<DependencyRef>& all) {
+  using Kind = model::DependencyKind;
+  if (text.contains('?'))
+    return bad_dependency(text, "asks for any one of several jobs (?), which is not there");
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  std::optional<Kind> kind;
+  for (const Kind candidate : {Kind::kAfterOk, Kind::kAfterAny, Kind::kAfterNotOk}) {
+    if (name == model::to_string(candidate)) kind = candidate;
+  }
+  if (!kind) return bad_dependency(text, "begins with no such word");
+  if (colon == std::string_view::npos) return bad_dependency(text, "names no job");
+  for (std::string_view rest = text.substr(colon + 1);;) {
+    const std::size_t end = rest.find(':');
+    const auto ref = to_job_ref(rest.substr(0, end));
+    if (!ref) return bad_dependency(text, "names a job by something else than its id");
+    all.push_back({*kind, *ref});
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+}
+
 std::string upper(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) {
@@ -101,16 +132,31 @@ std::string limit_signal_text(const model::LimitSignal& signal) {
                      signal.before.value() / base::seconds(1).value());
 }
 
+base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) {
+  std::vector<DependencyRef> all;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    TRY(add_dependencies(text.substr(0, comma), all));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    if (comma != std::string_view::npos && text.empty()) return bad_dependency("", "is empty");
+  }
+  if (all.size() > model::kMostDependencies) {
+    return base::invalid("dependency", fmt::format("dependency: names {} jobs, the most is {}",
+                                                   all.size(), model::kMostDependencies));
+  }
+  return all;
+}
+
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
   model::UpdateJob update;
-  TRY_ASSIGN(update.job, to_job_id(request.id()));
-  const bool is_empty = !request.has_priority() && !request.has_time_limit_seconds() &&
-                        !request.has_name() && request.labels().empty() &&
-                        request.remove_labels().empty();
+  const bool is_empty =
+      !request.has_priority() && !request.has_time_limit_seconds() && !request.has_name() &&
+      request.labels().empty() && request.remove_labels().empty() && !request.has_begin() &&
+      !request.has_deadline() && !request.has_dependency() && !request.no_deadline();
   if (is_empty) {
     return base::invalid({},
-                         "nothing to change: give priority, time_limit_seconds, name, labels "
-                         "or remove_labels");
+                         "nothing to change: give priority, time_limit_seconds, name, labels, "
+                         "remove_labels, begin, deadline, no_deadline or dependency");
   }
   if (request.has_priority()) {
     TRY_ASSIGN(update.priority, to_priority(request.priority()));
@@ -119,6 +165,12 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
     update.time_limit = to_duration(request.time_limit_seconds());
   }
   if (request.has_name()) update.name = request.name();
+  if (request.has_begin()) update.begin = to_model(request.begin());
+  if (request.has_deadline()) update.deadline = to_model(request.deadline());
+  if (request.no_deadline() && request.has_deadline()) {
+    return base::invalid("no_deadline", "no_deadline: a deadline is to be set too");
+  }
+  if (request.no_deadline()) update.deadline = base::Instant();
   for (const auto& [key, value] : request.labels()) update.labels.push_back({key, value});
   std::ranges::sort(update.labels, {}, &model::Label::key);
   update.remove_labels.assign(request.remove_labels().begin(), request.remove_labels().end());

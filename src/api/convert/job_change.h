@@ -2,7 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/convert/job.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -13,7 +15,15 @@
 
 namespace gpu_platform::api {
 
+// Without the job, which `id` names, and without dependencies: both need a look at the jobs.
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request);
+
+struct DependencyRef {
+  model::DependencyKind kind = model::DependencyKind::kAfterOk;
+  JobRef on;
+};
+// "afterok:12:14,afterany:40_3"; the error names "dependency". Empty text is none.
+base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text);
 
 // `user` of the selection is the caller's where the request names nobody and does not say `all`.
 base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,

@@ -32,6 +32,49 @@ TEST(LimitSignal, OfAnotherFormIsRefusedWithTheRightOne) {
   }
 }
 
+TEST(JobRef, IsAJobOrAMemberOfAnArray) {
+  const auto job = to_job_ref("42");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->job, model::JobId(42));
+  EXPECT_EQ(job->index, std::nullopt);
+  const auto member = to_job_ref("40_4294967294");
+  ASSERT_TRUE(member);
+  EXPECT_EQ(member->job, model::JobId(40));
+  EXPECT_EQ(member->index, 4294967294U);
+  for (const char* bad :
+       {"", "_", "40_", "_3", "0_3", "40_x", "40_-1", "40_3_3", "40_4294967295", "4 0"}) {
+    const auto refused = to_job_ref(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().field, "id");
+  }
+}
+
+TEST(Dependencies, AreKindsAndJobs) {
+  const auto all = to_dependencies("afterok:1:2,afterany:40_3,afternotok:4");
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->size(), 4U);
+  EXPECT_EQ((*all)[1].kind, model::DependencyKind::kAfterOk);
+  EXPECT_EQ((*all)[1].on.job, model::JobId(2));
+  EXPECT_EQ((*all)[2].kind, model::DependencyKind::kAfterAny);
+  EXPECT_EQ((*all)[2].on.index, 3U);
+  EXPECT_EQ((*all)[3].kind, model::DependencyKind::kAfterNotOk);
+  EXPECT_TRUE(to_dependencies("")->empty());
+}
+
+TEST(Dependencies, OfAnotherFormAreRefusedWithTheRightOne) {
+  for (const char* bad : {"afterok", "afterok:", "afterok:x", "after:1", "singleton", "1",
+                          "afterok:1,", ",afterok:1", "afterok:1?afterany:2", "afterok:1,?",
+                          "AFTEROK:1", "afterok:1:", "aftercorr:1", "afterok:1+5"}) {
+    const auto refused = to_dependencies(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().field, "dependency");
+    EXPECT_NE(refused.error().message.find("afterany:40_3"), std::string::npos) << bad;
+  }
+  std::string many = "afterok";
+  for (int i = 0; i < 257; ++i) many += ":1";
+  EXPECT_FALSE(to_dependencies(many));
+}
+
 TEST(ActOnJobs, AreTheCallersUnlessSomebodyElseOrAllAreNamed) {
   const model::Caller ada{"ada", 1000, false};
   v1::ActOnJobsRequest request;

@@ -105,8 +105,10 @@ std::string base_name(std::string_view path) {
 
 // Relative to the job's directory unless absolute; empty stays empty.
 base::Result<std::string> output_path(const std::string& asked, std::string_view field,
-                                      const std::string& workdir) {
-  TRY(model::check_output_pattern(asked, field));
+                                      const model::JobSpec& spec) {
+  const std::string& workdir = spec.workdir;
+  TRY(model::check_output_pattern(asked, field,
+                                  spec.array ? model::PatternOf::kArray : model::PatternOf::kJob));
   if (asked.empty() || asked.starts_with('/')) return asked;
   std::string absolute = workdir;
   // What a pattern means ends with the directory, which is no pattern.
@@ -122,8 +124,8 @@ base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec
   if (!spec.workdir.starts_with('/')) {
     return base::invalid("workdir", "workdir: must be an absolute path");
   }
-  TRY_ASSIGN(spec.output, output_path(request.output(), "output", spec.workdir));
-  TRY_ASSIGN(spec.error, output_path(request.error(), "error", spec.workdir));
+  TRY_ASSIGN(spec.output, output_path(request.output(), "output", spec));
+  TRY_ASSIGN(spec.error, output_path(request.error(), "error", spec));
   spec.prolog = request.prolog();
   spec.epilog = request.epilog();
   spec.truncate_output = request.open_mode() == v1::OPEN_MODE_TRUNCATE;
@@ -151,6 +153,18 @@ base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nod
     return base::invalid("gpus",
                          "gpus: must be at least 1 when a GPU's type or memory is asked for");
   }
+  return {};
+}
+
+// Times and the array; dependencies need a look at the jobs that they name.
+base::Status put_chains(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
+  if (request.has_begin()) spec.begin = to_model(request.begin());
+  if (request.has_deadline()) spec.deadline = to_model(request.deadline());
+  if (request.array().empty()) return {};
+  if (request.terminal() || request.takes_input()) {
+    return base::invalid("array", "array: its members have neither a terminal nor input");
+  }
+  TRY_ASSIGN(spec.array, model::parse_array(request.array()));
   return {};
 }
 
@@ -200,6 +214,7 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
   if (!request.priority().empty()) {
     TRY_ASSIGN(spec.priority, to_priority(request.priority()));
   }
+  TRY(put_chains(request, spec));
   TRY(put_paths(request, spec));
   TRY(put_session(request, spec));
   TRY(put_resources(request, nodes, spec.request));

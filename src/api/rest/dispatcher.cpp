@@ -268,14 +268,14 @@ void Dispatcher::list_jobs(const Context& context) const {
 void Dispatcher::wait_job(const Context& context) const {
   v1::WaitJobRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  const auto job = to_job_id(message.id());
+  const auto job = calls_.reader().find(context.exchange.peer().caller, message.id());
   if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
   const double seconds = message.has_timeout_seconds() ? message.timeout_seconds() : 60;
   const std::chrono::milliseconds timeout(std::llround(seconds * 1000));
   Exchange* exchange = &context.exchange;
   // The exchange keeps the waiter, so the waiter's pointer back is good as long as it lives.
   auto waiter = std::make_shared<JobWaiter>(
-      calls_.reader(), exchange->peer().caller, *job, exchange->context(),
+      calls_.reader(), exchange->peer().caller, job->job->id, exchange->context(),
       [exchange, id = context.request.id, &route = context.route](base::Result<v1::Job> result) {
         exchange->reply(json_reply(route, std::move(result), id));
       });
@@ -312,7 +312,9 @@ void Dispatcher::stream_output(const Context& context) const {
   if (!first) return exchange.reply(problem_reply(first.error(), context.request.id));
   if (!offset) return exchange.reply(problem_reply(offset.error(), context.request.id));
   OutputStream::Options options;
-  options.job = *to_job_id(message.id());
+  const auto job = calls_.reader().find(exchange.peer().caller, message.id());
+  if (!job) return exchange.reply(problem_reply(job.error(), context.request.id));
+  options.job = job->job->id;
   if (message.has_attempt()) options.attempt = message.attempt();
   options.offset = *offset ? (*offset)->value : message.offset();
   options.is_plain = wants_plain(context.request);
@@ -373,7 +375,7 @@ void Dispatcher::watch_job(const Context& context) const {
   if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
   auto after = last_event_id(context.request);
   if (!after) return context.exchange.reply(problem_reply(after.error(), context.request.id));
-  stream_changes(context, *to_job_id(message.id()), false, *after);
+  stream_changes(context, *to_job_id(job->id()), false, *after);
 }
 
 void Dispatcher::watch_jobs(const Context& context) const {

@@ -42,6 +42,21 @@ void set_login_defaults(Variables& variables, const UserIdentity& user) {
   variables.emplace("LOGNAME", user.name);
 }
 
+// A job submitted from within a member is not one: none of these is passed on by chance.
+void set_array(Variables& variables, const StartOrder& order) {
+  constexpr const char* kNames[] = {"GPU_PLATFORM_ARRAY_ID",    "GPU_PLATFORM_ARRAY_INDEX",
+                                    "GPU_PLATFORM_ARRAY_COUNT", "GPU_PLATFORM_ARRAY_MIN",
+                                    "GPU_PLATFORM_ARRAY_MAX",   "GPU_PLATFORM_ARRAY_STEP"};
+  for (const char* name : kNames) variables.erase(name);
+  if (!order.array_id.valid() || !order.spec->array) return;
+  const model::ArraySpec& array = *order.spec->array;
+  const std::uint64_t values[] = {order.array_id.value, order.array_index,    member_count(array),
+                                  least_index(array),   largest_index(array), index_step(array)};
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    variables[kNames[i]] = fmt::format("{}", values[i]);
+  }
+}
+
 void set_ours(Variables& variables, const StartOrder& order) {
   std::vector<std::string> uuids;
   std::vector<std::string> nodes;
@@ -65,6 +80,7 @@ void set_ours(Variables& variables, const StartOrder& order) {
   variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(indices, ","));
   variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", cpus);
   variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", memory.value());
+  set_array(variables, order);
 }
 
 std::uint64_t milliseconds_up(base::Duration d) {
@@ -166,7 +182,8 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.workdir = {workdir.c_str(), workdir.size() + 1};
   const std::string first_node =
       order.nodes.empty() ? std::string() : order.nodes.front().node_name;
-  const model::OutputNames names{order.attempt.job, spec.name, spec.user, first_node};
+  const model::OutputNames names{order.attempt.job, spec.name,      spec.user,
+                                 first_node,        order.array_id, order.array_index};
   const std::string output = model::expand_output(spec.output, names);
   const std::string error = model::expand_output(spec.error, names);
   request.output = {output.c_str(), output.size() + 1};

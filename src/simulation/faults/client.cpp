@@ -11,6 +11,9 @@ void Client::submit_new(std::vector<controller::Input>& inputs) {
   Submission submission;
   submission.spec = draw_submission(random_, setup_, fmt::format("s{}", submissions_.size() + 1));
   if (random_.chance(1, 4)) submission.environment = std::string("SECRET=1\0", 9);
+  draw_times(submission.spec.begin, submission.spec.deadline);
+  if (random_.chance(1, 4)) submission.spec.dependencies = draw_dependencies();
+  if (submission.spec.array) findings_.count(FaultKind::kArray);
   submissions_.push_back(std::move(submission));
   send(submissions_.size() - 1, inputs);
 }
@@ -34,7 +37,8 @@ void Client::send(std::size_t index, std::vector<controller::Input>& inputs) {
   Submission& submission = submissions_[index];
   submission.is_refused = false;  // until the new answer comes
   model::Command command{{submission.spec.user, submission.spec.uid, false},
-                         model::SubmitJob{submission.spec, submission.environment, false}};
+                         model::SubmitJob{submission.spec, submission.environment, false, false,
+                                          ended_of(submission.spec.dependencies)}};
   inputs.emplace_back(controller::CommandInput{
       std::move(command),
       [this, index](const base::Result<CommandReply>& reply) { answered(index, reply); }});
@@ -71,6 +75,7 @@ std::optional<Client::Aim> Client::draw_aim() {
   const Submission& submission = submissions_[random_.below(submissions_.size())];
   if (!submission.job) return std::nullopt;
   Aim aim{*submission.job, {submission.spec.user, submission.spec.uid, false}};
+  aim.whole_array = submission.spec.array && random_.chance(1, 2);
   if (random_.chance(1, 8)) aim.caller = {"root", 0, true};
   aim.is_stranger = random_.chance(1, 8);
   if (aim.is_stranger) aim.caller = {"eve", 666, false};
@@ -88,25 +93,26 @@ void Client::act_on(const Aim& aim, model::JobAction action,
                     std::vector<controller::Input>& inputs) {
   const bool stops = action == model::JobAction::kKill || action == model::JobAction::kCancel;
   inputs.emplace_back(controller::CommandInput{
-      {aim.caller, model::ActOnJob{aim.job, action}},
-      [this, job = aim.job, is_stranger = aim.is_stranger,
-       stops](const base::Result<CommandReply>& reply) {
-        if (reply && is_stranger) {
-          findings_.violated("stopped", fmt::format("a stranger changed job {}", job.value));
+      {aim.caller, model::ActOnJob{aim.job, action, aim.whole_array}},
+      [this, aim, stops](const base::Result<CommandReply>& reply) {
+        if (reply && aim.is_stranger) {
+          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
         }
-        if (reply && reply->changed && stops) stopped_.push_back(job);
+        if (reply && stops) note_stopped(aim, *reply);
       }});
 }
 
 void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
   model::UpdateJob update;
   update.job = aim.job;
+  update.whole_array = aim.whole_array;
   if (random_.chance(1, 2)) {
     update.priority = model::priority_of_number(static_cast<std::uint8_t>(random_.below(10)));
   }
   if (random_.chance(2, 3)) {
     update.time_limit = base::seconds(static_cast<std::int64_t>(1 + random_.below(1200)));
   }
+  if (random_.chance(1, 2)) change_chain(update);
   if (random_.chance(1, 3)) update.labels = {{"changed", fmt::format("{}", random_.below(3))}};
   inputs.emplace_back(controller::CommandInput{
       {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
@@ -187,8 +193,10 @@ void Client::check_submission(const Submission& submission) {
                                               submission.spec.name, job.value));
   }
   if (!job.valid()) return;
-  if (!ledger_.find(job)->has_ended) {
-    findings_.violated("acknowledged", fmt::format("job {} never ended", job.value));
+  for (std::uint64_t position = 0; position < members_of(job); ++position) {
+    const JobId member(job.value + position);
+    if (ledger_.find(member)->has_ended) continue;
+    findings_.violated("acknowledged", fmt::format("job {} never ended", member.value));
   }
 }
 

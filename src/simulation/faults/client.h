@@ -56,12 +56,21 @@ class Client {
     model::JobId job;
     model::Caller caller;
     bool is_stranger = false;
+    bool whole_array = false;
   };
   // A job that was acknowledged, and who is about to do something with it.
   std::optional<Aim> draw_aim();
   void act_on(const Aim& aim, model::JobAction action, std::vector<controller::Input>& inputs);
   void update(const Aim& aim, std::vector<controller::Input>& inputs);
   void act_on_many(const model::Caller& caller, std::vector<controller::Input>& inputs);
+  // Times, dependencies and an array, for a submission or a job that is there.
+  void draw_times(base::Instant& begin, base::Instant& deadline);
+  std::vector<model::Dependency> draw_dependencies();
+  void change_chain(model::UpdateJob& update);
+  // Of those targets that have ended as far as the journal knows, how.
+  std::vector<model::EndedTarget> ended_of(const std::vector<model::Dependency>& asked) const;
+  std::uint64_t members_of(model::JobId job) const;
+  void note_stopped(const Aim& aim, const model::CommandReply& reply);
   void send(std::size_t index, std::vector<controller::Input>& inputs);
   void answered(std::size_t index, const base::Result<model::CommandReply>& reply);
   void check_submission(const Submission& submission);

@@ -40,6 +40,10 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "bulk",
     "prolog_failed",
     "epilog_failed",
+    "array",
+    "dependent",
+    "put_off",
+    "deadline",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

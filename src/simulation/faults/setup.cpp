@@ -215,6 +215,11 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   if (random.chance(2, 3)) spec.request_id = "r-" + name;
   if (random.chance(1, 3)) spec.team = kTeams[random.below(kTeams.size())];
   spec.project = kProjects[random.below(kProjects.size())];
+  if (random.chance(1, 8)) {
+    const auto last = static_cast<std::uint32_t>(random.below(6));
+    const auto limit = static_cast<std::uint32_t>(random.below(3));
+    spec.array = model::ArraySpec{{{0, last, 1}}, limit};
+  }
   spec.name = std::move(name);
   return spec;
 }

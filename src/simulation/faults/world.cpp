@@ -252,6 +252,8 @@ void World::check_replay_from_start() {
     findings_.violated("replay", "the journal from its start does not give the live state");
   }
   for (const model::Job& job : departed) {
+    const bool is_shared = job.is_member() && state.arrays.find(job.array_id.value) != nullptr;
+    if (is_shared) continue;  // it goes with the last member
     if (!job.spec->environment_ref.empty() && journal().environment(job.spec->environment_ref)) {
       findings_.violated("environment",
                          fmt::format("job {} is gone and its environment is kept", job.id.value));

@@ -114,8 +114,11 @@ base::Status ScenarioRunner::expect_state(const Statement& statement) {
   TRY(compare(statement, "attempts", fmt::format("{}", job.attempts.size())));
   TRY(compare(statement, "by", job.by));
   TRY(compare(statement, "team", job.spec->team.empty() ? "none" : job.spec->team));
+  TRY(compare(statement, "detail", job.detail));
   std::uint32_t starts = 0;
-  for (const auto& [attempt, count] : jobs_.at(statement.arguments[0]).starts) starts += count;
+  for (const auto& [attempt, count] : jobs_.at(job.spec->name).starts) {
+    if (attempt.job == job.id) starts += count;
+  }
   return compare(statement, "starts", fmt::format("{}", starts));
 }
 
@@ -134,6 +137,11 @@ base::Status ScenarioRunner::expect_answer(const Statement& statement) {
                    answer_.reply
                        ? found
                        : fmt::format("{} ({})", lower(found), answer_.reply.error().message));
+  }
+  const std::string* text = option(statement, "text");
+  const std::string message = answer_.reply ? std::string() : answer_.reply.error().message;
+  if (text != nullptr && message.find(*text) == std::string::npos) {
+    return differs("an answer with", *text, message);
   }
   return compare(statement, "field", field);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr base::Instant kStart(1'700'000'000'000'000'000);
 
-base::Status failed(std::string message) {
+std::unexpected<base::Error> failed(std::string message) {
   return base::fail(base::ErrorCode::kFailedPrecondition, std::move(message));
 }
 
@@ -115,7 +115,7 @@ execution::VirtualRun ScenarioRunner::run_of(const execution::StartOrder& order)
 }
 
 void ScenarioRunner::process_started(const execution::StartOrder& order, base::Instant) {
-  ++jobs_[order.spec->name].starts[order.attempt.attempt];
+  ++jobs_[order.spec->name].starts[order.attempt];
 }
 
 void ScenarioRunner::observe(execution::Observation observation) {
@@ -204,13 +204,20 @@ base::Status ScenarioRunner::command(model::Command command) {
 }
 
 base::Status ScenarioRunner::submit(const Statement& statement) {
-  TRY_ASSIGN(const model::JobSpec spec, spec_of(statement));
+  TRY_ASSIGN(model::JobSpec spec, spec_of(statement));
   NamedJob& job = jobs_[spec.name];
   if (job.id.valid()) return failed(fmt::format("job '{}' was submitted before", spec.name));
   TRY_ASSIGN(job.script, script_of(statement));
+  job.array = spec.array;
   bool hold = false;
   TRY(set_bool(statement, "hold", hold));
-  TRY(command({{spec.user, spec.uid, spec.uid == 0}, model::SubmitJob{spec, {}, hold}}));
+  TRY(set_instant(statement, "begin", spec.begin));
+  TRY(set_instant(statement, "deadline", spec.deadline));
+  model::SubmitJob submission{spec, {}, hold, {}};
+  if (const std::string* text = option(statement, "dependency")) {
+    TRY(resolve(*text, submission.spec.dependencies, submission.ended));
+  }
+  TRY(command({{spec.user, spec.uid, spec.uid == 0}, std::move(submission)}));
   if (answer_.reply) jobs_[spec.name].id = answer_.reply->job;
   return {};
 }
@@ -227,8 +234,7 @@ base::Status ScenarioRunner::after(const Statement& statement) {
 }
 
 base::Status ScenarioRunner::end(const Statement& statement) {
-  const auto found = jobs_.find(statement.arguments[0]);
-  if (found == jobs_.end()) return failed("no such job: " + statement.arguments[0]);
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   TRY_ASSIGN(const model::Exit exit, exit_of(statement));
   model::EndReason reason = model::EndReason::kNone;
   if (const std::string* text = option(statement, "reason")) {
@@ -238,10 +244,14 @@ base::Status ScenarioRunner::end(const Statement& statement) {
     }
     reason = is_memory ? model::EndReason::kOutOfMemory : model::EndReason::kIdleTimeout;
   }
-  std::uint32_t attempt = found->second.starts.empty() ? 0 : found->second.starts.rbegin()->first;
+  std::uint32_t attempt = 0;
+  for (const auto& [id, count] : jobs_[job.spec->name].starts) {
+    if (id.job == job.id) attempt = id.attempt;
+  }
   TRY(set_count(statement, "attempt", 1, 1000, attempt));
-  if (!engine_.finish({found->second.id, attempt}, exit, reason)) {
-    return failed(fmt::format("job '{}' has no process in attempt {}", found->first, attempt));
+  if (!engine_.finish({job.id, attempt}, exit, reason)) {
+    return failed(
+        fmt::format("job '{}' has no process in attempt {}", statement.arguments[0], attempt));
   }
   return {};
 }
@@ -278,17 +288,26 @@ model::Caller ScenarioRunner::caller_of(const Statement& statement, const std::s
 
 base::Status ScenarioRunner::act(const Statement& statement, model::JobAction action) {
   const std::string& name = statement.arguments[0];
-  const auto found = jobs_.find(name);
-  if (found == jobs_.end()) return failed("no such job: " + name);
-  return command({caller_of(statement, name), model::ActOnJob{found->second.id, action}});
+  TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
+  return command(
+      {caller_of(statement, name), model::ActOnJob{target.job, action, target.whole_array}});
 }
 
 base::Status ScenarioRunner::update(const Statement& statement) {
   const std::string& name = statement.arguments[0];
-  const auto found = jobs_.find(name);
-  if (found == jobs_.end()) return failed("no such job: " + name);
+  TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
   TRY_ASSIGN(model::UpdateJob update, update_of(statement));
-  update.job = found->second.id;
+  update.job = target.job;
+  update.whole_array = target.whole_array;
+  if (option(statement, "begin") != nullptr) {
+    TRY(set_instant(statement, "begin", update.begin.emplace()));
+  }
+  if (option(statement, "deadline") != nullptr) {
+    TRY(set_instant(statement, "deadline", update.deadline.emplace()));
+  }
+  if (const std::string* text = option(statement, "dependency")) {
+    TRY(resolve(*text, update.dependencies.emplace(), update.ended));
+  }
   return command({caller_of(statement, name), std::move(update)});
 }
 
@@ -361,14 +380,80 @@ base::Status ScenarioRunner::deliver(const Statement& statement) {
 
 // ---- what is there
 
-base::Result<model::Job> ScenarioRunner::find_job(const std::string& name) const {
+base::Result<model::DependencyTarget> ScenarioRunner::find_target(const std::string& name) const {
+  const auto unknown =
+      base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job '{}'", name));
   const auto found = jobs_.find(name);
-  if (found == jobs_.end() || !found->second.id.valid()) {
-    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job '{}'", name));
+  if (found != jobs_.end()) {
+    return model::DependencyTarget{found->second.id, found->second.array.has_value()};
   }
-  const model::Job* live = controller_->core().state().jobs.find(found->second.id.value);
+  const std::size_t bar = name.rfind('_');
+  if (bar == std::string::npos) return unknown;
+  const auto array = jobs_.find(name.substr(0, bar));
+  const auto index = base::parse_count(name.substr(bar + 1), 0, model::kLargestArrayIndex);
+  if (array == jobs_.end() || !array->second.array || !index) return unknown;
+  const auto position = position_of(*array->second.array, static_cast<std::uint32_t>(*index));
+  if (!position) return unknown;
+  return model::DependencyTarget{model::JobId(array->second.id.value + *position), false};
+}
+
+base::Status ScenarioRunner::set_instant(const Statement& statement, std::string_view name,
+                                         base::Instant& value) const {
+  const std::string* text = option(statement, name);
+  if (text == nullptr || *text == "none") return {};
+  base::Duration since_start;
+  TRY(set_duration(statement, name, since_start));
+  value = kStart + since_start;
+  return {};
+}
+
+base::Result<model::TargetOutcome> ScenarioRunner::archived_outcome(
+    const model::DependencyTarget& target, std::uint64_t size) const {
+  model::TargetOutcome outcome;
+  for (std::uint64_t position = 0; position < size; ++position) {
+    TRY_ASSIGN(const std::optional<model::Job> job,
+               store_.find(model::JobId(target.job.value + position)));
+    if (!job) return failed("what the dependency names was never accepted");
+    model::count_end(*job, outcome);
+  }
+  return outcome;
+}
+
+// "afterok:a:b_3,afterany:c"; "none" for no dependency.
+base::Status ScenarioRunner::resolve(const std::string& text, std::vector<model::Dependency>& asked,
+                                     std::vector<model::EndedTarget>& ended) const {
+  using Kind = model::DependencyKind;
+  if (text == "none") return {};
+  for (const std::string& part : parts_of(text)) {
+    std::string_view rest = part;
+    std::optional<Kind> kind;
+    for (const Kind candidate : {Kind::kAfterOk, Kind::kAfterAny, Kind::kAfterNotOk}) {
+      if (rest.starts_with(fmt::format("{}:", to_string(candidate)))) kind = candidate;
+    }
+    if (!kind) return failed(fmt::format("dependency: '{}' is not understood", part));
+    rest.remove_prefix(to_string(*kind).size());
+    while (!rest.empty()) {
+      rest.remove_prefix(1);
+      const std::string name(rest.substr(0, rest.find(':')));
+      rest.remove_prefix(name.size());
+      TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
+      asked.push_back({*kind, target});
+      if (controller::outcome_of(controller_->core().state(), target)) continue;
+      const auto array = jobs_.find(name);
+      const std::uint64_t size = target.whole_array ? member_count(*array->second.array) : 1;
+      TRY_ASSIGN(const model::TargetOutcome outcome, archived_outcome(target, size));
+      ended.push_back({target, outcome});
+    }
+  }
+  return {};
+}
+
+// Of an array its first member.
+base::Result<model::Job> ScenarioRunner::find_job(const std::string& name) const {
+  TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
+  const model::Job* live = controller_->core().state().jobs.find(target.job.value);
   if (live != nullptr) return *live;
-  TRY_ASSIGN(const std::optional<model::Job> archived, store_.find(found->second.id));
+  TRY_ASSIGN(const std::optional<model::Job> archived, store_.find(target.job));
   if (archived) return *archived;
   return base::fail(base::ErrorCode::kNotFound,
                     fmt::format("job '{}' is neither in the core nor in the archive", name));

@@ -35,7 +35,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   struct NamedJob {
     model::JobId id;  // invalid while no submission of it was accepted
     JobScript script;
-    std::map<std::uint32_t, std::uint32_t> starts;  // processes by attempt
+    std::map<model::AttemptId, std::uint32_t> starts;  // processes, of all its members
+    std::optional<model::ArraySpec> array;
   };
   struct Answer {
     base::Result<model::CommandReply> reply = model::CommandReply{};
@@ -83,6 +84,15 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status expect_node(const Statement& statement);
   base::Status expect_gpu(const Statement& statement);
 
+  // "a", or "a_3" of an array.
+  base::Result<model::DependencyTarget> find_target(const std::string& name) const;
+  base::Status set_instant(const Statement& statement, std::string_view name,
+                           base::Instant& value) const;
+  // As the door does it: what has left the core is looked up in the archive.
+  base::Status resolve(const std::string& text, std::vector<model::Dependency>& asked,
+                       std::vector<model::EndedTarget>& ended) const;
+  base::Result<model::TargetOutcome> archived_outcome(const model::DependencyTarget& target,
+                                                      std::uint64_t size) const;
   base::Status act(const Statement& statement, model::JobAction action);
   // Who gives a command about the job: `by`, else its owner.
   model::Caller caller_of(const Statement& statement, const std::string& job) const;

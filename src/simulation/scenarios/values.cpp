@@ -183,6 +183,9 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
     TRY_ASSIGN(spec.priority, priority_of(*priority));
   }
   if (const std::string* id = option(statement, "request_id")) spec.request_id = *id;
+  if (const std::string* array = option(statement, "array")) {
+    TRY_ASSIGN(spec.array, model::parse_array(*array));
+  }
   return spec;
 }
 
@@ -213,6 +216,7 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_duration(statement, "max_retry_backoff", policy.max_retry_backoff));
   TRY(set_bool(statement, "requeue_on_node_loss", policy.requeue_on_node_loss));
   TRY(set_bool(statement, "auto_retry_failed_jobs", policy.auto_retry_failed_jobs));
+  TRY(set_count(statement, "max_array_size", 1, model::kMostArrayMembers, policy.max_array_size));
   TRY(set_bool(statement, "root_jobs", policy.allow_root_jobs));
   TRY(set_count(statement, "reservation_depth", 0, 100'000, policy.reservation_depth));
   TRY(set_duration(statement, "stop_grace", policy.stop_grace));

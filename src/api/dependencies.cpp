@@ -1,0 +1,70 @@
+#include "api/dependencies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/convert/job_change.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+// What became of an array of which no member is in the core any more.
+base::Result<model::TargetOutcome> outcome_of_archived(const JobReader& reader,
+                                                       const model::Job& first) {
+  constexpr std::size_t kPage = 1'000;
+  const std::uint64_t size = member_count(*first.spec->array);
+  model::TargetOutcome outcome;
+  EndedJobsQuery query;
+  query.before = model::JobId(first.id.value + size);
+  query.limit = kPage;
+  while (true) {
+    TRY_ASSIGN(const std::vector<model::Job> page, reader.core().archive.list(query));
+    for (const model::Job& job : page) {
+      if (job.array_id == first.id) model::count_end(job, outcome);
+    }
+    if (page.size() < kPage || page.back().id <= first.id) return outcome;
+    query.before = page.back().id;
+  }
+}
+
+base::Status resolve(const JobReader& reader, const FoundJob& found, model::DependencyKind kind,
+                     ResolvedDependencies& resolved) {
+  const model::Job& job = *found.job;
+  const model::DependencyTarget target{job.id, found.whole_array};
+  const model::Dependency dependency{kind, target};
+  const auto& asked = resolved.asked;
+  if (std::ranges::find(asked, dependency) != asked.end()) return {};
+  resolved.asked.push_back(dependency);
+  if (target.whole_array && found.snapshot->arrays.find(job.id.value) != nullptr) return {};
+  if (!target.whole_array && found.archived == nullptr) return {};
+  model::EndedTarget ended{target, {}};
+  if (target.whole_array) {
+    TRY_ASSIGN(ended.outcome, outcome_of_archived(reader, job));
+  } else {
+    model::count_end(job, ended.outcome);
+  }
+  resolved.ended.push_back(ended);
+  return {};
+}
+
+}  // namespace
+
+base::Result<ResolvedDependencies> resolve_dependencies(const JobReader& reader,
+                                                        const model::Caller& caller,
+                                                        std::string_view text) {
+  TRY_ASSIGN(const std::vector<DependencyRef> refs, to_dependencies(text));
+  ResolvedDependencies resolved;
+  for (const DependencyRef& ref : refs) {
+    const auto found = reader.find(caller, ref.on);
+    if (!found) {
+      return base::fail(found.error().code, "dependency: " + found.error().message, "dependency");
+    }
+    TRY(resolve(reader, *found, ref.kind, resolved));
+  }
+  return resolved;
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,100 @@
+#include <algorithm>
+
+#include "simulation/faults/client.h"
+
+// What people ask for that ties jobs to times and to each other.
+
+namespace gpu_platform::simulation {
+
+using model::JobId;
+
+namespace {
+
+model::JobState state_after(model::JobTrigger how) {
+  if (how == model::JobTrigger::kComplete) return model::JobState::kCompleted;
+  if (how == model::JobTrigger::kCancel) return model::JobState::kCancelled;
+  return how == model::JobTrigger::kTimeOut ? model::JobState::kTimedOut : model::JobState::kFailed;
+}
+
+}  // namespace
+
+void Client::draw_times(base::Instant& begin, base::Instant& deadline) {
+  const base::Instant now = ledger_.state().at;
+  if (!now.is_set()) return;
+  const auto within = [&](std::uint64_t seconds) {
+    return now + base::milliseconds(static_cast<std::int64_t>(random_.below(seconds * 1000)));
+  };
+  if (random_.chance(1, 6)) {
+    findings_.count(FaultKind::kPutOff);
+    begin = within(300);
+  }
+  if (random_.chance(1, 6)) {
+    findings_.count(FaultKind::kDeadline);
+    deadline = within(1800);
+  }
+}
+
+std::vector<model::Dependency> Client::draw_dependencies() {
+  constexpr model::DependencyKind kKinds[] = {model::DependencyKind::kAfterOk,
+                                              model::DependencyKind::kAfterAny,
+                                              model::DependencyKind::kAfterNotOk};
+  std::vector<model::Dependency> asked;
+  for (std::uint64_t left = 1 + random_.below(3); left > 0 && !submissions_.empty(); --left) {
+    const Submission& submission = submissions_[random_.below(submissions_.size())];
+    if (!submission.job) continue;
+    const bool whole_array = submission.spec.array && random_.chance(1, 2);
+    asked.push_back({kKinds[random_.below(std::size(kKinds))], {*submission.job, whole_array}});
+  }
+  if (!asked.empty()) findings_.count(FaultKind::kDependent);
+  return asked;
+}
+
+// Among them chains that would be circles.
+void Client::change_chain(model::UpdateJob& update) {
+  base::Instant begin;
+  base::Instant deadline;
+  draw_times(begin, deadline);
+  if (begin.is_set()) update.begin = begin;
+  if (deadline.is_set() || random_.chance(1, 8)) update.deadline = deadline;
+  if (random_.chance(1, 2)) return;
+  update.dependencies = draw_dependencies();
+  update.ended = ended_of(*update.dependencies);
+}
+
+std::uint64_t Client::members_of(JobId job) const {
+  const auto found = std::ranges::find_if(
+      submissions_, [&](const Submission& submission) { return submission.job == job; });
+  const bool is_array = found != submissions_.end() && found->spec.array;
+  return is_array ? member_count(*found->spec.array) : 1;
+}
+
+std::vector<model::EndedTarget> Client::ended_of(
+    const std::vector<model::Dependency>& asked) const {
+  std::vector<model::EndedTarget> ended;
+  for (const model::Dependency& dependency : asked) {
+    const JobId first = dependency.on.job;
+    const std::uint64_t count = dependency.on.whole_array ? members_of(first) : 1;
+    model::TargetOutcome outcome;
+    for (std::uint64_t position = 0; position < count; ++position) {
+      const JobId id(first.value + position);
+      const Ledger::Job* job = ledger_.find(id);
+      if (job == nullptr || !job->has_ended) {
+        ++outcome.open;
+      } else if (job->how != model::JobTrigger::kComplete && !outcome.failed.valid()) {
+        outcome.failed = id;
+        outcome.failed_as = state_after(job->how);
+      }
+    }
+    if (outcome.open == 0) ended.push_back({dependency.on, outcome});
+  }
+  return ended;
+}
+
+void Client::note_stopped(const Aim& aim, const model::CommandReply& reply) {
+  if (!aim.whole_array && reply.changed) stopped_.push_back(aim.job);
+  for (const model::JobOutcome& outcome : reply.jobs) {
+    if (outcome.changed) stopped_.push_back(outcome.job);
+  }
+}
+
+}  // namespace gpu_platform::simulation
