@@ -42,7 +42,7 @@ struct Snapshot {
   Counts counts;
   // Of the scheduler's last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations;
-  scheduling::OrderBasis order;  // that the queue is ordered by
+  scheduling::OrderBasis order;                 // that the queue is ordered by
   base::PersistentMap<model::JobArray> arrays;  // by the array's id
 };
 

@@ -186,8 +186,7 @@ void fields(Policy& v, F& f) {
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
-    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order,
-    v.max_array_size);
+    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.max_array_size);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {

@@ -109,9 +109,9 @@ struct JobOutcome {
 // What a durable, applied command answers.
 struct CommandReply {
   JobId job;
-  bool changed = true;                      // false: a repeated submission, or what was so already
-  std::vector<GpuRef> gpus;                 // those that ChangeGpus changed
-  std::vector<JobOutcome> jobs;             // all that ActOnJobs, or a whole array, selected; ascending id
+  bool changed = true;           // false: a repeated submission, or what was so already
+  std::vector<GpuRef> gpus;      // those that ChangeGpus changed
+  std::vector<JobOutcome> jobs;  // all that ActOnJobs, or a whole array, selected; ascending id
   std::shared_ptr<const JobSpec> accepted;  // of a dry run: the job as it would have been accepted
 };
 

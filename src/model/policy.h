@@ -82,7 +82,7 @@ struct Policy {
   FairShare fair_share;
   OrderWeights weights;
   base::Shared<Organisation> organisation;  // teams and quotas
-  std::uint64_t max_array_size = 10'000;  // members of one job array
+  std::uint64_t max_array_size = 10'000;    // members of one job array
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
