@@ -387,6 +387,39 @@ void BM_NextDecisionAfterOneGpuIsFreed(benchmark::State& state) {
 }
 BENCHMARK(BM_NextDecisionAfterOneGpuIsFreed)->ArgName("waiting")->Arg(10'000)->Arg(100'000);
 
+// Eight jobs want a whole node each, and LOW jobs on one GPU each hold everything: so many of those
+// on each node may be stopped. With 7 of 8 no node can be emptied, and all searches are in vain.
+void BM_RoomForEightWholeNodes(benchmark::State& state) {
+  const model::Policy policy;
+  FullCluster full(12'500);
+  base::Prng random(3);
+  VictimIndex victims;
+  for (const auto& [key, allocation] : full.running.ends()) {
+    const model::NodeAllocation& part = allocation.nodes.front();
+    if (static_cast<std::int64_t>(part.claims.front().gpu_index) >= state.range(0)) continue;
+    const auto age = static_cast<std::int64_t>(random.below(24 * 3600));
+    victims.put(
+        {key.attempt, model::PriorityClass::kLow, full.now + base::seconds(-age), allocation});
+  }
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= 8; ++id) {
+    queue.put(waiting(1'000'000 + id, gpus(8), 3), policy);
+  }
+  std::size_t rooms = 0;
+  for (auto _ : state) {
+    CycleOptions options{.now = full.now, .running = &full.running};
+    options.victims = &victims;
+    rooms = plan_cycle(full.cluster, queue, policy, options).preemptions.size();
+  }
+  state.counters["rooms"] = static_cast<double>(rooms);
+}
+BENCHMARK(BM_RoomForEightWholeNodes)
+    ->ArgName("victims_of_8")
+    ->Arg(8)
+    ->Arg(7)
+    ->Arg(0)
+    ->Unit(benchmark::kMillisecond);
+
 // So many jobs wait that hardly two ask for the same, and one GPU becomes free: reservations for
 // the first, and everybody else tried in the gap. The job at the head wants a whole node.
 void BM_ReservationAndBackfillPass(benchmark::State& state) {

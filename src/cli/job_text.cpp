@@ -41,7 +41,9 @@ std::string result_of(const Json& object) {
   }
   if (const std::string reason = text_at(object, "reason"); !reason.empty()) {
     const std::string by = text_at(object, "ended_by");
-    line += fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : " ", by);
+    const std::string_view before_by = reason == "PREEMPTED" ? " for " : " ";
+    line +=
+        fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : before_by, by);
   }
   if (const std::string detail = text_at(object, "detail"); !detail.empty()) {
     line += (line.empty() ? "" : ": ") + detail;
@@ -81,6 +83,27 @@ std::string asked_for(const Json& job) {
     line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
   }
   return line;
+}
+
+// Why its latest attempt was started when it was; nothing where there is nothing to tell.
+std::string start_of(const Json& job) {
+  const Json& attempts = list_at(job, "attempts");
+  if (attempts.empty() || text_at(job, "started_at").empty()) return {};
+  const std::vector<std::string> made_room = texts_at(attempts.back(), "made_room");
+  if (text_at(attempts.back(), "why") != "PREEMPTED") return {};
+  return fmt::format("PREEMPTED others: {} made room", joined(made_room, " and "));
+}
+
+// Whether it may be stopped for others, and how often it was.
+std::string preemption_of(const Json& job) {
+  const auto times = integer_at(job, "preemptions").value_or(0);
+  std::string text;
+  if (job.contains("preemptible") && job["preemptible"].is_boolean()) {
+    text = flag_at(job, "preemptible") ? "may be stopped for others" : "never stopped for others";
+  }
+  if (times == 0) return text;
+  return fmt::format("{}{}stopped for others {}", text, text.empty() ? "" : "; ",
+                     times == 1 ? std::string("once") : fmt::format("{} times", times));
 }
 
 std::string when(const Json& object, std::string_view key, base::Instant now) {
@@ -253,6 +276,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Eligible", when(job, "eligible_at", now)},
       {"Starts by", when(job, "estimated_start", now)},
       {"Started", when(job, "started_at", now)},
+      {"Start", start_of(job)},
       {"Ended", when(job, "ended_at", now)},
       {"Waited", waited(job, now)},
       {"Ran", ran(job, now)},
@@ -260,6 +284,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Used", efficiency_of(job)},
       {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},
+      {"Preemption", preemption_of(job)},
   };
   std::string page;
   for (const auto& [key, value] : lines) {

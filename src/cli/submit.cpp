@@ -35,6 +35,8 @@ struct SubmitOptions {
   bool allow_cross_numa = false;
   bool strict_numa = false;
   bool hold = false;
+  bool preemptible = false;
+  bool no_preemptible = false;
   std::optional<model::TerminalSize> terminal;
   bool takes_input = false;
 };
@@ -76,6 +78,9 @@ void define(Arguments& arguments, SubmitOptions& o) {
             "start after other jobs: afterok, afterany or afternotok, as in afterok:12:14")
       .option("--array", o.array, "INDICES", "one job for each index: 0-99, 1,3,5-9:2, 0-99%8")
       .flag("--hold", o.hold, "held until 'jobs release'")
+      .flag("--preemptible", o.preemptible,
+            "may be stopped, and queued again, for a job of a higher class (default: if low)")
+      .flag("--no-preemptible", o.no_preemptible, "never stopped for another job")
       .option(
           "--idle-timeout", o.idle_timeout, "DURATION",
           "of a job with --pty or --stdin: end it when nothing was typed or printed for so long")
@@ -129,6 +134,10 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
   if (o.allow_cross_numa && o.strict_numa) {
     return base::invalid("--strict-numa", "cannot be used together with --allow-cross-numa");
   }
+  if (o.preemptible && o.no_preemptible) {
+    return base::invalid("--no-preemptible", "cannot be used together with --preemptible");
+  }
+  if (o.preemptible || o.no_preemptible) body["preemptible"] = o.preemptible;
   if (o.allow_cross_numa) body["numa"] = "ALLOW_CROSS";
   if (o.strict_numa) body["numa"] = "STRICT";
   TRY(for_option("--retries", put_count(body, "retries", o.retries, 0, kMostRetries)));

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "controller/state.h"
 #include "controller/use.h"
+#include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
 
@@ -18,13 +19,21 @@ using model::JobState;
 using model::JobTrigger;
 using model::Node;
 
+bool is_on(const model::Allocation& allocation, model::NodeId node) {
+  return std::ranges::find(allocation.nodes, node, &model::NodeAllocation::node) !=
+         allocation.nodes.end();
+}
+
 // Carries one event into the state. Each overload of on() is one event's whole meaning.
 class Application {
  public:
   Application(State& state, base::Instant at, std::vector<Job>& departed)
       : state_(state), at_(at), departed_(departed) {}
 
-  void on(const model::PolicyApplied& event) { change_policy(state_, event.policy, at_); }
+  void on(const model::PolicyApplied& event) {
+    change_policy(state_, event.policy, at_);
+    note_all_victims();
+  }
   void on(const model::UseCounted&) { count_use(state_, at_); }
 
   void on(const model::NodeSeen& event);
@@ -35,6 +44,7 @@ class Application {
   void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptReleased& event);
+  void on(const model::PreemptionDecided& event);
 
   void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
 
@@ -44,8 +54,8 @@ class Application {
     attempt.pid = event.pid;
     attempt.started_at = event.started_at;
     move_attempt(attempt, AttemptTrigger::kStarted);
-    note_end(j, attempt);
     move(j, JobTrigger::kStarted);
+    note_end(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kStart);
     j.prolog_failed_on.clear();
     prolog_did_well(attempt);
@@ -58,8 +68,8 @@ class Application {
     attempt.kill_requested = attempt.kill_requested || event.without_grace;
     attempt.by = event.by;
     move_attempt(attempt, AttemptTrigger::kStopRequested);
-    note_end(j, attempt);
     move(j, JobTrigger::kStopRequested);
+    note_end(j, attempt);
   }
 
   void on(const model::AttemptEnded& event) {
@@ -83,6 +93,8 @@ class Application {
     if (event.prolog_failed) {
       j.prolog_failed_on.push_back(j.attempts.back().first_node());
       if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
+    } else if (event.preempted) {
+      ++j.preemptions;
     } else if (!event.asked_for) {
       (event.counts_as_failure ? j.failures : j.losses) += 1;
     }
@@ -148,6 +160,48 @@ class Application {
 
   void note_end(const Job& j, const Attempt& attempt) {
     state_.running.put({j.id, attempt.number}, latest_end(j, attempt), attempt.allocation);
+    note_victim(j, attempt);
+  }
+
+  void note_victim(const Job& j, const Attempt& attempt) {
+    if (auto victim = victim_of(state_, j, attempt)) {
+      state_.victims.put(*std::move(victim));
+    } else {
+      state_.victims.erase({j.id, attempt.number});
+    }
+  }
+  void note_all_victims() {
+    for (const model::AttemptId id : state_.held_attempts) note_victim(id);
+  }
+  void note_victim(model::AttemptId id) {
+    const Job* j = state_.jobs.find(id.job.value);
+    if (j != nullptr) note_victim(*j, j->attempts.at(id.attempt - 1));
+  }
+
+  // The claim is over, whatever came of it: victims that were not told yet are spared.
+  void drop_claim(model::JobId beneficiary) {
+    const model::Claim* claim = state_.claims.find(beneficiary);
+    if (claim == nullptr) return;
+    const std::vector<model::AttemptId> victims = claim->victims;
+    state_.claims.erase(beneficiary);
+    for (const model::AttemptId id : victims) note_victim(id);
+  }
+  template <class Is>
+  void drop_claims_that(const Is& is_over) {
+    std::vector<model::JobId> over;
+    for (const auto& [job, claim] : state_.claims.all()) {
+      if (is_over(claim)) over.push_back(job);
+    }
+    for (const model::JobId job : over) drop_claim(job);
+  }
+  void drop_claims_that_cannot_be_met(const Node& n);
+  // Nobody is left to wait for, and it is not free all the same: room is sought anew.
+  void drop_claims_waiting_for_nobody() {
+    drop_claims_that([this](const model::Claim& claim) {
+      const bool all_gone = std::ranges::none_of(
+          claim.victims, [this](model::AttemptId id) { return state_.held_attempts.contains(id); });
+      return all_gone && !scheduling::is_free(state_.cluster, claim.allocation);
+    });
   }
 
   // The only place where a job's state changes; keeps the indices of waiting jobs and the counts.
@@ -161,7 +215,10 @@ class Application {
 
   void leave(const Job& j) {
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
-    if (j.state == JobState::kQueued) state_.queue.erase(j.id);
+    if (j.state == JobState::kQueued) {
+      state_.queue.erase(j.id);
+      drop_claim(j.id);
+    }
     state_.gates.leave(j);
   }
 
@@ -230,6 +287,13 @@ class Application {
     state_.gates.erase_array(array);
   }
 
+  std::vector<model::JobId> jobs_stopped_for(model::JobId beneficiary) const {
+    std::vector<model::JobId> jobs;
+    const model::Claim* claim = state_.claims.find(beneficiary);
+    if (claim == nullptr) return jobs;
+    for (const model::AttemptId id : claim->victims) jobs.push_back(id.job);
+    return jobs;
+  }
   void note_end_of_member(const Job& j);
   void resolve(const model::DependencyTarget& target);
   void resolve(Job& dependent, const model::DependencyTarget& target,
@@ -261,6 +325,8 @@ void Application::on(const model::NodeSeen& event) {
   state_.totals.add(n);
   state_.cluster.update(n);
   state_.queue.resize_cluster(state_.totals.gpus());
+  // Rare, and it may be smaller: room is made anew where there is some.
+  drop_claims_that([&](const model::Claim& claim) { return is_on(claim.allocation, n.id); });
 }
 
 void Application::on(const model::NodeStateChanged& event) {
@@ -282,6 +348,19 @@ void Application::on(const model::NodeStateChanged& event) {
     n.cause = n.state == model::NodeState::kUp ? std::string() : event.cause;
   }
   state_.cluster.update(n);
+  drop_claims_that_cannot_be_met(n);
+}
+
+// What is claimed there has left service.
+void Application::drop_claims_that_cannot_be_met(const Node& n) {
+  const bool is_up = scheduling::free_state_of(n).is_up;
+  const scheduling::GpuMask in_service = scheduling::gpus_in_service(n);
+  drop_claims_that([&](const model::Claim& claim) {
+    return std::ranges::any_of(claim.allocation.nodes, [&](const model::NodeAllocation& part) {
+      const scheduling::GpuMask gpus = scheduling::gpus_of(part);
+      return part.node == n.id && (!is_up || (gpus & in_service) != gpus);
+    });
+  });
 }
 
 void Application::on(const model::GpuStateChanged& event) {
@@ -299,6 +378,7 @@ void Application::on(const model::GpuStateChanged& event) {
     gpu.changed_at = at_;
   }
   state_.cluster.update(n);
+  drop_claims_that_cannot_be_met(n);
 }
 
 void Application::on(const model::GpuStrangersChanged& event) {
@@ -307,6 +387,7 @@ void Application::on(const model::GpuStrangersChanged& event) {
   gpu.strangers = event.text;
   gpu.avoid_strangers = event.avoid && !event.text.empty();
   state_.cluster.update(n);
+  drop_claims_that_cannot_be_met(n);
 }
 
 // A GPU back in service with a job still on it is where that job's attempt is.
@@ -392,6 +473,12 @@ void Application::on(const model::JobChanged& event) {
   if (j.state == JobState::kQueued) {
     state_.queue.put(waiting_job(j), *state_.policy);
   }
+  drop_claims_that([&](const model::Claim& claim) { return !is_outranking(state_, claim); });
+}
+
+void Application::on(const model::PreemptionDecided& event) {
+  state_.claims.put({event.job, event.claimed, event.victims, at_});
+  for (const model::AttemptId id : event.victims) state_.victims.erase(id);
 }
 
 // What was in the queue and is to wait for something after all leaves it.
@@ -447,6 +534,7 @@ void Application::on(const model::StartRequested& event) {
   attempt.boot_id = event.boot_id;
   attempt.requested_at = at_;
   attempt.time_limit = j.spec->time_limit;
+  if (event.why == model::StartWhy::kPreempted) attempt.made_room = jobs_stopped_for(j.id);
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
   begin_to_hold(state_, at_);
@@ -483,6 +571,7 @@ void Application::on(const model::AttemptReleased& event) {
   charge(state_, j, attempt, at_);
   state_.held_attempts.erase(event.attempt);
   state_.running.erase(event.attempt);
+  state_.victims.erase(event.attempt);
   for (const auto& part : attempt.allocation.nodes) {
     Node& n = node(part.node);
     CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);
@@ -498,6 +587,7 @@ void Application::on(const model::AttemptReleased& event) {
     }
     state_.cluster.update(n);
   }
+  drop_claims_waiting_for_nobody();
   depart_if_done(j);
 }
 

@@ -126,8 +126,36 @@ void Core::advance(base::Instant now) {
   if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
     emit(model::UseCounted{}, now);
   }
+  const std::vector<model::JobId> decided = claims_to_carry_out();
   run_cycle(now);
+  stop_victims(decided, now);
   advanced_to_ = now;
+}
+
+// Of jobs with victims that are not told to stop yet.
+std::vector<model::JobId> Core::claims_to_carry_out() const {
+  std::vector<model::JobId> beneficiaries;
+  for (const auto& [job, claim] : state_.claims.all()) {
+    const bool all_told = std::ranges::all_of(
+        claim.victims, [&](model::AttemptId id) { return is_told_to_stop(state_, id); });
+    if (!all_told) beneficiaries.push_back(job);
+  }
+  return beneficiaries;
+}
+
+// Those decided before this step, whose decision is durable and whose beneficiary still waits,
+// although everything that came in meanwhile and a cycle have had their say.
+void Core::stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now) {
+  for (const model::JobId beneficiary : beneficiaries) {
+    const model::Claim* claim = state_.claims.find(beneficiary);
+    if (claim == nullptr) continue;
+    for (const model::AttemptId id : std::vector(claim->victims)) {
+      if (is_told_to_stop(state_, id)) continue;
+      emit(model::StopRequested{id, model::EndReason::kPreempted, false,
+                                fmt::format("job {}", beneficiary.value)},
+           now);
+    }
+  }
 }
 
 // Jobs that can never run as they asked to: no job waits for ever. The end of one may decide about
@@ -178,6 +206,8 @@ void Core::run_cycle(base::Instant now) {
   options_.cache = &cycle_cache_;
   options_.now = now;
   options_.running = &state_.running;
+  options_.claims = &state_.claims;
+  options_.victims = &state_.victims;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
@@ -193,6 +223,20 @@ void Core::run_cycle(base::Instant now) {
             {start.job, number}, start.allocation, start.why, "on_demand", node->boot_id},
         now);
   }
+  for (const scheduling::Preemption& each : plan.preemptions) {
+    emit(model::PreemptionDecided{each.job, each.claimed, each.victims}, now);
+  }
+  look_again_at_ = plan.look_again_at;
+}
+
+std::shared_ptr<const scheduling::Claims> Core::claims() {
+  const bool is_known = shared_claims_ != nullptr && *shared_claims_ == state_.claims;
+  if (state_.claims.empty()) {
+    shared_claims_.reset();
+  } else if (!is_known) {
+    shared_claims_ = std::make_shared<const scheduling::Claims>(state_.claims);
+  }
+  return shared_claims_;
 }
 
 Batch Core::take_batch() {
@@ -201,7 +245,10 @@ Batch Core::take_batch() {
 
 // Jobs that are due but wait for leftovers are woken by the observation that these are gone.
 std::optional<base::Instant> Core::next_wakeup() const {
+  constexpr base::Duration kNextMoment = base::nanoseconds(1);
+  if (!claims_to_carry_out().empty()) return advanced_to_ + kNextMoment;
   std::optional<base::Instant> wakeup = next_count(state_);
+  if (look_again_at_) wakeup = wakeup ? std::min(*wakeup, *look_again_at_) : *look_again_at_;
   const Gates::Times& times = state_.gates.becoming_eligible();
   const auto next = times.upper_bound({advanced_to_, model::JobId(UINT64_MAX)});
   if (next != times.end()) wakeup = wakeup ? std::min(*wakeup, next->first) : next->first;

@@ -73,6 +73,9 @@ class Core {
     return reservations_;
   }
 
+  // As a value to share; null: none.
+  std::shared_ptr<const scheduling::Claims> claims();
+
   void set_stage_observer(scheduling::StageObserver* observer) { options_.observer = observer; }
 
  private:
@@ -169,6 +172,8 @@ class Core {
   void let_in_who_is_due(base::Instant now);
   void make_eligible_if_due(model::JobId job, base::Instant now);
   void run_cycle(base::Instant now);
+  std::vector<model::JobId> claims_to_carry_out() const;
+  void stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now);
 
   const model::Job* find_job(model::JobId id) const { return state_.jobs.find(id.value); }
   const model::Attempt* find_attempt(model::AttemptId id) const;
@@ -179,7 +184,9 @@ class Core {
   scheduling::CycleOptions options_;
   scheduling::CycleCache cycle_cache_;
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations_;
-  base::Instant advanced_to_;  // timers up to here have had their turn
+  std::shared_ptr<const scheduling::Claims> shared_claims_;
+  std::optional<base::Instant> look_again_at_;  // of the last cycle
+  base::Instant advanced_to_;                   // timers up to here have had their turn
   // Answers of could_ever_fit for the present inventory.
   std::vector<std::pair<model::ResourceRequest, base::Status>> feasible_;
 };

@@ -112,11 +112,12 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
   const bool done_before = attempt.reason == EndReason::kNone && attempt.exit.code == 0;
   const bool out_of_time =
       attempt.reason == EndReason::kTimeLimit || attempt.reason == EndReason::kIdleTimeout;
-  const bool to_requeue =
-      attempt.stop_reason == EndReason::kRequeuedBy && !done_before && !out_of_time;
+  const bool to_go_back = !done_before && !out_of_time;
   if (stopped_by_person) {
     end_job(job.id, JobTrigger::kCancel, attempt, now);
-  } else if (to_requeue) {
+  } else if (to_go_back && attempt.stop_reason == EndReason::kPreempted) {
+    emit(model::JobRequeued{.job = job.id, .eligible_at = now, .preempted = true}, now);
+  } else if (to_go_back && attempt.stop_reason == EndReason::kRequeuedBy) {
     emit(model::JobRequeued{.job = job.id, .eligible_at = now, .asked_for = true}, now);
   } else if (out_of_time) {
     end_job(job.id, JobTrigger::kTimeOut, attempt, now);
@@ -137,8 +138,6 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
     end_job(job.id, JobTrigger::kComplete, attempt, now);
   } else if (attempt.stop_reason == EndReason::kGpuOffline) {
     requeue_or_fail(job, attempt, false, now);
-  } else if (attempt.stop_reason == EndReason::kPreempted) {
-    emit(model::JobRequeued{job.id, now, true, false}, now);
   } else {
     requeue_or_fail(job, attempt, true, now);
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
 
@@ -87,6 +90,43 @@ void check_attempt(const State& state, const Job& job, const Attempt& attempt, F
   }
 }
 
+bool is_released(const State& state, model::AttemptId id) {
+  const Job* job = state.jobs.find(id.job.value);
+  return job == nullptr || !model::holds_resources(job->attempts.at(id.attempt - 1).state);
+}
+
+// Nobody holds what is claimed but those who are to be stopped for it, and when they are gone all
+// of it can be had.
+void check_claim(const State& state, const Job& job, const model::Claim& claim, Found& found) {
+  const auto violated = [&](std::string_view what) {
+    found.push_back(fmt::format("claims: job {} {}", job.id.value, what));
+  };
+  if (job.state != model::JobState::kQueued) {
+    violated(fmt::format("has a claim and is {}", to_string(job.state)));
+  }
+  for (const auto& part : claim.allocation.nodes) {
+    const Node* node = state.nodes.find(part.node.value);
+    if (node == nullptr) return violated("claims a node that is not there");
+    const scheduling::GpuMask gpus = scheduling::gpus_of(part);
+    if (node->state != model::NodeState::kUp ||
+        (scheduling::gpus_in_service(*node) & gpus) != gpus) {
+      violated("claims what is out of service");
+    }
+    for (const model::GpuClaim& gpu : part.claims) {
+      for (const model::GpuHolder& holder : node->gpus.at(gpu.gpu_index).holders) {
+        if (std::ranges::binary_search(claim.victims, holder.attempt)) continue;
+        violated(fmt::format("claims {} GPU {}, which job {} holds and no victim", node->name,
+                             gpu.gpu_index, holder.attempt.job.value));
+      }
+    }
+  }
+  const bool all_gone = std::ranges::all_of(
+      claim.victims, [&](model::AttemptId id) { return is_released(state, id); });
+  if (all_gone && !scheduling::is_free(state.cluster, claim.allocation)) {
+    violated("has nobody left to wait for, and what it claims is not free");
+  }
+}
+
 // Whoever waits for another job waits for one that can still end, or is ended at once.
 void check_waits(const State& state, const Job& job, Found& found) {
   if (model::is_ended(job.state)) return;
@@ -131,11 +171,31 @@ void check_one_job(const State& state, const Job& job, Found& found) {
   if (job.state == model::JobState::kRunning && !job.prolog_failed_on.empty()) {
     found.push_back(fmt::format("prolog: job {} runs, and still avoids nodes", job.id.value));
   }
+  if (const model::Claim* claim = state.claims.find(job.id)) check_claim(state, job, *claim, found);
   if (model::is_ended(job.state) && !model::holds_resources(job)) {
     found.push_back(
         fmt::format("conservation: job {} has ended and holds nothing, but is still in "
                     "the core",
                     job.id.value));
+  }
+}
+
+void check_claims(const State& state, Found& found) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, model::JobId> claimed;
+  for (const auto& [job, claim] : state.claims.all()) {
+    if (state.jobs.find(job.value) == nullptr) {
+      found.push_back(fmt::format("claims: job {} has a claim and is gone", job.value));
+    }
+    for (const auto& part : claim.allocation.nodes) {
+      for (const model::GpuClaim& gpu : part.claims) {
+        const auto [other, is_first] =
+            claimed.emplace(std::pair{part.node.value, gpu.gpu_index}, job);
+        if (is_first) continue;
+        found.push_back(fmt::format("claims: jobs {} and {} claim GPU {} of node {}",
+                                    other->second.value, job.value, gpu.gpu_index,
+                                    part.node.value));
+      }
+    }
   }
 }
 
@@ -207,6 +267,9 @@ void check_indices(const State& state, Found& found) {
   if (again->running != state.running) {
     found.push_back("indices: the ends of those that hold resources differ");
   }
+  if (again->victims != state.victims) {
+    found.push_back("indices: those that may be stopped for others differ");
+  }
   if (again->expiring_requests != state.expiring_requests) {
     found.push_back("indices: the lifetimes of request ids differ");
   }
@@ -237,6 +300,7 @@ std::vector<std::string> check_invariants(const State& state) {
   state.nodes.for_each([&](std::uint64_t, const Node& node) { check_node(state, node, found); });
   state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
   check_sums(state, found);
+  check_claims(state, found);
   check_arrays(state, found);
   check_indices(state, found);
   return found;

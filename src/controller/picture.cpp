@@ -49,6 +49,7 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   scheduling::CycleOptions options;
   options.now = now;
   options.running = &running_;
+  options.claims = snapshot_->claims.get();
   return options;
 }
 

@@ -50,6 +50,18 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::Resourc
   return classes_.back();
 }
 
+model::WaitReason WaitExplainer::explain(const model::Claim& claim) const {
+  model::WaitReason reason;
+  reason.code = model::WaitCode::kPreempting;
+  for (const model::AttemptId id : claim.victims) {
+    const model::Job* victim = snapshot_->jobs.find(id.job.value);
+    const bool is_there =
+        victim != nullptr && model::holds_resources(victim->attempts.at(id.attempt - 1).state);
+    if (is_there) reason.stopping.push_back(id.job);
+  }
+  return reason;
+}
+
 void WaitExplainer::explain_dependency(const model::Dependency& dependency,
                                        model::WaitReason& reason) const {
   reason.code = model::WaitCode::kDependency;
@@ -94,6 +106,9 @@ model::WaitReason WaitExplainer::explain(const model::Job& job) {
   }
   if (job.state != model::JobState::kQueued) {
     return explain_pending(job);
+  }
+  if (snapshot_->claims != nullptr) {
+    if (const model::Claim* claim = snapshot_->claims->find(job.id)) return explain(*claim);
   }
   order();
   const auto position = position_.find(job.id.value);

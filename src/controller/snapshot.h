@@ -42,8 +42,9 @@ struct Snapshot {
   Counts counts;
   // Of the scheduler's last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations;
-  scheduling::OrderBasis order;                 // that the queue is ordered by
-  base::PersistentMap<model::JobArray> arrays;  // by the array's id
+  scheduling::OrderBasis order;                      // that the queue is ordered by
+  std::shared_ptr<const scheduling::Claims> claims;  // null: none
+  base::PersistentMap<model::JobArray> arrays;       // by the array's id
 };
 
 // Told on the loop thread after each durable batch; must return quickly.
@@ -80,6 +81,7 @@ class WaitExplainer {
   // Of a PENDING job.
   model::WaitReason explain_pending(const model::Job& job) const;
   void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
+  model::WaitReason explain(const model::Claim& claim) const;
   const ClassAnswer& answer_for(const model::ResourceRequest& request);
 
   std::shared_ptr<const Snapshot> snapshot_;

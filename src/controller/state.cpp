@@ -1,6 +1,7 @@
 #include "controller/state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/codec.h"
 #include "base/hash.h"
@@ -139,6 +140,11 @@ std::string encode_state(const State& state) {
     encoder.i64(entry.expires.unix_ns());
   }
   encode_use(state.use, encoder);
+  encoder.u64(state.claims.all().size());
+  for (const auto& [job, claim] : state.claims.all()) {
+    model::append_claim(claim, part);
+    put_part();
+  }
   return out;
 }
 
@@ -182,6 +188,10 @@ base::Result<State> decode_state(std::string_view bytes) {
     state.requests.emplace(std::pair{std::move(user), std::move(key)}, entry);
   }
   state.use = decode_use(decoder);
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::Claim claim, model::decode_claim(decoder.text()));
+    state.claims.put(std::move(claim));
+  }
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;
@@ -202,6 +212,39 @@ base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
   }
 }
 
+bool is_told_to_stop(const State& state, model::AttemptId id) {
+  const model::Job* job = state.jobs.find(id.job.value);
+  if (job == nullptr) return true;
+  const model::AttemptState attempt = job->attempts.at(id.attempt - 1).state;
+  return attempt != model::AttemptState::kRequested && attempt != model::AttemptState::kRunning;
+}
+
+bool is_outranking(const State& state, const model::Claim& claim) {
+  const model::Job* beneficiary = state.jobs.find(claim.beneficiary.value);
+  return std::ranges::all_of(claim.victims, [&](model::AttemptId id) {
+    if (is_told_to_stop(state, id)) return true;
+    return model::is_below(state.jobs.find(id.job.value)->spec->priority.priority_class,
+                           beneficiary->spec->priority.priority_class);
+  });
+}
+
+std::optional<scheduling::Victim> victim_of(const State& state, const model::Job& job,
+                                            const model::Attempt& attempt) {
+  const model::Policy& policy = *state.policy;
+  if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
+      job.preemptions >= policy.max_preemptions_per_job ||
+      !model::is_preemptible(*job.spec, policy)) {
+    return std::nullopt;
+  }
+  const model::AttemptId id{job.id, attempt.number};
+  const bool is_taken = std::ranges::any_of(state.claims.all(), [&](const auto& entry) {
+    return std::ranges::binary_search(entry.second.victims, id);
+  });
+  if (is_taken) return std::nullopt;
+  return scheduling::Victim{id, job.spec->priority.priority_class, attempt.started_at,
+                            attempt.allocation};
+}
+
 void rebuild_indices(State& state) {
   state.counts = {};
   state.node_ids.clear();
@@ -209,6 +252,7 @@ void rebuild_indices(State& state) {
   state.expiring_requests.clear();
   state.held_attempts.clear();
   state.running = scheduling::RunningEnds();
+  state.victims = scheduling::VictimIndex();
   state.cluster = scheduling::Cluster();
   state.totals = scheduling::ClusterTotals();
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
@@ -230,6 +274,7 @@ void rebuild_indices(State& state) {
         state.held_attempts.insert({job.id, attempt.number});
         state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation);
       }
+      if (auto victim = victim_of(state, job, attempt)) state.victims.put(*std::move(victim));
     }
   });
   for (const auto& [key, entry] : state.requests) {

@@ -23,6 +23,8 @@
 #include "scheduling/cluster.h"
 #include "scheduling/order/cluster_totals.h"
 #include "scheduling/order/fair_share_use.h"
+#include "scheduling/preemption/claims.h"
+#include "scheduling/preemption/victim_index.h"
 #include "scheduling/waiting_queue.h"
 
 namespace gpu_platform::controller {
@@ -52,6 +54,8 @@ struct State {
   // By (user, request id).
   std::map<std::pair<std::string, std::string>, RequestEntry> requests;
   scheduling::FairShareUse use;
+  // What is kept for QUEUED jobs while others are stopped for them.
+  scheduling::Claims claims;
 
   // ---- derived
   Counts counts;
@@ -60,6 +64,7 @@ struct State {
   std::set<std::pair<base::Instant, std::pair<std::string, std::string>>> expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   scheduling::RunningEnds running;           // their latest ends, without the grace
+  scheduling::VictimIndex victims;           // those that may be stopped for others
   scheduling::Cluster cluster;
   scheduling::ClusterTotals totals;
   scheduling::WaitingQueue queue;  // its basis has the standings
@@ -81,6 +86,14 @@ std::uint64_t state_hash(const State& state);
 // moment.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 
+// The attempt as one that may be stopped to make room for a job of a higher class; nothing where it
+// may not, or is a victim already.
+std::optional<scheduling::Victim> victim_of(const State& state, const model::Job& job,
+                                            const model::Attempt& attempt);
+// Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
+// both may have been changed since.
+bool is_outranking(const State& state, const model::Claim& claim);
+bool is_told_to_stop(const State& state, model::AttemptId attempt);
 // What has become of the target so far; nothing where the core does not know it (any more).
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);

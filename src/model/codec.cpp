@@ -79,7 +79,8 @@ void fields(JobSpec& v, F& f) {
   f(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command, v.workdir,
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
     v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
-    v.takes_input, v.terminal, v.idle_timeout, v.begin, v.deadline, v.dependencies, v.array);
+    v.takes_input, v.terminal, v.idle_timeout, v.preemptible, v.begin, v.deadline, v.dependencies,
+    v.array);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -93,13 +94,13 @@ template <class F>
 void fields(Attempt& v, F& f) {
   f(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at, v.started_at,
     v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason, v.kill_requested, v.by, v.detail,
-    v.usage, v.time_limit);
+    v.usage, v.time_limit, v.made_room);
 }
 template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
     v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on, v.array_id, v.array_index,
-    v.waits_for, v.dependency_failure);
+    v.waits_for, v.dependency_failure, v.preemptions);
 }
 template <class F>
 void fields(JobArray& v, F& f) {
@@ -186,7 +187,12 @@ void fields(Policy& v, F& f) {
     v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
-    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.max_array_size);
+    v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
+    v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size);
+}
+template <class F>
+void fields(Claim& v, F& f) {
+  f(v.beneficiary, v.allocation, v.victims, v.decided_at);
 }
 template <class F>
 void fields(PolicyApplied& v, F& f) {
@@ -255,6 +261,11 @@ void fields(JobEnded& v, F& f) {
 template <class F>
 void fields(UseCounted&, F&) {}
 
+template <class F>
+void fields(PreemptionDecided& v, F& f) {
+  f(v.job, v.claimed, v.victims);
+}
+
 // Numbers of the journal's records: never reused, never changed.
 template <class E>
 constexpr std::uint64_t kRecordNumber = 0;
@@ -292,6 +303,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<JobChanged> = 16;
 template <>
 constexpr std::uint64_t kRecordNumber<UseCounted> = 17;
+template <>
+constexpr std::uint64_t kRecordNumber<PreemptionDecided> = 20;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
@@ -331,7 +344,7 @@ constexpr std::size_t kValues<Hold> = kHolds;
 template <>
 constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
 template <>
-constexpr std::size_t kValues<StartWhy> = 3;
+constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>
 constexpr std::size_t kValues<DependencyKind> = kDependencyKinds;
 
@@ -595,6 +608,13 @@ void append_policy(const Policy& policy, std::string& out) {
 }
 base::Result<Policy> decode_policy(std::string_view bytes) {
   return decode_whole<Policy>(bytes, "policy");
+}
+
+void append_claim(const Claim& claim, std::string& out) {
+  Writer{out}.write(const_cast<Claim&>(claim));
+}
+base::Result<Claim> decode_claim(std::string_view bytes) {
+  return decode_whole<Claim>(bytes, "claim");
 }
 
 }  // namespace gpu_platform::model

@@ -5,15 +5,16 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/claim.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
 
-// Bytes of events, jobs and nodes, as the store keeps them (docs/journal.md). Every composite value
-// is written with its length, so fields appended later are skipped by an older reader and keep
-// their defaults when an older record lacks them. Fields are never removed, reordered or given a
-// new meaning.
+// Bytes of events, jobs, nodes and claims, as the store keeps them (docs/journal.md). Every
+// composite value is written with its length, so fields appended later are skipped by an older
+// reader and keep their defaults when an older record lacks them. Fields are never removed,
+// reordered or given a new meaning.
 
 namespace gpu_platform::model {
 
@@ -36,5 +37,8 @@ base::Result<Node> decode_node(std::string_view bytes);
 
 void append_policy(const Policy& policy, std::string& out);
 base::Result<Policy> decode_policy(std::string_view bytes);
+
+void append_claim(const Claim& claim, std::string& out);
+base::Result<Claim> decode_claim(std::string_view bytes);
 
 }  // namespace gpu_platform::model

@@ -106,6 +106,7 @@ JobSpec draw_spec(Prng& r) {
     spec.terminal = {static_cast<std::uint16_t>(r.next()), static_cast<std::uint16_t>(r.next())};
   }
   if (r.chance(1, 2)) spec.idle_timeout = base::Duration(draw_number(r));
+  if (r.chance(1, 2)) spec.preemptible = r.chance(1, 2);
   return spec;
 }
 
@@ -113,7 +114,7 @@ Attempt draw_attempt(Prng& r) {
   Attempt a;
   a.number = static_cast<std::uint32_t>(r.next());
   a.state = draw_enum<AttemptState>(r, kAttemptStates);
-  a.why = draw_enum<StartWhy>(r, 3);
+  a.why = draw_enum<StartWhy>(r, kStartWhys);
   a.allocation = draw_allocation(r);
   a.boot_id = draw_text(r);
   a.pid = r.next();
@@ -129,6 +130,7 @@ Attempt draw_attempt(Prng& r) {
   a.detail = draw_text(r);
   a.usage = {base::Duration(draw_number(r)), base::Bytes(draw_number(r))};
   a.time_limit = base::Duration(draw_number(r));
+  a.made_room = draw_list<JobId>(r, [](Prng& p) { return JobId(p.next()); });
   return a;
 }
 
@@ -148,6 +150,7 @@ Job draw_job(Prng& r) {
   job.attempts = draw_list<Attempt>(r, draw_attempt);
   job.hold = draw_enum<Hold>(r, kHolds);
   job.prolog_failed_on = draw_list<NodeId>(r, [](Prng& p) { return NodeId(p.next()); });
+  job.preemptions = static_cast<std::uint32_t>(r.next());
   return job;
 }
 
@@ -226,7 +229,16 @@ Policy draw_policy(Prng& r) {
   policy.can_notify = r.chance(1, 2);
   policy.stop_grace = base::Duration(draw_number(r));
   policy.request_id_lifetime = base::Duration(draw_number(r));
+  policy.allow_preemption = r.chance(1, 2);
+  policy.preempt_below = draw_enum<PriorityClass>(r, 4);
+  policy.max_preemptions_per_job = static_cast<std::uint32_t>(r.next());
+  policy.preempt_min_runtime = base::Duration(draw_number(r));
   return policy;
+}
+
+std::vector<AttemptId> draw_attempts(Prng& r) {
+  return draw_list<AttemptId>(
+      r, [](Prng& p) { return AttemptId{JobId(p.next()), static_cast<std::uint32_t>(p.next())}; });
 }
 
 JobChanged draw_change(Prng& r) {
@@ -263,7 +275,7 @@ std::vector<Event> draw_events(Prng& r) {
                       draw_text(r)},
       JobSubmitted{attempt.job, draw_spec(r), draw_enum<Hold>(r, kHolds)},
       JobEligible{attempt.job},
-      StartRequested{attempt, draw_allocation(r), draw_enum<StartWhy>(r, 3), draw_text(r),
+      StartRequested{attempt, draw_allocation(r), draw_enum<StartWhy>(r, kStartWhys), draw_text(r),
                      draw_text(r)},
       AttemptStarted{attempt, r.next(), draw_instant(r)},
       StopRequested{attempt, draw_enum<EndReason>(r, kEndReasons), r.chance(1, 2), draw_text(r)},
@@ -282,6 +294,7 @@ std::vector<Event> draw_events(Prng& r) {
       JobHoldChanged{attempt.job, draw_enum<Hold>(r, kHolds), draw_text(r)},
       draw_change(r),
       UseCounted{},
+      PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r)},
   };
 }
 
@@ -306,6 +319,13 @@ TEST(ModelCodec, JobsNodesAndPoliciesComeBack) {
     const auto node_again = decode_node(bytes);
     ASSERT_TRUE(node_again) << "seed " << seed;
     EXPECT_EQ(*node_again, node) << "seed " << seed;
+    const Claim claim{JobId(random.next()), draw_allocation(random), draw_attempts(random),
+                      draw_instant(random)};
+    bytes.clear();
+    append_claim(claim, bytes);
+    const auto claim_again = decode_claim(bytes);
+    ASSERT_TRUE(claim_again) << "seed " << seed;
+    EXPECT_EQ(*claim_again, claim) << "seed " << seed;
     const Policy policy = draw_policy(random);
     bytes.clear();
     append_policy(policy, bytes);

@@ -134,7 +134,7 @@ struct AttemptReleased {
 struct JobRequeued {
   JobId job;
   base::Instant eligible_at;
-  bool preempted = false;
+  bool preempted = false;          // it made room for another: it counts as neither
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
   bool asked_for = false;          // by a person: it counts as neither
   bool prolog_failed = false;      // likewise, but as that
@@ -153,10 +153,19 @@ struct JobEnded {
 // order of the queue follows.
 struct UseCounted {};
 
+// Room is made for a waiting job: it will get what is claimed, and the victims are to be stopped.
+// They are told only in a later batch, so that a beneficiary that vanishes with this one costs
+// nobody anything.
+struct PreemptionDecided {
+  JobId job;  // the beneficiary
+  Allocation claimed;
+  std::vector<AttemptId> victims;  // ascending
+};
+
 using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                            JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                            AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
-                           JobHoldChanged, JobChanged, UseCounted>;
+                           JobHoldChanged, JobChanged, UseCounted, PreemptionDecided>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

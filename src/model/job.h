@@ -20,6 +20,9 @@ namespace gpu_platform::model {
 
 enum class PriorityClass : std::uint8_t { kCritical, kHigh, kMedium, kLow };
 std::string_view to_string(PriorityClass priority);  // "CRITICAL"
+constexpr bool is_below(PriorityClass a, PriorityClass b) {
+  return a > b;
+}
 
 // Numbers 0–1 are CRITICAL, 2–3 HIGH, 4–6 MEDIUM, 7–9 LOW; the number decides inside a class.
 struct Priority {
@@ -112,6 +115,8 @@ struct JobSpec {
   std::optional<TerminalSize> terminal;  // all its streams are one, of this size at first
   // With none of both for so long it is ended; zero: never. Absent only until it is accepted.
   std::optional<base::Duration> idle_timeout;
+  // Whether it may be stopped to make room for a job of a higher class; absent: by its own class.
+  std::optional<bool> preemptible;
   base::Instant begin;                   // it starts no earlier; unset: at once
   base::Instant deadline;                // it has ended by then, or does not start; unset: none
   std::vector<Dependency> dependencies;  // as asked for: all must be met before it starts
@@ -172,7 +177,13 @@ struct Usage {
 };
 
 // Why a job was started now.
-enum class StartWhy : std::uint8_t { kImmediate, kBackfill, kReserved };
+enum class StartWhy : std::uint8_t {
+  kImmediate,
+  kBackfill,
+  kReserved,
+  kPreempted,  // others were stopped to make room for it
+};
+inline constexpr std::size_t kStartWhys = 4;
 std::string_view to_string(StartWhy why);
 
 struct Attempt {
@@ -193,7 +204,8 @@ struct Attempt {
   std::string by;                            // who stopped it
   std::string detail;
   Usage usage;
-  base::Duration time_limit;  // that it was started with; the job's may have changed since
+  base::Duration time_limit;     // that it was started with; the job's may have changed since
+  std::vector<JobId> made_room;  // that were stopped for it (kPreempted), ascending
 
   // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }
@@ -212,11 +224,12 @@ struct Job {
   std::string by;
   std::string detail;
   std::uint32_t failures = 0;  // attempts that failed by the application's own doing
-  std::uint32_t losses = 0;    // attempts lost to hardware, nodes or preemption
+  std::uint32_t losses = 0;    // attempts lost to hardware or nodes
   std::vector<Attempt> attempts;
   Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
   // Where the site's prolog failed for it, each time since it last started or was let go.
   std::vector<NodeId> prolog_failed_on;
+  std::uint32_t preemptions = 0;      // attempts stopped to make room for another job
   JobId array_id;                     // invalid: it is no member of an array
   std::uint32_t array_index = 0;      // of a member
   std::vector<Dependency> waits_for;  // those of its dependencies that are not met yet

@@ -28,4 +28,9 @@ std::string_view to_string(QueueOrder order) {
   return "priority";
 }
 
+bool is_preemptible(const JobSpec& spec, const Policy& policy) {
+  if (spec.preemptible) return *spec.preemptible;
+  return is_below(spec.priority.priority_class, policy.preempt_below) && !spec.takes_input;
+}
+
 }  // namespace gpu_platform::model

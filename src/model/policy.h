@@ -64,7 +64,7 @@ struct Policy {
   std::int64_t priority_points[4] = {1'000'000, 10'000, 1'000, 100};
   std::uint64_t max_queue_size = 1000;
   base::Duration max_time_limit = base::hours(48);
-  std::uint32_t max_loss_retries = 3;                // hardware, node loss and preemption
+  std::uint32_t max_loss_retries = 3;                // hardware and node loss
   base::Duration retry_backoff = base::seconds(10);  // doubles with each retry
   base::Duration max_retry_backoff = base::minutes(10);
   bool requeue_on_node_loss = true;
@@ -83,8 +83,18 @@ struct Policy {
   OrderWeights weights;
   base::Shared<Organisation> organisation;  // teams and quotas
   std::uint64_t max_array_size = 10'000;    // members of one job array
+  bool allow_preemption = true;
+  // Jobs of a class below it may be stopped for others unless they say no; the rest if they say so.
+  PriorityClass preempt_below = PriorityClass::kMedium;
+  std::uint32_t max_preemptions_per_job = 3;
+  base::Duration preempt_min_runtime = base::minutes(10);  // nobody is stopped earlier
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
+
+// Whether the job, by what it asked for, may be stopped to make room for one of a higher class.
+// What takes input is spared unless it says otherwise: a person sits at it, or what was sent is
+// gone.
+bool is_preemptible(const JobSpec& spec, const Policy& policy);
 
 }  // namespace gpu_platform::model

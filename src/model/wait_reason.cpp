@@ -89,6 +89,17 @@ std::string describe_queue(const WaitReason& reason) {
                             reason.blocked_by.value);
 }
 
+std::string describe_preemption(const WaitReason& reason) {
+  if (reason.stopping.empty()) return "room has been made for it";
+  std::string text =
+      counted(reason.stopping.size(), "job is", "jobs are") + " being stopped for it";
+  std::string_view separator = ": ";
+  for (const JobId job : reason.stopping) {
+    text += fmt::format("{}{}", std::exchange(separator, ", "), job.value);
+  }
+  return text;
+}
+
 bool is_leap(int year) {
   return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
@@ -149,6 +160,7 @@ std::string_view opening(WaitCode code) {
              "how), until it is released (jobs release)";
     case WaitCode::kNoCapacity:
     case WaitCode::kPriority:
+    case WaitCode::kPreempting:
     case WaitCode::kBeginTime:
     case WaitCode::kDependency:
     case WaitCode::kArrayLimit:
@@ -178,6 +190,8 @@ std::string_view to_string(WaitCode code) {
       return "NO_NODE";
     case WaitCode::kHeldByPlatform:
       return "HELD_BY_PLATFORM";
+    case WaitCode::kPreempting:
+      return "PREEMPTING";
     case WaitCode::kBeginTime:
       return "BEGIN_TIME";
     case WaitCode::kDependency:
@@ -218,6 +232,7 @@ std::string describe(const WaitReason& reason) {
   if (reason.code == WaitCode::kPriority) {
     return queue.empty() ? "jobs ahead of it go first" : queue;
   }
+  if (reason.code == WaitCode::kPreempting) return describe_preemption(reason);
   if (reason.code == WaitCode::kBeginTime) {
     return fmt::format("starts no earlier than {}", utc(reason.not_before));
   }

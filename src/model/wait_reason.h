@@ -23,6 +23,7 @@ enum class WaitCode : std::uint8_t {
   kHeldByAdministrator,
   kNoNode,          // no node that could ever hold it is up
   kHeldByPlatform,  // the site's prolog failed for it too often
+  kPreempting,      // others are being stopped to make room for it
   kBeginTime,       // it is to start no earlier than a time
   kDependency,      // waits for other jobs
   kArrayLimit,      // as many members of its array as may be are active, or in the queue
@@ -57,6 +58,7 @@ struct WaitReason {
   std::vector<WaitCount> counts;
   std::uint64_t jobs_ahead = 0;
   JobId blocked_by;                           // the first job ahead of it, for kPriority
+  std::vector<JobId> stopping;                // for kPreempting: those not gone yet, ascending
   base::Instant not_before;                   // for kBeginTime
   std::optional<Dependency> waits_for;        // the first that is not met yet, for kDependency
   TargetOutcome target;                       // what has become of it so far

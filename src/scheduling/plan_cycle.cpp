@@ -1,10 +1,12 @@
 #include "scheduling/plan_cycle.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
 #include "scheduling/placement/place.h"
+#include "scheduling/preemption/find_victims.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::scheduling {
@@ -12,6 +14,8 @@ namespace gpu_platform::scheduling {
 namespace {
 
 const RunningEnds kNobody;
+const Claims kNoClaims;
+const VictimIndex kNoVictims;
 
 class Cycle {
  public:
@@ -21,8 +25,12 @@ class Cycle {
         timeline_(trial_, options.running == nullptr ? kNobody : *options.running,
                   {options.now, policy.stop_grace, options.most_changes}),
         queue_(queue),
+        policy_(policy),
         depth_(policy.reservation_depth),
         options_(options),
+        claims_(options.claims == nullptr ? kNoClaims : *options.claims),
+        victims_(options.victims == nullptr ? kNoVictims : *options.victims),
+        victim_search_(trial_, victims_, {options.now, policy.preempt_min_runtime}),
         walk_(queue.classes()) {}
 
   Plan run();
@@ -45,10 +53,18 @@ class Cycle {
   void order() { is_ordered_ = true; }
   void place_in_order();
   void backfill();
+  void preempt();
   Next consider(const WaitingJob& job);
   Next pass_or_block(const WaitingJob& job);
   Next backfill_one(const WaitingJob& job);
   Next reserve_for(const WaitingJob& job);
+  void start_or_keep_claims();
+  bool is_started_by_claim(const WaitingJob& job) const;
+  std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
+  void look_again_at(std::optional<base::Instant> at);
+  void keep(const model::Claim& claim);
+  void keep_from_now(const Slot& slot, base::Duration time_limit);
+  Slot kept_slot(const model::Claim& claim) const;
   bool has_room_for_starts();
   void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
   template <class Place>
@@ -58,22 +74,28 @@ class Cycle {
   Trial trial_;
   Timeline timeline_;
   const WaitingQueue& queue_;
+  const model::Policy& policy_;
   const std::size_t depth_;
   const CycleOptions& options_;
+  const Claims& claims_;
+  const VictimIndex& victims_;
+  VictimSearch victim_search_;
   WaitingClasses::Walk walk_;
   Plan plan_;
   bool is_ordered_ = false;
   const WaitingJob* blocked_ = nullptr;  // the first job that does not fit
+  std::set<model::JobId> started_by_claim_;
   // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
   std::vector<const model::ResourceRequest*> unplaceable_;
 };
 
-// The one list of stages. quota stands between order and place; preempt and defragment follow, each
-// with what the earlier ones left in the trial and the plan.
+// The one list of stages. quota stands between order and place; defragment follows, with what the
+// earlier ones left in the trial and the plan.
 const Cycle::Row Cycle::kRows[] = {
     {Stage::kOrder, &Cycle::order},
     {Stage::kPlace, &Cycle::place_in_order},
     {Stage::kBackfill, &Cycle::backfill},
+    {Stage::kPreempt, &Cycle::preempt},
 };
 
 Plan Cycle::run() {
@@ -86,7 +108,41 @@ Plan Cycle::run() {
   return std::move(plan_);
 }
 
+// Whoever is promised something gets it before anybody else is looked at; what is not free yet is
+// kept from now on.
+void Cycle::start_or_keep_claims() {
+  for (const auto& [id, claim] : claims_.all()) {
+    const WaitingJob* job = queue_.find(id);
+    if (job != nullptr && is_free(trial_.cluster(), claim.allocation) && has_room_for_starts()) {
+      start(*job, claim.allocation, model::StartWhy::kPreempted);
+      started_by_claim_.insert(id);
+    } else {
+      keep(claim);
+    }
+  }
+}
+
+void Cycle::keep(const model::Claim& claim) {
+  const WaitingJob* job = queue_.find(claim.beneficiary);
+  if (job != nullptr) keep_from_now(kept_slot(claim), job->spec->time_limit);
+}
+
+// Nobody else may have it from the present on, although the job comes to it only then.
+void Cycle::keep_from_now(const Slot& slot, base::Duration time_limit) {
+  timeline_.book({options_.now, slot.allocation}, time_limit + (slot.start - options_.now));
+}
+
+// By then the victims are gone, or at any moment where that has passed.
+Slot Cycle::kept_slot(const model::Claim& claim) const {
+  return {std::max(options_.now, claim.decided_at + policy_.stop_grace), claim.allocation};
+}
+
+bool Cycle::is_started_by_claim(const WaitingJob& job) const {
+  return !started_by_claim_.empty() && started_by_claim_.contains(job.id);
+}
+
 void Cycle::place_in_order() {
+  start_or_keep_claims();
   if (!is_ordered_) {
     queue_.for_each_by_id_while(
         [this](const WaitingJob& job) { return consider(job) != Next::kStop; });
@@ -114,10 +170,10 @@ std::optional<model::Allocation> Cycle::place_for(const WaitingJob& job, const P
 
 Cycle::Next Cycle::consider(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
+  if (is_started_by_claim(job)) return Next::kGoOn;
   const model::ResourceRequest& request = job.spec->request;
   if (is_known_unplaceable(request)) return Next::kSkipClass;
-  std::optional<model::Allocation> allocation =
-      place_for(job, [&] { return place(trial_.cluster(), request); });
+  std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return pass_or_block(job);
   start(job, *std::move(allocation), model::StartWhy::kImmediate);
   return Next::kGoOn;
@@ -148,6 +204,7 @@ void Cycle::backfill() {
 
 Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
+  if (is_started_by_claim(job)) return Next::kGoOn;
   std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
@@ -158,9 +215,19 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
   if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
+  if (const model::Claim* claim = claims_.find(job.id)) {
+    plan_.reservations.push_back({job.id, kept_slot(*claim)});
+    return Next::kGoOn;
+  }
   std::optional<Slot> slot = slot_of(job);
-  if (!slot) return Next::kSkipClass;
-  timeline_.book(*slot, job.spec->time_limit);
+  if (std::optional<Slot> room = make_room_for(job, slot)) {
+    keep_from_now(*room, job.spec->time_limit);
+    slot = std::move(room);
+  } else if (slot) {
+    timeline_.book(*slot, job.spec->time_limit);
+  } else {
+    return Next::kSkipClass;
+  }
   plan_.reservations.push_back({job.id, *std::move(slot)});
   return Next::kGoOn;
 }
@@ -178,6 +245,7 @@ std::optional<Slot> Cycle::slot_of(const WaitingJob& job) {
 
 // What was reserved for a moment that has passed since is there at any moment.
 void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& before) {
+  for (const auto& [id, claim] : claims_.all()) keep(claim);
   for (const Reservation& each : reservations) {
     const Rank* rank = queue_.find_rank(each.job);
     if (rank == nullptr || !(*rank < before)) continue;
@@ -185,6 +253,36 @@ void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& b
     slot.start = std::max(slot.start, options_.now + kNextMoment);
     timeline_.book(slot, queue_.find(*rank).spec->time_limit);
   }
+}
+
+// The first that does not fit, where no places are kept.
+void Cycle::preempt() {
+  const bool has_place = depth_ > 0 && options_.stages.has(Stage::kBackfill);
+  if (has_place || !is_ordered_ || blocked_ == nullptr || victims_.size() == 0) return;
+  if (claims_.find(blocked_->id) != nullptr) return;
+  make_room_for(*blocked_, slot_of(*blocked_));
+}
+
+// `slot`: when it starts anyhow. Room within the grace of others is not worth stopping them.
+std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optional<Slot>& slot) {
+  if (!options_.stages.has(Stage::kPreempt) || !policy_.allow_preemption) return std::nullopt;
+  if (victims_.size() == 0) return std::nullopt;
+  const base::Instant room_at = options_.now + policy_.stop_grace;
+  if (slot && slot->start <= room_at) return std::nullopt;
+  const model::JobSpec& spec = *job.spec;
+  const model::PriorityClass priority_class = spec.priority.priority_class;
+  std::optional<Room> room =
+      victim_search_.find({spec.request, priority_class}, [&] { return start_of(job); });
+  if (!room) {
+    look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime, priority_class));
+    return std::nullopt;
+  }
+  plan_.preemptions.push_back({job.id, room->allocation, std::move(room->victims)});
+  return Slot{room_at, std::move(room->allocation)};
+}
+
+void Cycle::look_again_at(std::optional<base::Instant> at) {
+  if (at && (!plan_.look_again_at || *at < *plan_.look_again_at)) plan_.look_again_at = at;
 }
 
 bool Cycle::has_room_for_starts() {
@@ -241,15 +339,17 @@ std::string_view to_string(Stage stage) {
       return "place";
     case Stage::kBackfill:
       return "backfill";
+    case Stage::kPreempt:
+      return "preempt";
   }
   CHECK(false);
   std::unreachable();
 }
 
-// A plan with starts is not kept: they change the cluster, or the caller could not apply them and
-// has to get them again.
+// A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
+// caller could not apply them and has to get them again.
 void CycleCache::remember(const Seen& seen, const Plan& plan) {
-  if (!plan.starts.empty() || !plan.complete) {
+  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.complete) {
     clear();
     return;
   }
@@ -266,10 +366,11 @@ Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy
       .cluster_version = cluster.version(),
       .queue_version = queue.version(),
       .running_version = options.running == nullptr ? 0 : options.running->version(),
+      .claims_version = options.claims == nullptr ? 0 : options.claims->version(),
       .policy = policy,
       .stages = options.stages,
       .pass_unplaceable = options.pass_unplaceable};
-  if (const Plan* same = options.cache->find(seen)) return *same;
+  if (const Plan* same = options.cache->find(seen, options.now)) return *same;
   Plan plan = Cycle(cluster, queue, policy, options).run();
   options.cache->remember(seen, plan);
   return plan;

@@ -16,6 +16,8 @@
 #include "model/policy.h"
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/cluster.h"
+#include "scheduling/preemption/claims.h"
+#include "scheduling/preemption/victim_index.h"
 #include "scheduling/waiting_queue.h"
 
 // One scheduling cycle: who of the waiting starts now, and where. Pure: the same cluster, queue and
@@ -29,8 +31,12 @@ enum class Stage : std::uint8_t {
   kOrder,     // in which order jobs are considered; off: by id, and then nobody passes anybody
   kPlace,     // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
   kBackfill,  // keeps places for the first that do not fit, and starts whom these do not mind
+  // Makes room for those first by stopping others. Where places are kept, each is asked for as its
+  // place is sought: what backfill took would have to be given back again.
+  kPreempt,
 };
-inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace, Stage::kBackfill};
+inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace, Stage::kBackfill,
+                                       Stage::kPreempt};
 std::string_view to_string(Stage stage);  // "order"
 
 // A set of stages; all of them unless taken out.
@@ -75,11 +81,25 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
+// Others are to be stopped for a job that does not fit; what it will get is to be claimed for it.
+struct Preemption {
+  model::JobId job;
+  model::Allocation claimed;
+  std::vector<model::AttemptId> victims;  // ascending
+
+  friend bool operator==(const Preemption&, const Preemption&) = default;
+};
+
 struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
   // The first job that does not fit. Behind it only backfill starts any.
   std::optional<model::JobId> blocked_head;
-  std::vector<Reservation> reservations;  // in the order of rank, at most policy.reservation_depth
+  // In the order of rank, at most policy.reservation_depth; of those for whom room is made, when
+  // their victims' grace is over.
+  std::vector<Reservation> reservations;
+  std::vector<Preemption> preemptions;
+  // When, although nothing happened, others will have run long enough to be stopped.
+  std::optional<base::Instant> look_again_at;
   bool complete = true;    // false: max_starts was reached, call again after applying these
   bool unchanged = false;  // answered from the cache
 
@@ -87,14 +107,15 @@ struct Plan {
 };
 
 // What the last cycle saw when it found nothing to start; owned by the caller, one per cluster and
-// queue. A cycle that sees the same again answers at once, however late: with time alone the gaps
-// before what is reserved only get shorter.
+// queue. A cycle that sees the same again answers at once, however late, up to look_again_at: with
+// time alone the gaps before what is reserved only get shorter.
 class CycleCache {
  public:
   struct Seen {
     std::uint64_t cluster_version = 0;
     std::uint64_t queue_version = 0;
     std::uint64_t running_version = 0;
+    std::uint64_t claims_version = 0;
     model::Policy policy;
     Stages stages;
     bool pass_unplaceable = false;
@@ -103,7 +124,10 @@ class CycleCache {
   };
 
   // The plan of a cycle that saw the same, if that is what the last one saw.
-  const Plan* find(const Seen& seen) const { return seen_ == seen ? &plan_ : nullptr; }
+  const Plan* find(const Seen& seen, base::Instant now) const {
+    const bool is_due = plan_.look_again_at && *plan_.look_again_at <= now;
+    return seen_ == seen && !is_due ? &plan_ : nullptr;
+  }
   void remember(const Seen& seen, const Plan& plan);
   void clear() { seen_.reset(); }
 
@@ -119,6 +143,10 @@ struct CycleOptions {
   // The present and those who run, for backfill; not owned. Null: nobody is known to run.
   base::Instant now;
   const RunningEnds* running = nullptr;
+  // What is kept for whom, and who may be stopped; not owned. Null: nothing, and nobody. Whoever
+  // changes the victims changes `running` too.
+  const Claims* claims = nullptr;
+  const VictimIndex* victims = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;
@@ -138,7 +166,13 @@ struct CycleOptions {
 // depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
 // (its GPUs are out of service, say) gets no reservation and is passed.
 //
-// Cost: by starts, by reservations, and one decision for each class of equal waiting jobs.
+// Nobody but its beneficiary gets what is claimed, and that job starts there as soon as all of it
+// is free, or elsewhere where it fits sooner. Whoever gets a reservation (with depth 0: the first
+// that does not fit) and could not start within the grace anyhow has room made for it where
+// victims of lower classes suffice (preemption/find_victims.h).
+//
+// Cost: by starts, by reservations, by claims, and one decision for each class of equal waiting
+// jobs.
 Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
                 const CycleOptions& options = {});
 
@@ -150,7 +184,8 @@ Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy
 // owner's. Cost: a placement for each question; slot_of() as Timeline::earliest.
 class WhatIf {
  public:
-  // `reservations` are those of the cycle's plan; only what ranks before `rank` counts.
+  // `reservations` are those of the cycle's plan; only what ranks before `rank` counts, and all
+  // that is claimed.
   WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
          const CycleOptions& options, std::span<const Reservation> reservations, const Rank& rank);
   ~WhatIf();

@@ -15,6 +15,16 @@ GpuMask gpus_of(const model::NodeAllocation& part) {
   return gpus;
 }
 
+bool is_free(const Cluster& cluster, const model::Allocation& allocation) {
+  return std::ranges::all_of(allocation.nodes, [&](const model::NodeAllocation& part) {
+    const Cluster::NodeRecord* record = cluster.find(part.node);
+    if (record == nullptr || !record->free.is_up) return false;
+    const FreeState& free = record->free;
+    const GpuMask gpus = gpus_of(part);
+    return (free.gpus & gpus) == gpus && free.cpus >= part.cpus && free.memory >= part.memory;
+  });
+}
+
 Trial::Trial(Cluster& cluster) : cluster_(cluster), version_(cluster.version()) {}
 
 Trial::~Trial() {

@@ -8,6 +8,8 @@
 namespace gpu_platform::scheduling {
 
 GpuMask gpus_of(const model::NodeAllocation& part);
+// Whether all of it could be taken now.
+bool is_free(const Cluster& cluster, const model::Allocation& allocation);
 
 // Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
 // not committed is rolled back when the trial ends, and the cluster is then what it was, version

@@ -118,6 +118,7 @@ std::string reason_of(const Json& job) {
       {"NO_NODE", "ReqNodeNotAvail"},
       {"NOT_EVALUATED", "None"},
       {"HELD_BY_PLATFORM", "JobHeldAdmin"},
+      {"PREEMPTING", "Resources"},
       {"BEGIN_TIME", "BeginTime"},
       {"DEPENDENCY", "Dependency"},
       {"ARRAY_LIMIT", "JobArrayTaskLimit"}};

@@ -123,6 +123,8 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   if (!attempt.by.empty()) out.set_ended_by(attempt.by);
   if (!attempt.detail.empty()) out.set_detail(attempt.detail);
   if (attempt.pid != 0) out.set_pid(attempt.pid);
+  for (const model::JobId id : attempt.made_room)
+    out.add_made_room(fmt::format_int(id.value).str());
   if (attempt.ended_at.is_set()) {
     out.set_cpu_time_seconds(in_seconds(attempt.usage.cpu_time));
     out.set_peak_memory_bytes(in_bytes(attempt.usage.peak_memory));
@@ -161,6 +163,7 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   if (spec.idle_timeout && *spec.idle_timeout != base::Duration()) {
     out.set_idle_timeout_seconds(in_seconds(*spec.idle_timeout));
   }
+  if (spec.preemptible) out.set_preemptible(*spec.preemptible);
 }
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
@@ -258,6 +261,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   if (!job.detail.empty()) out.set_detail(job.detail);
   out.set_failures(job.failures);
   out.set_losses(job.losses);
+  out.set_preemptions(job.preemptions);
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);
@@ -287,6 +291,7 @@ void to_proto(const model::WaitReason& reason, v1::WaitReason& out) {
     if (count.short_by != 0) (*out.mutable_short_by())[key] = count.short_by;
   }
   if (reason.jobs_ahead != 0) (*out.mutable_counts())["jobs_ahead"] = reason.jobs_ahead;
+  for (const model::JobId id : reason.stopping) out.add_stopping(fmt::format_int(id.value).str());
   if (reason.blocked_by.valid()) out.set_blocked_by(fmt::format_int(reason.blocked_by.value).str());
 }
 

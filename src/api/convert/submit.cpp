@@ -202,6 +202,17 @@ base::Status put_session(const v1::SubmitJobRequest& request, model::JobSpec& sp
   return {};
 }
 
+base::Status put_preemptible(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
+  if (!request.has_preemptible()) return {};
+  if (request.preemptible() && spec.takes_input && !spec.terminal) {
+    return base::invalid("preemptible",
+                         "preemptible: what is sent to a job through a pipe is gone when it begins "
+                         "anew; leave out one of preemptible and takes_input");
+  }
+  spec.preemptible = request.preemptible();
+  return {};
+}
+
 }  // namespace
 
 base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, const Account& account,
@@ -237,6 +248,7 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
   if (!request.limit_signal().empty()) {
     TRY_ASSIGN(spec.limit_signal, to_limit_signal(request.limit_signal()));
   }
+  TRY(put_preemptible(request, spec));
   out.hold = request.hold();
   for (const int when : request.notify()) {
     spec.notify.push_back(to_model(static_cast<v1::NotifyOn>(when)));

@@ -40,6 +40,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "bulk",
     "prolog_failed",
     "epilog_failed",
+    "preempted",
     "array",
     "dependent",
     "put_off",

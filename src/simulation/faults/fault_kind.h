@@ -45,12 +45,13 @@ enum class FaultKind : std::uint8_t {
   kBulk,          // a person does something with many jobs at once
   kPrologFailed,  // the site's prolog fails: nothing of the job is started
   kEpilogFailed,  // the site's epilog fails
+  kPreempted,     // a job is told to stop to make room for another
   kArray,         // many jobs are submitted as one
   kDependent,     // a job is to wait for others
   kPutOff,        // a job is to begin later
   kDeadline,      // a job is to have ended by a time
 };
-inline constexpr std::size_t kFaultKinds = 39;
+inline constexpr std::size_t kFaultKinds = 40;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

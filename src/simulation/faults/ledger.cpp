@@ -1,5 +1,6 @@
 #include "simulation/faults/ledger.h"
 
+#include <algorithm>
 #include <variant>
 
 #include <fmt/format.h>
@@ -75,7 +76,9 @@ void Ledger::take(const model::EventRecord& record) {
   model::append_record(record, bytes_);
   hash_ = base::hash64(bytes_, hash_);
   std::visit([&](const auto& event) { on(event); }, record.event);
+  const scheduling::Claims claims = state_.claims;
   controller::apply(state_, record, departed_);
+  check_claims_ended(claims, record.event);
   check_state(record);
 }
 
@@ -99,6 +102,39 @@ void Ledger::check_state(const model::EventRecord& record) {
     if (to_settle_.valid() && violation.starts_with("one-process: ")) continue;
     findings_.violated(fmt::format("{} (after event {}, {})", violation, record.seq.value,
                                    model::name_of(record.event)));
+  }
+}
+
+void Ledger::check_claims_ended(const scheduling::Claims& before, const model::Event& event) {
+  const model::JobId about = model::job_of(event);
+  const bool is_of_hardware = std::holds_alternative<model::NodeSeen>(event) ||
+                              std::holds_alternative<model::NodeStateChanged>(event) ||
+                              std::holds_alternative<model::GpuStateChanged>(event) ||
+                              std::holds_alternative<model::GpuStrangersChanged>(event) ||
+                              std::holds_alternative<model::AttemptReleased>(event);
+  const bool is_change = std::holds_alternative<model::JobChanged>(event);
+  for (const auto& [job, claim] : before.all()) {
+    if (state_.claims.find(job) != nullptr || job == about || is_of_hardware || is_change) continue;
+    findings_.violated("for-nothing", fmt::format("the claim of job {} ended with {}", job.value,
+                                                  model::name_of(event)));
+  }
+}
+
+void Ledger::check_claimed(const model::StartRequested& event) {
+  for (const auto& [job, claim] : state_.claims.all()) {
+    if (job == event.attempt.job) continue;
+    for (const model::NodeAllocation& kept : claim.allocation.nodes) {
+      for (const model::NodeAllocation& part : event.allocation.nodes) {
+        const bool overlaps =
+            part.node == kept.node && std::ranges::any_of(part.claims, [&](const auto& gpu) {
+              return std::ranges::any_of(
+                  kept.claims, [&](const auto& other) { return other.gpu_index == gpu.gpu_index; });
+            });
+        if (!overlaps) continue;
+        findings_.violated("claimed", fmt::format("{} is given what is claimed for job {}",
+                                                  named(event.attempt), job.value));
+      }
+    }
   }
 }
 
@@ -126,6 +162,7 @@ void Ledger::on(const model::JobSubmitted& event) {
 }
 
 void Ledger::on(const model::StartRequested& event) {
+  check_claimed(event);
   Job& job = jobs_[event.attempt.job];
   if (event.attempt.attempt != ++job.attempts || job.has_ended) {
     findings_.violated(
@@ -164,6 +201,17 @@ void Ledger::on(const model::AttemptStarted& event) {
 
 void Ledger::on(const model::StopRequested& event) {
   stops_.insert(event.attempt);
+  if (event.reason != model::EndReason::kPreempted) return;
+  findings_.count(FaultKind::kPreempted);
+  const model::Job* victim = state_.jobs.find(event.attempt.job.value);
+  const bool is_fair = std::ranges::any_of(state_.claims.all(), [&](const auto& entry) {
+    const model::Job* beneficiary = state_.jobs.find(entry.first.value);
+    return beneficiary != nullptr && victim != nullptr &&
+           std::ranges::binary_search(entry.second.victims, event.attempt) &&
+           model::is_below(victim->spec->priority.priority_class,
+                           beneficiary->spec->priority.priority_class);
+  });
+  if (!is_fair) findings_.violated("for-nothing", named(event.attempt) + " is stopped for nobody");
 }
 
 void Ledger::on(const model::AttemptEnded& event) {

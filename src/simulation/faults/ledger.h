@@ -29,6 +29,10 @@ namespace gpu_platform::simulation {
 //   true-exit        an exit code or signal is the one its process ended with
 //   true-loss        what is called lost was lost: with its node, or nobody can know it
 //   ends-once        a job ends once
+//   claimed          what is claimed for a job is given to nobody else
+//   for-nothing      who is stopped for a job is of a lower class and among its victims, and such a
+//                    claim ends only when that job starts, leaves the queue or is changed, or what
+//                    is claimed changes
 //   settled          the end of an attempt is followed at once by what becomes of its job
 // and whatever controller::check_invariants() says of the state after each event.
 class Ledger {
@@ -71,6 +75,7 @@ class Ledger {
 
   void take(const model::EventRecord& record);
   void check_state(const model::EventRecord& record);
+  void check_claims_ended(const scheduling::Claims& before, const model::Event& event);
   template <class Event>
   void on(const Event&) {}
   void on(const model::NodeSeen& event);
@@ -83,6 +88,7 @@ class Ledger {
   void on(const model::AttemptReleased& event);
   void on(const model::JobEnded& event);
   void check_exit(const model::AttemptEnded& event);
+  void check_claimed(const model::StartRequested& event);
   bool was_told_lost(model::AttemptId attempt) const;
 
   struct Start {

@@ -175,6 +175,10 @@ model::Policy draw_policy(Prng& random) {
   policy.requeue_on_node_loss = !random.chance(1, 4);
   policy.auto_retry_failed_jobs = random.chance(1, 4);
   policy.stop_grace = seconds_below(random, 60);
+  policy.allow_preemption = !random.chance(1, 4);
+  policy.preempt_below = static_cast<model::PriorityClass>(random.below(4));
+  policy.max_preemptions_per_job = static_cast<std::uint32_t>(random.below(4));
+  policy.preempt_min_runtime = seconds_below(random, random.chance(1, 2) ? 10 : 120);
   // Longer than any world lives: a request id is expected to hold for the whole run.
   policy.request_id_lifetime = base::hours(24 * 365 * 10);
   policy.organisation = draw_organisation(random);
@@ -215,6 +219,7 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   if (random.chance(2, 3)) spec.request_id = "r-" + name;
   if (random.chance(1, 3)) spec.team = kTeams[random.below(kTeams.size())];
   spec.project = kProjects[random.below(kProjects.size())];
+  if (random.chance(1, 2)) spec.preemptible = random.chance(3, 4);
   if (random.chance(1, 8)) {
     const auto last = static_cast<std::uint32_t>(random.below(6));
     const auto limit = static_cast<std::uint32_t>(random.below(3));

@@ -77,7 +77,17 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   }
   TRY(compare(statement, "because", to_string(attempt.why)));
   TRY(compare(statement, "level", level_of(attempt)));
+  TRY(compare(statement, "made_room", names_of(attempt.made_room)));
   return compare(statement, "gpus", gpus_of(attempt));
+}
+
+std::string ScenarioRunner::names_of(const std::vector<model::JobId>& ids) const {
+  std::string text;
+  for (const auto& [name, job] : jobs_) {
+    if (std::ranges::find(ids, job.id) == ids.end()) continue;
+    text += (text.empty() ? "" : ",") + name;
+  }
+  return text;
 }
 
 base::Status ScenarioRunner::expect_wait(const Statement& statement) {
@@ -114,6 +124,14 @@ base::Status ScenarioRunner::expect_state(const Statement& statement) {
   TRY(compare(statement, "attempts", fmt::format("{}", job.attempts.size())));
   TRY(compare(statement, "by", job.by));
   TRY(compare(statement, "team", job.spec->team.empty() ? "none" : job.spec->team));
+  TRY(compare(statement, "preemptions", fmt::format("{}", job.preemptions)));
+  TRY(compare(statement, "losses", fmt::format("{}", job.losses)));
+  if (const std::string* other = option(statement, "stopped_for")) {
+    TRY_ASSIGN(const model::Job beneficiary, find_job(*other));
+    const std::string by = job.attempts.empty() ? std::string() : job.attempts.back().by;
+    const std::string expected = fmt::format("job {}", beneficiary.id.value);
+    if (by != expected) return differs("stopped for", expected, by);
+  }
   TRY(compare(statement, "detail", job.detail));
   std::uint32_t starts = 0;
   for (const auto& [attempt, count] : jobs_.at(job.spec->name).starts) {

@@ -101,6 +101,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status settle();
   base::Status step();
   base::Status advance_to(base::Instant when);
+  std::string names_of(const std::vector<model::JobId>& ids) const;  // "a,b", by name
   base::Result<model::Job> find_job(const std::string& name) const;
   base::Result<const model::NodeInfo*> find_info(const std::string& name) const;
   base::Result<const model::Node*> find_node(const std::string& name) const;

@@ -183,6 +183,9 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
     TRY_ASSIGN(spec.priority, priority_of(*priority));
   }
   if (const std::string* id = option(statement, "request_id")) spec.request_id = *id;
+  if (option(statement, "preemptible") != nullptr) {
+    TRY(set_bool(statement, "preemptible", spec.preemptible.emplace()));
+  }
   if (const std::string* array = option(statement, "array")) {
     TRY_ASSIGN(spec.array, model::parse_array(*array));
   }
@@ -214,6 +217,13 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_count(statement, "max_loss_retries", 0, 100, policy.max_loss_retries));
   TRY(set_duration(statement, "retry_backoff", policy.retry_backoff));
   TRY(set_duration(statement, "max_retry_backoff", policy.max_retry_backoff));
+  TRY(set_bool(statement, "allow_preemption", policy.allow_preemption));
+  if (const std::string* below = option(statement, "preempt_below")) {
+    TRY_ASSIGN(const model::Priority priority, priority_of(*below));
+    policy.preempt_below = priority.priority_class;
+  }
+  TRY(set_count(statement, "max_preemptions", 0, 1000, policy.max_preemptions_per_job));
+  TRY(set_duration(statement, "preempt_min_runtime", policy.preempt_min_runtime));
   TRY(set_bool(statement, "requeue_on_node_loss", policy.requeue_on_node_loss));
   TRY(set_bool(statement, "auto_retry_failed_jobs", policy.auto_retry_failed_jobs));
   TRY(set_count(statement, "max_array_size", 1, model::kMostArrayMembers, policy.max_array_size));

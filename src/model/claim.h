@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+
+namespace gpu_platform::model {
+
+// What is kept for a waiting job while those who hold it are stopped: nobody else gets it.
+struct Claim {
+  JobId beneficiary;
+  Allocation allocation;
+  std::vector<AttemptId> victims;  // ascending; some may be gone already
+  base::Instant decided_at;
+
+  friend bool operator==(const Claim&, const Claim&) = default;
+};
+
+}  // namespace gpu_platform::model

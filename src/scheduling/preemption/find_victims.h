@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "scheduling/preemption/victim_index.h"
+#include "scheduling/trial.h"
+
+// Whom to stop so that a waiting job can start.
+//
+// A victim goes whole, on all its nodes. The cost of a set of victims, in the order in which it
+// decides: the work lost, which is for each the time since its attempt began times its GPUs (a job
+// without any counts as one), those on other nodes included; the class of the most important of
+// them, the lower the better; their number; the age of the oldest; their ids.
+
+namespace gpu_platform::scheduling {
+
+// Room for a job, once all the victims are gone. None of them could be spared.
+struct Room {
+  model::Allocation allocation;
+  std::vector<model::AttemptId> victims;  // ascending
+
+  friend bool operator==(const Room&, const Room&) = default;
+};
+
+struct Beneficiary {
+  const model::ResourceRequest& request;
+  model::PriorityClass priority_class = model::PriorityClass::kMedium;  // above those it stops
+};
+
+class VictimSearch {
+ public:
+  // Where the beneficiary would start in the trial as it is.
+  using Placing = std::function<std::optional<model::Allocation>()>;
+
+  struct Options {
+    base::Instant now;
+    base::Duration min_runtime;  // nobody who has run for less
+    // Candidates on a node up to which every subset is looked at; of more, the cheapest that
+    // suffice are taken one after the other.
+    std::size_t most_exact = 16;
+    // Bounds of one search: nodes looked at, those with the youngest candidates first, steps
+    // through subsets, and attempts at placing. Where one is met, the best so far is taken.
+    std::size_t most_nodes = 256;
+    std::size_t most_steps = 100'000;
+    std::size_t most_looks = 1'000;
+    // Candidates that a job is tried with which no single node has room for.
+    std::size_t most_across_nodes = 1'024;
+  };
+
+  // Trial and index must outlive the search.
+  VictimSearch(Trial& trial, const VictimIndex& index, const Options& options)
+      : trial_(trial), index_(index), options_(options) {}
+
+  // The cheapest set of victims that makes room, exact within the bounds above; nothing where no
+  // set does. The job must not fit as it is. Leaves the trial as it was. Nobody becomes the victim
+  // of two searches of one object.
+  std::optional<Room> find(const Beneficiary& beneficiary, const Placing& placing);
+
+ private:
+  struct Candidate {
+    const Victim* victim = nullptr;
+    std::int64_t lost_ms = 0;  // GPU time
+  };
+  using Candidates = std::vector<Candidate>;
+  struct Cost;
+  class OnNode;
+  struct Best;
+
+  Candidate candidate_of(const Victim& victim) const;
+  Cost cost_of(const Candidates& victims) const;
+  Candidates candidates_on(model::NodeId node) const;
+  std::optional<model::Allocation> look(const Candidates& victims);
+  void search_nodes(Best& best);
+  void search_across_nodes(Best& best);
+  void drop_superfluous(Best& best);
+
+  Trial& trial_;
+  const VictimIndex& index_;
+  const Options options_;
+  std::set<model::AttemptId> taken_;  // victims found before
+
+  // Of the present search.
+  const Beneficiary* beneficiary_ = nullptr;
+  const Placing* placing_ = nullptr;
+  std::size_t steps_left_ = 0;
+  std::size_t looks_left_ = 0;
+};
+
+}  // namespace gpu_platform::scheduling

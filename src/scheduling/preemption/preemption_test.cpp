@@ -1,0 +1,279 @@
+// Preemption with claims, by examples.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduling/plan_cycle.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using model::PriorityClass;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const base::Instant kNow = base::Instant() + base::hours(1000);
+
+class Preempting : public ::testing::Test {
+ protected:
+  struct Part {
+    std::uint64_t node;
+    std::vector<std::uint32_t> gpus;
+  };
+
+  // A job that has run for so many minutes and may run for a day.
+  model::AttemptId running(std::uint64_t job, const std::vector<Part>& parts, std::int64_t minutes,
+                           PriorityClass priority = PriorityClass::kLow,
+                           bool is_preemptible = true) {
+    model::Allocation allocation;
+    for (const Part& each : parts) {
+      model::NodeAllocation part{
+          .node = model::NodeId(each.node), .claims = {}, .cpus = 1, .memory = {}};
+      for (const std::uint32_t index : each.gpus) {
+        part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+      }
+      allocation.nodes.push_back(part);
+    }
+    occupy(nodes_, allocation, model::JobId(job));
+    const model::AttemptId id{model::JobId(job), 1};
+    const base::Instant started_at = kNow + base::minutes(-minutes);
+    ends_.put(id, started_at + base::hours(24), allocation);
+    if (is_preemptible) victims_.put({id, priority, started_at, allocation});
+    return id;
+  }
+  void wait(std::uint64_t job, std::uint32_t gpu_count, std::uint8_t priority = 3,
+            std::int64_t minutes = 60) {
+    model::JobSpec spec;
+    spec.request = gpus(gpu_count);
+    spec.request.cpus = 1;
+    spec.request.memory = base::Bytes();
+    spec.priority = model::priority_of_number(priority);
+    spec.time_limit = base::minutes(minutes);
+    jobs_.push_back({model::JobId(job), std::make_shared<model::JobSpec>(spec),
+                     base::Instant() + base::seconds(static_cast<std::int64_t>(job))});
+  }
+  void claim(std::uint64_t job, std::uint64_t on, const std::vector<std::uint32_t>& gpu_indices) {
+    model::NodeAllocation part{.node = model::NodeId(on), .claims = {}, .cpus = 1, .memory = {}};
+    for (const std::uint32_t index : gpu_indices) {
+      part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+    }
+    claims_.put({model::JobId(job), {{part}}, {}, kNow + base::seconds(-10)});
+  }
+  Plan plan(Stages stages = {}) {
+    Cluster cluster = cluster_of(nodes_);
+    const std::uint64_t before = cluster.hash();
+    const WaitingQueue queue = queue_of(jobs_, policy_);
+    CycleOptions options{.stages = stages, .now = kNow, .running = &ends_};
+    options.claims = &claims_;
+    options.victims = &victims_;
+    options.cache = cache_;
+    Plan result = plan_cycle(cluster, queue, policy_, options);
+    EXPECT_EQ(cluster.hash(), before);
+    return result;
+  }
+  static std::vector<std::uint64_t> victims(const Plan& plan) {
+    std::vector<std::uint64_t> jobs;
+    for (const Preemption& each : plan.preemptions) {
+      for (const model::AttemptId id : each.victims) jobs.push_back(id.job.value);
+    }
+    return jobs;
+  }
+  static std::vector<std::uint64_t> started(const Plan& plan) {
+    std::vector<std::uint64_t> jobs;
+    for (const Start& start : plan.starts) jobs.push_back(start.job.value);
+    return jobs;
+  }
+
+  std::vector<model::Node> nodes_;
+  std::vector<WaitingJob> jobs_;
+  RunningEnds ends_;
+  VictimIndex victims_;
+  Claims claims_;
+  model::Policy policy_;
+  CycleCache* cache_ = nullptr;
+};
+
+TEST_F(Preempting, MakesRoomForTheFirstThatDoesNotFit) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, {{1, {0, 1}}}, 20);
+  wait(1, 4);
+  const Plan made = plan();
+  ASSERT_THAT(made.preemptions, SizeIs(1));
+  EXPECT_EQ(made.preemptions[0].job, model::JobId(1));
+  EXPECT_THAT(indices(made.preemptions[0].claimed), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(victims(made), ElementsAre(90));
+  ASSERT_THAT(made.reservations, SizeIs(1));
+  EXPECT_EQ(made.reservations[0].slot.start, kNow + policy_.stop_grace);
+  EXPECT_THAT(plan(Stages().without(Stage::kPreempt)).preemptions, IsEmpty());
+}
+
+TEST_F(Preempting, StopsNobodyOfTheSameClassOrAHigherOne) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1)};
+  running(90, {{1, {0}}}, 20, PriorityClass::kHigh);
+  running(91, {{2, {0}}}, 20, PriorityClass::kCritical);
+  wait(1, 1, 3);
+  EXPECT_THAT(victims(plan()), IsEmpty());
+  jobs_.clear();
+  wait(2, 1, 1);
+  EXPECT_THAT(victims(plan()), ElementsAre(90));
+}
+
+TEST_F(Preempting, StopsThoseThatLoseTheLeastWork) {
+  nodes_ = {node(1).gpus(2), node(2).gpus(2)};
+  running(90, {{1, {0, 1}}}, 30);  // 60 GPU-minutes
+  running(91, {{2, {0}}}, 40);     // 40 and 15
+  running(92, {{2, {1}}}, 15);
+  wait(1, 2);
+  EXPECT_THAT(victims(plan()), ElementsAre(91, 92));
+}
+
+TEST_F(Preempting, WhatAVictimHoldsOnOtherNodesIsLostToo) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(4), node(3).gpus(1)};
+  running(90, {{1, {0}}, {2, {0, 1, 2, 3}}}, 11);
+  running(91, {{3, {0}}}, 50);
+  wait(1, 1);
+  EXPECT_THAT(victims(plan()), ElementsAre(91)) << "50 GPU-minutes against 55";
+}
+
+TEST_F(Preempting, OfEqualLossTheLowerClassGoesThenTheFewest) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1)};
+  running(90, {{1, {0}}}, 20, PriorityClass::kMedium);
+  running(91, {{2, {0}}}, 20, PriorityClass::kLow);
+  wait(1, 1);
+  EXPECT_THAT(victims(plan()), ElementsAre(91));
+  nodes_ = {node(1).gpus(2), node(2).gpus(2)};
+  ends_ = {};
+  victims_ = {};
+  jobs_.clear();
+  running(90, {{1, {0}}}, 20);
+  running(91, {{1, {1}}}, 20);
+  running(92, {{2, {0, 1}}}, 20);
+  wait(1, 2);
+  EXPECT_THAT(victims(plan()), ElementsAre(92));
+}
+
+TEST_F(Preempting, NobodyIsStoppedWhoIsNotNeeded) {
+  nodes_ = {node(1).gpus(4)};
+  running(90, {{1, {0}}}, 11);
+  running(91, {{1, {1, 2}}}, 13);
+  running(92, {{1, {3}}}, 13);
+  wait(1, 2);
+  EXPECT_THAT(victims(plan()), ElementsAre(90, 92)) << "24 GPU-minutes, and not 91 with 26";
+  jobs_.clear();
+  wait(2, 3);
+  EXPECT_THAT(victims(plan()), ElementsAre(90, 91));
+}
+
+TEST_F(Preempting, WhoHasNotRunLongEnoughIsSparedUntilThen) {
+  nodes_ = {node(1).gpus(1)};
+  running(90, {{1, {0}}}, 4);
+  wait(1, 1);
+  CycleCache cache;
+  cache_ = &cache;
+  const Plan early = plan();
+  EXPECT_THAT(victims(early), IsEmpty());
+  EXPECT_EQ(early.look_again_at, kNow + base::minutes(6));
+  EXPECT_TRUE(plan().unchanged);
+  EXPECT_EQ(cache.find({}, kNow + base::minutes(6)), nullptr);
+  policy_.preempt_min_runtime = base::minutes(4);
+  EXPECT_THAT(victims(plan()), ElementsAre(90));
+}
+
+TEST_F(Preempting, RoomThatComesWithinTheGraceAnyhowIsWaitedFor) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1)};
+  running(90, {{1, {0}}}, 20);
+  const model::AttemptId leaving = running(91, {{2, {0}}}, 20, PriorityClass::kHigh, false);
+  ends_.put(leaving, RunningEnds::kAnyMoment, ends_.ends().rbegin()->second);
+  wait(1, 1);
+  EXPECT_THAT(victims(plan()), IsEmpty());
+}
+
+TEST_F(Preempting, ASiteMayForbidIt) {
+  nodes_ = {node(1).gpus(1)};
+  running(90, {{1, {0}}}, 20);
+  wait(1, 1);
+  policy_.allow_preemption = false;
+  EXPECT_THAT(victims(plan()), IsEmpty());
+}
+
+TEST_F(Preempting, TheFirstInLineHasItAlsoWhereNoPlacesAreKept) {
+  nodes_ = {node(1).gpus(1)};
+  running(90, {{1, {0}}}, 20);
+  wait(1, 1);
+  wait(2, 1);
+  policy_.reservation_depth = 0;
+  EXPECT_THAT(victims(plan()), ElementsAre(90));
+}
+
+TEST_F(Preempting, EachOfThoseInLineGetsVictimsOfItsOwn) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1), node(3).gpus(1)};
+  running(90, {{1, {0}}}, 30);
+  running(91, {{2, {0}}}, 20);
+  running(92, {{3, {0}}}, 20, PriorityClass::kHigh);
+  wait(1, 1);
+  wait(2, 1);
+  wait(3, 1);
+  const Plan made = plan();
+  EXPECT_THAT(victims(made), ElementsAre(91, 90));
+  EXPECT_EQ(made.preemptions[0].job, model::JobId(1));
+}
+
+TEST_F(Preempting, NobodyElseGetsWhatIsClaimed) {
+  nodes_ = {node(1).gpus(2), node(2).gpus(1)};
+  running(90, {{1, {1}}}, 20, PriorityClass::kLow, false);  // being stopped
+  claim(5, 1, {0, 1});
+  wait(5, 2);
+  wait(1, 1, 1, 1);  // of the highest class, and short
+  wait(2, 1, 8, 1);
+  const Plan made = plan();
+  EXPECT_THAT(started(made), ElementsAre(1));
+  EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+  EXPECT_THAT(victims(made), IsEmpty());
+  EXPECT_EQ(made.reservations.at(0).slot.start, kNow + base::seconds(20));
+}
+
+TEST_F(Preempting, TheBeneficiaryStartsWhereItsClaimIsAsSoonAsThatIsFree) {
+  nodes_ = {node(1).gpus(2), node(2).gpus(2)};
+  claim(5, 2, {0, 1});
+  wait(5, 2);
+  wait(1, 2, 1);
+  const Plan made = plan();
+  ASSERT_THAT(started(made), ElementsAre(5, 1));
+  EXPECT_EQ(made.starts[0].why, model::StartWhy::kPreempted);
+  EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+}
+
+TEST_F(Preempting, TheBeneficiaryStartsElsewhereWhereItFitsSooner) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1)};
+  running(90, {{1, {0}}}, 20);
+  claim(5, 1, {0});
+  wait(5, 1);
+  const Plan made = plan();
+  ASSERT_THAT(started(made), ElementsAre(5));
+  EXPECT_EQ(made.starts[0].why, model::StartWhy::kImmediate);
+  EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+}
+
+TEST_F(Preempting, OfManyOnANodeTheCheapestThatSufficeGo) {
+  nodes_ = {node(1).gpus(20)};
+  for (std::uint32_t gpu = 0; gpu < 20; ++gpu) {
+    running(100 + gpu, {{1, {gpu}}}, 20 + static_cast<std::int64_t>(gpu));
+  }
+  wait(1, 3);
+  jobs_.back() = waiting(
+      1,
+      [] {
+        model::ResourceRequest request = gpus(3);
+        request.cpus = 1;
+        request.memory = base::Bytes();
+        request.numa = model::NumaPolicy::kAllowCross;
+        return request;
+      }(),
+      3);
+  EXPECT_THAT(victims(plan()), ElementsAre(100, 101, 102));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+
+namespace gpu_platform::scheduling {
+
+// A running attempt that may be stopped to make room for a job of a higher class.
+struct Victim {
+  model::AttemptId attempt;
+  model::PriorityClass priority_class = model::PriorityClass::kLow;
+  base::Instant started_at;
+  model::Allocation allocation;
+
+  friend bool operator==(const Victim&, const Victim&) = default;
+};
+
+// All of them, by node and by age, so that a search looks only where there are some. Whether one
+// has run long enough is a matter of time and left to the search.
+//
+// Ownership: holds copies. Thread: one owner, who tells it of each attempt that becomes one,
+// changes or is none any more. Cost: O(log attempts).
+class VictimIndex {
+ public:
+  // Ascending: the youngest first.
+  struct Age {
+    base::Instant started_at;
+    model::AttemptId attempt;
+    friend bool operator==(const Age&, const Age&) = default;
+    friend std::strong_ordering operator<=>(const Age& a, const Age& b) {
+      if (const auto by_time = b.started_at <=> a.started_at; by_time != 0) return by_time;
+      return a.attempt <=> b.attempt;
+    }
+  };
+
+  // Adds it or replaces what is known of it.
+  void put(Victim victim);
+  void erase(model::AttemptId attempt);
+
+  const Victim& find(model::AttemptId attempt) const { return victims_.find(attempt)->second; }
+  std::size_t size() const { return victims_.size(); }
+  // Those with a part on the node, in the order of ids; null: none.
+  const std::set<model::AttemptId>* on(model::NodeId node) const;
+  // When the first of those that are too young at `now` will have run for `least`, of classes below
+  // `above`; nothing where none is too young.
+  std::optional<base::Instant> next_of_age(base::Instant now, base::Duration least,
+                                           model::PriorityClass above) const;
+
+  // Those of classes below `above` that have run for `least` at `now`, the youngest first, until
+  // visit(const Victim&) returns false. The index must not change meanwhile.
+  template <class Visit>
+  void for_each_while(base::Instant now, base::Duration least, model::PriorityClass above,
+                      Visit&& visit) const {
+    std::array<Ages::const_iterator, kClasses> at;
+    for (std::size_t i = 0; i < kClasses; ++i) at[i] = first_of_age(i, now, least);
+    while (true) {
+      std::size_t next = kClasses;
+      for (auto i = static_cast<std::size_t>(above) + 1; i < kClasses; ++i) {
+        if (at[i] == by_age_[i].end()) continue;
+        if (next == kClasses || *at[i] < *at[next]) next = i;
+      }
+      if (next == kClasses || !visit(find((at[next]++)->attempt))) return;
+    }
+  }
+
+  friend bool operator==(const VictimIndex& a, const VictimIndex& b) {
+    return a.victims_ == b.victims_;
+  }
+
+ private:
+  static constexpr std::size_t kClasses = 4;
+  using Ages = std::set<Age>;
+
+  static std::size_t row_of(const Victim& victim) {
+    return static_cast<std::size_t>(victim.priority_class);
+  }
+  Ages::const_iterator first_of_age(std::size_t row, base::Instant now, base::Duration least) const;
+
+  std::map<model::AttemptId, Victim> victims_;
+  std::array<Ages, kClasses> by_age_;  // by class
+  std::map<model::NodeId, std::set<model::AttemptId>> on_;
+};
+
+}  // namespace gpu_platform::scheduling
