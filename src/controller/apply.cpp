@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/quota_use.h"
 #include "controller/state.h"
 #include "controller/use.h"
 #include "scheduling/trial.h"
@@ -32,8 +33,10 @@ class Application {
 
   void on(const model::PolicyApplied& event) {
     change_policy(state_, event.policy, at_);
+    follow_limits(state_, at_);
     note_all_victims();
   }
+  void on(const model::QuotaPeriodBegan& event) { begin_period(state_, event.begin); }
   void on(const model::UseCounted&) { count_use(state_, at_); }
 
   void on(const model::NodeSeen& event);
@@ -213,7 +216,16 @@ class Application {
     enter(j);
   }
 
+  const model::Organisation& organisation() const { return *state_.policy->organisation; }
+
+  scheduling::QuotaUse held_use_of(const Job& j, const Attempt& attempt) const {
+    return held_use(j, attempt, state_.period_use->begin);
+  }
+
   void leave(const Job& j) {
+    if (counts_as_waiting(j.state)) {
+      state_.quotas.remove(organisation(), *j.spec, {.waiting_jobs = 1});
+    }
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
     if (j.state == JobState::kQueued) {
       state_.queue.erase(j.id);
@@ -223,6 +235,9 @@ class Application {
   }
 
   void enter(Job& j) {
+    if (counts_as_waiting(j.state)) {
+      state_.quotas.add(organisation(), *j.spec, {.waiting_jobs = 1});
+    }
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     if (j.state == JobState::kQueued) {
       j.eligible_at = at_;
@@ -460,6 +475,10 @@ void Application::on(const model::JobChanged& event) {
     j.waits_for = event.dependencies->waits_for;
     j.dependency_failure = event.dependencies->failure;
   }
+  for (const Attempt& attempt : j.attempts) {
+    if (!model::holds_resources(attempt.state)) continue;
+    state_.quotas.remove(organisation(), *j.spec, held_use_of(j, attempt));
+  }
   j.spec = std::move(spec);
   if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
     const bool waited_for_it = j.eligible_at == former_begin;
@@ -468,7 +487,9 @@ void Application::on(const model::JobChanged& event) {
   state_.gates.enter(j);
   postpone_if_gated(j);
   for (const Attempt& attempt : j.attempts) {
-    if (model::holds_resources(attempt.state)) note_end(j, attempt);
+    if (!model::holds_resources(attempt.state)) continue;
+    state_.quotas.add(organisation(), *j.spec, held_use_of(j, attempt));
+    note_end(j, attempt);
   }
   if (j.state == JobState::kQueued) {
     state_.queue.put(waiting_job(j), *state_.policy);
@@ -538,6 +559,7 @@ void Application::on(const model::StartRequested& event) {
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
   begin_to_hold(state_, at_);
+  state_.quotas.add(organisation(), *j.spec, held_use_of(j, j.attempts.back()));
   state_.held_attempts.insert(event.attempt);
   note_end(j, j.attempts.back());
   for (const auto& part : event.allocation.nodes) {
@@ -569,6 +591,7 @@ void Application::on(const model::AttemptReleased& event) {
   move_attempt(attempt, AttemptTrigger::kReleased);
   attempt.released_at = at_;
   charge(state_, j, attempt, at_);
+  release_quota(state_, j, attempt);
   state_.held_attempts.erase(event.attempt);
   state_.running.erase(event.attempt);
   state_.victims.erase(event.attempt);

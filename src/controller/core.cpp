@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/quota_use.h"
 #include "controller/use.h"
 
 namespace gpu_platform::controller {
@@ -126,6 +127,9 @@ void Core::advance(base::Instant now) {
   if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
     emit(model::UseCounted{}, now);
   }
+  if (const auto end = period_end(state_); end && *end <= now) {
+    emit(model::QuotaPeriodBegan{model::begin_of(state_.policy->organisation->period, now)}, now);
+  }
   const std::vector<model::JobId> decided = claims_to_carry_out();
   run_cycle(now);
   stop_victims(decided, now);
@@ -208,6 +212,7 @@ void Core::run_cycle(base::Instant now) {
   options_.running = &state_.running;
   options_.claims = &state_.claims;
   options_.victims = &state_.victims;
+  options_.quotas = &state_.quotas;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
@@ -248,15 +253,18 @@ std::optional<base::Instant> Core::next_wakeup() const {
   constexpr base::Duration kNextMoment = base::nanoseconds(1);
   if (!claims_to_carry_out().empty()) return advanced_to_ + kNextMoment;
   std::optional<base::Instant> wakeup = next_count(state_);
-  if (look_again_at_) wakeup = wakeup ? std::min(*wakeup, *look_again_at_) : *look_again_at_;
+  const auto consider = [&wakeup](base::Instant at) { wakeup = std::min(wakeup.value_or(at), at); };
+  if (look_again_at_) consider(*look_again_at_);
   const Gates::Times& times = state_.gates.becoming_eligible();
   const auto next = times.upper_bound({advanced_to_, model::JobId(UINT64_MAX)});
-  if (next != times.end()) wakeup = wakeup ? std::min(*wakeup, next->first) : next->first;
+  if (next != times.end()) consider(next->first);
   const Gates::Times& last_starts = state_.gates.last_starts();
   if (!last_starts.empty()) {
-    const base::Instant too_late = last_starts.begin()->first + base::nanoseconds(1);
-    if (!wakeup || too_late < *wakeup) wakeup = too_late;
+    consider(last_starts.begin()->first + base::nanoseconds(1));
   }
+  // Another period lets jobs start that wait for its GPU-hours.
+  const auto end = state_.queue.empty() ? std::nullopt : period_end(state_);
+  if (end) consider(*end);
   return wakeup;
 }
 

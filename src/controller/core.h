@@ -99,6 +99,7 @@ class Core {
       const std::vector<model::EndedTarget>& ended) const;
   base::Status check_priority(const model::Caller& caller, const model::Priority& priority) const;
   base::Status check_time_limit(base::Duration time_limit) const;
+  base::Status check_quota(const model::JobSpec& spec) const;
   base::Status check_feasible(const model::ResourceRequest& request);
 
   // The event that the action comes to; nothing where the job is so already.
@@ -124,6 +125,7 @@ class Core {
                                                 const model::ActOnJobs& command, base::Instant now);
   base::Result<model::CommandReply> update(const model::Caller& caller,
                                            const model::UpdateJob& command, base::Instant now);
+  base::Status check_longer(const model::Job& job, base::Duration time_limit) const;
   base::Status check_update(const model::Caller& caller, const model::Job& job,
                             const model::JobChanged& change, base::Instant now) const;
 

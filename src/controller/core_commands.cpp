@@ -63,6 +63,7 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   if (!event.spec.idle_timeout && event.spec.terminal) {
     event.spec.idle_timeout = state_.policy->idle_timeout;
   }
+  TRY(check_quota(event.spec));
   if (command.dry_run) {
     return model::CommandReply{
         {}, false, {}, {}, std::make_shared<const model::JobSpec>(std::move(event.spec))};
@@ -146,6 +147,21 @@ base::Status Core::check_submission(const model::Caller& caller, const model::Jo
                                   policy.max_queue_size));
   }
   return check_feasible(spec.request);
+}
+
+base::Status Core::check_quota(const model::JobSpec& spec) const {
+  const model::Organisation& organisation = *state_.policy->organisation;
+  // With nothing else of anybody's there: what passes a limit by itself never runs.
+  if (const auto alone = scheduling::excess_if_started(organisation, spec, {})) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("this job could never run: {}", describe(*alone)),
+                      alone->kind == model::QuotaKind::kGpuHours ? "time_limit_seconds" : "gpus");
+  }
+  if (const auto full = scheduling::excess_if_queued(organisation, spec, state_.quotas)) {
+    return base::fail(ErrorCode::kResourceExhausted, describe(*full),
+                      std::string(to_string(full->holder)));
+  }
+  return {};
 }
 
 // Requests come in few kinds and nodes change rarely: each kind is worked out once per inventory.

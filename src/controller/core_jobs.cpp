@@ -216,6 +216,17 @@ base::Result<model::CommandReply> Core::act_on_jobs(const model::Caller& caller,
   return reply;
 }
 
+// A quota of GPU-hours is never passed, whoever gives a running job more time.
+base::Status Core::check_longer(const Job& job, base::Duration time_limit) const {
+  const base::Duration more = time_limit - job.spec->time_limit;
+  if (!model::holds_resources(job) || more <= base::Duration()) return {};
+  const auto excess = scheduling::excess_of_hours(
+      *state_.policy->organisation, *job.spec, state_.quotas,
+      scheduling::gpu_time(scheduling::gpu_share_of(job.spec->request), more));
+  if (!excess) return {};
+  return refused(fmt::format("time_limit_seconds: {}", describe(*excess)), "time_limit_seconds");
+}
+
 base::Status Core::check_update(const model::Caller& caller, const Job& job,
                                 const model::JobChanged& change, base::Instant now) const {
   if (model::is_ended(job.state)) return has_ended(job, "changed");
@@ -240,6 +251,7 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
     if (change.time_limit) then.time_limit = *change.time_limit;
     TRY(check_times(then, model::is_active(job.state) ? start_of(*job.current_attempt()) : now));
   }
+  if (change.time_limit) TRY(check_longer(job, *change.time_limit));
   if (!change.time_limit || caller.is_administrator) return {};
   if (model::is_active(job.state) && *change.time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "controller/quota_use.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
@@ -280,6 +281,7 @@ void check_indices(const State& state, Found& found) {
   if (again->queue.basis().standings->rows() != state.queue.basis().standings->rows()) {
     found.push_back("indices: the standings differ");
   }
+  if (again->quotas != state.quotas) found.push_back("indices: what counts against quotas differs");
   std::vector<model::JobId> queued;
   std::vector<model::JobId> queued_again;
   auto collect = [](std::vector<model::JobId>& out) {
@@ -302,6 +304,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_sums(state, found);
   check_claims(state, found);
   check_arrays(state, found);
+  for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
   check_indices(state, found);
   return found;
 }

@@ -84,6 +84,18 @@ std::vector<Breakage> breakages() {
        [](State& s) { job(s, 1).hold = model::Hold::kByPlatform; }},
       {"conservation", "a job that has ended and holds nothing is still there",
        [](State& s) { job(s, 2).state = model::JobState::kFailed; }},
+      {"indices", "what counts against quotas is not what the jobs come to",
+       [](State& s) { s.quotas.add_used({model::QuotaHolder::kUser, "ann"}, 7); }},
+      {"indices", "the cluster is larger than its nodes",
+       [](State& s) { s.totals.add(*s.nodes.find(1)); }},
+      {"quota", "more GPUs are held than a limit that was not lowered since allows",
+       [](State& s) {
+         model::Policy policy = *s.policy;
+         policy.organisation = model::Organisation{.of_each_user = {.max_gpus = 1}};
+         s.policy = std::make_shared<model::Policy>(policy);
+         rebuild_indices(s);
+         s.limits_set_at = base::Instant(1);
+       }},
       {"indices", "the counts are wrong", [](State& s) { ++s.counts.queued; }},
       {"indices", "a job in back-off would never wake up", [](State& s) { s.gates = Gates(); }},
       {"chain", "a waiting job waits for one that is not there",
@@ -138,7 +150,7 @@ TEST(Invariants, EachKindOfBrokenStateIsFound) {
 TEST(Invariants, TheCheapCheckFindsWhatOneJobTouches) {
   for (const Breakage& breakage : breakages()) {
     const bool is_local = breakage.invariant != "indices" && breakage.invariant != "conservation" &&
-                          breakage.invariant != "array" &&
+                          breakage.invariant != "array" && breakage.invariant != "quota" &&
                           breakage.what.find("sum") == std::string::npos &&
                           breakage.what.find("waiting") == std::string::npos;
     if (!is_local) continue;

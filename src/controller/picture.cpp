@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "controller/quota_use.h"
 #include "controller/state.h"
 
 namespace gpu_platform::controller {
@@ -24,6 +25,7 @@ void Picture::follow(std::shared_ptr<const Snapshot> snapshot) {
   base::PersistentMap<model::Job>::for_each_difference(
       before == nullptr ? no_jobs : before->jobs, snapshot_->jobs,
       [&](std::uint64_t, const model::Job* was, const model::Job* is) { follow_job(was, is); });
+  quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
 }
 
 void Picture::follow_job(const model::Job* before, const model::Job* after) {
@@ -50,6 +52,7 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   options.now = now;
   options.running = &running_;
   options.claims = snapshot_->claims.get();
+  options.quotas = &quotas_;
   return options;
 }
 

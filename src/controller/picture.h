@@ -38,6 +38,7 @@ class Picture {
   scheduling::Cluster cluster_;
   scheduling::WaitingQueue queue_;
   scheduling::RunningEnds running_;
+  scheduling::QuotaLedger quotas_;  // worked out anew each time, where anything is limited
 };
 
 }  // namespace gpu_platform::controller

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/quota_use.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/order/rank.h"
 
@@ -38,6 +39,13 @@ const std::vector<model::JobId>& WaitExplainer::order() {
     order_.push_back(rank.job);
   }
   return order_;
+}
+
+const scheduling::QuotaLedger& WaitExplainer::quotas() {
+  if (!quotas_) {
+    quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
+  }
+  return *quotas_;
 }
 
 const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::ResourceRequest& request) {
@@ -115,7 +123,7 @@ model::WaitReason WaitExplainer::explain(const model::Job& job) {
   CHECK(position != position_.end());
   reason.jobs_ahead = position->second;
   if (reason.jobs_ahead > 0) reason.blocked_by = order_.front();
-  explain_place(job.spec->request, reason);
+  explain_place(*job.spec, reason);
   return reason;
 }
 
@@ -124,13 +132,17 @@ model::WaitReason WaitExplainer::explain_new(const model::JobSpec& spec, std::ui
   model::WaitReason reason;
   reason.jobs_ahead = jobs_ahead;
   if (!first_ahead.empty()) reason.blocked_by = first_ahead.front();
-  explain_place(spec.request, reason);
+  explain_place(spec, reason);
   return reason;
 }
 
-void WaitExplainer::explain_place(const model::ResourceRequest& request,
-                                  model::WaitReason& reason) {
-  const ClassAnswer& answer = answer_for(request);
+void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason& reason) {
+  reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
+  if (reason.quota) {
+    reason.code = model::WaitCode::kQuota;
+    return;
+  }
+  const ClassAnswer& answer = answer_for(spec.request);
   reason.counts = answer.counts;
   const bool fits = std::ranges::any_of(answer.counts, [](const model::WaitCount& count) {
     return count.shortage == model::Shortage::kFits && count.nodes > 0;

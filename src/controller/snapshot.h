@@ -4,11 +4,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/persistent_map.h"
+#include "base/shared.h"
 #include "base/units.h"
 #include "model/event.h"
 #include "model/job.h"
@@ -16,6 +18,8 @@
 #include "model/policy.h"
 #include "model/wait_reason.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/quota/period_use.h"
+#include "scheduling/quota/quota_ledger.h"
 
 // What readers see: an immutable picture of the state after some event. Taking one costs O(1), and
 // it is published before the commands that led to it are acknowledged, so a client reads its own
@@ -45,6 +49,7 @@ struct Snapshot {
   scheduling::OrderBasis order;                      // that the queue is ordered by
   std::shared_ptr<const scheduling::Claims> claims;  // null: none
   base::PersistentMap<model::JobArray> arrays;       // by the array's id
+  base::Shared<scheduling::PeriodUse> period_use;
 };
 
 // Told on the loop thread after each durable batch; must return quickly.
@@ -77,14 +82,16 @@ class WaitExplainer {
     std::vector<model::WaitCount> counts;
     bool could_hold = false;
   };
-  void explain_place(const model::ResourceRequest& request, model::WaitReason& reason);
   // Of a PENDING job.
   model::WaitReason explain_pending(const model::Job& job) const;
   void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
   model::WaitReason explain(const model::Claim& claim) const;
+  void explain_place(const model::JobSpec& spec, model::WaitReason& reason);
+  const scheduling::QuotaLedger& quotas();
   const ClassAnswer& answer_for(const model::ResourceRequest& request);
 
   std::shared_ptr<const Snapshot> snapshot_;
+  std::optional<scheduling::QuotaLedger> quotas_;
   bool ordered_ = false;
   std::vector<model::JobId> order_;
   std::map<std::uint64_t, std::uint64_t> position_;

@@ -5,6 +5,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "controller/quota_use.h"
 #include "controller/use.h"
 #include "model/codec.h"
 
@@ -83,6 +84,28 @@ void share_spec(const State& state, model::Job& job) {
   }
 }
 
+void encode_period_use(const scheduling::PeriodUse& period, base::Encoder& encoder) {
+  encoder.i64(period.begin.unix_ns());
+  encoder.u64(period.used.size());
+  for (const auto& [subject, used] : period.used) {
+    encoder.u64(static_cast<std::uint64_t>(subject.holder));
+    encoder.text(subject.name);
+    encoder.u64(used);
+  }
+}
+
+base::Result<scheduling::PeriodUse> decode_period_use(base::Decoder& decoder) {
+  scheduling::PeriodUse period;
+  period.begin = base::Instant(decoder.i64());
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    const std::uint64_t holder = decoder.u64();
+    if (holder >= model::kQuotaHolders) return damaged("the use of a period");
+    std::string name(decoder.text());
+    period.used[{static_cast<model::QuotaHolder>(holder), std::move(name)}] = decoder.u64();
+  }
+  return period;
+}
+
 }  // namespace
 
 std::optional<model::TargetOutcome> outcome_of(const State& state,
@@ -145,6 +168,8 @@ std::string encode_state(const State& state) {
     model::append_claim(claim, part);
     put_part();
   }
+  encode_period_use(*state.period_use, encoder);
+  encoder.i64(state.limits_set_at.unix_ns());
   return out;
 }
 
@@ -192,6 +217,8 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(model::Claim claim, model::decode_claim(decoder.text()));
     state.claims.put(std::move(claim));
   }
+  TRY_ASSIGN(state.period_use, decode_period_use(decoder));
+  state.limits_set_at = base::Instant(decoder.i64());
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;
@@ -277,6 +304,9 @@ void rebuild_indices(State& state) {
       if (auto victim = victim_of(state, job, attempt)) state.victims.put(*std::move(victim));
     }
   });
+  const model::Organisation& organisation = *state.policy->organisation;
+  state.quotas = quotas_of(state.jobs, organisation, *state.period_use);
+  state.limits_hours = scheduling::limits_hours(organisation);
   for (const auto& [key, entry] : state.requests) {
     if (entry.expires.is_set()) state.expiring_requests.emplace(entry.expires, key);
   }

@@ -12,6 +12,7 @@
 
 #include "base/persistent_map.h"
 #include "base/result.h"
+#include "base/shared.h"
 #include "base/units.h"
 #include "controller/gates.h"
 #include "controller/snapshot.h"
@@ -25,6 +26,8 @@
 #include "scheduling/order/fair_share_use.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
+#include "scheduling/quota/period_use.h"
+#include "scheduling/quota/quota_ledger.h"
 #include "scheduling/waiting_queue.h"
 
 namespace gpu_platform::controller {
@@ -56,6 +59,8 @@ struct State {
   scheduling::FairShareUse use;
   // What is kept for QUEUED jobs while others are stopped for them.
   scheduling::Claims claims;
+  base::Shared<scheduling::PeriodUse> period_use;
+  base::Instant limits_set_at;  // when the policy was applied last
 
   // ---- derived
   Counts counts;
@@ -67,6 +72,8 @@ struct State {
   scheduling::VictimIndex victims;           // those that may be stopped for others
   scheduling::Cluster cluster;
   scheduling::ClusterTotals totals;
+  scheduling::QuotaLedger quotas;
+  bool limits_hours = false;       // the policy limits somebody's GPU-hours
   scheduling::WaitingQueue queue;  // its basis has the standings
 };
 

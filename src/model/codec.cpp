@@ -260,6 +260,10 @@ void fields(JobEnded& v, F& f) {
 }
 template <class F>
 void fields(UseCounted&, F&) {}
+template <class F>
+void fields(QuotaPeriodBegan& v, F& f) {
+  f(v.begin);
+}
 
 template <class F>
 void fields(PreemptionDecided& v, F& f) {
@@ -303,6 +307,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<JobChanged> = 16;
 template <>
 constexpr std::uint64_t kRecordNumber<UseCounted> = 17;
+template <>
+constexpr std::uint64_t kRecordNumber<QuotaPeriodBegan> = 18;
 template <>
 constexpr std::uint64_t kRecordNumber<PreemptionDecided> = 20;
 

@@ -294,6 +294,7 @@ std::vector<Event> draw_events(Prng& r) {
       JobHoldChanged{attempt.job, draw_enum<Hold>(r, kHolds), draw_text(r)},
       draw_change(r),
       UseCounted{},
+      QuotaPeriodBegan{draw_instant(r)},
       PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r)},
   };
 }

@@ -11,7 +11,8 @@ std::string_view name_of(const Event& event) {
                                          "AttemptReleased",  "JobRequeued",
                                          "JobEnded",         "GpuStrangersChanged",
                                          "JobHoldChanged",   "JobChanged",
-                                         "UseCounted",       "PreemptionDecided"};
+                                         "UseCounted",       "QuotaPeriodBegan",
+                                         "PreemptionDecided"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

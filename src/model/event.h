@@ -153,6 +153,11 @@ struct JobEnded {
 // order of the queue follows.
 struct UseCounted {};
 
+// Another period of limited GPU-hours: nobody has used anything in it.
+struct QuotaPeriodBegan {
+  base::Instant begin;
+};
+
 // Room is made for a waiting job: it will get what is claimed, and the victims are to be stopped.
 // They are told only in a later batch, so that a beneficiary that vanishes with this one costs
 // nobody anything.
@@ -162,10 +167,11 @@ struct PreemptionDecided {
   std::vector<AttemptId> victims;  // ascending
 };
 
-using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                           JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
-                           JobHoldChanged, JobChanged, UseCounted, PreemptionDecided>;
+using Event =
+    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                 AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

@@ -164,6 +164,7 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kBeginTime:
     case WaitCode::kDependency:
     case WaitCode::kArrayLimit:
+    case WaitCode::kQuota:
       return {};
   }
   CHECK(false);
@@ -198,6 +199,8 @@ std::string_view to_string(WaitCode code) {
       return "DEPENDENCY";
     case WaitCode::kArrayLimit:
       return "ARRAY_LIMIT";
+    case WaitCode::kQuota:
+      return "QUOTA";
   }
   CHECK(false);
   std::unreachable();
@@ -241,6 +244,7 @@ std::string describe(const WaitReason& reason) {
     return fmt::format("at most {} of array {} may be active or in the queue at once",
                        reason.array_limit, reason.array_id.value);
   }
+  if (reason.quota) return describe(*reason.quota);
   std::string text = joined({std::string(opening(reason.code)), counts, queue});
   return text.empty() ? "no node has what it needs free" : text;
 }

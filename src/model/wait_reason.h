@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "model/dependency.h"
 #include "model/ids.h"
+#include "model/quota_excess.h"
 #include "model/states.h"
 
 namespace gpu_platform::model {
@@ -27,6 +28,7 @@ enum class WaitCode : std::uint8_t {
   kBeginTime,       // it is to start no earlier than a time
   kDependency,      // waits for other jobs
   kArrayLimit,      // as many members of its array as may be are active, or in the queue
+  kQuota,           // somebody's limit would be passed
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 
@@ -65,6 +67,7 @@ struct WaitReason {
   JobState target_state = JobState::kQueued;  // of a single job
   JobId array_id;                             // for kArrayLimit
   std::uint32_t array_limit = 0;              // likewise
+  std::optional<QuotaExcess> quota;           // for kQuota
 
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };

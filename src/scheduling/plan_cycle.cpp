@@ -31,7 +31,8 @@ class Cycle {
         claims_(options.claims == nullptr ? kNoClaims : *options.claims),
         victims_(options.victims == nullptr ? kNoVictims : *options.victims),
         victim_search_(trial_, victims_, {options.now, policy.preempt_min_runtime}),
-        walk_(queue.classes()) {}
+        walk_(queue.classes()),
+        organisation_(policy.organisation) {}
 
   Plan run();
 
@@ -39,6 +40,8 @@ class Cycle {
   void keep_places(std::span<const Reservation> reservations, const Rank& before);
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   std::optional<Slot> slot_of(const WaitingJob& job);
+  bool is_over_quota(const WaitingJob& job) const;
+  void quota();
 
  private:
   struct Row {
@@ -66,6 +69,7 @@ class Cycle {
   void keep_from_now(const Slot& slot, base::Duration time_limit);
   Slot kept_slot(const model::Claim& claim) const;
   bool has_room_for_starts();
+  void count_start(const WaitingJob& job);
   void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
   template <class Place>
   std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
@@ -83,18 +87,20 @@ class Cycle {
   WaitingClasses::Walk walk_;
   Plan plan_;
   bool is_ordered_ = false;
+  bool keeps_limits_ = false;
+  base::Shared<model::Organisation> organisation_;
+  QuotaLedger started_;                  // what the starts of this cycle add
   const WaitingJob* blocked_ = nullptr;  // the first job that does not fit
   std::set<model::JobId> started_by_claim_;
   // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
   std::vector<const model::ResourceRequest*> unplaceable_;
 };
 
-// The one list of stages. quota stands between order and place; defragment follows, with what the
-// earlier ones left in the trial and the plan.
+// The one list of stages. defragment follows, with what the earlier ones left in the trial and the
+// plan.
 const Cycle::Row Cycle::kRows[] = {
-    {Stage::kOrder, &Cycle::order},
-    {Stage::kPlace, &Cycle::place_in_order},
-    {Stage::kBackfill, &Cycle::backfill},
+    {Stage::kOrder, &Cycle::order},          {Stage::kQuota, &Cycle::quota},
+    {Stage::kPlace, &Cycle::place_in_order}, {Stage::kBackfill, &Cycle::backfill},
     {Stage::kPreempt, &Cycle::preempt},
 };
 
@@ -109,15 +115,18 @@ Plan Cycle::run() {
 }
 
 // Whoever is promised something gets it before anybody else is looked at; what is not free yet is
-// kept from now on.
+// kept from now on, and counts against limits as if it were there. A limit lowered since keeps the
+// job back, and its claim.
 void Cycle::start_or_keep_claims() {
   for (const auto& [id, claim] : claims_.all()) {
     const WaitingJob* job = queue_.find(id);
-    if (job != nullptr && is_free(trial_.cluster(), claim.allocation) && has_room_for_starts()) {
+    const bool may_start = job != nullptr && !is_over_quota(*job);
+    if (may_start && is_free(trial_.cluster(), claim.allocation) && has_room_for_starts()) {
       start(*job, claim.allocation, model::StartWhy::kPreempted);
       started_by_claim_.insert(id);
     } else {
       keep(claim);
+      if (may_start) count_start(*job);
     }
   }
 }
@@ -139,6 +148,10 @@ Slot Cycle::kept_slot(const model::Claim& claim) const {
 
 bool Cycle::is_started_by_claim(const WaitingJob& job) const {
   return !started_by_claim_.empty() && started_by_claim_.contains(job.id);
+}
+
+void Cycle::quota() {
+  keeps_limits_ = options_.quotas != nullptr && limits_starts(*organisation_);
 }
 
 void Cycle::place_in_order() {
@@ -172,7 +185,7 @@ Cycle::Next Cycle::consider(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   if (is_started_by_claim(job)) return Next::kGoOn;
   const model::ResourceRequest& request = job.spec->request;
-  if (is_known_unplaceable(request)) return Next::kSkipClass;
+  if (is_known_unplaceable(request) || is_over_quota(job)) return Next::kSkipClass;
   std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return pass_or_block(job);
   start(job, *std::move(allocation), model::StartWhy::kImmediate);
@@ -205,6 +218,7 @@ void Cycle::backfill() {
 Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   if (is_started_by_claim(job)) return Next::kGoOn;
+  if (is_over_quota(job)) return Next::kSkipClass;
   std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
@@ -285,13 +299,24 @@ void Cycle::look_again_at(std::optional<base::Instant> at) {
   if (at && (!plan_.look_again_at || *at < *plan_.look_again_at)) plan_.look_again_at = at;
 }
 
+// The same of all of a class, and for the rest of the cycle: nothing that it starts gives back.
+bool Cycle::is_over_quota(const WaitingJob& job) const {
+  return keeps_limits_ &&
+         excess_if_started(*organisation_, *job.spec, *options_.quotas, &started_).has_value();
+}
+
 bool Cycle::has_room_for_starts() {
   plan_.complete = plan_.starts.size() < options_.max_starts;
   return plan_.complete;
 }
 
+void Cycle::count_start(const WaitingJob& job) {
+  if (keeps_limits_) started_.add(*organisation_, *job.spec, use_of_start(*job.spec));
+}
+
 void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
   timeline_.start(allocation, job.spec->time_limit);
+  count_start(job);
   plan_.starts.push_back({job.id, std::move(allocation), why});
 }
 
@@ -318,23 +343,28 @@ WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy&
   const Rank* first = queue.classes().first();
   const bool is_behind = first != nullptr && *first < rank;
   state_->may_pass = !is_behind || policy.reservation_depth > 0;
+  state_->cycle.quota();
   state_->cycle.keep_places(reservations, rank);
 }
 
 WhatIf::~WhatIf() = default;
 
 std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& job) {
-  return state_->may_pass ? state_->cycle.start_of(job) : std::nullopt;
+  if (!state_->may_pass || state_->cycle.is_over_quota(job)) return std::nullopt;
+  return state_->cycle.start_of(job);
 }
 
 std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
-  return state_->may_pass ? state_->cycle.slot_of(job) : std::nullopt;
+  if (!state_->may_pass || state_->cycle.is_over_quota(job)) return std::nullopt;
+  return state_->cycle.slot_of(job);
 }
 
 std::string_view to_string(Stage stage) {
   switch (stage) {
     case Stage::kOrder:
       return "order";
+    case Stage::kQuota:
+      return "quota";
     case Stage::kPlace:
       return "place";
     case Stage::kBackfill:
@@ -367,6 +397,7 @@ Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy
       .queue_version = queue.version(),
       .running_version = options.running == nullptr ? 0 : options.running->version(),
       .claims_version = options.claims == nullptr ? 0 : options.claims->version(),
+      .quotas_version = options.quotas == nullptr ? 0 : options.quotas->version(),
       .policy = policy,
       .stages = options.stages,
       .pass_unplaceable = options.pass_unplaceable};

@@ -18,6 +18,7 @@
 #include "scheduling/cluster.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
+#include "scheduling/quota/quota_ledger.h"
 #include "scheduling/waiting_queue.h"
 
 // One scheduling cycle: who of the waiting starts now, and where. Pure: the same cluster, queue and
@@ -29,14 +30,15 @@ namespace gpu_platform::scheduling {
 // and backfill → preempt → defragment; those that exist are here, each at its place in kStages.
 enum class Stage : std::uint8_t {
   kOrder,     // in which order jobs are considered; off: by id, and then nobody passes anybody
+  kQuota,     // passes jobs that somebody's limit keeps back; off: limits count for nothing
   kPlace,     // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
   kBackfill,  // keeps places for the first that do not fit, and starts whom these do not mind
   // Makes room for those first by stopping others. Where places are kept, each is asked for as its
   // place is sought: what backfill took would have to be given back again.
   kPreempt,
 };
-inline constexpr std::array kStages = {Stage::kOrder, Stage::kPlace, Stage::kBackfill,
-                                       Stage::kPreempt};
+inline constexpr std::array kStages = {Stage::kOrder, Stage::kQuota, Stage::kPlace,
+                                       Stage::kBackfill, Stage::kPreempt};
 std::string_view to_string(Stage stage);  // "order"
 
 // A set of stages; all of them unless taken out.
@@ -116,6 +118,7 @@ class CycleCache {
     std::uint64_t queue_version = 0;
     std::uint64_t running_version = 0;
     std::uint64_t claims_version = 0;
+    std::uint64_t quotas_version = 0;
     model::Policy policy;
     Stages stages;
     bool pass_unplaceable = false;
@@ -147,6 +150,8 @@ struct CycleOptions {
   // changes the victims changes `running` too.
   const Claims* claims = nullptr;
   const VictimIndex* victims = nullptr;
+  // What counts against limits; not owned. Null: nothing does.
+  const QuotaLedger* quotas = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;
@@ -164,7 +169,8 @@ struct CycleOptions {
 // Jobs start in order up to the first that does not fit. Then the first policy.reservation_depth
 // that do not fit get reservations, and others start where these are not touched (timeline.h); with
 // depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
-// (its GPUs are out of service, say) gets no reservation and is passed.
+// (its GPUs are out of service, say) gets no reservation and is passed. So is one that somebody's
+// limit keeps back.
 //
 // Nobody but its beneficiary gets what is claimed, and that job starts there as soon as all of it
 // is free, or elsewhere where it fits sooner. Whoever gets a reservation (with depth 0: the first

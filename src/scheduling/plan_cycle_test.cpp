@@ -121,9 +121,10 @@ TEST(Stages, RunInTheirOrderAndTellTheObserver) {
   Cluster cluster;
   Recorder recorder;
   plan_cycle(cluster, WaitingQueue(), kPolicy, {.observer = &recorder});
-  EXPECT_EQ(recorder.calls, (std::vector<std::string>{"begin order", "end order", "begin place",
-                                                      "end place", "begin backfill", "end backfill",
-                                                      "begin preempt", "end preempt"}));
+  EXPECT_EQ(recorder.calls,
+            (std::vector<std::string>{"begin order", "end order", "begin quota", "end quota",
+                                      "begin place", "end place", "begin backfill", "end backfill",
+                                      "begin preempt", "end preempt"}));
 }
 
 TEST(Stages, CanEachBeSwitchedOffAlone) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::scheduling {
 
@@ -45,7 +46,17 @@ void WaitingQueue::reorder(const model::Policy& policy) {
   basis.standings = std::move(basis_.standings);
   basis.cluster_gpus = basis_.cluster_gpus;
   basis_ = std::move(basis);
+  classify();
   move_whose_rank_changed();
+}
+
+// Owners are told apart only where limits may: else a thousand users' equal jobs are one class.
+void WaitingQueue::classify() {
+  const bool splits = limits_starts(*basis_.organisation);
+  if (std::exchange(splits_by_owner_, splits) == splits) return;
+  classes_.clear();
+  classes_.split_by_owner(splits);
+  for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
 }
 
 void WaitingQueue::reorder(base::Shared<Standings> standings) {
@@ -56,6 +67,7 @@ void WaitingQueue::reorder(base::Shared<Standings> standings) {
 void WaitingQueue::reorder(const OrderBasis& basis) {
   if (basis_ == basis) return;
   basis_ = basis;
+  classify();
   move_whose_rank_changed();
 }
 

@@ -29,7 +29,7 @@ struct WaitingJob {
 class WaitingQueue {
  public:
   WaitingQueue() = default;
-  explicit WaitingQueue(OrderBasis basis) : basis_(std::move(basis)) {}
+  explicit WaitingQueue(OrderBasis basis) : basis_(std::move(basis)) { classify(); }
 
   // Adds the job or replaces what is known of it.
   void put(WaitingJob job, const model::Policy& policy);
@@ -77,11 +77,13 @@ class WaitingQueue {
 
  private:
   void move_whose_rank_changed();
+  void classify();
 
   std::map<Rank, WaitingJob> by_rank_;
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
   OrderBasis basis_;  // that by_rank_ is ordered by
+  bool splits_by_owner_ = false;
   std::uint64_t version_ = 1;
 };
 

@@ -17,7 +17,25 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(request.cpus.value_or(0));
   mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
   for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
+  for (const std::string* name : {&key.team, &key.user, &key.project}) {
+    mix(std::hash<std::string>()(*name));
+  }
   return hash;
+}
+
+WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
+  Key key{spec.request, spec.time_limit, {}, {}, {}};
+  if (splits_by_owner_) {
+    key.team = spec.team;
+    key.user = spec.user;
+    key.project = spec.project;
+  }
+  return key;
+}
+
+void WaitingClasses::split_by_owner(bool splits) {
+  CHECK(classes_.empty());
+  splits_by_owner_ = splits;
 }
 
 void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec) {

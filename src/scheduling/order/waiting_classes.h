@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <string>
 #include <unordered_map>  // layers allow unordered: looked up only, by_first_ has the order
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace gpu_platform::scheduling {
 
-// Waiting jobs that ask for the same for as long: what one of them cannot have now, none can. A
-// queue of many thousands is mostly a few of these, so a cycle tries classes instead of jobs.
+// Waiting jobs that ask for the same for as long, and whom the same limits keep back where there
+// are limits: what one of them cannot have now, none can. A queue of many thousands is mostly a few
+// of these, so a cycle tries classes instead of jobs.
 //
 // Owner and thread: the queue's. Cost: add and remove O(log jobs).
 class WaitingClasses {
@@ -21,6 +23,8 @@ class WaitingClasses {
   void add(const Rank& rank, const model::JobSpec& spec);
   void remove(const Rank& rank, const model::JobSpec& spec);
   void clear();
+  // Whether jobs of different owners are of different classes. Only while there are none.
+  void split_by_owner(bool splits);
   std::size_t size() const { return classes_.size(); }
   // The first of all jobs; null where there is none.
   const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
@@ -55,17 +59,21 @@ class WaitingClasses {
   struct Key {
     model::ResourceRequest request;
     base::Duration time_limit;
+    std::string team;  // these three only where owners are told apart
+    std::string user;
+    std::string project;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
 
-  static Key key_of(const model::JobSpec& spec) { return {spec.request, spec.time_limit}; }
+  Key key_of(const model::JobSpec& spec) const;
 
   // layers allow unordered: looked up only, by_first_ has the order
   std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty
   std::map<Rank, const std::set<Rank>*> by_first_;
+  bool splits_by_owner_ = false;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -220,6 +220,11 @@ void World::heal() {
     whole.boot_id = boot_id(i);
     engine_.put_node(whole);
   }
+  // Limits may have been lowered below what a waiting job asks for: they are lifted.
+  if (*policy_.organisation != model::Organisation()) {
+    policy_.organisation = model::Organisation();
+    commands_.emplace_back(controller::PolicyChange{policy_, "root"});
+  }
   client_.submit_unanswered(commands_);
   for (const model::AttemptId id : ledger_.state().held_attempts) {
     const model::Job* job = ledger_.state().jobs.find(id.job.value);

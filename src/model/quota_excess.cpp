@@ -1,0 +1,76 @@
+#include "model/quota_excess.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace gpu_platform::model {
+
+namespace {
+
+// "2", "0.5".
+std::string of_thousandths(std::uint64_t value) {
+  std::string text = fmt::format("{}", value / 1000);
+  if (value % 1000 == 0) return text;
+  text += fmt::format(".{:03}", value % 1000);
+  while (text.back() == '0') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string_view to_string(QuotaHolder holder) {
+  switch (holder) {
+    case QuotaHolder::kTeam:
+      return "team";
+    case QuotaHolder::kUser:
+      return "user";
+    case QuotaHolder::kProject:
+      return "project";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string_view to_string(QuotaKind kind) {
+  switch (kind) {
+    case QuotaKind::kGpus:
+      return "max_gpus";
+    case QuotaKind::kRunningJobs:
+      return "max_running_jobs";
+    case QuotaKind::kQueuedJobs:
+      return "max_queued_jobs";
+    case QuotaKind::kGpuHours:
+      return "gpu_hours";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+std::string describe(const QuotaExcess& excess) {
+  const std::string whose = fmt::format("{} {}", to_string(excess.holder), excess.name);
+  switch (excess.kind) {
+    case QuotaKind::kGpus:
+      return fmt::format("{} holds {} GPUs, this job asks for {}, the limit is {} (max_gpus)",
+                         whose, of_thousandths(excess.used), of_thousandths(excess.asked),
+                         of_thousandths(excess.limit));
+    case QuotaKind::kRunningJobs:
+      return fmt::format("{} has {} jobs running, the limit is {} (max_running_jobs)", whose,
+                         excess.used, excess.limit);
+    case QuotaKind::kQueuedJobs:
+      return fmt::format("{} has {} jobs waiting, the limit is {} (max_queued_jobs)", whose,
+                         excess.used, excess.limit);
+    case QuotaKind::kGpuHours:
+      return fmt::format(
+          "{} has used or may still use {} GPU-hours of this period, this job may use {}, the "
+          "limit is {} (gpu_hours)",
+          whose, of_thousandths(excess.used), of_thousandths(excess.asked),
+          of_thousandths(excess.limit));
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
+}  // namespace gpu_platform::model

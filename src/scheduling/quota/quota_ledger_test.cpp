@@ -1,0 +1,185 @@
+#include "scheduling/quota/quota_ledger.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "base/prng.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using model::QuotaKind;
+
+model::JobSpec spec_of(std::string user, std::string team, std::uint32_t gpus,
+                       base::Duration limit = base::hours(1)) {
+  model::JobSpec spec;
+  spec.user = std::move(user);
+  spec.team = std::move(team);
+  spec.request.gpus = gpus;
+  spec.time_limit = limit;
+  return spec;
+}
+
+const model::Organisation kLab{.teams = {{"lab", {}, 1, {}, {.max_gpus = 8}},
+                                         {"vision", "lab", 1, {}, {.max_running_jobs = 2}},
+                                         {"speech", "lab", 1, {}, {}}},
+                               .of_each_user = {.max_gpus = 4},
+                               .of_users = {{"ann", {.gpu_hours = 10}}},
+                               .of_projects = {{"demo", {.max_queued_jobs = 1}}}};
+
+TEST(QuotaLedger, CountsAJobForItsTeamAndThoseAboveForItsUserAndItsProject) {
+  model::JobSpec spec = spec_of("bob", "vision", 2);
+  spec.project = "demo";
+  std::vector<std::string> names;
+  for (const QuotaLimit& limit : limits_of(kLab, spec)) names.push_back(limit.subject.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"vision", "lab", "bob", "demo"}));
+  EXPECT_EQ(limits_of({}, spec).size(), 0U);
+}
+
+TEST(QuotaLedger, ATeamsLimitCountsAllBelowIt) {
+  QuotaLedger ledger;
+  const model::JobSpec ann = spec_of("ann", "vision", 6);
+  ledger.add(kLab, ann, use_of_start(ann));
+  const auto excess = excess_if_started(kLab, spec_of("bob", "speech", 3), ledger);
+  ASSERT_TRUE(excess);
+  EXPECT_EQ(describe(*excess),
+            "team lab holds 6 GPUs, this job asks for 3, the limit is 8 (max_gpus)");
+  EXPECT_FALSE(excess_if_started(kLab, spec_of("bob", "speech", 2), ledger));
+  ledger.remove(kLab, ann, use_of_start(ann));
+  EXPECT_EQ(ledger, QuotaLedger());
+}
+
+TEST(QuotaLedger, AUsersOwnLimitsTakeThePlaceOfThoseOfEachUser) {
+  EXPECT_TRUE(excess_if_started(kLab, spec_of("bob", "", 5), {}));
+  EXPECT_FALSE(excess_if_started(kLab, spec_of("ann", "", 5), {}));
+}
+
+TEST(QuotaLedger, GpuHoursAreCommittedByTheTimeLimit) {
+  QuotaLedger ledger;
+  const model::JobSpec running = spec_of("ann", "", 4, base::hours(2));
+  ledger.add(kLab, running, use_of_start(running));
+  EXPECT_FALSE(excess_if_started(kLab, spec_of("ann", "", 2, base::hours(1)), ledger));
+  const auto excess = excess_if_started(kLab, spec_of("ann", "", 2, base::minutes(61)), ledger);
+  ASSERT_TRUE(excess);
+  EXPECT_EQ(describe(*excess),
+            "user ann has used or may still use 8 GPU-hours of this period, this job may use "
+            "2.034, the limit is 10 (gpu_hours)");
+  // What was used by those who are gone counts as much.
+  ledger.remove(kLab, running, use_of_start(running));
+  ledger.add_used({model::QuotaHolder::kUser, "ann"}, gpu_time(base::kWholeGpu, base::hours(9)));
+  EXPECT_TRUE(excess_if_started(kLab, spec_of("ann", "", 2, base::hours(1)), ledger));
+  EXPECT_FALSE(excess_if_started(kLab, spec_of("ann", "", 1, base::hours(1)), ledger));
+}
+
+TEST(QuotaLedger, WhoAsksForNothingOfALimitPassesNoneOfIt) {
+  QuotaLedger ledger;
+  const model::JobSpec big = spec_of("cyd", "lab", 20);
+  ledger.add(kLab, big, use_of_start(big));  // the limit was lowered since
+  EXPECT_FALSE(excess_if_started(kLab, spec_of("bob", "lab", 0), ledger));
+  EXPECT_TRUE(present_excess(limits_of(kLab, big).front(), ledger));
+}
+
+TEST(QuotaLedger, WaitingJobsHaveALimitOfTheirOwn) {
+  model::JobSpec spec = spec_of("bob", "", 1);
+  spec.project = "demo";
+  QuotaLedger ledger;
+  EXPECT_FALSE(excess_if_queued(kLab, spec, ledger));
+  ledger.add(kLab, spec, {.waiting_jobs = 1});
+  EXPECT_TRUE(excess_if_queued(kLab, spec, ledger));
+  EXPECT_FALSE(excess_if_started(kLab, spec, ledger));
+}
+
+// ---- against a count of everything, by hand
+
+bool is_within(const model::Organisation& organisation, std::string team, const std::string& top) {
+  while (!team.empty()) {
+    if (team == top) return true;
+    team = model::find_team(organisation, team)->parent;
+  }
+  return false;
+}
+
+// Whether all limits hold of these jobs.
+bool holds(const model::Organisation& organisation, const std::vector<model::JobSpec>& jobs) {
+  const auto check = [&](const model::Quota& quota, const auto& counts) {
+    std::uint64_t gpus = 0;
+    std::uint64_t count = 0;
+    std::uint64_t gpu_minutes = 0;
+    for (const model::JobSpec& job : jobs) {
+      if (!counts(job)) continue;
+      gpus += job.request.gpus;
+      ++count;
+      gpu_minutes += job.request.gpus *
+                     static_cast<std::uint64_t>(job.time_limit.value() / base::minutes(1).value());
+    }
+    return (!quota.max_gpus || gpus <= *quota.max_gpus) &&
+           (!quota.max_running_jobs || count <= *quota.max_running_jobs) &&
+           (!quota.gpu_hours || gpu_minutes <= std::uint64_t{*quota.gpu_hours} * 60);
+  };
+  for (const model::Team& team : organisation.teams) {
+    if (!check(team.quota, [&](const model::JobSpec& job) {
+          return is_within(organisation, job.team, team.name);
+        })) {
+      return false;
+    }
+  }
+  for (const std::string user : {"u0", "u1", "u2"}) {
+    const auto own = std::ranges::find(organisation.of_users, user, &model::NamedQuota::name);
+    const model::Quota& quota =
+        own == organisation.of_users.end() ? organisation.of_each_user : own->quota;
+    if (!check(quota, [&](const model::JobSpec& job) { return job.user == user; })) return false;
+  }
+  return true;
+}
+
+model::Quota draw_quota(base::Prng& random) {
+  const auto sometimes = [&](std::uint64_t most) -> std::optional<std::uint32_t> {
+    if (random.chance(1, 2)) return std::nullopt;
+    return static_cast<std::uint32_t>(random.below(most));
+  };
+  return {sometimes(20), sometimes(6), {}, sometimes(30)};
+}
+
+RC_GTEST_PROP(QuotaLedger, LetsAJobStartExactlyWhereAllLimitsHoldThen, ()) {
+  base::Prng random(*rc::gen::arbitrary<std::uint64_t>());
+  model::Organisation organisation;
+  for (std::uint64_t i = 0, n = random.below(4); i < n; ++i) {
+    organisation.teams.push_back({"t" + std::to_string(i),
+                                  i > 0 && random.chance(1, 2) ? "t" + std::to_string(i - 1) : "",
+                                  1,
+                                  {},
+                                  draw_quota(random)});
+  }
+  organisation.of_each_user = draw_quota(random);
+  if (random.chance(1, 2)) organisation.of_users = {{"u1", draw_quota(random)}};
+  QuotaLedger ledger;
+  std::vector<model::JobSpec> running;
+  for (int step = 0; step < 60; ++step) {
+    if (!running.empty() && random.chance(1, 3)) {
+      const auto gone = running.begin() + static_cast<std::ptrdiff_t>(random.below(running.size()));
+      ledger.remove(organisation, *gone, use_of_start(*gone));
+      running.erase(gone);
+      continue;
+    }
+    const std::uint64_t team = random.below(organisation.teams.size() + 1);
+    const model::JobSpec spec =
+        spec_of("u" + std::to_string(random.below(3)),
+                team == organisation.teams.size() ? "" : "t" + std::to_string(team),
+                static_cast<std::uint32_t>(1 + random.below(5)),
+                base::minutes(static_cast<std::int64_t>(1 + random.below(240))));
+    std::vector<model::JobSpec> then = running;
+    then.push_back(spec);
+    const bool may_start = !excess_if_started(organisation, spec, ledger);
+    RC_ASSERT(may_start == holds(organisation, then));
+    if (!may_start) continue;
+    ledger.add(organisation, spec, use_of_start(spec));
+    running = std::move(then);
+  }
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling
