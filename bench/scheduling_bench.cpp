@@ -131,6 +131,54 @@ void BM_Decision(benchmark::State& state) {
   state.counters["groups"] = static_cast<double>(groups);
 }
 
+// A gang on 12,500 nodes of 8 GPUs in 391 domains of 32, 98 racks and 4 zones: placed, taken and
+// undone.
+enum class Load : std::int64_t { kFresh, kHalfFull, kHasNoRoom };
+
+Nodes nodes_in_places(Load load, std::uint64_t count) {
+  base::Prng random(11);
+  Nodes nodes = load == Load::kHalfFull ? worn_nodes(Kind::kUniform, count) : Nodes();
+  for (std::uint64_t id = 1; load != Load::kHalfFull && id <= count; ++id) {
+    nodes.push_back(shape_of_kind(Kind::kUniform, random, id));
+  }
+  for (model::Node& node : nodes) {
+    const std::uint64_t domain = (node.id.value - 1) / 32;
+    node.network = {.domain = "d" + std::to_string(domain),
+                    .rack = "r" + std::to_string(domain / 4),
+                    .zone = "z" + std::to_string(domain / 98)};
+    // Half of the nodes are as they were made, half are full, or all but a few.
+    if (load == Load::kHalfFull && random.chance(1, 2)) {
+      node = static_cast<model::Node>(
+          NodeBuilder(node.id.value)
+              .gpus(8)
+              .cpus(112)
+              .memory(base::kGiB * 2048)
+              .network(node.network.domain, node.network.rack, node.network.zone));
+    }
+    if (load == Load::kHasNoRoom && node.id.value > 127)
+      node.gpus[0].state = model::GpuState::kInUse;
+  }
+  return nodes;
+}
+
+void BM_GangOf128Nodes(benchmark::State& state) {
+  const auto load = static_cast<Load>(state.range(0));
+  Cluster cluster = cluster_of(nodes_in_places(load, 12'500));
+  Trial trial(cluster);
+  model::ResourceRequest request = gpus(8);
+  request.nodes = 128;
+  bool is_placed = false;
+  for (auto _ : state) {
+    const auto allocation = place(trial, request);
+    is_placed = allocation.has_value();
+    if (!is_placed) continue;
+    trial.take(*allocation);
+    trial.rollback();
+  }
+  state.counters["placed"] = is_placed ? 1 : 0;
+}
+BENCHMARK(BM_GangOf128Nodes)->ArgName("load")->DenseRange(0, 2)->Unit(benchmark::kMicrosecond);
+
 // A cluster that has free GPUs everywhere but nowhere both the CPUs and the memory: an index that
 // walks from one number of free CPUs to the next would look at nearly every group.
 void BM_DecisionShortOfMemory(benchmark::State& state) {

@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -22,6 +24,7 @@
 #include "bin/job_outputs.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
+#include "config/network_file.h"
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
 #include "controller/loop/loop.h"
@@ -167,6 +170,22 @@ Daemon::Parts::~Parts() {
 }
 
 // The first of the launcher's keys that the configuration changes; empty: none.
+base::Result<config::NetworkPlaces> network_places_of(const std::string& path) {
+  if (path.empty()) return config::NetworkPlaces();
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (!file.is_open() || !(text << file.rdbuf())) {
+    return base::fail(
+        base::ErrorCode::kFailedPrecondition,
+        fmt::format("cluster.network_file: {} cannot be read: {}", path, std::strerror(errno)),
+        "cluster.network_file");
+  }
+  auto places = config::parse_network(text.str());
+  if (places) return *std::move(places);
+  return base::fail(base::ErrorCode::kFailedPrecondition, config::describe(places.error(), path),
+                    "cluster.network_file");
+}
+
 std::string_view hook_key(const config::Configuration& configuration) {
   const config::Configuration defaults;
   if (configuration.prolog != defaults.prolog) return "prolog";
@@ -230,7 +249,9 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
                                      const ProgramPaths& paths) {
   monitor = std::make_unique<monitoring::GpuMonitor>(
       observations, [this] { return loop->snapshot(); }, engine->node_part().detail);
-  nodes = std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate);
+  TRY_ASSIGN(config::NetworkPlaces places, network_places_of(configuration.network_file.path));
+  nodes =
+      std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate, std::move(places));
   node::ProbeRunnerOptions options;
   options.executable = paths.probe;
   options.interval = configuration.monitoring_interval;

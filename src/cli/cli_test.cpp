@@ -61,6 +61,29 @@ TEST_F(Cli, AsksForOneGpuWhenOnlyATypeIsNamed) {
   EXPECT_EQ(err(), "");
 }
 
+TEST_F(Cli, SendsWhatEachNodeOfAGangIsToHave) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "16", "--nodes", "2", "--network-level", "rack",
+                          "--exclude", "n[1-2],n4", "--gpu-type", "H100:1.0,A100:0.5", "--", "x"}),
+            0);
+  EXPECT_EQ(sent["gpus"], 8);
+  EXPECT_EQ(sent["nodes"], 2);
+  EXPECT_EQ(sent["network_level"], "RACK");
+  EXPECT_EQ(sent["exclude"], Json::array({"n[1-2],n4"}));
+  EXPECT_EQ(sent["gpu_types"], Json::array({"H100", "A100"}));
+  EXPECT_EQ(sent["gpu_speeds"], Json::array({1.0, 0.5}));
+  EXPECT_EQ(call(server, {"submit", "--gpus-per-node", "4", "--nodes", "3", "--", "x"}), 0);
+  EXPECT_EQ(sent["gpus"], 4);
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(call(server, {"submit", "--gpus", "9", "--nodes", "2", "--", "x"}), 2);
+  EXPECT_EQ(call(server, {"submit", "--gpu-type", "H100:fast", "--", "x"}), 2);
+  EXPECT_EQ(call(server, {"submit", "--gpus", "8", "--gpus-per-node", "4", "--", "x"}), 2);
+}
+
 TEST_F(Cli, SendsWhetherTheGpusMayLieOnSeveralSockets) {
   Json sent;
   FakeServer server([&](const FakeServer::Request& request) {

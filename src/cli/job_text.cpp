@@ -69,6 +69,19 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 std::string asked_for(const Json& job) {
   const std::int64_t gpus = integer_at(job, "gpu_count").value_or(0);
   std::string line = counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, gpus)), "GPU");
+  const std::int64_t nodes = integer_at(job, "node_count").value_or(1);
+  if (nodes > 1) line += fmt::format(" on {} nodes", nodes);
+  if (job.value("allow_cross_node", false)) line += " on as few nodes as can be";
+  if (const std::string level = text_at(job, "network_level");
+      !level.empty() && level != "ANYWHERE") {
+    std::string word = level;
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    line += " in one " + word;
+  }
+  const auto named = [&](std::string_view key, std::string_view before) {
+    const std::vector<std::string> names = texts_at(job, key);
+    if (!names.empty()) line += fmt::format(", {}{}", before, joined(names, ","));
+  };
   const std::vector<std::string> types = texts_at(job, "gpu_types");
   if (!types.empty()) line += " of type " + joined(types, " or ");
   if (const auto memory = integer_at(job, "gpu_memory_bytes")) {
@@ -79,6 +92,8 @@ std::string asked_for(const Json& job) {
                : ", CPUs as the node shares them";
   const auto memory = integer_at(job, "memory_bytes");
   line += memory ? ", " + readable_size(*memory) : ", memory likewise";
+  named("nodelist", "only on ");
+  named("exclude", "not on ");
   if (const auto limit = number_at(job, "time_limit_seconds")) {
     line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <climits>
 
 #include <fmt/format.h>
@@ -23,17 +24,20 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr std::uint64_t kMostGpus = 65535;
+constexpr std::uint64_t kMostNodes = 4096;
 constexpr std::uint64_t kMostRetries = 100;
 constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
-      idle_timeout, begin, deadline, array;
-  std::vector<std::string> gpu_types, environment, labels, notify, dependencies;
+      idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level;
+  std::vector<std::string> gpu_types, environment, labels, notify, dependencies, nodelist, exclude;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
   bool strict_numa = false;
+  bool allow_cross_node = false;
+  bool per_gpu = false;
   bool hold = false;
   bool preemptible = false;
   bool no_preemptible = false;
@@ -42,9 +46,22 @@ struct SubmitOptions {
 };
 
 void define(Arguments& arguments, SubmitOptions& o) {
-  arguments.option("--gpus", o.gpus, "N", "GPUs on one node (default: 0)")
-      .many("--gpu-type", o.gpu_types, "TYPE[,TYPE]",
-            "any of these: H100, A100-80GB, … (default: any)")
+  arguments.option("--gpus", o.gpus, "N", "GPUs, on all nodes together (default: 0)")
+      .option("--nodes", o.nodes, "N", "on so many nodes, all at once (default: 1)")
+      .option("--gpus-per-node", o.gpus_per_node, "N", "GPUs on each node, instead of --gpus")
+      .flag("--allow-cross-node", o.allow_cross_node,
+            "its GPUs may lie on several nodes: as few as can be, equally many on each")
+      .option("--network-level", o.network_level, "LEVEL",
+              "its nodes lie in one domain, rack or zone, or it waits (default: as near as can be)")
+      .many("--nodelist", o.nodelist, "NODE[,NODE]", "only on these: dgx-[1-4]")
+      .many("--exclude", o.exclude, "NODE[,NODE]", "not on these")
+      .flag("--per-gpu", o.per_gpu,
+            "one process for each GPU, with RANK, LOCAL_RANK and WORLD_SIZE (default: one for each "
+            "node)")
+      .many(
+          "--gpu-type", o.gpu_types, "TYPE[:SPEED][,TYPE]",
+          "the first of these that has room: H100, A100-80GB, …; H100:1,A100:0.5 lets the job run "
+          "twice as long on an A100 (default: any)")
       .option("--gpu-memory", o.gpu_memory, "SIZE", "least memory of each GPU: 40G")
       .option("--cpus", o.cpus, "N", "CPUs (default: the node's share for the GPUs)")
       .option("--memory", o.memory, "SIZE", "host memory: 64G (default: the node's share)")
@@ -126,6 +143,63 @@ base::Status put_chains(Json& body, const SubmitOptions& o, base::Instant now) {
   return {};
 }
 
+// "H100:1.0,A100:0.5": a type without a number is as fast as the first.
+base::Status put_types(Json& body, const SubmitOptions& o) {
+  Json speeds = Json::array();
+  bool has_speeds = false;
+  for (const std::string& word : words_of_lists(o.gpu_types)) {
+    const std::size_t colon = word.find(':');
+    body["gpu_types"].push_back(word.substr(0, colon));
+    double speed = 1;
+    if (colon != std::string::npos) {
+      has_speeds = true;
+      const char* const begin = word.data() + colon + 1;
+      const char* const end = word.data() + word.size();
+      const auto [stop, code] = std::from_chars(begin, end, speed);
+      if (code != std::errc() || stop != end || !(speed >= 0.001 && speed <= 1000)) {
+        return base::invalid("--gpu-type", fmt::format("'{}': a speed is a number from 0.001 to "
+                                                       "1000, as in A100:0.5",
+                                                       word));
+      }
+    }
+    speeds.push_back(speed);
+  }
+  if (has_speeds) body["gpu_speeds"] = speeds;
+  return {};
+}
+
+// Lists as they are written: the daemon knows the nodes.
+void put_lists(Json& body, const char* key, const std::vector<std::string>& lists) {
+  for (const std::string& list : lists) {
+    if (!list.empty()) body[key].push_back(list);
+  }
+}
+
+// --gpus is what the job has on all nodes, the request's "gpus" what it has on each.
+base::Status put_nodes(Json& body, const SubmitOptions& o) {
+  TRY(for_option("--nodes", put_count(body, "nodes", o.nodes, 1, kMostNodes)));
+  put_lists(body, "nodelist", o.nodelist);
+  put_lists(body, "exclude", o.exclude);
+  if (o.allow_cross_node) body["allow_cross_node"] = true;
+  if (o.per_gpu) body["per_gpu"] = true;
+  if (o.network_level.has_value()) body["network_level"] = upper(*o.network_level);
+  if (o.gpus_per_node.has_value()) {
+    if (o.gpus.has_value()) {
+      return base::invalid("--gpus-per-node", "cannot be used together with --gpus");
+    }
+    return for_option("--gpus-per-node", put_count(body, "gpus", o.gpus_per_node, 0, kMostGpus));
+  }
+  const std::uint64_t nodes = body.value("nodes", std::uint64_t{1});
+  const std::uint64_t gpus = body.value("gpus", std::uint64_t{0});
+  if (gpus % nodes != 0) {
+    return base::invalid("--gpus", fmt::format("{} GPUs cannot be divided among {} nodes; say "
+                                               "--gpus-per-node",
+                                               gpus, nodes));
+  }
+  if (gpus > 0) body["gpus"] = gpus / nodes;
+  return {};
+}
+
 base::Status put_resources(Json& body, const SubmitOptions& o) {
   TRY(for_option("--gpus", put_count(body, "gpus", o.gpus, 0, kMostGpus)));
   TRY(for_option("--gpu-memory", put_size(body, "gpu_memory_bytes", o.gpu_memory)));
@@ -150,9 +224,12 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
     if (!idle) return base::invalid("--idle-timeout", idle.error().message);
     body["idle_timeout_seconds"] = static_cast<double>(base::whole_milliseconds(*idle)) / 1000;
   }
-  for (const std::string& type : words_of_lists(o.gpu_types)) body["gpu_types"].push_back(type);
+  TRY(put_types(body, o));
+  TRY(put_nodes(body, o));
   // A type or a memory size without a number asks for one such GPU.
-  if (!o.gpus.has_value() && (!o.gpu_types.empty() || o.gpu_memory.has_value())) body["gpus"] = 1;
+  if (!body.contains("gpus") && (!o.gpu_types.empty() || o.gpu_memory.has_value())) {
+    body["gpus"] = 1;
+  }
   return {};
 }
 
@@ -222,13 +299,15 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"--prolog", &o.prolog},
       {"--epilog", &o.epilog},
       {"--idle-timeout", &o.idle_timeout},
+      {"--network-level", &o.network_level},
       {"--array", &o.array}};
   for (const auto& [option, value] : single) {
     if (value->has_value()) TRY(check_text(option, **value));
   }
   const std::pair<std::string_view, const std::vector<std::string>*> lists[] = {
-      {"command", &o.command}, {"--gpu-type", &o.gpu_types}, {"--env", &o.environment},
-      {"--label", &o.labels},  {"--notify", &o.notify},      {"--dependency", &o.dependencies}};
+      {"command", &o.command},     {"--gpu-type", &o.gpu_types}, {"--env", &o.environment},
+      {"--label", &o.labels},      {"--notify", &o.notify},      {"--dependency", &o.dependencies},
+      {"--nodelist", &o.nodelist}, {"--exclude", &o.exclude}};
   for (const auto& [option, values] : lists) {
     for (const std::string& value : *values) TRY(check_text(option, value));
   }

@@ -24,11 +24,19 @@ struct ProgramFile {
   friend bool operator==(const ProgramFile&, const ProgramFile&) = default;
 };
 
+// Any other file by its absolute path; empty: none.
+struct SiteFile {
+  std::string path;
+
+  friend bool operator==(const SiteFile&, const SiteFile&) = default;
+};
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
   model::Policy policy;
 
   std::optional<std::uint32_t> total_gpus;  // what discovery should find; a difference is a warning
+  SiteFile network_file;                    // where its nodes are (network_file.h)
 
   RootJobs root_jobs = RootJobs::kAllow;
   std::uint64_t max_processes = 16'384;               // of a job, threads included

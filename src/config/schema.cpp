@@ -42,6 +42,9 @@ const std::array kKeys = {
     Key{"cluster.total_gpus", +[](C& c) -> std::optional<std::uint32_t>& { return c.total_gpus; },
         0, 1'000'000, Effect::kRestart,
         "How many GPUs there should be. A check, not a setting: the daemon warns when it finds another number."},
+    Key{"cluster.network_file", +[](C& c) -> SiteFile& { return c.network_file; },
+        0, 0, Effect::kRestart,
+        "File, by its absolute path, that says where nodes are in the network, for jobs of several nodes: lines such as 'dgx-[01-16] domain=su1 rack=r1 zone=hall-a', each of the three may be left out."},
 
     Key{"scheduling.max_queue_size", +[](C& c) -> std::uint64_t& { return c.policy.max_queue_size; },
         1, 10'000'000, Effect::kAnytime,
@@ -353,6 +356,14 @@ base::Status assign(const Key&, std::string_view text, std::string& value) {
   return {};
 }
 
+base::Status assign(const Key&, std::string_view text, SiteFile& value) {
+  if (!text.starts_with('/')) {
+    return base::invalid({}, fmt::format("'{}' is no absolute path of a file", text));
+  }
+  value.path = text;
+  return {};
+}
+
 base::Status assign(const Key& key, std::string_view text, ProgramFile& value) {
   return assign(key, text, value.path);
 }
@@ -437,7 +448,8 @@ std::string value_text(const Key& key, const Configuration& configuration) {
           return fmt::format("{}", value);
         } else if constexpr (std::is_same_v<Value, std::string>) {
           return value.empty() ? "not set" : value;
-        } else if constexpr (std::is_same_v<Value, ProgramFile>) {
+        } else if constexpr (std::is_same_v<Value, ProgramFile> ||
+                             std::is_same_v<Value, SiteFile>) {
           return value.path.empty() ? "not set" : value.path;
         } else {
           return value.has_value() ? fmt::format("{}", *value) : "not set";
@@ -467,6 +479,8 @@ std::string allowed_text(const Key& key) {
           return "absolute path of a program, and arguments";
         } else if constexpr (std::is_same_v<Value, ProgramFile>) {
           return "absolute path of a program";
+        } else if constexpr (std::is_same_v<Value, SiteFile>) {
+          return "absolute path of a file";
         } else {
           return fmt::format("{} to {}", key.least, key.most);
         }

@@ -30,7 +30,8 @@ using Field =
                  model::QueueOrder& (*)(Configuration&),             // likewise
                  model::QuotaPeriod& (*)(Configuration&),            // likewise
                  std::string& (*)(Configuration&),                   // a program and its arguments
-                 ProgramFile& (*)(Configuration&)>;                  // one without arguments
+                 ProgramFile& (*)(Configuration&),                   // one without arguments
+                 SiteFile& (*)(Configuration&)>;                     // any other file
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

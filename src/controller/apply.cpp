@@ -554,8 +554,8 @@ void Application::on(const model::StartRequested& event) {
   attempt.allocation = event.allocation;
   attempt.boot_id = event.boot_id;
   attempt.requested_at = at_;
-  attempt.time_limit = j.spec->time_limit;
   if (event.why == model::StartWhy::kPreempted) attempt.made_room = jobs_stopped_for(j.id);
+  attempt.time_limit = time_limit_of(j, attempt);
   j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
   begin_to_hold(state_, at_);

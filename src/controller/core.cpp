@@ -31,7 +31,10 @@ void Core::emit(model::Event event, base::Instant now) {
     const std::string& ref = job.spec->environment_ref;
     if (!ref.empty() && !is_shared) batch_.dropped_environments.push_back(ref);
   }
-  if (std::holds_alternative<model::NodeSeen>(record.event)) feasible_.clear();
+  if (std::holds_alternative<model::NodeSeen>(record.event)) {
+    feasible_.clear();
+    empty_.reset();
+  }
   effects_of(record.event);
   batch_.events.push_back(std::move(record));
 }
@@ -46,7 +49,8 @@ void Core::effects_of(const model::Event& event) {
   } else if (const auto* change = std::get_if<model::JobChanged>(&event)) {
     const Job* job = find_job(change->job);
     if (change->time_limit && model::is_active(job->state)) {
-      effect(execution::LimitOrder{{job->id, job->attempts.back().number}, *change->time_limit});
+      const Attempt& attempt = job->attempts.back();
+      effect(execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)});
     }
   } else if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
     effect(execution::ForgetOrder{released->attempt});
@@ -58,7 +62,7 @@ execution::StartOrder Core::start_order(const Job& job, const Attempt& attempt) 
   order.attempt = {job.id, attempt.number};
   order.spec = job.spec;
   order.boot_id = attempt.boot_id;
-  order.time_limit = job.spec->time_limit;
+  order.time_limit = time_limit_of(job, attempt);
   order.array_id = job.array_id;
   order.array_index = job.array_index;
   order.stop_grace = state_.policy->stop_grace;
@@ -94,8 +98,8 @@ std::vector<Effect> Core::pending_effects() const {
     const Attempt& attempt = job->attempts.at(id.attempt - 1);
     if (attempt.state == AttemptState::kRequested) effects.push_back(start_order(*job, attempt));
     const bool runs = attempt.state == AttemptState::kRunning;
-    if (runs && attempt.time_limit != job->spec->time_limit) {
-      effects.push_back(execution::LimitOrder{id, job->spec->time_limit});
+    if (runs && attempt.time_limit != time_limit_of(*job, attempt)) {
+      effects.push_back(execution::LimitOrder{id, time_limit_of(*job, attempt)});
     }
     if (attempt.state == AttemptState::kStopping) {
       effects.push_back(execution::StopOrder{id, attempt.kill_requested, state_.policy->stop_grace,

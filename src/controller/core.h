@@ -11,6 +11,7 @@
 #include "execution/engine.h"
 #include "model/command.h"
 #include "model/event.h"
+#include "scheduling/explain/gang_feasibility.h"
 #include "scheduling/plan_cycle.h"
 #include "store/store.h"
 
@@ -100,7 +101,9 @@ class Core {
   base::Status check_priority(const model::Caller& caller, const model::Priority& priority) const;
   base::Status check_time_limit(base::Duration time_limit) const;
   base::Status check_quota(const model::JobSpec& spec) const;
+  base::Status check_speeds(const model::ResourceRequest& request, base::Duration time_limit) const;
   base::Status check_feasible(const model::ResourceRequest& request);
+  base::Status judge_feasible(const model::ResourceRequest& request);
 
   // The event that the action comes to; nothing where the job is so already.
   base::Result<std::optional<model::Event>> judge(const model::Caller& caller,
@@ -191,6 +194,7 @@ class Core {
   base::Instant advanced_to_;                   // timers up to here have had their turn
   // Answers of could_ever_fit for the present inventory.
   std::vector<std::pair<model::ResourceRequest, base::Status>> feasible_;
+  std::optional<scheduling::EmptyCluster> empty_;  // likewise, once a gang has asked
 };
 
 }  // namespace gpu_platform::controller

@@ -110,6 +110,22 @@ base::Status Core::check_array(const model::JobSpec& spec) const {
                     "array");
 }
 
+// Where it is slower it takes longer, and that too must be allowed.
+base::Status Core::check_speeds(const model::ResourceRequest& request,
+                                base::Duration time_limit) const {
+  const base::Duration longest = state_.policy->max_time_limit;
+  const base::Duration asked = time_limit == base::Duration() ? longest : time_limit;
+  const base::Duration needed = model::longest_limit(request, asked);
+  if (needed <= longest) return {};
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("time_limit_seconds: {} at the first type's speed come to {} on the "
+                  "slowest type of gpu_types, the longest allowed is {}",
+                  asked.value() / 1'000'000'000, needed.value() / 1'000'000'000,
+                  longest.value() / 1'000'000'000),
+      "time_limit_seconds");
+}
+
 base::Status Core::check_submission(const model::Caller& caller, const model::JobSpec& spec,
                                     base::Instant now) {
   const model::Policy& policy = *state_.policy;
@@ -121,6 +137,7 @@ base::Status Core::check_submission(const model::Caller& caller, const model::Jo
   }
   TRY(check_priority(caller, spec.priority));
   TRY(check_time_limit(spec.time_limit));
+  TRY(check_speeds(spec.request, spec.time_limit));
   if (!spec.notify.empty() && !policy.can_notify) {
     return base::fail(ErrorCode::kFailedPrecondition,
                       "notify: this site has no notification command (execution.notify_command)",
@@ -171,8 +188,16 @@ base::Status Core::check_feasible(const model::ResourceRequest& request) {
   }
   constexpr std::size_t kRemembered = 64;
   if (feasible_.size() == kRemembered) feasible_.erase(feasible_.begin());
-  feasible_.emplace_back(request, scheduling::could_ever_fit(state_.nodes, request));
+  feasible_.emplace_back(request, judge_feasible(request));
   return feasible_.back().second;
+}
+
+// Of a gang first one part, which has more to say of what is wrong with it.
+base::Status Core::judge_feasible(const model::ResourceRequest& request) {
+  if (!request.cross_node) TRY(scheduling::could_ever_fit(state_.nodes, request));
+  if (!model::is_gang(request)) return {};
+  if (!empty_) empty_.emplace(state_.nodes);
+  return empty_->could_ever_fit(request);
 }
 
 }  // namespace gpu_platform::controller

@@ -260,7 +260,8 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
                                   job.id.value, to_string(job.state)),
                       "time_limit_seconds");
   }
-  return check_time_limit(*change.time_limit);
+  TRY(check_time_limit(*change.time_limit));
+  return check_speeds(job.spec->request, *change.time_limit);
 }
 
 base::Result<model::CommandReply> Core::update(const model::Caller& caller,

@@ -252,15 +252,18 @@ void Core::on(const execution::NodeUnreachable& seen, base::Instant now) {
 }
 
 // Gives up the attempts on a node that was lost or has booted anew. `is_empty`: a new boot has left
-// nothing of them, so what they held there is free; otherwise it stays held until the node tells.
+// nothing of them, so what they held there is free; otherwise it stays held until the node tells,
+// and what gangs hold until all of their nodes have told.
 // `boot_id`: only attempts of that boot, empty for all.
 void Core::lose_attempts_of(model::NodeId node, std::string_view boot_id, bool is_empty,
                             base::Instant now) {
   std::vector<model::AttemptId> there;
   for (const model::AttemptId id : state_.held_attempts) {
     const Attempt* attempt = find_attempt(id);
-    if (is_on(*attempt, node) && (boot_id.empty() || attempt->boot_id == boot_id))
-      there.push_back(id);
+    // Of a gang the boot id is that of its first node.
+    const bool is_of_boot =
+        boot_id.empty() || attempt->boot_id == boot_id || attempt->first_node() != node;
+    if (is_on(*attempt, node) && is_of_boot) there.push_back(id);
   }
   for (const model::AttemptId id : there) {
     if (model::may_have_processes(find_attempt(id)->state)) {
@@ -271,7 +274,10 @@ void Core::lose_attempts_of(model::NodeId node, std::string_view boot_id, bool i
       ended.reason = EndReason::kNodeLost;
       end_attempt(ended, now);
     }
-    if (is_empty) {
+    if (find_attempt(id)->allocation.nodes.size() > 1) {
+      // Its other nodes know nothing of it: what runs there must go before anything is given on.
+      effect(execution::StopOrder{id, true, {}, EndReason::kNodeLost});
+    } else if (is_empty) {
       emit(model::AttemptReleased{id}, now);
       make_eligible_if_due(id.job, now);
     }

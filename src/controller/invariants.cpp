@@ -64,13 +64,36 @@ void check_node(const State& state, const Node& node, Found& found) {
   for (std::size_t i = 0; i < node.gpus.size(); ++i) check_gpu(state, node, i, found);
 }
 
-void check_attempt(const State& state, const Job& job, const Attempt& attempt, Found& found) {
-  if (!model::holds_resources(attempt.state)) return;
-  if (attempt.allocation.gpu_count() != job.spec->request.gpus) {
+// All that it asks for or nothing, in equal parts on nodes that it accepts.
+void check_gang(const Job& job, const Attempt& attempt, Found& found) {
+  const model::ResourceRequest& request = job.spec->request;
+  const std::vector<model::NodeAllocation>& parts = attempt.allocation.nodes;
+  if (attempt.allocation.gpu_count() != model::total_gpus(request)) {
     found.push_back(fmt::format("gang: attempt {} of job {} holds {} of {} GPUs", attempt.number,
                                 job.id.value, attempt.allocation.gpu_count(),
-                                job.spec->request.gpus));
+                                model::total_gpus(request)));
   }
+  if (!request.cross_node && parts.size() != request.nodes) {
+    found.push_back(fmt::format("gang: attempt {} of job {} is on {} of {} nodes", attempt.number,
+                                job.id.value, parts.size(), request.nodes));
+  }
+  for (const model::NodeAllocation& part : parts) {
+    const bool is_named = std::ranges::binary_search(request.nodelist, part.node);
+    if ((!request.nodelist.empty() && !is_named) ||
+        std::ranges::binary_search(request.exclude, part.node)) {
+      found.push_back(fmt::format("gang: attempt {} of job {} is on node {}, which it must not use",
+                                  attempt.number, job.id.value, part.node.value));
+    }
+    if (part.claims.size() != parts.front().claims.size()) {
+      found.push_back(fmt::format("gang: attempt {} of job {} has unequal parts", attempt.number,
+                                  job.id.value));
+    }
+  }
+}
+
+void check_attempt(const State& state, const Job& job, const Attempt& attempt, Found& found) {
+  if (!model::holds_resources(attempt.state)) return;
+  check_gang(job, attempt, found);
   const model::AttemptId id{job.id, attempt.number};
   for (const auto& part : attempt.allocation.nodes) {
     const Node* node = state.nodes.find(part.node.value);

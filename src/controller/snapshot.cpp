@@ -6,7 +6,9 @@
 #include "base/check.h"
 #include "controller/quota_use.h"
 #include "scheduling/explain/shortages.h"
+#include "scheduling/gang/split.h"
 #include "scheduling/order/rank.h"
+#include "scheduling/placement/place.h"
 
 namespace gpu_platform::controller {
 
@@ -52,9 +54,7 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::Resourc
   for (const auto& known : classes_) {
     if (known.request == request) return known;
   }
-  scheduling::ShortageCounter counter(request);
-  snapshot_->nodes.for_each([&](std::uint64_t, const model::Node& node) { counter.visit(node); });
-  classes_.push_back({request, counter.counts(), counter.some_node_up_could_hold()});
+  classes_.push_back(answer_anew(request));
   return classes_.back();
 }
 
@@ -106,6 +106,37 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   return reason;
 }
 
+WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceRequest& request) {
+  ClassAnswer answer{.request = request};
+  const auto parts = [&](const model::ResourceRequest& part, std::uint32_t count) {
+    scheduling::ShortageCounter counter(part);
+    snapshot_->nodes.for_each([&](std::uint64_t, const model::Node& node) { counter.visit(node); });
+    answer.counts = counter.counts();
+    answer.parts = count;
+    answer.gpus = part.gpus;
+    answer.could_hold = counter.nodes_up_that_could_hold() >= count;
+    return !answer.could_hold;
+  };
+  // Of several ways to divide it the one on fewest nodes is told that these could hold.
+  scheduling::for_each_split(request, snapshot_->nodes.size(), parts);
+  const auto fits =
+      std::ranges::find(answer.counts, model::Shortage::kFits, &model::WaitCount::shortage);
+  answer.fits = fits != answer.counts.end() && fits->nodes >= answer.parts;
+  if (model::is_gang(request)) answer.fits = has_room_for_gang(request);
+  return answer;
+}
+
+// Counts alone do not say it: its parts must be of one type, and together.
+bool WaitExplainer::has_room_for_gang(const model::ResourceRequest& request) {
+  if (!cluster_) {
+    cluster_.emplace();
+    snapshot_->nodes.for_each(
+        [&](std::uint64_t, const model::Node& node) { cluster_->update(node); });
+  }
+  scheduling::Trial trial(*cluster_);
+  return scheduling::place(trial, request).has_value();
+}
+
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
   model::WaitReason reason;
   if (job.state == model::JobState::kHeld) {
@@ -144,10 +175,10 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason&
   }
   const ClassAnswer& answer = answer_for(spec.request);
   reason.counts = answer.counts;
-  const bool fits = std::ranges::any_of(answer.counts, [](const model::WaitCount& count) {
-    return count.shortage == model::Shortage::kFits && count.nodes > 0;
-  });
-  if (fits) {
+  reason.nodes_needed = answer.parts;
+  reason.gpus_per_node = answer.gpus;
+  reason.within = request.within;
+  if (answer.fits) {
     reason.code =
         reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
   } else {

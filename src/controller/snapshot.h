@@ -80,6 +80,9 @@ class WaitExplainer {
   struct ClassAnswer {
     model::ResourceRequest request;
     std::vector<model::WaitCount> counts;
+    std::uint32_t parts = 1;  // of a gang, on a node each
+    std::uint32_t gpus = 0;   // of a part
+    bool fits = false;
     bool could_hold = false;
   };
   // Of a PENDING job.
@@ -89,6 +92,8 @@ class WaitExplainer {
   void explain_place(const model::JobSpec& spec, model::WaitReason& reason);
   const scheduling::QuotaLedger& quotas();
   const ClassAnswer& answer_for(const model::ResourceRequest& request);
+  ClassAnswer answer_anew(const model::ResourceRequest& request);
+  bool has_room_for_gang(const model::ResourceRequest& request);
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::optional<scheduling::QuotaLedger> quotas_;
@@ -96,6 +101,7 @@ class WaitExplainer {
   std::vector<model::JobId> order_;
   std::map<std::uint64_t, std::uint64_t> position_;
   std::deque<ClassAnswer> classes_;
+  std::optional<scheduling::Cluster> cluster_;  // of the snapshot's nodes, for gangs
 };
 
 }  // namespace gpu_platform::controller

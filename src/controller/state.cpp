@@ -228,12 +228,16 @@ std::uint64_t state_hash(const State& state) {
   return base::hash64(encode_state(state));
 }
 
+base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt) {
+  return model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
+}
+
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
   switch (attempt.state) {
     case model::AttemptState::kRequested:
-      return attempt.requested_at + job.spec->time_limit;
+      return attempt.requested_at + time_limit_of(job, attempt);
     case model::AttemptState::kRunning:
-      return attempt.started_at + job.spec->time_limit;
+      return attempt.started_at + time_limit_of(job, attempt);
     default:
       return scheduling::RunningEnds::kAnyMoment;
   }

@@ -88,6 +88,9 @@ std::string encode_state(const State& state);
 base::Result<State> decode_state(std::string_view bytes);
 std::uint64_t state_hash(const State& state);
 
+// What the attempt may run: the job's time limit at the speed of the attempt's GPUs.
+base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt);
+
 // When the attempt, which holds resources, will have given them back by its limits: from its start,
 // or, while it is not seen running, from when that was asked for. Once it is being ended, at any
 // moment.

@@ -39,6 +39,8 @@ struct NodeAllocation {
 // Everything an attempt holds, on all its nodes: all of a gang or nothing.
 struct Allocation {
   std::vector<NodeAllocation> nodes;  // ascending node id
+  // Of the job on GPUs of this type, in thousandths: see ResourceRequest::gpu_speeds.
+  std::uint32_t speed = 1000;
 
   std::uint32_t gpu_count() const {
     std::uint32_t count = 0;

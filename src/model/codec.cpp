@@ -28,7 +28,7 @@ void fields(NodeAllocation& v, F& f) {
 }
 template <class F>
 void fields(Allocation& v, F& f) {
-  f(v.nodes);
+  f(v.nodes, v.speed);
 }
 template <class F>
 void fields(Priority& v, F& f) {
@@ -36,7 +36,8 @@ void fields(Priority& v, F& f) {
 }
 template <class F>
 void fields(ResourceRequest& v, F& f) {
-  f(v.gpus, v.share_per_gpu, v.gpu_types, v.gpu_memory, v.cpus, v.memory, v.numa);
+  f(v.gpus, v.share_per_gpu, v.gpu_types, v.gpu_memory, v.cpus, v.memory, v.numa, v.nodes,
+    v.cross_node, v.within, v.nodelist, v.exclude, v.gpu_speeds);
 }
 template <class F>
 void fields(Label& v, F& f) {
@@ -80,7 +81,7 @@ void fields(JobSpec& v, F& f) {
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
     v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
     v.takes_input, v.terminal, v.idle_timeout, v.preemptible, v.begin, v.deadline, v.dependencies,
-    v.array);
+    v.array, v.per_gpu);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -119,12 +120,17 @@ void fields(NumaNode& v, F& f) {
   f(v.id, v.socket, v.cpus, v.memory);
 }
 template <class F>
+void fields(NetworkPlace& v, F& f) {
+  f(v.domain, v.rack, v.zone);
+}
+template <class F>
 void fields(Topology& v, F& f) {
   f(v.numa_nodes, v.links);
 }
 template <class F>
 void fields(NodeInfo& v, F& f) {
-  f(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus, v.topology);
+  f(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus, v.topology,
+    v.network);
 }
 template <class F>
 void fields(AttemptId& v, F& f) {
@@ -147,7 +153,7 @@ template <class F>
 void fields(Node& v, F& f) {
   f(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus, v.memory,
     v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard, v.prolog_failed_for,
-    v.epilog_failed_for);
+    v.epilog_failed_for, v.network);
 }
 template <class F>
 void fields(Quota& v, F& f) {
@@ -327,6 +333,8 @@ template <>
 constexpr std::size_t kValues<PlacementLevel> = kPlacementLevels;
 template <>
 constexpr std::size_t kValues<NumaPolicy> = kNumaPolicies;
+template <>
+constexpr std::size_t kValues<NetworkLevel> = kNetworkLevels;
 template <>
 constexpr std::size_t kValues<GpuState> = kGpuStates;
 template <>

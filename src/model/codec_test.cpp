@@ -209,6 +209,7 @@ Node draw_node(Prng& r) {
   node.is_heard = r.chance(1, 2);
   node.prolog_failed_for = JobId(r.next());
   node.epilog_failed_for = JobId(r.next());
+  node.network = {draw_text(r), draw_text(r), draw_text(r)};
   return node;
 }
 
@@ -263,7 +264,8 @@ std::vector<Event> draw_events(Prng& r) {
                 node.memory,
                 node.driver_version,
                 draw_list<GpuInfo>(r, draw_gpu_info),
-                draw_topology(r)};
+                draw_topology(r),
+                {draw_text(r), draw_text(r), draw_text(r)}};
   return {
       PolicyApplied{draw_policy(r), draw_text(r)},
       NodeSeen{node.id, std::move(info)},

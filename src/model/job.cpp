@@ -1,6 +1,7 @@
 #include "model/job.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -136,6 +137,27 @@ std::string name_of(const Job& job) {
 base::Instant last_start(const JobSpec& spec) {
   if (!spec.deadline.is_set()) return {};
   return spec.deadline + (base::Duration() - spec.time_limit);
+}
+
+bool is_gang(const ResourceRequest& request) {
+  return request.nodes > 1 || request.cross_node;
+}
+
+std::uint64_t total_gpus(const ResourceRequest& request) {
+  return std::uint64_t{request.gpus} * request.nodes;
+}
+
+base::Duration limit_at_speed(base::Duration limit, std::uint32_t speed) {
+  CHECK(speed > 0);
+  __extension__ using Wide = __int128;
+  const Wide exact = (static_cast<Wide>(limit.value()) * kFullSpeed + speed - 1) / speed;
+  constexpr Wide kLongest = std::numeric_limits<std::int64_t>::max() / 4;
+  return base::Duration(static_cast<std::int64_t>(std::min(exact, kLongest)));
+}
+
+base::Duration longest_limit(const ResourceRequest& request, base::Duration limit) {
+  if (request.gpu_speeds.empty()) return limit;
+  return limit_at_speed(limit, *std::ranges::min_element(request.gpu_speeds));
 }
 
 bool holds_resources(const Job& job) {

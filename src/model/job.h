@@ -13,6 +13,7 @@
 #include "model/dependency.h"
 #include "model/ids.h"
 #include "model/job_array.h"
+#include "model/network.h"
 #include "model/states.h"
 #include "model/terminal_size.h"
 
@@ -45,20 +46,41 @@ enum class NumaPolicy : std::uint8_t {
 };
 inline constexpr std::size_t kNumaPolicies = 3;
 
+inline constexpr std::uint32_t kMostGangNodes = 4096;
+
 // What a job needs at once. Absent cpus and memory mean the node's share per GPU (per CPU for CPU
-// jobs).
+// jobs). A gang asks for `nodes` times all of this, or, with cross_node, for `gpus` on as few nodes
+// as can be, the same number on each; cpus and memory are those on each of its nodes then.
 struct ResourceRequest {
   std::uint32_t gpus = 0;
   base::GpuShare share_per_gpu = base::kWholeGpu;
   std::vector<std::string>
-      gpu_types;           // canonical catalogue names or families, any of them; empty: any
+      gpu_types;           // canonical catalogue names or families, best first; empty: any
   base::Bytes gpu_memory;  // least memory of each GPU; zero: any
   std::optional<std::uint32_t> cpus;
   std::optional<base::Bytes> memory;
   NumaPolicy numa = NumaPolicy::kDefault;
+  std::uint32_t nodes = 1;                        // 1 to kMostGangNodes
+  bool cross_node = false;                        // then nodes is 1
+  NetworkLevel within = NetworkLevel::kAnywhere;  // nodes of a gang lie together at this level
+  std::vector<NodeId> nodelist;                   // ascending: none but these; empty: any
+  std::vector<NodeId> exclude;                    // ascending
+  // Thousandths, one for each of gpu_types, the first 1000: how fast the job is on that type.
+  // Empty: equally fast on all.
+  std::vector<std::uint32_t> gpu_speeds;
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
+inline constexpr std::uint32_t kFullSpeed = 1000;
+
+// May have parts on several nodes.
+bool is_gang(const ResourceRequest& request);
+// On all its nodes.
+std::uint64_t total_gpus(const ResourceRequest& request);
+// What a job may run where its time limit is meant for speed kFullSpeed; rounded up.
+base::Duration limit_at_speed(base::Duration limit, std::uint32_t speed);
+// The longest of these over all types that it would take.
+base::Duration longest_limit(const ResourceRequest& request, base::Duration limit);
 
 inline constexpr std::size_t kMostLabels = 64;  // of one job
 
@@ -121,6 +143,7 @@ struct JobSpec {
   base::Instant deadline;                // it has ended by then, or does not start; unset: none
   std::vector<Dependency> dependencies;  // as asked for: all must be met before it starts
   std::optional<ArraySpec> array;        // its members share this specification
+  bool per_gpu = false;                  // one process for each GPU; else one for each node
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

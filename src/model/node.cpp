@@ -27,7 +27,8 @@ std::vector<GpuLink> pick_links(const Topology& from, std::size_t gpus, const In
 
 NodeInfo info_of(const Node& node) {
   NodeInfo info{node.name,   node.emulated,       node.boot_id, node.cpus,
-                node.memory, node.driver_version, {},           {node.topology.numa_nodes, {}}};
+                node.memory, node.driver_version, {},           {node.topology.numa_nodes, {}},
+                node.network};
   Indices reported;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     if (!node.gpus[i].is_reported) continue;
@@ -44,6 +45,7 @@ void describe(Node& node, const NodeInfo& info) {
   node.driver_version = info.driver_version;
   node.cpus = info.cpus;
   node.memory = info.memory;
+  node.network = info.network;
   for (Gpu& gpu : node.gpus) gpu.is_reported = false;
   for (const GpuInfo& described : info.gpus) {
     auto known = std::ranges::find(node.gpus, described.uuid,

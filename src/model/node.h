@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "model/ids.h"
+#include "model/network.h"
 #include "model/states.h"
 #include "model/topology.h"
 
@@ -39,6 +40,7 @@ struct NodeInfo {
   std::string driver_version;  // empty: no driver
   std::vector<GpuInfo> gpus;   // by index
   Topology topology;
+  NetworkPlace network;
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -85,6 +87,7 @@ struct Node {
   // The job for which the site's prolog, or its epilog, failed last here; none since it did well.
   JobId prolog_failed_for;
   JobId epilog_failed_for;
+  NetworkPlace network;
 
   friend bool operator==(const Node&, const Node&) = default;
 };

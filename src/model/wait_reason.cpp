@@ -14,9 +14,10 @@ namespace gpu_platform::model {
 namespace {
 
 // What people can act on first comes first; nodes that take no work at all close the sentence.
-constexpr Shortage kTellingOrder[] = {Shortage::kSockets, Shortage::kGpus,      Shortage::kCpus,
-                                      Shortage::kMemory,  Shortage::kGpuMemory, Shortage::kGpuType,
-                                      Shortage::kFits,    Shortage::kNodeState};
+constexpr Shortage kTellingOrder[] = {
+    Shortage::kSockets, Shortage::kGpus,      Shortage::kCpus,
+    Shortage::kMemory,  Shortage::kGpuMemory, Shortage::kGpuType,
+    Shortage::kFits,    Shortage::kExcluded,  Shortage::kNodeState};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -39,6 +40,8 @@ std::string predicate(const WaitCount& count) {
   const std::string_view are = one ? "is" : "are";
   const std::string_view have = one ? "has" : "have";
   switch (count.shortage) {
+    case Shortage::kExcluded:
+      return fmt::format("{} not among those it may use", are);
     case Shortage::kNodeState:
       return fmt::format("{} draining or down", are);
     case Shortage::kGpuType:
@@ -79,6 +82,22 @@ std::string describe_counts(const std::vector<WaitCount>& counts) {
     }
   }
   return text;
+}
+
+// "12 nodes could each give 8 GPUs, 16 needed"; empty for a job of one node.
+std::string describe_gang(const WaitReason& reason) {
+  if (reason.nodes_needed < 2) return {};
+  const auto fits = std::ranges::find(reason.counts, Shortage::kFits, &WaitCount::shortage);
+  const std::uint32_t able = fits == reason.counts.end() ? 0 : fits->nodes;
+  const std::string part = reason.gpus_per_node == 0
+                               ? std::string("take a part of it")
+                               : "give " + counted(reason.gpus_per_node, "GPU", "GPUs");
+  std::string text = fmt::format("{} could each {}, {} needed", counted(able, "node", "nodes"),
+                                 part, reason.nodes_needed);
+  if (able < reason.nodes_needed) return text;
+  return text + (reason.within == NetworkLevel::kAnywhere
+                     ? std::string(" with GPUs of one type")
+                     : fmt::format(" in one {}", to_string(reason.within)));
 }
 
 std::string describe_queue(const WaitReason& reason) {
@@ -208,6 +227,8 @@ std::string_view to_string(WaitCode code) {
 
 std::string_view to_string(Shortage shortage) {
   switch (shortage) {
+    case Shortage::kExcluded:
+      return "excluded";
     case Shortage::kNodeState:
       return "not_up";
     case Shortage::kGpuType:
@@ -245,7 +266,9 @@ std::string describe(const WaitReason& reason) {
                        reason.array_limit, reason.array_id.value);
   }
   if (reason.quota) return describe(*reason.quota);
-  std::string text = joined({std::string(opening(reason.code)), counts, queue});
+  const std::string gang =
+      reason.code == WaitCode::kNoCapacity ? describe_gang(reason) : std::string();
+  std::string text = joined({std::string(opening(reason.code)), gang, counts, queue});
   return text.empty() ? "no node has what it needs free" : text;
 }
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "model/dependency.h"
 #include "model/ids.h"
+#include "model/network.h"
 #include "model/quota_excess.h"
 #include "model/states.h"
 
@@ -35,6 +36,7 @@ std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 // One failing constraint and on how many nodes it fails; every node is counted exactly once, under
 // the first constraint that it fails.
 enum class Shortage : std::uint8_t {
+  kExcluded,  // not on the job's nodelist, or one that it excludes
   kNodeState,
   kGpuType,
   kGpuMemory,
@@ -44,7 +46,7 @@ enum class Shortage : std::uint8_t {
   kMemory,
   kFits
 };
-inline constexpr std::size_t kShortages = 8;
+inline constexpr std::size_t kShortages = 9;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {
@@ -68,6 +70,10 @@ struct WaitReason {
   JobId array_id;                             // for kArrayLimit
   std::uint32_t array_limit = 0;              // likewise
   std::optional<QuotaExcess> quota;           // for kQuota
+  // Of a gang the counts are of nodes for one part: so many of them are needed, with so many GPUs.
+  std::uint32_t nodes_needed = 1;
+  std::uint32_t gpus_per_node = 0;
+  NetworkLevel within = NetworkLevel::kAnywhere;  // and they must be together there
 
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };

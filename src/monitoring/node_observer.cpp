@@ -50,6 +50,8 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   spdlog::info("node={} gpus={} cpus={} memory_bytes={} emulated={}", described->info.name,
                described->info.gpus.size(), described->info.cpus, described->info.memory.value(),
                described->info.emulated);
+  const auto place = places_.find(described->info.name);
+  if (place != places_.end()) described->info.network = place->second;
   const std::size_t gpus = described->info.gpus.size();
   sink_.observe(execution::NodeObserved{std::move(described->info)});
   settle(report.node_name, gpus);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "discovery/describe_node.h"
@@ -21,8 +22,12 @@ namespace gpu_platform::monitoring {
 // wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
-  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate)
-      : sink_(sink), monitor_(monitor), gate_(gate) {}
+  using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
+
+  // `places`: where the site says that nodes are, for those that do not know it themselves.
+  NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate,
+               Places places)
+      : sink_(sink), monitor_(monitor), gate_(gate), places_(std::move(places)) {}
 
   void on_report(node::ProbeReport report) override;
 
@@ -40,6 +45,7 @@ class NodeObserver : public node::ProbeListener {
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
   ReleaseGate& gate_;
+  const Places places_;
   std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
   mutable std::mutex mutex_;

@@ -45,12 +45,22 @@ Reach reach_of(const ShapeClass& shape_class, GpuMask gpus) {
   return reach;
 }
 
-std::set<model::NodeId>& group_of(ShapeClass& shape_class, const FreeState& free) {
+Group& group_for(ShapeClass& shape_class, const FreeState& free) {
   const GroupKey key = key_of(free);
   const auto known = shape_class.groups.find(key);
-  if (known != shape_class.groups.end()) return known->second.nodes;
-  const Group group{.nodes = {}, .reach = reach_of(shape_class, free.gpus)};
-  return shape_class.groups.insert({key, group}).first->second.nodes;
+  if (known != shape_class.groups.end()) return known->second;
+  const Group group{.nodes = {}, .by_leaf = {}, .reach = reach_of(shape_class, free.gpus)};
+  return shape_class.groups.insert({key, group}).first->second;
+}
+
+std::set<model::NodeId>::node_type extract_from_leaf(Group& group, LeafIndex leaf,
+                                                     model::NodeId id) {
+  const auto members = group.by_leaf.find(leaf);
+  CHECK(members != group.by_leaf.end());
+  auto element = members->second.extract(id);
+  CHECK(!element.empty());
+  if (members->second.empty()) group.by_leaf.erase(members);
+  return element;
 }
 
 void encode(base::Encoder& out, const NodeShape& shape) {
@@ -64,6 +74,12 @@ void encode(base::Encoder& out, const NodeShape& shape) {
     out.i64(gpu.socket);
   }
   for (const Nearness nearness : shape.nearness) out.u64(nearness);
+}
+
+void encode(base::Encoder& out, const model::NetworkPlace& place) {
+  out.text(place.domain);
+  out.text(place.rack);
+  out.text(place.zone);
 }
 
 void encode(base::Encoder& out, const FreeState& free) {
@@ -95,7 +111,9 @@ void Cluster::update(const model::Node& node) {
   const FreeState free = free_state_of(node);
   const GpuMask in_service = gpus_in_service(node);
   const auto known = nodes_.find(node.id);
-  if (known != nodes_.end() && has_shape(node, *known->second.shape_class->shape)) {
+  const bool is_there =
+      known != nodes_.end() && places_.place_of(known->second.leaf) == node.network;
+  if (is_there && has_shape(node, *known->second.shape_class->shape)) {
     if (known->second.free == free && known->second.in_service == in_service) return;
     move(known->second, node.id, free);
     known->second.in_service = in_service;
@@ -106,6 +124,7 @@ void Cluster::update(const model::Node& node) {
     NodeRecord& record = nodes_[node.id];
     record.shape_class = &shape_class;
     record.in_service = in_service;
+    record.leaf = places_.number_of(node.network);
     move(record, node.id, free);
   }
   ++version_;
@@ -126,6 +145,10 @@ const Cluster::NodeRecord* Cluster::find(model::NodeId node) const {
   return known == nodes_.end() ? nullptr : &known->second;
 }
 
+GroupTree::const_iterator Cluster::group_of(const NodeRecord& record) {
+  return std::as_const(record.shape_class->groups).find(key_of(record.free));
+}
+
 FreeState Cluster::exchange(model::NodeId node, const FreeState& free) {
   const auto known = nodes_.find(node);
   CHECK(known != nodes_.end());
@@ -143,6 +166,7 @@ std::uint64_t Cluster::hash() const {
     encode(out, *record.shape_class->shape);
     encode(out, record.free);
     out.u64(record.in_service);
+    encode(out, places_.place_of(record.leaf));
   }
   for (const auto& [shape, shape_class] : shapes_) {
     encode(out, shape);
@@ -151,10 +175,28 @@ std::uint64_t Cluster::hash() const {
     for (const auto& [key, group] : shape_class.groups) {
       encode(out, FreeState{true, key.gpus, key.cpus, key.memory});
       out.u64(group.nodes.size());
-      for (const model::NodeId id : group.nodes) out.u64(id.value);
+      for (const auto& [id, leaf] : group.nodes) out.u64(id.value);
+      hash_leaves(out, group);
     }
   }
   return base::hash64(bytes);
+}
+
+// The order of leaves is that in which they came to be known: by their names instead.
+void Cluster::hash_leaves(base::Encoder& out, const Group& group) const {
+  std::map<model::NetworkPlace, const std::set<model::NodeId>*> by_place;
+  for (const auto& [leaf, nodes] : group.by_leaf) by_place.emplace(places_.place_of(leaf), &nodes);
+  for (const auto& [place, nodes] : by_place) {
+    encode(out, place);
+    out.u64(nodes->size());
+    for (const model::NodeId id : *nodes) out.u64(id.value);
+  }
+}
+
+std::size_t Cluster::nodes_up() const {
+  std::size_t count = 0;
+  for (const auto& [shape, shape_class] : shapes_) count += shape_class.nodes_up;
+  return count;
 }
 
 ShapeClass& Cluster::class_of(NodeShape shape) {
@@ -178,25 +220,32 @@ void Cluster::erase_class(const NodeShape& shape) {
   if (--layout->second.shapes == 0) layouts_.erase(layout);
 }
 
-// Takes the node out of its group and into the one of its new state. The set's own element moves
-// along, so nothing is allocated but the rare new group.
+// Takes the node out of its group and into the one of its new state. The containers' own elements
+// move along, so nothing is allocated but the rare new group.
 void Cluster::move(NodeRecord& record, model::NodeId id, const FreeState& free) {
   ShapeClass& shape_class = *record.shape_class;
-  std::set<model::NodeId>::node_type element;
+  std::map<model::NodeId, LeafIndex>::node_type element;
+  std::set<model::NodeId>::node_type leaf_element;
   if (record.free.is_up) {
     const auto group = shape_class.groups.find(key_of(record.free));
     CHECK(group != shape_class.groups.end());
     element = group->second.nodes.extract(id);
     CHECK(!element.empty());
+    if (record.leaf != 0) leaf_element = extract_from_leaf(group->second, record.leaf, id);
     if (group->second.nodes.empty()) shape_class.groups.erase(group);
     --shape_class.nodes_up;
   }
   if (free.is_up) {
-    std::set<model::NodeId>& members = group_of(shape_class, free);
+    Group& group = group_for(shape_class, free);
     if (element.empty()) {
-      members.insert(id);
+      group.nodes.emplace(id, record.leaf);
     } else {
-      members.insert(std::move(element));
+      group.nodes.insert(std::move(element));
+    }
+    if (record.leaf != 0) {
+      std::set<model::NodeId>& members = group.by_leaf[record.leaf];
+      leaf_element.empty() ? void(members.insert(id))
+                           : void(members.insert(std::move(leaf_element)));
     }
     ++shape_class.nodes_up;
   }

@@ -7,10 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/units.h"
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "model/node.h"
+#include "scheduling/gang/network_places.h"
 #include "scheduling/group_tree.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/placement/subset_table.h"
@@ -65,6 +67,7 @@ class Cluster {
     ShapeClass* shape_class = nullptr;
     FreeState free;
     GpuMask in_service = 0;  // those that can be free again when their holder ends
+    LeafIndex leaf = 0;
   };
 
   Cluster() = default;
@@ -80,15 +83,19 @@ class Cluster {
   // versions of one cluster mean equal content.
   std::uint64_t version() const { return version_; }
   std::size_t size() const { return nodes_.size(); }
+  std::size_t nodes_up() const;
 
   // Content and index hashed in an order of their own, so that equal clusters have equal hashes
   // however they came about. Visits every node: for tests and invariant checks.
   std::uint64_t hash() const;
 
   const NodeRecord* find(model::NodeId node) const;
+  // Of a node that is up.
+  static GroupTree::const_iterator group_of(const NodeRecord& record);
   // In the order of the shapes themselves, so never in that of insertion.
   const std::map<NodeShape, ShapeClass>& shapes() const { return shapes_; }
   const GpuTypes& types() const { return types_; }
+  const NetworkPlaces& places() const { return places_; }
 
   // Replaces the free state of a known node and returns the former one; the index follows.
   // The one write a Trial makes: see trial.h.
@@ -108,9 +115,11 @@ class Cluster {
 
   ShapeClass& class_of(NodeShape shape);
   void erase_class(const NodeShape& shape);
+  void hash_leaves(base::Encoder& out, const Group& group) const;
   static void move(NodeRecord& record, model::NodeId id, const FreeState& free);
 
   GpuTypes types_;
+  NetworkPlaces places_;
   std::map<GpuLayout, LayoutClass> layouts_;
   std::map<NodeShape, ShapeClass> shapes_;
   Nodes nodes_;

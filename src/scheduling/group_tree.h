@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 
 #include <ext/pb_ds/assoc_container.hpp>
@@ -10,6 +11,7 @@
 
 #include "base/units.h"
 #include "model/ids.h"
+#include "scheduling/gang/network_places.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/placement/best_subset.h"
 
@@ -27,7 +29,8 @@ struct GroupKey {
 
 // Nodes that are equal in shape and free state.
 struct Group {
-  std::set<model::NodeId> nodes;
+  std::map<model::NodeId, LeafIndex> nodes;
+  std::map<LeafIndex, std::set<model::NodeId>> by_leaf;  // those of a leaf other than 0; none empty
   Reach reach;  // of the free GPUs, for the type that has most
 };
 

@@ -33,7 +33,9 @@ TEST(GroupTreeProperty, FindsWhatAWalkInOrderFindsAfterAnyInsertionsAndErasures)
       if (draw(3) == 0) {
         tree.erase(random_key());
       } else {
-        tree.insert({random_key(), Group{.nodes = {model::NodeId(1)}, .reach = random_reach()}});
+        tree.insert(
+            {random_key(),
+             Group{.nodes = {{model::NodeId(1), 0}}, .by_leaf = {}, .reach = random_reach()}});
       }
       const GroupKey from = random_key();
       const GroupNeed need{.memory = base::Bytes(static_cast<std::int64_t>(draw(17))),

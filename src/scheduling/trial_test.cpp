@@ -22,7 +22,7 @@ void act(Trial& trial, std::vector<model::Allocation>& taken) {
     taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
     return;
   }
-  const auto allocation = place(trial.cluster(), random_request(draw));
+  const auto allocation = place(trial, draw(2) == 0 ? random_request(draw) : random_gang(draw));
   if (!allocation.has_value()) return;
   trial.take(*allocation);
   taken.push_back(*allocation);
@@ -63,10 +63,10 @@ TEST(TrialProperty, ReturnsToEachOfNestedMarks) {
 TEST(TrialProperty, TakingAndGivingBackIsTheSameAsNothing) {
   EXPECT_TRUE(rc::check([] {
     Cluster cluster = cluster_of(random_world(draw).nodes);
-    const auto allocation = place(cluster, random_request(draw));
-    RC_PRE(allocation.has_value());
     const std::uint64_t hash = cluster.hash();
     Trial trial(cluster);
+    const auto allocation = place(trial, draw(2) == 0 ? random_request(draw) : random_gang(draw));
+    RC_PRE(allocation.has_value());
     trial.take(*allocation);
     RC_ASSERT(cluster.hash() != hash ||
               (*allocation == model::Allocation{{{allocation->nodes[0].node, {}, 0, {}}}}));

@@ -104,7 +104,7 @@ constexpr Option kShared[] = {
      "the daemon cannot be asked without submitting yet; nothing was submitted",
      "SBATCH_TEST_ONLY"},
     {"nodefile", 'F', kValue, kRefused, kNoNodes, ""},
-    {"exclude", 'x', kValue, kRefused, kNoNodes, ""},
+    {"exclude", 'x', kValue, kHonoured, "", "SBATCH_EXCLUDE"},
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
     {"bb", 0, kValue, kRefused, "there are no burst buffers", ""},
     {"bbf", 0, kValue, kRefused, "there are no burst buffers", ""},
@@ -130,7 +130,7 @@ constexpr Option kSbatchAlone[] = {
      "reads the user's",
      "SBATCH_GET_USER_ENV"},
     {"kill-on-invalid-dep", 0, kValue, kIgnored, "there are no dependencies", ""},
-    {"nodelist", 'w', kValue, kRefused, kNoNodes, ""},
+    {"nodelist", 'w', kValue, kHonoured, "", ""},
 };
 
 constexpr Option kSrunAlone[] = {

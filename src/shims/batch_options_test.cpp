@@ -65,7 +65,7 @@ TEST(Options, WithoutTheirValueAreErrors) {
 }
 
 TEST(Options, ThatAreRefusedSayWhatToDo) {
-  for (const char* word : {"--nodelist=n1", "--exclude=n1", "--test-only", "--uid=1"}) {
+  for (const char* word : {"--nodefile=n1", "--test-only", "--uid=1"}) {
     EXPECT_GT(read({word}).error.size(), 20U) << word;
   }
 }

@@ -32,8 +32,8 @@ base::Status check_nodes(const Settings& settings) {
   return base::fail(
       base::ErrorCode::kFailedPrecondition,
       fmt::format(
-          "a job has one node, not {}: ask for its GPUs with -N 1 and --gpus, or submit one job "
-          "for each node",
+          "a job of sbatch or srun has one node, not {}: ask for its GPUs with -N 1 and --gpus, or "
+          "start a job on several with 'gpu-platform submit --nodes'",
           *nodes),
       "--nodes");
 }

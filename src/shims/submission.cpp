@@ -296,6 +296,11 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   call.warn_all(warnings);
   put_resources(resources, body);
   put_types(call, client, settings, resources, body);
+  // srun within a job says again where it is.
+  if (work.step != "job-step" && settings.has("nodelist")) {
+    body["nodelist"].push_back(settings.value("nodelist"));
+  }
+  if (settings.has("exclude")) body["exclude"].push_back(settings.value("exclude"));
   put_priority(call, settings, body);
   TRY(put_chains(settings, call.around().now(), body));
   if (settings.has("hold")) body["hold"] = true;

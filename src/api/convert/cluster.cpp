@@ -49,6 +49,9 @@ void to_proto(const model::Node& node, v1::Node& out) {
   if (!node.driver_version.empty()) out.set_driver_version(node.driver_version);
   out.set_boot_id(node.boot_id);
   if (!node.cause.empty()) out.set_reason(node.cause);
+  if (!node.network.domain.empty()) out.set_domain(node.network.domain);
+  if (!node.network.rack.empty()) out.set_rack(node.network.rack);
+  if (!node.network.zone.empty()) out.set_zone(node.network.zone);
 }
 
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,

@@ -27,6 +27,13 @@ constexpr v1::JobKind to_proto(model::JobKind kind) {
 constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
   return static_cast<v1::NumaPolicy>(static_cast<int>(policy) + 1);
 }
+constexpr v1::NetworkLevel to_proto(model::NetworkLevel level) {
+  return static_cast<v1::NetworkLevel>(static_cast<int>(level) + 1);
+}
+// `level` is a real value, not the unspecified one.
+constexpr model::NetworkLevel to_model(v1::NetworkLevel level) {
+  return static_cast<model::NetworkLevel>(static_cast<int>(level) - 1);
+}
 constexpr v1::EndReason to_proto(model::EndReason reason) {
   return static_cast<v1::EndReason>(static_cast<int>(reason));
 }

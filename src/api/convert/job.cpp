@@ -131,6 +131,20 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   }
 }
 
+// What it says of nodes and of several of them.
+void put_nodes(const model::ResourceRequest& request, const Nodes& nodes, v1::Job& out) {
+  for (const std::uint32_t speed : request.gpu_speeds) out.add_gpu_speed_permille(speed);
+  out.set_node_count(request.nodes);
+  out.set_allow_cross_node(request.cross_node);
+  out.set_network_level(to_proto(request.within));
+  for (const model::NodeId node : request.nodelist) {
+    out.add_nodelist(node_name(nodes.find(node.value), node));
+  }
+  for (const model::NodeId node : request.exclude) {
+    out.add_exclude(node_name(nodes.find(node.value), node));
+  }
+}
+
 void put_spec(const model::JobSpec& spec, v1::Job& out) {
   out.set_name(spec.name);
   out.set_user(spec.user);
@@ -147,7 +161,8 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   if (spec.limit_signal) out.set_limit_signal(limit_signal_text(*spec.limit_signal));
   if (!spec.prolog.empty()) out.set_prolog(spec.prolog);
   if (!spec.epilog.empty()) out.set_epilog(spec.epilog);
-  out.set_gpu_count(spec.request.gpus);
+  out.set_gpu_count(static_cast<std::uint32_t>(model::total_gpus(spec.request)));
+  out.set_per_gpu(spec.per_gpu);
   for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
   if (spec.request.gpu_memory.value() != 0) {
     out.set_gpu_memory_bytes(in_bytes(spec.request.gpu_memory));
@@ -253,6 +268,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_state(to_proto(job.state));
   put_spec(*job.spec, out);
   put_chains(job, out);
+  put_nodes(job.spec->request, nodes, out);
   if (job.submitted_at.is_set()) to_proto(job.submitted_at, *out.mutable_submitted_at());
   if (job.eligible_at.is_set()) to_proto(job.eligible_at, *out.mutable_eligible_at());
   if (job.ended_at.is_set()) to_proto(job.ended_at, *out.mutable_ended_at());

@@ -118,5 +118,83 @@ TEST(NumaPolicy, ComesWithASubmissionAndIsShown) {
   EXPECT_EQ(job_on(board(), {0}, kOneNumaNode)["numa"], "DEFAULT");
 }
 
+Nodes nodes_named(std::initializer_list<const char*> names) {
+  Nodes nodes;
+  std::uint64_t id = 0;
+  for (const char* name : names) {
+    model::Node node;
+    node.id = model::NodeId(++id);
+    node.name = name;
+    nodes.put(id, node);
+  }
+  return nodes;
+}
+
+TEST(Gang, ComesWithASubmissionAndIsShown) {
+  const Nodes nodes = nodes_named({"n1", "n2", "n3"});
+  v1::SubmitJobRequest request;
+  request.add_command("/bin/true");
+  request.set_gpus(8);
+  request.set_nodes(2);
+  request.set_network_level(v1::NETWORK_LEVEL_RACK);
+  request.add_nodelist("n[2-3]");
+  request.add_exclude("n1");
+  request.add_gpu_types("H100");
+  request.add_gpu_types("A100");
+  request.add_gpu_speeds(2);
+  request.add_gpu_speeds(1);
+  const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes);
+  ASSERT_TRUE(submit.has_value()) << submit.error().message;
+  const model::ResourceRequest& asked = submit->spec.request;
+  EXPECT_EQ(asked.nodes, 2U);
+  EXPECT_EQ(asked.within, model::NetworkLevel::kRack);
+  EXPECT_EQ(asked.nodelist, (std::vector{model::NodeId(2), model::NodeId(3)}));
+  EXPECT_EQ(asked.exclude, (std::vector{model::NodeId(1)}));
+  EXPECT_EQ(asked.gpu_speeds, (std::vector<std::uint32_t>{1000, 500}));
+  model::Job job;
+  job.id = model::JobId(1);
+  job.spec = std::make_shared<const model::JobSpec>(submit->spec);
+  v1::Job out;
+  to_proto(job, nodes, out);
+  EXPECT_EQ(out.gpu_count(), 16U);
+  EXPECT_EQ(out.node_count(), 2U);
+  EXPECT_EQ(out.nodelist(0), "n2");
+  EXPECT_EQ(out.exclude(0), "n1");
+  EXPECT_EQ(out.gpu_speed_permille(1), 500U);
+}
+
+TEST(Gang, WhatMakesNoSenseIsRefusedByItsField) {
+  const auto refused = [](auto change) -> std::string {
+    v1::SubmitJobRequest request;
+    request.add_command("/bin/true");
+    request.set_gpus(4);
+    change(request);
+    const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_named({"n1", "n2"}));
+    return submit ? "" : submit.error().field;
+  };
+  using Message = v1::SubmitJobRequest;
+  EXPECT_EQ(refused([](Message& m) { m.add_nodelist("n3"); }), "nodelist");
+  EXPECT_EQ(refused([](Message& m) { m.add_exclude("n[1-"); }), "exclude");
+  EXPECT_EQ(refused([](Message& m) { m.set_network_level(v1::NETWORK_LEVEL_RACK); }),
+            "network_level");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_nodes(2);
+              m.set_allow_cross_node(true);
+            }),
+            "nodes");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_nodes(2);
+              m.set_terminal(true);
+            }),
+            "terminal");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_per_gpu(true);
+              m.set_limit_signal("B:USR1@60");
+            }),
+            "limit_signal");
+  EXPECT_EQ(refused([](Message& m) { m.add_gpu_speeds(1); }), "gpu_speeds");
+  EXPECT_EQ(refused([](Message& m) { m.set_nodes(5000); }), "nodes");
+}
+
 }  // namespace
 }  // namespace gpu_platform::api

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "api/convert/job.h"
 #include "api/convert/job_change.h"
 #include "api/convert/json_reader.h"
+#include "base/name_list.h"
 #include "base/suggest.h"
 #include "model/gpu_catalogue.h"
 #include "model/output_pattern.h"
@@ -137,6 +139,105 @@ base::Status put_paths(const v1::SubmitJobRequest& request, model::JobSpec& spec
   return {};
 }
 
+// Thousandths of the first one's.
+base::Result<std::vector<std::uint32_t>> to_gpu_speeds(const v1::SubmitJobRequest& request,
+                                                       std::size_t types) {
+  std::vector<std::uint32_t> speeds;
+  if (request.gpu_speeds_size() == 0) return speeds;
+  if (static_cast<std::size_t>(request.gpu_speeds_size()) != types) {
+    return base::invalid("gpu_speeds",
+                         fmt::format("gpu_speeds: {} given for {} gpu_types (none may be named "
+                                     "twice); give one for each, the first being 1",
+                                     request.gpu_speeds_size(), types));
+  }
+  for (const double speed : request.gpu_speeds()) {
+    const double relative = speed / request.gpu_speeds(0) * model::kFullSpeed;
+    if (!(relative >= 1 && relative <= 1'000'000)) {
+      return base::invalid("gpu_speeds",
+                           "gpu_speeds: each must be 0.001 to 1000 times the first one");
+    }
+    speeds.push_back(static_cast<std::uint32_t>(std::lround(relative)));
+  }
+  return speeds;
+}
+
+// The nodes of these names, ascending.
+base::Result<std::vector<model::NodeId>> to_nodes(
+    const google::protobuf::RepeatedPtrField<std::string>& lists, std::string_view field,
+    const Nodes& nodes) {
+  std::vector<model::NodeId> found;
+  if (lists.empty()) return found;
+  std::map<std::string_view, model::NodeId> known;
+  nodes.for_each([&](std::uint64_t, const model::Node& node) { known[node.name] = node.id; });
+  for (const std::string& list : lists) {
+    const auto names = base::expand_names(list);
+    if (!names) {
+      return base::invalid(
+          std::string(field),
+          fmt::format("{}: '{}' is no list of names such as dgx-[1-4]", field, list.substr(0, 64)));
+    }
+    for (const std::string& name : *names) {
+      const auto node = known.find(name);
+      if (node == known.end()) {
+        std::vector<std::string_view> all;
+        for (const auto& [each, id] : known) all.push_back(each);
+        return base::invalid(std::string(field),
+                             fmt::format("{}: there is no node '{}' here{}", field,
+                                         name.substr(0, 64), base::did_you_mean(name, all)));
+      }
+      found.push_back(node->second);
+    }
+  }
+  std::ranges::sort(found);
+  const auto repeats = std::ranges::unique(found);
+  found.erase(repeats.begin(), repeats.end());
+  return found;
+}
+
+base::Status put_nodes(const v1::SubmitJobRequest& request, const Nodes& nodes,
+                       model::ResourceRequest& out) {
+  TRY_ASSIGN(out.nodelist, to_nodes(request.nodelist(), "nodelist", nodes));
+  TRY_ASSIGN(out.exclude, to_nodes(request.exclude(), "exclude", nodes));
+  if (request.has_nodes()) out.nodes = request.nodes();
+  out.cross_node = request.allow_cross_node();
+  if (out.cross_node && request.has_nodes()) {
+    return base::invalid("nodes",
+                         "nodes: with allow_cross_node the platform chooses how many; leave one "
+                         "of them out");
+  }
+  if (out.cross_node && out.gpus == 0) {
+    return base::invalid("gpus", "gpus: must be at least 1 with allow_cross_node");
+  }
+  if (request.network_level() != v1::NETWORK_LEVEL_UNSPECIFIED) {
+    out.within = to_model(request.network_level());
+  }
+  if (out.within != model::NetworkLevel::kAnywhere && !model::is_gang(out)) {
+    return base::invalid("network_level",
+                         "network_level: is for jobs of several nodes (nodes, allow_cross_node)");
+  }
+  return {};
+}
+
+// Of a job with several processes nobody is at the one terminal.
+base::Status put_ranks(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
+  spec.per_gpu = request.per_gpu();
+  if (spec.per_gpu && spec.request.gpus == 0) {
+    return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
+  }
+  const bool has_ranks = spec.per_gpu || model::is_gang(spec.request);
+  if (has_ranks && spec.takes_input) {
+    return base::invalid(spec.terminal ? "terminal" : "takes_input",
+                         "terminal, takes_input: a job of several processes (nodes, "
+                         "allow_cross_node, per_gpu) has none");
+  }
+  if (has_ranks && spec.limit_signal && spec.limit_signal->first_process_only) {
+    return base::invalid("limit_signal",
+                         "limit_signal: 'B:' is for jobs of one process; leave it out, and all "
+                         "of them get the signal");
+  }
+  return {};
+}
+
 base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nodes,
                            model::ResourceRequest& out) {
   const auto bytes = [](std::uint64_t value) {
@@ -144,6 +245,8 @@ base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nod
   };
   out.gpus = request.gpus();
   TRY_ASSIGN(out.gpu_types, to_gpu_types(request, nodes));
+  TRY_ASSIGN(out.gpu_speeds, to_gpu_speeds(request, out.gpu_types.size()));
+  TRY(put_nodes(request, nodes, out));
   if (request.has_gpu_memory_bytes()) out.gpu_memory = bytes(request.gpu_memory_bytes());
   if (request.has_cpus()) out.cpus = request.cpus();
   if (request.has_memory_bytes()) out.memory = bytes(request.memory_bytes());
@@ -249,6 +352,7 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
     TRY_ASSIGN(spec.limit_signal, to_limit_signal(request.limit_signal()));
   }
   TRY(put_preemptible(request, spec));
+  TRY(put_ranks(request, spec));
   out.hold = request.hold();
   for (const int when : request.notify()) {
     spec.notify.push_back(to_model(static_cast<v1::NotifyOn>(when)));

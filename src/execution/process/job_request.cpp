@@ -1,5 +1,6 @@
 #include "execution/process/job_request.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -87,6 +88,69 @@ std::uint64_t milliseconds_up(base::Duration d) {
   return d.value() <= 0 ? 0 : static_cast<std::uint64_t>((d.value() + 999'999) / 1'000'000);
 }
 
+// A process for each node, or for each GPU.
+bool has_ranks(const model::JobSpec& spec) {
+  return spec.per_gpu || model::is_gang(spec.request);
+}
+
+// What is the same for all of them; a port that its user chose stays. All nodes of a job that this
+// engine starts are on this host.
+void set_gang(Variables& variables, const StartOrder& order) {
+  constexpr std::uint64_t kFirstPort = 20'000;
+  constexpr std::uint64_t kPorts = 10'000;
+  const std::uint64_t port =
+      kFirstPort + (order.attempt.job.value * 7 + order.attempt.attempt) % kPorts;
+  std::vector<std::string> nodes;
+  std::size_t gpus = 0;
+  for (const LaunchNode& node : order.nodes) {
+    nodes.push_back(node.node_name);
+    gpus += node.gpus.size();
+  }
+  variables.emplace("MASTER_ADDR", "127.0.0.1");
+  variables.emplace("MASTER_PORT", fmt::format("{}", port));
+  variables["NNODES"] = fmt::format("{}", nodes.size());
+  variables["GPU_PLATFORM_NODELIST"] = fmt::format("{}", fmt::join(nodes, ","));
+  if (order.spec->per_gpu) variables["WORLD_SIZE"] = fmt::format("{}", gpus);
+}
+
+// What is a process's own, as NAME=VALUE lines.
+std::string rank_variables(const LaunchNode& node, std::size_t node_rank) {
+  std::vector<std::string> uuids;
+  for (const auto& gpu : node.gpus) uuids.push_back(gpu.uuid);
+  return fmt::format(
+      "NODE_RANK={}\nGPU_PLATFORM_NODE={}\nGPU_PLATFORM_GPUS={}\nCUDA_VISIBLE_DEVICES={}",
+      node_rank, node.node_name, fmt::join(node.gpu_indices, ","), fmt::join(uuids, ","));
+}
+
+std::vector<std::string> ranks_of(const StartOrder& order) {
+  std::vector<std::string> ranks;
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    const LaunchNode& node = order.nodes[i];
+    const std::string of_node = rank_variables(node, i);
+    if (!order.spec->per_gpu) {
+      ranks.push_back(of_node);
+      continue;
+    }
+    for (std::size_t local = 0; local < node.gpus.size(); ++local) {
+      ranks.push_back(fmt::format("{}\nRANK={}\nLOCAL_RANK={}\nLOCAL_WORLD_SIZE={}", of_node,
+                                  ranks.size(), local, node.gpus.size()));
+    }
+  }
+  return ranks;
+}
+
+// The command, or what starts it once for each rank (node/ranks).
+std::vector<std::string> command_of(const StartOrder& order, const std::string& node_program) {
+  const std::vector<std::string>& own = order.spec->command;
+  if (!has_ranks(*order.spec)) return own;
+  std::vector<std::string> command = {node_program, "ranks",
+                                      fmt::format("{}", milliseconds_up(order.stop_grace))};
+  for (std::string& rank : ranks_of(order)) command.push_back(std::move(rank));
+  command.emplace_back("--");
+  command.insert(command.end(), own.begin(), own.end());
+  return command;
+}
+
 // Views of texts with the NUL that ends each std::string.
 std::vector<std::string_view> c_views(const std::vector<std::string>& texts) {
   std::vector<std::string_view> views;
@@ -112,6 +176,7 @@ struct NodeTexts {
 NodeTexts texts_of(const StartOrder& order) {
   NodeTexts texts;
   for (const LaunchNode& node : order.nodes) {
+    if (node.emulated && !texts.emulated_node.empty()) continue;  // a process is on one board
     if (node.emulated) {
       texts.emulated_node = node.node_name;
       for (const model::GpuInfo& gpu : node.gpus) append(texts.emulated_gpus, gpu.uuid);
@@ -129,7 +194,8 @@ NodeTexts texts_of(const StartOrder& order) {
 // for planning.
 void set_bounds(node::LaunchRequest& request, const StartOrder& order) {
   if (order.spec->request.memory) {
-    request.memory_bytes = static_cast<std::uint64_t>(order.spec->request.memory->value());
+    request.memory_bytes = static_cast<std::uint64_t>(order.spec->request.memory->value()) *
+                           std::max<std::size_t>(1, order.nodes.size());
   }
   for (const LaunchNode& node : order.nodes) {
     request.cpus += node.cpus;
@@ -157,6 +223,7 @@ std::vector<std::string> job_environment(const StartOrder& order, std::string_vi
   set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
   set_ours(variables, order);
+  if (has_ranks(*order.spec)) set_gang(variables, order);
   std::vector<std::string> list;
   list.reserve(variables.size());
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
@@ -177,7 +244,8 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.gid = user.gid;
   request.groups = user.groups;
   request.umask = spec.umask;
-  request.command = c_views(spec.command);
+  const std::vector<std::string> command = command_of(order, options.node_program);
+  request.command = c_views(command);
   request.environment = c_views(environment);
   request.workdir = {workdir.c_str(), workdir.size() + 1};
   const std::string first_node =

@@ -29,6 +29,7 @@ struct RequestOptions {
   std::uint64_t max_processes = 0;
   bool private_folders = false;
   std::uint64_t output_limit_bytes = 0;
+  std::string node_program;  // starts the processes of jobs that have several
 };
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has

@@ -80,6 +80,75 @@ TEST(JobEnvironment, LoginVariablesOnlyFillGaps) {
   EXPECT_THAT(environment, Contains("SHELL=/bin/zsh"));
 }
 
+// Two nodes of two GPUs each.
+StartOrder a_gang() {
+  StartOrder order = an_order();
+  auto spec = std::make_shared<model::JobSpec>(*order.spec);
+  spec->request.nodes = 2;
+  spec->request.memory = base::kGiB;
+  order.spec = spec;
+  order.stop_grace = base::seconds(3);
+  LaunchNode second{model::NodeId(2), "dgx-2", true, {}, 16, base::kGiB, {}, {}};
+  second.gpus.resize(2);
+  second.gpus[0].uuid = "GPU-c";
+  second.gpus[1].uuid = "GPU-d";
+  second.gpu_indices = {1, 2};
+  order.nodes.push_back(second);
+  return order;
+}
+
+std::vector<std::string> command_in(const StartOrder& order) {
+  RequestOptions options;
+  options.node_program = "/lib/gpu-platform-node";
+  const auto encoded = launch_request(order, {}, a_user(), options);
+  const auto request = node::decode_request(*encoded);
+  std::vector<std::string> words;
+  for (const std::string_view word : request->command) words.emplace_back(word.data());
+  return words;
+}
+
+TEST(Ranks, AGangIsStartedOnceForEachNode) {
+  const std::vector<std::string> command = command_in(a_gang());
+  ASSERT_EQ(command.size(), 8U);
+  EXPECT_EQ(command[0], "/lib/gpu-platform-node");
+  EXPECT_EQ(command[1], "ranks");
+  EXPECT_EQ(command[2], "3000");
+  EXPECT_THAT(command[3], HasSubstr("NODE_RANK=0"));
+  EXPECT_THAT(command[3], HasSubstr("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"));
+  EXPECT_THAT(command[4], HasSubstr("NODE_RANK=1"));
+  EXPECT_THAT(command[4], HasSubstr("CUDA_VISIBLE_DEVICES=GPU-c,GPU-d"));
+  EXPECT_THAT(command[4], HasSubstr("GPU_PLATFORM_NODE=dgx-2"));
+  EXPECT_EQ(command[5], "--");
+  EXPECT_EQ(command[6], "python");
+}
+
+TEST(Ranks, PerGpuThereIsOneForEachGpuOfEachNode) {
+  StartOrder order = a_gang();
+  auto spec = std::make_shared<model::JobSpec>(*order.spec);
+  spec->per_gpu = true;
+  order.spec = spec;
+  const std::vector<std::string> command = command_in(order);
+  ASSERT_EQ(command.size(), 10U);
+  EXPECT_THAT(command[6], HasSubstr("\nRANK=3\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2"));
+  EXPECT_THAT(job_environment(order, {}, a_user()), Contains("WORLD_SIZE=4"));
+}
+
+TEST(Ranks, HaveAMasterThatTheUserMayChoose) {
+  const auto given = job_environment(a_gang(), {}, a_user());
+  for (const char* entry :
+       {"NNODES=2", "MASTER_ADDR=127.0.0.1", "GPU_PLATFORM_NODELIST=dgx-1,dgx-2"}) {
+    EXPECT_THAT(given, Contains(entry));
+  }
+  EXPECT_THAT(job_environment(a_gang(), submitted({"MASTER_PORT=1234"}), a_user()),
+              Contains("MASTER_PORT=1234"));
+  EXPECT_THAT(job_environment(an_order(), {}, a_user()), Not(Contains(HasSubstr("NNODES"))));
+}
+
+TEST(Ranks, OfAllNodesTogetherHaveTheMemoryThatEachWasAskedFor) {
+  const auto encoded = launch_request(a_gang(), {}, a_user(), {});
+  EXPECT_EQ(node::decode_request(*encoded)->memory_bytes, std::uint64_t{2} << 30);
+}
+
 TEST(JobEnvironment, NothingOfSlurmIsMadeUp) {
   EXPECT_THAT(job_environment(an_order(), {}, a_user()), Not(Contains(HasSubstr("SLURM"))));
 }

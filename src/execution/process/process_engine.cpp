@@ -78,6 +78,13 @@ base::Result<Descriptor> open_fifo(const std::string& data_dir) {
   return fifo;
 }
 
+// A host is one node and whatever is emulated on it.
+base::Status check_is_here(const StartOrder& order) {
+  const auto real = std::ranges::count(order.nodes, false, &LaunchNode::emulated);
+  if (real <= 1) return {};
+  return base::invalid("nodes", "the process engine starts processes on its own host only");
+}
+
 // A request too large for a message, in memory that cannot change any more.
 base::Result<Descriptor> to_memory_file(std::string_view bytes) {
   Descriptor file(memfd_create("launch-request", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -413,15 +420,14 @@ class ProcessEngine::Worker {
 
   base::Result<std::string> request_for(const StartOrder& order) {
     const model::JobSpec& spec = *order.spec;
-    if (order.nodes.size() > 1) {
-      return base::invalid("gpus", "the process engine runs a job on one node only");
-    }
+    TRY(check_is_here(order));
     std::string submitted;
     if (!spec.environment_ref.empty()) {
       TRY_ASSIGN(submitted, environment_.environment(spec.environment_ref));
     }
     TRY_ASSIGN(const UserIdentity user, users_.find(spec.uid, spec.gid));
     RequestOptions options;
+    options.node_program = options_.node_program;
     options.switch_user = node_part().can_switch_user;
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;

@@ -12,6 +12,7 @@
 #include "node/launcher/keeper.h"
 #include "node/launcher/launcher.h"
 #include "node/local_user.h"
+#include "node/ranks/ranks.h"
 #include "node/small_file.h"
 
 // gpu-platform-node: the node part as one small static program. It starts as the launcher;
@@ -33,12 +34,14 @@ constexpr std::string_view kHelp =
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node keeper\n"
+    "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
     "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by nobody else. TIME: 90s, 5m, 1h (default: 5m).\n"
     "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
-    "Neither is for people; the units in deploy/systemd run both.\n";
+    "ranks: starts the processes of a job that has several, within it.\n"
+    "None is for people; the units in deploy/systemd run the first two.\n";
 
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
@@ -145,6 +148,9 @@ bool shed_descriptors(int& socket) {
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "keeper") {
     return gpu_platform::node::keep_cgroup();
+  }
+  if (argc >= 2 && std::string_view(argv[1]) == "ranks") {
+    return gpu_platform::node::run_ranks(argc, argv);
   }
   auto options = parse(argc, argv);
   if (!options) {

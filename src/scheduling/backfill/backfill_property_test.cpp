@@ -54,6 +54,11 @@ BusyWorld busy_world() {
     } else {
       model::JobSpec spec = *job.spec;
       spec.time_limit = limit;
+      if (draw(4) == 3) spec.request = random_gang(draw);
+      for (std::size_t i = 0; i < spec.request.gpu_types.size(); ++i) {
+        const auto speed = static_cast<std::uint32_t>(250 * (1 + draw(8)));
+        spec.request.gpu_speeds.push_back(i == 0 ? model::kFullSpeed : speed);
+      }
       busy.limits[job.id] = limit;
       busy.waiting.push_back({job.id, std::make_shared<model::JobSpec>(spec), job.submitted_at});
     }
@@ -102,6 +107,11 @@ struct Holding {
   model::Allocation allocation;
 };
 
+base::Duration limit_of(const BusyWorld& world, model::JobId job,
+                        const model::Allocation& allocation) {
+  return model::limit_at_speed(world.limits.at(job), allocation.speed);
+}
+
 // By hard limits: who gives back when.
 std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan& plan,
                                               std::size_t starts) {
@@ -113,7 +123,7 @@ std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan
   }
   for (std::size_t i = 0; i < starts; ++i) {
     const Start& start = plan.starts[i];
-    ends.emplace(kNow + world.limits.at(start.job) + world.policy.stop_grace,
+    ends.emplace(kNow + limit_of(world, start.job, start.allocation) + world.policy.stop_grace,
                  Holding{start.job, start.allocation});
   }
   return ends;
@@ -154,7 +164,8 @@ TEST(BackfillProperty, NoStartMovesAReservation) {
       }
       RC_ASSERT(is_free(nodes, holding.allocation));
       occupy(nodes, holding.allocation, holding.job);
-      ends.emplace(at + world.limits.at(holding.job) + world.policy.stop_grace, holding);
+      const base::Duration limit = limit_of(world, holding.job, holding.allocation);
+      ends.emplace(at + limit + world.policy.stop_grace, holding);
     }
   }));
 }
@@ -171,7 +182,7 @@ TEST(BackfillProperty, FirstReservationIsTheEarliestThereIs) {
     std::optional<base::Instant> earliest;
     for (const auto& [at, holding] : ends_of(world, plan, strict.starts.size())) {
       give_back(nodes, holding.allocation, holding.job);
-      if (!naive_place(nodes, head->spec->request)) continue;
+      if (!naive_fits(nodes, head->spec->request)) continue;
       earliest = at;
       break;
     }

@@ -42,6 +42,13 @@ class Backfill : public ::testing::Test {
     jobs_.push_back({model::JobId(job), std::make_shared<model::JobSpec>(spec),
                      base::Instant() + base::seconds(static_cast<std::int64_t>(job))});
   }
+  template <class Change>
+  void change(std::uint64_t job, Change change_it) {
+    WaitingJob& waiting = *std::ranges::find(jobs_, model::JobId(job), &WaitingJob::id);
+    auto spec = std::make_shared<model::JobSpec>(*waiting.spec);
+    change_it(spec->request);
+    waiting.spec = std::move(spec);
+  }
   Plan plan(std::size_t max_starts = 1000) {
     Cluster cluster = cluster_of(nodes_);
     const std::uint64_t before = cluster.hash();
@@ -107,6 +114,53 @@ TEST_F(Backfill, LongJobTakesGpusThatTheReservationDoesNotNeed) {
   const Plan made = plan();
   ASSERT_THAT(started(made), ElementsAre(2));
   EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+}
+
+TEST_F(Backfill, AGangAcrossNodesKeepsItsPlaceOnAllOfThem) {
+  nodes_ = {node(1).gpus(4), node(2).gpus(4), node(3).gpus(4)};
+  running(90, 1, {0, 1, 2, 3}, 60);
+  running(91, 2, {0, 1, 2, 3}, 120);
+  running(92, 3, {0}, 240);
+  wait(1, 4, 30);
+  change(1, [](model::ResourceRequest& request) { request.nodes = 2; });
+  wait(2, 3, 1000);  // on node 3, which the gang does not need
+  wait(3, 4, 50);    // would hold node 1 when the gang needs it no sooner than it ends
+  const Plan made = plan();
+  EXPECT_THAT(started(made), ElementsAre(2));
+  EXPECT_THAT(reserved(made), ElementsAre(At(1, 120), At(3, 60)));
+}
+
+TEST_F(Backfill, TakesTheSlowerTypeNowAndReckonsWithTheTimeThatItTakesThere) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(1, "A100-80GB")};
+  running(90, 1, {0}, 60);
+  wait(1, 1, 30);
+  change(1, [](model::ResourceRequest& request) {
+    request.gpu_types = {"H100", "A100"};
+    request.gpu_speeds = {1000, 500};
+  });
+  wait(2, 1, 10);
+  change(2, [](model::ResourceRequest& request) { request.gpu_types = {"A100"}; });
+  const Plan made = plan();
+  ASSERT_THAT(started(made), ElementsAre(1));
+  EXPECT_EQ(made.starts[0].allocation.speed, 500U);
+  // Half the speed: 30 minutes become 60.
+  EXPECT_THAT(reserved(made), ElementsAre(At(2, 60)));
+}
+
+TEST_F(Backfill, ASlowerTypeOnWhichItWouldMeetAReservationIsNotTaken) {
+  nodes_ = {node(1).gpus(1), node(2).gpus(2, "A100-80GB")};
+  running(90, 1, {0}, 200);
+  running(91, 2, {0}, 60);
+  wait(1, 2, 30);  // both A100, in an hour
+  change(1, [](model::ResourceRequest& request) { request.gpu_types = {"A100"}; });
+  wait(2, 1, 40);
+  change(2, [](model::ResourceRequest& request) {
+    request.gpu_types = {"H100", "A100"};
+    request.gpu_speeds = {1000, 500};
+  });
+  wait(3, 1, 40);
+  change(3, [](model::ResourceRequest& request) { request.gpu_types = {"H100", "A100"}; });
+  EXPECT_THAT(started(plan()), ElementsAre(3));
 }
 
 TEST_F(Backfill, AnotherNodeWithAsManyFreeGpusIsNoPlaceForAGang) {

@@ -16,6 +16,7 @@ class Timeline::Search {
       : timeline_(timeline),
         request_(request),
         time_limit_(time_limit),
+        reaches_(reaches_of(request, time_limit, timeline.grace_)),
         next_own_(timeline.own_.begin()),
         begin_(timeline.trial_.mark()) {}
   ~Search() { timeline_.trial_.rollback_to(begin_); }
@@ -34,11 +35,27 @@ class Timeline::Search {
  private:
   // The first moment not before `at` after which one more booking is within reach.
   std::optional<base::Instant> next_obstacle(base::Instant at) const {
-    const base::Duration reach = time_limit_ + timeline_.grace_;
-    for (const base::Instant start : timeline_.booked_starts_) {
-      if (at + reach <= start) return at + (start - (at + reach));
+    std::optional<base::Instant> next;
+    for (const base::Duration reach : reaches_) {
+      const auto start = std::ranges::lower_bound(timeline_.booked_starts_, at + reach);
+      if (start == timeline_.booked_starts_.end()) continue;
+      const base::Instant met = at + (*start - (at + reach));
+      next = std::min(next.value_or(met), met);
     }
-    return std::nullopt;
+    return next;
+  }
+  // How long it takes at most, on each type that it would take.
+  static std::vector<base::Duration> reaches_of(const model::ResourceRequest& request,
+                                                base::Duration time_limit, base::Duration grace) {
+    std::vector<base::Duration> reaches;
+    for (std::size_t choice = 0; choice < gpu_choices(request); ++choice) {
+      const auto speed = speed_of_choice(request, choice);
+      reaches.push_back(model::limit_at_speed(time_limit, speed) + grace);
+    }
+    std::ranges::sort(reaches);
+    const auto repeats = std::ranges::unique(reaches);
+    reaches.erase(repeats.begin(), repeats.end());
+    return reaches;
   }
   base::Instant end_of_stretch(base::Instant at) const {
     return next_obstacle(at).value_or(base::Instant(std::numeric_limits<std::int64_t>::max()));
@@ -120,6 +137,7 @@ class Timeline::Search {
   Timeline& timeline_;
   const model::ResourceRequest& request_;
   const base::Duration time_limit_;
+  const std::vector<base::Duration> reaches_;
   std::deque<Gain> gains_;
   std::size_t next_running_ = 0;
   std::multimap<base::Instant, Gain>::const_iterator next_own_;
@@ -154,12 +172,13 @@ std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
 void Timeline::start(const model::Allocation& allocation, base::Duration time_limit) {
   trial_.take(allocation);
   started_.push_back(allocation);
-  const base::Instant end = end_of(now_, time_limit);
+  const base::Instant end = end_of(now_, model::limit_at_speed(time_limit, allocation.speed));
   own_.emplace(end, Gain{end, &started_.back()});
 }
 
 void Timeline::book(const Slot& slot, base::Duration time_limit) {
-  const base::Instant end = end_of(slot.start, time_limit);
+  const base::Instant end =
+      end_of(slot.start, model::limit_at_speed(time_limit, slot.allocation.speed));
   for (const model::NodeAllocation& part : slot.allocation.nodes) {
     kept_[part.node].push_back({slot.start, end, gpus_of(part), part.cpus, part.memory});
   }
@@ -171,11 +190,18 @@ void Timeline::book(const Slot& slot, base::Duration time_limit) {
 std::optional<model::Allocation> Timeline::place_at(base::Instant at,
                                                     const model::ResourceRequest& request,
                                                     base::Duration time_limit) {
-  if (kept_.empty()) return place(trial_.cluster(), request);
-  const Trial::Mark mark = trial_.mark();
-  withhold(at, end_of(at, time_limit));
-  std::optional<model::Allocation> allocation = place(trial_.cluster(), request);
-  trial_.rollback_to(mark);
+  if (kept_.empty()) return place(trial_, request);
+  const Trial::Mark begin = trial_.mark();
+  shut_excluded(trial_, request);
+  std::optional<model::Allocation> allocation;
+  // On a slower type it takes longer and may meet bookings that it does not meet on a faster one.
+  for (std::size_t choice = 0; choice < gpu_choices(request) && !allocation; ++choice) {
+    const Trial::Mark mark = trial_.mark();
+    withhold(at, end_of(at, model::limit_at_speed(time_limit, speed_of_choice(request, choice))));
+    allocation = place_choice(trial_.cluster(), request, choice);
+    trial_.rollback_to(mark);
+  }
+  trial_.rollback_to(begin);
   return allocation;
 }
 

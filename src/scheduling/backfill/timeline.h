@@ -48,7 +48,8 @@ class Timeline {
   // `running` must not change while the timeline is used.
   Timeline(Trial& trial, const RunningEnds& running, const Options& options);
 
-  // Where the request could start at once and run for so long without touching a booking.
+  // Where the request could start at once and run for so long without touching a booking. Time
+  // limits are those at full speed: see model::limit_at_speed.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
                                              base::Duration time_limit);
   // The earliest moment after the present at which it could, if there is one: not when what is

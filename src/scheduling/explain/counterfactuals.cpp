@@ -230,7 +230,7 @@ std::string option_of(const Counterfactual& changed) {
   const model::ResourceRequest& request = changed.request;
   switch (changed.change) {
     case Change::kGpus:
-      return fmt::format("--gpus {}", request.gpus);
+      return fmt::format("{} {}", request.nodes > 1 ? "--gpus-per-node" : "--gpus", request.gpus);
     case Change::kGpuTypes:
       return fmt::format("--gpu-type {}", fmt::join(request.gpu_types, ","));
     case Change::kGpuMemory:

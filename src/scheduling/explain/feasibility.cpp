@@ -34,14 +34,20 @@ std::unexpected<base::Error> refusal(std::string_view field, std::string_view wh
 }  // namespace
 
 FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request)
-    : request_(request),
-      offers_(request),
-      verdict_(request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus) {}
+    : request_(request), verdict_(request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus) {
+  for (model::ResourceRequest& choice : by_choice(request))
+    choices_.emplace_back(std::move(choice));
+}
 
 void FeasibilityCheck::visit(const model::Node& node) {
+  if (!may_use(request_, node.id)) return;
+  for (Choice& choice : choices_) visit(node, choice);
+}
+
+void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
   const auto reach = [this](Feasibility verdict) { verdict_ = std::max(verdict_, verdict); };
   if (request_.gpus > 0) {
-    const GpuOffer offer = offers_.of(node);
+    const GpuOffer offer = choice.offers.of(node);
     if (!offer.has_type) return;
     most_gpu_memory_ = std::max(most_gpu_memory_, offer.largest_memory);
     reach(Feasibility::kGpuMemory);
@@ -51,7 +57,7 @@ void FeasibilityCheck::visit(const model::Node& node) {
     if (offer.capable < request_.gpus) return;
     most_on_socket_ = std::max(most_on_socket_, offer.capable_on_socket);
     reach(Feasibility::kSockets);
-    if (!has_gpus_when_empty(request_, offer)) return;
+    if (!has_gpus_when_empty(choice.request, offer)) return;
   }
   const Demand demand = demand_on(request_, {.cpus = node.cpus,
                                              .memory = node.memory,
@@ -69,18 +75,22 @@ base::Status FeasibilityCheck::status() const {
   switch (verdict_) {
     case Feasibility::kGpuType:
       if (request_.gpu_types.empty()) {
-        return refusal("gpus", fmt::format("{} asked, no node has a GPU", request_.gpus));
+        return refusal("gpus",
+                       fmt::format("{} asked, no node{} has a GPU", request_.gpus, allowed()));
       }
-      return refusal("gpu_types", fmt::format("no GPU of type {} in this cluster",
-                                              fmt::join(request_.gpu_types, " or ")));
+      return refusal(
+          "gpu_types",
+          fmt::format("no GPU of type {} {}", fmt::join(request_.gpu_types, " or "),
+                      allowed().empty() ? "in this cluster" : "on the nodes it may use"));
     case Feasibility::kGpuMemory:
       return refusal(
           "gpu_memory_bytes",
-          fmt::format("{} asked, the largest GPU{} has {}", size_text(request_.gpu_memory),
-                      request_.gpu_types.empty() ? "" : " of the types asked for",
+          fmt::format("{} asked, the largest GPU{}{} has {}", size_text(request_.gpu_memory),
+                      request_.gpu_types.empty() ? "" : " of the types asked for", allowed(),
                       size_text(most_gpu_memory_)));
     case Feasibility::kGpus:
-      return refusal("gpus", fmt::format("{} asked, the largest node has {}{}", request_.gpus,
+      return refusal("gpus", fmt::format("{} asked{}, the largest node{} has {}{}", request_.gpus,
+                                         request_.nodes > 1 ? " on each node" : "", allowed(),
                                          counted(most_gpus_, "GPU"), kind()));
     case Feasibility::kSockets:
       return refusal("gpus", fmt::format("{} asked on one socket (strict NUMA placement), the "
@@ -88,17 +98,23 @@ base::Status FeasibilityCheck::status() const {
                                          request_.gpus, counted(most_on_socket_, "GPU"), kind()));
     case Feasibility::kCpus:
       return refusal("cpus",
-                     fmt::format("{} asked, the largest node{} has {}", request_.cpus.value_or(1),
-                                 with_the_gpus(), counted(most_cpus_, "CPU")));
+                     fmt::format("{} asked, the largest node{}{} has {}", request_.cpus.value_or(1),
+                                 allowed(), with_the_gpus(), counted(most_cpus_, "CPU")));
     case Feasibility::kMemory:
-      return refusal("memory_bytes", fmt::format("{} asked, the largest node{} has {}",
-                                                 size_text(request_.memory.value_or(base::Bytes())),
-                                                 with_the_rest(), size_text(most_memory_)));
+      return refusal("memory_bytes",
+                     fmt::format("{} asked, the largest node{}{} has {}",
+                                 size_text(request_.memory.value_or(base::Bytes())), allowed(),
+                                 with_the_rest(), size_text(most_memory_)));
     case Feasibility::kFits:
       return {};
   }
   CHECK(false);
   std::unreachable();
+}
+
+std::string_view FeasibilityCheck::allowed() const {
+  const bool is_all = request_.nodelist.empty() && request_.exclude.empty();
+  return is_all ? "" : " that it may use";
 }
 
 std::string_view FeasibilityCheck::kind() const {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -23,11 +25,15 @@ enum class Feasibility : std::uint8_t {
   kFits
 };
 
-// Whether an empty, healthy version of some node could hold a request: present use, the state of
-// nodes and the state of GPUs are ignored. The request must outlive the check.
+// Whether an empty, healthy version of some node could hold a request, or one part of a gang:
+// present use, the state of nodes and the state of GPUs are ignored. The request must outlive the
+// check.
 class FeasibilityCheck {
  public:
   explicit FeasibilityCheck(const model::ResourceRequest& request);
+
+  FeasibilityCheck(const FeasibilityCheck&) = delete;
+  FeasibilityCheck& operator=(const FeasibilityCheck&) = delete;
 
   void visit(const model::Node& node);
   Feasibility verdict() const { return verdict_; }
@@ -36,13 +42,21 @@ class FeasibilityCheck {
   base::Status status() const;
 
  private:
+  struct Choice {
+    explicit Choice(model::ResourceRequest of) : request(std::move(of)), offers(request) {}
+    model::ResourceRequest request;
+    GpuOffers offers;  // refers to it
+  };
+  void visit(const model::Node& node, Choice& choice);
+  // Where not all nodes may be used.
+  std::string_view allowed() const;
   std::string_view kind() const;  // of the GPUs, where the request narrows it
   std::string_view with_the_gpus() const;
   std::string_view with_the_rest() const;
 
   const model::ResourceRequest& request_;
-  GpuOffers offers_;
-  Feasibility verdict_;  // of the node that comes furthest
+  std::deque<Choice> choices_;  // one for each type, as placement tries them
+  Feasibility verdict_;         // of the node that comes furthest
   // The most that nodes which satisfy all earlier constraints have.
   base::Bytes most_gpu_memory_;
   std::uint32_t most_gpus_ = 0;
@@ -51,8 +65,8 @@ class FeasibilityCheck {
   base::Bytes most_memory_;
 };
 
-// `nodes` offers for_each(visit(key, const model::Node&)), as base::PersistentMap<model::Node>
-// does.
+// Of a request for one node. `nodes` offers for_each(visit(key, const model::Node&)), as
+// base::PersistentMap<model::Node> does.
 template <class Nodes>
 base::Status could_ever_fit(const Nodes& nodes, const model::ResourceRequest& request) {
   FeasibilityCheck check(request);

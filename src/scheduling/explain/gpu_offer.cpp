@@ -10,6 +10,21 @@
 
 namespace gpu_platform::scheduling {
 
+std::vector<model::ResourceRequest> by_choice(const model::ResourceRequest& request) {
+  std::vector<model::ResourceRequest> choices(std::max<std::size_t>(1, request.gpu_types.size()),
+                                              request);
+  for (std::size_t i = 0; i < request.gpu_types.size(); ++i) {
+    choices[i].gpu_types = {request.gpu_types[i]};
+  }
+  return choices;
+}
+
+bool may_use(const model::ResourceRequest& request, model::NodeId node) {
+  const bool is_named =
+      request.nodelist.empty() || std::ranges::binary_search(request.nodelist, node);
+  return is_named && !std::ranges::binary_search(request.exclude, node);
+}
+
 GpuOffer GpuOffers::of(const model::Node& node) {
   GpuOffer offer;
   types_.clear();

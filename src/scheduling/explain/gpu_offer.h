@@ -25,6 +25,12 @@ struct GpuOffer {
   std::uint32_t free_on_socket = 0;
 };
 
+// Each type that the request would take as a request for that alone, in its order; the request
+// itself where it names none.
+std::vector<model::ResourceRequest> by_choice(const model::ResourceRequest& request);
+// As its nodelist and what it excludes say.
+bool may_use(const model::ResourceRequest& request, model::NodeId node);
+
 // Whether the GPUs of such a node may lie on several sockets; as placement decides it.
 bool may_cross_sockets(const model::ResourceRequest& request, const GpuOffer& offer);
 // Whether the GPUs could be had there with nothing else running.

@@ -43,18 +43,39 @@ WaitCount first_shortage(const model::ResourceRequest& request, const model::Nod
 
 }  // namespace
 
+ShortageCounter::ShortageCounter(const model::ResourceRequest& request) {
+  for (model::ResourceRequest& choice : by_choice(request))
+    choices_.emplace_back(std::move(choice));
+}
+
+WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
+                                       bool& could_hold) const {
+  const model::ResourceRequest& request = choice.request;
+  const GpuOffer offer = request.gpus > 0 ? choice.offers.of(node) : GpuOffer{};
+  const Demand demand = demand_on(request, {.cpus = node.cpus,
+                                            .memory = node.memory,
+                                            .gpus = static_cast<std::uint32_t>(node.gpus.size())});
+  could_hold |= node.state == model::NodeState::kUp && has_gpus_when_empty(request, offer) &&
+                demand.cpus <= node.cpus && demand.memory <= node.memory;
+  return first_shortage(request, node, offer, demand);
+}
+
 void ShortageCounter::visit(const model::Node& node) {
-  const GpuOffer offer = request_.gpus > 0 ? offers_.of(node) : GpuOffer{};
-  const Demand demand = demand_on(request_, {.cpus = node.cpus,
-                                             .memory = node.memory,
-                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  const WaitCount found = first_shortage(request_, node, offer, demand);
+  WaitCount found{Shortage::kExcluded, 1, 0};
+  bool could_hold = false;
+  if (may_use(choices_.front().request, node.id)) {
+    for (Choice& choice : choices_) {
+      const WaitCount of_choice = shortage_on(choice, node, could_hold);
+      const bool is_further =
+          of_choice.shortage > found.shortage ||
+          (of_choice.shortage == found.shortage && of_choice.short_by < found.short_by);
+      if (is_further) found = of_choice;
+    }
+  }
   WaitCount& count = counts_[static_cast<std::size_t>(found.shortage)];
   count.short_by = count.nodes == 0 ? found.short_by : std::min(count.short_by, found.short_by);
   ++count.nodes;
-  some_node_up_could_hold_ |= node.state == model::NodeState::kUp &&
-                              has_gpus_when_empty(request_, offer) && demand.cpus <= node.cpus &&
-                              demand.memory <= node.memory;
+  nodes_up_that_could_hold_ += could_hold ? 1 : 0;
 }
 
 std::vector<WaitCount> ShortageCounter::counts() const {

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "model/job.h"
@@ -11,25 +13,33 @@
 
 namespace gpu_platform::scheduling {
 
-// Why a request does not start on each of a set of nodes, counted: every node once, under the first
-// constraint it fails in the order of model::Shortage, or under kFits. Works on model::Node values,
-// so on published snapshots as well. The request must outlive the counter.
+// Why a request, or one part of a gang, does not start on each of a set of nodes, counted: every
+// node once, under the first constraint it fails in the order of model::Shortage, or under kFits;
+// of several types that the request would take the one that comes furthest counts. Works on
+// model::Node values, so on published snapshots as well.
 class ShortageCounter {
  public:
-  explicit ShortageCounter(const model::ResourceRequest& request)
-      : request_(request), offers_(request) {}
+  explicit ShortageCounter(const model::ResourceRequest& request);
+  ShortageCounter(const ShortageCounter&) = delete;
+  ShortageCounter& operator=(const ShortageCounter&) = delete;
 
   void visit(const model::Node& node);
   // Only constraints that some node fails (or kFits), ascending; they add up to the nodes visited.
   std::vector<model::WaitCount> counts() const;
-  // True when some visited node that is up could hold the request if nothing else ran on it.
-  bool some_node_up_could_hold() const { return some_node_up_could_hold_; }
+  // The visited nodes that are up and could hold the request if nothing else ran on them.
+  std::uint32_t nodes_up_that_could_hold() const { return nodes_up_that_could_hold_; }
 
  private:
-  const model::ResourceRequest& request_;
-  GpuOffers offers_;
+  struct Choice {
+    explicit Choice(model::ResourceRequest of) : request(std::move(of)), offers(request) {}
+    model::ResourceRequest request;
+    GpuOffers offers;  // refers to it
+  };
+  model::WaitCount shortage_on(Choice& choice, const model::Node& node, bool& could_hold) const;
+
+  std::deque<Choice> choices_;  // one for each type, as placement tries them
   std::array<model::WaitCount, model::kShortages> counts_ = {};
-  bool some_node_up_could_hold_ = false;
+  std::uint32_t nodes_up_that_could_hold_ = 0;
 };
 
 // `nodes` offers for_each(visit(key, const model::Node&)), as base::PersistentMap<model::Node>

@@ -46,7 +46,8 @@ std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted
   const Standing standing = basis.standings->of(spec.team, spec.user);
   sum += kOnePoint * weights.fair_share * standing.factor / kMostFactor;
   if (basis.cluster_gpus > 0) {
-    sum += kOnePoint * weights.size * spec.request.gpus / static_cast<Wide>(basis.cluster_gpus);
+    sum += kOnePoint * weights.size * static_cast<Wide>(model::total_gpus(spec.request)) /
+           static_cast<Wide>(basis.cluster_gpus);
   }
   return static_cast<std::int64_t>(sum);
 }

@@ -16,6 +16,11 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(static_cast<std::size_t>(request.gpu_memory.value()));
   mix(request.cpus.value_or(0));
   mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
+  mix(request.nodes * 2 + (request.cross_node ? 1 : 0));
+  mix(static_cast<std::size_t>(request.within));
+  for (const model::NodeId node : request.nodelist) mix(node.value);
+  for (const model::NodeId node : request.exclude) mix(node.value);
+  for (const std::uint32_t speed : request.gpu_speeds) mix(speed);
   for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
   for (const std::string* name : {&key.team, &key.user, &key.project}) {
     mix(std::hash<std::string>()(*name));

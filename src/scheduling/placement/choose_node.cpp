@@ -1,9 +1,7 @@
 #include "scheduling/placement/choose_node.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
-#include <tuple>
 
 namespace gpu_platform::scheduling {
 
@@ -19,37 +17,6 @@ struct Score {
 
   friend auto operator<=>(const Score&, const Score&) = default;
 };
-
-Demand demand_on_shape(const ShapeClass& shape_class, const model::ResourceRequest& request) {
-  const NodeShape& shape = *shape_class.shape;
-  return demand_on(request, {.cpus = shape.cpus,
-                             .memory = shape.memory,
-                             .gpus = static_cast<std::uint32_t>(shape.gpus.size())});
-}
-
-std::uint32_t size_of(GpuMask gpus) {
-  return static_cast<std::uint32_t>(std::popcount(gpus));
-}
-
-// The best GPUs among `free` for the request, not past `widest`: of types that rank equally the one
-// with the fewest GPUs left over, then the lowest index. Nothing where there are too few.
-std::optional<Subset> choose_gpus(const ShapeClass& shape_class, GpuMask free, std::uint32_t count,
-                                  PlacementRank widest, const GpuFilter& filter) {
-  if (count == 0) return Subset{};
-  using Key = std::tuple<PlacementRank, std::uint32_t, int>;
-  std::optional<Subset> best;
-  Key best_key;
-  filter.for_each_type(shape_class, [&](GpuMask of_type) {
-    const GpuMask eligible = of_type & free;
-    if (size_of(eligible) < count) return;
-    const Subset subset = shape_class.subsets->best(eligible, count);
-    const Key key{subset.rank, size_of(eligible), std::countr_zero(subset.gpus)};
-    if (subset.rank > widest || (best.has_value() && best_key <= key)) return;
-    best = subset;
-    best_key = key;
-  });
-  return best;
-}
 
 // What is searched in the groups of one shape.
 struct ShapeSearch {
@@ -105,7 +72,7 @@ bool consider(const ShapeSearch& search, std::optional<NodeChoice>& best, Score&
                       .gpus = key.free_gpus - search.gpus,
                       .cpus = key.cpus - search.demand.cpus,
                       .memory = key.memory - search.demand.memory,
-                      .node = *group->second.nodes.begin()};
+                      .node = group->second.nodes.begin()->first};
     if (best.has_value() && best_score <= score) continue;
     const std::optional<Subset> gpus = search.gpus_of(key);
     if (!gpus.has_value()) continue;
@@ -115,46 +82,7 @@ bool consider(const ShapeSearch& search, std::optional<NodeChoice>& best, Score&
   return true;
 }
 
-bool has_gpus_when_empty(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                         const GpuFilter& filter) {
-  if (request.gpus == 0) return true;
-  const GpuDomains& domains = shape_class.subsets->chooser().layout().domains;
-  const bool is_strict = request.numa == model::NumaPolicy::kStrict;
-  bool enough = false;
-  filter.for_each_type(shape_class, [&](GpuMask of_type) {
-    const std::uint32_t most = is_strict ? most_in_one(domains.sockets, of_type) : size_of(of_type);
-    enough = enough || most >= request.gpus;
-  });
-  return enough;
-}
-
 }  // namespace
-
-PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                          const GpuFilter& filter) {
-  switch (request.numa) {
-    case model::NumaPolicy::kAllowCross:
-      return PlacementRank::kAcrossSockets;
-    case model::NumaPolicy::kStrict:
-      return PlacementRank::kSocket;
-    case model::NumaPolicy::kDefault:
-      break;
-  }
-  const GpuDomains& domains = shape_class.subsets->chooser().layout().domains;
-  std::uint32_t largest = 0;
-  filter.for_each_type(shape_class, [&](GpuMask of_type) {
-    largest = std::max(largest, most_in_one(domains.numa, of_type));
-  });
-  return request.gpus > largest ? PlacementRank::kAcrossSockets : PlacementRank::kSocket;
-}
-
-bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                const GpuFilter& filter) {
-  const NodeShape& shape = *shape_class.shape;
-  const Demand demand = demand_on_shape(shape_class, request);
-  return demand.cpus <= shape.cpus && demand.memory <= shape.memory &&
-         has_gpus_when_empty(shape_class, request, filter);
-}
 
 std::optional<NodeChoice> choose_node(const Cluster& cluster, const model::ResourceRequest& request,
                                       const GpuFilter& filter) {

@@ -5,9 +5,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "scheduling/cluster.h"
-#include "scheduling/placement/best_subset.h"
-#include "scheduling/placement/demand.h"
-#include "scheduling/placement/gpu_filter.h"
+#include "scheduling/placement/choose_gpus.h"
 
 namespace gpu_platform::scheduling {
 
@@ -26,15 +24,5 @@ struct NodeChoice {
 // groups of equal nodes, not by nodes.
 std::optional<NodeChoice> choose_node(const Cluster& cluster, const model::ResourceRequest& request,
                                       const GpuFilter& filter);
-
-// The widest rank at which a node of this shape may give the request its GPUs: across sockets only
-// when the request allows it, or when none of the node's NUMA domains has so many of the GPUs it
-// accepts, in use or not; never when it is strict.
-PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                          const GpuFilter& filter);
-
-// Whether a node of this shape could hold the request if nothing else ran on it.
-bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                const GpuFilter& filter);
 
 }  // namespace gpu_platform::scheduling

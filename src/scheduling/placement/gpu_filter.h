@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
@@ -14,12 +15,25 @@ namespace gpu_platform::scheduling {
 // `types`: to be used for one decision, while no node is added.
 class GpuFilter {
  public:
-  GpuFilter(const model::ResourceRequest& request, const GpuTypes& types)
+  // Of the request's types all, or only the one at index `choice`.
+  GpuFilter(const model::ResourceRequest& request, const GpuTypes& types,
+            std::optional<std::size_t> choice = std::nullopt)
       : least_memory_(request.gpu_memory) {
-    accepted_.reserve(request.gpu_types.size());
-    for (const std::string& wanted : request.gpu_types) {
-      accepted_.push_back(&types.accepted_by(wanted));
+    for (std::size_t i = 0; i < request.gpu_types.size(); ++i) {
+      if (!choice || *choice == i) accepted_.push_back(&types.accepted_by(request.gpu_types[i]));
     }
+  }
+  // The same, but this type alone.
+  GpuFilter only(TypeIndex type) const {
+    GpuFilter copy = *this;
+    copy.only_ = type;
+    return copy;
+  }
+
+  bool accepts(TypeIndex type) const {
+    if (only_ && *only_ != type) return false;
+    return accepted_.empty() ||
+           std::ranges::any_of(accepted_, [&](const auto* types) { return (*types)[type]; });
   }
 
   // Calls visit(GpuMask) for each acceptable type that the shape has, with its GPUs that have the
@@ -38,12 +52,8 @@ class GpuFilter {
   }
 
  private:
-  bool accepts(TypeIndex type) const {
-    return accepted_.empty() ||
-           std::ranges::any_of(accepted_, [&](const auto* types) { return (*types)[type]; });
-  }
-
   base::Bytes least_memory_;
+  std::optional<TypeIndex> only_;
   std::vector<const std::vector<bool>*> accepted_;  // a row per name asked for; empty: any type
 };
 

@@ -1,21 +1,35 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "model/allocation.h"
 #include "model/job.h"
 #include "scheduling/cluster.h"
+#include "scheduling/trial.h"
+
+// The nodes and GPUs that a request gets now, whole or not at all; nothing where it does not fit.
+// Requests for less than a whole GPU are refused before they reach the queue.
 
 namespace gpu_platform::scheduling {
 
-// The node and GPUs that a request gets now, whole or not at all; nothing where it does not fit.
-// All GPUs are on one node. A gang across nodes is placed part by part inside a Trial with a mark
-// to return to: it will stand beside this, in gang/, and use it for each part. Requests for less
-// than a whole GPU are refused before they reach the queue.
+// The request's types in the order in which it wants them: the first that has room is taken.
+std::optional<model::Allocation> place(Trial& trial, const model::ResourceRequest& request);
+// The same for a request that excludes no node.
 std::optional<model::Allocation> place(const Cluster& cluster,
                                        const model::ResourceRequest& request);
 
-// Whether some node that is up could hold the request if nothing else ran on it.
+// The steps of place(), for who looks at each type under conditions of its own. Excluded nodes are
+// shut for as long as the caller's trial says.
+void shut_excluded(Trial& trial, const model::ResourceRequest& request);
+std::size_t gpu_choices(const model::ResourceRequest& request);  // at least 1
+std::uint32_t speed_of_choice(const model::ResourceRequest& request, std::size_t choice);
+std::optional<model::Allocation> place_choice(const Cluster& cluster,
+                                              const model::ResourceRequest& request,
+                                              std::size_t choice);
+
+// False only where the nodes that are up could not hold the request even if nothing else ran on
+// them.
 bool some_node_up_could_hold(const Cluster& cluster, const model::ResourceRequest& request);
 
 }  // namespace gpu_platform::scheduling

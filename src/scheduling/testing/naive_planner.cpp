@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -223,26 +224,46 @@ model::PlacementLevel level_of(const model::Node& node, std::int64_t rank, const
   return rank == 2 ? model::PlacementLevel::kOneSocket : model::PlacementLevel::kAcrossSockets;
 }
 
-}  // namespace
+bool may_use(const model::ResourceRequest& request, model::NodeId node) {
+  const bool is_named = request.nodelist.empty() || std::ranges::count(request.nodelist, node) > 0;
+  return is_named && std::ranges::count(request.exclude, node) == 0;
+}
 
-std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
-                                             const model::ResourceRequest& request) {
-  using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_t, model::NodeId>;
+using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_t, model::NodeId>;
+
+// How well the node takes what is asked of one node; nothing where it cannot now.
+std::optional<Score> score_on(const model::Node& node, const model::ResourceRequest& request) {
+  if (node.state != model::NodeState::kUp || !may_use(request, node.id)) return std::nullopt;
+  const Demand demand =
+      demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
+  const std::int64_t cpus = std::int64_t{node.cpus} - node.cpus_used - demand.cpus;
+  if (cpus < 0 || node.memory_used > node.memory) return std::nullopt;
+  if (node.memory - node.memory_used < demand.memory) return std::nullopt;
+  const std::optional<std::int64_t> rank = rank_on(node, request);
+  if (!rank.has_value()) return std::nullopt;
+  const auto free = static_cast<std::uint64_t>(std::ranges::count_if(node.gpus, model::is_free));
+  return Score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus),
+               (node.memory - node.memory_used - demand.memory).value(), node.id};
+}
+
+// Each type that the request would take as a request for that alone, in its order.
+std::vector<model::ResourceRequest> by_choice(const model::ResourceRequest& request) {
+  if (request.gpu_types.empty()) return {request};
+  std::vector<model::ResourceRequest> choices;
+  for (const std::string& type : request.gpu_types) {
+    choices.push_back(request);
+    choices.back().gpu_types = {type};
+  }
+  return choices;
+}
+
+std::optional<model::Allocation> place_on_best(const std::vector<model::Node>& nodes,
+                                               const model::ResourceRequest& request) {
   std::optional<Score> best_score;
   const model::Node* best = nullptr;
   for (const model::Node& node : nodes) {
-    if (node.state != model::NodeState::kUp) continue;
-    const Demand demand =
-        demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
-    const std::int64_t cpus = std::int64_t{node.cpus} - node.cpus_used - demand.cpus;
-    if (cpus < 0 || node.memory_used > node.memory) continue;
-    if (node.memory - node.memory_used < demand.memory) continue;
-    const std::optional<std::int64_t> rank = rank_on(node, request);
-    if (!rank.has_value()) continue;
-    const auto free = static_cast<std::uint64_t>(std::ranges::count_if(node.gpus, model::is_free));
-    const Score score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus),
-                      (node.memory - node.memory_used - demand.memory).value(), node.id};
-    if (best_score.has_value() && *best_score < score) continue;
+    const std::optional<Score> score = score_on(node, request);
+    if (!score || (best_score && *best_score < *score)) continue;
     best_score = score;
     best = &node;
   }
@@ -258,6 +279,89 @@ std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nod
     part.level = level_of(*best, rank, gpus);
   }
   return model::Allocation{{part}};
+}
+
+// The types that exist and the request takes; one request for each.
+std::vector<model::ResourceRequest> by_type(const std::vector<model::Node>& nodes,
+                                            const model::ResourceRequest& request) {
+  if (request.gpus == 0) return {request};
+  std::vector<model::ResourceRequest> requests;
+  std::set<std::string> seen;
+  for (const model::Node& node : nodes) {
+    for (const model::Gpu& gpu : node.gpus) {
+      const bool accepted = request.gpu_types.empty() ||
+                            model::gpu_type_matches(request.gpu_types.front(), gpu.info.type);
+      if (!accepted || !seen.insert(gpu.info.type).second) continue;
+      requests.push_back(request);
+      requests.back().gpu_types = {gpu.info.type};
+    }
+  }
+  return requests;
+}
+
+// How near so many nodes that can each give the part can be, and how many there are at least where
+// they are so near.
+std::optional<NaiveGang> nearest(const std::vector<model::Node>& nodes,
+                                 const model::ResourceRequest& part, std::size_t parts) {
+  for (const auto level : {model::NetworkLevel::kDomain, model::NetworkLevel::kRack,
+                           model::NetworkLevel::kZone, model::NetworkLevel::kAnywhere}) {
+    if (level < part.within) return std::nullopt;
+    std::map<std::string, std::size_t> counts;
+    for (const model::Node& node : nodes) {
+      const std::string name(node.network.name_at(level));
+      const bool is_together = level == model::NetworkLevel::kAnywhere || !name.empty();
+      if (is_together && score_on(node, part)) ++counts[name];
+    }
+    std::erase_if(counts, [&](const auto& entry) { return entry.second < parts; });
+    if (counts.empty()) continue;
+    std::size_t least = counts.begin()->second;
+    for (const auto& [name, count] : counts) least = std::min(least, count);
+    return NaiveGang{parts, level, least};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<NaiveGang> naive_gang(const std::vector<model::Node>& nodes,
+                                    const model::ResourceRequest& request) {
+  for (const model::ResourceRequest& choice : by_choice(request)) {
+    std::vector<std::uint32_t> splits = {request.nodes};
+    if (request.cross_node) {
+      splits.clear();
+      for (std::uint32_t n = 1; n <= request.gpus; ++n) {
+        if (request.gpus % n == 0) splits.push_back(n);
+      }
+    }
+    for (const std::uint32_t parts : splits) {
+      model::ResourceRequest part = choice;
+      part.gpus = request.cross_node ? request.gpus / parts : request.gpus;
+      std::optional<NaiveGang> best;
+      for (const model::ResourceRequest& of_type : by_type(nodes, part)) {
+        const std::optional<NaiveGang> found = nearest(nodes, of_type, parts);
+        if (!found) continue;
+        const bool is_better =
+            !best || found->level > best->level ||
+            (found->level == best->level && found->nodes_there < best->nodes_there);
+        if (is_better) best = found;
+      }
+      if (best) return best;
+    }
+  }
+  return std::nullopt;
+}
+
+bool naive_fits(const std::vector<model::Node>& nodes, const model::ResourceRequest& request) {
+  return model::is_gang(request) ? naive_gang(nodes, request).has_value()
+                                 : naive_place(nodes, request).has_value();
+}
+
+std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
+                                             const model::ResourceRequest& request) {
+  for (const model::ResourceRequest& choice : by_choice(request)) {
+    if (auto allocation = place_on_best(nodes, choice)) return allocation;
+  }
+  return std::nullopt;
 }
 
 Plan naive_plan(std::vector<model::Node> nodes, std::vector<WaitingJob> jobs,

@@ -62,6 +62,14 @@ void add_topology(const Draw& draw, model::Node& node) {
   }
 }
 
+std::vector<model::NodeId> random_nodes(const Draw& draw) {
+  std::vector<model::NodeId> nodes;
+  for (std::uint64_t id = 1; id <= 12; ++id) {
+    if (draw(3) == 0) nodes.emplace_back(id);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 model::Node random_node(const Draw& draw, std::uint64_t id) {
@@ -77,6 +85,7 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
       gpu.holders.push_back({{model::JobId(999), 1}, base::kWholeGpu, gpu.info.memory});
     }
   }
+  result.network = random_place(draw);
   if (draw(3) == 2) result.cpus_used = static_cast<std::uint32_t>(draw(result.cpus + 1));
   if (draw(3) == 2) result.memory_used = base::kGiB * static_cast<std::int64_t>(draw(65));
   return result;
@@ -92,7 +101,33 @@ model::ResourceRequest random_request(const Draw& draw) {
   if (draw(3) == 2) request.cpus = static_cast<std::uint32_t>(draw(40));
   if (draw(3) == 2) request.memory = base::kGiB * static_cast<std::int64_t>(draw(200));
   if (draw(3) == 2) request.numa = static_cast<model::NumaPolicy>(draw(model::kNumaPolicies));
+  if (draw(6) == 5) request.nodelist = random_nodes(draw);
+  if (draw(4) == 3) request.exclude = random_nodes(draw);
   return request;
+}
+
+model::ResourceRequest random_gang(const Draw& draw) {
+  model::ResourceRequest request = random_request(draw);
+  if (draw(3) == 2) {
+    request.cross_node = true;
+    request.gpus = static_cast<std::uint32_t>(1 + draw(24));
+  } else {
+    request.gpus = static_cast<std::uint32_t>(draw(5));
+    request.nodes = static_cast<std::uint32_t>(1 + draw(5));
+  }
+  request.within = static_cast<model::NetworkLevel>(draw(model::kNetworkLevels));
+  if (request.gpus == 0) request.gpu_types.clear();
+  return request;
+}
+
+model::NetworkPlace random_place(const Draw& draw) {
+  if (draw(6) == 5) return {};
+  const std::uint64_t domain = draw(6);
+  const auto name = [&](const char* prefix, std::uint64_t number) {
+    return draw(8) == 7 ? std::string() : prefix + std::to_string(number);
+  };
+  return {
+      .domain = name("d", domain), .rack = name("r", domain / 2), .zone = name("z", domain / 4)};
 }
 
 World random_world(const Draw& draw, WorldSize size) {

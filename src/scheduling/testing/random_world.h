@@ -28,7 +28,9 @@ struct WorldSize {
 
 World random_world(const Draw& draw, WorldSize size = {});
 model::Node random_node(const Draw& draw, std::uint64_t id);
-model::ResourceRequest random_request(const Draw& draw);
+model::ResourceRequest random_request(const Draw& draw);  // for one node
+model::ResourceRequest random_gang(const Draw& draw);
+model::NetworkPlace random_place(const Draw& draw);
 
 template <class T>
 void shuffle(const Draw& draw, std::vector<T>& values) {

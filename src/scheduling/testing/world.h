@@ -84,6 +84,10 @@ class NodeBuilder {
     node_.gpus.at(gpu).state = state;
     return *this;
   }
+  NodeBuilder& network(std::string domain, std::string rack = {}, std::string zone = {}) {
+    node_.network = {std::move(domain), std::move(rack), std::move(zone)};
+    return *this;
+  }
   NodeBuilder& busy(std::uint32_t gpu) { return gpu_state(gpu, model::GpuState::kInUse); }
   operator model::Node() const { return node_; }  // NOLINT(google-explicit-constructor): a builder
 

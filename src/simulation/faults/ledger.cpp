@@ -152,7 +152,7 @@ void Ledger::on(const model::JobSubmitted& event) {
   for (std::uint64_t position = 0; position < count; ++position) {
     const model::JobId member(event.job.value + position);
     limits_.emplace(member, event.spec.time_limit);
-    jobs_[member] = {.name = event.spec.name, .gpus = event.spec.request.gpus};
+    jobs_[member] = {.name = event.spec.name, .gpus = model::total_gpus(event.spec.request)};
   }
   if (!names_.emplace(event.spec.name, event.job).second) {
     findings_.violated("submitted-once",
@@ -173,18 +173,18 @@ void Ledger::on(const model::StartRequested& event) {
     findings_.violated("gang", fmt::format("{} is given {} of {} GPUs", named(event.attempt),
                                            event.allocation.gpu_count(), job.gpus));
   }
+  job.speeds.insert(event.allocation.speed);
   Start& start = starts_[event.attempt];
   start.boot_id = event.boot_id;
   for (const model::NodeAllocation& part : event.allocation.nodes) {
-    start.node = part.node;
-    start.node_name = node_names_[part.node];
+    start.node_names.push_back(node_names_[part.node]);
     for (const model::GpuClaim& claim : part.claims) {
       const GpuPlace place{part.node, claim.gpu_index};
       const auto [holder, is_free] = holders_.try_emplace(place, event.attempt);
       if (!is_free) {
-        findings_.violated(
-            "handed-on", fmt::format("GPU {}:{} is given to {} and held by {}", start.node_name,
-                                     claim.gpu_index, named(event.attempt), named(holder->second)));
+        findings_.violated("handed-on", fmt::format("GPU {}:{} is given to {} and held by {}",
+                                                    start.node_names.back(), claim.gpu_index,
+                                                    named(event.attempt), named(holder->second)));
       }
       start.gpus.push_back(place);
     }
@@ -220,11 +220,28 @@ void Ledger::on(const model::AttemptEnded& event) {
   if (event.exit.lost != Lost::kNo) truth_.give_up(event.attempt);
 }
 
+bool Ledger::has_limit(model::JobId job, base::Duration limit) const {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return false;
+  const auto [first, last] =
+      std::ranges::equal_range(limits_, job, {}, &std::pair<model::JobId, base::Duration>::first);
+  return std::any_of(first, last, [&](const auto& entry) {
+    return std::ranges::any_of(found->second.speeds, [&](std::uint32_t speed) {
+      return model::limit_at_speed(entry.second, speed) == limit;
+    });
+  });
+}
+
 bool Ledger::was_told_lost(AttemptId attempt) const {
   const auto start = starts_.find(attempt);
   if (start == starts_.end()) return false;
-  if (heard_unreachable_.contains(start->second.node_name)) return true;
-  const auto boots = heard_boots_.find(start->second.node_name);
+  return std::ranges::any_of(start->second.node_names, [&](const std::string& node) {
+    return heard_unreachable_.contains(node) || has_booted_anew(node);
+  });
+}
+
+bool Ledger::has_booted_anew(const std::string& node) const {
+  const auto boots = heard_boots_.find(node);
   return boots != heard_boots_.end() && boots->second.size() > 1;
 }
 
@@ -265,8 +282,8 @@ void Ledger::on(const model::AttemptReleased& event) {
   if (truth != nullptr && truth->is_alive) {
     findings_.violated("released", named(event.attempt) + " is released while processes are left");
   }
-  const auto boots = heard_boots_.find(start.node_name);
-  const bool is_rebooted = boots != heard_boots_.end() && boots->second.size() > 1;
+  // A new boot has left nothing of it; of a gang there are other nodes.
+  const bool is_rebooted = start.node_names.size() == 1 && has_booted_anew(start.node_names[0]);
   if (!is_rebooted && !heard_cleaned_.contains(event.attempt)) {
     findings_.violated("released",
                        named(event.attempt) + " is released before the engine said it was gone");

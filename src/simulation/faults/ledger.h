@@ -40,7 +40,8 @@ class Ledger {
   struct Job {
     std::string name;
     std::uint32_t attempts = 0;
-    std::uint32_t gpus = 0;
+    std::uint64_t gpus = 0;
+    std::set<std::uint32_t> speeds;  // at which it was started
     bool has_ended = false;
     model::JobTrigger how = model::JobTrigger::kComplete;
   };
@@ -59,9 +60,7 @@ class Ledger {
   bool has_stop(model::AttemptId attempt) const { return stops_.contains(attempt); }
   bool has_end(model::AttemptId attempt) const { return ends_.contains(attempt); }
   bool is_released(model::AttemptId attempt) const { return released_.contains(attempt); }
-  bool has_limit(model::JobId job, base::Duration limit) const {
-    return limits_.contains({job, limit});
-  }
+  bool has_limit(model::JobId job, base::Duration limit) const;
   const Job* find(model::JobId job) const;
   // The job that a submission's name became; invalid when it became none.
   model::JobId job_of(const std::string& name) const;
@@ -89,11 +88,11 @@ class Ledger {
   void on(const model::JobEnded& event);
   void check_exit(const model::AttemptEnded& event);
   void check_claimed(const model::StartRequested& event);
+  bool has_booted_anew(const std::string& node) const;
   bool was_told_lost(model::AttemptId attempt) const;
 
   struct Start {
-    model::NodeId node;
-    std::string node_name;
+    std::vector<std::string> node_names;
     std::string boot_id;
     std::vector<GpuPlace> gpus;
   };

@@ -82,6 +82,11 @@ model::NodeInfo draw_node(Prng& random, std::size_t number) {
   node.boot_id = node.name + ".0";
   node.cpus = static_cast<std::uint32_t>(1 + random.below(32));
   node.memory = base::kGiB * static_cast<std::int64_t>(4 + random.below(60));
+  if (random.chance(2, 3)) {
+    node.network = {.domain = fmt::format("d{}", random.below(4)),
+                    .rack = fmt::format("r{}", random.below(2)),
+                    .zone = "z"};
+  }
   if (random.chance(1, 5)) return node;  // CPUs alone
   node.driver_version = "1";
   const std::uint64_t gpus = 1 + random.below(8);
@@ -140,6 +145,35 @@ void draw_gpus(Prng& random, const model::NodeInfo& node, model::ResourceRequest
   if (random.chance(1, 4)) request.gpu_memory = gpu.memory;
 }
 
+std::vector<model::NodeId> draw_nodes(Prng& random, const Setup& setup) {
+  std::vector<model::NodeId> nodes;
+  for (std::uint64_t id = 1; id <= setup.nodes.size(); ++id) {
+    if (random.chance(1, 2)) nodes.emplace_back(id);
+  }
+  return nodes;
+}
+
+// Small parts, so that several nodes have room for one.
+void make_gang(Prng& random, const Setup& setup, model::ResourceRequest& request) {
+  if (request.gpus > 1 && random.chance(1, 3)) {
+    request.cross_node = true;
+    request.gpus += static_cast<std::uint32_t>(random.below(8));
+  } else {
+    request.gpus =
+        std::min<std::uint32_t>(request.gpus, static_cast<std::uint32_t>(random.below(3)));
+    request.nodes = static_cast<std::uint32_t>(1 + random.below(setup.nodes.size()));
+  }
+  if (request.gpus == 0) {
+    request.gpu_types.clear();
+    request.gpu_memory = {};
+  }
+  if (random.chance(1, 2)) request.cpus = 1;
+  if (random.chance(1, 2)) request.memory = base::kGiB;
+  if (random.chance(1, 3)) {
+    request.within = static_cast<model::NetworkLevel>(random.below(model::kNetworkLevels));
+  }
+}
+
 model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
   model::ResourceRequest request;
   const model::NodeInfo& node = setup.nodes[random.below(setup.nodes.size())];
@@ -153,6 +187,13 @@ model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
                                                        node.memory.value() / base::kGiB.value())));
   }
   if (random.chance(1, 30)) request.gpus = 9;  // more than any node has
+  if (random.chance(1, 4)) make_gang(random, setup, request);
+  if (random.chance(1, 8)) request.nodelist = draw_nodes(random, setup);
+  if (random.chance(1, 8)) request.exclude = draw_nodes(random, setup);
+  for (std::size_t i = 0; i < request.gpu_types.size() && random.chance(1, 2); ++i) {
+    request.gpu_speeds.assign(request.gpu_types.size(), model::kFullSpeed);
+    if (i > 0) request.gpu_speeds[i] = static_cast<std::uint32_t>(500 + random.below(1500));
+  }
   return request;
 }
 

@@ -32,10 +32,10 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
       attempt.gpus.push_back(gpu.uuid);
     }
   }
-  if (gpus != order.spec->request.gpus) {
+  if (gpus != model::total_gpus(order.spec->request)) {
     findings_.violated(
         "gang", fmt::format("attempt {} of job {} was started with {} of {} GPUs", id.attempt,
-                            id.job.value, gpus, order.spec->request.gpus));
+                            id.job.value, gpus, model::total_gpus(order.spec->request)));
   }
   if (given_up_.contains(id)) return;  // it was given up while it was still on its way to its node
   for (auto other = attempts_.lower_bound({id.job, 0});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "controller/snapshot.h"
 #include "scheduling/node_shape.h"
@@ -49,6 +50,10 @@ std::string gpus_of(const model::Attempt& attempt) {
   return text;
 }
 
+std::string seconds_of(base::Duration duration) {
+  return fmt::format("{}", duration.value() / base::seconds(1).value());
+}
+
 std::string_view level_of(const model::Attempt& attempt) {
   constexpr std::string_view kNames[model::kPlacementLevels] = {"unknown", "numa_node", "socket",
                                                                 "across_sockets"};
@@ -59,7 +64,7 @@ std::string_view level_of(const model::Attempt& attempt) {
 
 base::Status ScenarioRunner::expect_start(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
-  TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[1]));
+  for (const std::string& name : parts_of(statement.arguments[1])) TRY(find_node(name));
   if (job.attempts.empty()) return differs("a start, job", "started", lower(to_string(job.state)));
   std::size_t number = job.attempts.size();
   TRY(set_count(statement, "attempt", 1, 1000, number));
@@ -70,11 +75,13 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   if (!model::is_active(job.state)) {
     return differs("state", "starting or running", lower(to_string(job.state)));
   }
-  const model::NodeId on = attempt.allocation.nodes.front().node;
-  if (on != node->id) {
-    const model::Node* other = controller_->core().state().nodes.find(on.value);
-    return differs("a start on", node->name, other->name);
+  std::vector<std::string> names;
+  for (const model::NodeAllocation& part : attempt.allocation.nodes) {
+    names.push_back(controller_->core().state().nodes.find(part.node.value)->name);
   }
+  const std::string on = fmt::format("{}", fmt::join(names, ","));
+  if (on != statement.arguments[1]) return differs("a start on", statement.arguments[1], on);
+  TRY(compare(statement, "limit_s", seconds_of(attempt.time_limit)));
   TRY(compare(statement, "because", to_string(attempt.why)));
   TRY(compare(statement, "level", level_of(attempt)));
   TRY(compare(statement, "made_room", names_of(attempt.made_room)));

@@ -205,6 +205,8 @@ base::Status ScenarioRunner::command(model::Command command) {
 
 base::Status ScenarioRunner::submit(const Statement& statement) {
   TRY_ASSIGN(model::JobSpec spec, spec_of(statement));
+  TRY_ASSIGN(spec.request.nodelist, find_nodes(statement, "nodelist"));
+  TRY_ASSIGN(spec.request.exclude, find_nodes(statement, "exclude"));
   NamedJob& job = jobs_[spec.name];
   if (job.id.valid()) return failed(fmt::format("job '{}' was submitted before", spec.name));
   TRY_ASSIGN(job.script, script_of(statement));
@@ -474,6 +476,20 @@ base::Result<const model::Node*> ScenarioRunner::find_node(const std::string& na
     return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no node '{}'", name));
   }
   return state.nodes.find(found->second.value);
+}
+
+// Of an option, ascending; none where it is not given.
+base::Result<std::vector<model::NodeId>> ScenarioRunner::find_nodes(const Statement& statement,
+                                                                    std::string_view name) const {
+  std::vector<model::NodeId> nodes;
+  const std::string* list = option(statement, name);
+  if (list == nullptr) return nodes;
+  for (const std::string& each : parts_of(*list)) {
+    TRY_ASSIGN(const model::Node* node, find_node(each));
+    nodes.push_back(node->id);
+  }
+  std::ranges::sort(nodes);
+  return nodes;
 }
 
 std::string run_scenario(const Scenario& scenario) {

@@ -105,6 +105,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Result<model::Job> find_job(const std::string& name) const;
   base::Result<const model::NodeInfo*> find_info(const std::string& name) const;
   base::Result<const model::Node*> find_node(const std::string& name) const;
+  base::Result<std::vector<model::NodeId>> find_nodes(const Statement& statement,
+                                                      std::string_view name) const;
 
   base::Instant now_;
   execution::VirtualEngine engine_;

@@ -78,6 +78,26 @@ base::Result<model::NumaPolicy> numa_policy_of(std::string_view text) {
   return base::invalid({}, fmt::format("numa: '{}' is not default, allow_cross or strict", text));
 }
 
+base::Result<model::NetworkLevel> network_level_of(std::string_view text) {
+  for (std::size_t i = 0; i < model::kNetworkLevels; ++i) {
+    const auto level = static_cast<model::NetworkLevel>(i);
+    if (text == to_string(level)) return level;
+  }
+  return base::invalid({}, fmt::format("within: '{}' is not anywhere, zone, rack or domain", text));
+}
+
+// Thousandths: "1000,500".
+base::Status set_speeds(const Statement& statement, model::ResourceRequest& request) {
+  const std::string* speeds = option(statement, "speeds");
+  if (speeds == nullptr) return {};
+  for (const std::string& speed : parts_of(*speeds)) {
+    TRY_ASSIGN(const std::uint64_t value, base::parse_count(speed, 1, 1'000'000));
+    request.gpu_speeds.push_back(static_cast<std::uint32_t>(value));
+  }
+  if (request.gpu_speeds.size() == request.gpu_types.size()) return {};
+  return base::invalid({}, "speeds: one for each of types");
+}
+
 base::Status set_request(const Statement& statement, model::ResourceRequest& request) {
   TRY(set_count(statement, "gpus", 0, 1000, request.gpus));
   if (const std::string* types = option(statement, "types")) {
@@ -87,6 +107,12 @@ base::Status set_request(const Statement& statement, model::ResourceRequest& req
     }
   }
   TRY(set_size(statement, "gpu_memory", request.gpu_memory));
+  TRY(set_speeds(statement, request));
+  TRY(set_count(statement, "nodes", 1, model::kMostGangNodes, request.nodes));
+  TRY(set_bool(statement, "cross_node", request.cross_node));
+  if (const std::string* within = option(statement, "within")) {
+    TRY_ASSIGN(request.within, network_level_of(*within));
+  }
   if (const std::string* numa = option(statement, "numa")) {
     TRY_ASSIGN(request.numa, numa_policy_of(*numa));
   }
@@ -162,6 +188,9 @@ base::Result<model::NodeInfo> node_of(const Statement& statement) {
     }
   }
   TRY(set_topology(statement, node));
+  if (const std::string* domain = option(statement, "domain")) node.network.domain = *domain;
+  if (const std::string* rack = option(statement, "rack")) node.network.rack = *rack;
+  if (const std::string* zone = option(statement, "zone")) node.network.zone = *zone;
   if (!node.gpus.empty()) node.driver_version = "virtual";
   return node;
 }

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "config/configuration.h"
+#include "model/network.h"
+
+// Where the site's nodes are in its network: the file that cluster.network_file names. One line for
+// some nodes, "#" begins a comment:
+//
+//   dgx-[01-16]  domain=su1 rack=r1 zone=hall-a
+//
+// Each of domain, rack and zone may be left out. Pure.
+
+namespace gpu_platform::config {
+
+using NetworkPlaces = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
+
+// The first thing that is wrong, with its line.
+std::expected<NetworkPlaces, Problem> parse_network(std::string_view text);
+
+}  // namespace gpu_platform::config

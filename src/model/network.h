@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// Where a node is in the site's network, in the site's own names.
+
+namespace gpu_platform::model {
+
+// How near to each other the nodes of a gang must be, or are: the larger the nearer.
+enum class NetworkLevel : std::uint8_t {
+  kAnywhere,
+  kZone,
+  kRack,
+  kDomain,  // one NVLink domain or leaf switch
+};
+inline constexpr std::size_t kNetworkLevels = 4;
+std::string_view to_string(NetworkLevel level);  // "domain"; "anywhere"
+
+// Names are the cluster's: two nodes with the same one at a level are together there. Empty: not
+// known, and then it is together with nobody at that level.
+struct NetworkPlace {
+  std::string domain;
+  std::string rack;
+  std::string zone;
+
+  // Empty for kAnywhere.
+  std::string_view name_at(NetworkLevel level) const;
+
+  friend auto operator<=>(const NetworkPlace&, const NetworkPlace&) = default;
+};
+
+}  // namespace gpu_platform::model
