@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include <fmt/format.h>
 
@@ -259,9 +260,9 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   const base::Instant began = steady();
   Interrupts none;
   int result = kOk;
-  const auto jobs = with_members(*client, ids);
-  if (!jobs) return report(console, jobs.error(), json);
-  for (const std::string& id : *jobs) {
+  std::deque<std::string> waited(ids.begin(), ids.end());
+  for (; !waited.empty(); waited.pop_front()) {
+    const std::string id = waited.front();
     std::optional<base::Duration> left;
     if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
     const auto ended = wait_for_end(console, *client, id, left, none);
@@ -277,6 +278,9 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
       console.note(describe_end(job));
     }
     if (text_at(job, "state") != "COMPLETED") result = kFailure;
+    // The first of an array stood for all of them.
+    const std::vector<std::string> members = members_in(job, id);
+    waited.insert(waited.begin() + 1, members.begin() + 1, members.end());
   }
   return result;
 }

@@ -4,24 +4,26 @@
 
 #include "base/parse.h"
 #include "cli/http.h"
-#include "cli/json_view.h"
 
 namespace gpu_platform::cli {
 
-Called<std::vector<std::string>> members_of(Client& client, const std::string& id) {
-  const auto body = client.get("/v1/jobs/" + percent_encoded(id));
-  if (!body) return std::unexpected(body.error());
-  const auto job = parse_object(*body);
+std::vector<std::string> members_in(const Json& job, const std::string& id) {
   const auto number = base::parse_count(id, 1, INT64_MAX);
-  const bool is_array = job && number && text_at(*job, "array_id") == id;
-  if (!is_array) return std::vector<std::string>{id};
+  if (!number || text_at(job, "array_id") != id) return {id};
   // They follow each other.
-  const std::int64_t size = integer_at(*job, "array_size").value_or(1);
+  const std::int64_t size = integer_at(job, "array_size").value_or(1);
   std::vector<std::string> ids;
   for (std::int64_t position = 0; position < size; ++position) {
     ids.push_back(fmt::format("{}", *number + static_cast<std::uint64_t>(position)));
   }
   return ids;
+}
+
+Called<std::vector<std::string>> members_of(Client& client, const std::string& id) {
+  const auto body = client.get("/v1/jobs/" + percent_encoded(id));
+  if (!body) return std::unexpected(body.error());
+  const auto job = parse_object(*body);
+  return job ? members_in(*job, id) : std::vector<std::string>{id};
 }
 
 Called<std::vector<std::string>> with_members(Client& client, const std::vector<std::string>& ids) {

@@ -46,7 +46,9 @@ void release_quota(State& state, const model::Job& job, const model::Attempt& at
   state.quotas.remove(organisation, *job.spec, held_use(job, attempt, begin));
   if (!state.limits_hours || attempt.requested_at < begin || !attempt.started_at.is_set()) return;
   // Never more than was committed: the grace and the cleaning are the platform's.
-  const base::Duration ran = std::min(attempt.ended_at - attempt.started_at, job.spec->time_limit);
+  const base::Duration ran =
+      std::min(attempt.ended_at - attempt.started_at,
+               model::longest_limit(job.spec->request, job.spec->time_limit));
   const std::uint64_t used = scheduling::gpu_time(scheduling::gpu_share_of(job.spec->request), ran);
   if (used == 0) return;
   scheduling::PeriodUse period_use = *state.period_use;

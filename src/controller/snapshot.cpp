@@ -177,7 +177,7 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason&
   reason.counts = answer.counts;
   reason.nodes_needed = answer.parts;
   reason.gpus_per_node = answer.gpus;
-  reason.within = request.within;
+  reason.within = spec.request.within;
   if (answer.fits) {
     reason.code =
         reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;

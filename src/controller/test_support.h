@@ -41,7 +41,8 @@ inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
   State& state = core.mutable_state();
   return std::make_shared<const Snapshot>(
       Snapshot{state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy,
-               state.counts, core.reservations(), state.queue.basis(), state.period_use});
+               state.counts, core.reservations(), state.queue.basis(), core.claims(),
+               state.arrays.freeze(), state.period_use});
 }
 
 inline model::JobSpec spec(std::uint32_t gpus) {

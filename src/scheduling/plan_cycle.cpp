@@ -126,14 +126,15 @@ void Cycle::start_or_keep_claims() {
       started_by_claim_.insert(id);
     } else {
       keep(claim);
-      if (may_start) count_start(*job);
     }
   }
 }
 
 void Cycle::keep(const model::Claim& claim) {
   const WaitingJob* job = queue_.find(claim.beneficiary);
-  if (job != nullptr) keep_from_now(kept_slot(claim), job->spec->time_limit);
+  if (job == nullptr) return;
+  keep_from_now(kept_slot(claim), job->spec->time_limit);
+  if (!is_over_quota(*job)) count_start(*job);
 }
 
 // Nobody else may have it from the present on, although the job comes to it only then.

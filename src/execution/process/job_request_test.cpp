@@ -145,8 +145,13 @@ TEST(Ranks, HaveAMasterThatTheUserMayChoose) {
 }
 
 TEST(Ranks, OfAllNodesTogetherHaveTheMemoryThatEachWasAskedFor) {
-  const auto encoded = launch_request(a_gang(), {}, a_user(), {});
-  EXPECT_EQ(node::decode_request(*encoded)->memory_bytes, std::uint64_t{2} << 30);
+  RequestOptions options;
+  options.node_program = "/lib/gpu-platform-node";
+  const auto encoded = launch_request(a_gang(), {}, a_user(), options);
+  ASSERT_TRUE(encoded.has_value()) << encoded.error().message;
+  const auto request = node::decode_request(*encoded);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->memory_bytes, std::uint64_t{2} << 30);
 }
 
 TEST(JobEnvironment, NothingOfSlurmIsMadeUp) {

@@ -90,7 +90,7 @@ std::optional<Room> found_in(const FullWorld& world, VictimSearch::Options optio
   VictimSearch search(trial, index, options);
   const std::uint64_t before = cluster.hash();
   auto room = search.find({world.request, world.priority_class},
-                          [&] { return place(cluster, world.request); });
+                          [&] { return place(trial, world.request); });
   RC_ASSERT(cluster.hash() == before);
   return room;
 }

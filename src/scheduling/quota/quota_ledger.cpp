@@ -93,7 +93,8 @@ QuotaUse& QuotaUse::operator-=(const QuotaUse& other) {
 
 QuotaUse use_of_start(const model::JobSpec& spec) {
   const base::GpuShare gpus = gpu_share_of(spec.request);
-  return {.gpus = gpus, .running_jobs = 1, .committed = gpu_time(gpus, spec.time_limit)};
+  const base::Duration limit = model::longest_limit(spec.request, spec.time_limit);
+  return {.gpus = gpus, .running_jobs = 1, .committed = gpu_time(gpus, limit)};
 }
 
 void QuotaLedger::add(const model::Organisation& organisation, const model::JobSpec& spec,

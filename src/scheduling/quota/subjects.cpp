@@ -67,7 +67,7 @@ std::uint64_t gpu_time(base::GpuShare gpus, base::Duration time) {
 }
 
 base::GpuShare gpu_share_of(const model::ResourceRequest& request) {
-  return request.share_per_gpu * static_cast<std::int64_t>(request.gpus);
+  return request.share_per_gpu * static_cast<std::int64_t>(model::total_gpus(request));
 }
 
 }  // namespace gpu_platform::scheduling
