@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <deque>
 
 #include <fmt/format.h>
 
@@ -260,9 +259,8 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   const base::Instant began = steady();
   Interrupts none;
   int result = kOk;
-  std::deque<std::string> waited(ids.begin(), ids.end());
-  for (; !waited.empty(); waited.pop_front()) {
-    const std::string id = waited.front();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::string id = ids[i];
     std::optional<base::Duration> left;
     if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
     const auto ended = wait_for_end(console, *client, id, left, none);
@@ -280,7 +278,8 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
     if (text_at(job, "state") != "COMPLETED") result = kFailure;
     // The first of an array stood for all of them.
     const std::vector<std::string> members = members_in(job, id);
-    waited.insert(waited.begin() + 1, members.begin() + 1, members.end());
+    ids.insert(ids.begin() + static_cast<std::ptrdiff_t>(i) + 1, members.begin() + 1,
+               members.end());
   }
   return result;
 }

@@ -279,10 +279,11 @@ TEST_F(Shims, ScontrolShowsAJobInOneLine) {
 TEST_F(Shims, RefusalsSubmitNothing) {
   write("dos.sh", "#!/bin/sh\r\necho\r\n");
   write("plain.sh", "echo\n");
-  write("array.sh", "#!/bin/sh\n#SBATCH --array=1-3\ntrue\n");
+  write("array.sh", "#!/bin/sh\n#SBATCH --array=3-1\ntrue\n");
   const std::vector<std::vector<std::string>> refused = {
-      {"sbatch", "--array=1-3", "--wrap=true"},
-      {"sbatch", "-d", "afterok:1", "--wrap=true"},
+      {"sbatch", "--array=1-3%", "--wrap=true"},
+      {"sbatch", "-d", "afterok:999", "--wrap=true"},
+      {"sbatch", "-d", "singleton", "--wrap=true"},
       {"sbatch", "-N2", "--wrap=true"},
       {"sbatch", "--time=soon", "--wrap=true"},
       {"sbatch", "--gres=gpu:x:y", "--wrap=true"},
@@ -292,7 +293,7 @@ TEST_F(Shims, RefusalsSubmitNothing) {
       {"sbatch", "--gpus=9", "--wrap=true"},
       {"sbatch", "--gres=gpu:no_such_gpu:1", "--wrap=true"},
       {"sbatch", "--hlep", "--wrap=true"},
-      {"sbatch", "-o", "%a.out", "--wrap=true"},
+      {"sbatch", "-o", "%Z.out", "--wrap=true"},
       {"sbatch", "dos.sh"},
       {"sbatch", "plain.sh"},
       {"sbatch", "array.sh"},
