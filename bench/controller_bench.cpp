@@ -14,6 +14,7 @@
 #include <malloc.h>
 
 #include "controller/controller.h"
+#include "controller/explanation.h"
 #include "execution/virtual_engine.h"
 #include "store/batch.h"
 #include "store/memory/memory_store.h"
@@ -84,12 +85,14 @@ class World : public execution::ObservationSink, public execution::VirtualScript
   }
 
   void submit(std::size_t jobs) {
-    const model::JobSpec spec = typical_spec();
-    for (std::size_t i = 0; i < jobs; ++i) {
-      inputs_.emplace_back(
-          CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{spec, {}}}, {}});
-    }
+    for (std::size_t i = 0; i < jobs; ++i) submit(typical_spec());
   }
+  void submit(const model::JobSpec& spec) {
+    inputs_.emplace_back(
+        CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{spec, {}}}, {}});
+  }
+  std::shared_ptr<const Snapshot> snapshot() const { return controller_->snapshot(); }
+  base::Instant now() const { return now_; }
   void submit_array(std::uint32_t members, std::uint32_t limit) {
     model::JobSpec spec = typical_spec();
     spec.array = model::ArraySpec{{{0, members - 1, 1}}, limit};
@@ -187,6 +190,38 @@ BENCHMARK(job_life_behind_a_queue)
     ->Arg(10'000)
     ->Arg(100'000)
     ->Unit(benchmark::kMicrosecond);
+
+// Why one of so many jobs of a thousand kinds waits, by when it starts and what would have it start
+// now, on a full cluster of 12,500 × 8 GPUs, right after another job has come.
+void explain_one(benchmark::State& bench) {
+  World world(12'500);
+  model::JobSpec spec = typical_spec();
+  spec.request.gpus = 8;
+  for (int i = 0; i < 12'500; ++i) world.submit(spec);
+  world.step();
+  for (std::int64_t i = 0; i < bench.range(0); ++i) {
+    spec.request.gpus = static_cast<std::uint32_t>(1 + i % 8);
+    spec.time_limit = base::minutes(1 + i % 125);
+    world.submit(spec);
+  }
+  world.step();
+  Picture picture(world.snapshot());
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    world.submit(spec);
+    world.step();
+    const auto snapshot = world.snapshot();
+    const model::JobId newest = snapshot->jobs.find(12'500 + bench.range(0))->id;
+    bench.ResumeTiming();
+    picture.follow(snapshot);
+    WaitExplainer explainer(snapshot);
+    const PlaceInLine line = place_in_line(picture, newest);
+    benchmark::DoNotOptimize(explainer.explain_behind(*snapshot->jobs.find(newest.value),
+                                                      line.jobs_ahead, line.first_ahead.front()));
+    benchmark::DoNotOptimize(explain_waiting(picture, newest, world.now(), Effort::kQuick));
+  }
+}
+BENCHMARK(explain_one)->ArgName("waiting")->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 // Allocations a second on a busy cluster: so many GPUs are freed and given out again at once.
 void allocations(benchmark::State& bench) {

@@ -112,19 +112,22 @@ void JobReader::describe(const model::Job& job, const Nodes& nodes, v1::Job& out
 
 void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   if (!is_explained(found.job->state)) return;
-  const std::lock_guard lock(mutex_);
-  if (explained_ != found.snapshot) {
-    explained_ = found.snapshot;
-    explainer_.emplace(found.snapshot);
+  const bool is_queued = found.job->state == model::JobState::kQueued;
+  controller::PlaceInLine line;
+  if (is_queued) line = planner_.place_in_line(found.snapshot, found.job->id);
+  {
+    const std::lock_guard lock(mutex_);
+    if (explained_ != found.snapshot) {
+      explained_ = found.snapshot;
+      explainer_.emplace(found.snapshot);
+    }
+    const model::JobId first = line.jobs_ahead == 0 ? model::JobId() : line.first_ahead.front();
+    to_proto(explainer_->explain_behind(*found.job, line.jobs_ahead, first),
+             *out.mutable_wait_reason());
   }
-  to_proto(explainer_->explain(*found.job), *out.mutable_wait_reason());
-  if (found.job->state != model::JobState::kQueued) return;
+  if (!is_queued) return;
   add_estimate(controller::reserved_starts(*found.snapshot), found.job->id, out);
-  const std::vector<model::JobId>& order = explainer_->order();
-  const auto place = std::ranges::find(order, found.job->id);
-  if (place != order.end()) {
-    out.set_queue_position(static_cast<std::uint64_t>(place - order.begin()) + 1);
-  }
+  out.set_queue_position(line.jobs_ahead + 1);
 }
 
 v1::GetQueueResponse JobReader::queue(const model::Caller& caller,

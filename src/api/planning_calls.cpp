@@ -99,8 +99,8 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   const auto effort =
       request.thorough() ? controller::Effort::kThorough : controller::Effort::kQuick;
   const controller::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
-  out.set_jobs_ahead(explanation.jobs_ahead);
-  add_ids(explanation.first_ahead, *out.mutable_first_ahead());
+  out.set_jobs_ahead(explanation.line.jobs_ahead);
+  add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
   if (explanation.estimate) {
     put(*explanation.estimate, found.snapshot->nodes, *out.mutable_estimate());
   }
@@ -128,13 +128,15 @@ v1::CheckResult Calls::check(std::shared_ptr<const model::JobSpec> job) const {
   const controller::Explanation found = reader_.planner().explain(snapshot, job);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
-  out.set_jobs_ahead(found.jobs_ahead);
+  out.set_jobs_ahead(found.line.jobs_ahead);
   const model::Allocation* place = nullptr;
   if (found.starts_now) {
     place = &*found.starts_now;
   } else {
     controller::WaitExplainer explainer(snapshot);
-    out.add_reasons(describe(explainer.explain_new(*job, found.jobs_ahead, found.first_ahead)));
+    const auto& ahead = found.line.first_ahead;
+    const model::JobId first = ahead.empty() ? model::JobId() : ahead.front();
+    out.add_reasons(describe(explainer.explain_behind(*job, found.line.jobs_ahead, first)));
   }
   if (found.estimate) {
     to_proto(found.estimate->start, *out.mutable_estimated_start());

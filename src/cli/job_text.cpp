@@ -289,6 +289,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Begins", when(job, "begin", now)},
       {"Deadline", when(job, "deadline", now)},
       {"Eligible", when(job, "eligible_at", now)},
+      {"Goes first since", when(job, "overdue_since", now)},
       {"Starts by", when(job, "estimated_start", now)},
       {"Started", when(job, "started_at", now)},
       {"Start", start_of(job)},

@@ -67,6 +67,10 @@ const std::array kKeys = {
         0, 0, Effect::kAnytime,
         "Who goes first: more points of the class; who came first; who has used least for their shares; or a weighted "
         "sum. docs/scheduling.md has the formulas."},
+    Key{"scheduling.overdue_after", +[](C& c) -> base::Duration& { return c.policy.overdue_after; },
+        0, 365 * kDay, Effect::kAnytime,
+        "Time after which the oldest waiting job of a team goes before all of its class and below, which may not delay it any "
+        "more. 0: never."},
     Key{"scheduling.fair_share.half_life", +[](C& c) -> base::Duration& { return c.policy.fair_share.half_life; },
         60, 365 * kDay, Effect::kAnytime,
         "Time after which use counts half."},

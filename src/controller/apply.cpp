@@ -49,6 +49,14 @@ class Application {
   void on(const model::AttemptReleased& event);
   void on(const model::PreemptionDecided& event);
 
+  void on(const model::JobOverdue& event) {
+    Job& j = job(event.job);
+    CHECK(j.state == JobState::kQueued && !j.overdue_since.is_set());
+    j.overdue_since = at_;
+    state_.turns.pass(*j.spec, j.id);
+    state_.queue.put(waiting_job(j), *state_.policy);
+  }
+
   void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
 
   void on(const model::AttemptStarted& event) {
@@ -229,6 +237,7 @@ class Application {
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
     if (j.state == JobState::kQueued) {
       state_.queue.erase(j.id);
+      state_.turns.erase(*j.spec, j.id);
       drop_claim(j.id);
     }
     state_.gates.leave(j);
@@ -239,8 +248,10 @@ class Application {
       state_.quotas.add(organisation(), *j.spec, {.waiting_jobs = 1});
     }
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
+    j.overdue_since = {};
     if (j.state == JobState::kQueued) {
       j.eligible_at = at_;
+      state_.turns.put(*j.spec, {at_, j.id});
       state_.queue.put(waiting_job(j), *state_.policy);
     }
     state_.gates.enter(j);

@@ -134,6 +134,7 @@ void Core::advance(base::Instant now) {
   if (const auto end = period_end(state_); end && *end <= now) {
     emit(model::QuotaPeriodBegan{model::begin_of(state_.policy->organisation->period, now)}, now);
   }
+  tell_overdue(now);
   const std::vector<model::JobId> decided = claims_to_carry_out();
   run_cycle(now);
   stop_victims(decided, now);
@@ -210,6 +211,22 @@ void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
   if (!leftovers) emit(model::JobEligible{id}, now);
 }
 
+// When the oldest of those not told so yet is overdue; nothing while nobody waits.
+std::optional<base::Instant> Core::next_overdue() const {
+  const auto turn = state_.turns.next();
+  const base::Duration after = state_.policy->overdue_after;
+  if (!turn || after == base::Duration()) return std::nullopt;
+  return turn->since + after;
+}
+
+void Core::tell_overdue(base::Instant now) {
+  while (true) {
+    const auto at = next_overdue();
+    if (!at || *at > now) return;
+    emit(model::JobOverdue{state_.turns.next()->job}, now);
+  }
+}
+
 void Core::run_cycle(base::Instant now) {
   options_.cache = &cycle_cache_;
   options_.now = now;
@@ -269,6 +286,7 @@ std::optional<base::Instant> Core::next_wakeup() const {
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state_.queue.empty() ? std::nullopt : period_end(state_);
   if (end) consider(*end);
+  if (const auto overdue = next_overdue()) consider(std::max(*overdue, advanced_to_ + kNextMoment));
   return wakeup;
 }
 

@@ -176,6 +176,8 @@ class Core {
   bool is_one_too_late(base::Instant now) const;
   void let_in_who_is_due(base::Instant now);
   void make_eligible_if_due(model::JobId job, base::Instant now);
+  std::optional<base::Instant> next_overdue() const;
+  void tell_overdue(base::Instant now);
   void run_cycle(base::Instant now);
   std::vector<model::JobId> claims_to_carry_out() const;
   void stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now);

@@ -16,6 +16,14 @@ using scheduling::Reservation;
 using scheduling::WaitingJob;
 using scheduling::WhatIf;
 
+PlaceInLine line_before(const Picture& picture, const Rank& rank) {
+  PlaceInLine line;
+  line.jobs_ahead = picture.queue().for_each_before(rank, [&](const WaitingJob& ahead) {
+    if (line.first_ahead.size() < kMostNamed) line.first_ahead.push_back(ahead.id);
+  });
+  return line;
+}
+
 class Explainer {
  public:
   Explainer(Picture& picture, const WaitingJob& job, const Rank& rank, base::Instant now)
@@ -26,7 +34,7 @@ class Explainer {
         options_(picture.options(now)) {}
 
   Explanation run(Effort effort) {
-    name_those_ahead();
+    found_.line = line_before(picture_, rank_);
     const std::vector<Reservation> kept = reservations();
     {
       WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options_, kept, rank_);
@@ -40,14 +48,6 @@ class Explainer {
   }
 
  private:
-  void name_those_ahead() {
-    picture_.queue().for_each_while([&](const WaitingJob& ahead) {
-      if (!(*picture_.queue().find_rank(ahead.id) < rank_)) return false;
-      if (++found_.jobs_ahead <= kMostNamed) found_.first_ahead.push_back(ahead.id);
-      return true;
-    });
-  }
-
   std::vector<Reservation> reservations() const {
     const auto& last = picture_.snapshot().reservations;
     return last == nullptr ? std::vector<Reservation>() : *last;
@@ -59,7 +59,7 @@ class Explainer {
       const Rank* rank = picture_.queue().find_rank(each.job);
       return rank != nullptr && *rank < rank_;
     });
-    return static_cast<std::uint64_t>(ahead) == found_.jobs_ahead;
+    return static_cast<std::uint64_t>(ahead) == found_.line.jobs_ahead;
   }
 
   void estimate(WhatIf& what_if) {
@@ -121,10 +121,17 @@ WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instan
 }
 
 Rank rank_in(const Picture& picture, const WaitingJob& job) {
-  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, picture.snapshot().order);
+  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, picture.snapshot().order,
+                             job.overdue_since);
 }
 
 }  // namespace
+
+PlaceInLine place_in_line(const Picture& picture, model::JobId job) {
+  const Rank* rank = picture.queue().find_rank(job);
+  CHECK(rank != nullptr);
+  return line_before(picture, *rank);
+}
 
 Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort) {
   const WaitingJob* waiting = picture.queue().find(job);

@@ -28,11 +28,18 @@ struct StartEstimate {
   friend bool operator==(const StartEstimate&, const StartEstimate&) = default;
 };
 
+// Those that the scheduler considers first.
+struct PlaceInLine {
+  std::uint64_t jobs_ahead = 0;
+  std::vector<model::JobId> first_ahead;  // in order, at most kMostNamed
+
+  friend bool operator==(const PlaceInLine&, const PlaceInLine&) = default;
+};
+
 struct Explanation {
   // Where it would start, or starts, in this very cycle.
   std::optional<model::Allocation> starts_now;
-  std::uint64_t jobs_ahead = 0;
-  std::vector<model::JobId> first_ahead;  // in order, at most kMostNamed
+  PlaceInLine line;
   // Absent where nothing that will end makes room, and for those so far behind that the places of
   // the jobs before them are not worked out.
   std::optional<StartEstimate> estimate;
@@ -48,6 +55,9 @@ enum class Effort : std::uint8_t {
 
 // Whether it would start if it were submitted now. Cost: a placement.
 bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now);
+
+// The job must be QUEUED in the picture's snapshot. Cost: a step for each job ahead.
+PlaceInLine place_in_line(const Picture& picture, model::JobId job);
 
 // The job must be QUEUED in the picture's snapshot. `now` is not before it.
 Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort);

@@ -56,7 +56,7 @@ TEST_F(ExplanationTest, TellsWhenWhereAndAfterWhom) {
   submit(4);                  // 3 waits
   const Explanation found = of(3);
   EXPECT_FALSE(found.starts_now.has_value());
-  EXPECT_EQ(found.jobs_ahead, 0U);
+  EXPECT_EQ(found.line.jobs_ahead, 0U);
   ASSERT_TRUE(found.estimate.has_value());
   EXPECT_EQ(found.estimate->start, kNoon + base::hours(3));
   EXPECT_EQ(found.estimate->allocation.gpu_count(), 4U);
@@ -69,8 +69,8 @@ TEST_F(ExplanationTest, NamesThoseAheadAndWhatWouldPassThem) {
   submit(4);                  // 2 waits
   submit(1, base::hours(2));  // 3 waits: would delay 2
   const Explanation found = of(3);
-  EXPECT_EQ(found.jobs_ahead, 1U);
-  EXPECT_THAT(found.first_ahead, ElementsAre(model::JobId(2)));
+  EXPECT_EQ(found.line.jobs_ahead, 1U);
+  EXPECT_THAT(found.line.first_ahead, ElementsAre(model::JobId(2)));
   EXPECT_THAT(options(found), ElementsAre("--time 1h"));
   ASSERT_TRUE(found.estimate.has_value());
   EXPECT_EQ(found.estimate->start, kNoon + base::hours(2));
@@ -98,7 +98,7 @@ TEST_F(ExplanationTest, AJobNobodySubmittedStandsBehindItsLike) {
   EXPECT_THAT(options(small), IsEmpty());
   const Explanation longer = of_new(spec(1, base::hours(2)));
   EXPECT_FALSE(longer.starts_now.has_value());
-  EXPECT_EQ(longer.jobs_ahead, 1U);
+  EXPECT_EQ(longer.line.jobs_ahead, 1U);
   model::JobSpec urgent = spec(1, base::hours(2));
   urgent.priority = model::priority_of_class(model::PriorityClass::kHigh);
   EXPECT_TRUE(of_new(urgent).starts_now.has_value());

@@ -288,6 +288,7 @@ void check_indices(const State& state, Found& found) {
   if (again->held_attempts != state.held_attempts) {
     found.push_back("indices: the attempts that hold resources differ");
   }
+  if (again->turns != state.turns) found.push_back("indices: the turns of teams differ");
   if (again->running != state.running) {
     found.push_back("indices: the ends of those that hold resources differ");
   }

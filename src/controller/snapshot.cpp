@@ -32,7 +32,8 @@ const std::vector<model::JobId>& WaitExplainer::order() {
   ranks.reserve(snapshot_->counts.queued);
   snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.state != model::JobState::kQueued) return;
-    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, snapshot_->order));
+    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, snapshot_->order,
+                                        job.overdue_since));
   });
   std::ranges::sort(ranks);
   order_.reserve(ranks.size());
@@ -138,31 +139,32 @@ bool WaitExplainer::has_room_for_gang(const model::ResourceRequest& request) {
 }
 
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
-  model::WaitReason reason;
-  if (job.state == model::JobState::kHeld) {
-    reason.code = code_of(job.hold);
-    return reason;
-  }
-  if (job.state != model::JobState::kQueued) {
-    return explain_pending(job);
-  }
-  if (snapshot_->claims != nullptr) {
-    if (const model::Claim* claim = snapshot_->claims->find(job.id)) return explain(*claim);
-  }
+  if (job.state != model::JobState::kQueued) return explain_behind(job, 0, {});
   order();
   const auto position = position_.find(job.id.value);
   CHECK(position != position_.end());
-  reason.jobs_ahead = position->second;
-  if (reason.jobs_ahead > 0) reason.blocked_by = order_.front();
-  explain_place(*job.spec, reason);
-  return reason;
+  return explain_behind(job, position->second, order_.front());
 }
 
-model::WaitReason WaitExplainer::explain_new(const model::JobSpec& spec, std::uint64_t jobs_ahead,
-                                             std::span<const model::JobId> first_ahead) {
+model::WaitReason WaitExplainer::explain_behind(const model::Job& job, std::uint64_t jobs_ahead,
+                                                model::JobId first) {
+  if (job.state == model::JobState::kHeld) {
+    model::WaitReason reason;
+    reason.code = code_of(job.hold);
+    return reason;
+  }
+  if (job.state != model::JobState::kQueued) return explain_pending(job);
+  if (snapshot_->claims != nullptr) {
+    if (const model::Claim* claim = snapshot_->claims->find(job.id)) return explain(*claim);
+  }
+  return explain_behind(*job.spec, jobs_ahead, first);
+}
+
+model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
+                                                std::uint64_t jobs_ahead, model::JobId first) {
   model::WaitReason reason;
   reason.jobs_ahead = jobs_ahead;
-  if (!first_ahead.empty()) reason.blocked_by = first_ahead.front();
+  if (jobs_ahead > 0) reason.blocked_by = first;
   explain_place(spec, reason);
   return reason;
 }

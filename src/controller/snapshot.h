@@ -70,9 +70,12 @@ class WaitExplainer {
   explicit WaitExplainer(std::shared_ptr<const Snapshot> snapshot);
   // The job must be of the snapshot and waiting (HELD, PENDING or QUEUED).
   model::WaitReason explain(const model::Job& job);
-  // Of a job that is not there, if it stood behind so many, whose first are `first_ahead`.
-  model::WaitReason explain_new(const model::JobSpec& spec, std::uint64_t jobs_ahead,
-                                std::span<const model::JobId> first_ahead);
+  // The same without looking at the queue: the job stands, or would stand, behind so many, the
+  // first of whom is `first`.
+  model::WaitReason explain_behind(const model::Job& job, std::uint64_t jobs_ahead,
+                                   model::JobId first);
+  model::WaitReason explain_behind(const model::JobSpec& spec, std::uint64_t jobs_ahead,
+                                   model::JobId first);
   // QUEUED jobs in the order in which they will be considered.
   const std::vector<model::JobId>& order();
 

@@ -32,6 +32,7 @@ void count(const model::Job& job, State& state) {
     case JobState::kQueued:
       ++counts.queued;
       state.queue.put(waiting_job(job), *state.policy);
+      state.turns.put(*job.spec, {job.eligible_at, job.id});
       break;
     case JobState::kHeld:
       ++counts.held;
@@ -122,7 +123,7 @@ std::optional<model::TargetOutcome> outcome_of(const State& state,
 }
 
 scheduling::WaitingJob waiting_job(const model::Job& job) {
-  return {job.id, job.spec, job.submitted_at, job.prolog_failed_on};
+  return {job.id, job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since};
 }
 
 std::string encode_state(const State& state) {
@@ -291,6 +292,7 @@ void rebuild_indices(State& state) {
     state.cluster.update(node);
     state.totals.add(node);
   });
+  state.turns = scheduling::Turns();
   state.queue = scheduling::WaitingQueue(scheduling::OrderBasis::of(*state.policy));
   state.queue.resize_cluster(state.totals.gpus());
   follow_use(state);
@@ -307,6 +309,9 @@ void rebuild_indices(State& state) {
       }
       if (auto victim = victim_of(state, job, attempt)) state.victims.put(*std::move(victim));
     }
+  });
+  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (job.overdue_since.is_set()) state.turns.pass(*job.spec, job.id);
   });
   const model::Organisation& organisation = *state.policy->organisation;
   state.quotas = quotas_of(state.jobs, organisation, *state.period_use);

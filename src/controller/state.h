@@ -24,6 +24,7 @@
 #include "scheduling/cluster.h"
 #include "scheduling/order/cluster_totals.h"
 #include "scheduling/order/fair_share_use.h"
+#include "scheduling/order/turns.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/period_use.h"
@@ -74,6 +75,7 @@ struct State {
   scheduling::ClusterTotals totals;
   scheduling::QuotaLedger quotas;
   bool limits_hours = false;       // the policy limits somebody's GPU-hours
+  scheduling::Turns turns;         // QUEUED jobs, by team
   scheduling::WaitingQueue queue;  // its basis has the standings
 };
 

@@ -101,7 +101,7 @@ template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
     v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on, v.array_id, v.array_index,
-    v.waits_for, v.dependency_failure, v.preemptions);
+    v.waits_for, v.dependency_failure, v.preemptions, v.overdue_since);
 }
 template <class F>
 void fields(JobArray& v, F& f) {
@@ -194,7 +194,8 @@ void fields(Policy& v, F& f) {
     v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
     v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
-    v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size);
+    v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
+    v.overdue_after);
 }
 template <class F>
 void fields(Claim& v, F& f) {
@@ -272,6 +273,10 @@ void fields(QuotaPeriodBegan& v, F& f) {
 }
 
 template <class F>
+void fields(JobOverdue& v, F& f) {
+  f(v.job);
+}
+template <class F>
 void fields(PreemptionDecided& v, F& f) {
   f(v.job, v.claimed, v.victims);
 }
@@ -317,6 +322,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<QuotaPeriodBegan> = 18;
 template <>
 constexpr std::uint64_t kRecordNumber<PreemptionDecided> = 20;
+template <>
+constexpr std::uint64_t kRecordNumber<JobOverdue> = 31;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>

@@ -298,6 +298,7 @@ std::vector<Event> draw_events(Prng& r) {
       UseCounted{},
       QuotaPeriodBegan{draw_instant(r)},
       PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r)},
+      JobOverdue{attempt.job},
   };
 }
 
@@ -406,7 +407,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.max_array_size = 9;  // the newest field, one byte
+  policy.overdue_after = base::Duration(9);  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -414,7 +415,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->max_array_size, Policy().max_array_size);
+  EXPECT_EQ(again->overdue_after, Policy().overdue_after);
 }
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {

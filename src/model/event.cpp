@@ -3,16 +3,16 @@
 namespace gpu_platform::model {
 
 std::string_view name_of(const Event& event) {
-  constexpr std::string_view kNames[] = {"PolicyApplied",    "NodeSeen",
-                                         "NodeStateChanged", "GpuStateChanged",
-                                         "JobSubmitted",     "JobEligible",
-                                         "StartRequested",   "AttemptStarted",
-                                         "StopRequested",    "AttemptEnded",
-                                         "AttemptReleased",  "JobRequeued",
-                                         "JobEnded",         "GpuStrangersChanged",
-                                         "JobHoldChanged",   "JobChanged",
-                                         "UseCounted",       "QuotaPeriodBegan",
-                                         "PreemptionDecided"};
+  constexpr std::string_view kNames[] = {"PolicyApplied",     "NodeSeen",
+                                         "NodeStateChanged",  "GpuStateChanged",
+                                         "JobSubmitted",      "JobEligible",
+                                         "StartRequested",    "AttemptStarted",
+                                         "StopRequested",     "AttemptEnded",
+                                         "AttemptReleased",   "JobRequeued",
+                                         "JobEnded",          "GpuStrangersChanged",
+                                         "JobHoldChanged",    "JobChanged",
+                                         "UseCounted",        "QuotaPeriodBegan",
+                                         "PreemptionDecided", "JobOverdue"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

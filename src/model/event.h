@@ -167,11 +167,16 @@ struct PreemptionDecided {
   std::vector<AttemptId> victims;  // ascending
 };
 
+// The oldest of its team in the queue has waited for so long that it goes before its like.
+struct JobOverdue {
+  JobId job;
+};
+
 using Event =
     std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                  JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                  AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided>;
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

@@ -171,8 +171,8 @@ bool operator==(const Job& a, const Job& b) {
          a.eligible_at == b.eligible_at && a.ended_at == b.ended_at && a.reason == b.reason &&
          a.by == b.by && a.detail == b.detail && a.failures == b.failures && a.losses == b.losses &&
          a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on &&
-         a.preemptions == b.preemptions && a.array_id == b.array_id &&
-         a.array_index == b.array_index && a.waits_for == b.waits_for &&
+         a.preemptions == b.preemptions && a.overdue_since == b.overdue_since &&
+         a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
          a.dependency_failure == b.dependency_failure;
 }
 

@@ -252,6 +252,8 @@ struct Job {
   Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
   // Where the site's prolog failed for it, each time since it last started or was let go.
   std::vector<NodeId> prolog_failed_on;
+  // Since when it goes before its like, having waited for so long; unset: it does not.
+  base::Instant overdue_since;
   std::uint32_t preemptions = 0;      // attempts stopped to make room for another job
   JobId array_id;                     // invalid: it is no member of an array
   std::uint32_t array_index = 0;      // of a member

@@ -89,6 +89,9 @@ struct Policy {
   std::uint32_t max_preemptions_per_job = 3;
   base::Duration preempt_min_runtime = base::minutes(10);  // nobody is stopped earlier
 
+  // The oldest waiting job of a team goes before its like after so long; zero: never.
+  base::Duration overdue_after = base::hours(1);
+
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 

@@ -11,7 +11,7 @@ namespace gpu_platform::scheduling {
 void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   CHECK(job.id.valid() && job.spec != nullptr);
   reorder(policy);
-  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, basis_);
+  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, basis_, job.overdue_since);
   erase(job.id);
   ranks_.emplace(job.id, rank);
   classes_.add(rank, *job.spec);
@@ -86,7 +86,7 @@ void WaitingQueue::resize_cluster(std::uint64_t gpus) {
 void WaitingQueue::move_whose_rank_changed() {
   std::vector<std::pair<Rank, Rank>> moves;
   for (const auto& [rank, job] : by_rank_) {
-    const Rank now = rank_of(job.id, *job.spec, job.submitted_at, basis_);
+    const Rank now = rank_of(job.id, *job.spec, job.submitted_at, basis_, job.overdue_since);
     if (now != rank) moves.emplace_back(rank, now);
   }
   if (moves.empty()) return;

@@ -21,6 +21,7 @@ struct WaitingJob {
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
   std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has room now
+  base::Instant overdue_since;       // unset: it is not
 };
 
 // The jobs that wait for resources (QUEUED), always in order.
@@ -66,6 +67,16 @@ class WaitingQueue {
     for (const auto& [rank, job] : by_rank_) {
       if (!visit(job)) return;
     }
+  }
+  // Calls visit(const WaitingJob&) likewise for those that rank before, and counts them.
+  template <class Visit>
+  std::uint64_t for_each_before(const Rank& rank, Visit&& visit) const {
+    std::uint64_t count = 0;
+    for (auto next = by_rank_.begin(); next != by_rank_.end() && next->first < rank; ++next) {
+      visit(next->second);
+      ++count;
+    }
+    return count;
   }
   // The same in the order of ids, which is that of submission.
   template <class Visit>

@@ -278,6 +278,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_failures(job.failures);
   out.set_losses(job.losses);
   out.set_preemptions(job.preemptions);
+  if (job.overdue_since.is_set()) to_proto(job.overdue_since, *out.mutable_overdue_since());
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "base/check.h"
 
@@ -18,6 +19,16 @@ std::int64_t class_points(const model::JobSpec& spec, const OrderBasis& basis) {
   const auto priority_class = static_cast<std::size_t>(spec.priority.priority_class);
   CHECK(priority_class < std::size(basis.points));
   return basis.points[priority_class];
+}
+
+Rank overdue_rank(model::JobId job, const model::JobSpec& spec, base::Instant since,
+                  const OrderBasis& basis) {
+  Rank rank{.is_overdue = true, .submitted_at = since, .job = job};
+  rank.points = class_points(spec, basis);
+  if (basis.order != model::QueueOrder::kPriority) {
+    rank.place = std::numeric_limits<std::int64_t>::min();
+  }
+  return rank;
 }
 
 }  // namespace
@@ -53,7 +64,8 @@ std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted
 }
 
 Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
-             const OrderBasis& basis) {
+             const OrderBasis& basis, base::Instant overdue_since) {
+  if (overdue_since.is_set()) return overdue_rank(job, spec, overdue_since, basis);
   Rank rank{.submitted_at = submitted_at, .job = job};
   switch (basis.order) {
     case model::QueueOrder::kFcfs:

@@ -17,16 +17,20 @@ namespace gpu_platform::scheduling {
 // policy, the job, use that is counted), never with time alone, so a long queue is never sorted
 // again for a cycle. What an order does not use is zero.
 struct Rank {
-  std::int64_t place = 0;   // of the account; the smaller first
-  std::int64_t points = 0;  // of the class, or the weighted sum; more first
-  std::uint8_t number = 0;  // inside the class; the smaller first
-  base::Instant submitted_at;
+  std::int64_t place = 0;      // of the account; the smaller first
+  std::int64_t points = 0;     // of the class, or the weighted sum; more first
+  bool is_overdue = false;     // first
+  std::uint8_t number = 0;     // inside the class; the smaller first
+  base::Instant submitted_at;  // of overdue ones: since when
   model::JobId job;
 
   friend bool operator==(const Rank&, const Rank&) = default;
   friend std::strong_ordering operator<=>(const Rank& a, const Rank& b) {
     if (const auto by_place = a.place <=> b.place; by_place != 0) return by_place;
     if (const auto by_points = b.points <=> a.points; by_points != 0) return by_points;
+    if (a.is_overdue != b.is_overdue) {
+      return a.is_overdue ? std::strong_ordering::less : std::strong_ordering::greater;
+    }
     if (const auto by_number = a.number <=> b.number; by_number != 0) return by_number;
     if (const auto by_time = a.submitted_at <=> b.submitted_at; by_time != 0) return by_time;
     return a.job <=> b.job;
@@ -49,8 +53,10 @@ struct OrderBasis {
   friend bool operator==(const OrderBasis&, const OrderBasis&) = default;
 };
 
+// An overdue job goes before its class, where the order is by class; else before all, by class and
+// then by how long it has been overdue.
 Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
-             const OrderBasis& basis);
+             const OrderBasis& basis, base::Instant overdue_since = {});
 
 // The weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. With the time that all
 // have waited since 1970 left out, it grows for nobody.

@@ -49,6 +49,7 @@ const std::vector<Rule>& rules() {
         "preempt_below",
         "max_preemptions",
         "preempt_min_runtime",
+        "overdue_after",
         "order",
         "weights",
         "half_life",

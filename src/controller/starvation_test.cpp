@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+#include "controller/core.h"
+#include "controller/invariants.h"
+#include "controller/test_support.h"
+
+// No starvation: the bound of docs/scheduling.md under load that does what it can to break it.
+
+namespace gpu_platform::controller {
+namespace {
+
+using testing::kNoon;
+
+constexpr base::Duration kLongest = base::hours(4);
+constexpr base::Duration kGrace = base::seconds(30);
+
+// A cluster of a few nodes of eight GPUs, on virtual time: jobs run for as long as they like up to
+// their limits, and give everything back at once.
+class Site {
+ public:
+  explicit Site(std::uint64_t seed, const model::Policy& policy) : random_(seed) {
+    core_.apply_policy(policy, "test", now_);
+    const std::uint64_t nodes = 1 + random_.below(3);
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      core_.observe(execution::NodeObserved{testing::node_info("n" + std::to_string(i), 8)}, now_);
+    }
+  }
+
+  base::Prng& random() { return random_; }
+  const State& state() const { return core_.state(); }
+  base::Instant now() const { return now_; }
+
+  model::JobId submit(const model::JobSpec& spec) {
+    const auto reply = core_.command(testing::submission(spec), now_, store::Room::kAmple);
+    EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
+    settle();
+    return reply ? reply->job : model::JobId();
+  }
+
+  // Everything that happens in so long; `each` is called after every step.
+  template <class Each>
+  void pass(base::Duration time, const Each& each) {
+    const base::Instant until = now_ + time;
+    while (true) {
+      base::Instant next = until;
+      if (const auto wakeup = core_.next_wakeup()) next = std::min(next, std::max(*wakeup, now_));
+      if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
+      now_ = next;
+      const bool is_over = next == until;
+      if (!ends_.empty() && ends_.begin()->first <= now_) end_first();
+      settle();
+      each();
+      if (is_over) return;
+    }
+  }
+
+ private:
+  void end_first() {
+    const model::AttemptId id = ends_.begin()->second;
+    ends_.erase(ends_.begin());
+    core_.observe(testing::ended(id, 0, now_), now_);
+    core_.observe(execution::Cleaned{id}, now_);
+  }
+
+  void settle() {
+    core_.advance(now_);
+    for (const Effect& effect : core_.take_batch().effects) {
+      if (const auto* start = std::get_if<execution::StartOrder>(&effect)) {
+        execution::Started started;
+        started.attempt = start->attempt;
+        started.at = now_;
+        core_.observe(started, now_);
+        const auto runs = 1 + random_.below(static_cast<std::uint64_t>(start->time_limit.value() /
+                                                                       base::minutes(1).value()));
+        ends_.emplace(now_ + base::minutes(static_cast<std::int64_t>(runs)), start->attempt);
+      }
+      if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) {
+        std::erase_if(ends_, [&](const auto& entry) { return entry.second == stop->attempt; });
+        ends_.emplace(now_ + kGrace, stop->attempt);
+      }
+    }
+  }
+
+  base::Prng random_;
+  Core core_;
+  base::Instant now_ = kNoon;
+  std::multimap<base::Instant, model::AttemptId> ends_;
+};
+
+model::JobSpec spec_of(std::string team, std::uint32_t gpus, base::Duration limit,
+                       model::PriorityClass priority) {
+  model::JobSpec spec = testing::spec(gpus);
+  spec.team = std::move(team);
+  spec.user = "ann";
+  spec.time_limit = limit;
+  spec.priority = model::priority_of_class(priority);
+  return spec;
+}
+
+// Small jobs of other teams, of the same class and below, always more than fit.
+void harass(Site& site, std::uint64_t teams) {
+  base::Prng& random = site.random();
+  for (std::uint64_t i = 0, n = 1 + random.below(6); i < n; ++i) {
+    const auto limit = base::minutes(
+        static_cast<std::int64_t>(1 + random.below(kLongest.value() / 60'000'000'000)));
+    const auto priority =
+        random.chance(1, 3) ? model::PriorityClass::kLow : model::PriorityClass::kMedium;
+    site.submit(spec_of("other" + std::to_string(random.below(teams)),
+                        static_cast<std::uint32_t>(1 + random.below(8)), limit, priority));
+  }
+}
+
+class Starvation : public ::testing::TestWithParam<model::QueueOrder> {};
+
+// A job that needs a whole node waits at most until it is overdue, and then for as many turns as
+// there are overdue jobs before it, each as long as the longest job with its grace.
+TEST_P(Starvation, EndsWithinTheBound) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    model::Policy policy;
+    policy.order = GetParam();
+    policy.max_time_limit = kLongest;
+    policy.stop_grace = kGrace;
+    policy.max_queue_size = 100'000;
+    policy.reservation_depth = static_cast<std::uint32_t>(seed % 4);
+    Site site(seed, policy);
+    const std::uint64_t teams = 1 + site.random().below(4);
+    const auto nothing = [] {};
+    for (int i = 0; i < 10; ++i) harass(site, teams);
+    site.pass(base::minutes(static_cast<std::int64_t>(site.random().below(300))), nothing);
+    const model::JobId job =
+        site.submit(spec_of("quiet", 8, kLongest, model::PriorityClass::kMedium));
+    const base::Instant submitted_at = site.now();
+    std::optional<base::Instant> bound;
+    const auto waits = [&] {
+      const model::Job* found = site.state().jobs.find(job.value);
+      return found != nullptr && found->state == model::JobState::kQueued;
+    };
+    const auto look = [&] {
+      if (!waits() || bound || !site.state().jobs.find(job.value)->overdue_since.is_set()) return;
+      std::int64_t rank = 1;
+      site.state().queue.for_each_while([&](const scheduling::WaitingJob& ahead) {
+        if (ahead.id == job) return false;
+        ++rank;
+        return true;
+      });
+      EXPECT_LE(rank, static_cast<std::int64_t>(teams) + 1) << "seed " << seed;
+      bound = site.now() + (kLongest + kGrace) * rank;
+    };
+    look();
+    for (int i = 0; waits() && i < 2'000; ++i) {
+      harass(site, teams);
+      site.pass(base::minutes(static_cast<std::int64_t>(1 + site.random().below(20))), look);
+      if (waits()) {
+        ASSERT_LE(site.now(),
+                  bound.value_or(submitted_at + policy.overdue_after + base::minutes(1)))
+            << "seed " << seed;
+      }
+    }
+    ASSERT_FALSE(waits()) << "seed " << seed;
+    ASSERT_EQ(check_invariants(site.state()), std::vector<std::string>()) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, Starvation,
+                         ::testing::Values(model::QueueOrder::kPriority, model::QueueOrder::kFcfs,
+                                           model::QueueOrder::kFairShare,
+                                           model::QueueOrder::kWeighted));
+
+// The same load without turns keeps the job waiting for longer than the bound: so the test can
+// fail, and the turns are what helps.
+TEST(StarvationWithoutTurns, LastsForEver) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kFairShare;
+  policy.max_time_limit = kLongest;
+  policy.stop_grace = kGrace;
+  policy.max_queue_size = 100'000;
+  policy.overdue_after = {};
+  policy.reservation_depth = 1;
+  Site site(1, policy);
+  const auto nothing = [] {};
+  // Users who have never used anything go first: a new one comes with every job.
+  std::uint64_t users = 0;
+  const auto newcomer = [&] {
+    model::JobSpec spec = spec_of("", 8, kLongest, model::PriorityClass::kMedium);
+    spec.user = "user" + std::to_string(++users);
+    return spec;
+  };
+  for (int i = 0; i < 3; ++i)
+    site.submit(spec_of("quiet", 8, kLongest, model::PriorityClass::kMedium));
+  site.pass(base::hours(1), nothing);
+  const model::JobId job =
+      site.submit(spec_of("quiet", 8, kLongest, model::PriorityClass::kMedium));
+  for (int i = 0; i < 100; ++i) {
+    for (int j = 0; j < 4; ++j) site.submit(newcomer());
+    site.pass(base::hours(1), nothing);
+  }
+  const model::Job* found = site.state().jobs.find(job.value);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->state, model::JobState::kQueued);
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller
