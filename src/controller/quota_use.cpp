@@ -79,6 +79,16 @@ std::optional<base::Instant> period_end(const State& state) {
   return state.period_use->begin + model::length_of(state.policy->organisation->period);
 }
 
+namespace {
+
+// Where a limit was lowered below what is held, whoever asks for none of it may start all the same.
+bool counts_for(const model::JobSpec& spec, model::QuotaKind kind) {
+  const bool is_of_gpus = kind == model::QuotaKind::kGpus || kind == model::QuotaKind::kGpuHours;
+  return !is_of_gpus || model::total_gpus(spec.request) > 0;
+}
+
+}  // namespace
+
 std::vector<std::string> passed_quotas(const State& state) {
   std::vector<std::string> found;
   for (const model::AttemptId id : state.held_attempts) {
@@ -86,7 +96,8 @@ std::vector<std::string> passed_quotas(const State& state) {
     CHECK(job != nullptr);
     if (job->attempts.at(id.attempt - 1).requested_at <= state.limits_set_at) continue;
     for (const auto& limit : scheduling::limits_of(*state.policy->organisation, *job->spec)) {
-      if (const auto excess = scheduling::present_excess(limit, state.quotas)) {
+      const auto excess = scheduling::present_excess(limit, state.quotas);
+      if (excess && counts_for(*job->spec, excess->kind)) {
         found.push_back(
             fmt::format("quota: {} since job {} was started", describe(*excess), id.job.value));
       }

@@ -71,8 +71,8 @@ std::vector<Place> places_of(const std::vector<std::optional<Place>>& former) {
   for (const std::size_t stop : kept) {
     const Place above = stop < former.size() ? *former[stop] : kLastPlace;
     const auto gaps = static_cast<Place>(stop - next) + 1;
-    // Halves first: the two may be further apart than a Place can say.
-    const Place step = (above / 2 - below / 2) / gaps * 2;
+    // Halves first: the two may be further apart than a Place can say, as the only gap may be.
+    const Place step = gaps == 1 ? 0 : (above / 2 - below / 2) / gaps * 2;
     if (step <= 0 && stop > next) {  // no room between these two: all anew
       return places_of(std::vector<std::optional<Place>>(former.size()));
     }
