@@ -165,26 +165,11 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
                 : print_table(console, *client, *query, most, token);
 }
 
-int run_jobs_describe(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  std::vector<std::string> ids;
-  bool json = false;
-  Arguments arguments(text);
-  arguments.words("ID", ids, 1, 1, "the job").flag("--json", json, "print JSON");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  const auto body = client->get("/v1/jobs/" + percent_encoded(ids.front()));
-  if (!body) return report(console, body.error(), json);
-  const auto job = parse_object(*body);
-  if (json || !job) {
-    console.out(*body + (body->ends_with('\n') ? "" : "\n"));
-  } else {
-    console.out(job_page(*job, console.surroundings().now()));
-  }
-  return console.out_failed() ? kFailure : kOk;
-}
+namespace {
 
-int run_jobs_explain(const CommandText& text, Invocation& invocation) {
+// Prints what the daemon says of one job: its document, or the page that is made of it.
+int show_job(const CommandText& text, Invocation& invocation, std::string_view resource,
+             std::string (*page)(const Json&, base::Instant)) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   bool json = false;
@@ -193,12 +178,22 @@ int run_jobs_explain(const CommandText& text, Invocation& invocation) {
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto body =
-      client->get("/v1/jobs/" + percent_encoded(ids.front()) + "/explanation?thorough=true");
+      client->get(fmt::format("/v1/jobs/{}{}", percent_encoded(ids.front()), resource));
   if (!body) return report(console, body.error(), json);
-  const auto explanation = parse_object(*body);
-  if (json || !explanation) return print_document(console, *body);
-  console.out(explanation_page(*explanation, console.surroundings().now()));
+  const auto document = parse_object(*body);
+  if (json || !document) return print_document(console, *body);
+  console.out(page(*document, console.surroundings().now()));
   return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace
+
+int run_jobs_describe(const CommandText& text, Invocation& invocation) {
+  return show_job(text, invocation, "", job_page);
+}
+
+int run_jobs_explain(const CommandText& text, Invocation& invocation) {
+  return show_job(text, invocation, "/explanation?thorough=true", explanation_page);
 }
 
 // What a job prints to files of its own may lie where nothing above says.

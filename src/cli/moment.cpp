@@ -10,6 +10,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "cli/local_clock.h"
 
 namespace gpu_platform::cli {
 
@@ -17,21 +18,6 @@ namespace {
 
 constexpr std::uint64_t kMostCount = 1'000'000'000;
 constexpr std::int64_t kDay = 86'400;
-
-std::tm local_parts(base::Instant at) {
-  const std::time_t seconds = at.unix_ns() / 1'000'000'000;
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  return parts;
-}
-
-std::optional<base::Instant> instant_of(std::tm parts) {
-  constexpr std::time_t kLatest = INT64_MAX / 1'000'000'000;
-  parts.tm_isdst = -1;
-  const std::time_t seconds = std::mktime(&parts);
-  if (seconds <= 0 || seconds > kLatest) return std::nullopt;
-  return base::Instant(static_cast<std::int64_t>(seconds) * 1'000'000'000);
-}
 
 // Behind "now+": a duration of ours, or a number of Slurm's seconds, minutes, hours, days, weeks.
 std::optional<base::Duration> span_of(std::string_view text) {

@@ -446,6 +446,20 @@ int wait_for_array(Console& console, Client& client, const std::string& id, bool
   return result;
 }
 
+// Prints it; the exit code is `otherwise` for a job that would start some time.
+int tell_answer(Console& console, const Called<std::string>& answer, bool json, int otherwise) {
+  if (!answer) return report(console, answer.error(), json);
+  const auto result = parse_object(*answer);
+  if (json || !result) {
+    console.out(with_newline(*answer));
+  } else {
+    console.out(check_page(*result, console.surroundings().now()));
+  }
+  if (console.out_failed()) return kFailure;
+  if (result && flag_at(*result, "starts_now")) return kOk;
+  return result && flag_at(*result, "never") ? static_cast<int>(kRefused) : otherwise;
+}
+
 }  // namespace
 
 int run_submit(const CommandText& text, Invocation& invocation) {
@@ -511,15 +525,7 @@ int run_check(const CommandText& text, Invocation& invocation) {
   if (!prepared) return prepared.error();
   const Json asked = question(std::move(prepared->body), {});
   const auto answer = prepared->client.post("/v1/check", json_text(asked));
-  if (!answer) return report(console, answer.error(), s.json);
-  const auto result = parse_object(*answer);
-  if (s.json || !result) {
-    console.out(with_newline(*answer));
-  } else {
-    console.out(check_page(*result, console.surroundings().now()));
-  }
-  if (console.out_failed()) return kFailure;
-  return result && flag_at(*result, "starts_now") ? kOk : kRefused;
+  return tell_answer(console, answer, s.json, kRefused);
 }
 
 int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
@@ -541,16 +547,7 @@ int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
     at_most = *duration;
   }
   const auto answer = wait_for_start(console, prepared->client, prepared->body, at_most);
-  if (!answer) return report(console, answer.error(), s.json);
-  const auto result = parse_object(*answer);
-  if (s.json || !result) {
-    console.out(with_newline(*answer));
-  } else {
-    console.out(check_page(*result, console.surroundings().now()));
-  }
-  if (console.out_failed()) return kFailure;
-  if (result && flag_at(*result, "never")) return kRefused;
-  return result && flag_at(*result, "starts_now") ? kOk : kTimedOut;
+  return tell_answer(console, answer, s.json, kTimedOut);
 }
 
 }  // namespace gpu_platform::cli

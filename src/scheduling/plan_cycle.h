@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -181,31 +179,5 @@ struct CycleOptions {
 // jobs.
 Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
                 const CycleOptions& options = {});
-
-// What jobs would get in the present cycle, where it starts nobody: asked of jobs that wait with
-// something of their request changed, and of jobs that are not there yet. By the very steps of
-// plan_cycle, so that a job for which start_of() answers, asked for so, starts in that cycle.
-//
-// Cluster and queue must outlive it; nobody else may write to the cluster meanwhile. Thread: the
-// owner's. Cost: a placement for each question; slot_of() as Timeline::earliest.
-class WhatIf {
- public:
-  // `reservations` are those of the cycle's plan; only what ranks before `rank` counts, and all
-  // that is claimed.
-  WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-         const CycleOptions& options, std::span<const Reservation> reservations, const Rank& rank);
-  ~WhatIf();
-  WhatIf(const WhatIf&) = delete;
-  WhatIf& operator=(const WhatIf&) = delete;
-
-  // Where the job would start at once.
-  std::optional<model::Allocation> start_of(const WaitingJob& job);
-  // Where and by when it would start, behind the reservations.
-  std::optional<Slot> slot_of(const WaitingJob& job);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace gpu_platform::scheduling

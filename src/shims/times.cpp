@@ -7,24 +7,14 @@
 #include <pwd.h>
 
 #include "base/parse.h"
+#include "cli/local_clock.h"
 
 namespace gpu_platform::shims {
 
+using cli::instant_of;
+using cli::local_parts;
+
 namespace {
-
-std::tm local_parts(base::Instant at) {
-  const std::time_t seconds = at.unix_ns() / 1'000'000'000;
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  return parts;
-}
-
-std::optional<base::Instant> instant_of(std::tm parts) {
-  parts.tm_isdst = -1;
-  const std::time_t seconds = std::mktime(&parts);
-  if (seconds <= 0) return std::nullopt;
-  return base::Instant(static_cast<std::int64_t>(seconds) * 1'000'000'000);
-}
 
 base::Instant last_midnight(base::Instant now) {
   std::tm parts = local_parts(now);

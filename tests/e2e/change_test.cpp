@@ -16,10 +16,7 @@ class Change : public testing::Test {
   void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
 
   std::string submit(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "submit");
-    const Finished finished = daemon.cli(arguments);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    return finished.out.substr(0, finished.out.find('\n'));
+    return daemon.submit(std::move(arguments));
   }
   // A job that takes the whole board, so that others wait.
   std::string submit_blocker() { return submit({"--gpus", "8", "--", "/bin/sleep", "1000"}); }

@@ -19,10 +19,7 @@ class Cli : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
   std::string submit(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "submit");
-    const Finished finished = daemon.cli(arguments);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    return first_line(finished);
+    return daemon.submit(std::move(arguments));
   }
   bool reaches(const std::string& id, const std::string& state) {
     return eventually([&] { return daemon.job(id)["state"] == state; });

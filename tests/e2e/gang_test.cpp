@@ -20,11 +20,8 @@ class Gang : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(daemon_.start()) << daemon_.log(); }
 
   std::string submit(std::vector<std::string> options, const std::string& script) {
-    options.insert(options.begin(), "submit");
     options.insert(options.end(), {"--", "/bin/sh", "-c", script});
-    const Finished submitted = daemon_.cli(options);
-    EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
-    return submitted.out.substr(0, submitted.out.find('\n'));
+    return daemon_.submit(std::move(options));
   }
   nlohmann::json ended(const std::string& id) {
     EXPECT_TRUE(eventually([&] { return !daemon_.job(id)["ended_at"].is_null(); }))
@@ -123,7 +120,9 @@ TEST(GangNetwork, LiesWithinOneRackOfTheSitesFile) {
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
   ASSERT_TRUE(eventually([&] { return !daemon.job(id)["started_at"].is_null(); }));
-  EXPECT_EQ(daemon.job(id)["attempts"][0]["nodes"], nlohmann::json::array({names[0], names[2]}));
+  // Nodes count from when they were first known, which is not the same in two daemons.
+  const std::set<std::string> on = daemon.job(id)["attempts"][0]["nodes"];
+  EXPECT_EQ(on, (std::set{names[0], names[2]}));
 }
 
 }  // namespace

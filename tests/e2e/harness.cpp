@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 namespace gpu_platform::e2e {
@@ -235,6 +236,17 @@ Finished Daemon::cli(const std::vector<std::string>& arguments,
   std::vector<std::string> command = {program("gpu-platform"), "--server", "unix:" + socket_};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_command(command, environment, input);
+}
+
+std::string Daemon::submit(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), "submit");
+  const Finished finished = cli(arguments);
+  if (finished.exit_code != 0) throw std::runtime_error("submit refused: " + finished.err);
+  return finished.out.substr(0, finished.out.find('\n'));
+}
+
+bool Daemon::reaches(const std::string& id, const std::string& state) const {
+  return eventually([&] { return job(id)["state"] == state; }, std::chrono::seconds(60));
 }
 
 nlohmann::json Daemon::json(std::vector<std::string> arguments) const {

@@ -82,6 +82,10 @@ class Daemon {
                const std::string& standard_input = {}) const;
   // The same with --json; null when it is not JSON or the command failed.
   nlohmann::json json(std::vector<std::string> arguments) const;
+  // `submit` with these words: the job's id. A refusal fails the test.
+  std::string submit(std::vector<std::string> arguments) const;
+  // Whether the job comes to that state within a minute.
+  bool reaches(const std::string& id, const std::string& state) const;
   nlohmann::json job(const std::string& id) const { return json({"jobs", "describe", id}); }
 
   // Pids of live processes of this program working for this data directory, by role

@@ -26,10 +26,7 @@ class Told : public testing::Test {
   std::string command() const { return directory.path() + "/tell"; }
   std::string told() const { return directory.path() + "/told"; }
   std::string submit(Daemon& daemon, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "submit");
-    const Finished finished = daemon.cli(arguments);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    return finished.out.substr(0, finished.out.find('\n'));
+    return daemon.submit(std::move(arguments));
   }
   std::vector<std::string> lines() const { return lines_of(read_file(told())); }
 

@@ -19,11 +19,8 @@ class Board {
   std::string log() { return daemon_.log(); }
   // A job that stays until the daemon of the test ends; its id.
   std::string submit(std::vector<std::string> options) {
-    options.insert(options.begin(), "submit");
     options.insert(options.end(), {"--", "/bin/sh", "-c", kWaits});
-    const Finished submitted = daemon_.cli(options);
-    EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
-    return submitted.out.substr(0, submitted.out.find('\n'));
+    return daemon_.submit(std::move(options));
   }
   nlohmann::json running(const std::string& id) {
     EXPECT_TRUE(eventually([&] { return daemon_.job(id)["state"] == "RUNNING"; }));

@@ -18,13 +18,10 @@ class Preempting : public testing::Test {
   void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
 
   std::string submit(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "submit");
-    const Finished finished = daemon.cli(arguments);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    return finished.out.substr(0, finished.out.find('\n'));
+    return daemon.submit(std::move(arguments));
   }
   bool reaches(const std::string& id, const std::string& state) {
-    return eventually([&] { return daemon.job(id)["state"] == state; }, std::chrono::seconds(60));
+    return daemon.reaches(id, state);
   }
 
   Daemon daemon{without_delay()};

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "scheduling/cluster.h"
-#include "scheduling/plan_cycle.h"
+#include "scheduling/what_if.h"
 
 // What of its request a waiting job would have to change to start at once.
 

@@ -1,0 +1,260 @@
+#include "scheduling/cycle.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+const RunningEnds kNobody;
+const Claims kNoClaims;
+const VictimIndex kNoVictims;
+
+}  // namespace
+
+Cycle::Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+             const CycleOptions& options)
+    : trial_(cluster),
+      timeline_(trial_, options.running == nullptr ? kNobody : *options.running,
+                {options.now, policy.stop_grace, options.most_changes}),
+      queue_(queue),
+      policy_(policy),
+      depth_(policy.reservation_depth),
+      options_(options),
+      claims_(options.claims == nullptr ? kNoClaims : *options.claims),
+      victims_(options.victims == nullptr ? kNoVictims : *options.victims),
+      victim_search_(trial_, victims_, {options.now, policy.preempt_min_runtime}),
+      walk_(queue.classes()),
+      organisation_(policy.organisation) {}
+
+// The one list of stages. defragment follows, with what the earlier ones left in the trial and the
+// plan.
+const Cycle::Row Cycle::kRows[] = {
+    {Stage::kOrder, &Cycle::order},          {Stage::kQuota, &Cycle::quota},
+    {Stage::kPlace, &Cycle::place_in_order}, {Stage::kBackfill, &Cycle::backfill},
+    {Stage::kPreempt, &Cycle::preempt},
+};
+
+Plan Cycle::run() {
+  for (const auto& [stage, run_stage] : kRows) {
+    if (!options_.stages.has(stage)) continue;
+    if (options_.observer != nullptr) options_.observer->begin(stage);
+    (this->*run_stage)();
+    if (options_.observer != nullptr) options_.observer->end(stage);
+  }
+  return std::move(plan_);
+}
+
+// Whoever is promised something gets it before anybody else is looked at; what is not free yet is
+// kept from now on, and counts against limits as if it were there. A limit lowered since keeps the
+// job back, and its claim.
+void Cycle::start_or_keep_claims() {
+  for (const auto& [id, claim] : claims_.all()) {
+    const WaitingJob* job = queue_.find(id);
+    const bool may_start = job != nullptr && !is_over_quota(*job);
+    if (may_start && is_free(trial_.cluster(), claim.allocation) && has_room_for_starts()) {
+      start(*job, claim.allocation, model::StartWhy::kPreempted);
+      started_by_claim_.insert(id);
+    } else {
+      keep(claim);
+    }
+  }
+}
+
+void Cycle::keep(const model::Claim& claim) {
+  const WaitingJob* job = queue_.find(claim.beneficiary);
+  if (job == nullptr) return;
+  keep_from_now(kept_slot(claim), job->spec->time_limit);
+  if (!is_over_quota(*job)) count_start(*job);
+}
+
+// Nobody else may have it from the present on, although the job comes to it only then.
+void Cycle::keep_from_now(const Slot& slot, base::Duration time_limit) {
+  timeline_.book({options_.now, slot.allocation}, time_limit + (slot.start - options_.now));
+}
+
+// By then the victims are gone, or at any moment where that has passed.
+Slot Cycle::kept_slot(const model::Claim& claim) const {
+  return {std::max(options_.now, claim.decided_at + policy_.stop_grace), claim.allocation};
+}
+
+bool Cycle::is_started_by_claim(const WaitingJob& job) const {
+  return !started_by_claim_.empty() && started_by_claim_.contains(job.id);
+}
+
+void Cycle::quota() {
+  keeps_limits_ = options_.quotas != nullptr && limits_starts(*organisation_);
+}
+
+void Cycle::place_in_order() {
+  start_or_keep_claims();
+  if (!is_ordered_) {
+    queue_.for_each_by_id_while(
+        [this](const WaitingJob& job) { return consider(job) != Next::kStop; });
+    return;
+  }
+  while (const Rank* rank = walk_.next()) {
+    const Next next = consider(queue_.find(*rank));
+    if (next == Next::kStop) return;
+    if (next == Next::kSkipClass) walk_.drop_class();
+  }
+}
+
+// Away from the nodes that the job is to avoid, or there where no other has room.
+template <class Place>
+std::optional<model::Allocation> Cycle::place_for(const WaitingJob& job, const Place& place_it) {
+  if (!job.avoid.empty()) {
+    const Trial::Mark mark = trial_.mark();
+    for (const model::NodeId node : job.avoid) trial_.shut(node);
+    std::optional<model::Allocation> allocation = place_it();
+    trial_.rollback_to(mark);
+    if (allocation) return allocation;
+  }
+  return place_it();
+}
+
+Cycle::Next Cycle::consider(const WaitingJob& job) {
+  if (!has_room_for_starts()) return Next::kStop;
+  if (is_started_by_claim(job)) return Next::kGoOn;
+  const model::ResourceRequest& request = job.spec->request;
+  if (is_known_unplaceable(request) || is_over_quota(job)) return Next::kSkipClass;
+  std::optional<model::Allocation> allocation = start_of(job);
+  if (!allocation) return pass_or_block(job);
+  start(job, *std::move(allocation), model::StartWhy::kImmediate);
+  return Next::kGoOn;
+}
+
+Cycle::Next Cycle::pass_or_block(const WaitingJob& job) {
+  const model::ResourceRequest& request = job.spec->request;
+  if (options_.pass_unplaceable && !some_node_up_could_hold(trial_.cluster(), request)) {
+    unplaceable_.push_back(&request);
+    return Next::kSkipClass;
+  }
+  blocked_ = &job;
+  plan_.blocked_head = job.id;
+  return Next::kStop;
+}
+
+// Goes on with the walk where placing in order has stopped, at the blocked head.
+void Cycle::backfill() {
+  if (depth_ == 0 || !is_ordered_ || blocked_ == nullptr) return;
+  Next next = reserve_for(*blocked_);
+  while (next != Next::kStop) {
+    if (next == Next::kSkipClass) walk_.drop_class();
+    const Rank* rank = walk_.next();
+    if (rank == nullptr) return;
+    next = backfill_one(queue_.find(*rank));
+  }
+}
+
+Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
+  if (!has_room_for_starts()) return Next::kStop;
+  if (is_started_by_claim(job)) return Next::kGoOn;
+  if (is_over_quota(job)) return Next::kSkipClass;
+  std::optional<model::Allocation> allocation = start_of(job);
+  if (!allocation) return reserve_for(job);
+  const bool passes_somebody = !plan_.reservations.empty();
+  start(job, *std::move(allocation),
+        passes_somebody ? model::StartWhy::kBackfill : model::StartWhy::kImmediate);
+  return Next::kGoOn;
+}
+
+Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
+  if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
+  if (const model::Claim* claim = claims_.find(job.id)) {
+    plan_.reservations.push_back({job.id, kept_slot(*claim)});
+    return Next::kGoOn;
+  }
+  std::optional<Slot> slot = slot_of(job);
+  if (std::optional<Slot> room = make_room_for(job, slot)) {
+    keep_from_now(*room, job.spec->time_limit);
+    slot = std::move(room);
+  } else if (slot) {
+    timeline_.book(*slot, job.spec->time_limit);
+  } else {
+    return Next::kSkipClass;
+  }
+  plan_.reservations.push_back({job.id, *std::move(slot)});
+  return Next::kGoOn;
+}
+
+std::optional<model::Allocation> Cycle::start_of(const WaitingJob& job) {
+  return place_for(job,
+                   [&] { return timeline_.place_now(job.spec->request, job.spec->time_limit); });
+}
+
+std::optional<Slot> Cycle::slot_of(const WaitingJob& job) {
+  const model::ResourceRequest& request = job.spec->request;
+  if (!some_node_up_could_hold(trial_.cluster(), request)) return std::nullopt;
+  return timeline_.earliest(request, job.spec->time_limit);
+}
+
+// What was reserved for a moment that has passed since is there at any moment.
+void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& before) {
+  for (const auto& [id, claim] : claims_.all()) keep(claim);
+  for (const Reservation& each : reservations) {
+    const Rank* rank = queue_.find_rank(each.job);
+    if (rank == nullptr || !(*rank < before)) continue;
+    Slot slot = each.slot;
+    slot.start = std::max(slot.start, options_.now + kNextMoment);
+    timeline_.book(slot, queue_.find(*rank).spec->time_limit);
+  }
+}
+
+// The first that does not fit, where no places are kept.
+void Cycle::preempt() {
+  const bool has_place = depth_ > 0 && options_.stages.has(Stage::kBackfill);
+  if (has_place || !is_ordered_ || blocked_ == nullptr || victims_.size() == 0) return;
+  if (claims_.find(blocked_->id) != nullptr) return;
+  make_room_for(*blocked_, slot_of(*blocked_));
+}
+
+// `slot`: when it starts anyhow. Room within the grace of others is not worth stopping them.
+std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optional<Slot>& slot) {
+  if (!options_.stages.has(Stage::kPreempt) || !policy_.allow_preemption) return std::nullopt;
+  if (victims_.size() == 0) return std::nullopt;
+  const base::Instant room_at = options_.now + policy_.stop_grace;
+  if (slot && slot->start <= room_at) return std::nullopt;
+  const model::JobSpec& spec = *job.spec;
+  const model::PriorityClass priority_class = spec.priority.priority_class;
+  std::optional<Room> room =
+      victim_search_.find({spec.request, priority_class}, [&] { return start_of(job); });
+  if (!room) {
+    look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime, priority_class));
+    return std::nullopt;
+  }
+  plan_.preemptions.push_back({job.id, room->allocation, std::move(room->victims)});
+  return Slot{room_at, std::move(room->allocation)};
+}
+
+void Cycle::look_again_at(std::optional<base::Instant> at) {
+  if (at && (!plan_.look_again_at || *at < *plan_.look_again_at)) plan_.look_again_at = at;
+}
+
+// The same of all of a class, and for the rest of the cycle: nothing that it starts gives back.
+bool Cycle::is_over_quota(const WaitingJob& job) const {
+  return keeps_limits_ &&
+         excess_if_started(*organisation_, *job.spec, *options_.quotas, &started_).has_value();
+}
+
+bool Cycle::has_room_for_starts() {
+  plan_.complete = plan_.starts.size() < options_.max_starts;
+  return plan_.complete;
+}
+
+void Cycle::count_start(const WaitingJob& job) {
+  if (keeps_limits_) started_.add(*organisation_, *job.spec, use_of_start(*job.spec));
+}
+
+void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
+  timeline_.start(allocation, job.spec->time_limit);
+  count_start(job);
+  plan_.starts.push_back({job.id, std::move(allocation), why});
+}
+
+bool Cycle::is_known_unplaceable(const model::ResourceRequest& request) const {
+  return std::ranges::any_of(unplaceable_, [&](const auto* known) { return *known == request; });
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "scheduling/placement/place.h"
+#include "scheduling/plan_cycle.h"
+#include "scheduling/preemption/find_victims.h"
+#include "scheduling/trial.h"
+
+// The steps of one scheduling cycle, for plan_cycle, which runs them, and what_if, which asks what
+// they would do. Thread: the owner's.
+
+namespace gpu_platform::scheduling {
+
+class Cycle {
+ public:
+  // All of it must outlive the cycle; nobody else may write to the cluster meanwhile.
+  Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+        const CycleOptions& options);
+
+  // Once.
+  Plan run();
+
+  // For questions, instead of run(): keeps the places of those that rank before.
+  void keep_places(std::span<const Reservation> reservations, const Rank& before);
+  std::optional<model::Allocation> start_of(const WaitingJob& job);
+  std::optional<Slot> slot_of(const WaitingJob& job);
+  bool is_over_quota(const WaitingJob& job) const;
+  void quota();
+
+ private:
+  struct Row {
+    Stage stage;
+    void (Cycle::*run)();
+  };
+  static const Row kRows[];
+
+  // What is to be done with the jobs behind one that was considered.
+  enum class Next { kGoOn, kSkipClass, kStop };
+
+  void order() { is_ordered_ = true; }
+  void place_in_order();
+  void backfill();
+  void preempt();
+  Next consider(const WaitingJob& job);
+  Next pass_or_block(const WaitingJob& job);
+  Next backfill_one(const WaitingJob& job);
+  Next reserve_for(const WaitingJob& job);
+  void start_or_keep_claims();
+  bool is_started_by_claim(const WaitingJob& job) const;
+  std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
+  void look_again_at(std::optional<base::Instant> at);
+  void keep(const model::Claim& claim);
+  void keep_from_now(const Slot& slot, base::Duration time_limit);
+  Slot kept_slot(const model::Claim& claim) const;
+  bool has_room_for_starts();
+  void count_start(const WaitingJob& job);
+  void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
+  template <class Place>
+  std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
+  bool is_known_unplaceable(const model::ResourceRequest& request) const;
+
+  Trial trial_;
+  Timeline timeline_;
+  const WaitingQueue& queue_;
+  const model::Policy& policy_;
+  const std::size_t depth_;
+  const CycleOptions& options_;
+  const Claims& claims_;
+  const VictimIndex& victims_;
+  VictimSearch victim_search_;
+  WaitingClasses::Walk walk_;
+  Plan plan_;
+  bool is_ordered_ = false;
+  bool keeps_limits_ = false;
+  base::Shared<model::Organisation> organisation_;
+  QuotaLedger started_;                  // what the starts of this cycle add
+  const WaitingJob* blocked_ = nullptr;  // the first job that does not fit
+  std::set<model::JobId> started_by_claim_;
+  // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
+  std::vector<const model::ResourceRequest*> unplaceable_;
+};
+
+}  // namespace gpu_platform::scheduling
