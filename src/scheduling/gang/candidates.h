@@ -46,7 +46,19 @@ struct Candidate {
     if (unnamed > 0) visit(LeafIndex{0}, unnamed);
   }
 
-  // Its nodes there, ascending, until visit(NodeId) returns false.
+  // Its nodes, ascending, until visit(NodeId) returns false.
+  template <class Visit>
+  void for_each_node(Visit&& visit) const {
+    if (only.valid()) {
+      visit(only);
+      return;
+    }
+    for (const auto& [node, place] : group->nodes) {
+      if (!visit(node)) return;
+    }
+  }
+
+  // Likewise, those there.
   template <class Visit>
   void for_each_node_in(LeafIndex leaf, Visit&& visit) const {
     if (only.valid()) {

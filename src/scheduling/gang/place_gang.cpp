@@ -53,7 +53,7 @@ class Choice {
  private:
   std::vector<Site> sites_at(NetworkLevel level, const Leaves& leaves) const;
   void take_from(const Site& site, std::size_t parts, model::Allocation& out) const;
-  void take_best(const Leaves& leaves, std::size_t parts, model::Allocation& out) const;
+  void take_best(Leaves leaves, std::size_t parts, model::Allocation& out) const;
 
   const NetworkPlaces& places_;
   std::vector<Candidate> candidates_;
@@ -123,18 +123,28 @@ void Choice::take_from(const Site& site, std::size_t parts, model::Allocation& o
   }
 }
 
-void Choice::take_best(const Leaves& leaves, std::size_t parts, model::Allocation& out) const {
+// By the places and nodes themselves: their numbers depend on the order in which they came.
+void Choice::take_best(Leaves leaves, std::size_t parts, model::Allocation& out) const {
+  const bool is_everywhere = leaves.size() == leaves_.size();
+  if (!is_everywhere) {
+    std::ranges::sort(leaves, [this](LeafIndex a, LeafIndex b) {
+      return places_.place_of(a) < places_.place_of(b);
+    });
+  }
   for (const Candidate& candidate : candidates_) {
-    for (const LeafIndex leaf : leaves) {
-      candidate.for_each_node_in(leaf, [&](model::NodeId node) {
-        if (parts == 0) return false;
-        --parts;
-        out.nodes.push_back(
-            part_of_allocation(node, *candidate.shape_class, candidate.gpus, candidate.demand));
-        return true;
-      });
-      if (parts == 0) return;
+    const auto take_node = [&](model::NodeId node) {
+      if (parts == 0) return false;
+      --parts;
+      out.nodes.push_back(
+          part_of_allocation(node, *candidate.shape_class, candidate.gpus, candidate.demand));
+      return true;
+    };
+    if (is_everywhere) {
+      candidate.for_each_node(take_node);
+    } else {
+      for (const LeafIndex leaf : leaves) candidate.for_each_node_in(leaf, take_node);
     }
+    if (parts == 0) return;
   }
 }
 

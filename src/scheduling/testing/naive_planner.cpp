@@ -305,7 +305,9 @@ std::optional<NaiveGang> nearest(const std::vector<model::Node>& nodes,
                                  const model::ResourceRequest& part, std::size_t parts) {
   for (const auto level : {model::NetworkLevel::kDomain, model::NetworkLevel::kRack,
                            model::NetworkLevel::kZone, model::NetworkLevel::kAnywhere}) {
-    if (level < part.within) return std::nullopt;
+    // One node is together with itself at every level.
+    if (parts == 1 && level != model::NetworkLevel::kAnywhere) continue;
+    if (parts > 1 && level < part.within) return std::nullopt;
     std::map<std::string, std::size_t> counts;
     for (const model::Node& node : nodes) {
       const std::string name(node.network.name_at(level));
