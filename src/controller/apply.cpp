@@ -206,14 +206,6 @@ class Application {
     for (const model::JobId job : over) drop_claim(job);
   }
   void drop_claims_that_cannot_be_met(const Node& n);
-  // Nobody is left to wait for, and it is not free all the same: room is sought anew.
-  void drop_claims_waiting_for_nobody() {
-    drop_claims_that([this](const model::Claim& claim) {
-      const bool all_gone = std::ranges::none_of(
-          claim.victims, [this](model::AttemptId id) { return state_.held_attempts.contains(id); });
-      return all_gone && !scheduling::is_free(state_.cluster, claim.allocation);
-    });
-  }
 
   // The only place where a job's state changes; keeps the indices of waiting jobs and the counts.
   void move(Job& j, JobTrigger trigger) {
@@ -621,7 +613,6 @@ void Application::on(const model::AttemptReleased& event) {
     }
     state_.cluster.update(n);
   }
-  drop_claims_waiting_for_nobody();
   depart_if_done(j);
 }
 

@@ -50,16 +50,32 @@ Plan Cycle::run() {
 // kept from now on, and counts against limits as if it were there. A limit lowered since keeps the
 // job back, and its claim.
 void Cycle::start_or_keep_claims() {
+  ClaimedAmounts claimed;
+  for (const auto& [id, claim] : claims_.all()) claimed.add(claim.allocation);
   for (const auto& [id, claim] : claims_.all()) {
     const WaitingJob* job = queue_.find(id);
     const bool may_start = job != nullptr && !is_over_quota(*job);
-    if (may_start && is_free(trial_.cluster(), claim.allocation) && has_room_for_starts()) {
+    if (may_start && is_free_beside(claimed, claim.allocation) && has_room_for_starts()) {
       start(*job, claim.allocation, model::StartWhy::kPreempted);
       started_by_claim_.insert(id);
+      claimed.remove(claim.allocation);
     } else {
       keep(claim);
     }
   }
+}
+
+// Whether it is free without what others have claimed on the same nodes: of CPUs and memory any may
+// be free, and theirs are not to be taken with what only looks like this one's.
+bool Cycle::is_free_beside(const ClaimedAmounts& claimed, const model::Allocation& allocation) {
+  if (!is_free(trial_.cluster(), allocation)) return false;
+  const Trial::Mark mark = trial_.mark();
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    trial_.withhold(part.node, claimed.beside(part));
+  }
+  const bool is_free_beside = is_free(trial_.cluster(), allocation);
+  trial_.rollback_to(mark);
+  return is_free_beside;
 }
 
 void Cycle::keep(const model::Claim& claim) {

@@ -8,6 +8,7 @@
 
 #include "scheduling/placement/place.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/preemption/claimed_amounts.h"
 #include "scheduling/preemption/find_victims.h"
 #include "scheduling/trial.h"
 
@@ -51,6 +52,7 @@ class Cycle {
   Next backfill_one(const WaitingJob& job);
   Next reserve_for(const WaitingJob& job);
   void start_or_keep_claims();
+  bool is_free_beside(const ClaimedAmounts& claimed, const model::Allocation& allocation);
   bool is_started_by_claim(const WaitingJob& job) const;
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
   void look_again_at(std::optional<base::Instant> at);

@@ -54,8 +54,10 @@ class Preempting : public ::testing::Test {
     jobs_.push_back({model::JobId(job), std::make_shared<model::JobSpec>(spec),
                      base::Instant() + base::seconds(static_cast<std::int64_t>(job))});
   }
-  void claim(std::uint64_t job, std::uint64_t on, const std::vector<std::uint32_t>& gpu_indices) {
-    model::NodeAllocation part{.node = model::NodeId(on), .claims = {}, .cpus = 1, .memory = {}};
+  void claim(std::uint64_t job, std::uint64_t on, const std::vector<std::uint32_t>& gpu_indices,
+             base::Bytes memory = {}) {
+    model::NodeAllocation part{
+        .node = model::NodeId(on), .claims = {}, .cpus = 1, .memory = memory};
     for (const std::uint32_t index : gpu_indices) {
       part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
     }
@@ -243,6 +245,17 @@ TEST_F(Preempting, TheBeneficiaryStartsWhereItsClaimIsAsSoonAsThatIsFree) {
   ASSERT_THAT(started(made), ElementsAre(5, 1));
   EXPECT_EQ(made.starts[0].why, model::StartWhy::kPreempted);
   EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
+}
+
+TEST_F(Preempting, NoBeneficiaryTakesTheMemoryThatAnotherOneClaims) {
+  nodes_ = {node(1).gpus(2).memory(base::kGiB * 8)};
+  claim(5, 1, {0}, base::kGiB * 6);
+  claim(6, 1, {1}, base::kGiB * 3);  // whose victims are not gone
+  wait(5, 1);
+  wait(6, 1);
+  EXPECT_THAT(started(plan()), IsEmpty());
+  nodes_ = {node(1).gpus(2).memory(base::kGiB * 9)};
+  EXPECT_THAT(started(plan()), ElementsAre(5, 6));
 }
 
 TEST_F(Preempting, TheBeneficiaryStartsElsewhereWhereItFitsSooner) {
