@@ -12,6 +12,7 @@
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "gpu_platform/v1/shares.pb.h"
 
 namespace gpu_platform::api {
 
@@ -84,6 +85,8 @@ class Calls {
   // What could never run is an answer; other refusals stay errors.
   static base::Result<v1::CheckResult> check_refused(const base::Error& error);
   static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
+
+  base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request) const;
 
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;

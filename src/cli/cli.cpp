@@ -129,6 +129,11 @@ constexpr std::array kCommands = {
              "  gpu-platform topology\n"
              "  gpu-platform topology --node dgx-h100-1\n"
              "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
+    Command{{"shares", "[options]",
+             "Show who has used how much of what is theirs, and whose turn it is by that.",
+             "  gpu-platform shares\n"
+             "  gpu-platform shares --team vision\n"
+             "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
     Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
              "Say what a server of a language model needs: GPUs and memory.",
              "  gpu-platform estimate llama-3-70b tp-size=4 dtype=bfloat16\n"

@@ -48,6 +48,7 @@ int run_status(const CommandText& text, Invocation& invocation);
 int run_watch(const CommandText& text, Invocation& invocation);
 int run_health(const CommandText& text, Invocation& invocation);
 int run_topology(const CommandText& text, Invocation& invocation);
+int run_shares(const CommandText& text, Invocation& invocation);
 int run_estimate(const CommandText& text, Invocation& invocation);
 int run_drain(const CommandText& text, Invocation& invocation);
 int run_offline(const CommandText& text, Invocation& invocation);

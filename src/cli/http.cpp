@@ -244,4 +244,9 @@ std::string percent_encoded(std::string_view text) {
   return encoded;
 }
 
+void append_query(std::string& query, std::string_view key, std::string_view value) {
+  if (!query.empty()) query += '&';
+  query.append(key).append("=").append(percent_encoded(value));
+}
+
 }  // namespace gpu_platform::cli

@@ -29,10 +29,6 @@ struct ListOptions {
   std::vector<std::string> states, labels;
 };
 
-void append_query(std::string& query, std::string_view key, std::string_view value) {
-  query += fmt::format("{}{}={}", query.empty() ? "" : "&", key, percent_encoded(value));
-}
-
 // "--since 2h" counts back from now; anything else is a time.
 base::Result<std::string> since_time(const std::string& text, base::Instant now) {
   std::string time;

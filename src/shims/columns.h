@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/text.h"
 
 // Tables whose columns the caller names, as squeue, sinfo and sacct print them. Pure.
 
@@ -85,6 +87,51 @@ std::string rendered(const std::vector<Bound<Row>>& columns, const std::vector<R
       if (column.field != nullptr) text += in_column(column.column, value_of(*column.field));
     }
     text.push_back('\n');
+  };
+  if (has_header) add_line([](const Field<Row>& field) { return std::string(field.title); });
+  for (const Row& row : rows) add_line([&](const Field<Row>& field) { return field.text(row); });
+  return text;
+}
+
+// The same as the commands of the accounts print it: a line below the titles, and a space behind
+// each column.
+template <class Row>
+std::string accounted(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
+                      bool has_header) {
+  std::string text;
+  const auto add_line = [&](auto&& value_of) {
+    for (const Bound<Row>& column : columns) {
+      text += in_column(column.column, value_of(column)) + " ";
+    }
+    text.push_back('\n');
+  };
+  if (has_header) {
+    add_line([](const Bound<Row>& column) { return std::string(column.field->title); });
+    add_line([](const Bound<Row>& column) { return std::string(column.column.width, '-'); });
+  }
+  for (const Row& row : rows) {
+    add_line([&](const Bound<Row>& column) { return column.field->text(row); });
+  }
+  return text;
+}
+
+struct Separation {
+  std::string delimiter = "|";
+  bool is_at_end = false;  // of each line too
+};
+
+// The values as they are, for programs.
+template <class Row>
+std::string parsable(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
+                     bool has_header, const Separation& separation) {
+  std::string text;
+  const auto add_line = [&](auto&& value_of) {
+    bool is_first = true;
+    for (const Bound<Row>& column : columns) {
+      if (!std::exchange(is_first, false)) text += separation.delimiter;
+      text += cli::harmless(value_of(*column.field));
+    }
+    text += separation.is_at_end ? separation.delimiter + "\n" : "\n";
   };
   if (has_header) add_line([](const Field<Row>& field) { return std::string(field.title); });
   for (const Row& row : rows) add_line([&](const Field<Row>& field) { return field.text(row); });

@@ -210,8 +210,8 @@ cli::Called<std::vector<Json>> list_jobs(cli::Client& client, const std::string&
   std::string token;
   do {
     std::string page = query;
-    append_query(page, "limit", "10000");
-    if (!token.empty()) append_query(page, "page_token", token);
+    cli::append_query(page, "limit", "10000");
+    if (!token.empty()) cli::append_query(page, "page_token", token);
     const auto body = client.get("/v1/jobs?" + page);
     if (!body) return std::unexpected(body.error());
     const auto document = cli::parse_object(*body);
@@ -245,10 +245,6 @@ cli::Called<Json> get_job(cli::Client& client, const std::string& id) {
     return std::unexpected(
         cli::Failure{cli::Failure::Kind::kBadAnswer, "a job is no JSON object", {}, {}});
   return std::move(*job);
-}
-
-void append_query(std::string& query, std::string_view key, std::string_view value) {
-  query += fmt::format("{}{}={}", query.empty() ? "" : "&", key, cli::percent_encoded(value));
 }
 
 std::string own_user() {

@@ -69,7 +69,6 @@ cli::Called<std::vector<cli::Json>> list_jobs(cli::Client& client, const std::st
 // The job of that id; of an array its members.
 cli::Called<std::vector<cli::Json>> get_jobs(cli::Client& client, const std::string& id);
 cli::Called<cli::Json> get_job(cli::Client& client, const std::string& id);
-void append_query(std::string& query, std::string_view key, std::string_view value);
 
 // Name of the user of this process.
 std::string own_user();

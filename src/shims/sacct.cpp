@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "api/convert/text_forms.h"
+#include "cli/http.h"
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
@@ -243,49 +244,13 @@ cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& sett
   }
   std::string query = "all=true";
   const bool is_own = !settings.has("allusers") && !settings.has("user") && !settings.has("uid");
-  if (is_own) append_query(query, "user", own_user());
+  if (is_own) cli::append_query(query, "user", own_user());
   if (window.begin.is_set()) {
     std::string since;
     api::append_rfc3339(since, window.begin);
-    append_query(query, "since", since);
+    cli::append_query(query, "since", since);
   }
   return list_jobs(client, query);
-}
-
-std::string table_of(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
-                     bool has_header) {
-  std::string text;
-  const auto add_line = [&](auto&& value_of) {
-    std::string line;
-    for (const Bound<Row>& column : columns)
-      line += in_column(column.column, value_of(column)) + " ";
-    text += line + "\n";
-  };
-  if (has_header) {
-    add_line([](const Bound<Row>& column) { return std::string(column.field->title); });
-    add_line([](const Bound<Row>& column) { return std::string(column.column.width, '-'); });
-  }
-  for (const Row& row : rows)
-    add_line([&](const Bound<Row>& column) { return column.field->text(row); });
-  return text;
-}
-
-std::string parsable_of(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
-                        const Settings& settings) {
-  const std::string delimiter = settings.has("delimiter") ? settings.value("delimiter") : "|";
-  const std::string end = settings.has("parsable") ? delimiter + "\n" : "\n";
-  std::string text;
-  const auto add_line = [&](auto&& value_of) {
-    std::vector<std::string> values;
-    values.reserve(columns.size());
-    for (const Bound<Row>& column : columns)
-      values.push_back(cli::harmless(value_of(*column.field)));
-    text += fmt::format("{}{}", fmt::join(values, delimiter), end);
-  };
-  if (!settings.has("noheader"))
-    add_line([](const Field<Row>& field) { return std::string(field.title); });
-  for (const Row& row : rows) add_line([&](const Field<Row>& field) { return field.text(row); });
-  return text;
 }
 
 // -j may be given several times: all of them count.
@@ -330,8 +295,11 @@ int sacct(Call& call) {
     if (is_wanted(job, settings, *window)) rows.push_back({job, now});
   }
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");
-  call.console().out(is_parsable ? parsable_of(*columns, rows, settings)
-                                 : table_of(*columns, rows, !settings.has("noheader")));
+  const bool has_header = !settings.has("noheader");
+  const std::string delimiter = settings.has("delimiter") ? settings.value("delimiter") : "|";
+  call.console().out(
+      is_parsable ? parsable(*columns, rows, has_header, {delimiter, settings.has("parsable")})
+                  : accounted(*columns, rows, has_header));
   return call.console().out_failed() ? 1 : 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/text_forms.h"
+#include "cli/http.h"
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
@@ -202,14 +203,14 @@ std::string query_of(const std::vector<std::string>& states, base::Instant now) 
   std::string query = "all=true";
   std::string since;
   api::append_rfc3339(since, base::Instant(now.unix_ns() - kEndedInSight.value()));
-  append_query(query, "since", since);
+  cli::append_query(query, "since", since);
   std::vector<std::string> asked;
   for (const std::string& name : states) {
     for (const std::string& state : platform_states(name).value_or(std::vector<std::string>())) {
       if (std::ranges::find(asked, state) == asked.end()) asked.push_back(state);
     }
   }
-  for (const std::string& state : asked) append_query(query, "state", state);
+  for (const std::string& state : asked) cli::append_query(query, "state", state);
   return query;
 }
 

@@ -132,6 +132,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"PlanningService.ExplainJob", &Dispatcher::explain_job},
       {"PlanningService.CheckJob", &Dispatcher::check_job},
       {"PlanningService.EstimateNeeds", &Dispatcher::estimate_needs},
+      {"ShareService.ListShares", &Dispatcher::list_shares},
   };
   for (const auto& [name, handler] : entries) {
     handlers_.emplace(fmt::format("{}{}", kPackage, name), handler);
@@ -488,6 +489,12 @@ void Dispatcher::estimate_needs(const Context& context) const {
   if (!read(context.request, context.route, context.exchange, message)) return;
   context.exchange.reply(
       json_reply(context.route, Calls::estimate_needs(message), context.request.id));
+}
+
+void Dispatcher::list_shares(const Context& context) const {
+  v1::ListSharesRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.shares(message), context.request.id));
 }
 
 void Dispatcher::get_health(const Context& context) const {

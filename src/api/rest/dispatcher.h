@@ -56,6 +56,7 @@ class Dispatcher {
   void get_gpu_health(const Context& context) const;
   void list_gpus(const Context& context) const;
   void get_topology(const Context& context) const;
+  void list_shares(const Context& context) const;
   void drain_gpus(const Context& context) const;
   void take_gpus_offline(const Context& context) const;
   void bring_gpus_online(const Context& context) const;

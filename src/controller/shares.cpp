@@ -1,0 +1,14 @@
+#include "controller/shares.h"
+
+#include "scheduling/order/fair_share_use.h"
+
+namespace gpu_platform::controller {
+
+Shares shares_of(const Snapshot& snapshot) {
+  if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order.standings->rows()};
+  Shares shares{false, scheduling::Standings(*snapshot.policy->organisation, {}, {}).rows()};
+  for (scheduling::ShareRow& row : shares.rows) row.place = 0;
+  return shares;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "controller/snapshot.h"
+#include "scheduling/order/standings.h"
+
+namespace gpu_platform::controller {
+
+struct Shares {
+  bool is_counted = false;  // else the order does not ask what was used, and all use is 0
+  std::vector<scheduling::ShareRow> rows;  // a team before what is below it
+};
+
+// Who has used how much of what is theirs, as the order had it at the snapshot.
+Shares shares_of(const Snapshot& snapshot);
+
+}  // namespace gpu_platform::controller
