@@ -17,9 +17,12 @@ using scheduling::WaitingJob;
 using scheduling::WhatIf;
 
 PlaceInLine line_before(const Picture& picture, const Rank& rank) {
-  PlaceInLine line;
-  line.jobs_ahead = picture.queue().for_each_before(rank, [&](const WaitingJob& ahead) {
-    if (line.first_ahead.size() < kMostNamed) line.first_ahead.push_back(ahead.id);
+  PlaceInLine line{picture.queue().count_before(rank), {}};
+  const std::uint64_t named = std::min<std::uint64_t>(line.jobs_ahead, kMostNamed);
+  if (named == 0) return line;
+  picture.queue().for_each_while([&](const WaitingJob& ahead) {
+    line.first_ahead.push_back(ahead.id);
+    return line.first_ahead.size() < named;
   });
   return line;
 }

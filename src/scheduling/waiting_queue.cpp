@@ -15,7 +15,7 @@ void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   erase(job.id);
   ranks_.emplace(job.id, rank);
   classes_.add(rank, *job.spec);
-  by_rank_.emplace(rank, std::move(job));
+  by_rank_.insert({rank, std::move(job)});
   ++version_;
 }
 
@@ -91,17 +91,18 @@ void WaitingQueue::move_whose_rank_changed() {
   }
   if (moves.empty()) return;
   // All are taken out before the first is put back: ranks may be exchanged.
-  std::vector<std::map<Rank, WaitingJob>::node_type> taken;
+  std::vector<WaitingJob> taken;
   for (const auto& [from, to] : moves) {
-    taken.push_back(by_rank_.extract(from));
-    classes_.remove(from, *taken.back().mapped().spec);
-    taken.back().key() = to;
+    const auto place = by_rank_.find(from);
+    taken.push_back(std::move(place->second));
+    by_rank_.erase(place);
+    classes_.remove(from, *taken.back().spec);
   }
-  for (auto& element : taken) {
-    const Rank& rank = element.key();
-    classes_.add(rank, *element.mapped().spec);
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Rank& rank = moves[i].second;
+    classes_.add(rank, *taken[i].spec);
     ranks_[rank.job] = rank;
-    by_rank_.insert(std::move(element));
+    by_rank_.insert({rank, std::move(taken[i])});
   }
   ++version_;
 }

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <ext/pb_ds/assoc_container.hpp>
+#include <ext/pb_ds/tree_policy.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -68,16 +72,8 @@ class WaitingQueue {
       if (!visit(job)) return;
     }
   }
-  // Calls visit(const WaitingJob&) likewise for those that rank before, and counts them.
-  template <class Visit>
-  std::uint64_t for_each_before(const Rank& rank, Visit&& visit) const {
-    std::uint64_t count = 0;
-    for (auto next = by_rank_.begin(); next != by_rank_.end() && next->first < rank; ++next) {
-      visit(next->second);
-      ++count;
-    }
-    return count;
-  }
+  // How many rank before, in O(log n).
+  std::uint64_t count_before(const Rank& rank) const { return by_rank_.order_of_key(rank); }
   // The same in the order of ids, which is that of submission.
   template <class Visit>
   void for_each_by_id_while(Visit&& visit) const {
@@ -87,10 +83,14 @@ class WaitingQueue {
   }
 
  private:
+  // A map that also knows how many keys stand before one.
+  using ByRank = __gnu_pbds::tree<Rank, WaitingJob, std::less<Rank>, __gnu_pbds::rb_tree_tag,
+                                  __gnu_pbds::tree_order_statistics_node_update>;
+
   void move_whose_rank_changed();
   void classify();
 
-  std::map<Rank, WaitingJob> by_rank_;
+  ByRank by_rank_;
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
   OrderBasis basis_;  // that by_rank_ is ordered by
