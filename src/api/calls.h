@@ -12,6 +12,7 @@
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "gpu_platform/v1/reservations.pb.h"
 #include "gpu_platform/v1/shares.pb.h"
 
 namespace gpu_platform::api {
@@ -87,6 +88,15 @@ class Calls {
   static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
 
   base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request) const;
+
+  // Of both `done` is called through `resume`, or at once when the request is refused at the door.
+  using Reserved = std::function<void(base::Result<v1::Reservation>)>;
+  void create_reservation(const v1::CreateReservationRequest& request, const Peer& peer,
+                          Resume resume, Reserved done) const;
+  void cancel_reservation(const std::string& name, const Peer& peer, Resume resume,
+                          Reserved done) const;
+  v1::ListReservationsResponse reservations() const;
+  base::Result<v1::Reservation> reservation(const std::string& name) const;
 
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;

@@ -1,4 +1,7 @@
+#include <chrono>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -7,6 +10,7 @@
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
 #include "api/convert/topology.h"
+#include "model/utc.h"
 
 // The calls about nodes and GPUs.
 
@@ -76,6 +80,27 @@ void add_isolation(const std::vector<IsolationGuard>& guards, v1::Status& out) {
   }
 }
 
+// What is to be said of nodes all of which is reserved now.
+void tell_reserved(const controller::Snapshot& snapshot,
+                   google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
+  if (snapshot.windows == nullptr) return;
+  std::map<std::string_view, v1::Node*> by_name;
+  for (v1::Node& node : nodes) by_name[node.name()] = &node;
+  const base::Instant now(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                              std::chrono::system_clock::now().time_since_epoch())
+                              .count());
+  for (const auto& [name, window] : snapshot.windows->all()) {
+    if (now < window.begin || now >= window.end) continue;
+    for (const model::WindowPart& part : window.parts) {
+      const model::Node* node = snapshot.nodes.find(part.node.value);
+      if (!part.whole_node || node == nullptr || !node->cause.empty()) continue;
+      by_name.at(node->name)
+          ->set_reason(fmt::format("reserved until {}{}: {}", model::utc(window.end),
+                                   window.maintenance ? " for maintenance" : "", name));
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const model::GpuReading> Calls::reading_of(std::string_view uuid) const {
@@ -90,6 +115,7 @@ v1::Status Calls::status(const v1::GetStatusRequest& request) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::Status out;
   to_proto(snapshot->nodes, [this](std::string_view uuid) { return reading_of(uuid); }, out);
+  tell_reserved(*snapshot, *out.mutable_nodes());
   const controller::Counts& counts = snapshot->counts;
   out.set_queued_jobs(counts.pending + counts.queued);
   out.set_running_jobs(counts.active);
@@ -101,9 +127,11 @@ v1::Status Calls::status(const v1::GetStatusRequest& request) const {
 }
 
 v1::ListNodesResponse Calls::nodes() const {
+  const auto snapshot = core_.snapshots.snapshot();
   v1::ListNodesResponse out;
-  core_.snapshots.snapshot()->nodes.for_each(
+  snapshot->nodes.for_each(
       [&](std::uint64_t, const model::Node& node) { to_proto(node, *out.add_nodes()); });
+  tell_reserved(*snapshot, *out.mutable_nodes());
   return out;
 }
 

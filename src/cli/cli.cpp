@@ -139,6 +139,23 @@ constexpr std::array kCommands = {
              "  gpu-platform estimate llama-3-70b tp-size=4 dtype=bfloat16\n"
              "  gpu-platform estimate --file task.json\n"
              "  gpu-platform estimate -- vllm serve llama-3-70b --tensor-parallel-size 4\n"}, run_estimate},
+    Command{{"reservations create", "NAME [options]",
+             "Reserve GPUs for a time window, for maintenance or a team (administrators).",
+             "  gpu-platform reservations create driver-update --begin tomorrow --duration 4h --maintenance --nodes dgx-1,dgx-2\n"
+             "  gpu-platform reservations create course --begin 2026-01-31T09:00 --end 2026-01-31T17:00 --team teaching --gpus 8\n"
+             "  gpu-platform reservations create deadline --begin now --duration 2d --user ann,bob --nodes dgx-3 --gpus-per-node 4\n"}, run_reservations_create},
+    Command{{"reservations list", "[options]",
+             "Show what is reserved, from when to when and for whom.",
+             "  gpu-platform reservations list\n"
+             "  gpu-platform reservations list --json | jq -r '.reservations[].name'\n"}, run_reservations_list},
+    Command{{"reservations describe", "[options] NAME",
+             "Show all about a reservation.",
+             "  gpu-platform reservations describe course\n"
+             "  gpu-platform reservations describe course --json\n"}, run_reservations_describe},
+    Command{{"reservations cancel", "[options] NAME",
+             "Give back what is reserved; jobs that wait for it are cancelled, running ones go on.",
+             "  gpu-platform reservations cancel course\n"
+             "  gpu-platform reservations cancel course --json\n"}, run_reservations_cancel},
     Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
              "Let a GPU or node finish its jobs, and give it no new ones.",
              "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"

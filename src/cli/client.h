@@ -69,6 +69,7 @@ class Client {
   Called<std::string> post(const std::string& target, const std::string& body = {}) {
     return call("POST", target, body);
   }
+  Called<std::string> remove(const std::string& target) { return call("DELETE", target, {}); }
   Called<std::string> post_slow(const std::string& target, const std::string& body,
                                 base::Duration longer, int interrupt_fd);
   Called<EventStream> stream(const std::string& target);

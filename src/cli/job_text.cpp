@@ -286,6 +286,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Warning", joined(texts_at(job, "warnings"), "; ")},
       {"Depends on", text_at(job, "dependency")},
       {"Submitted", when(job, "submitted_at", now)},
+      {"Reservation", text_at(job, "reservation")},
       {"Begins", when(job, "begin", now)},
       {"Deadline", when(job, "deadline", now)},
       {"Eligible", when(job, "eligible_at", now)},

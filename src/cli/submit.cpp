@@ -31,7 +31,7 @@ constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
-      idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level;
+      idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level, reservation;
   std::vector<std::string> gpu_types, environment, labels, notify, dependencies, nodelist, exclude;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
@@ -91,6 +91,8 @@ void define(Arguments& arguments, SubmitOptions& o) {
             "tell the site's notification command; several with commas")
       .option("--begin", o.begin, "TIME", "start no earlier: now+2h, 16:00, 2026-01-31T12:00")
       .option("--deadline", o.deadline, "TIME", "cancel it when it can no longer end by then")
+      .option("--reservation", o.reservation, "NAME",
+              "in this reservation: on its GPUs alone, within its time")
       .many("--dependency", o.dependencies, "KIND:ID[:ID][,…]",
             "start after other jobs: afterok, afterany or afternotok, as in afterok:12:14")
       .option("--array", o.array, "INDICES", "one job for each index: 0-99, 1,3,5-9:2, 0-99%8")
@@ -140,6 +142,7 @@ base::Status put_chains(Json& body, const SubmitOptions& o, base::Instant now) {
   if (!o.dependencies.empty())
     body["dependency"] = fmt::format("{}", fmt::join(o.dependencies, ","));
   if (o.array.has_value()) body["array"] = *o.array;
+  if (o.reservation.has_value()) body["reservation"] = *o.reservation;
   return {};
 }
 
@@ -300,7 +303,8 @@ base::Status check_utf8(const SubmitOptions& o) {
       {"--epilog", &o.epilog},
       {"--idle-timeout", &o.idle_timeout},
       {"--network-level", &o.network_level},
-      {"--array", &o.array}};
+      {"--array", &o.array},
+      {"--reservation", &o.reservation}};
   for (const auto& [option, value] : single) {
     if (value->has_value()) TRY(check_text(option, **value));
   }

@@ -49,6 +49,17 @@ class Application {
   void on(const model::AttemptReleased& event);
   void on(const model::PreemptionDecided& event);
 
+  // What was promised on its GPUs may last into it: room is made anew, elsewhere or in time.
+  void on(const model::ReservationMade& event) {
+    CHECK(state_.windows.find(event.window.name) == nullptr);
+    drop_claims_that([&](const model::Claim& claim) {
+      return scheduling::touches(event.window, claim.allocation);
+    });
+    state_.windows.put(event.window);
+  }
+  void on(const model::ReservationEnded& event) { state_.windows.erase(event.name); }
+  void on(const model::ClaimDropped& event) { drop_claim(event.job); }
+
   void on(const model::JobOverdue& event) {
     Job& j = job(event.job);
     CHECK(j.state == JobState::kQueued && !j.overdue_since.is_set());

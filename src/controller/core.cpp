@@ -126,6 +126,7 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
 }
 
 void Core::advance(base::Instant now) {
+  end_windows(now);
   end_hopeless(now);
   let_in_who_is_due(now);
   if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
@@ -234,11 +235,14 @@ void Core::run_cycle(base::Instant now) {
   options_.claims = &state_.claims;
   options_.victims = &state_.victims;
   options_.quotas = &state_.quotas;
+  options_.windows = &state_.windows;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
     reservations_ = std::make_shared<const std::vector<scheduling::Reservation>>(plan.reservations);
   }
+  // First: what was claimed may be given to others in the same plan.
+  for (const model::JobId job : plan.void_claims) emit(model::ClaimDropped{job}, now);
   for (const scheduling::Start& start : plan.starts) {
     const Job* job = find_job(start.job);
     CHECK(job != nullptr && job->state == JobState::kQueued && !start.allocation.nodes.empty());
@@ -265,6 +269,16 @@ std::shared_ptr<const scheduling::Claims> Core::claims() {
   return shared_claims_;
 }
 
+std::shared_ptr<const scheduling::Windows> Core::windows() {
+  const bool is_known = shared_windows_ != nullptr && *shared_windows_ == state_.windows;
+  if (state_.windows.empty()) {
+    shared_windows_.reset();
+  } else if (!is_known) {
+    shared_windows_ = std::make_shared<const scheduling::Windows>(state_.windows);
+  }
+  return shared_windows_;
+}
+
 Batch Core::take_batch() {
   return std::exchange(batch_, {});
 }
@@ -283,6 +297,7 @@ std::optional<base::Instant> Core::next_wakeup() const {
   if (!last_starts.empty()) {
     consider(last_starts.begin()->first + base::nanoseconds(1));
   }
+  for (const auto& [name, window] : state_.windows.all()) consider(window.end);
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state_.queue.empty() ? std::nullopt : period_end(state_);
   if (end) consider(*end);

@@ -77,6 +77,9 @@ class Core {
   // As a value to share; null: none.
   std::shared_ptr<const scheduling::Claims> claims();
 
+  // Likewise.
+  std::shared_ptr<const scheduling::Windows> windows();
+
   void set_stage_observer(scheduling::StageObserver* observer) { options_.observer = observer; }
 
  private:
@@ -145,6 +148,27 @@ class Core {
   void stop_holders(const std::vector<model::AttemptId>& attempts, const std::string& by,
                     base::Instant now);
 
+  base::Result<model::CommandReply> make_reservation(const model::Caller& caller,
+                                                     const model::MakeReservation& command,
+                                                     base::Instant now, store::Room room);
+  base::Result<model::CommandReply> cancel_reservation(const model::Caller& caller,
+                                                       const model::CancelReservation& command,
+                                                       base::Instant now);
+  base::Status check_name(const std::string& name) const;
+  base::Status check_admitted(const model::MakeReservation& command) const;
+  base::Result<std::vector<model::WindowPart>> parts_of_nodes(const model::MakeReservation& command,
+                                                              const model::Window& window) const;
+  base::Result<std::vector<model::WindowPart>> parts_by_count(const model::MakeReservation& command,
+                                                              const model::Window& window);
+  std::vector<model::AttemptId> running_into(const model::Window& window) const;
+  base::Status check_nobody_runs(const model::Window& window) const;
+  // A submission to a reservation: whether it may be, and from when to when it is then.
+  base::Status enter_window(model::JobSpec& spec, base::Instant now) const;
+  base::Status check_window_times(const model::JobSpec& spec, base::Instant earliest) const;
+  base::Status check_no_window_passed(const model::Job& job, base::Duration time_limit) const;
+  void end_windows(base::Instant now);
+  void end_jobs_without_window(base::Instant now);
+
   void on(const execution::Started& seen, base::Instant now);
   void on(const execution::Ended& seen, base::Instant now);
   void on(const execution::Cleaned& seen, base::Instant now);
@@ -192,6 +216,7 @@ class Core {
   scheduling::CycleCache cycle_cache_;
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations_;
   std::shared_ptr<const scheduling::Claims> shared_claims_;
+  std::shared_ptr<const scheduling::Windows> shared_windows_;
   std::optional<base::Instant> look_again_at_;  // of the last cycle
   base::Instant advanced_to_;                   // timers up to here have had their turn
   // Answers of could_ever_fit for the present inventory.

@@ -23,6 +23,12 @@ base::Result<model::CommandReply> Core::command(const model::Command& command, b
   if (const auto* many = std::get_if<model::ActOnJobs>(&command.body)) {
     return act_on_jobs(command.caller, *many, now);
   }
+  if (const auto* made = std::get_if<model::MakeReservation>(&command.body)) {
+    return make_reservation(command.caller, *made, now, room);
+  }
+  if (const auto* cancelled = std::get_if<model::CancelReservation>(&command.body)) {
+    return cancel_reservation(command.caller, *cancelled, now);
+  }
   return act_on_job(command.caller, std::get<model::ActOnJob>(command.body), now);
 }
 
@@ -63,6 +69,7 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   if (!event.spec.idle_timeout && event.spec.terminal) {
     event.spec.idle_timeout = state_.policy->idle_timeout;
   }
+  TRY(enter_window(event.spec, now));
   TRY(check_quota(event.spec));
   if (command.dry_run) {
     return model::CommandReply{

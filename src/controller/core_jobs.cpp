@@ -249,9 +249,15 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
     if (change.begin) then.begin = *change.begin;
     if (change.deadline) then.deadline = *change.deadline;
     if (change.time_limit) then.time_limit = *change.time_limit;
-    TRY(check_times(then, model::is_active(job.state) ? start_of(*job.current_attempt()) : now));
+    const base::Instant earliest =
+        model::is_active(job.state) ? start_of(*job.current_attempt()) : now;
+    TRY(check_times(then, earliest));
+    const bool is_active = model::is_active(job.state);
+    TRY(check_window_times(
+        then, is_active ? std::max(earliest, job.current_attempt()->requested_at) : now));
   }
   if (change.time_limit) TRY(check_longer(job, *change.time_limit));
+  if (change.time_limit) TRY(check_no_window_passed(job, *change.time_limit));
   if (!change.time_limit || caller.is_administrator) return {};
   if (model::is_active(job.state) && *change.time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,

@@ -53,6 +53,8 @@ void Gates::enter(const model::Job& job) {
   const base::Instant last = model::last_start(*job.spec);
   if (last.is_set()) last_starts_.emplace(last, job.id);
   if (!job.dependency_failure.empty()) hopeless_.insert(job.id);
+  const std::string& window = job.spec->request.window;
+  if (!window.empty()) of_windows_[window].insert(job.id);
   for (const model::Dependency& dependency : job.waits_for) {
     dependents_[dependency.on].insert(job.id);
   }
@@ -70,6 +72,11 @@ void Gates::leave(const model::Job& job) {
   const base::Instant last = model::last_start(*job.spec);
   if (last.is_set()) last_starts_.erase({last, job.id});
   hopeless_.erase(job.id);
+  if (const auto of_window = of_windows_.find(job.spec->request.window);
+      of_window != of_windows_.end()) {
+    of_window->second.erase(job.id);
+    if (of_window->second.empty()) of_windows_.erase(of_window);
+  }
   for (const model::Dependency& dependency : job.waits_for) {
     const auto found = dependents_.find(dependency.on);
     if (found == dependents_.end()) continue;

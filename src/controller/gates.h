@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/units.h"
@@ -36,6 +37,8 @@ class Gates {
   const Times& last_starts() const { return last_starts_; }
   // Jobs that wait or are held for something that can never be.
   const std::set<model::JobId>& hopeless() const { return hopeless_; }
+  // Jobs that wait or are held and ask for a reservation, by its name.
+  const std::map<std::string, std::set<model::JobId>>& of_windows() const { return of_windows_; }
   // Jobs that have not met their dependency on the target.
   std::set<model::JobId> dependents(const model::DependencyTarget& target) const;
 
@@ -56,6 +59,7 @@ class Gates {
   Times becoming_eligible_;
   Times last_starts_;
   std::set<model::JobId> hopeless_;
+  std::map<std::string, std::set<model::JobId>> of_windows_;
   std::map<model::DependencyTarget, std::set<model::JobId>> dependents_;
   std::map<model::JobId, ArrayGate> arrays_;  // those with a limit
 };

@@ -223,6 +223,44 @@ void check_claims(const State& state, Found& found) {
   }
 }
 
+// Whether it may hold what it does, as far as the window goes. By the time limit, from the moment
+// at which its start was decided: starting and stopping take as long as they take.
+void check_in_window(const State& state, const model::Window& window, model::AttemptId id,
+                     Found& found) {
+  const Job& job = *state.jobs.find(id.job.value);
+  const Attempt& attempt = job.attempts.at(id.attempt - 1);
+  if (std::ranges::binary_search(window.let_finish, id)) return;
+  const base::Instant end = attempt.requested_at + time_limit_of(job, attempt);
+  const auto violated = [&](std::string_view what) {
+    found.push_back(fmt::format("windows: attempt {} of job {} {} reservation {}", id.attempt,
+                                id.job.value, what, window.name));
+  };
+  if (job.spec->request.window == window.name) {
+    if (!scheduling::lies_in(window, attempt.allocation)) violated("holds more than is in its");
+    if (attempt.requested_at < window.begin) violated("was started before its");
+    if (end > window.end) violated("may run longer than its");
+  } else if (scheduling::touches(window, attempt.allocation) && attempt.requested_at < window.end &&
+             end > window.begin) {
+    violated("may hold what is in");
+  }
+}
+
+void check_windows(const State& state, Found& found) {
+  for (const auto& [name, window] : state.windows.all()) {
+    if (window.begin >= window.end || window.parts.empty()) {
+      found.push_back(fmt::format("windows: reservation {} is of nothing", name));
+    }
+    for (const auto& [other_name, other] : state.windows.all()) {
+      if (name < other_name && overlap(window, other)) {
+        found.push_back(fmt::format("windows: reservations {} and {} overlap", name, other_name));
+      }
+    }
+    for (const model::AttemptId id : state.held_attempts) {
+      check_in_window(state, window, id, found);
+    }
+  }
+}
+
 // CPUs and memory that attempts hold on each node against what the nodes say.
 void check_sums(const State& state, Found& found) {
   std::map<std::uint64_t, std::pair<std::uint64_t, base::Bytes>> sums;
@@ -327,6 +365,7 @@ std::vector<std::string> check_invariants(const State& state) {
   state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
   check_sums(state, found);
   check_claims(state, found);
+  check_windows(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
   check_indices(state, found);

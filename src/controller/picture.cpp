@@ -53,6 +53,7 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   options.running = &running_;
   options.claims = snapshot_->claims.get();
   options.quotas = &quotas_;
+  options.windows = snapshot_->windows.get();
   return options;
 }
 

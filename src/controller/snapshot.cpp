@@ -51,11 +51,15 @@ const scheduling::QuotaLedger& WaitExplainer::quotas() {
   return *quotas_;
 }
 
-const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::ResourceRequest& request) {
-  for (const auto& known : classes_) {
-    if (known.request == request) return known;
+const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::JobSpec& spec) {
+  base::Duration runs_for;
+  if (snapshot_->windows != nullptr) {
+    runs_for = model::longest_limit(spec.request, spec.time_limit) + snapshot_->policy->stop_grace;
   }
-  classes_.push_back(answer_anew(request));
+  for (const auto& known : classes_) {
+    if (known.request == spec.request && known.runs_for == runs_for) return known;
+  }
+  classes_.push_back(answer_anew(spec.request, runs_for));
   return classes_.back();
 }
 
@@ -84,6 +88,19 @@ void WaitExplainer::explain_dependency(const model::Dependency& dependency,
   }
 }
 
+// A job of a reservation waits for that to begin, unless it is to begin even later.
+void WaitExplainer::explain_own_window(const model::JobSpec& spec,
+                                       model::WaitReason& reason) const {
+  const model::Window* own =
+      snapshot_->windows == nullptr ? nullptr : snapshot_->windows->find(spec.request.window);
+  if (own == nullptr || own->begin != spec.begin) return;
+  reason.code = model::WaitCode::kReserved;
+  reason.window = own->name;
+  reason.is_own_window = true;
+  reason.window_begin = own->begin;
+  reason.window_end = own->end;
+}
+
 // By the first gate that keeps it: another job, a time, its siblings, the rest of its back-off.
 model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   model::WaitReason reason;
@@ -96,6 +113,7 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   if (is_time_to_come && job.eligible_at == job.spec->begin) {
     reason.code = model::WaitCode::kBeginTime;
     reason.not_before = job.spec->begin;
+    explain_own_window(*job.spec, reason);
     return reason;
   }
   const auto* array = job.is_member() ? snapshot_->arrays.find(job.array_id.value) : nullptr;
@@ -107,11 +125,30 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   return reason;
 }
 
-WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceRequest& request) {
-  ClassAnswer answer{.request = request};
+scheduling::Span WaitExplainer::span_of(const ClassAnswer& answer) const {
+  return {snapshot_->at, snapshot_->at + answer.runs_for};
+}
+
+void WaitExplainer::visit(const model::Node& node, scheduling::ShortageCounter& counter,
+                          ClassAnswer& answer) {
+  const auto left = snapshot_->windows == nullptr
+                        ? std::nullopt
+                        : snapshot_->windows->as_left_to(answer.request, node, span_of(answer));
+  if (!left) return counter.visit(node);
+  if (left->by == nullptr) return counter.visit(left->node);
+  counter.visit(node, left->node);
+  if (answer.in_the_way == nullptr || left->by->begin < answer.in_the_way->begin) {
+    answer.in_the_way = left->by;
+  }
+}
+
+WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceRequest& request,
+                                                      base::Duration runs_for) {
+  ClassAnswer answer{.request = request, .runs_for = runs_for};
   const auto parts = [&](const model::ResourceRequest& part, std::uint32_t count) {
     scheduling::ShortageCounter counter(part);
-    snapshot_->nodes.for_each([&](std::uint64_t, const model::Node& node) { counter.visit(node); });
+    snapshot_->nodes.for_each(
+        [&](std::uint64_t, const model::Node& node) { visit(node, counter, answer); });
     answer.counts = counter.counts();
     answer.parts = count;
     answer.gpus = part.gpus;
@@ -123,18 +160,27 @@ WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceReque
   const auto fits =
       std::ranges::find(answer.counts, model::Shortage::kFits, &model::WaitCount::shortage);
   answer.fits = fits != answer.counts.end() && fits->nodes >= answer.parts;
-  if (model::is_gang(request)) answer.fits = has_room_for_gang(request);
+  if (model::is_gang(request)) answer.fits = has_room_for_gang(answer);
   return answer;
 }
 
 // Counts alone do not say it: its parts must be of one type, and together.
-bool WaitExplainer::has_room_for_gang(const model::ResourceRequest& request) {
+bool WaitExplainer::has_room_for_gang(const ClassAnswer& answer) {
   if (!cluster_) {
     cluster_.emplace();
     snapshot_->nodes.for_each(
         [&](std::uint64_t, const model::Node& node) { cluster_->update(node); });
   }
   scheduling::Trial trial(*cluster_);
+  model::ResourceRequest request = answer.request;
+  if (snapshot_->windows != nullptr) {
+    if (const model::Window* own = snapshot_->windows->find(request.window)) {
+      auto inside = scheduling::request_inside(*own, request);
+      if (!inside) return false;
+      request = *std::move(inside);
+    }
+    snapshot_->windows->withhold_from(trial, request, span_of(answer));
+  }
   return scheduling::place(trial, request).has_value();
 }
 
@@ -169,13 +215,24 @@ model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
   return reason;
 }
 
+// Where some node has room, but for a reservation of others.
+void WaitExplainer::explain_window(const ClassAnswer& answer, model::WaitReason& reason) {
+  const bool is_reserved = std::ranges::find(answer.counts, model::Shortage::kReserved,
+                                             &model::WaitCount::shortage) != answer.counts.end();
+  if (!is_reserved || answer.in_the_way == nullptr) return;
+  reason.code = model::WaitCode::kReserved;
+  reason.window = answer.in_the_way->name;
+  reason.window_begin = answer.in_the_way->begin;
+  reason.window_end = answer.in_the_way->end;
+}
+
 void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason& reason) {
   reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
   if (reason.quota) {
     reason.code = model::WaitCode::kQuota;
     return;
   }
-  const ClassAnswer& answer = answer_for(spec.request);
+  const ClassAnswer& answer = answer_for(spec);
   reason.counts = answer.counts;
   reason.nodes_needed = answer.parts;
   reason.gpus_per_node = answer.gpus;
@@ -185,6 +242,7 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason&
         reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
   } else {
     reason.code = answer.could_hold ? model::WaitCode::kNoCapacity : model::WaitCode::kNoNode;
+    explain_window(answer, reason);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/wait_reason.h"
+#include "scheduling/explain/shortages.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
@@ -50,6 +51,7 @@ struct Snapshot {
   std::shared_ptr<const scheduling::Claims> claims;  // null: none
   base::PersistentMap<model::JobArray> arrays;       // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;
+  std::shared_ptr<const scheduling::Windows> windows;  // null: none
 };
 
 // Told on the loop thread after each durable batch; must return quickly.
@@ -82,21 +84,27 @@ class WaitExplainer {
  private:
   struct ClassAnswer {
     model::ResourceRequest request;
+    base::Duration runs_for;  // at most, the grace included; zero where nothing is reserved
     std::vector<model::WaitCount> counts;
     std::uint32_t parts = 1;  // of a gang, on a node each
     std::uint32_t gpus = 0;   // of a part
     bool fits = false;
     bool could_hold = false;
+    const model::Window* in_the_way = nullptr;  // of those that keep nodes back the first to begin
   };
   // Of a PENDING job.
   model::WaitReason explain_pending(const model::Job& job) const;
   void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
   model::WaitReason explain(const model::Claim& claim) const;
   void explain_place(const model::JobSpec& spec, model::WaitReason& reason);
+  static void explain_window(const ClassAnswer& answer, model::WaitReason& reason);
+  void explain_own_window(const model::JobSpec& spec, model::WaitReason& reason) const;
   const scheduling::QuotaLedger& quotas();
-  const ClassAnswer& answer_for(const model::ResourceRequest& request);
-  ClassAnswer answer_anew(const model::ResourceRequest& request);
-  bool has_room_for_gang(const model::ResourceRequest& request);
+  const ClassAnswer& answer_for(const model::JobSpec& spec);
+  ClassAnswer answer_anew(const model::ResourceRequest& request, base::Duration runs_for);
+  void visit(const model::Node& node, scheduling::ShortageCounter& counter, ClassAnswer& answer);
+  scheduling::Span span_of(const ClassAnswer& answer) const;
+  bool has_room_for_gang(const ClassAnswer& answer);
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::optional<scheduling::QuotaLedger> quotas_;

@@ -15,7 +15,7 @@ namespace {
 
 // Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
 // (model/codec.h); anything else that changes here raises it.
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
   return base::fail(base::ErrorCode::kDataLoss, fmt::format("snapshot: {} cannot be read", what));
@@ -171,6 +171,11 @@ std::string encode_state(const State& state) {
   }
   encode_period_use(*state.period_use, encoder);
   encoder.i64(state.limits_set_at.unix_ns());
+  encoder.u64(state.windows.all().size());
+  for (const auto& [name, window] : state.windows.all()) {
+    model::append_window(window, part);
+    put_part();
+  }
   return out;
 }
 
@@ -220,6 +225,10 @@ base::Result<State> decode_state(std::string_view bytes) {
   }
   TRY_ASSIGN(state.period_use, decode_period_use(decoder));
   state.limits_set_at = base::Instant(decoder.i64());
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::Window window, model::decode_window(decoder.text()));
+    state.windows.put(std::move(window));
+  }
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;

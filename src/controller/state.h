@@ -30,6 +30,7 @@
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
 #include "scheduling/waiting_queue.h"
+#include "scheduling/windows/windows.h"
 
 namespace gpu_platform::controller {
 
@@ -62,6 +63,7 @@ struct State {
   scheduling::Claims claims;
   base::Shared<scheduling::PeriodUse> period_use;
   base::Instant limits_set_at;  // when the policy was applied last
+  scheduling::Windows windows;  // reserved, until their end
 
   // ---- derived
   Counts counts;

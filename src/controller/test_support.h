@@ -42,7 +42,7 @@ inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
   return std::make_shared<const Snapshot>(
       Snapshot{state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy,
                state.counts, core.reservations(), state.queue.basis(), core.claims(),
-               state.arrays.freeze(), state.period_use});
+               state.arrays.freeze(), state.period_use, core.windows()});
 }
 
 inline model::JobSpec spec(std::uint32_t gpus) {

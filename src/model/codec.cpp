@@ -37,7 +37,7 @@ void fields(Priority& v, F& f) {
 template <class F>
 void fields(ResourceRequest& v, F& f) {
   f(v.gpus, v.share_per_gpu, v.gpu_types, v.gpu_memory, v.cpus, v.memory, v.numa, v.nodes,
-    v.cross_node, v.within, v.nodelist, v.exclude, v.gpu_speeds);
+    v.cross_node, v.within, v.nodelist, v.exclude, v.gpu_speeds, v.window);
 }
 template <class F>
 void fields(Label& v, F& f) {
@@ -202,6 +202,15 @@ void fields(Claim& v, F& f) {
   f(v.beneficiary, v.allocation, v.victims, v.decided_at);
 }
 template <class F>
+void fields(WindowPart& v, F& f) {
+  f(v.node, v.gpus, v.whole_node);
+}
+template <class F>
+void fields(Window& v, F& f) {
+  f(v.name, v.begin, v.end, v.maintenance, v.teams, v.users, v.parts, v.let_finish, v.made_by,
+    v.made_at);
+}
+template <class F>
 void fields(PolicyApplied& v, F& f) {
   f(v.policy, v.by);
 }
@@ -280,6 +289,18 @@ template <class F>
 void fields(PreemptionDecided& v, F& f) {
   f(v.job, v.claimed, v.victims);
 }
+template <class F>
+void fields(ReservationMade& v, F& f) {
+  f(v.window);
+}
+template <class F>
+void fields(ReservationEnded& v, F& f) {
+  f(v.name, v.by);
+}
+template <class F>
+void fields(ClaimDropped& v, F& f) {
+  f(v.job);
+}
 
 // Numbers of the journal's records: never reused, never changed.
 template <class E>
@@ -322,6 +343,12 @@ template <>
 constexpr std::uint64_t kRecordNumber<QuotaPeriodBegan> = 18;
 template <>
 constexpr std::uint64_t kRecordNumber<PreemptionDecided> = 20;
+template <>
+constexpr std::uint64_t kRecordNumber<ReservationMade> = 21;
+template <>
+constexpr std::uint64_t kRecordNumber<ReservationEnded> = 22;
+template <>
+constexpr std::uint64_t kRecordNumber<ClaimDropped> = 23;
 template <>
 constexpr std::uint64_t kRecordNumber<JobOverdue> = 31;
 
@@ -636,6 +663,13 @@ void append_claim(const Claim& claim, std::string& out) {
 }
 base::Result<Claim> decode_claim(std::string_view bytes) {
   return decode_whole<Claim>(bytes, "claim");
+}
+
+void append_window(const Window& window, std::string& out) {
+  Writer{out}.write(const_cast<Window&>(window));
+}
+base::Result<Window> decode_window(std::string_view bytes) {
+  return decode_whole<Window>(bytes, "window");
 }
 
 }  // namespace gpu_platform::model

@@ -10,10 +10,11 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/window.h"
 
-// Bytes of events, jobs, nodes and claims, as the store keeps them (docs/journal.md). Every
-// composite value is written with its length, so fields appended later are skipped by an older
-// reader and keep their defaults when an older record lacks them. Fields are never removed,
+// Bytes of events, jobs, nodes, claims and windows, as the store keeps them (docs/journal.md).
+// Every composite value is written with its length, so fields appended later are skipped by an
+// older reader and keep their defaults when an older record lacks them. Fields are never removed,
 // reordered or given a new meaning.
 
 namespace gpu_platform::model {
@@ -40,5 +41,8 @@ base::Result<Policy> decode_policy(std::string_view bytes);
 
 void append_claim(const Claim& claim, std::string& out);
 base::Result<Claim> decode_claim(std::string_view bytes);
+
+void append_window(const Window& window, std::string& out);
+base::Result<Window> decode_window(std::string_view bytes);
 
 }  // namespace gpu_platform::model

@@ -86,6 +86,7 @@ JobSpec draw_spec(Prng& r) {
   spec.request.share_per_gpu = base::GpuShare(draw_number(r));
   spec.request.gpu_types = draw_list<std::string>(r, draw_text);
   spec.request.gpu_memory = base::Bytes(draw_number(r));
+  spec.request.window = draw_text(r);
   if (r.chance(1, 2)) spec.request.cpus = static_cast<std::uint32_t>(r.next());
   if (r.chance(1, 2)) spec.request.memory = base::Bytes(draw_number(r));
   spec.time_limit = base::Duration(draw_number(r));
@@ -254,6 +255,20 @@ JobChanged draw_change(Prng& r) {
 }
 
 // One event of every kind, each field drawn.
+Window draw_window(Prng& r) {
+  const auto texts = [](Prng& from) { return draw_text(from); };
+  return {draw_text(r),
+          draw_instant(r),
+          draw_instant(r),
+          r.chance(1, 2),
+          draw_list<std::string>(r, texts),
+          draw_list<std::string>(r, texts),
+          {{NodeId(r.next()), r.next(), r.chance(1, 2)}},
+          draw_attempts(r),
+          draw_text(r),
+          draw_instant(r)};
+}
+
 std::vector<Event> draw_events(Prng& r) {
   const AttemptId attempt{JobId(r.next()), static_cast<std::uint32_t>(r.next())};
   const Node node = draw_node(r);
@@ -299,6 +314,9 @@ std::vector<Event> draw_events(Prng& r) {
       QuotaPeriodBegan{draw_instant(r)},
       PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r)},
       JobOverdue{attempt.job},
+      ReservationMade{draw_window(r)},
+      ReservationEnded{draw_text(r), draw_text(r)},
+      ClaimDropped{attempt.job},
   };
 }
 

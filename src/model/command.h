@@ -94,9 +94,34 @@ struct ChangeGpus {
   bool force = false;  // kTakeOffline: stops the jobs that hold it; they are queued again
 };
 
+// An administrator reserves GPUs for a time window (model/window.h): for maintenance, or for teams
+// and users, who are named then.
+struct MakeReservation {
+  std::string name;
+  base::Instant begin;      // unset: at once
+  base::Instant end;        // unset: `duration` after its begin
+  base::Duration duration;  // zero where `end` says it
+  bool maintenance = false;
+  std::vector<std::string> teams;
+  std::vector<std::string> users;
+  // Either nodes by name, all of their GPUs or so many of each, or so many GPUs of a type.
+  std::vector<std::string> nodes;
+  std::optional<std::uint32_t> gpus_per_node;
+  std::uint32_t gpus = 0;
+  std::string gpu_type;         // canonical; empty: any, but all of one
+  bool ignore_running = false;  // who runs there may run into it
+};
+
+// Waiting jobs of it are ended, running ones go on.
+struct CancelReservation {
+  std::string name;
+};
+
 struct Command {
   Caller caller;
-  std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus> body;
+  std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
+               CancelReservation>
+      body;
 };
 
 // What ActOnJobs did with one job.

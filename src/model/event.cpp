@@ -12,7 +12,9 @@ std::string_view name_of(const Event& event) {
                                          "JobEnded",          "GpuStrangersChanged",
                                          "JobHoldChanged",    "JobChanged",
                                          "UseCounted",        "QuotaPeriodBegan",
-                                         "PreemptionDecided", "JobOverdue"};
+                                         "PreemptionDecided", "JobOverdue",
+                                         "ReservationMade",   "ReservationEnded",
+                                         "ClaimDropped"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

@@ -12,6 +12,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/window.h"
 
 // Everything that ever changes the core's state, in the order of the journal. docs/journal.md
 // describes the bytes; model/codec.h writes them. Fields are only ever appended, record numbers
@@ -172,11 +173,29 @@ struct JobOverdue {
   JobId job;
 };
 
+// GPUs are reserved for a time window, for maintenance or for those who are named.
+struct ReservationMade {
+  Window window;
+};
+
+// Its time is over, or somebody cancelled it.
+struct ReservationEnded {
+  std::string name;
+  std::string by;  // empty: its time is over
+};
+
+// The beneficiary, which still waits, can no longer start on what was claimed for it before a
+// reservation begins there: nothing is kept for it any more.
+struct ClaimDropped {
+  JobId job;
+};
+
 using Event =
     std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                  JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                  AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue>;
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
+                 ReservationMade, ReservationEnded, ClaimDropped>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

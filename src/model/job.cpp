@@ -94,6 +94,8 @@ std::string_view to_string(EndReason reason) {
       return "DEADLINE";
     case EndReason::kDependencyFailed:
       return "DEPENDENCY_FAILED";
+    case EndReason::kReservationEnded:
+      return "RESERVATION_ENDED";
   }
   return "";
 }

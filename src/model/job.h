@@ -68,6 +68,8 @@ struct ResourceRequest {
   // Thousandths, one for each of gpu_types, the first 1000: how fast the job is on that type.
   // Empty: equally fast on all.
   std::vector<std::uint32_t> gpu_speeds;
+  // Of a reservation (model::Window): on its GPUs alone, within its time; empty: on none of any.
+  std::string window;
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -178,8 +180,9 @@ enum class EndReason : std::uint8_t {
   kIdleTimeout,       // nobody typed and nothing was printed for too long
   kDeadline,          // it could no longer end by its deadline, and was not started
   kDependencyFailed,  // what it waited for can never be; detail says why
+  kReservationEnded,  // the reservation that it asks for was cancelled or is over
 };
-inline constexpr std::size_t kEndReasons = 15;
+inline constexpr std::size_t kEndReasons = 16;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "model/utc.h"
 
 namespace gpu_platform::model {
 
@@ -15,9 +16,9 @@ namespace {
 
 // What people can act on first comes first; nodes that take no work at all close the sentence.
 constexpr Shortage kTellingOrder[] = {
-    Shortage::kSockets, Shortage::kGpus,      Shortage::kCpus,
-    Shortage::kMemory,  Shortage::kGpuMemory, Shortage::kGpuType,
-    Shortage::kFits,    Shortage::kExcluded,  Shortage::kNodeState};
+    Shortage::kSockets,   Shortage::kGpus,     Shortage::kCpus, Shortage::kMemory,
+    Shortage::kGpuMemory, Shortage::kGpuType,  Shortage::kFits, Shortage::kReserved,
+    Shortage::kExcluded,  Shortage::kNodeState};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -59,6 +60,9 @@ std::string predicate(const WaitCount& count) {
                          missing(count, memory_amount(count.short_by) + " of memory"));
     case Shortage::kFits:
       return fmt::format("{} room now", have);
+    case Shortage::kReserved:
+      return fmt::format("{} room, but {} reserved for others before it must have ended", have,
+                         are);
   }
   CHECK(false);
   std::unreachable();
@@ -119,25 +123,6 @@ std::string describe_preemption(const WaitReason& reason) {
   return text;
 }
 
-bool is_leap(int year) {
-  return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
-// "2026-07-01T12:00:00Z". The calendar by counting: <chrono> has clocks and is not for pure code.
-std::string utc(base::Instant at) {
-  constexpr std::int64_t kDay = 86'400;
-  const std::int64_t seconds = at.unix_ns() / base::seconds(1).value();
-  std::int64_t day = seconds / kDay;
-  int year = 1970;
-  for (; day >= (is_leap(year) ? 366 : 365); ++year) day -= is_leap(year) ? 366 : 365;
-  const int days[] = {31, is_leap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  int month = 0;
-  for (; day >= days[month]; ++month) day -= days[month];
-  const std::int64_t second = seconds % kDay;
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", year, month + 1, day + 1,
-                     second / 3600, second / 60 % 60, second % 60);
-}
-
 // "waits for job 12 to end COMPLETED; it is RUNNING"
 std::string describe_dependency(const WaitReason& reason) {
   constexpr std::string_view kEnds[kDependencyKinds] = {"end COMPLETED", "end",
@@ -150,6 +135,16 @@ std::string describe_dependency(const WaitReason& reason) {
   }
   return fmt::format("waits for job {} to {}; it is {}", dependency.on.job.value, how,
                      to_string(reason.target_state));
+}
+
+// "reservation driver-update lasts from … to …"
+std::string describe_window(const WaitReason& reason) {
+  if (reason.code != WaitCode::kReserved) return {};
+  if (reason.is_own_window) {
+    return fmt::format("its reservation {} begins at {}", reason.window, utc(reason.window_begin));
+  }
+  return fmt::format("reservation {} lasts from {} to {}", reason.window, utc(reason.window_begin),
+                     utc(reason.window_end));
 }
 
 std::string joined(std::initializer_list<std::string> parts) {
@@ -184,6 +179,7 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kDependency:
     case WaitCode::kArrayLimit:
     case WaitCode::kQuota:
+    case WaitCode::kReserved:
       return {};
   }
   CHECK(false);
@@ -220,6 +216,8 @@ std::string_view to_string(WaitCode code) {
       return "ARRAY_LIMIT";
     case WaitCode::kQuota:
       return "QUOTA";
+    case WaitCode::kReserved:
+      return "RESERVED";
   }
   CHECK(false);
   std::unreachable();
@@ -245,6 +243,8 @@ std::string_view to_string(Shortage shortage) {
       return "memory_short";
     case Shortage::kFits:
       return "fits";
+    case Shortage::kReserved:
+      return "reserved";
   }
   CHECK(false);
   std::unreachable();
@@ -266,9 +266,11 @@ std::string describe(const WaitReason& reason) {
                        reason.array_limit, reason.array_id.value);
   }
   if (reason.quota) return describe(*reason.quota);
+  const std::string window = describe_window(reason);
+  if (reason.is_own_window) return window;
   const std::string gang =
       reason.code == WaitCode::kNoCapacity ? describe_gang(reason) : std::string();
-  std::string text = joined({std::string(opening(reason.code)), gang, counts, queue});
+  std::string text = joined({window, std::string(opening(reason.code)), gang, counts, queue});
   return text.empty() ? "no node has what it needs free" : text;
 }
 

@@ -30,6 +30,7 @@ enum class WaitCode : std::uint8_t {
   kDependency,      // waits for other jobs
   kArrayLimit,      // as many members of its array as may be are active, or in the queue
   kQuota,           // somebody's limit would be passed
+  kReserved,        // a reservation of a time window keeps it back
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 
@@ -44,9 +45,10 @@ enum class Shortage : std::uint8_t {
   kSockets,  // has the GPUs free, but only across sockets
   kCpus,
   kMemory,
-  kFits
+  kFits,
+  kReserved  // has room, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 9;
+inline constexpr std::size_t kShortages = 10;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {
@@ -74,6 +76,12 @@ struct WaitReason {
   std::uint32_t nodes_needed = 1;
   std::uint32_t gpus_per_node = 0;
   NetworkLevel within = NetworkLevel::kAnywhere;  // and they must be together there
+
+  // For kReserved: the first of others in its way, or its own one that has not begun.
+  std::string window;
+  bool is_own_window = false;
+  base::Instant window_begin;
+  base::Instant window_end;
 
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };

@@ -10,6 +10,11 @@ namespace {
 const RunningEnds kNobody;
 const Claims kNoClaims;
 const VictimIndex kNoVictims;
+const Windows kNoWindows;
+
+const Windows& windows_of(const CycleOptions& options) {
+  return options.windows == nullptr ? kNoWindows : *options.windows;
+}
 
 }  // namespace
 
@@ -17,7 +22,7 @@ Cycle::Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& p
              const CycleOptions& options)
     : trial_(cluster),
       timeline_(trial_, options.running == nullptr ? kNobody : *options.running,
-                {options.now, policy.stop_grace, options.most_changes}),
+                windows_of(options), {options.now, policy.stop_grace, options.most_changes}),
       queue_(queue),
       policy_(policy),
       depth_(policy.reservation_depth),
@@ -43,7 +48,20 @@ Plan Cycle::run() {
     (this->*run_stage)();
     if (options_.observer != nullptr) options_.observer->end(stage);
   }
+  look_again_at(windows_of(options_).next_change(options_.now));
   return std::move(plan_);
+}
+
+// Its beneficiary would meet a window there, were it to start only now.
+bool Cycle::is_void(const model::Claim& claim, const WaitingJob& job) const {
+  return !timeline_.windows_allow(job.spec->request, {options_.now, claim.allocation},
+                                  job.spec->time_limit);
+}
+
+// The one that is kept in this cycle.
+const model::Claim* Cycle::claim_of(const WaitingJob& job) const {
+  const bool is_dropped = std::ranges::binary_search(plan_.void_claims, job.id);
+  return is_dropped ? nullptr : claims_.find(job.id);
 }
 
 // Whoever is promised something gets it before anybody else is looked at; what is not free yet is
@@ -54,6 +72,10 @@ void Cycle::start_or_keep_claims() {
   for (const auto& [id, claim] : claims_.all()) claimed.add(claim.allocation);
   for (const auto& [id, claim] : claims_.all()) {
     const WaitingJob* job = queue_.find(id);
+    if (job != nullptr && is_void(claim, *job)) {
+      plan_.void_claims.push_back(id);
+      continue;
+    }
     const bool may_start = job != nullptr && !is_over_quota(*job);
     if (may_start && is_free_beside(claimed, claim.allocation) && has_room_for_starts()) {
       start(*job, claim.allocation, model::StartWhy::kPreempted);
@@ -178,7 +200,7 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
   if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
-  if (const model::Claim* claim = claims_.find(job.id)) {
+  if (const model::Claim* claim = claim_of(job)) {
     plan_.reservations.push_back({job.id, kept_slot(*claim)});
     return Next::kGoOn;
   }
@@ -222,7 +244,7 @@ void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& b
 void Cycle::preempt() {
   const bool has_place = depth_ > 0 && options_.stages.has(Stage::kBackfill);
   if (has_place || !is_ordered_ || blocked_ == nullptr || victims_.size() == 0) return;
-  if (claims_.find(blocked_->id) != nullptr) return;
+  if (claim_of(*blocked_) != nullptr) return;
   make_room_for(*blocked_, slot_of(*blocked_));
 }
 
@@ -238,6 +260,10 @@ std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optio
       victim_search_.find({spec.request, priority_class}, [&] { return start_of(job); });
   if (!room) {
     look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime, priority_class));
+    return std::nullopt;
+  }
+  // Nobody is stopped for a place that a window takes before the job can have it.
+  if (!timeline_.windows_allow(spec.request, {room_at, room->allocation}, spec.time_limit)) {
     return std::nullopt;
   }
   plan_.preemptions.push_back({job.id, room->allocation, std::move(room->victims)});

@@ -56,6 +56,8 @@ class Cycle {
   bool is_started_by_claim(const WaitingJob& job) const;
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
   void look_again_at(std::optional<base::Instant> at);
+  bool is_void(const model::Claim& claim, const WaitingJob& job) const;
+  const model::Claim* claim_of(const WaitingJob& job) const;
   void keep(const model::Claim& claim);
   void keep_from_now(const Slot& slot, base::Duration time_limit);
   Slot kept_slot(const model::Claim& claim) const;

@@ -27,7 +27,8 @@ std::string_view to_string(Stage stage) {
 // A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
 // caller could not apply them and has to get them again.
 void CycleCache::remember(const Seen& seen, const Plan& plan) {
-  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.complete) {
+  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.void_claims.empty() ||
+      !plan.complete) {
     clear();
     return;
   }
@@ -46,6 +47,7 @@ Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy
       .running_version = options.running == nullptr ? 0 : options.running->version(),
       .claims_version = options.claims == nullptr ? 0 : options.claims->version(),
       .quotas_version = options.quotas == nullptr ? 0 : options.quotas->version(),
+      .windows_version = options.windows == nullptr ? 0 : options.windows->version(),
       .policy = policy,
       .stages = options.stages,
       .pass_unplaceable = options.pass_unplaceable};

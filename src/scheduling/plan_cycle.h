@@ -18,6 +18,7 @@
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/quota_ledger.h"
 #include "scheduling/waiting_queue.h"
+#include "scheduling/windows/windows.h"
 
 // One scheduling cycle: who of the waiting starts now, and where. Pure: the same cluster, queue and
 // policy give the same plan, in whatever order nodes and jobs came to be known.
@@ -98,7 +99,11 @@ struct Plan {
   // their victims' grace is over.
   std::vector<Reservation> reservations;
   std::vector<Preemption> preemptions;
-  // When, although nothing happened, others will have run long enough to be stopped.
+  // What is claimed for these they can no longer start on before a window begins there, ascending:
+  // it was not kept for them in this cycle.
+  std::vector<model::JobId> void_claims;
+  // When, although nothing happened, others will have run long enough to be stopped, or a window
+  // begins or ends.
   std::optional<base::Instant> look_again_at;
   bool complete = true;    // false: max_starts was reached, call again after applying these
   bool unchanged = false;  // answered from the cache
@@ -117,6 +122,7 @@ class CycleCache {
     std::uint64_t running_version = 0;
     std::uint64_t claims_version = 0;
     std::uint64_t quotas_version = 0;
+    std::uint64_t windows_version = 0;
     model::Policy policy;
     Stages stages;
     bool pass_unplaceable = false;
@@ -150,6 +156,8 @@ struct CycleOptions {
   const VictimIndex* victims = nullptr;
   // What counts against limits; not owned. Null: nothing does.
   const QuotaLedger* quotas = nullptr;
+  // Reserved for time windows; not owned. Null: nothing is.
+  const Windows* windows = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;
@@ -169,6 +177,9 @@ struct CycleOptions {
 // depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
 // (its GPUs are out of service, say) gets no reservation and is passed. So is one that somebody's
 // limit keeps back.
+//
+// Nobody holds by hard limits what is in a window of others (windows/windows.h), nor starts, gets a
+// place or has room made for it there. A job of a window gets its GPUs alone, within its time.
 //
 // Nobody but its beneficiary gets what is claimed, and that job starts there as soon as all of it
 // is free, or elsewhere where it fits sooner. Whoever gets a reservation (with depth 0: the first

@@ -63,7 +63,7 @@ constexpr Option kShared[] = {
     {"oversubscribe", 's', kNothing, kIgnored, "the job shares its node, not its CPUs", ""},
     {"mail-type", 0, kValue, kIgnored, kNoMail, ""},
     {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
-    {"reservation", 0, kValue, kIgnored, "there are no reservations", "SBATCH_RESERVATION"},
+    {"reservation", 0, kValue, kHonoured, "", "SBATCH_RESERVATION"},
     {"gpu-bind", 0, kValue, kIgnored, "every task sees all GPUs of the job", "SBATCH_GPU_BIND"},
     {"gpu-freq", 0, kValue, kIgnored, "clocks are the administrator's", "SBATCH_GPU_FREQ"},
     {"gres-flags", 0, kValue, kIgnored, kBinding, ""},

@@ -147,7 +147,7 @@ base::Status put_chains(const Settings& settings, base::Instant now, Json& body)
     if (!settings.has(option)) continue;
     TRY(cli::put_moment(body, option, settings.value(option), now));
   }
-  for (const char* option : {"dependency", "array"}) {
+  for (const char* option : {"dependency", "array", "reservation"}) {
     if (settings.has(option)) body[option] = settings.value(option);
   }
   return {};

@@ -146,6 +146,7 @@ void put_nodes(const model::ResourceRequest& request, const Nodes& nodes, v1::Jo
 }
 
 void put_spec(const model::JobSpec& spec, v1::Job& out) {
+  if (!spec.request.window.empty()) out.set_reservation(spec.request.window);
   out.set_name(spec.name);
   out.set_user(spec.user);
   if (!spec.team.empty()) out.set_team(spec.team);

@@ -244,6 +244,7 @@ base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nod
     return base::Bytes(static_cast<std::int64_t>(value));
   };
   out.gpus = request.gpus();
+  out.window = request.reservation();
   TRY_ASSIGN(out.gpu_types, to_gpu_types(request, nodes));
   TRY_ASSIGN(out.gpu_speeds, to_gpu_speeds(request, out.gpu_types.size()));
   TRY(put_nodes(request, nodes, out));

@@ -129,6 +129,10 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(
       {"ClusterService.GetHealth", &Dispatcher::get_health},
       {"ClusterService.GetReadiness", &Dispatcher::get_readiness},
       {"ClusterService.GetVersion", &Dispatcher::get_version},
+      {"ReservationService.CreateReservation", &Dispatcher::create_reservation},
+      {"ReservationService.ListReservations", &Dispatcher::list_reservations},
+      {"ReservationService.GetReservation", &Dispatcher::get_reservation},
+      {"ReservationService.CancelReservation", &Dispatcher::cancel_reservation},
       {"PlanningService.ExplainJob", &Dispatcher::explain_job},
       {"PlanningService.CheckJob", &Dispatcher::check_job},
       {"PlanningService.EstimateNeeds", &Dispatcher::estimate_needs},
@@ -495,6 +499,35 @@ void Dispatcher::list_shares(const Context& context) const {
   v1::ListSharesRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
   context.exchange.reply(json_reply(context.route, calls_.shares(message), context.request.id));
+}
+
+void Dispatcher::create_reservation(const Context& context) const {
+  v1::CreateReservationRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.create_reservation(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer<v1::Reservation>(context.exchange, context.request, context.route));
+}
+
+void Dispatcher::list_reservations(const Context& context) const {
+  v1::ListReservationsRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(200, calls_.reservations()));
+}
+
+void Dispatcher::get_reservation(const Context& context) const {
+  v1::GetReservationRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(
+      json_reply(context.route, calls_.reservation(message.name()), context.request.id));
+}
+
+void Dispatcher::cancel_reservation(const Context& context) const {
+  v1::CancelReservationRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  calls_.cancel_reservation(
+      message.name(), context.exchange.peer(), context.exchange.resume(),
+      answer<v1::Reservation>(context.exchange, context.request, context.route));
 }
 
 void Dispatcher::get_health(const Context& context) const {

@@ -66,6 +66,10 @@ class Dispatcher {
   void explain_job(const Context& context) const;
   void check_job(const Context& context) const;
   void estimate_needs(const Context& context) const;
+  void create_reservation(const Context& context) const;
+  void list_reservations(const Context& context) const;
+  void get_reservation(const Context& context) const;
+  void cancel_reservation(const Context& context) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>
   void open_channel(const Context& context) const;

@@ -11,6 +11,7 @@
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
+#include "gpu_platform/v1/reservations.pb.h"
 #include "gpu_platform/v1/shares.pb.h"
 
 namespace gpu_platform::api {
@@ -155,7 +156,8 @@ base::Result<Target> parse_target(std::string_view target) {
 RoutingTable::RoutingTable() {
   for (const pb::FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
-        v1::Needs::descriptor()->file(), v1::Share::descriptor()->file()}) {
+        v1::Needs::descriptor()->file(), v1::Share::descriptor()->file(),
+        v1::Reservation::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.

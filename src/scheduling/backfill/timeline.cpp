@@ -146,13 +146,29 @@ class Timeline::Search {
   std::optional<Slot> found_;
 };
 
-Timeline::Timeline(Trial& trial, const RunningEnds& running, const Options& options)
+Timeline::Timeline(Trial& trial, const RunningEnds& running, const Windows& windows,
+                   const Options& options)
     : trial_(trial),
+      windows_(windows),
       now_(options.now),
       grace_(options.grace),
       changes_left_(options.most_changes),
       next_running_(running.ends().begin()),
-      last_running_(running.ends().end()) {}
+      last_running_(running.ends().end()) {
+  note_windows();
+}
+
+// Their begin is a gain to their own jobs and an end to the others', and the other way round.
+void Timeline::note_windows() {
+  for (const auto& [name, window] : windows_.all()) {
+    for (const base::Instant at : {window.begin, window.end}) {
+      if (at <= now_) continue;
+      own_.emplace(at, Gain{at, nullptr});
+      booked_starts_.push_back(at);
+    }
+  }
+  std::ranges::sort(booked_starts_);
+}
 
 base::Instant Timeline::end_of(base::Instant start, base::Duration time_limit) const {
   return start + time_limit + grace_;
@@ -190,14 +206,45 @@ void Timeline::book(const Slot& slot, base::Duration time_limit) {
 std::optional<model::Allocation> Timeline::place_at(base::Instant at,
                                                     const model::ResourceRequest& request,
                                                     base::Duration time_limit) {
-  if (kept_.empty()) return place(trial_, request);
+  if (!meets_windows(at, request, time_limit)) {
+    return kept_.empty() ? place(trial_, request) : place_between(at, request, time_limit);
+  }
+  if (request.window.empty()) return place_between(at, request, time_limit);
+  const model::Window* window = windows_.find(request.window);
+  const auto inside =
+      window == nullptr || at < window->begin ? std::nullopt : request_inside(*window, request);
+  return inside ? place_between(at, *inside, time_limit) : std::nullopt;
+}
+
+// By its longest time; those of no window meet none of it for sure.
+bool Timeline::meets_windows(base::Instant at, const model::ResourceRequest& request,
+                             base::Duration time_limit) const {
+  if (!request.window.empty()) return true;
+  if (windows_.empty()) return false;
+  return windows_.is_any_between(at, end_of(at, model::longest_limit(request, time_limit)));
+}
+
+bool Timeline::windows_allow(const model::ResourceRequest& request, const Slot& slot,
+                             base::Duration time_limit) const {
+  const base::Instant end =
+      end_of(slot.start, model::limit_at_speed(time_limit, slot.allocation.speed));
+  return windows_.allow(request, slot.allocation, {slot.start, end});
+}
+
+std::optional<model::Allocation> Timeline::place_between(base::Instant at,
+                                                         const model::ResourceRequest& request,
+                                                         base::Duration time_limit) {
   const Trial::Mark begin = trial_.mark();
   shut_excluded(trial_, request);
   std::optional<model::Allocation> allocation;
   // On a slower type it takes longer and may meet bookings that it does not meet on a faster one.
   for (std::size_t choice = 0; choice < gpu_choices(request) && !allocation; ++choice) {
     const Trial::Mark mark = trial_.mark();
-    withhold(at, end_of(at, model::limit_at_speed(time_limit, speed_of_choice(request, choice))));
+    const base::Instant end =
+        end_of(at, model::limit_at_speed(time_limit, speed_of_choice(request, choice)));
+    if (!windows_.is_over_before(request, end)) continue;
+    withhold(at, end);
+    windows_.withhold_from(trial_, request, {at, end});
     allocation = place_choice(trial_.cluster(), request, choice);
     trial_.rollback_to(mark);
   }

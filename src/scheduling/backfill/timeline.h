@@ -13,6 +13,7 @@
 #include "model/job.h"
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/trial.h"
+#include "scheduling/windows/windows.h"
 
 // What will be free when, by hard limits: whoever runs is gone at the end of its time limit and the
 // grace, and gives back what it holds on GPUs in service. On that, bookings: places kept for jobs
@@ -20,8 +21,8 @@
 //
 // The method is backfill with reservations (EASY where one job has a reservation, conservative
 // where all have), with places in the role of counts: what is kept free is the very GPUs that a
-// gang will get, not a number of them. Feitelson and Weil, Utilization and Predictability in
-// Scheduling the IBM SP2 with Backfilling, 1998.
+// gang will get, not a number of them. Reserved time windows are kept in the same way. Feitelson
+// and Weil, Utilization and Predictability in Scheduling the IBM SP2 with Backfilling, 1998.
 //
 // Moves in the caller's trial and leaves it as it was, apart from start(). Thread: one owner.
 
@@ -45,8 +46,9 @@ class Timeline {
     // Once so many nodes have been changed in searches, earliest() finds nothing more.
     std::uint64_t most_changes = 0;
   };
-  // `running` must not change while the timeline is used.
-  Timeline(Trial& trial, const RunningEnds& running, const Options& options);
+  // `running` and `windows` must not change while the timeline is used.
+  Timeline(Trial& trial, const RunningEnds& running, const Windows& windows,
+           const Options& options);
 
   // Where the request could start at once and run for so long without touching a booking. Time
   // limits are those at full speed: see model::limit_at_speed.
@@ -61,12 +63,16 @@ class Timeline {
   void start(const model::Allocation& allocation, base::Duration time_limit);
   void book(const Slot& slot, base::Duration time_limit);
   std::size_t bookings() const { return bookings_; }
+  // Whether a job of that request may hold this from then on, as far as windows go.
+  bool windows_allow(const model::ResourceRequest& request, const Slot& slot,
+                     base::Duration time_limit) const;
 
  private:
-  // A moment at which something becomes free: what a job gives back, or the end of a booking.
+  // A moment at which something becomes free: what a job gives back, the end of a booking, or the
+  // begin or end of a window.
   struct Gain {
     base::Instant at;
-    const model::Allocation* given_back = nullptr;  // null: a booking ends
+    const model::Allocation* given_back = nullptr;  // null: nobody gives back anything
   };
   // A booking's part on one node.
   struct Kept {
@@ -79,22 +85,30 @@ class Timeline {
   class Search;
 
   base::Instant end_of(base::Instant start, base::Duration time_limit) const;
+  void note_windows();
+  bool meets_windows(base::Instant at, const model::ResourceRequest& request,
+                     base::Duration time_limit) const;
+  std::optional<model::Allocation> place_between(base::Instant at,
+                                                 const model::ResourceRequest& request,
+                                                 base::Duration time_limit);
   std::optional<model::Allocation> place_at(base::Instant at, const model::ResourceRequest& request,
                                             base::Duration time_limit);
   void withhold(base::Instant from, base::Instant until);
   const Gain* running_gain(std::size_t index);
 
   Trial& trial_;
+  const Windows& windows_;
   const base::Instant now_;
   const base::Duration grace_;
   std::uint64_t changes_left_;
   RunningEnds::Ends::const_iterator next_running_;
   RunningEnds::Ends::const_iterator last_running_;
   std::vector<Gain> running_;               // as far as anybody has asked, ascending
-  std::multimap<base::Instant, Gain> own_;  // of what was started and booked here
+  std::multimap<base::Instant, Gain> own_;  // of what was started and booked here, and windows
   std::deque<model::Allocation> started_;   // that own_ points to
   std::map<model::NodeId, std::vector<Kept>> kept_;
-  std::vector<base::Instant> booked_starts_;  // ascending
+  // Of bookings, and both ends of windows: behind these less can be had. Ascending.
+  std::vector<base::Instant> booked_starts_;
   std::size_t bookings_ = 0;
 };
 

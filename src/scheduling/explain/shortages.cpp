@@ -60,22 +60,38 @@ WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
   return first_shortage(request, node, offer, demand);
 }
 
-void ShortageCounter::visit(const model::Node& node) {
-  WaitCount found{Shortage::kExcluded, 1, 0};
-  bool could_hold = false;
-  if (may_use(choices_.front().request, node.id)) {
-    for (Choice& choice : choices_) {
-      const WaitCount of_choice = shortage_on(choice, node, could_hold);
-      const bool is_further =
-          of_choice.shortage > found.shortage ||
-          (of_choice.shortage == found.shortage && of_choice.short_by < found.short_by);
-      if (is_further) found = of_choice;
-    }
+ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
+  Judgement judgement{{Shortage::kExcluded, 1, 0}};
+  if (!may_use(choices_.front().request, node.id)) return judgement;
+  WaitCount& found = judgement.shortage;
+  for (Choice& choice : choices_) {
+    const WaitCount of_choice = shortage_on(choice, node, judgement.could_hold);
+    const bool is_further =
+        of_choice.shortage > found.shortage ||
+        (of_choice.shortage == found.shortage && of_choice.short_by < found.short_by);
+    if (is_further) found = of_choice;
   }
+  return judgement;
+}
+
+void ShortageCounter::count(const Judgement& judgement) {
+  const WaitCount& found = judgement.shortage;
   WaitCount& count = counts_[static_cast<std::size_t>(found.shortage)];
   count.short_by = count.nodes == 0 ? found.short_by : std::min(count.short_by, found.short_by);
   ++count.nodes;
-  nodes_up_that_could_hold_ += could_hold ? 1 : 0;
+  nodes_up_that_could_hold_ += judgement.could_hold ? 1 : 0;
+}
+
+void ShortageCounter::visit(const model::Node& node) {
+  count(judge(node));
+}
+
+void ShortageCounter::visit(const model::Node& node, const model::Node& left) {
+  Judgement judgement = judge(node);
+  const bool is_reserved = judgement.shortage.shortage == Shortage::kFits &&
+                           judge(left).shortage.shortage != Shortage::kFits;
+  if (is_reserved) judgement.shortage.shortage = Shortage::kReserved;
+  count(judgement);
 }
 
 std::vector<WaitCount> ShortageCounter::counts() const {

@@ -24,6 +24,8 @@ class ShortageCounter {
   ShortageCounter& operator=(const ShortageCounter&) = delete;
 
   void visit(const model::Node& node);
+  // `left`: the node as reservations of others leave it.
+  void visit(const model::Node& node, const model::Node& left);
   // Only constraints that some node fails (or kFits), ascending; they add up to the nodes visited.
   std::vector<model::WaitCount> counts() const;
   // The visited nodes that are up and could hold the request if nothing else ran on them.
@@ -35,6 +37,12 @@ class ShortageCounter {
     model::ResourceRequest request;
     GpuOffers offers;  // refers to it
   };
+  struct Judgement {
+    model::WaitCount shortage;
+    bool could_hold = false;
+  };
+  Judgement judge(const model::Node& node);
+  void count(const Judgement& judgement);
   model::WaitCount shortage_on(Choice& choice, const model::Node& node, bool& could_hold) const;
 
   std::deque<Choice> choices_;  // one for each type, as placement tries them

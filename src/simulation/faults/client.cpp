@@ -13,6 +13,7 @@ void Client::submit_new(std::vector<controller::Input>& inputs) {
   if (random_.chance(1, 4)) submission.environment = std::string("SECRET=1\0", 9);
   draw_times(submission.spec.begin, submission.spec.deadline);
   if (random_.chance(1, 4)) submission.spec.dependencies = draw_dependencies();
+  draw_window(submission.spec);
   if (submission.spec.array) findings_.count(FaultKind::kArray);
   submissions_.push_back(std::move(submission));
   send(submissions_.size() - 1, inputs);

@@ -66,6 +66,8 @@ class Client {
   // Times, dependencies and an array, for a submission or a job that is there.
   void draw_times(base::Instant& begin, base::Instant& deadline);
   std::vector<model::Dependency> draw_dependencies();
+  // Perhaps one of a reservation that is there, as far as the journal knows.
+  void draw_window(model::JobSpec& spec);
   void change_chain(model::UpdateJob& update);
   // Of those targets that have ended as far as the journal knows, how.
   std::vector<model::EndedTarget> ended_of(const std::vector<model::Dependency>& asked) const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "simulation/faults/client.h"
 
@@ -32,6 +33,21 @@ void Client::draw_times(base::Instant& begin, base::Instant& deadline) {
     findings_.count(FaultKind::kDeadline);
     deadline = within(1800);
   }
+}
+
+void Client::draw_window(model::JobSpec& spec) {
+  const scheduling::Windows& windows = ledger_.state().windows;
+  if (windows.empty() || !random_.chance(1, 3)) return;
+  const auto chosen = std::next(windows.all().begin(),
+                                static_cast<std::ptrdiff_t>(random_.below(windows.all().size())));
+  const auto& [name, window] = *chosen;
+  spec.request.window = name;
+  if (!window.users.empty() && random_.chance(3, 4)) spec.user = window.users.front();
+  spec.uid = uid_of(spec.user);
+  spec.gid = spec.uid;
+  if (random_.chance(1, 2)) spec.request.gpus = static_cast<std::uint32_t>(random_.below(3));
+  if (random_.chance(1, 2))
+    spec.time_limit = base::seconds(static_cast<std::int64_t>(1 + random_.below(120)));
 }
 
 std::vector<model::Dependency> Client::draw_dependencies() {

@@ -45,6 +45,10 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "dependent",
     "put_off",
     "deadline",
+    "reserved",
+    "unreserved",
+    "window_passed",
+    "in_window",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

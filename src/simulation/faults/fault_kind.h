@@ -50,8 +50,12 @@ enum class FaultKind : std::uint8_t {
   kDependent,     // a job is to wait for others
   kPutOff,        // a job is to begin later
   kDeadline,      // a job is to have ended by a time
+  kReserved,      // GPUs are reserved for a time window
+  kUnreserved,    // a reservation is cancelled
+  kWindowPassed,  // a reservation's time is over
+  kInWindow,      // a job of a reservation is started
 };
-inline constexpr std::size_t kFaultKinds = 40;
+inline constexpr std::size_t kFaultKinds = 44;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -112,7 +112,8 @@ void Ledger::check_claims_ended(const scheduling::Claims& before, const model::E
                               std::holds_alternative<model::GpuStateChanged>(event) ||
                               std::holds_alternative<model::GpuStrangersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
-  const bool is_change = std::holds_alternative<model::JobChanged>(event);
+  const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
+                         std::holds_alternative<model::ReservationMade>(event);
   for (const auto& [job, claim] : before.all()) {
     if (state_.claims.find(job) != nullptr || job == about || is_of_hardware || is_change) continue;
     findings_.violated("for-nothing", fmt::format("the claim of job {} ended with {}", job.value,
@@ -143,6 +144,14 @@ void Ledger::on(const model::NodeSeen& event) {
   node_names_[event.node] = event.info.name;
 }
 
+void Ledger::on(const model::ReservationMade&) {
+  findings_.count(FaultKind::kReserved);
+}
+
+void Ledger::on(const model::ReservationEnded& event) {
+  findings_.count(event.by.empty() ? FaultKind::kWindowPassed : FaultKind::kUnreserved);
+}
+
 void Ledger::on(const model::JobChanged& event) {
   if (event.time_limit) limits_.emplace(event.job, *event.time_limit);
 }
@@ -163,6 +172,9 @@ void Ledger::on(const model::JobSubmitted& event) {
 
 void Ledger::on(const model::StartRequested& event) {
   check_claimed(event);
+  const model::Job* known = state_.jobs.find(event.attempt.job.value);
+  const bool is_in_window = known != nullptr && !known->spec->request.window.empty();
+  if (is_in_window) findings_.count(FaultKind::kInWindow);
   Job& job = jobs_[event.attempt.job];
   if (event.attempt.attempt != ++job.attempts || job.has_ended) {
     findings_.violated(

@@ -79,6 +79,8 @@ class Ledger {
   void on(const Event&) {}
   void on(const model::NodeSeen& event);
   void on(const model::JobSubmitted& event);
+  void on(const model::ReservationMade& event);
+  void on(const model::ReservationEnded& event);
   void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptStarted& event);

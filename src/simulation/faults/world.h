@@ -84,6 +84,7 @@ class World : private execution::VirtualScript {
   void fill_or_free_disk();
   void lose_supervisor();
   void operate();
+  void reserve();
   void bring_strangers();
   void put_back();
 

@@ -1,5 +1,7 @@
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "simulation/faults/world.h"
 
 // What operators do to a world's GPUs and nodes, and strangers on them.
@@ -16,7 +18,43 @@ controller::Input change(model::GpuSelector which, model::GpuAction action, bool
 
 }  // namespace
 
+// Some of what is drawn is refused: names that are taken, GPUs that are.
+void World::reserve() {
+  const scheduling::Windows& windows = controller_->core().state().windows;
+  const auto ignore_answer = [](const base::Result<model::CommandReply>&) {};
+  const model::Caller root{"root", 0, true};
+  if (!windows.empty() && random_.chance(1, 3)) {
+    const std::string& name = windows.all().begin()->first;
+    commands_.emplace_back(
+        controller::CommandInput{{root, model::CancelReservation{name}}, ignore_answer});
+    return;
+  }
+  const auto seconds = [&](std::uint64_t most) {
+    return base::seconds(static_cast<std::int64_t>(1 + random_.below(most)));
+  };
+  model::MakeReservation made;
+  made.name = fmt::format("w{}", random_.below(6));
+  const base::Instant at = controller_->core().state().at;
+  if (at.is_set() && random_.chance(3, 4)) made.begin = at + seconds(900);
+  made.duration = seconds(1800);
+  made.maintenance = random_.chance(1, 4);
+  if (!made.maintenance) made.users = {random_.chance(1, 2) ? "ann" : "bob"};
+  made.ignore_running = random_.chance(1, 2);
+  if (random_.chance(1, 3)) {
+    made.gpus = static_cast<std::uint32_t>(1 + random_.below(6));
+  } else {
+    for (std::uint64_t left = 1 + random_.below(2); left > 0; --left) {
+      made.nodes.push_back(setup_.nodes[random_.below(setup_.nodes.size())].name);
+    }
+    if (random_.chance(1, 2)) {
+      made.gpus_per_node = static_cast<std::uint32_t>(1 + random_.below(3));
+    }
+  }
+  commands_.emplace_back(controller::CommandInput{{root, std::move(made)}, ignore_answer});
+}
+
 void World::operate() {
+  if (random_.chance(1, 2)) return reserve();
   const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
   model::GpuSelector which{.node = node.name};
   if (!node.gpus.empty() && random_.chance(3, 4)) {

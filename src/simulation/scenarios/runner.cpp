@@ -51,6 +51,8 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"requeue", &R::requeue},
       {"update", &R::update},
       {"all", &R::all},
+      {"reserve", &R::reserve},
+      {"unreserve", &R::unreserve},
       {"lose", &R::lose},
       {"return", &R::return_node},
       {"reboot", &R::reboot},
@@ -67,6 +69,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"expect free", &R::expect_free},
       {"expect node", &R::expect_node},
       {"expect gpu", &R::expect_gpu},
+      {"expect reserved", &R::expect_reserved},
   };
   return kActions;
 }
@@ -215,6 +218,7 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   TRY(set_bool(statement, "hold", hold));
   TRY(set_instant(statement, "begin", spec.begin));
   TRY(set_instant(statement, "deadline", spec.deadline));
+  if (const std::string* name = option(statement, "reservation")) spec.request.window = *name;
   model::SubmitJob submission{spec, {}, hold, {}};
   if (const std::string* text = option(statement, "dependency")) {
     TRY(resolve(*text, submission.spec.dependencies, submission.ended));

@@ -67,6 +67,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status requeue(const Statement& statement);
   base::Status update(const Statement& statement);
   base::Status all(const Statement& statement);
+  base::Status reserve(const Statement& statement);
+  base::Status unreserve(const Statement& statement);
   base::Status lose(const Statement& statement);
   base::Status return_node(const Statement& statement);
   base::Status reboot(const Statement& statement);
@@ -83,6 +85,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status expect_free(const Statement& statement);
   base::Status expect_node(const Statement& statement);
   base::Status expect_gpu(const Statement& statement);
+  base::Status expect_reserved(const Statement& statement);
 
   // "a", or "a_3" of an array.
   base::Result<model::DependencyTarget> find_target(const std::string& name) const;

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "api/convert/job.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "gpu_platform/v1/reservations.pb.h"
+#include "model/command.h"
+#include "model/window.h"
+
+// Reservations of time windows between their messages and the model.
+
+namespace gpu_platform::api {
+
+// `nodes` are those of which a type may be; errors name the field.
+base::Result<model::MakeReservation> to_model(const v1::CreateReservationRequest& request,
+                                              const Nodes& nodes);
+
+void to_proto(const model::Window& window, const Nodes& nodes, base::Instant now,
+              v1::Reservation& out);
+
+}  // namespace gpu_platform::api

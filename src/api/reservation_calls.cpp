@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/reservation.h"
+
+// The calls about reservations of time windows.
+
+namespace gpu_platform::api {
+
+namespace {
+
+base::Instant present() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const std::string& name) {
+  const model::Window* window =
+      snapshot.windows == nullptr ? nullptr : snapshot.windows->find(name);
+  if (window == nullptr) {
+    return base::fail(base::ErrorCode::kNotFound,
+                      fmt::format("there is no reservation {} that has not ended", name), "name");
+  }
+  v1::Reservation out;
+  to_proto(*window, snapshot.nodes, present(), out);
+  return out;
+}
+
+}  // namespace
+
+v1::ListReservationsResponse Calls::reservations() const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::ListReservationsResponse out;
+  if (snapshot->windows == nullptr) return out;
+  std::vector<const model::Window*> windows;
+  for (const auto& [name, window] : snapshot->windows->all()) windows.push_back(&window);
+  std::ranges::stable_sort(windows, {}, &model::Window::begin);
+  const base::Instant now = present();
+  for (const model::Window* window : windows) {
+    to_proto(*window, snapshot->nodes, now, *out.add_reservations());
+  }
+  return out;
+}
+
+base::Result<v1::Reservation> Calls::reservation(const std::string& name) const {
+  return find(*core_.snapshots.snapshot(), name);
+}
+
+void Calls::create_reservation(const v1::CreateReservationRequest& request, const Peer& peer,
+                               Resume resume, Reserved done) const {
+  auto command = to_model(request, core_.snapshots.snapshot()->nodes);
+  if (!command) return done(std::unexpected(std::move(command).error()));
+  send({peer.caller, *std::move(command)}, std::move(resume),
+       [this, name = request.name(),
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(reservation(name));
+       });
+}
+
+void Calls::cancel_reservation(const std::string& name, const Peer& peer, Resume resume,
+                               Reserved done) const {
+  auto before = reservation(name);
+  if (!before) return done(std::unexpected(std::move(before).error()));
+  send({peer.caller, model::CancelReservation{name}}, std::move(resume),
+       [before = *std::move(before),
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(before);
+       });
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,521 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "controller/core.h"
+#include "model/utc.h"
+#include "scheduling/explain/gang_feasibility.h"
+#include "scheduling/placement/place.h"
+#include "scheduling/trial.h"
+
+// Reservations of time windows: who may make them, of which GPUs, and who may be in them.
+
+namespace gpu_platform::controller {
+
+using base::ErrorCode;
+using model::Window;
+using model::WindowPart;
+
+namespace {
+
+std::unexpected<base::Error> refused(std::string_view field, const std::string& why) {
+  return base::fail(ErrorCode::kFailedPrecondition, fmt::format("{}: {}", field, why),
+                    std::string(field));
+}
+
+std::unexpected<base::Error> wrong(std::string_view field, const std::string& why) {
+  return base::invalid(std::string(field), fmt::format("{}: {}", field, why));
+}
+
+// "1:30:00"
+std::string shown(base::Duration duration) {
+  const std::int64_t seconds = duration.value() / base::seconds(1).value();
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+// The first few, and how many more there are.
+template <class Names>
+std::string some_of(const Names& names) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> first;
+  for (const auto& name : names) {
+    if (first.size() == kMostNamed) break;
+    first.push_back(fmt::format("{}", name));
+  }
+  const std::string more =
+      names.size() > first.size() ? fmt::format(" and {} more", names.size() - first.size()) : "";
+  return fmt::format("{}{}", fmt::join(first, ", "), more);
+}
+
+std::string names_text(const scheduling::Windows& windows) {
+  if (windows.empty()) return "there is none";
+  std::vector<std::string> names;
+  for (const auto& [name, window] : windows.all()) names.push_back(name);
+  return "there are " + some_of(names);
+}
+
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  const auto repeats = std::ranges::unique(names);
+  names.erase(repeats.begin(), repeats.end());
+  return names;
+}
+
+std::uint64_t all_gpus_of(const model::Node& node) {
+  std::uint64_t gpus = 0;
+  for (std::size_t i = 0; i < std::min(node.gpus.size(), scheduling::kMaxGpusPerNode); ++i) {
+    gpus |= std::uint64_t{1} << i;
+  }
+  return gpus;
+}
+
+// By which its time limit counts at the latest: a node's clock may be behind ours.
+base::Instant start_of(const model::Attempt& attempt) {
+  return std::max(attempt.requested_at, attempt.started_at);
+}
+
+// When the attempt may be there at the latest; also where it is being ended, since nobody knows
+// better.
+base::Instant last_moment(const model::Job& job, const model::Attempt& attempt,
+                          base::Duration grace) {
+  return start_of(attempt) + time_limit_of(job, attempt) + grace;
+}
+
+base::Result<base::Instant> end_of(const model::MakeReservation& command, base::Instant begin) {
+  const bool has_duration = command.duration != base::Duration();
+  if (command.end.is_set() == has_duration) {
+    return wrong("end", "give either end or duration_seconds");
+  }
+  if (command.duration < base::Duration()) return wrong("duration_seconds", "it is negative");
+  if (command.duration > model::kLongestWindow) {
+    return refused("duration_seconds", "longer than the longest allowed, 90 days");
+  }
+  return has_duration ? begin + command.duration : command.end;
+}
+
+base::Status check_span(const Window& window, base::Instant now) {
+  if (window.begin < now) {
+    return refused("begin", fmt::format("{} has passed", model::utc(window.begin)));
+  }
+  if (window.end <= window.begin) {
+    return refused("end", fmt::format("{} is not after begin, {}", model::utc(window.end),
+                                      model::utc(window.begin)));
+  }
+  if (window.end - window.begin > model::kLongestWindow) {
+    return refused("end", "it lasts longer than the longest allowed, 90 days");
+  }
+  if (window.begin - now > model::kFarthestWindow) {
+    return refused("begin", "it is farther away than allowed, 366 days");
+  }
+  return {};
+}
+
+base::Status check_which(const model::MakeReservation& command) {
+  if (command.nodes.empty() == (command.gpus == 0)) {
+    return wrong("nodes", "name nodes, or say how many gpus; one of both");
+  }
+  if (command.nodes.size() > model::kMostWindowNodes) {
+    return wrong("nodes", fmt::format("{} named, the most is {}", command.nodes.size(),
+                                      model::kMostWindowNodes));
+  }
+  if (command.nodes.empty() && command.gpus_per_node) {
+    return wrong("gpus_per_node", "it is for nodes that are named; without them say gpus");
+  }
+  if (command.gpus_per_node && *command.gpus_per_node == 0) {
+    return wrong("gpus_per_node", "at least 1; left out it means all of each node");
+  }
+  if (!command.nodes.empty() && !command.gpu_type.empty()) {
+    return wrong("gpu_type", "it is for gpus; nodes that are named have the types that they have");
+  }
+  return {};
+}
+
+// The part that each overlaps; empty: none.
+std::string overlapping(const scheduling::Windows& windows, const Window& window) {
+  for (const auto& [name, other] : windows.all()) {
+    if (!overlap(other, window)) continue;
+    return fmt::format("some of its GPUs are in reservation {}, from {} to {}", name,
+                       model::utc(other.begin), model::utc(other.end));
+  }
+  return {};
+}
+
+// Of the window's own team or of one above.
+bool is_below_one_of(const model::Organisation& organisation, std::string team,
+                     const std::vector<std::string>& teams) {
+  while (!team.empty()) {
+    if (std::ranges::binary_search(teams, team)) return true;
+    const model::Team* found = find_team(organisation, team);
+    team = found == nullptr ? std::string() : found->parent;
+  }
+  return false;
+}
+
+bool admits(const Window& window, const model::JobSpec& spec,
+            const model::Organisation& organisation) {
+  return !window.maintenance && (std::ranges::binary_search(window.users, spec.user) ||
+                                 is_below_one_of(organisation, spec.team, window.teams));
+}
+
+std::string admitted_text(const Window& window) {
+  if (window.maintenance) return "it is for maintenance, and admits nobody's jobs";
+  std::string text = "it is for";
+  if (!window.teams.empty()) text += fmt::format(" team {}", some_of(window.teams));
+  if (!window.users.empty()) {
+    text += fmt::format("{} user {}", window.teams.empty() ? "" : " and", some_of(window.users));
+  }
+  return text;
+}
+
+// The window as if nothing ran there and all of it were in service.
+bool could_hold(const Window& window, const base::PersistentMap<model::Node>& nodes,
+                const model::ResourceRequest& request) {
+  const auto inside = scheduling::request_inside(window, request);
+  if (!inside) return false;
+  scheduling::Cluster cluster;
+  for (const WindowPart& part : window.parts) {
+    const model::Node* node = nodes.find(part.node.value);
+    if (node == nullptr) continue;
+    model::Node empty = *node;
+    empty.state = model::NodeState::kUp;
+    empty.cpus_used = 0;
+    empty.memory_used = {};
+    for (std::size_t i = 0; i < empty.gpus.size(); ++i) {
+      model::Gpu& gpu = empty.gpus[i];
+      const bool is_in = i < scheduling::kMaxGpusPerNode && (part.gpus >> i & 1) != 0;
+      gpu.state =
+          part.whole_node || is_in ? model::GpuState::kAvailable : model::GpuState::kOffline;
+      gpu.holders.clear();
+      gpu.avoid_strangers = false;
+    }
+    cluster.update(empty);
+  }
+  scheduling::Trial trial(cluster);
+  return scheduling::place(trial, *inside).has_value();
+}
+
+}  // namespace
+
+base::Status Core::check_name(const std::string& name) const {
+  if (!model::is_window_name(name)) {
+    return wrong("name", "1 to 64 letters, digits, '-', '_' and '.', first a letter or digit");
+  }
+  if (state_.windows.find(name) != nullptr) {
+    return base::fail(ErrorCode::kAlreadyExists,
+                      fmt::format("name: there is a reservation {}; cancel it first", name),
+                      "name");
+  }
+  // Else they would be in this one, where they were never admitted.
+  std::optional<model::JobId> former;
+  state_.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (job.spec->request.window == name && !former) former = job.id;
+  });
+  if (!former) return {};
+  return refused("name", fmt::format("job {} of a former reservation {} is still there: choose "
+                                     "another name, or wait for its end",
+                                     former->value, name));
+}
+
+base::Status Core::check_admitted(const model::MakeReservation& command) const {
+  const bool names_somebody = !command.teams.empty() || !command.users.empty();
+  if (names_somebody == command.maintenance) {
+    return wrong("teams", "name teams or users who may use it, or say maintenance; one of both");
+  }
+  if (command.teams.size() > model::kMostWindowUsers ||
+      command.users.size() > model::kMostWindowUsers) {
+    return wrong("teams", fmt::format("at most {} teams and {} users", model::kMostWindowUsers,
+                                      model::kMostWindowUsers));
+  }
+  const model::Organisation& organisation = *state_.policy->organisation;
+  for (const std::string& team : command.teams) {
+    if (organisation.teams.empty() || find_team(organisation, team) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const model::Team& each : organisation.teams) known.push_back(each.name);
+    return base::fail(ErrorCode::kInvalidArgument,
+                      fmt::format("teams: there is no team {}; there are {}", team, some_of(known)),
+                      "teams");
+  }
+  return {};
+}
+
+// All GPUs of each, or of each so many that are in no other reservation, those first that nobody
+// may still hold then.
+base::Result<std::vector<WindowPart>> Core::parts_of_nodes(const model::MakeReservation& command,
+                                                           const Window& window) const {
+  std::vector<WindowPart> parts;
+  for (const std::string& name : sorted(command.nodes)) {
+    const auto id = state_.node_ids.find(name);
+    if (id == state_.node_ids.end()) {
+      std::vector<std::string> known;
+      for (const auto& [each, ignored] : state_.node_ids) known.push_back(each);
+      return base::fail(ErrorCode::kInvalidArgument,
+                        fmt::format("nodes: there is no node {}; there are {}", name,
+                                    known.empty() ? "none" : some_of(known)),
+                        "nodes");
+    }
+    const std::uint64_t all = all_gpus_of(*state_.nodes.find(id->second.value));
+    parts.push_back({id->second, all, !command.gpus_per_node});
+  }
+  std::ranges::sort(parts, {}, &WindowPart::node);
+  if (!command.gpus_per_node) return parts;
+  for (WindowPart& part : parts) {
+    const std::string& name = state_.nodes.find(part.node.value)->name;
+    std::set<std::pair<bool, std::uint32_t>> choice;  // the idle ones first, then by index
+    for (std::uint32_t i = 0; i < scheduling::kMaxGpusPerNode; ++i) {
+      if ((part.gpus >> i & 1) == 0) continue;
+      Window alone = window;
+      alone.parts = {{part.node, std::uint64_t{1} << i, false}};
+      if (overlapping(state_.windows, alone).empty()) {
+        choice.emplace(!running_into(alone).empty(), i);
+      }
+    }
+    if (choice.size() < *command.gpus_per_node) {
+      return refused("gpus_per_node",
+                     fmt::format("{} asked, node {} has {} that are in no other reservation then",
+                                 *command.gpus_per_node, name, choice.size()));
+    }
+    part.gpus = 0;
+    auto next = choice.begin();
+    for (std::uint32_t left = *command.gpus_per_node; left > 0; --left, ++next) {
+      part.gpus |= std::uint64_t{1} << next->second;
+    }
+  }
+  return parts;
+}
+
+// By the placement of jobs, on a cluster from which those are gone that will have ended by then; if
+// need be, and asked for so, the others too.
+base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeReservation& command,
+                                                           const Window& window) {
+  model::ResourceRequest request;
+  request.gpus = command.gpus;
+  request.cross_node = true;
+  request.cpus = 0;
+  request.memory = base::Bytes();
+  request.numa = model::NumaPolicy::kAllowCross;
+  if (!command.gpu_type.empty()) request.gpu_types = {command.gpu_type};
+  scheduling::Trial trial(state_.cluster);
+  std::vector<const model::Allocation*> running_on;
+  for (const model::AttemptId id : state_.held_attempts) {
+    const model::Job& job = *find_job(id.job);
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    if (last_moment(job, attempt, state_.policy->stop_grace) <= window.begin) {
+      trial.release(attempt.allocation);
+    } else {
+      running_on.push_back(&attempt.allocation);
+    }
+  }
+  const auto choose = [&] {
+    const scheduling::Trial::Mark mark = trial.mark();
+    state_.windows.withhold_from(trial, request, {window.begin, window.end});
+    auto allocation = scheduling::place(trial, request);
+    trial.rollback_to(mark);
+    return allocation;
+  };
+  std::optional<model::Allocation> chosen = choose();
+  if (!chosen && command.ignore_running) {
+    for (const model::Allocation* allocation : running_on) trial.release(*allocation);
+    chosen = choose();
+  }
+  if (!chosen) {
+    return refused(
+        "gpus",
+        fmt::format("{} of one type{} asked in equal parts on as few nodes as can be; "
+                    "so many are not in service, free of other reservations and, "
+                    "by the time limits of those who run, of jobs then{}",
+                    command.gpus, command.gpu_type.empty() ? "" : " (" + command.gpu_type + ")",
+                    command.ignore_running ? "" : " (ignore_running lets these finish)"));
+  }
+  std::vector<WindowPart> parts;
+  for (const model::NodeAllocation& part : chosen->nodes) {
+    parts.push_back({part.node, scheduling::gpus_of(part), false});
+  }
+  std::ranges::sort(parts, {}, &WindowPart::node);
+  return parts;
+}
+
+std::vector<model::AttemptId> Core::running_into(const Window& window) const {
+  std::vector<model::AttemptId> attempts;
+  for (const model::AttemptId id : state_.held_attempts) {
+    const model::Job& job = *find_job(id.job);
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    if (last_moment(job, attempt, state_.policy->stop_grace) > window.begin &&
+        scheduling::touches(window, attempt.allocation)) {
+      attempts.push_back(id);
+    }
+  }
+  return attempts;
+}
+
+// Those that are being ended are gone in a moment.
+base::Status Core::check_nobody_runs(const Window& window) const {
+  std::vector<std::string> jobs;
+  for (const model::AttemptId id : window.let_finish) {
+    const model::Job& job = *find_job(id.job);
+    const base::Instant end = latest_end(job, job.attempts.at(id.attempt - 1));
+    if (end == scheduling::RunningEnds::kAnyMoment) continue;
+    jobs.push_back(
+        fmt::format("{} (until {})", name_of(job), model::utc(end + state_.policy->stop_grace)));
+  }
+  if (jobs.empty()) return {};
+  return refused("ignore_running",
+                 fmt::format("by their time limits these jobs may run on its GPUs after {}: {}; "
+                             "with ignore_running they are let finish",
+                             model::utc(window.begin), some_of(jobs)));
+}
+
+base::Result<model::CommandReply> Core::make_reservation(const model::Caller& caller,
+                                                         const model::MakeReservation& command,
+                                                         base::Instant now, store::Room room) {
+  if (!caller.is_administrator) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("user {} may not make reservations: ask an administrator", caller.user));
+  }
+  if (room != store::Room::kAmple) {
+    return base::fail(ErrorCode::kResourceExhausted,
+                      "the disk of the data directory is full: no reservations are made until "
+                      "space is freed");
+  }
+  TRY(check_name(command.name));
+  TRY(check_admitted(command));
+  TRY(check_which(command));
+  if (state_.windows.all().size() >= model::kMostWindows) {
+    return base::fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("there are {} reservations, which is the most", model::kMostWindows));
+  }
+  Window window;
+  window.name = command.name;
+  window.begin = command.begin.is_set() ? command.begin : now;
+  TRY_ASSIGN(window.end, end_of(command, window.begin));
+  TRY(check_span(window, now));
+  window.maintenance = command.maintenance;
+  window.teams = sorted(command.teams);
+  window.users = sorted(command.users);
+  window.made_by = caller.user;
+  window.made_at = now;
+  TRY_ASSIGN(window.parts, command.nodes.empty() ? parts_by_count(command, window)
+                                                 : parts_of_nodes(command, window));
+  if (const std::string other = overlapping(state_.windows, window); !other.empty()) {
+    return refused("nodes", other);
+  }
+  window.let_finish = running_into(window);
+  if (!command.ignore_running) TRY(check_nobody_runs(window));
+  emit(model::ReservationMade{std::move(window)}, now);
+  return model::CommandReply{{}, true};
+}
+
+base::Result<model::CommandReply> Core::cancel_reservation(const model::Caller& caller,
+                                                           const model::CancelReservation& command,
+                                                           base::Instant now) {
+  if (!caller.is_administrator) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("user {} may not cancel reservations: ask an administrator", caller.user));
+  }
+  if (state_.windows.find(command.name) == nullptr) {
+    return base::fail(
+        ErrorCode::kNotFound,
+        fmt::format("there is no reservation {}; {}", command.name, names_text(state_.windows)),
+        "name");
+  }
+  emit(model::ReservationEnded{command.name, caller.user}, now);
+  end_jobs_without_window(now);
+  return model::CommandReply{{}, true};
+}
+
+base::Status Core::check_window_times(const model::JobSpec& spec, base::Instant earliest) const {
+  const Window* window =
+      spec.request.window.empty() ? nullptr : state_.windows.find(spec.request.window);
+  if (window == nullptr) return {};
+  const base::Duration limit = model::longest_limit(spec.request, spec.time_limit);
+  const base::Duration grace = state_.policy->stop_grace;
+  const base::Instant start = std::max({earliest, spec.begin, window->begin});
+  if (start + limit + grace <= window->end) return {};
+  const base::Duration left = window->end - start;
+  return refused(
+      "time_limit_seconds",
+      fmt::format("a job must have ended by the end of its reservation: {} has {} left from {}, of "
+                  "which {} are kept for stopping it (policies.stop_grace), and the time limit is "
+                  "{}",
+                  window->name, shown(std::max(left, base::Duration())), model::utc(start),
+                  shown(grace), shown(limit)));
+}
+
+base::Status Core::enter_window(model::JobSpec& spec, base::Instant now) const {
+  const std::string& name = spec.request.window;
+  if (name.empty()) return {};
+  const Window* window = state_.windows.find(name);
+  if (window == nullptr) {
+    return base::fail(
+        ErrorCode::kNotFound,
+        fmt::format("reservation: there is no {}; {}", name, names_text(state_.windows)),
+        "reservation");
+  }
+  if (!admits(*window, spec, *state_.policy->organisation)) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("reservation: {} does not admit jobs of user {}{}: {}", name, spec.user,
+                    spec.team.empty() ? "" : " in team " + spec.team, admitted_text(*window)),
+        "reservation");
+  }
+  TRY(check_window_times(spec, now));
+  if (!could_hold(*window, state_.nodes, spec.request)) {
+    return refused("reservation",
+                   fmt::format("the {} GPU{} of {} on {} node{} could not hold this job, even with "
+                               "nothing else running there",
+                               window->gpu_count(), window->gpu_count() == 1 ? "" : "s", name,
+                               window->parts.size(), window->parts.size() == 1 ? "" : "s"));
+  }
+  if (window->begin > now) spec.begin = std::max(spec.begin, window->begin);
+  const base::Instant deadline = window->end + (base::Duration() - state_.policy->stop_grace);
+  spec.deadline = spec.deadline.is_set() ? std::min(spec.deadline, deadline) : deadline;
+  return {};
+}
+
+// More time for a job that runs, not into a window of others and not past its own.
+base::Status Core::check_no_window_passed(const model::Job& job, base::Duration time_limit) const {
+  if (!model::is_active(job.state) || time_limit <= job.spec->time_limit) return {};
+  const model::Attempt& attempt = *job.current_attempt();
+  const base::Instant start = start_of(attempt);
+  const base::Duration limit = model::limit_at_speed(time_limit, attempt.allocation.speed);
+  const scheduling::Span span{start, start + limit + state_.policy->stop_grace};
+  const Window* window =
+      state_.windows.find_in_the_way(job.spec->request, attempt.allocation, span);
+  if (window == nullptr) return {};
+  return refused("time_limit_seconds",
+                 fmt::format("reservation {} needs GPUs of job {} from {} on", window->name,
+                             job.id.value, model::utc(window->begin)));
+}
+
+void Core::end_windows(base::Instant now) {
+  std::vector<std::string> over;
+  for (const auto& [name, window] : state_.windows.all()) {
+    if (window.end <= now) over.push_back(name);
+  }
+  for (std::string& name : over) emit(model::ReservationEnded{std::move(name), {}}, now);
+  end_jobs_without_window(now);
+}
+
+// A job is never started outside of the reservation that it asks for.
+void Core::end_jobs_without_window(base::Instant now) {
+  std::vector<model::JobId> jobs;
+  for (const auto& [name, waiting] : state_.gates.of_windows()) {
+    if (state_.windows.find(name) != nullptr) continue;
+    jobs.insert(jobs.end(), waiting.begin(), waiting.end());
+  }
+  for (const model::JobId id : jobs) {
+    emit(model::JobEnded{id,
+                         model::JobTrigger::kCancel,
+                         model::EndReason::kReservationEnded,
+                         {},
+                         fmt::format("its reservation {} has ended",
+                                     find_job(id)->spec->request.window)},
+         now);
+  }
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,142 @@
+#include "scheduling/windows/windows.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduling/plan_cycle.h"
+#include "scheduling/testing/world.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+const base::Instant kNow = base::Instant() + base::hours(1000);
+
+model::Window window_on(std::uint64_t node, std::uint64_t gpus, base::Instant begin,
+                        base::Instant end) {
+  model::Window window;
+  window.name = "w";
+  window.begin = begin;
+  window.end = end;
+  window.parts = {{model::NodeId(node), gpus, false}};
+  return window;
+}
+
+WaitingJob job_of(std::uint64_t id, std::uint32_t gpus_asked, base::Duration limit,
+                  const std::string& window = {}) {
+  WaitingJob job = waiting(id, gpus(gpus_asked));
+  auto spec = std::make_shared<model::JobSpec>(*job.spec);
+  spec->time_limit = limit;
+  spec->request.window = window;
+  job.spec = std::move(spec);
+  return job;
+}
+
+class WindowedCycle : public ::testing::Test {
+ protected:
+  WindowedCycle() : cluster_(cluster_of({node(1).gpus(4)})) { policy_.stop_grace = {}; }
+
+  Plan plan(const std::vector<WaitingJob>& jobs, base::Instant now) {
+    queue_ = queue_of(jobs, policy_);
+    CycleOptions options;
+    options.now = now;
+    options.windows = &windows_;
+    options.running = &running_;
+    options.cache = &cache_;
+    return plan_cycle(cluster_, queue_, policy_, options);
+  }
+
+  model::Policy policy_;
+  Windows windows_;
+  RunningEnds running_;
+  Cluster cluster_;
+  WaitingQueue queue_;
+  CycleCache cache_;
+};
+
+TEST_F(WindowedCycle, StartsOnReservedGpusWhoEndsBefore) {
+  windows_.put(window_on(1, 0b0111, kNow + base::hours(1), kNow + base::hours(2)));
+  const Plan found = plan({job_of(1, 3, base::hours(1)), job_of(2, 1, base::hours(5))}, kNow);
+  ASSERT_EQ(found.starts.size(), 2U);
+  EXPECT_EQ(indices(found.starts[1].allocation), std::vector<std::uint32_t>{3});
+}
+
+TEST_F(WindowedCycle, KeepsAPlaceBehindTheWindowForWhoWouldNot) {
+  windows_.put(window_on(1, 0b0111, kNow + base::hours(1), kNow + base::hours(2)));
+  const Plan found = plan({job_of(1, 3, base::minutes(61))}, kNow);
+  EXPECT_TRUE(found.starts.empty());
+  ASSERT_EQ(found.reservations.size(), 1U);
+  EXPECT_EQ(found.reservations[0].slot.start, kNow + base::hours(2));
+}
+
+TEST_F(WindowedCycle, StartsItsOwnJobsInsideAndOnlyWhileTheyEndInTime) {
+  windows_.put(window_on(1, 0b0110, kNow + base::hours(1), kNow + base::hours(2)));
+  const WaitingJob own = job_of(1, 2, base::minutes(50), "w");
+  const Plan before = plan({own}, kNow);
+  EXPECT_TRUE(before.starts.empty());
+  ASSERT_EQ(before.reservations.size(), 1U);
+  EXPECT_EQ(before.reservations[0].slot.start, kNow + base::hours(1));
+
+  const Plan within = plan({own}, kNow + base::minutes(70));
+  ASSERT_EQ(within.starts.size(), 1U);
+  EXPECT_EQ(indices(within.starts[0].allocation), (std::vector<std::uint32_t>{1, 2}));
+
+  EXPECT_TRUE(plan({own}, kNow + base::minutes(71)).starts.empty());
+  EXPECT_TRUE(plan({job_of(1, 3, base::minutes(1), "w")}, kNow + base::minutes(70)).starts.empty());
+  EXPECT_TRUE(plan({job_of(1, 1, base::minutes(1), "v")}, kNow + base::minutes(70)).starts.empty());
+}
+
+TEST_F(WindowedCycle, LooksAgainWhenAWindowBeginsAndEnds) {
+  windows_.put(window_on(1, 0b1111, kNow + base::hours(1), kNow + base::hours(2)));
+  EXPECT_EQ(plan({}, kNow).look_again_at, kNow + base::hours(1));
+  EXPECT_EQ(plan({}, kNow + base::hours(1)).look_again_at, kNow + base::hours(2));
+  EXPECT_EQ(plan({}, kNow + base::hours(2)).look_again_at, std::nullopt);
+}
+
+TEST_F(WindowedCycle, ACycleThatSawOtherWindowsIsNotRepeated) {
+  const std::vector<WaitingJob> jobs = {job_of(1, 5, base::hours(3))};
+  queue_ = queue_of(jobs, policy_);
+  CycleOptions options;
+  options.now = kNow;
+  options.windows = &windows_;
+  options.running = &running_;
+  options.cache = &cache_;
+  EXPECT_FALSE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
+  EXPECT_TRUE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
+  windows_.put(window_on(1, 0b0111, kNow + base::hours(1), kNow + base::hours(2)));
+  EXPECT_FALSE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
+}
+
+TEST_F(WindowedCycle, AClaimThatAWindowHasOvertakenIsVoid) {
+  windows_.put(window_on(1, 0b1111, kNow + base::hours(1), kNow + base::hours(2)));
+  const std::vector<WaitingJob> jobs = {job_of(1, 1, base::hours(3))};
+  queue_ = queue_of(jobs, policy_);
+  model::Allocation claimed;
+  claimed.nodes = {{model::NodeId(1), {{0, base::kWholeGpu, base::kGiB * 80}}, 1, {}}};
+  Claims claims;
+  claims.put({model::JobId(1), claimed, {{model::JobId(9), 1}}, kNow});
+  CycleOptions options;
+  options.now = kNow;
+  options.windows = &windows_;
+  options.running = &running_;
+  options.claims = &claims;
+  const Plan found = plan_cycle(cluster_, queue_, policy_, options);
+  EXPECT_TRUE(found.starts.empty());
+  EXPECT_EQ(found.void_claims, std::vector{model::JobId(1)});
+}
+
+TEST(Windows, AWholeNodeTakesNoJobsWithoutGpus) {
+  Windows windows;
+  model::Window whole = window_on(1, 0, kNow, kNow + base::hours(1));
+  whole.parts[0].whole_node = true;
+  windows.put(whole);
+  model::Allocation cpus;
+  cpus.nodes = {{model::NodeId(1), {}, 4, {}}};
+  const model::ResourceRequest request = gpus(0);
+  EXPECT_FALSE(windows.allow(request, cpus, {kNow, kNow + base::hours(2)}));
+  EXPECT_TRUE(windows.allow(request, cpus, {kNow + base::hours(1), kNow + base::hours(2)}));
+  const auto left = windows.as_left_to(request, node(1).gpus(2), {kNow, kNow + base::hours(2)});
+  ASSERT_TRUE(left);
+  EXPECT_NE(left->node.state, model::NodeState::kUp);
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

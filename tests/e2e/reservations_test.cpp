@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include "harness.h"
+
+// Reservations of time windows through the real program.
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Reservations : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "reservations are made by root";
+    ASSERT_TRUE(daemon.start()) << daemon.log();
+  }
+  std::string node() {
+    return nlohmann::json::parse(daemon.cli({"status", "--json"}).out)["nodes"][0]["name"];
+  }
+
+  Daemon daemon;
+};
+
+TEST_F(Reservations, KeepGpusForThoseWhoAreNamedUntilTheyAreCancelled) {
+  const auto made = daemon.cli({"reservations", "create", "mine", "--begin", "now", "--duration",
+                                "2h", "--user", "root", "--nodes", node(), "--json"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const auto window = nlohmann::json::parse(made.out);
+  EXPECT_EQ(window["active"], true);
+  EXPECT_EQ(window["nodes"][0]["whole_node"], true);
+
+  const std::string other = daemon.submit({"--gpus", "1", "--time", "1h", "--", "/bin/true"});
+  ASSERT_TRUE(eventually([&] { return daemon.job(other)["wait_reason"]["code"] == "RESERVED"; },
+                         std::chrono::seconds(60)));
+  const std::string inside =
+      daemon.submit({"--gpus", "1", "--time", "1h", "--reservation", "mine", "--", "/bin/true"});
+  EXPECT_EQ(daemon.cli({"jobs", "wait", inside}).exit_code, 0);
+  EXPECT_EQ(daemon.job(inside)["reservation"], "mine");
+
+  EXPECT_EQ(daemon
+                .cli({"submit", "--gpus", "1", "--time", "3h", "--reservation", "mine", "--",
+                      "/bin/true"})
+                .exit_code,
+            4);
+  EXPECT_EQ(daemon.cli({"reservations", "describe", "mine"}).exit_code, 0);
+  daemon.kill_now();
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  const auto list = nlohmann::json::parse(daemon.cli({"reservations", "list", "--json"}).out);
+  ASSERT_EQ(list["reservations"].size(), 1U);
+  EXPECT_EQ(list["reservations"][0]["name"], "mine");
+
+  EXPECT_EQ(daemon.cli({"reservations", "cancel", "mine"}).exit_code, 0);
+  EXPECT_EQ(daemon.cli({"jobs", "wait", other}).exit_code, 0);
+  EXPECT_EQ(daemon.cli({"reservations", "describe", "mine"}).exit_code, 3);
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
