@@ -23,6 +23,7 @@
 #include "scheduling/placement/place.h"
 #include "scheduling/placement/subset_table.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/predict/forecast.h"
 #include "scheduling/testing/boards.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/world.h"
@@ -467,6 +468,39 @@ BENCHMARK(BM_RoomForEightWholeNodes)
     ->Arg(7)
     ->Arg(0)
     ->Unit(benchmark::kMillisecond);
+
+// Forecast of the first so many of a queue, on a full cluster of 1,000 nodes whose 8,000 jobs all
+// have a history.
+void BM_Forecast(benchmark::State& state) {
+  model::Policy policy;
+  FullCluster full(1'000);
+  RunHistory history;
+  model::JobSpec spec;
+  spec.user = "ann";
+  spec.name = "train";
+  spec.time_limit = base::hours(1'000'000);
+  for (int i = 1; i <= 32; ++i) history.add(spec, base::hours(1'000) + base::minutes(i));
+  std::vector<RunningJob> running;
+  for (const auto& [key, allocation] : full.running.ends()) {
+    running.push_back({key.attempt, &spec, &allocation, full.now, key.end});
+  }
+  std::vector<WaitingJob> waiting;
+  for (std::int64_t id = 1; id <= state.range(0); ++id) {
+    spec.request = gpus(static_cast<std::uint32_t>(1 + id % 8));
+    waiting.push_back({model::JobId(static_cast<std::uint64_t>(1'000'000 + id)),
+                       std::make_shared<model::JobSpec>(spec), full.now + base::nanoseconds(id)});
+  }
+  CycleOptions options;
+  options.now = full.now;
+  std::size_t starts = 0;
+  for (auto _ : state) {
+    starts = forecast_starts(
+                 {full.cluster, OrderBasis::of(policy), policy, history, options, running, waiting})
+                 .starts.size();
+  }
+  state.counters["starts"] = static_cast<double>(starts);
+}
+BENCHMARK(BM_Forecast)->ArgName("waiting")->Arg(8)->Arg(1'000)->Unit(benchmark::kMillisecond);
 
 // So many jobs wait that hardly two ask for the same, and one GPU becomes free: reservations for
 // the first, and everybody else tried in the gap. The job at the head wants a whole node.

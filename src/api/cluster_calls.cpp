@@ -10,6 +10,7 @@
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
 #include "api/convert/topology.h"
+#include "api/estimates.h"
 #include "model/utc.h"
 
 // The calls about nodes and GPUs.
@@ -123,6 +124,7 @@ v1::Status Calls::status(const v1::GetStatusRequest& request) const {
   out.set_suspended_jobs(counts.suspended);
   if (snapshot->at.is_set()) to_proto(snapshot->at, *out.mutable_at());
   if (core_.isolation) add_isolation(core_.isolation(), out);
+  add_scores(*snapshot, *out.mutable_estimate_scores());
   return out;
 }
 

@@ -6,7 +6,9 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
+#include "api/estimates.h"
 #include "controller/estimate.h"
+#include "controller/forecast.h"
 
 namespace gpu_platform::api {
 
@@ -15,6 +17,17 @@ namespace {
 void add_estimate(const controller::StartEstimates& estimates, model::JobId job, v1::Job& out) {
   const auto estimate = estimates.find(job);
   if (estimate != estimates.end()) to_proto(estimate->second, *out.mutable_estimated_start());
+}
+
+void add_expected(const scheduling::Forecast& forecast, const controller::StartEstimates& estimates,
+                  model::JobId job, v1::Job& out) {
+  const auto expected = forecast.starts.find(job);
+  if (expected == forecast.starts.end()) return;
+  scheduling::ExpectedStart start = expected->second;
+  const auto promised = estimates.find(job);
+  if (promised != estimates.end()) controller::limit_to(start, promised->second);
+  to_proto(controller::StartExpectation{start, forecast.basis, forecast.runs},
+           *out.mutable_expected_start());
 }
 
 }  // namespace
@@ -136,8 +149,11 @@ v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
   controller::WaitExplainer explainer(snapshot);
   const controller::StartEstimates estimates =
       request.eta() ? planner_.estimates(snapshot) : controller::reserved_starts(*snapshot);
+  const scheduling::Forecast forecast =
+      request.eta() ? planner_.forecast(snapshot) : scheduling::Forecast();
   const auto limit = static_cast<int>(request.has_limit() ? request.limit() : 1000);
   v1::GetQueueResponse out;
+  if (request.eta()) add_scores(*snapshot, *out.mutable_scores());
   const auto add = [&](const model::Job& job, std::uint64_t position) {
     const bool is_wanted = request.all() ? may_see(caller, job) : job.spec->uid == caller.uid;
     if (!is_wanted) return;
@@ -148,6 +164,7 @@ v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
     to_proto(explainer.explain(job), *message.mutable_wait_reason());
     if (position != 0) message.set_queue_position(position);
     add_estimate(estimates, job.id, message);
+    add_expected(forecast, estimates, job.id, message);
   };
   std::uint64_t position = 0;
   for (const model::JobId id : explainer.order()) {

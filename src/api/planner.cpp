@@ -45,4 +45,10 @@ controller::StartEstimates Planner::estimates(const Snapshot& snapshot) {
   return controller::estimate_starts(picture_);
 }
 
+scheduling::Forecast Planner::forecast(const Snapshot& snapshot) {
+  const std::lock_guard lock(mutex_);
+  const base::Instant now = follow(snapshot);
+  return controller::forecast_queue(picture_, now);
+}
+
 }  // namespace gpu_platform::api

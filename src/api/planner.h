@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "controller/estimate.h"
 #include "controller/explanation.h"
+#include "controller/forecast.h"
 
 namespace gpu_platform::api {
 
@@ -27,6 +28,7 @@ class Planner {
   controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   controller::StartEstimates estimates(const Snapshot& snapshot);
+  scheduling::Forecast forecast(const Snapshot& snapshot);
 
  private:
   // The present, which is never before the snapshot.

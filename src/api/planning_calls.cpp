@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "api/calls.h"
 #include "api/convert/job.h"
+#include "api/estimates.h"
 #include "sizing/llm_server.h"
 
 // Questions about what would be.
@@ -79,6 +82,19 @@ void put(const controller::StartEstimate& estimate, const Nodes& nodes, v1::Star
   add_ids(estimate.after, *out.mutable_after_jobs());
 }
 
+// Of the run that is on, or will be.
+std::optional<scheduling::ExpectedRun> expected_run_of(const model::Job& job,
+                                                       const controller::Snapshot& snapshot) {
+  if (model::is_ended(job.state)) return std::nullopt;
+  base::Duration elapsed;
+  const model::Attempt* attempt = job.current_attempt();
+  if (model::is_active(job.state) && attempt->started_at.is_set()) {
+    const base::Duration ran = std::max(snapshot.at - attempt->started_at, base::Duration());
+    elapsed = scheduling::at_full_speed(ran, attempt->allocation.speed);
+  }
+  return scheduling::expected_run(*job.spec, elapsed, snapshot.runs);
+}
+
 v1::CheckResult never(const base::Error& error) {
   v1::CheckResult out;
   out.set_never(true);
@@ -95,6 +111,10 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   v1::Explanation out;
   reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
   reader_.explain(found, *out.mutable_job());
+  add_scores(*found.snapshot, *out.mutable_scores());
+  if (const auto run = expected_run_of(*found.job, *found.snapshot)) {
+    to_proto(*run, *out.mutable_expected_run());
+  }
   if (found.job->state != model::JobState::kQueued) return out;
   const auto effort =
       request.thorough() ? controller::Effort::kThorough : controller::Effort::kQuick;
@@ -104,6 +124,8 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   if (explanation.estimate) {
     put(*explanation.estimate, found.snapshot->nodes, *out.mutable_estimate());
   }
+  if (explanation.expected) to_proto(*explanation.expected, *out.mutable_expected());
+  out.set_too_many_ahead(explanation.too_many_ahead);
   put_all(explanation.counterfactuals, *out.mutable_counterfactuals());
   return out;
 }
@@ -145,6 +167,10 @@ v1::CheckResult Calls::check(std::shared_ptr<const model::JobSpec> job) const {
   }
   if (place != nullptr) {
     add_place(*place, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
+  }
+  if (found.expected) to_proto(*found.expected, *out.mutable_expected());
+  if (const auto run = scheduling::expected_run(*job, {}, snapshot->runs)) {
+    to_proto(*run, *out.mutable_expected_run());
   }
   put_all(found.counterfactuals, *out.mutable_counterfactuals());
   return out;

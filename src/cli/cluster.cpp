@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/forecast_text.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
@@ -95,7 +96,9 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> limit;
   Arguments arguments(text);
   arguments.option("--limit", limit, "N", "at most so many, from the head (default: 10000)")
-      .flag("--eta", eta, "also when each starts, by the time limits of those before it")
+      .flag("--eta", eta,
+            "also when each starts: at the latest, by the time limits of those before it, and as "
+            "expected")
       .flag("--json", json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
@@ -121,6 +124,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
                                  {"GPUS", Align::kRight},
                                  {"WAITED", Align::kRight}};
   if (eta) columns.push_back({"STARTS WITHIN", Align::kRight});
+  if (eta) columns.push_back({"EXPECTED", Align::kRight, std::nullopt, 1});
   columns.push_back({"REASON", Align::kLeft, 12});
   Table table(std::move(columns));
   const Json& jobs = list_at(*document, "jobs");
@@ -130,6 +134,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
                                     text_at(job, "state"),          text_at(job, "priority"),
                                     text_at(job, "gpu_count"),      waited(job, now)};
     if (eta) row.push_back(starts_within(job, now));
+    if (eta) row.push_back(expected_within(object_at(job, "expected_start"), now));
     row.push_back(text_at(object_at(job, "wait_reason"), "text"));
     table.add(std::move(row));
   }
@@ -138,6 +143,9 @@ int run_queue(const CommandText& text, Invocation& invocation) {
     return kOk;
   }
   console.out(table.render(console.surroundings().width));
+  if (const std::string scores = scores_text(list_at(*document, "scores")); !scores.empty()) {
+    console.note("past estimates: " + scores);
+  }
   const auto total = integer_at(*document, "total").value_or(0);
   const auto shown = static_cast<std::int64_t>(jobs.size());
   if (total > shown) console.note(fmt::format("{} more wait behind them", total - shown));

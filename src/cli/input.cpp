@@ -49,6 +49,14 @@ base::Result<double> limit_seconds(const std::string& text) {
   return static_cast<double>(base::whole_milliseconds(*limit)) / 1000;
 }
 
+base::Status put_expected_time(Json& body, const std::optional<std::string>& text) {
+  if (!text) return {};
+  const auto expected = base::parse_duration(*text);
+  if (!expected) return base::invalid("--expected-time", expected.error().message);
+  body["expected_time_seconds"] = static_cast<double>(base::whole_milliseconds(*expected)) / 1000;
+  return {};
+}
+
 base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
                         base::Instant now) {
   if (!text) return {};

@@ -242,7 +242,7 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 // ---- update
 
 struct UpdateOptions {
-  std::optional<std::string> priority, time, name, begin, deadline, dependency;
+  std::optional<std::string> priority, time, name, begin, deadline, dependency, expected_time;
   std::vector<std::string> labels, remove_labels;
 };
 
@@ -269,6 +269,7 @@ base::Result<Json> update_body(const UpdateOptions& o, base::Instant now) {
     TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
     body["time_limit_seconds"] = seconds;
   }
+  TRY(put_expected_time(body, o.expected_time));
   if (o.name) {
     TRY(check_text("--name", *o.name));
     body["name"] = *o.name;
@@ -318,6 +319,8 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
   arguments.words("ID", ids, 1, SIZE_MAX, "jobs to change")
       .option("--priority", o.priority, "CLASS|0-9", "critical, high, medium, low, or a number")
       .option("--time", o.time, "DURATION", "time limit, counted from the start: 90s 15m 2h 1d")
+      .option("--expected-time", o.expected_time, "DURATION",
+              "how long you expect it to run: for estimates, never to stop it")
       .option("--name", o.name, "NAME", "another name")
       .option("--begin", o.begin, "TIME", "start no earlier: now, now+2h, 16:00, 2026-01-31T12:00")
       .option("--deadline", o.deadline, "TIME|none", "cancel it when it can no longer end by then")
@@ -334,10 +337,11 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   if (body->empty()) {
-    return usage_error(console,
-                       "nothing to change: give --priority, --time, --name, --begin, --deadline, "
-                       "--dependency, --label or --remove-label",
-                       text.name);
+    return usage_error(
+        console,
+        "nothing to change: give --priority, --time, --expected-time, --name, --begin, --deadline, "
+        "--dependency, --label or --remove-label",
+        text.name);
   }
   const std::string request = json_text(*body);
   return for_each_job(

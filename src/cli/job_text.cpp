@@ -97,6 +97,9 @@ std::string asked_for(const Json& job) {
   if (const auto limit = number_at(job, "time_limit_seconds")) {
     line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
   }
+  if (const auto expected = number_at(job, "expected_time_seconds")) {
+    line += ", expected " + age(base::seconds(static_cast<std::int64_t>(*expected)));
+  }
   return line;
 }
 

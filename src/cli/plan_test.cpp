@@ -105,6 +105,48 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
             "Starts now with  --time 40m\n");
 }
 
+TEST_F(Plan, ExplainTellsWhatIsExpectedAndHowGoodThatWas) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"42","name":"train","state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"short"}},)"
+        R"("jobs_ahead":0,"first_ahead":[],)"
+        R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[]},)"
+        R"("expected":{"p50":"2026-07-01T13:05:12.000Z","p90":"2026-07-01T13:35:12.000Z","basis":"history","runs":12},)"
+        R"("expected_run":{"p50_seconds":300,"p90_seconds":540,"basis":"history","runs":3,"level":"name"},)"
+        R"("scores":[{"basis":"hard_limits","starts":4,"by_then":4,"p50_seconds":7200,"p90_seconds":7260,"p50_signed_seconds":-7200},)"
+        R"({"basis":"history","starts":212,"by_then":191,"p50_seconds":240,"p90_seconds":1860,"p50_signed_seconds":-240}],)"
+        R"("counterfactuals":[]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
+  EXPECT_EQ(
+      out(),
+      "job 42 (train) is QUEUED\n"
+      "Waits            short\n"
+      "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m)\n"
+      "Expected start   2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
+      "runs\n"
+      "Expected to run  5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"
+      "Past estimates   hard limits off by 2h00m (p50), 2h01m (p90) over 4 starts, 100 % by "
+      "then; history p50–p90 off by 4m00s (p50), 31m00s (p90) over 212 starts, 90 % by then\n");
+}
+
+TEST_F(Plan, ExplainOfARunningJobSaysWhomItPassedAndWhatWasForeseen) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"7","name":"infer","state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","passed":"5","gpus":[{"node":"dgx-1","index":0}]}],)"
+        R"("forecast":{"made_at":"2026-07-01T12:00:00.000Z","by_limits":"2026-07-01T14:00:00.000Z","after_jobs":["3","4"],"expected":{"p50":"2026-07-01T12:30:00.000Z","p90":"2026-07-01T12:30:00.000Z","basis":"expected_time"}}},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
+  EXPECT_EQ(out(),
+            "job 7 (infer) is RUNNING\n"
+            "Place            dgx-1:0\n"
+            "Waited           5s\n"
+            "Waited for       3 and 4\n"
+            "Started          in a gap before job 5, which it does not delay\n"
+            "Foreseen         at 2026-07-01 12:00:00 +0000: by 2026-07-01 14:00:00 +0000 (hard "
+            "limits), expected 2026-07-01 12:30:00 +0000 (expected time)\n");
+}
+
 TEST_F(Plan, ExplainOfARunningJobTellsWhyThereAndThen) {
   FakeServer server([](const Request&) {
     return json_answer(

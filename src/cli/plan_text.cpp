@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/forecast_text.h"
 #include "cli/job_text.h"
 #include "cli/text.h"
 
@@ -57,8 +58,17 @@ std::string those_ahead(const Json& explanation) {
   return enumerated(named);
 }
 
-std::string why_it_started(std::string_view why) {
-  if (why == "BACKFILL") return "in a gap before jobs ahead of it, which it does not delay";
+std::string why_it_started(const Json& attempt) {
+  const std::string why = text_at(attempt, "why");
+  if (why == "BACKFILL") {
+    const std::string passed = text_at(attempt, "passed");
+    return fmt::format("in a gap before {}, which it does not delay",
+                       passed.empty() ? "jobs ahead of it" : "job " + passed);
+  }
+  if (why == "PREEMPTED") {
+    return fmt::format("in the place of {}, stopped for it",
+                       enumerated(texts_at(attempt, "made_room")));
+  }
   if (why == "RESERVED") return "in the place reserved for it";
   if (why == "IMMEDIATE") return "as the first in the queue that fitted";
   return {};
@@ -70,7 +80,9 @@ std::string running_lines(const Json& job, base::Instant now) {
   const Json& last = attempts.back();
   std::string lines = line("Place", place_of(last));
   lines += line("Waited", waited(job, now));
-  return lines + line("Started", why_it_started(text_at(last, "why")));
+  lines += line("Waited for", enumerated(texts_at(object_at(job, "forecast"), "after_jobs")));
+  lines += line("Started", why_it_started(last));
+  return lines + line("Foreseen", foreseen_text(job));
 }
 
 }  // namespace
@@ -80,11 +92,18 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
   std::string page = fmt::format("job {} ({}) is {}\n", text_at(job, "id"),
                                  harmless(text_at(job, "name")), text_at(job, "state"));
   const std::string reason = text_at(object_at(job, "wait_reason"), "text");
-  if (reason.empty()) return page + running_lines(job, now);
+  const std::string tail =
+      line("Expected to run", expected_run_text(object_at(explanation, "expected_run"))) +
+      line("Past estimates", scores_text(list_at(explanation, "scores")));
+  if (reason.empty()) return page + running_lines(job, now) + tail;
   page += line("Waits", reason);
   page += line("Ahead", those_ahead(explanation));
   page += line("Starts by", start_text(object_at(explanation, "estimate"), "start", now));
-  return page + would_start_with(explanation);
+  page += line("Expected start", expected_start_text(object_at(explanation, "expected"), now));
+  if (flag_at(explanation, "too_many_ahead")) {
+    page += line("Expected start", "not worked out: too many jobs are ahead");
+  }
+  return page + would_start_with(explanation) + tail;
 }
 
 std::string check_page(const Json& result, base::Instant now) {
@@ -95,6 +114,8 @@ std::string check_page(const Json& result, base::Instant now) {
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
   page += line("Starts by", start_text(result, "estimated_start", now));
+  page += line("Expected start", expected_start_text(object_at(result, "expected"), now));
+  page += line("Expected to run", expected_run_text(object_at(result, "expected_run")));
   return page + would_start_with(result);
 }
 

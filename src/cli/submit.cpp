@@ -31,7 +31,8 @@ constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
-      idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level, reservation;
+      idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level, reservation,
+      expected_time;
   std::vector<std::string> gpu_types, environment, labels, notify, dependencies, nodelist, exclude;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
@@ -69,6 +70,9 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .flag("--strict-numa", o.strict_numa, "its GPUs never lie on several sockets")
       .option("--priority", o.priority, "CLASS|0-9", "critical, high, medium, low, or a number")
       .option("--time", o.time, "DURATION", "time limit: 90s 15m 2h 1d HH:MM:SS, or minutes")
+      .option("--expected-time", o.expected_time, "DURATION",
+              "how long you expect it to run: for estimates, never to stop it (default: as long as "
+              "its like ran)")
       .option("--retries", o.retries, "N", "further attempts when the program fails (default: 0)")
       .option("--name", o.name, "NAME", "name of the job (default: the program's)")
       .option("--team", o.team, "NAME", "team to which it belongs")
@@ -222,6 +226,7 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
     TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
     body["time_limit_seconds"] = seconds;
   }
+  TRY(put_expected_time(body, o.expected_time));
   if (o.idle_timeout.has_value()) {
     const auto idle = base::parse_duration(*o.idle_timeout);
     if (!idle) return base::invalid("--idle-timeout", idle.error().message);

@@ -20,6 +20,20 @@ using model::JobState;
 using model::JobTrigger;
 using model::Node;
 
+// By itself and well, or at its time limit: what was stopped or failed says nothing of the next.
+bool came_to_its_end(const Attempt& attempt) {
+  if (!attempt.started_at.is_set() || attempt.exit.lost != model::Lost::kNo) return false;
+  if (attempt.reason == model::EndReason::kTimeLimit) return true;
+  return attempt.exit.code == 0 && attempt.stop_reason == model::EndReason::kNone &&
+         attempt.reason == model::EndReason::kNone;
+}
+
+// At full speed.
+base::Duration run_of(const Attempt& attempt) {
+  const base::Duration run = std::max(attempt.ended_at - attempt.started_at, base::Duration());
+  return scheduling::at_full_speed(run, attempt.allocation.speed);
+}
+
 bool is_on(const model::Allocation& allocation, model::NodeId node) {
   return std::ranges::find(allocation.nodes, node, &model::NodeAllocation::node) !=
          allocation.nodes.end();
@@ -68,6 +82,13 @@ class Application {
     state_.queue.put(waiting_job(j), *state_.policy);
   }
 
+  void on(const model::StartForeseen& event) {
+    Job& j = job(event.job);
+    CHECK(j.state == JobState::kQueued);
+    j.forecast = event.forecast;
+    j.forecast->made_at = at_;
+  }
+
   void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
 
   void on(const model::AttemptStarted& event) {
@@ -102,6 +123,7 @@ class Application {
     attempt.reason = event.reason;
     attempt.detail = event.detail;
     attempt.usage = event.usage;
+    if (came_to_its_end(attempt)) state_.runs.add(*j.spec, run_of(attempt));
     move_attempt(attempt, AttemptTrigger::kEnded);
     note_end(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
@@ -253,6 +275,7 @@ class Application {
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     j.overdue_since = {};
     if (j.state == JobState::kQueued) {
+      j.forecast.reset();
       j.eligible_at = at_;
       state_.turns.put(*j.spec, {at_, j.id});
       state_.queue.put(waiting_job(j), *state_.policy);
@@ -484,6 +507,7 @@ void Application::on(const model::JobChanged& event) {
   if (event.labels) spec->labels = *event.labels;
   if (event.begin) spec->begin = *event.begin;
   if (event.deadline) spec->deadline = *event.deadline;
+  if (event.expected_time) spec->expected_time = *event.expected_time;
   if (event.dependencies) {
     spec->dependencies = event.dependencies->asked;
     j.waits_for = event.dependencies->waits_for;
@@ -568,6 +592,12 @@ void Application::on(const model::StartRequested& event) {
   attempt.allocation = event.allocation;
   attempt.boot_id = event.boot_id;
   attempt.requested_at = at_;
+  attempt.passed = event.passed;
+  if (j.forecast) {
+    scheduling::EstimateScores scores = *state_.scores;
+    scores.add(*j.forecast, at_);
+    state_.scores = std::move(scores);
+  }
   if (event.why == model::StartWhy::kPreempted) attempt.made_room = jobs_stopped_for(j.id);
   attempt.time_limit = time_limit_of(j, attempt);
   j.attempts.push_back(std::move(attempt));

@@ -248,14 +248,18 @@ void Core::run_cycle(base::Instant now) {
     CHECK(job != nullptr && job->state == JobState::kQueued && !start.allocation.nodes.empty());
     const model::Node* node = state_.nodes.find(start.allocation.nodes.front().node.value);
     const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
-    emit(
-        model::StartRequested{
-            {start.job, number}, start.allocation, start.why, "on_demand", node->boot_id},
-        now);
+    emit(model::StartRequested{{start.job, number},
+                               start.allocation,
+                               start.why,
+                               "on_demand",
+                               node->boot_id,
+                               start.passed},
+         now);
   }
   for (const scheduling::Preemption& each : plan.preemptions) {
     emit(model::PreemptionDecided{each.job, each.claimed, each.victims}, now);
   }
+  if (!plan.unchanged) foresee(plan.reservations, now);
   look_again_at_ = plan.look_again_at;
 }
 

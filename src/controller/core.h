@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "model/event.h"
 #include "scheduling/explain/gang_feasibility.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/predict/forecast.h"
 #include "store/store.h"
 
 namespace gpu_platform::controller {
@@ -93,6 +95,9 @@ class Core {
   base::Status check_submission(const model::Caller& caller, const model::JobSpec& spec,
                                 base::Instant now);
   base::Status check_times(const model::JobSpec& spec, base::Instant earliest) const;
+  // `time_limit`: of the same job. An expectation that is absent is none.
+  static base::Status check_expected(std::optional<base::Duration> expected,
+                                     base::Duration time_limit);
   base::Status check_array(const model::JobSpec& spec) const;
   // What of the dependencies is open, for a job of `id`: invalid for one that is not there yet.
   base::Result<model::NewDependencies> judge_dependencies(
@@ -203,6 +208,10 @@ class Core {
   std::optional<base::Instant> next_overdue() const;
   void tell_overdue(base::Instant now);
   void run_cycle(base::Instant now);
+  void foresee(const std::vector<scheduling::Reservation>& reservations, base::Instant now);
+  scheduling::Forecast forecast_of(std::span<const scheduling::Reservation> reservations,
+                                   base::Instant now);
+  std::vector<model::JobId> jobs_holding(const model::Allocation& allocation) const;
   std::vector<model::JobId> claims_to_carry_out() const;
   void stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now);
 

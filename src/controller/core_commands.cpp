@@ -70,6 +70,7 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
     event.spec.idle_timeout = state_.policy->idle_timeout;
   }
   TRY(enter_window(event.spec, now));
+  TRY(check_expected(event.spec.expected_time, event.spec.time_limit));
   TRY(check_quota(event.spec));
   if (command.dry_run) {
     return model::CommandReply{
@@ -105,6 +106,16 @@ base::Status Core::check_time_limit(base::Duration time_limit) const {
       fmt::format("time_limit_seconds: {} asked, the longest allowed is {}",
                   time_limit.value() / 1'000'000'000, longest.value() / 1'000'000'000),
       "time_limit_seconds");
+}
+
+base::Status Core::check_expected(std::optional<base::Duration> expected,
+                                  base::Duration time_limit) {
+  if (!expected || *expected <= time_limit) return {};
+  return base::invalid(
+      "expected_time_seconds",
+      fmt::format("expected_time_seconds: {} expected, and the time limit is {}; "
+                  "say less, or raise the time limit",
+                  expected->value() / 1'000'000'000, time_limit.value() / 1'000'000'000));
 }
 
 base::Status Core::check_array(const model::JobSpec& spec) const {

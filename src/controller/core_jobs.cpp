@@ -127,6 +127,7 @@ model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
   if (labels != spec.labels) change.labels = std::move(labels);
   if (command.begin != spec.begin) change.begin = command.begin;
   if (command.deadline != spec.deadline) change.deadline = command.deadline;
+  if (command.expected_time != spec.expected_time) change.expected_time = command.expected_time;
   return change;
 }
 
@@ -244,6 +245,7 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
                    "name");
   }
   if (change.priority) TRY(check_priority(caller, *change.priority));
+  TRY(check_expected(change.expected_time, change.time_limit.value_or(job.spec->time_limit)));
   if (change.begin || change.deadline || change.time_limit) {
     model::JobSpec then = *job.spec;
     if (change.begin) then.begin = *change.begin;
@@ -292,7 +294,8 @@ base::Result<bool> Core::update_one(const model::Caller& caller, const model::Up
   }
   TRY(check_update(caller, *job, change, now));
   const bool changes = change.priority || change.time_limit || change.name || change.labels ||
-                       change.begin || change.deadline || change.dependencies;
+                       change.begin || change.deadline || change.dependencies ||
+                       change.expected_time;
   if (changes) {
     change.by = caller.user;
     emit(std::move(change), now);

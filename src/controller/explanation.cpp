@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/forecast.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
@@ -46,7 +47,9 @@ class Explainer {
       found_.counterfactuals = counterfactuals(what_if, picture_.cluster(), job_);
       if (all_ahead_have_places(kept)) estimate(what_if);
     }
-    if (!found_.estimate && effort == Effort::kThorough) estimate_thoroughly();
+    if (effort != Effort::kThorough) return std::move(found_);
+    if (!found_.estimate) estimate_thoroughly();
+    expect();
     return std::move(found_);
   }
 
@@ -86,6 +89,16 @@ class Explainer {
     if (picture_.queue().contains(job_.id)) return;
     WhatIf what_if(picture_.cluster(), picture_.queue(), all, options_, plan.reservations, rank_);
     estimate(what_if);
+  }
+
+  void expect() {
+    found_.too_many_ahead = found_.line.jobs_ahead >= kMostForecast;
+    if (found_.too_many_ahead) return;
+    const scheduling::Forecast forecast = forecast_one(picture_, job_, rank_, options_.now);
+    const auto own = forecast.starts.find(job_.id);
+    if (own == forecast.starts.end()) return;
+    found_.expected = StartExpectation{own->second, forecast.basis, forecast.runs};
+    if (found_.estimate) limit_to(found_.expected->start, found_.estimate->start);
   }
 
   static bool overlaps(const model::Allocation& held, const model::Allocation& wanted) {

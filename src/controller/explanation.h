@@ -9,6 +9,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "scheduling/explain/counterfactuals.h"
+#include "scheduling/predict/forecast.h"
 
 // Why a job waits, until when, and what would have it start at once; of jobs that wait and of jobs
 // that nobody has submitted yet.
@@ -36,6 +37,15 @@ struct PlaceInLine {
   friend bool operator==(const PlaceInLine&, const PlaceInLine&) = default;
 };
 
+// By what is expected of others; see forecast.h.
+struct StartExpectation {
+  scheduling::ExpectedStart start;  // never after the estimate's
+  model::ForecastBasis basis = model::ForecastBasis::kHistory;
+  std::uint64_t runs = 0;
+
+  friend bool operator==(const StartExpectation&, const StartExpectation&) = default;
+};
+
 struct Explanation {
   // Where it would start, or starts, in this very cycle.
   std::optional<model::Allocation> starts_now;
@@ -45,12 +55,16 @@ struct Explanation {
   std::optional<StartEstimate> estimate;
   // What of its request would have it start at once. Empty where it does.
   std::vector<scheduling::Counterfactual> counterfactuals;
+  // Only with Effort::kThorough. Absent where nothing is expected of anybody.
+  std::optional<StartExpectation> expected;
+  bool too_many_ahead = false;  // for that: kMostForecast
 };
 
 // How much may be worked out for an estimate.
 enum class Effort : std::uint8_t {
-  kQuick,     // only behind the reservations of the scheduler's last cycle
-  kThorough,  // also places for all jobs ahead, in about a second on one core
+  kQuick,  // only behind the reservations of the scheduler's last cycle
+  // Also places for all jobs ahead, in about a second on one core, and what is expected of them.
+  kThorough,
 };
 
 // Whether it would start if it were submitted now. Cost: a placement.

@@ -168,7 +168,25 @@ void check_waits(const State& state, const Job& job, Found& found) {
   }
 }
 
+// What is expected is never later than what is promised.
+void check_forecast(const Job& job, Found& found) {
+  if (!job.forecast) return;
+  const model::StartForecast& forecast = *job.forecast;
+  const bool is_expected = forecast.p50.is_set();
+  const bool is_ordered =
+      !is_expected || (forecast.made_at <= forecast.p50 && forecast.p50 <= forecast.p90 &&
+                       forecast.p90 <= forecast.by_limits);
+  const bool has_basis = forecast.basis != model::ForecastBasis::kHardLimits;
+  if (!is_ordered || is_expected != has_basis || forecast.made_at > forecast.by_limits) {
+    found.push_back(fmt::format("forecast: that of job {} is in no order", job.id.value));
+  }
+  if (forecast.after.size() > model::kMostNamedInForecast) {
+    found.push_back(fmt::format("forecast: that of job {} names too many", job.id.value));
+  }
+}
+
 void check_one_job(const State& state, const Job& job, Found& found) {
+  check_forecast(job, found);
   check_waits(state, job, found);
   std::size_t with_processes = 0;
   for (const Attempt& attempt : job.attempts) {
@@ -343,6 +361,8 @@ void check_indices(const State& state, Found& found) {
   if (again->queue.basis().standings->rows() != state.queue.basis().standings->rows()) {
     found.push_back("indices: the standings differ");
   }
+  if (again->runs != state.runs) found.push_back("truth: the history of runs differs");
+  if (again->scores != state.scores) found.push_back("truth: the scores of estimates differ");
   if (again->quotas != state.quotas) found.push_back("indices: what counts against quotas differs");
   std::vector<model::JobId> queued;
   std::vector<model::JobId> queued_again;

@@ -19,6 +19,8 @@
 #include "model/wait_reason.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/predict/estimate_scores.h"
+#include "scheduling/predict/run_history.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
 
@@ -52,6 +54,8 @@ struct Snapshot {
   base::PersistentMap<model::JobArray> arrays;       // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;
   std::shared_ptr<const scheduling::Windows> windows;  // null: none
+  scheduling::RunHistory runs;
+  base::Shared<scheduling::EstimateScores> scores;
 };
 
 // Told on the loop thread after each durable batch; must return quickly.

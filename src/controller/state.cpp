@@ -107,6 +107,65 @@ base::Result<scheduling::PeriodUse> decode_period_use(base::Decoder& decoder) {
   return period;
 }
 
+void encode_durations(const std::vector<base::Duration>& durations, base::Encoder& encoder) {
+  encoder.u64(durations.size());
+  for (const base::Duration each : durations) encoder.i64(each.value());
+}
+std::vector<base::Duration> decode_durations(base::Decoder& decoder) {
+  std::vector<base::Duration> durations;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    durations.emplace_back(decoder.i64());
+  }
+  return durations;
+}
+
+void encode_runs(const scheduling::RunHistory& runs, base::Encoder& encoder) {
+  encoder.u64(runs.buckets().size());
+  runs.buckets().for_each([&](std::uint64_t number, const auto& bucket) {
+    encoder.u64(number);
+    encoder.u64(bucket.size());
+    for (const scheduling::RunHistory::Digest& digest : bucket) {
+      encoder.text(digest.key);
+      encode_durations(digest.runs, encoder);
+    }
+  });
+}
+base::Result<scheduling::RunHistory> decode_runs(base::Decoder& decoder) {
+  scheduling::RunHistory runs;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    const std::uint64_t number = decoder.u64();
+    scheduling::RunHistory::Bucket bucket;
+    for (std::size_t digests = decoder.count(); digests > 0; --digests) {
+      std::string key(decoder.text());
+      bucket.push_back({std::move(key), decode_durations(decoder)});
+    }
+    if (!runs.restore(number, std::move(bucket))) return damaged("the history of runs");
+  }
+  return runs;
+}
+
+void encode_scores(const scheduling::EstimateScores& scores, base::Encoder& encoder) {
+  for (std::size_t basis = 0; basis < model::kForecastBases; ++basis) {
+    const auto& errors = scores.errors(static_cast<model::ForecastBasis>(basis));
+    encoder.u64(errors.starts);
+    encoder.u64(errors.by_then);
+    encode_durations(errors.last, encoder);
+  }
+}
+base::Result<scheduling::EstimateScores> decode_scores(base::Decoder& decoder) {
+  scheduling::EstimateScores scores;
+  for (std::size_t basis = 0; basis < model::kForecastBases; ++basis) {
+    scheduling::EstimateScores::Errors errors;
+    errors.starts = decoder.u64();
+    errors.by_then = decoder.u64();
+    errors.last = decode_durations(decoder);
+    if (!scores.restore(static_cast<model::ForecastBasis>(basis), std::move(errors))) {
+      return damaged("the scores of estimates");
+    }
+  }
+  return scores;
+}
+
 }  // namespace
 
 std::optional<model::TargetOutcome> outcome_of(const State& state,
@@ -176,6 +235,8 @@ std::string encode_state(const State& state) {
     model::append_window(window, part);
     put_part();
   }
+  encode_runs(state.runs, encoder);
+  encode_scores(*state.scores, encoder);
   return out;
 }
 
@@ -229,6 +290,8 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(model::Window window, model::decode_window(decoder.text()));
     state.windows.put(std::move(window));
   }
+  TRY_ASSIGN(state.runs, decode_runs(decoder));
+  TRY_ASSIGN(state.scores, decode_scores(decoder));
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;

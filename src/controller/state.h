@@ -25,6 +25,8 @@
 #include "scheduling/order/cluster_totals.h"
 #include "scheduling/order/fair_share_use.h"
 #include "scheduling/order/turns.h"
+#include "scheduling/predict/estimate_scores.h"
+#include "scheduling/predict/run_history.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/period_use.h"
@@ -64,6 +66,8 @@ struct State {
   base::Shared<scheduling::PeriodUse> period_use;
   base::Instant limits_set_at;  // when the policy was applied last
   scheduling::Windows windows;  // reserved, until their end
+  scheduling::RunHistory runs;  // of attempts that came to their end
+  base::Shared<scheduling::EstimateScores> scores;
 
   // ---- derived
   Counts counts;

@@ -42,7 +42,8 @@ inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
   return std::make_shared<const Snapshot>(
       Snapshot{state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy,
                state.counts, core.reservations(), state.queue.basis(), core.claims(),
-               state.arrays.freeze(), state.period_use, core.windows()});
+               state.arrays.freeze(), state.period_use, core.windows(),
+               state.runs.freeze(), state.scores});
 }
 
 inline model::JobSpec spec(std::uint32_t gpus) {

@@ -81,7 +81,7 @@ void fields(JobSpec& v, F& f) {
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
     v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
     v.takes_input, v.terminal, v.idle_timeout, v.preemptible, v.begin, v.deadline, v.dependencies,
-    v.array, v.per_gpu);
+    v.array, v.per_gpu, v.expected_time);
 }
 template <class F>
 void fields(Exit& v, F& f) {
@@ -92,16 +92,20 @@ void fields(Usage& v, F& f) {
   f(v.cpu_time, v.peak_memory);
 }
 template <class F>
+void fields(StartForecast& v, F& f) {
+  f(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after);
+}
+template <class F>
 void fields(Attempt& v, F& f) {
   f(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at, v.started_at,
     v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason, v.kill_requested, v.by, v.detail,
-    v.usage, v.time_limit, v.made_room);
+    v.usage, v.time_limit, v.made_room, v.passed);
 }
 template <class F>
 void fields(Job& v, F& f) {
   f(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by, v.detail,
     v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on, v.array_id, v.array_index,
-    v.waits_for, v.dependency_failure, v.preemptions, v.overdue_since);
+    v.waits_for, v.dependency_failure, v.preemptions, v.overdue_since, v.forecast);
 }
 template <class F>
 void fields(JobArray& v, F& f) {
@@ -240,7 +244,8 @@ void fields(JobHoldChanged& v, F& f) {
 }
 template <class F>
 void fields(JobChanged& v, F& f) {
-  f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline, v.dependencies);
+  f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline, v.dependencies,
+    v.expected_time);
 }
 template <class F>
 void fields(JobEligible& v, F& f) {
@@ -248,7 +253,7 @@ void fields(JobEligible& v, F& f) {
 }
 template <class F>
 void fields(StartRequested& v, F& f) {
-  f(v.attempt, v.allocation, v.why, v.price_class, v.boot_id);
+  f(v.attempt, v.allocation, v.why, v.price_class, v.boot_id, v.passed);
 }
 template <class F>
 void fields(AttemptStarted& v, F& f) {
@@ -301,6 +306,10 @@ template <class F>
 void fields(ClaimDropped& v, F& f) {
   f(v.job);
 }
+template <class F>
+void fields(StartForeseen& v, F& f) {
+  f(v.job, v.forecast);
+}
 
 // Numbers of the journal's records: never reused, never changed.
 template <class E>
@@ -351,6 +360,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<ClaimDropped> = 23;
 template <>
 constexpr std::uint64_t kRecordNumber<JobOverdue> = 31;
+template <>
+constexpr std::uint64_t kRecordNumber<StartForeseen> = 24;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
@@ -400,6 +411,9 @@ template <>
 constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
 template <>
 constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
+
+template <>
+constexpr std::size_t kValues<ForecastBasis> = kForecastBases;
 
 template <class T>
 struct is_shared : std::false_type {};

@@ -108,6 +108,7 @@ JobSpec draw_spec(Prng& r) {
   }
   if (r.chance(1, 2)) spec.idle_timeout = base::Duration(draw_number(r));
   if (r.chance(1, 2)) spec.preemptible = r.chance(1, 2);
+  if (r.chance(1, 2)) spec.expected_time = base::Duration(draw_number(r));
   return spec;
 }
 
@@ -132,7 +133,16 @@ Attempt draw_attempt(Prng& r) {
   a.usage = {base::Duration(draw_number(r)), base::Bytes(draw_number(r))};
   a.time_limit = base::Duration(draw_number(r));
   a.made_room = draw_list<JobId>(r, [](Prng& p) { return JobId(p.next()); });
+  a.passed = JobId(r.next());
   return a;
+}
+
+StartForecast draw_forecast(Prng& r) {
+  StartForecast forecast{
+      draw_instant(r), draw_instant(r), draw_instant(r), draw_instant(r), {}, {}};
+  forecast.basis = draw_enum<ForecastBasis>(r, kForecastBases);
+  forecast.after = draw_list<JobId>(r, [](Prng& p) { return JobId(p.next()); });
+  return forecast;
 }
 
 Job draw_job(Prng& r) {
@@ -152,6 +162,7 @@ Job draw_job(Prng& r) {
   job.hold = draw_enum<Hold>(r, kHolds);
   job.prolog_failed_on = draw_list<NodeId>(r, [](Prng& p) { return NodeId(p.next()); });
   job.preemptions = static_cast<std::uint32_t>(r.next());
+  if (r.chance(1, 2)) job.forecast = draw_forecast(r);
   return job;
 }
 
@@ -317,6 +328,7 @@ std::vector<Event> draw_events(Prng& r) {
       ReservationMade{draw_window(r)},
       ReservationEnded{draw_text(r), draw_text(r)},
       ClaimDropped{attempt.job},
+      StartForeseen{attempt.job, draw_forecast(r)},
   };
 }
 

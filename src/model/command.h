@@ -71,6 +71,7 @@ struct UpdateJob {
   std::optional<base::Instant> deadline;
   std::optional<std::vector<Dependency>> dependencies;  // in the place of those that it has
   std::vector<EndedTarget> ended;                       // as in SubmitJob
+  std::optional<base::Duration> expected_time;
 };
 
 // Names GPUs: by `uuid`, by `node` and `index`, or all of a node by `node` alone.

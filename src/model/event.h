@@ -90,6 +90,7 @@ struct JobChanged {
   std::optional<base::Instant> begin;  // unset instant: none from here on, as with deadline
   std::optional<base::Instant> deadline;
   std::optional<NewDependencies> dependencies;
+  std::optional<base::Duration> expected_time;
 };
 
 struct JobEligible {
@@ -102,6 +103,7 @@ struct StartRequested {
   StartWhy why = StartWhy::kImmediate;
   std::string price_class;  // what accounting will charge by: "on_demand", "spot", "reserved"
   std::string boot_id;      // of the first node
+  JobId passed;             // as in Attempt
 };
 
 struct AttemptStarted {
@@ -190,12 +192,19 @@ struct ClaimDropped {
   JobId job;
 };
 
+// A waiting job has got its first reservation since it was queued. What is expected is said here,
+// so that the estimate that is scored is the one that was made.
+struct StartForeseen {
+  JobId job;
+  StartForecast forecast;  // made_at is the record's
+};
+
 using Event =
     std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                  JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                  AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
                  JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, ClaimDropped>;
+                 ReservationMade, ReservationEnded, ClaimDropped, StartForeseen>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

@@ -14,6 +14,7 @@
 #include "model/ids.h"
 #include "model/job_array.h"
 #include "model/network.h"
+#include "model/start_forecast.h"
 #include "model/states.h"
 #include "model/terminal_size.h"
 
@@ -146,6 +147,8 @@ struct JobSpec {
   std::vector<Dependency> dependencies;  // as asked for: all must be met before it starts
   std::optional<ArraySpec> array;        // its members share this specification
   bool per_gpu = false;                  // one process for each GPU; else one for each node
+  // How long its user thinks that it runs, at full speed: at most time_limit; absent: not said.
+  std::optional<base::Duration> expected_time;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -232,6 +235,7 @@ struct Attempt {
   Usage usage;
   base::Duration time_limit;     // that it was started with; the job's may have changed since
   std::vector<JobId> made_room;  // that were stopped for it (kPreempted), ascending
+  JobId passed;  // the first that waited for a place before it (kBackfill); else invalid
 
   // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }
@@ -262,6 +266,8 @@ struct Job {
   std::uint32_t array_index = 0;      // of a member
   std::vector<Dependency> waits_for;  // those of its dependencies that are not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be
+  // Since it was last queued; of a job that has started it says what was foreseen of that start.
+  std::optional<StartForecast> forecast;
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }

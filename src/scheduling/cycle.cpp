@@ -103,7 +103,7 @@ bool Cycle::is_free_beside(const ClaimedAmounts& claimed, const model::Allocatio
 void Cycle::keep(const model::Claim& claim) {
   const WaitingJob* job = queue_.find(claim.beneficiary);
   if (job == nullptr) return;
-  keep_from_now(kept_slot(claim), job->spec->time_limit);
+  keep_from_now(kept_slot(claim), held_for(*job));
   if (!is_over_quota(*job)) count_start(*job);
 }
 
@@ -206,10 +206,10 @@ Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
   }
   std::optional<Slot> slot = slot_of(job);
   if (std::optional<Slot> room = make_room_for(job, slot)) {
-    keep_from_now(*room, job.spec->time_limit);
+    keep_from_now(*room, held_for(job));
     slot = std::move(room);
   } else if (slot) {
-    timeline_.book(*slot, job.spec->time_limit);
+    timeline_.book(*slot, held_for(job));
   } else {
     return Next::kSkipClass;
   }
@@ -280,6 +280,15 @@ bool Cycle::is_over_quota(const WaitingJob& job) const {
          excess_if_started(*organisation_, *job.spec, *options_.quotas, &started_).has_value();
 }
 
+// From its start on, the grace left out.
+base::Duration Cycle::held_for(const WaitingJob& job) const {
+  if (options_.expected != nullptr) {
+    const auto expected = options_.expected->find(job.id);
+    if (expected != options_.expected->end()) return expected->second;
+  }
+  return job.spec->time_limit;
+}
+
 bool Cycle::has_room_for_starts() {
   plan_.complete = plan_.starts.size() < options_.max_starts;
   return plan_.complete;
@@ -290,9 +299,11 @@ void Cycle::count_start(const WaitingJob& job) {
 }
 
 void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
-  timeline_.start(allocation, job.spec->time_limit);
+  timeline_.start(allocation, held_for(job));
   count_start(job);
-  plan_.starts.push_back({job.id, std::move(allocation), why});
+  const bool passes = why == model::StartWhy::kBackfill;
+  const model::JobId passed = passes ? plan_.reservations.front().job : model::JobId();
+  plan_.starts.push_back({job.id, std::move(allocation), why, passed});
 }
 
 bool Cycle::is_known_unplaceable(const model::ResourceRequest& request) const {

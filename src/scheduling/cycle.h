@@ -61,6 +61,7 @@ class Cycle {
   void keep(const model::Claim& claim);
   void keep_from_now(const Slot& slot, base::Duration time_limit);
   Slot kept_slot(const model::Claim& claim) const;
+  base::Duration held_for(const WaitingJob& job) const;
   bool has_room_for_starts();
   void count_start(const WaitingJob& job);
   void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,7 @@ struct Start {
   model::JobId job;
   model::Allocation allocation;
   model::StartWhy why = model::StartWhy::kImmediate;
+  model::JobId passed;  // of a backfill: the first that has a reservation before it
 
   friend bool operator==(const Start&, const Start&) = default;
 };
@@ -143,6 +145,9 @@ class CycleCache {
   Plan plan_;
 };
 
+// How long jobs will hold their places, at full speed and without the grace.
+using ExpectedTimes = std::map<model::JobId, base::Duration>;
+
 struct CycleOptions {
   Stages stages;
   StageObserver* observer = nullptr;  // not owned; may be null
@@ -158,6 +163,9 @@ struct CycleOptions {
   const QuotaLedger* quotas = nullptr;
   // Reserved for time windows; not owned. Null: nothing is.
   const Windows* windows = nullptr;
+  // For forecasts only: whoever gets a place is gone from it after so long, not after its time
+  // limit. Null, and jobs that are not named: by their limits.
+  const ExpectedTimes* expected = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;

@@ -10,6 +10,7 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
+#include "api/convert/start_forecast.h"
 #include "api/convert/text_forms.h"
 #include "model/output_pattern.h"
 
@@ -125,6 +126,7 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   if (attempt.pid != 0) out.set_pid(attempt.pid);
   for (const model::JobId id : attempt.made_room)
     out.add_made_room(fmt::format_int(id.value).str());
+  if (attempt.passed.valid()) out.set_passed(fmt::format_int(attempt.passed.value).str());
   if (attempt.ended_at.is_set()) {
     out.set_cpu_time_seconds(in_seconds(attempt.usage.cpu_time));
     out.set_peak_memory_bytes(in_bytes(attempt.usage.peak_memory));
@@ -180,6 +182,7 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
     out.set_idle_timeout_seconds(in_seconds(*spec.idle_timeout));
   }
   if (spec.preemptible) out.set_preemptible(*spec.preemptible);
+  if (spec.expected_time) out.set_expected_time_seconds(in_seconds(*spec.expected_time));
 }
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
@@ -280,6 +283,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_losses(job.losses);
   out.set_preemptions(job.preemptions);
   if (job.overdue_since.is_set()) to_proto(job.overdue_since, *out.mutable_overdue_since());
+  if (job.forecast) to_proto(*job.forecast, *out.mutable_forecast());
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);

@@ -149,20 +149,25 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) 
 
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
   model::UpdateJob update;
-  const bool is_empty =
-      !request.has_priority() && !request.has_time_limit_seconds() && !request.has_name() &&
-      request.labels().empty() && request.remove_labels().empty() && !request.has_begin() &&
-      !request.has_deadline() && !request.has_dependency() && !request.no_deadline();
+  const bool is_empty = !request.has_priority() && !request.has_time_limit_seconds() &&
+                        !request.has_name() && request.labels().empty() &&
+                        request.remove_labels().empty() && !request.has_begin() &&
+                        !request.has_deadline() && !request.has_dependency() &&
+                        !request.no_deadline() && !request.has_expected_time_seconds();
   if (is_empty) {
     return base::invalid({},
                          "nothing to change: give priority, time_limit_seconds, name, labels, "
-                         "remove_labels, begin, deadline, no_deadline or dependency");
+                         "remove_labels, begin, deadline, no_deadline, dependency or "
+                         "expected_time_seconds");
   }
   if (request.has_priority()) {
     TRY_ASSIGN(update.priority, to_priority(request.priority()));
   }
   if (request.has_time_limit_seconds()) {
     update.time_limit = to_duration(request.time_limit_seconds());
+  }
+  if (request.has_expected_time_seconds()) {
+    update.expected_time = to_duration(request.expected_time_seconds());
   }
   if (request.has_name()) update.name = request.name();
   if (request.has_begin()) update.begin = to_model(request.begin());

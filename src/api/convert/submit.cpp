@@ -345,6 +345,9 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
   if (request.has_time_limit_seconds()) {
     spec.time_limit = to_duration(request.time_limit_seconds());
   }
+  if (request.has_expected_time_seconds()) {
+    spec.expected_time = to_duration(request.expected_time_seconds());
+  }
   spec.retries = request.retries();
   for (const auto& [key, value] : request.labels()) spec.labels.push_back({key, value});
   std::ranges::sort(spec.labels, {}, &model::Label::key);

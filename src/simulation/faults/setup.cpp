@@ -261,6 +261,9 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   if (random.chance(1, 3)) spec.team = kTeams[random.below(kTeams.size())];
   spec.project = kProjects[random.below(kProjects.size())];
   if (random.chance(1, 2)) spec.preemptible = random.chance(3, 4);
+  if (random.chance(1, 4) && spec.time_limit != base::Duration()) {
+    spec.expected_time = base::Duration(spec.time_limit.value() / 4);
+  }
   if (random.chance(1, 8)) {
     const auto last = static_cast<std::uint32_t>(random.below(6));
     const auto limit = static_cast<std::uint32_t>(random.below(3));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "controller/explanation.h"
 #include "controller/snapshot.h"
 #include "scheduling/node_shape.h"
 #include "simulation/scenarios/runner.h"
@@ -54,6 +55,10 @@ std::string seconds_of(base::Duration duration) {
   return fmt::format("{}", duration.value() / base::seconds(1).value());
 }
 
+std::string since_start(base::Instant at) {
+  return at.is_set() ? seconds_of(at - kStart) : std::string("none");
+}
+
 std::string_view level_of(const model::Attempt& attempt) {
   constexpr std::string_view kNames[model::kPlacementLevels] = {"unknown", "numa_node", "socket",
                                                                 "across_sockets"};
@@ -85,6 +90,7 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   TRY(compare(statement, "because", to_string(attempt.why)));
   TRY(compare(statement, "level", level_of(attempt)));
   TRY(compare(statement, "made_room", names_of(attempt.made_room)));
+  TRY(compare(statement, "passed", names_of({attempt.passed})));
   return compare(statement, "gpus", gpus_of(attempt));
 }
 
@@ -113,6 +119,50 @@ base::Status ScenarioRunner::expect_wait(const Statement& statement) {
     return differs("to be behind", *behind, fmt::format("job {}", reason.blocked_by.value));
   }
   return {};
+}
+
+// Times are seconds since the start.
+base::Status ScenarioRunner::expect_forecast(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  if (!job.forecast) return differs("a forecast of", statement.arguments[0], "");
+  const model::StartForecast& forecast = *job.forecast;
+  TRY(compare(statement, "by_s", since_start(forecast.by_limits)));
+  TRY(compare(statement, "p50_s", since_start(forecast.p50)));
+  TRY(compare(statement, "p90_s", since_start(forecast.p90)));
+  TRY(compare(statement, "after", names_of(forecast.after)));
+  return compare(statement, "basis", to_string(forecast.basis));
+}
+
+// As it would be told to whoever asks now.
+base::Status ScenarioRunner::expect_expected(const Statement& statement) {
+  TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
+  if (job.state != model::JobState::kQueued) {
+    return differs("job", "queued", lower(to_string(job.state)));
+  }
+  controller::Picture picture(controller_->snapshot());
+  const controller::Explanation found =
+      controller::explain_waiting(picture, job.id, now_, controller::Effort::kThorough);
+  const bool wants_none =
+      option(statement, "basis") != nullptr && *option(statement, "basis") == "hard_limits";
+  if (!found.expected) return wants_none ? base::Status() : differs("a start", "expected", "");
+  TRY(compare(statement, "basis", to_string(found.expected->basis)));
+  TRY(compare(statement, "p50_s", since_start(found.expected->start.p50)));
+  TRY(compare(statement, "p90_s", since_start(found.expected->start.p90)));
+  return compare(statement, "runs", fmt::format("{}", found.expected->runs));
+}
+
+base::Status ScenarioRunner::expect_score(const Statement& statement) {
+  const scheduling::EstimateScores& scores = *controller_->core().state().scores;
+  for (std::size_t i = 0; i < model::kForecastBases; ++i) {
+    const auto basis = static_cast<model::ForecastBasis>(i);
+    if (to_string(basis) != statement.arguments[0]) continue;
+    const auto score = scores.score(basis).value_or(scheduling::EstimateScore());
+    TRY(compare(statement, "starts", fmt::format("{}", score.starts)));
+    TRY(compare(statement, "by_then", fmt::format("{}", score.by_then)));
+    TRY(compare(statement, "p50_s", seconds_of(score.p50)));
+    return compare(statement, "signed_s", seconds_of(score.p50_signed));
+  }
+  return base::invalid({}, "no such basis: " + statement.arguments[0]);
 }
 
 base::Status ScenarioRunner::expect_state(const Statement& statement) {

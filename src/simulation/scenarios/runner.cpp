@@ -12,8 +12,6 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-constexpr base::Instant kStart(1'700'000'000'000'000'000);
-
 std::unexpected<base::Error> failed(std::string message) {
   return base::fail(base::ErrorCode::kFailedPrecondition, std::move(message));
 }
@@ -63,6 +61,9 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"expect start", &R::expect_start},
       {"expect wait", &R::expect_wait},
       {"expect state", &R::expect_state},
+      {"expect forecast", &R::expect_forecast},
+      {"expect expected", &R::expect_expected},
+      {"expect score", &R::expect_score},
       {"expect answer", &R::expect_answer},
       {"expect changed", &R::expect_changed},
       {"expect same", &R::expect_same},
@@ -307,6 +308,9 @@ base::Status ScenarioRunner::update(const Statement& statement) {
   update.whole_array = target.whole_array;
   if (option(statement, "begin") != nullptr) {
     TRY(set_instant(statement, "begin", update.begin.emplace()));
+  }
+  if (option(statement, "expected") != nullptr) {
+    TRY(set_duration(statement, "expected", update.expected_time.emplace()));
   }
   if (option(statement, "deadline") != nullptr) {
     TRY(set_instant(statement, "deadline", update.deadline.emplace()));

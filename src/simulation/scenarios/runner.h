@@ -18,6 +18,9 @@
 
 namespace gpu_platform::simulation {
 
+// When every scenario begins.
+inline constexpr base::Instant kStart(1'700'000'000'000'000'000);
+
 // The world of one scenario: everything that can happen at one moment has happened before the next
 // statement is read. After each step all invariants are checked. An error names what did not hold;
 // the caller adds the place.
@@ -78,6 +81,9 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status deliver(const Statement& statement);
   base::Status expect_start(const Statement& statement);
   base::Status expect_wait(const Statement& statement);
+  base::Status expect_forecast(const Statement& statement);
+  base::Status expect_expected(const Statement& statement);
+  base::Status expect_score(const Statement& statement);
   base::Status expect_state(const Statement& statement);
   base::Status expect_answer(const Statement& statement);
   base::Status expect_changed(const Statement& statement);

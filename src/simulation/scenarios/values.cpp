@@ -215,6 +215,9 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
   if (option(statement, "preemptible") != nullptr) {
     TRY(set_bool(statement, "preemptible", spec.preemptible.emplace()));
   }
+  if (option(statement, "expected") != nullptr) {
+    TRY(set_duration(statement, "expected", spec.expected_time.emplace()));
+  }
   if (const std::string* array = option(statement, "array")) {
     TRY_ASSIGN(spec.array, model::parse_array(*array));
   }

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/core.h"
+#include "controller/forecast.h"
+
+// What is foreseen of a start, so that it can be compared with what comes of it.
+
+namespace gpu_platform::controller {
+
+namespace {
+
+// Of the first so many reservations something is foreseen, and expected where so few run.
+constexpr std::size_t kMostForeseen = 8;
+constexpr std::size_t kMostRunning = 2000;
+
+}  // namespace
+
+// Of each job once while it is in the queue, when it first gets a reservation. It comes after the
+// cycle's starts, with which the reservations agree.
+void Core::foresee(const std::vector<scheduling::Reservation>& reservations, base::Instant now) {
+  const std::span first(reservations.data(), std::min(reservations.size(), kMostForeseen));
+  const auto is_new = [this](const scheduling::Reservation& each) {
+    return !find_job(each.job)->forecast.has_value();
+  };
+  if (std::ranges::none_of(first, is_new)) return;
+  const scheduling::Forecast expected = forecast_of(first, now);
+  for (const scheduling::Reservation& each : first) {
+    if (!is_new(each)) continue;
+    model::StartForecast forecast;
+    forecast.by_limits = each.slot.start;
+    forecast.after = jobs_holding(each.slot.allocation);
+    if (const auto start = expected.starts.find(each.job); start != expected.starts.end()) {
+      scheduling::ExpectedStart limited = start->second;
+      limit_to(limited, each.slot.start);
+      forecast.p50 = limited.p50;
+      forecast.p90 = limited.p90;
+      forecast.basis = expected.basis;
+    }
+    emit(model::StartForeseen{each.job, std::move(forecast)}, now);
+  }
+}
+
+scheduling::Forecast Core::forecast_of(std::span<const scheduling::Reservation> reservations,
+                                       base::Instant now) {
+  if (state_.held_attempts.size() > kMostRunning) return {};
+  std::vector<scheduling::RunningJob> running;
+  for (const model::AttemptId id : state_.held_attempts) {
+    running.push_back(running_job(*find_job(id.job), *find_attempt(id)));
+  }
+  std::vector<scheduling::WaitingJob> waiting;
+  for (const scheduling::Reservation& each : reservations) {
+    waiting.push_back(*state_.queue.find(each.job));
+  }
+  options_.now = now;
+  return scheduling::forecast_starts({state_.cluster, state_.queue.basis(), *state_.policy,
+                                      state_.runs, options_, running, waiting});
+}
+
+// Those with the latest ends, in the order of their ids.
+std::vector<model::JobId> Core::jobs_holding(const model::Allocation& allocation) const {
+  std::map<model::JobId, base::Instant> ends;
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const model::Node* node = state_.nodes.find(part.node.value);
+    CHECK(node != nullptr);
+    for (const model::GpuClaim& claim : part.claims) {
+      for (const model::GpuHolder& holder : node->gpus.at(claim.gpu_index).holders) {
+        const model::JobId job = holder.attempt.job;
+        ends[job] = latest_end(*find_job(job), *find_attempt(holder.attempt));
+      }
+    }
+  }
+  while (ends.size() > model::kMostNamedInForecast) {
+    ends.erase(std::ranges::min_element(ends, {}, [](const auto& each) { return each.second; }));
+  }
+  std::vector<model::JobId> jobs;
+  for (const auto& [job, end] : ends) jobs.push_back(job);
+  return jobs;
+}
+
+}  // namespace gpu_platform::controller

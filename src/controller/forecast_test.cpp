@@ -1,0 +1,135 @@
+#include "controller/forecast.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+#include "controller/core.h"
+#include "controller/estimate.h"
+#include "controller/explanation.h"
+#include "controller/invariants.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using testing::kNoon;
+
+// Jobs of a few names that run for as long as they like on two nodes, on virtual time.
+class Site {
+ public:
+  explicit Site(std::uint64_t seed) : random_(seed) {
+    model::Policy policy;
+    policy.max_queue_size = 30;
+    core_.apply_policy(policy, "test", now_);
+    core_.observe(execution::NodeObserved{testing::node_info("n1", 4)}, now_);
+    core_.observe(execution::NodeObserved{testing::node_info("n2", 2)}, now_);
+  }
+
+  Core& core() { return core_; }
+  base::Instant now() const { return now_; }
+
+  void step() {
+    if (random_.chance(1, 2)) submit();
+    const bool is_next = !ends_.empty() && random_.chance(1, 2);
+    if (is_next) {
+      now_ = std::max(now_, ends_.begin()->first);
+      const model::AttemptId id = ends_.begin()->second;
+      ends_.erase(ends_.begin());
+      core_.observe(testing::ended(id, random_.chance(1, 5) ? 1 : 0, now_), now_);
+      core_.observe(execution::Cleaned{id}, now_);
+    } else {
+      now_ = now_ + base::seconds(static_cast<std::int64_t>(random_.below(200)));
+      if (!ends_.empty()) now_ = std::min(now_, ends_.begin()->first);
+    }
+    settle();
+  }
+
+ private:
+  void submit() {
+    model::JobSpec spec = testing::spec(static_cast<std::uint32_t>(1 + random_.below(4)));
+    spec.name = random_.chance(1, 2) ? "train" : "test";
+    spec.time_limit = base::minutes(static_cast<std::int64_t>(10 + random_.below(60)));
+    if (random_.chance(1, 4)) spec.expected_time = base::Duration(spec.time_limit.value() / 3);
+    (void)core_.command(testing::submission(spec), now_, store::Room::kAmple);
+    settle();
+  }
+
+  void settle() {
+    core_.advance(now_);
+    const Batch batch = core_.take_batch();
+    for (const Effect& effect : batch.effects) {
+      const auto* start = std::get_if<execution::StartOrder>(&effect);
+      if (start == nullptr) continue;
+      core_.observe(execution::Started{start->attempt, 7, now_}, now_);
+      const auto most = static_cast<std::uint64_t>(start->time_limit.value());
+      ends_.emplace(now_ + base::Duration(static_cast<std::int64_t>(1 + random_.below(most))),
+                    start->attempt);
+    }
+  }
+
+  base::Prng random_;
+  Core core_;
+  base::Instant now_ = kNoon;
+  std::multimap<base::Instant, model::AttemptId> ends_;
+};
+
+TEST(ForecastOfAQueue, IsNeverLaterThanWhatIsPromised) {
+  std::size_t foreseen = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Site site(seed);
+    for (int i = 0; i < 80; ++i) {
+      site.step();
+      Picture picture(testing::snapshot_of(site.core()));
+      const StartEstimates promised = estimate_starts(picture);
+      for (const auto& [job, start] : promised) {
+        if (i % 10 != 0) continue;
+        const Explanation found = explain_waiting(picture, job, site.now(), Effort::kThorough);
+        if (!found.expected || !found.estimate) continue;
+        ++foreseen;
+        EXPECT_LE(found.expected->start.p50, found.expected->start.p90);
+        EXPECT_LE(found.expected->start.p90, found.estimate->start) << "seed " << seed;
+        EXPECT_GE(found.expected->start.p50, site.now());
+      }
+    }
+  }
+  EXPECT_GT(foreseen, 100U);
+}
+
+TEST(ForecastOfAQueue, WhatIsKnownOfRunsAndEstimatesSurvivesASnapshot) {
+  std::uint64_t scored = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Site site(seed);
+    for (int i = 0; i < 200; ++i) site.step();
+    const State& state = site.core().state();
+    EXPECT_TRUE(check_invariants(state).empty()) << check_invariants(state).front();
+    const auto again = decode_state(encode_state(state));
+    ASSERT_TRUE(again.has_value());
+    EXPECT_EQ(state_hash(*again), state_hash(state));
+    EXPECT_EQ(again->runs, state.runs);
+    EXPECT_EQ(*again->scores, *state.scores);
+    for (const auto basis : {model::ForecastBasis::kHardLimits, model::ForecastBasis::kHistory}) {
+      scored += state.scores->errors(basis).starts;
+    }
+  }
+  EXPECT_GT(scored, 100U);
+}
+
+TEST(ForecastOfAQueue, ADamagedHistoryIsNotRead) {
+  Core core;
+  core.apply_policy(model::Policy(), "test", kNoon);
+  const std::string bytes = encode_state(core.state());
+  // The scores of three bases, three numbers each, end it; before them is an empty history.
+  const std::size_t history = bytes.size() - 9 - 1;
+  ASSERT_EQ(bytes[history], 0);
+  std::string damaged = bytes;
+  damaged[history] = 1;
+  EXPECT_FALSE(decode_state(damaged));
+  damaged = bytes;
+  damaged[bytes.size() - 9] = 1;  // a start without its error
+  EXPECT_FALSE(decode_state(damaged));
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

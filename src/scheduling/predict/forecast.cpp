@@ -1,0 +1,136 @@
+#include "scheduling/predict/forecast.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+using model::ForecastBasis;
+
+// The two ways in which a forecast is made.
+using Quantile = base::Duration ExpectedRun::*;
+
+class Forecaster {
+ public:
+  explicit Forecaster(const ForecastInputs& inputs) : in_(inputs) {}
+
+  Forecast run() {
+    expect_of_running();
+    expect_of_waiting();
+    if (found_.basis == ForecastBasis::kHardLimits) return {};
+    for (const auto& [job, start] : starts_at(&ExpectedRun::p50)) found_.starts[job].p50 = start;
+    const Starts late = starts_at(&ExpectedRun::p90);
+    for (auto start = found_.starts.begin(); start != found_.starts.end();) {
+      const auto other = late.find(start->first);
+      if (other == late.end()) {
+        start = found_.starts.erase(start);
+        continue;
+      }
+      // That all take longer may let a job find another gap: no later start is promised by it.
+      start->second.p90 = std::max(other->second, start->second.p50);
+      ++start;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  using Starts = std::map<model::JobId, base::Instant>;
+
+  void expect_of_running() {
+    for (const RunningJob& job : in_.running) {
+      const base::Duration ran = std::max(in_.options.now - job.since, base::Duration());
+      const bool runs = job.latest_end != RunningEnds::kAnyMoment;
+      running_.push_back(
+          runs ? expected_run(*job.spec, at_full_speed(ran, job.allocation->speed), in_.history)
+               : std::nullopt);
+      note(running_.back());
+    }
+  }
+
+  // How long the last one runs makes no difference to anybody.
+  void expect_of_waiting() {
+    for (const WaitingJob& job : in_.waiting) {
+      waiting_.push_back(expected_run(*job.spec, {}, in_.history));
+      if (&job != &in_.waiting.back()) note(waiting_.back());
+    }
+  }
+
+  void note(const std::optional<ExpectedRun>& expected) {
+    if (!expected) return;
+    found_.basis = std::max(found_.basis, expected->basis);
+    if (!expected->history || !sources_.insert(expected->history->source).second) return;
+    found_.runs += expected->history->runs;
+  }
+
+  // Who ends as expected ends without the grace, which the timeline adds to every end.
+  base::Duration without_grace(base::Duration time) const {
+    return std::max(time - in_.policy.stop_grace, base::Duration());
+  }
+
+  RunningEnds running_ends(Quantile quantile) const {
+    RunningEnds ends;
+    for (std::size_t i = 0; i < in_.running.size(); ++i) {
+      const RunningJob& job = in_.running[i];
+      base::Instant end = job.latest_end;
+      if (const auto& expected = running_[i]) {
+        const auto run = model::limit_at_speed((*expected).*quantile, job.allocation->speed);
+        end = std::min(end, job.since + without_grace(run));
+      }
+      ends.put(job.attempt, end, *job.allocation);
+    }
+    return ends;
+  }
+
+  Starts starts_at(Quantile quantile) const {
+    WaitingQueue queue(in_.order);
+    ExpectedTimes times;
+    for (std::size_t i = 0; i < in_.waiting.size(); ++i) {
+      queue.put(in_.waiting[i], in_.policy);
+      if (waiting_[i]) times[in_.waiting[i].id] = without_grace((*waiting_[i]).*quantile);
+    }
+    const RunningEnds ends = running_ends(quantile);
+    model::Policy policy = in_.policy;
+    policy.reservation_depth = std::numeric_limits<std::uint32_t>::max();
+    CycleOptions options = in_.options;
+    options.observer = nullptr;
+    options.cache = nullptr;
+    options.victims = nullptr;
+    options.running = &ends;
+    options.expected = &times;
+    const Plan plan = plan_cycle(in_.cluster, queue, policy, options);
+    Starts starts;
+    for (const Start& start : plan.starts) starts[start.job] = options.now;
+    for (const Reservation& each : plan.reservations) starts[each.job] = each.slot.start;
+    return starts;
+  }
+
+  const ForecastInputs& in_;
+  Forecast found_;
+  std::set<std::uint64_t> sources_;
+  std::vector<std::optional<ExpectedRun>> running_;  // beside in_.running
+  std::vector<std::optional<ExpectedRun>> waiting_;  // beside in_.waiting
+};
+
+}  // namespace
+
+std::optional<ExpectedRun> expected_run(const model::JobSpec& spec, base::Duration elapsed,
+                                        const RunHistory& history) {
+  const base::Duration limit = spec.time_limit;
+  if (spec.expected_time && *spec.expected_time > elapsed) {
+    const base::Duration expected = std::min(*spec.expected_time, limit);
+    return ExpectedRun{expected, expected, ForecastBasis::kExpectedTime, {}};
+  }
+  auto prediction = history.predict(spec, elapsed);
+  if (!prediction) return std::nullopt;
+  return ExpectedRun{std::min(prediction->p50, limit), std::min(prediction->p90, limit),
+                     ForecastBasis::kHistory, prediction};
+}
+
+Forecast forecast_starts(const ForecastInputs& inputs) {
+  return Forecaster(inputs).run();
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "model/policy.h"
+#include "model/start_forecast.h"
+#include "scheduling/plan_cycle.h"
+#include "scheduling/predict/run_history.h"
+#include "scheduling/waiting_queue.h"
+
+// When waiting jobs are expected to start: the cycle's own reckoning, with the times that those who
+// run, and those before them in the queue, are expected to take in the place of their time limits.
+
+namespace gpu_platform::scheduling {
+
+// What is expected of one job's whole run, at full speed.
+struct ExpectedRun {
+  base::Duration p50;
+  base::Duration p90;  // p50 where its user said it
+  model::ForecastBasis basis = model::ForecastBasis::kHistory;
+  std::optional<RunPrediction> history;  // where it is the basis
+
+  friend bool operator==(const ExpectedRun&, const ExpectedRun&) = default;
+};
+
+// Of one that has run for `elapsed` at full speed: what its user said, unless that is over; else
+// what its like did; else nothing. Never more than its time limit.
+std::optional<ExpectedRun> expected_run(const model::JobSpec& spec, base::Duration elapsed,
+                                        const RunHistory& history);
+
+// One that holds something.
+struct RunningJob {
+  model::AttemptId attempt;
+  const model::JobSpec* spec = nullptr;           // not owned
+  const model::Allocation* allocation = nullptr;  // not owned
+  base::Instant since;       // start of its program, or when that was asked for
+  base::Instant latest_end;  // as in RunningEnds
+};
+
+struct ExpectedStart {
+  base::Instant p50;
+  base::Instant p90;  // not before p50
+
+  friend bool operator==(const ExpectedStart&, const ExpectedStart&) = default;
+};
+
+struct Forecast {
+  // kHardLimits: nothing is expected of anybody, and `starts` is empty.
+  model::ForecastBasis basis = model::ForecastBasis::kHardLimits;
+  std::uint64_t runs = 0;  // of the history, that it rests upon
+  std::map<model::JobId, ExpectedStart> starts;
+};
+
+// What a forecast is made of. All of it must outlive it.
+struct ForecastInputs {
+  Cluster& cluster;
+  const OrderBasis& order;
+  const model::Policy& policy;
+  const RunHistory& history;
+  const CycleOptions& options;  // of the cycle; the running are those below
+  const std::vector<RunningJob>& running;
+  const std::vector<WaitingJob>& waiting;  // in order; nobody else is reckoned with
+};
+
+// Of the waiting. Those that a quota keeps back, and those for which no end of others makes room,
+// are left out. A place is sought for a job's whole time limit, as the cycle does, and then held
+// for as long as is expected. Moves in the cluster and leaves it as it was.
+//
+// Cost: twice a cycle in which all of these get reservations, and a prediction for each of them and
+// of those who run.
+Forecast forecast_starts(const ForecastInputs& inputs);
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,105 @@
+#include "scheduling/predict/forecast.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "scheduling/placement/place.h"
+#include "scheduling/testing/world.h"
+#include "scheduling/trial.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+const base::Instant kNow = base::Instant() + base::hours(1000);
+
+WaitingJob waiting_for(std::uint64_t id, base::Duration limit,
+                       std::optional<base::Duration> expected = {}) {
+  WaitingJob job = waiting(id, gpus(1), 5, static_cast<std::int64_t>(id));
+  auto spec = std::make_shared<model::JobSpec>(*job.spec);
+  spec->user = "ann";
+  spec->name = "job";
+  spec->time_limit = limit;
+  spec->expected_time = expected;
+  job.spec = std::move(spec);
+  return job;
+}
+
+// One GPU, on which job 1 began to run `ago`; its limit is an hour.
+class ForecastTest : public ::testing::Test {
+ protected:
+  ForecastTest() { policy_.stop_grace = base::minutes(1); }
+
+  Forecast forecast(base::Duration ago, const std::vector<WaitingJob>& waiting) {
+    Cluster cluster = cluster_of({node(1).gpus(1).busy(0)});
+    const std::uint64_t before = cluster.hash();
+    allocation_.nodes = {{model::NodeId(1), {{0, base::kWholeGpu, base::kGiB * 80}}, 1, {}, {}}};
+    const base::Instant since = kNow + (base::Duration() - ago);
+    const std::vector<RunningJob> running = {{{model::JobId(1), 1},
+                                              first_.spec.get(),
+                                              &allocation_,
+                                              since,
+                                              since + first_.spec->time_limit}};
+    CycleOptions options;
+    options.now = kNow;
+    const Forecast found = forecast_starts(
+        {cluster, OrderBasis::of(policy_), policy_, history_, options, running, waiting});
+    EXPECT_EQ(cluster.hash(), before);
+    return found;
+  }
+  void ran(std::initializer_list<int> minutes) {
+    for (const int each : minutes) history_.add(*first_.spec, base::minutes(each));
+  }
+
+  model::Policy policy_;
+  RunHistory history_;
+  model::Allocation allocation_;
+  WaitingJob first_ = waiting_for(1, base::hours(1));
+};
+
+TEST_F(ForecastTest, WhereNothingIsKnownOfAnybodyItSaysNothing) {
+  const Forecast found = forecast({}, {waiting_for(2, base::hours(1))});
+  EXPECT_EQ(found.basis, model::ForecastBasis::kHardLimits);
+  EXPECT_TRUE(found.starts.empty());
+}
+
+TEST_F(ForecastTest, WhoHasAHistoryEndsByItWithoutTheGrace) {
+  ran({10, 20, 30});
+  const Forecast found = forecast(base::minutes(5), {waiting_for(2, base::hours(1))});
+  EXPECT_EQ(found.basis, model::ForecastBasis::kHistory);
+  EXPECT_EQ(found.runs, 3U);
+  EXPECT_EQ(found.starts.at(model::JobId(2)).p50, kNow + base::minutes(15));
+  EXPECT_EQ(found.starts.at(model::JobId(2)).p90, kNow + base::minutes(25));
+}
+
+TEST_F(ForecastTest, WhoHasOutrunItsHistoryEndsByItsLimitAndTheGrace) {
+  ran({10, 20, 30});
+  const Forecast found = forecast(base::minutes(40), {waiting_for(2, base::hours(1))});
+  EXPECT_EQ(found.starts.at(model::JobId(2)).p90, kNow + base::minutes(21));
+}
+
+TEST_F(ForecastTest, ThoseBeforeItHoldTheirPlacesForAsLongAsIsExpected) {
+  first_ = waiting_for(1, base::hours(1), base::minutes(30));
+  const Forecast found =
+      forecast(base::minutes(10),
+               {waiting_for(2, base::hours(1), base::minutes(15)), waiting_for(3, base::hours(1))});
+  EXPECT_EQ(found.basis, model::ForecastBasis::kExpectedTime);
+  EXPECT_EQ(found.starts.at(model::JobId(2)).p50, kNow + base::minutes(20));
+  EXPECT_EQ(found.starts.at(model::JobId(3)).p90, kNow + base::minutes(35));
+}
+
+TEST_F(ForecastTest, NobodyIsExpectedToRunLongerThanItsLimit) {
+  ran({50, 55, 60});
+  const model::JobSpec spec = *waiting_for(2, base::minutes(40)).spec;
+  EXPECT_EQ(expected_run(spec, {}, history_)->p90, base::minutes(40));
+}
+
+TEST_F(ForecastTest, WhatItsUserSaysGoesBeforeTheHistoryUntilItIsOver) {
+  ran({10, 20, 30});
+  const model::JobSpec spec = *waiting_for(2, base::hours(1), base::minutes(15)).spec;
+  EXPECT_EQ(expected_run(spec, {}, history_)->basis, model::ForecastBasis::kExpectedTime);
+  EXPECT_EQ(expected_run(spec, base::minutes(15), history_)->p50, base::minutes(20));
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include "harness.h"
+
+// What is foreseen of starts, and how well that went, through the real program.
+
+namespace gpu_platform::e2e {
+namespace {
+
+class Predicting : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
+
+  nlohmann::json explain(const std::string& id) { return daemon.json({"jobs", "explain", id}); }
+  nlohmann::json score(const std::string& basis) {
+    for (const auto& each : daemon.json({"status"})["estimate_scores"]) {
+      if (each["basis"] == basis) return each;
+    }
+    return {};
+  }
+
+  Daemon daemon{DaemonOptions()};
+};
+
+TEST_F(Predicting, AJobIsExpectedToRunAsItsLikeDid) {
+  for (int i = 0; i < 3; ++i) {
+    const std::string nap = daemon.submit({"--gpus", "8", "--name", "nap", "--", "/bin/true"});
+    ASSERT_TRUE(daemon.reaches(nap, "COMPLETED"));
+  }
+  const std::string first = daemon.submit(
+      {"--gpus", "8", "--time", "2h", "--expected-time", "30m", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(daemon.reaches(first, "RUNNING"));
+  EXPECT_NE(daemon.cli({"jobs", "describe", first}).out.find("expected 30m"), std::string::npos);
+
+  const std::string nap = daemon.submit({"--gpus", "8", "--name", "nap", "--", "/bin/true"});
+  const nlohmann::json behind_first = explain(nap);
+  EXPECT_EQ(behind_first["expected_run"]["basis"], "history");
+  EXPECT_EQ(behind_first["expected_run"]["runs"], 3);
+  EXPECT_EQ(behind_first["expected"]["basis"], "expected_time");
+  EXPECT_LT(behind_first["expected"]["p90"], behind_first["estimate"]["start"]);
+  EXPECT_EQ(behind_first["job"]["forecast"]["after_jobs"], nlohmann::json::array({first}));
+  EXPECT_NE(daemon.cli({"jobs", "explain", nap}).out.find("history p50–p90 of 3 runs"),
+            std::string::npos);
+
+  const std::string last = daemon.submit({"--gpus", "8", "--name", "last", "--", "/bin/true"});
+  EXPECT_EQ(explain(last)["expected"]["basis"], "history");
+  EXPECT_EQ(daemon.json({"queue", "--eta"})["jobs"][1]["expected_start"]["basis"], "history");
+
+  EXPECT_EQ(daemon.cli({"jobs", "kill", first}).exit_code, 0);
+  ASSERT_TRUE(daemon.reaches(last, "COMPLETED"));
+  EXPECT_EQ(score("hard_limits")["starts"], 2);
+  EXPECT_EQ(score("hard_limits")["by_then"], 2);
+  EXPECT_EQ(score("expected_time")["starts"], 1);
+  EXPECT_EQ(score("history")["starts"], 1);
+  EXPECT_NE(daemon.cli({"jobs", "explain", last}).out.find("Foreseen"), std::string::npos);
+}
+
+TEST_F(Predicting, MoreThanTheTimeLimitIsRefused) {
+  const Finished refused =
+      daemon.cli({"submit", "--time", "10m", "--expected-time", "20m", "--", "/bin/true"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("expected_time_seconds"), std::string::npos) << refused.err;
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
