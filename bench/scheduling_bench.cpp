@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "scheduling/placement/subset_table.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/predict/forecast.h"
+#include "scheduling/pools/lending.h"
 #include "scheduling/testing/boards.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/world.h"
@@ -501,6 +503,67 @@ void BM_Forecast(benchmark::State& state) {
   state.counters["starts"] = static_cast<double>(starts);
 }
 BENCHMARK(BM_Forecast)->ArgName("waiting")->Arg(8)->Arg(1'000)->Unit(benchmark::kMillisecond);
+// All GPUs are a team's own and lent to others, one each; so many jobs of that team want one. A
+// cycle makes room for kMostReclaimed of them and those with reservations.
+void BM_ReclaimOfSingleGpus(benchmark::State& state) {
+  FullCluster full(12'500);
+  const std::uint64_t gpus_of_all = 8 * full.nodes.size();
+  model::Policy policy;
+  const auto own = static_cast<std::uint32_t>(gpus_of_all);
+  policy.organisation =
+      model::Organisation{.teams = {{"owner", {}, 1, {}, {.guaranteed_gpus = own}}}};
+  Lending lending(guarantees_of(*policy.organisation, gpus_of_all));
+  VictimIndex victims;
+  for (const auto& [key, allocation] : full.running.ends()) {
+    lending.add({key.attempt, full.now, {{}, base::kWholeGpu, true}});
+    Victim victim{key.attempt, model::PriorityClass::kCritical, full.now, allocation};
+    victim.is_borrowed = true;
+    victims.put(std::move(victim));
+  }
+  WaitingQueue queue;
+  for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
+    WaitingJob job = waiting(1'000'000 + id, gpus(1));
+    auto spec = std::make_shared<model::JobSpec>(*job.spec);
+    spec->team = "owner";
+    job.spec = std::move(spec);
+    queue.put(std::move(job), policy);
+  }
+  std::size_t rooms = 0;
+  for (auto _ : state) {
+    CycleOptions options{.now = full.now, .running = &full.running};
+    options.victims = &victims;
+    options.lending = &lending;
+    rooms = plan_cycle(full.cluster, queue, policy, options).preemptions.size();
+  }
+  state.counters["rooms"] = static_cast<double>(rooms);
+}
+BENCHMARK(BM_ReclaimOfSingleGpus)
+    ->ArgName("waiting")
+    ->Arg(1)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
+
+// An attempt of a holder with so many begins and ends.
+void BM_LendingOfOneStart(benchmark::State& state) {
+  const model::Organisation organisation{
+      .teams = {{"owner", {}, 1, {}, {.guaranteed_gpus = 50'000}}}};
+  Lending lending(guarantees_of(organisation, 100'000));
+  const QuotaSubject owner{model::QuotaHolder::kTeam, "owner"};
+  const auto held = [&](std::int64_t number) {
+    return Lending::Held{{model::JobId(static_cast<std::uint64_t>(number)), 1},
+                         base::Instant(number),
+                         {owner, base::kWholeGpu, true}};
+  };
+  for (std::int64_t i = 1; i <= state.range(0); ++i) lending.add(held(i * 2));
+  base::Prng random(1);
+  for (auto _ : state) {
+    const auto number =
+        static_cast<std::int64_t>(1 + 2 * random.below(static_cast<std::uint64_t>(state.range(0))));
+    benchmark::DoNotOptimize(lending.add(held(number)));
+    benchmark::DoNotOptimize(lending.remove(held(number)));
+  }
+}
+BENCHMARK(BM_LendingOfOneStart)->ArgName("attempts")->Arg(1'000)->Arg(100'000);
 
 // So many jobs wait that hardly two ask for the same, and one GPU becomes free: reservations for
 // the first, and everybody else tried in the gap. The job at the head wants a whole node.

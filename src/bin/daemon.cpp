@@ -33,6 +33,7 @@
 #include "monitoring/node_observer.h"
 #include "monitoring/release_gate.h"
 #include "node/probe/probe_runner.h"
+#include "scheduling/pools/guarantees.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::bin {
@@ -272,6 +273,15 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
   if (configuration.total_gpus && *configuration.total_gpus != found) {
     spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *configuration.total_gpus,
                  found);
+  }
+  const model::Organisation& organisation = *configuration.policy.organisation;
+  const std::uint64_t guaranteed = scheduling::guaranteed_in_all(organisation);
+  const bool is_as_written = organisation.allocation == model::AllocationMode::kGuaranteed ||
+                             organisation.allocation == model::AllocationMode::kStatic;
+  if (is_as_written && guaranteed > found) {
+    spdlog::warn(
+        "guaranteed_gpus come to {} GPUs, {} were found: not everybody can have theirs at once",
+        guaranteed, found);
   }
   return {};
 }

@@ -244,6 +244,8 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 struct UpdateOptions {
   std::optional<std::string> priority, time, name, begin, deadline, dependency, expected_time;
   std::vector<std::string> labels, remove_labels;
+  bool preemptible = false;
+  bool no_preemptible = false;
 };
 
 base::Status put_chains(Json& body, const UpdateOptions& o, base::Instant now) {
@@ -274,6 +276,10 @@ base::Result<Json> update_body(const UpdateOptions& o, base::Instant now) {
     TRY(check_text("--name", *o.name));
     body["name"] = *o.name;
   }
+  if (o.preemptible && o.no_preemptible) {
+    return base::invalid("--no-preemptible", "cannot be used together with --preemptible");
+  }
+  if (o.preemptible || o.no_preemptible) body["preemptible"] = o.preemptible;
   TRY(put_chains(body, o, now));
   for (const std::string& label : o.labels) TRY(check_text("--label", label));
   if (!o.labels.empty()) TRY(put_pairs(body["labels"], o.labels, "--label"));
@@ -326,6 +332,8 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
       .option("--deadline", o.deadline, "TIME|none", "cancel it when it can no longer end by then")
       .option("--dependency", o.dependency, "KIND:ID[:ID][,…]|none",
               "start after other jobs, in the place of those so far")
+      .flag("--preemptible", o.preemptible, "it may be stopped for others, and borrow from them")
+      .flag("--no-preemptible", o.no_preemptible, "it is never stopped for others")
       .many("--label", o.labels, "KEY=VALUE", "label to set or replace; may be repeated")
       .many("--remove-label", o.remove_labels, "KEY", "label to take away; may be repeated")
       .flag("--json", json, "print the daemon's answer as JSON, one line for each job");

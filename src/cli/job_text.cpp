@@ -119,6 +119,9 @@ std::string preemption_of(const Json& job) {
   if (job.contains("preemptible") && job["preemptible"].is_boolean()) {
     text = flag_at(job, "preemptible") ? "may be stopped for others" : "never stopped for others";
   }
+  if (flag_at(job, "borrowed")) {
+    text += std::string(text.empty() ? "" : "; ") + "borrows GPUs above its team's guarantee";
+  }
   if (times == 0) return text;
   return fmt::format("{}{}stopped for others {}", text, text.empty() ? "" : "; ",
                      times == 1 ? std::string("once") : fmt::format("{} times", times));

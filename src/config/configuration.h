@@ -61,6 +61,7 @@ struct Configuration {
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;
+  model::AllocationMode allocation = model::AllocationMode::kGuaranteed;
   std::optional<std::uint32_t> max_gpus_per_user;
 
   friend bool operator==(const Configuration&, const Configuration&) = default;

@@ -29,6 +29,7 @@ constexpr std::array kSections = {
     Section{"cluster", "What the site says its cluster is."},
     Section{"scheduling", "The queue and its order."},
     Section{"quotas", "What users and projects may have; teams have theirs in their own entry."},
+    Section{"allocation", "What of the cluster is somebody's own."},
     Section{"policies", "Limits for everybody's jobs."},
     Section{"fault_tolerance", "What happens when a job, a node or a GPU fails."},
     Section{"execution", "How jobs are run."},
@@ -93,6 +94,12 @@ const std::array kKeys = {
     Key{"quotas.period", +[](C& c) -> model::QuotaPeriod& { return c.quota_period; },
         0, 0, Effect::kAnytime,
         "Period of gpu_hours, in UTC: days, weeks from Monday, or months of 30 days counted from 1970-01-01."},
+
+    Key{"allocation.mode", +[](C& c) -> model::AllocationMode& { return c.allocation; },
+        0, 0, Effect::kAnytime,
+        "How guaranteed_gpus of teams and users are read. guaranteed: as they stand, idle ones are lent to preemptible "
+        "jobs. static: they are the most too, and nothing is lent. dynamic: not at all. hybrid: scaled down to "
+        "allocation.reserved_ratio of the cluster. docs/scheduling.md has the rule."},
 
     Key{"policies.max_gpus_per_user", +[](C& c) -> std::optional<std::uint32_t>& { return c.max_gpus_per_user; },
         1, 1'000'000, Effect::kAnytime,
@@ -227,6 +234,9 @@ constexpr std::string_view kTeamsExample = R"(teams:
     max_running_jobs: 20
     max_queued_jobs: 500
     gpu_hours: 10000          # in each quotas.period
+    guaranteed_gpus: 16       # their own; idle ones are lent to preemptible jobs
+    borrow_limit: 8           # most GPUs above them; absent: any
+    lend_limit: 12            # most of them lent; absent: all
 )";
 constexpr std::string_view kQuotaExample = R"(quotas:
   user_default: {max_gpus: 8, max_running_jobs: 10}
@@ -253,6 +263,10 @@ constexpr Structure kStructures[] = {
      "What a GPU of a type or family counts in use beside the others, which count 1: 0.001 to "
      "1000. "
      "A type goes before its family."},
+    {"allocation.reserved_ratio", "a share from 0 to 1",
+     "allocation:\n  mode: hybrid\n  reserved_ratio: 0.3\n",
+     "Of mode hybrid: the share of the cluster's GPUs that guarantees come to at most; 0.3 where "
+     "absent. The rest is for everybody."},
     {"quotas.user_default", "limits", kQuotaExample,
      "What each user may have who is not named in quotas.users: max_gpus and max_running_jobs at "
      "once, max_queued_jobs (held ones count too), gpu_hours in each period."},
@@ -329,6 +343,9 @@ constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueO
 template <>
 constexpr std::array<std::string_view, model::kQuotaPeriods> kWords<model::QuotaPeriod>{
     "day", "week", "month"};
+template <>
+constexpr std::array<std::string_view, model::kAllocationModes> kWords<model::AllocationMode>{
+    "guaranteed", "static", "dynamic", "hybrid"};
 
 template <class Value>
 constexpr bool kIsWord = !kWords<Value>.empty();

@@ -29,6 +29,7 @@ using Field =
                  model::PriorityClass& (*)(Configuration&),          // likewise
                  model::QueueOrder& (*)(Configuration&),             // likewise
                  model::QuotaPeriod& (*)(Configuration&),            // likewise
+                 model::AllocationMode& (*)(Configuration&),         // likewise
                  std::string& (*)(Configuration&),                   // a program and its arguments
                  ProgramFile& (*)(Configuration&),                   // one without arguments
                  SiteFile& (*)(Configuration&)>;                     // any other file

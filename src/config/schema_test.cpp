@@ -23,8 +23,9 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
   for (const Key& key : schema()) {
     Configuration configuration;
     bool changed = false;
-    for (const std::string_view text : {"true", "false", "refuse", "alert", "low", "7", "77", "77s",
-                                        "weighted", "month", "900s", "70M", "/bin/true"}) {
+    for (const std::string_view text :
+         {"true", "false", "refuse", "alert", "low", "7", "77", "77s", "weighted", "month",
+          "hybrid", "900s", "70M", "/bin/true"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/state.h"
 #include "controller/use.h"
@@ -48,7 +49,10 @@ class Application {
   void on(const model::PolicyApplied& event) {
     change_policy(state_, event.policy, at_);
     follow_limits(state_, at_);
+    lend_anew();
     note_all_victims();
+    // Victims that may not be stopped any more are spared.
+    drop_claims_that([this](const model::Claim& claim) { return !is_outranking(state_, claim); });
   }
   void on(const model::QuotaPeriodBegan& event) { begin_period(state_, event.begin); }
   void on(const model::UseCounted&) { count_use(state_, at_); }
@@ -214,6 +218,39 @@ class Application {
       state_.victims.erase({j.id, attempt.number});
     }
   }
+  // Those who begin or cease to borrow with what comes and goes.
+  void note_changes(const scheduling::Lending::Changes& changes) {
+    for (const scheduling::Lending::Change& change : changes) {
+      Job& j = job(change.attempt.job);
+      Attempt& attempt = find_attempt(j, change.attempt);
+      attempt.is_borrowed = change.is_borrowed;
+      note_victim(j, attempt);
+    }
+  }
+  scheduling::Lending::Held lending_use_of(const Job& j, const Attempt& attempt) const {
+    return held_of(state_.lending, *state_.policy, j, attempt);
+  }
+  // Other guarantees, other GPUs, or others who may be stopped.
+  void lend_anew() {
+    scheduling::Lending lending(scheduling::guarantees_of(organisation(), state_.totals.gpus()));
+    if (!lending.is_active() && !state_.lending.is_active()) return;
+    for (const model::AttemptId id : state_.held_attempts) {
+      Job& j = job(id.job);
+      Attempt& attempt = find_attempt(j, id);
+      attempt.is_borrowed = false;
+      for (const auto& [changed, is_borrowed] :
+           lending.add(held_of(lending, *state_.policy, j, attempt))) {
+        find_attempt(job(changed.job), changed).is_borrowed = is_borrowed;
+      }
+    }
+    state_.lending.become(std::move(lending));
+  }
+  void follow_cluster_size(std::uint64_t gpus_before) {
+    if (state_.totals.gpus() == gpus_before || !state_.lending.is_active()) return;
+    state_.limits_set_at = at_;
+    lend_anew();
+    note_all_victims();
+  }
   void note_all_victims() {
     for (const model::AttemptId id : state_.held_attempts) note_victim(id);
   }
@@ -363,6 +400,7 @@ class Application {
 
 void Application::on(const model::NodeSeen& event) {
   const bool is_new = state_.nodes.find(event.node.value) == nullptr;
+  const std::uint64_t gpus_before = state_.totals.gpus();
   if (is_new) {
     Node fresh;
     fresh.id = event.node;
@@ -377,6 +415,7 @@ void Application::on(const model::NodeSeen& event) {
   state_.totals.add(n);
   state_.cluster.update(n);
   state_.queue.resize_cluster(state_.totals.gpus());
+  follow_cluster_size(gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
   drop_claims_that([&](const model::Claim& claim) { return is_on(claim.allocation, n.id); });
 }
@@ -508,14 +547,17 @@ void Application::on(const model::JobChanged& event) {
   if (event.begin) spec->begin = *event.begin;
   if (event.deadline) spec->deadline = *event.deadline;
   if (event.expected_time) spec->expected_time = *event.expected_time;
+  if (event.preemptible) spec->preemptible = *event.preemptible;
   if (event.dependencies) {
     spec->dependencies = event.dependencies->asked;
     j.waits_for = event.dependencies->waits_for;
     j.dependency_failure = event.dependencies->failure;
   }
-  for (const Attempt& attempt : j.attempts) {
+  for (Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
     state_.quotas.remove(organisation(), *j.spec, held_use_of(j, attempt));
+    note_changes(state_.lending.remove(lending_use_of(j, attempt)));
+    attempt.is_borrowed = false;
   }
   j.spec = std::move(spec);
   if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
@@ -527,6 +569,7 @@ void Application::on(const model::JobChanged& event) {
   for (const Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
     state_.quotas.add(organisation(), *j.spec, held_use_of(j, attempt));
+    note_changes(state_.lending.add(lending_use_of(j, attempt)));
     note_end(j, attempt);
   }
   if (j.state == JobState::kQueued) {
@@ -536,7 +579,7 @@ void Application::on(const model::JobChanged& event) {
 }
 
 void Application::on(const model::PreemptionDecided& event) {
-  state_.claims.put({event.job, event.claimed, event.victims, at_});
+  state_.claims.put({event.job, event.claimed, event.victims, at_, event.reclaims});
   for (const model::AttemptId id : event.victims) state_.victims.erase(id);
 }
 
@@ -605,6 +648,7 @@ void Application::on(const model::StartRequested& event) {
   begin_to_hold(state_, at_);
   state_.quotas.add(organisation(), *j.spec, held_use_of(j, j.attempts.back()));
   state_.held_attempts.insert(event.attempt);
+  note_changes(state_.lending.add(lending_use_of(j, j.attempts.back())));
   note_end(j, j.attempts.back());
   for (const auto& part : event.allocation.nodes) {
     Node& n = node(part.node);
@@ -636,6 +680,7 @@ void Application::on(const model::AttemptReleased& event) {
   attempt.released_at = at_;
   charge(state_, j, attempt, at_);
   release_quota(state_, j, attempt);
+  note_changes(state_.lending.remove(lending_use_of(j, attempt)));
   state_.held_attempts.erase(event.attempt);
   state_.running.erase(event.attempt);
   state_.victims.erase(event.attempt);

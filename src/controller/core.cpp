@@ -236,6 +236,7 @@ void Core::run_cycle(base::Instant now) {
   options_.victims = &state_.victims;
   options_.quotas = &state_.quotas;
   options_.windows = &state_.windows;
+  options_.lending = &state_.lending;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
@@ -257,7 +258,7 @@ void Core::run_cycle(base::Instant now) {
          now);
   }
   for (const scheduling::Preemption& each : plan.preemptions) {
-    emit(model::PreemptionDecided{each.job, each.claimed, each.victims}, now);
+    emit(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims}, now);
   }
   if (!plan.unchanged) foresee(plan.reservations, now);
   look_again_at_ = plan.look_again_at;

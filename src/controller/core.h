@@ -136,6 +136,7 @@ class Core {
                                                 const model::ActOnJobs& command, base::Instant now);
   base::Result<model::CommandReply> update(const model::Caller& caller,
                                            const model::UpdateJob& command, base::Instant now);
+  base::Status check_still_stoppable(const model::Job& job, const model::JobChanged& change) const;
   base::Status check_longer(const model::Job& job, base::Duration time_limit) const;
   base::Status check_update(const model::Caller& caller, const model::Job& job,
                             const model::JobChanged& change, base::Instant now) const;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "controller/core.h"
+#include "controller/lending.h"
 #include "model/output_pattern.h"
 
 // What people do with jobs that are there: stop, hold, release, requeue, change.
@@ -128,7 +129,15 @@ model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
   if (command.begin != spec.begin) change.begin = command.begin;
   if (command.deadline != spec.deadline) change.deadline = command.deadline;
   if (command.expected_time != spec.expected_time) change.expected_time = command.expected_time;
+  if (command.preemptible != spec.preemptible) change.preemptible = command.preemptible;
   return change;
+}
+
+// What was sent through a pipe is gone when the job begins anew.
+base::Status check_preemptible(const model::JobSpec& spec, const model::JobChanged& change) {
+  if (change.preemptible != true || !spec.takes_input || spec.terminal) return {};
+  return refused("preemptible: what was sent to the job through a pipe is gone when it begins anew",
+                 "preemptible");
 }
 
 }  // namespace
@@ -228,6 +237,31 @@ base::Status Core::check_longer(const Job& job, base::Duration time_limit) const
   return refused(fmt::format("time_limit_seconds: {}", describe(*excess)), "time_limit_seconds");
 }
 
+// What runs on GPUs of others stays so that it can be stopped for them.
+base::Status Core::check_still_stoppable(const Job& job, const model::JobChanged& change) const {
+  if (!model::holds_resources(job) || !state_.lending.is_active()) return {};
+  model::JobSpec then = *job.spec;
+  if (change.priority) then.priority = *change.priority;
+  if (change.preemptible) then.preemptible = *change.preemptible;
+  const model::Policy& policy = *state_.policy;
+  if (!model::may_borrow(*job.spec, policy) || model::may_borrow(then, policy)) return {};
+  scheduling::PoolBalance balance = state_.lending.balance();
+  scheduling::PoolAsk ask = scheduling::pool_ask(balance.guarantees(), policy, *job.spec);
+  const std::ptrdiff_t held = std::ranges::count_if(
+      job.attempts, [](const model::Attempt& each) { return model::holds_resources(each.state); });
+  for (std::ptrdiff_t i = 0; i < held; ++i) balance.remove(ask);
+  ask.may_borrow = false;
+  ask.gpus = ask.gpus * held;
+  const auto excess = balance.excess_of(ask);
+  if (!excess) return {};
+  const std::string_view field = change.preemptible ? "preemptible" : "priority";
+  return refused(
+      fmt::format("{}: job {} runs on GPUs guaranteed to others and could not be stopped "
+                  "for them any more: {}",
+                  field, job.id.value, describe(*excess)),
+      std::string(field));
+}
+
 base::Status Core::check_update(const model::Caller& caller, const Job& job,
                                 const model::JobChanged& change, base::Instant now) const {
   if (model::is_ended(job.state)) return has_ended(job, "changed");
@@ -246,6 +280,8 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
   }
   if (change.priority) TRY(check_priority(caller, *change.priority));
   TRY(check_expected(change.expected_time, change.time_limit.value_or(job.spec->time_limit)));
+  TRY(check_preemptible(*job.spec, change));
+  TRY(check_still_stoppable(job, change));
   if (change.begin || change.deadline || change.time_limit) {
     model::JobSpec then = *job.spec;
     if (change.begin) then.begin = *change.begin;
@@ -295,7 +331,7 @@ base::Result<bool> Core::update_one(const model::Caller& caller, const model::Up
   TRY(check_update(caller, *job, change, now));
   const bool changes = change.priority || change.time_limit || change.name || change.labels ||
                        change.begin || change.deadline || change.dependencies ||
-                       change.expected_time;
+                       change.expected_time || change.preemptible;
   if (changes) {
     change.by = caller.user;
     emit(std::move(change), now);

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "scheduling/trial.h"
 
@@ -363,6 +364,7 @@ void check_indices(const State& state, Found& found) {
   }
   if (again->runs != state.runs) found.push_back("truth: the history of runs differs");
   if (again->scores != state.scores) found.push_back("truth: the scores of estimates differ");
+  if (again->lending != state.lending) found.push_back("indices: who borrows differs");
   if (again->quotas != state.quotas) found.push_back("indices: what counts against quotas differs");
   std::vector<model::JobId> queued;
   std::vector<model::JobId> queued_again;
@@ -388,6 +390,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_windows(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
+  for (std::string& passed : passed_guarantees(state)) found.push_back(std::move(passed));
   check_indices(state, found);
   return found;
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/state.h"
 
@@ -26,6 +27,7 @@ void Picture::follow(std::shared_ptr<const Snapshot> snapshot) {
       before == nullptr ? no_jobs : before->jobs, snapshot_->jobs,
       [&](std::uint64_t, const model::Job* was, const model::Job* is) { follow_job(was, is); });
   quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
+  lending_ = lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus);
 }
 
 void Picture::follow_job(const model::Job* before, const model::Job* after) {
@@ -54,6 +56,7 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   options.claims = snapshot_->claims.get();
   options.quotas = &quotas_;
   options.windows = snapshot_->windows.get();
+  options.lending = &lending_;
   return options;
 }
 

@@ -38,7 +38,9 @@ class Picture {
   scheduling::Cluster cluster_;
   scheduling::WaitingQueue queue_;
   scheduling::RunningEnds running_;
-  scheduling::QuotaLedger quotas_;  // worked out anew each time, where anything is limited
+  // Worked out anew each time, where anything is limited.
+  scheduling::QuotaLedger quotas_;
+  scheduling::Lending lending_;
 };
 
 }  // namespace gpu_platform::controller

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/gang/split.h"
@@ -49,6 +50,14 @@ const scheduling::QuotaLedger& WaitExplainer::quotas() {
     quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
   }
   return *quotas_;
+}
+
+const scheduling::PoolBalance& WaitExplainer::pools() {
+  if (!pools_) {
+    pools_ =
+        lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus).balance();
+  }
+  return *pools_;
 }
 
 const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::JobSpec& spec) {
@@ -228,6 +237,10 @@ void WaitExplainer::explain_window(const ClassAnswer& answer, model::WaitReason&
 
 void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason& reason) {
   reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
+  if (!reason.quota && pools().is_active()) {
+    const auto ask = scheduling::pool_ask(pools().guarantees(), *snapshot_->policy, spec);
+    reason.quota = pools().excess_of(ask);
+  }
   if (reason.quota) {
     reason.code = model::WaitCode::kQuota;
     return;

@@ -104,6 +104,7 @@ class WaitExplainer {
   static void explain_window(const ClassAnswer& answer, model::WaitReason& reason);
   void explain_own_window(const model::JobSpec& spec, model::WaitReason& reason) const;
   const scheduling::QuotaLedger& quotas();
+  const scheduling::PoolBalance& pools();
   const ClassAnswer& answer_for(const model::JobSpec& spec);
   ClassAnswer answer_anew(const model::ResourceRequest& request, base::Duration runs_for);
   void visit(const model::Node& node, scheduling::ShortageCounter& counter, ClassAnswer& answer);
@@ -112,6 +113,7 @@ class WaitExplainer {
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::optional<scheduling::QuotaLedger> quotas_;
+  std::optional<scheduling::PoolBalance> pools_;
   bool ordered_ = false;
   std::vector<model::JobId> order_;
   std::map<std::uint64_t, std::uint64_t> position_;

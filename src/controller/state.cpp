@@ -5,6 +5,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 #include "model/codec.h"
@@ -327,7 +328,9 @@ bool is_outranking(const State& state, const model::Claim& claim) {
   const model::Job* beneficiary = state.jobs.find(claim.beneficiary.value);
   return std::ranges::all_of(claim.victims, [&](model::AttemptId id) {
     if (is_told_to_stop(state, id)) return true;
-    return model::is_below(state.jobs.find(id.job.value)->spec->priority.priority_class,
+    const model::JobSpec& victim = *state.jobs.find(id.job.value)->spec;
+    if (claim.reclaims) return model::may_borrow(victim, *state.policy);
+    return model::is_below(victim.priority.priority_class,
                            beneficiary->spec->priority.priority_class);
   });
 }
@@ -336,17 +339,22 @@ std::optional<scheduling::Victim> victim_of(const State& state, const model::Job
                                             const model::Attempt& attempt) {
   const model::Policy& policy = *state.policy;
   if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
-      job.preemptions >= policy.max_preemptions_per_job ||
       !model::is_preemptible(*job.spec, policy)) {
     return std::nullopt;
   }
+  const bool yields_to_class = job.preemptions < policy.max_preemptions_per_job;
+  if (!yields_to_class && !attempt.is_borrowed) return std::nullopt;
   const model::AttemptId id{job.id, attempt.number};
   const bool is_taken = std::ranges::any_of(state.claims.all(), [&](const auto& entry) {
     return std::ranges::binary_search(entry.second.victims, id);
   });
   if (is_taken) return std::nullopt;
-  return scheduling::Victim{id, job.spec->priority.priority_class, attempt.started_at,
-                            attempt.allocation};
+  return scheduling::Victim{id,
+                            job.spec->priority.priority_class,
+                            attempt.started_at,
+                            attempt.allocation,
+                            yields_to_class,
+                            attempt.is_borrowed};
 }
 
 void rebuild_indices(State& state) {
@@ -387,6 +395,7 @@ void rebuild_indices(State& state) {
   });
   const model::Organisation& organisation = *state.policy->organisation;
   state.quotas = quotas_of(state.jobs, organisation, *state.period_use);
+  state.lending = lending_of(state.jobs, *state.policy, state.totals.gpus());
   state.limits_hours = scheduling::limits_hours(organisation);
   for (const auto& [key, entry] : state.requests) {
     if (entry.expires.is_set()) state.expiring_requests.emplace(entry.expires, key);

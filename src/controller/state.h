@@ -25,6 +25,7 @@
 #include "scheduling/order/cluster_totals.h"
 #include "scheduling/order/fair_share_use.h"
 #include "scheduling/order/turns.h"
+#include "scheduling/pools/lending.h"
 #include "scheduling/predict/estimate_scores.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/preemption/claims.h"
@@ -64,7 +65,8 @@ struct State {
   // What is kept for QUEUED jobs while others are stopped for them.
   scheduling::Claims claims;
   base::Shared<scheduling::PeriodUse> period_use;
-  base::Instant limits_set_at;  // when the policy was applied last
+  // When the policy was applied last, or, where GPUs are guaranteed, their number changed.
+  base::Instant limits_set_at;
   scheduling::Windows windows;  // reserved, until their end
   scheduling::RunHistory runs;  // of attempts that came to their end
   base::Shared<scheduling::EstimateScores> scores;
@@ -80,6 +82,7 @@ struct State {
   scheduling::Cluster cluster;
   scheduling::ClusterTotals totals;
   scheduling::QuotaLedger quotas;
+  scheduling::Lending lending;     // who has how much of whose guarantee
   bool limits_hours = false;       // the policy limits somebody's GPU-hours
   scheduling::Turns turns;         // QUEUED jobs, by team
   scheduling::WaitingQueue queue;  // its basis has the standings
@@ -104,8 +107,8 @@ base::Duration time_limit_of(const model::Job& job, const model::Attempt& attemp
 // moment.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 
-// The attempt as one that may be stopped to make room for a job of a higher class; nothing where it
-// may not, or is a victim already.
+// The attempt as one that may be stopped to make room for another job; nothing where it may not, or
+// is a victim already.
 std::optional<scheduling::Victim> victim_of(const State& state, const model::Job& job,
                                             const model::Attempt& attempt);
 // Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:

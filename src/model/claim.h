@@ -14,6 +14,7 @@ struct Claim {
   Allocation allocation;
   std::vector<AttemptId> victims;  // ascending; some may be gone already
   base::Instant decided_at;
+  bool reclaims = false;  // of those who borrow, whatever their class
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };

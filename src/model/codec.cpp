@@ -99,7 +99,7 @@ template <class F>
 void fields(Attempt& v, F& f) {
   f(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at, v.started_at,
     v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason, v.kill_requested, v.by, v.detail,
-    v.usage, v.time_limit, v.made_room, v.passed);
+    v.usage, v.time_limit, v.made_room, v.passed, v.is_borrowed);
 }
 template <class F>
 void fields(Job& v, F& f) {
@@ -161,7 +161,8 @@ void fields(Node& v, F& f) {
 }
 template <class F>
 void fields(Quota& v, F& f) {
-  f(v.max_gpus, v.max_running_jobs, v.max_queued_jobs, v.gpu_hours);
+  f(v.max_gpus, v.max_running_jobs, v.max_queued_jobs, v.gpu_hours, v.guaranteed_gpus,
+    v.borrow_limit, v.lend_limit);
 }
 template <class F>
 void fields(Member& v, F& f) {
@@ -177,7 +178,8 @@ void fields(NamedQuota& v, F& f) {
 }
 template <class F>
 void fields(Organisation& v, F& f) {
-  f(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period);
+  f(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period, v.allocation,
+    v.reserved_thousandths);
 }
 template <class F>
 void fields(GpuWeight& v, F& f) {
@@ -203,7 +205,7 @@ void fields(Policy& v, F& f) {
 }
 template <class F>
 void fields(Claim& v, F& f) {
-  f(v.beneficiary, v.allocation, v.victims, v.decided_at);
+  f(v.beneficiary, v.allocation, v.victims, v.decided_at, v.reclaims);
 }
 template <class F>
 void fields(WindowPart& v, F& f) {
@@ -245,7 +247,7 @@ void fields(JobHoldChanged& v, F& f) {
 template <class F>
 void fields(JobChanged& v, F& f) {
   f(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline, v.dependencies,
-    v.expected_time);
+    v.expected_time, v.preemptible);
 }
 template <class F>
 void fields(JobEligible& v, F& f) {
@@ -292,7 +294,7 @@ void fields(JobOverdue& v, F& f) {
 }
 template <class F>
 void fields(PreemptionDecided& v, F& f) {
-  f(v.job, v.claimed, v.victims);
+  f(v.job, v.claimed, v.victims, v.reclaims);
 }
 template <class F>
 void fields(ReservationMade& v, F& f) {
@@ -368,6 +370,8 @@ template <class T>
 constexpr std::size_t kValues = 0;
 template <>
 constexpr std::size_t kValues<JobState> = kJobStates;
+template <>
+constexpr std::size_t kValues<AllocationMode> = kAllocationModes;
 template <>
 constexpr std::size_t kValues<JobTrigger> = kJobTriggers;
 template <>

@@ -132,6 +132,7 @@ Attempt draw_attempt(Prng& r) {
   a.detail = draw_text(r);
   a.usage = {base::Duration(draw_number(r)), base::Bytes(draw_number(r))};
   a.time_limit = base::Duration(draw_number(r));
+  a.is_borrowed = r.chance(1, 2);
   a.made_room = draw_list<JobId>(r, [](Prng& p) { return JobId(p.next()); });
   a.passed = JobId(r.next());
   return a;
@@ -262,6 +263,7 @@ JobChanged draw_change(Prng& r) {
   if (r.chance(1, 2)) change.name = draw_text(r);
   if (r.chance(1, 2)) change.labels = {{draw_text(r), draw_text(r)}};
   change.by = draw_text(r);
+  if (r.chance(1, 2)) change.preemptible = r.chance(1, 2);
   return change;
 }
 
@@ -323,7 +325,7 @@ std::vector<Event> draw_events(Prng& r) {
       draw_change(r),
       UseCounted{},
       QuotaPeriodBegan{draw_instant(r)},
-      PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r)},
+      PreemptionDecided{attempt.job, draw_allocation(r), draw_attempts(r), r.chance(1, 2)},
       JobOverdue{attempt.job},
       ReservationMade{draw_window(r)},
       ReservationEnded{draw_text(r), draw_text(r)},
@@ -450,13 +452,23 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {
   Policy policy;
-  policy.organisation = Organisation{
-      .teams = {{"research", {}, 3, {{"ann", 1}, {"bob", 2}}, {.max_gpus = 64}},
-                {"vision", "research", 1, {}, {.max_running_jobs = 0, .gpu_hours = 7}}},
-      .of_each_user = {.max_gpus = 8},
-      .of_users = {{"ann", {.max_queued_jobs = 5}}},
-      .of_projects = {{"demo", {.gpu_hours = 100}}},
-      .period = QuotaPeriod::kMonth};
+  policy.organisation =
+      Organisation{.teams = {{"research", {}, 3, {{"ann", 1}, {"bob", 2}}, {.max_gpus = 64}},
+                             {"vision",
+                              "research",
+                              1,
+                              {},
+                              {.max_running_jobs = 0,
+                               .gpu_hours = 7,
+                               .guaranteed_gpus = 4,
+                               .borrow_limit = 5,
+                               .lend_limit = 6}}},
+                   .of_each_user = {.max_gpus = 8},
+                   .of_users = {{"ann", {.max_queued_jobs = 5}}},
+                   .of_projects = {{"demo", {.gpu_hours = 100}}},
+                   .period = QuotaPeriod::kMonth,
+                   .allocation = AllocationMode::kHybrid,
+                   .reserved_thousandths = 400};
   policy.fair_share = {base::hours(5), base::seconds(6), {{"H100", 2000}}};
   policy.weights = {1, 2, 3, 4};
   std::string bytes;

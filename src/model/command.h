@@ -72,6 +72,7 @@ struct UpdateJob {
   std::optional<std::vector<Dependency>> dependencies;  // in the place of those that it has
   std::vector<EndedTarget> ended;                       // as in SubmitJob
   std::optional<base::Duration> expected_time;
+  std::optional<bool> preemptible;
 };
 
 // Names GPUs: by `uuid`, by `node` and `index`, or all of a node by `node` alone.

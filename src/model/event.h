@@ -91,6 +91,7 @@ struct JobChanged {
   std::optional<base::Instant> deadline;
   std::optional<NewDependencies> dependencies;
   std::optional<base::Duration> expected_time;
+  std::optional<bool> preemptible;
 };
 
 struct JobEligible {
@@ -168,6 +169,7 @@ struct PreemptionDecided {
   JobId job;  // the beneficiary
   Allocation claimed;
   std::vector<AttemptId> victims;  // ascending
+  bool reclaims = false;           // as in Claim
 };
 
 // The oldest of its team in the queue has waited for so long that it goes before its like.

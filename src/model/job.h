@@ -236,6 +236,9 @@ struct Attempt {
   base::Duration time_limit;     // that it was started with; the job's may have changed since
   std::vector<JobId> made_room;  // that were stopped for it (kPreempted), ascending
   JobId passed;  // the first that waited for a place before it (kBackfill); else invalid
+  // While it holds something, or when it gave that back: it was above what is guaranteed to its
+  // team, so that jobs of others within theirs may stop it.
+  bool is_borrowed = false;
 
   // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

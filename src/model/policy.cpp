@@ -33,4 +33,8 @@ bool is_preemptible(const JobSpec& spec, const Policy& policy) {
   return is_below(spec.priority.priority_class, policy.preempt_below) && !spec.takes_input;
 }
 
+bool may_borrow(const JobSpec& spec, const Policy& policy) {
+  return policy.allow_preemption && is_preemptible(spec, policy);
+}
+
 }  // namespace gpu_platform::model

@@ -99,5 +99,7 @@ struct Policy {
 // What takes input is spared unless it says otherwise: a person sits at it, or what was sent is
 // gone.
 bool is_preemptible(const JobSpec& spec, const Policy& policy);
+// Whether it may run on what is guaranteed to others: only who can be stopped for them.
+bool may_borrow(const JobSpec& spec, const Policy& policy);
 
 }  // namespace gpu_platform::model

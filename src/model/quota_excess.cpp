@@ -19,6 +19,17 @@ std::string of_thousandths(std::uint64_t value) {
   return text;
 }
 
+// "team a holds 6 GPUs of 4 guaranteed (2 above), this job asks for 4: 6 above".
+std::string beyond_guarantee(const std::string& whose, const QuotaExcess& excess) {
+  const auto above = [&](std::uint64_t gpus) {
+    return of_thousandths(gpus > excess.guaranteed ? gpus - excess.guaranteed : 0);
+  };
+  return fmt::format(
+      "{} holds {} GPUs, {} guaranteed ({} above), and this job asks for {}: {} above", whose,
+      of_thousandths(excess.used), of_thousandths(excess.guaranteed), above(excess.used),
+      of_thousandths(excess.asked), above(excess.used + excess.asked));
+}
+
 }  // namespace
 
 std::string_view to_string(QuotaHolder holder) {
@@ -44,13 +55,21 @@ std::string_view to_string(QuotaKind kind) {
       return "max_queued_jobs";
     case QuotaKind::kGpuHours:
       return "gpu_hours";
+    case QuotaKind::kGuarantee:
+      return "guaranteed_gpus";
+    case QuotaKind::kBorrowLimit:
+      return "borrow_limit";
+    case QuotaKind::kLendLimit:
+      return "lend_limit";
   }
   CHECK(false);
   std::unreachable();
 }
 
 std::string describe(const QuotaExcess& excess) {
-  const std::string whose = fmt::format("{} {}", to_string(excess.holder), excess.name);
+  const std::string whose = excess.name.empty()
+                                ? "whoever has no guarantee"
+                                : fmt::format("{} {}", to_string(excess.holder), excess.name);
   switch (excess.kind) {
     case QuotaKind::kGpus:
       return fmt::format("{} holds {} GPUs, this job asks for {}, the limit is {} (max_gpus)",
@@ -68,6 +87,17 @@ std::string describe(const QuotaExcess& excess) {
           "limit is {} (gpu_hours)",
           whose, of_thousandths(excess.used), of_thousandths(excess.asked),
           of_thousandths(excess.limit));
+    case QuotaKind::kGuarantee:
+      return fmt::format(
+          "{}; it is not preemptible, and of the GPUs guaranteed to nobody {} are left "
+          "(guaranteed_gpus); --preemptible may borrow",
+          beyond_guarantee(whose, excess), of_thousandths(excess.limit));
+    case QuotaKind::kBorrowLimit:
+      return fmt::format("{}, the most is {} (borrow_limit)", beyond_guarantee(whose, excess),
+                         of_thousandths(excess.limit));
+    case QuotaKind::kLendLimit:
+      return fmt::format("{}; nobody's and lent by others are {} (lend_limit)",
+                         beyond_guarantee(whose, excess), of_thousandths(excess.limit));
   }
   CHECK(false);
   std::unreachable();

@@ -35,6 +35,21 @@ std::string_view to_string(QuotaPeriod period) {
   std::unreachable();
 }
 
+std::string_view to_string(AllocationMode mode) {
+  switch (mode) {
+    case AllocationMode::kGuaranteed:
+      return "guaranteed";
+    case AllocationMode::kStatic:
+      return "static";
+    case AllocationMode::kDynamic:
+      return "dynamic";
+    case AllocationMode::kHybrid:
+      return "hybrid";
+  }
+  CHECK(false);
+  std::unreachable();
+}
+
 base::Duration length_of(QuotaPeriod period) {
   switch (period) {
     case QuotaPeriod::kDay:

@@ -15,12 +15,16 @@
 
 namespace gpu_platform::model {
 
-// The most that somebody may have; what is absent is not limited.
+// The most that somebody may have; what is absent is not limited. Of teams and named users also
+// what is theirs (scheduling/pools/guarantees.h).
 struct Quota {
   std::optional<std::uint32_t> max_gpus;          // at once
   std::optional<std::uint32_t> max_running_jobs;  // at once
   std::optional<std::uint32_t> max_queued_jobs;   // waiting at once, held ones too
   std::optional<std::uint32_t> gpu_hours;         // in one period
+  std::optional<std::uint32_t> guaranteed_gpus;   // its own; at most max_gpus
+  std::optional<std::uint32_t> borrow_limit;      // GPUs at once above guaranteed_gpus
+  std::optional<std::uint32_t> lend_limit;        // of guaranteed_gpus, to others
 
   bool is_empty() const { return *this == Quota(); }
   friend bool operator==(const Quota&, const Quota&) = default;
@@ -34,6 +38,16 @@ std::string_view to_string(QuotaPeriod period);  // "week"
 base::Duration length_of(QuotaPeriod period);
 // When the period that `at` lies in began.
 base::Instant begin_of(QuotaPeriod period, base::Instant at);
+
+// How guaranteed_gpus are read.
+enum class AllocationMode : std::uint8_t {
+  kGuaranteed,  // as they stand
+  kStatic,      // they are the most too, and nothing of them is lent
+  kDynamic,     // not at all: whoever comes may have any
+  kHybrid,      // scaled down until they come to no more than a share of the cluster
+};
+inline constexpr std::size_t kAllocationModes = 4;
+std::string_view to_string(AllocationMode mode);  // "hybrid"
 
 struct Member {
   std::string user;
@@ -65,6 +79,8 @@ struct Organisation {
   std::vector<NamedQuota> of_users;
   std::vector<NamedQuota> of_projects;
   QuotaPeriod period = QuotaPeriod::kWeek;
+  AllocationMode allocation = AllocationMode::kGuaranteed;
+  std::uint32_t reserved_thousandths = 300;  // of the cluster's GPUs, of kHybrid
 
   friend bool operator==(const Organisation&, const Organisation&) = default;
 };

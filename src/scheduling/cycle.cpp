@@ -33,12 +33,12 @@ Cycle::Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& p
       walk_(queue.classes()),
       organisation_(policy.organisation) {}
 
-// The one list of stages. defragment follows, with what the earlier ones left in the trial and the
-// plan.
+// The one list of stages. defragment belongs before lend, with what the earlier ones left in the
+// trial and the plan.
 const Cycle::Row Cycle::kRows[] = {
     {Stage::kOrder, &Cycle::order},          {Stage::kQuota, &Cycle::quota},
     {Stage::kPlace, &Cycle::place_in_order}, {Stage::kBackfill, &Cycle::backfill},
-    {Stage::kPreempt, &Cycle::preempt},
+    {Stage::kPreempt, &Cycle::preempt},      {Stage::kLend, &Cycle::lend},
 };
 
 Plan Cycle::run() {
@@ -74,9 +74,11 @@ void Cycle::start_or_keep_claims() {
     const WaitingJob* job = queue_.find(id);
     if (job != nullptr && is_void(claim, *job)) {
       plan_.void_claims.push_back(id);
+      claimed.remove(claim.allocation);
       continue;
     }
-    const bool may_start = job != nullptr && !is_over_quota(*job);
+    const bool may_start =
+        job != nullptr && !is_over_limits(*job) && !is_kept_back_by_pools(*job, true);
     if (may_start && is_free_beside(claimed, claim.allocation) && has_room_for_starts()) {
       start(*job, claim.allocation, model::StartWhy::kPreempted);
       started_by_claim_.insert(id);
@@ -104,7 +106,7 @@ void Cycle::keep(const model::Claim& claim) {
   const WaitingJob* job = queue_.find(claim.beneficiary);
   if (job == nullptr) return;
   keep_from_now(kept_slot(claim), held_for(*job));
-  if (!is_over_quota(*job)) count_start(*job);
+  if (!is_over_limits(*job)) count_start(*job);
 }
 
 // Nobody else may have it from the present on, although the job comes to it only then.
@@ -123,6 +125,7 @@ bool Cycle::is_started_by_claim(const WaitingJob& job) const {
 
 void Cycle::quota() {
   keeps_limits_ = options_.quotas != nullptr && limits_starts(*organisation_);
+  if (options_.lending != nullptr) pools_ = options_.lending->balance();
 }
 
 void Cycle::place_in_order() {
@@ -157,6 +160,7 @@ Cycle::Next Cycle::consider(const WaitingJob& job) {
   if (is_started_by_claim(job)) return Next::kGoOn;
   const model::ResourceRequest& request = job.spec->request;
   if (is_known_unplaceable(request) || is_over_quota(job)) return Next::kSkipClass;
+  if (comes_last(job)) return Next::kSkipClass;
   std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return pass_or_block(job);
   start(job, *std::move(allocation), model::StartWhy::kImmediate);
@@ -189,7 +193,7 @@ void Cycle::backfill() {
 Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   if (is_started_by_claim(job)) return Next::kGoOn;
-  if (is_over_quota(job)) return Next::kSkipClass;
+  if (is_over_quota(job) || comes_last(job)) return Next::kSkipClass;
   std::optional<model::Allocation> allocation = start_of(job);
   if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
@@ -199,7 +203,7 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
 }
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
-  if (plan_.reservations.size() >= depth_) return Next::kSkipClass;
+  if (plan_.reservations.size() >= depth_) return reclaim_for(job);
   if (const model::Claim* claim = claim_of(job)) {
     plan_.reservations.push_back({job.id, kept_slot(*claim)});
     return Next::kGoOn;
@@ -214,6 +218,17 @@ Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
     return Next::kSkipClass;
   }
   plan_.reservations.push_back({job.id, *std::move(slot)});
+  return Next::kGoOn;
+}
+
+// Behind those with places: what is guaranteed to it waits for nobody's turn.
+Cycle::Next Cycle::reclaim_for(const WaitingJob& job) {
+  if (claim_of(job) != nullptr) return Next::kGoOn;
+  if (reclaims_left_ == 0 || !may_reclaim(job)) return Next::kSkipClass;
+  --reclaims_left_;
+  const std::optional<Slot> room = make_room_for(job, slot_of(job));
+  if (!room) return Next::kSkipClass;
+  keep_from_now(*room, job.spec->time_limit);
   return Next::kGoOn;
 }
 
@@ -233,11 +248,21 @@ void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& b
   for (const auto& [id, claim] : claims_.all()) keep(claim);
   for (const Reservation& each : reservations) {
     const Rank* rank = queue_.find_rank(each.job);
-    if (rank == nullptr || !(*rank < before)) continue;
-    Slot slot = each.slot;
-    slot.start = std::max(slot.start, options_.now + kNextMoment);
-    timeline_.book(slot, queue_.find(*rank).spec->time_limit);
+    if (rank != nullptr && *rank < before) keep_place(each);
   }
+}
+
+void Cycle::keep_all_places(std::span<const Reservation> reservations) {
+  for (const auto& [id, claim] : claims_.all()) keep(claim);
+  for (const Reservation& each : reservations) keep_place(each);
+}
+
+void Cycle::keep_place(const Reservation& reservation) {
+  const WaitingJob* job = queue_.find(reservation.job);
+  if (job == nullptr) return;
+  Slot slot = reservation.slot;
+  slot.start = std::max(slot.start, options_.now + kNextMoment);
+  timeline_.book(slot, job->spec->time_limit);
 }
 
 // The first that does not fit, where no places are kept.
@@ -253,21 +278,80 @@ std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optio
   if (!options_.stages.has(Stage::kPreempt) || !policy_.allow_preemption) return std::nullopt;
   if (victims_.size() == 0) return std::nullopt;
   const base::Instant room_at = options_.now + policy_.stop_grace;
-  if (slot && slot->start <= room_at) return std::nullopt;
-  const model::JobSpec& spec = *job.spec;
-  const model::PriorityClass priority_class = spec.priority.priority_class;
-  std::optional<Room> room =
-      victim_search_.find({spec.request, priority_class}, [&] { return start_of(job); });
+  // Whoever is owed room does not wait for what somebody of higher rank may get.
+  const bool reclaims = may_reclaim(job);
+  if (!reclaims && slot && slot->start <= room_at) return std::nullopt;
+  // What is borrowed goes first, whatever it costs: else work that is its holder's own would.
+  std::optional<Room> room = reclaims ? find_room(job, true) : std::nullopt;
+  const bool is_reclaimed = room.has_value();
+  const bool comes_soon = slot && slot->start <= room_at;
+  if (!room && !comes_soon) room = find_room(job, false);
   if (!room) {
-    look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime, priority_class));
+    look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime,
+                                       job.spec->priority.priority_class));
     return std::nullopt;
   }
   // Nobody is stopped for a place that a window takes before the job can have it.
+  const model::JobSpec& spec = *job.spec;
   if (!timeline_.windows_allow(spec.request, {room_at, room->allocation}, spec.time_limit)) {
     return std::nullopt;
   }
-  plan_.preemptions.push_back({job.id, room->allocation, std::move(room->victims)});
+  count_start(job);  // as if it were there: others behind are judged beside it
+  plan_.preemptions.push_back({job.id, room->allocation, std::move(room->victims), is_reclaimed});
   return Slot{room_at, std::move(room->allocation)};
+}
+
+std::optional<Room> Cycle::find_room(const WaitingJob& job, bool reclaims) {
+  return victim_search_.find({job.spec->request, job.spec->priority.priority_class, reclaims},
+                             [&] { return start_of(job); });
+}
+
+bool Cycle::may_reclaim(const WaitingJob& job) const {
+  return pools_.is_active() && victims_.has_borrowed() &&
+         model::total_gpus(job.spec->request) > 0 &&
+         pools_.judge(pool_ask_of(job)).standing == PoolStanding::kOwn;
+}
+
+PoolAsk Cycle::pool_ask_of(const WaitingJob& job) const {
+  return pool_ask(pools_.guarantees(), policy_, *job.spec);
+}
+
+// Whoever has a claim was judged when it was made, and what others lend may be less by now.
+bool Cycle::is_kept_back_by_pools(const WaitingJob& job, bool has_claim) const {
+  if (!pools_.is_active()) return false;
+  const Judgement found = pools_.judge(pool_ask_of(job));
+  const bool is_of_lending = found.limit == model::QuotaKind::kLendLimit;
+  return found.standing == PoolStanding::kKeptBack && !(has_claim && is_of_lending);
+}
+
+bool Cycle::would_borrow(const WaitingJob& job) const {
+  return pools_.is_active() && pools_.judge(pool_ask_of(job)).standing == PoolStanding::kBorrows;
+}
+
+bool Cycle::comes_last(const WaitingJob& job) {
+  const bool borrows = would_borrow(job);
+  someone_borrows_ = someone_borrows_ || borrows;
+  return borrows;
+}
+
+// In order, but behind all others: what these leave, and touching no place that is kept.
+void Cycle::lend() {
+  const bool is_stopped = depth_ == 0 && blocked_ != nullptr;
+  if (!someone_borrows_ || !is_ordered_ || is_stopped) return;
+  walk_ = WaitingClasses::Walk(queue_.classes());
+  while (const Rank* rank = walk_.next()) {
+    if (!has_room_for_starts()) return;
+    const WaitingJob& job = queue_.find(*rank);
+    if (started_.contains(job.id)) continue;
+    std::optional<model::Allocation> allocation;
+    if (!is_over_quota(job) && would_borrow(job)) allocation = start_of(job);
+    if (allocation) {
+      start(job, *std::move(allocation),
+            plan_.reservations.empty() ? model::StartWhy::kImmediate : model::StartWhy::kBackfill);
+    } else {
+      walk_.drop_class();
+    }
+  }
 }
 
 void Cycle::look_again_at(std::optional<base::Instant> at) {
@@ -276,8 +360,12 @@ void Cycle::look_again_at(std::optional<base::Instant> at) {
 
 // The same of all of a class, and for the rest of the cycle: nothing that it starts gives back.
 bool Cycle::is_over_quota(const WaitingJob& job) const {
+  return is_over_limits(job) || is_kept_back_by_pools(job, false);
+}
+
+bool Cycle::is_over_limits(const WaitingJob& job) const {
   return keeps_limits_ &&
-         excess_if_started(*organisation_, *job.spec, *options_.quotas, &started_).has_value();
+         excess_if_started(*organisation_, *job.spec, *options_.quotas, &added_).has_value();
 }
 
 // From its start on, the grace left out.
@@ -295,12 +383,14 @@ bool Cycle::has_room_for_starts() {
 }
 
 void Cycle::count_start(const WaitingJob& job) {
-  if (keeps_limits_) started_.add(*organisation_, *job.spec, use_of_start(*job.spec));
+  if (keeps_limits_) added_.add(*organisation_, *job.spec, use_of_start(*job.spec));
+  if (pools_.is_active()) pools_.add(pool_ask_of(job));
 }
 
 void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
   timeline_.start(allocation, held_for(job));
   count_start(job);
+  if (pools_.is_active()) started_.insert(job.id);
   const bool passes = why == model::StartWhy::kBackfill;
   const model::JobId passed = passes ? plan_.reservations.front().job : model::JobId();
   plan_.starts.push_back({job.id, std::move(allocation), why, passed});

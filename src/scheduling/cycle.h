@@ -8,6 +8,7 @@
 
 #include "scheduling/placement/place.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/pools/balance.h"
 #include "scheduling/preemption/claimed_amounts.h"
 #include "scheduling/preemption/find_victims.h"
 #include "scheduling/trial.h"
@@ -28,9 +29,11 @@ class Cycle {
 
   // For questions, instead of run(): keeps the places of those that rank before.
   void keep_places(std::span<const Reservation> reservations, const Rank& before);
+  void keep_all_places(std::span<const Reservation> reservations);
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   std::optional<Slot> slot_of(const WaitingJob& job);
   bool is_over_quota(const WaitingJob& job) const;
+  bool would_borrow(const WaitingJob& job) const;
   void quota();
 
  private:
@@ -47,13 +50,22 @@ class Cycle {
   void place_in_order();
   void backfill();
   void preempt();
+  void lend();
   Next consider(const WaitingJob& job);
   Next pass_or_block(const WaitingJob& job);
   Next backfill_one(const WaitingJob& job);
   Next reserve_for(const WaitingJob& job);
+  Next reclaim_for(const WaitingJob& job);
   void start_or_keep_claims();
   bool is_free_beside(const ClaimedAmounts& claimed, const model::Allocation& allocation);
   bool is_started_by_claim(const WaitingJob& job) const;
+  PoolAsk pool_ask_of(const WaitingJob& job) const;
+  bool is_kept_back_by_pools(const WaitingJob& job, bool has_claim) const;
+  bool is_over_limits(const WaitingJob& job) const;
+  bool comes_last(const WaitingJob& job);
+  bool may_reclaim(const WaitingJob& job) const;
+  void keep_place(const Reservation& reservation);
+  std::optional<Room> find_room(const WaitingJob& job, bool reclaims);
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
   void look_again_at(std::optional<base::Instant> at);
   bool is_void(const model::Claim& claim, const WaitingJob& job) const;
@@ -83,9 +95,13 @@ class Cycle {
   bool is_ordered_ = false;
   bool keeps_limits_ = false;
   base::Shared<model::Organisation> organisation_;
-  QuotaLedger started_;                  // what the starts of this cycle add
+  QuotaLedger added_;             // what the starts of this cycle add
+  PoolBalance pools_;             // with the starts of this cycle
+  bool someone_borrows_ = false;  // who comes after all others
+  std::size_t reclaims_left_ = kMostReclaimed;
   const WaitingJob* blocked_ = nullptr;  // the first job that does not fit
   std::set<model::JobId> started_by_claim_;
+  std::set<model::JobId> started_;  // where somebody may borrow, who comes later
   // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
   std::vector<const model::ResourceRequest*> unplaceable_;
 };

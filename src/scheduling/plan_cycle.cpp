@@ -19,6 +19,8 @@ std::string_view to_string(Stage stage) {
       return "backfill";
     case Stage::kPreempt:
       return "preempt";
+    case Stage::kLend:
+      return "lend";
   }
   CHECK(false);
   std::unreachable();
@@ -48,6 +50,7 @@ Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy
       .claims_version = options.claims == nullptr ? 0 : options.claims->version(),
       .quotas_version = options.quotas == nullptr ? 0 : options.quotas->version(),
       .windows_version = options.windows == nullptr ? 0 : options.windows->version(),
+      .lending_version = options.lending == nullptr ? 0 : options.lending->version(),
       .policy = policy,
       .stages = options.stages,
       .pass_unplaceable = options.pass_unplaceable};

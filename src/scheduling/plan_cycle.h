@@ -15,6 +15,7 @@
 #include "model/policy.h"
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/cluster.h"
+#include "scheduling/pools/lending.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/quota_ledger.h"
@@ -36,9 +37,10 @@ enum class Stage : std::uint8_t {
   // Makes room for those first by stopping others. Where places are kept, each is asked for as its
   // place is sought: what backfill took would have to be given back again.
   kPreempt,
+  kLend,  // last, idle GPUs of others' guarantees to those who can be stopped for them
 };
-inline constexpr std::array kStages = {Stage::kOrder, Stage::kQuota, Stage::kPlace,
-                                       Stage::kBackfill, Stage::kPreempt};
+inline constexpr std::array kStages = {Stage::kOrder,    Stage::kQuota,   Stage::kPlace,
+                                       Stage::kBackfill, Stage::kPreempt, Stage::kLend};
 std::string_view to_string(Stage stage);  // "order"
 
 // A set of stages; all of them unless taken out.
@@ -89,6 +91,7 @@ struct Preemption {
   model::JobId job;
   model::Allocation claimed;
   std::vector<model::AttemptId> victims;  // ascending
+  bool reclaims = false;                  // victims borrow, whatever their class
 
   friend bool operator==(const Preemption&, const Preemption&) = default;
 };
@@ -125,6 +128,7 @@ class CycleCache {
     std::uint64_t claims_version = 0;
     std::uint64_t quotas_version = 0;
     std::uint64_t windows_version = 0;
+    std::uint64_t lending_version = 0;
     model::Policy policy;
     Stages stages;
     bool pass_unplaceable = false;
@@ -166,6 +170,8 @@ struct CycleOptions {
   // For forecasts only: whoever gets a place is gone from it after so long, not after its time
   // limit. Null, and jobs that are not named: by their limits.
   const ExpectedTimes* expected = nullptr;
+  // Who has how much of whose guarantee; not owned. Null: nothing is guaranteed.
+  const Lending* lending = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;
@@ -176,6 +182,8 @@ struct CycleOptions {
   // without exception.
   bool pass_unplaceable = false;
 };
+
+inline constexpr std::size_t kMostReclaimed = 64;
 
 // Leaves cluster as it was (the trial is rolled back): the caller turns the starts into events, and
 // applying those updates it. The queue must be ordered by the policy.
@@ -193,6 +201,11 @@ struct CycleOptions {
 // is free, or elsewhere where it fits sooner. Whoever gets a reservation (with depth 0: the first
 // that does not fit) and could not start within the grace anyhow has room made for it where
 // victims of lower classes suffice (preemption/find_victims.h).
+//
+// Where GPUs are guaranteed to somebody (pools/balance.h), whoever would use what is guaranteed to
+// others comes after all others, touches no reservation, gets none, and nobody is stopped for it. A
+// job within its holder's guarantee has room made by stopping those who borrow, of any class and
+// also beyond the reservation depth: kMostReclaimed of these in one cycle.
 //
 // Cost: by starts, by reservations, by claims, and one decision for each class of equal waiting
 // jobs.

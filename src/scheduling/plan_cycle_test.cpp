@@ -124,7 +124,7 @@ TEST(Stages, RunInTheirOrderAndTellTheObserver) {
   EXPECT_EQ(recorder.calls,
             (std::vector<std::string>{"begin order", "end order", "begin quota", "end quota",
                                       "begin place", "end place", "begin backfill", "end backfill",
-                                      "begin preempt", "end preempt"}));
+                                      "begin preempt", "end preempt", "begin lend", "end lend"}));
 }
 
 TEST(Stages, CanEachBeSwitchedOffAlone) {

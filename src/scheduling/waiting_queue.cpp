@@ -52,10 +52,14 @@ void WaitingQueue::reorder(const model::Policy& policy) {
 
 // Owners are told apart only where limits may: else a thousand users' equal jobs are one class.
 void WaitingQueue::classify() {
-  const bool splits = limits_starts(*basis_.organisation);
-  if (std::exchange(splits_by_owner_, splits) == splits) return;
+  using Split = WaitingClasses::Split;
+  const model::Organisation& organisation = *basis_.organisation;
+  const Split split = guarantees_anything(organisation) ? Split::kOwnerAndPreemption
+                      : limits_starts(organisation)     ? Split::kOwner
+                                                        : Split::kNothing;
+  if (std::exchange(split_, split) == split) return;
   classes_.clear();
-  classes_.split_by_owner(splits);
+  classes_.split_by(split);
   for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
 }
 

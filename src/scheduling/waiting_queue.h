@@ -94,7 +94,7 @@ class WaitingQueue {
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
   OrderBasis basis_;  // that by_rank_ is ordered by
-  bool splits_by_owner_ = false;
+  WaitingClasses::Split split_ = WaitingClasses::Split::kNothing;
   std::uint64_t version_ = 1;
 };
 

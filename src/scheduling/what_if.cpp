@@ -7,11 +7,18 @@ namespace gpu_platform::scheduling {
 struct WhatIf::State {
   CycleOptions options;
   Cycle cycle;
-  bool may_pass = true;  // those ahead, none of whom starts
+  bool may_pass = true;             // those ahead, none of whom starts
+  std::optional<Cycle> behind_all;  // for who would borrow and comes last; where somebody may
+  bool may_pass_all = true;
 
   State(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
         const CycleOptions& given)
       : options(given), cycle(cluster, queue, policy, options) {}
+
+  Cycle* cycle_for(const WaitingJob& job) {
+    if (!behind_all || !cycle.would_borrow(job)) return may_pass ? &cycle : nullptr;
+    return may_pass_all ? &*behind_all : nullptr;
+  }
 };
 
 WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
@@ -23,18 +30,26 @@ WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy&
   state_->may_pass = !is_behind || policy.reservation_depth > 0;
   state_->cycle.quota();
   state_->cycle.keep_places(reservations, rank);
+  if (options.lending == nullptr || !options.lending->is_active()) return;
+  state_->may_pass_all = queue.size() <= 1 || policy.reservation_depth > 0;
+  state_->behind_all.emplace(cluster, queue, policy, state_->options);
+  state_->behind_all->quota();
+  state_->behind_all->keep_all_places(reservations);
 }
 
 WhatIf::~WhatIf() = default;
 
 std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& job) {
-  if (!state_->may_pass || state_->cycle.is_over_quota(job)) return std::nullopt;
-  return state_->cycle.start_of(job);
+  Cycle* cycle = state_->cycle_for(job);
+  if (cycle == nullptr || cycle->is_over_quota(job)) return std::nullopt;
+  return cycle->start_of(job);
 }
 
 std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
-  if (!state_->may_pass || state_->cycle.is_over_quota(job)) return std::nullopt;
-  return state_->cycle.slot_of(job);
+  // No place is ever kept for those who borrow.
+  Cycle* cycle = state_->cycle_for(job);
+  if (cycle != &state_->cycle || cycle->is_over_quota(job)) return std::nullopt;
+  return cycle->slot_of(job);
 }
 
 }  // namespace gpu_platform::scheduling

@@ -241,6 +241,7 @@ void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out)
   out.set_cpus(latest.cpus());
   out.set_memory_bytes(latest.memory_bytes());
   if (latest.has_started_at()) *out.mutable_started_at() = latest.started_at();
+  out.set_borrowed(job.attempts.back().is_borrowed && model::holds_resources(job));
   if (!model::is_ended(job.state)) return;
   put_exit(job.attempts.back().exit, out);
   put_efficiency(job, job.attempts.back(), out);

@@ -153,12 +153,13 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
                         !request.has_name() && request.labels().empty() &&
                         request.remove_labels().empty() && !request.has_begin() &&
                         !request.has_deadline() && !request.has_dependency() &&
-                        !request.no_deadline() && !request.has_expected_time_seconds();
+                        !request.no_deadline() && !request.has_expected_time_seconds() &&
+                        !request.has_preemptible();
   if (is_empty) {
     return base::invalid({},
                          "nothing to change: give priority, time_limit_seconds, name, labels, "
-                         "remove_labels, begin, deadline, no_deadline, dependency or "
-                         "expected_time_seconds");
+                         "remove_labels, begin, deadline, no_deadline, dependency, "
+                         "expected_time_seconds or preemptible");
   }
   if (request.has_priority()) {
     TRY_ASSIGN(update.priority, to_priority(request.priority()));
@@ -170,6 +171,7 @@ base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
     update.expected_time = to_duration(request.expected_time_seconds());
   }
   if (request.has_name()) update.name = request.name();
+  if (request.has_preemptible()) update.preemptible = request.preemptible();
   if (request.has_begin()) update.begin = to_model(request.begin());
   if (request.has_deadline()) update.deadline = to_model(request.deadline());
   if (request.no_deadline() && request.has_deadline()) {

@@ -21,11 +21,20 @@ namespace {
 constexpr std::size_t kLongestName = 255;
 constexpr std::uint64_t kMostShares = 1'000'000;
 constexpr std::uint64_t kMostCount = 1'000'000'000;
-constexpr std::array<std::string_view, 4> kLimits = {"max_gpus", "max_running_jobs",
-                                                     "max_queued_jobs", "gpu_hours"};
-constexpr std::array<std::string_view, 8> kTeamKeys = {
-    "name",     "parent",           "shares",          "users",
-    "max_gpus", "max_running_jobs", "max_queued_jobs", "gpu_hours"};
+constexpr std::array<std::string_view, 7> kLimits = {
+    "max_gpus",        "max_running_jobs", "max_queued_jobs", "gpu_hours",
+    "guaranteed_gpus", "borrow_limit",     "lend_limit"};
+constexpr std::array<std::string_view, 11> kTeamKeys = {"name",
+                                                        "parent",
+                                                        "shares",
+                                                        "users",
+                                                        "max_gpus",
+                                                        "max_running_jobs",
+                                                        "max_queued_jobs",
+                                                        "gpu_hours",
+                                                        "guaranteed_gpus",
+                                                        "borrow_limit",
+                                                        "lend_limit"};
 
 // "0.25" as 250.
 std::optional<std::uint32_t> thousandths_of(std::string_view text) {
@@ -34,7 +43,7 @@ std::optional<std::uint32_t> thousandths_of(std::string_view text) {
   std::string part(dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1));
   if (part.size() > 3 || (dot != std::string_view::npos && part.empty())) return std::nullopt;
   part.resize(3, '0');
-  const auto number = base::parse_count(digits + part, 1, 1'000'000);
+  const auto number = base::parse_count(digits + part, 0, 1'000'000);
   if (!number) return std::nullopt;
   return static_cast<std::uint32_t>(*number);
 }
@@ -105,9 +114,43 @@ void OrganisationReader::read(const std::string& path, const YAML::Node& name,
   if (path == "teams") return read_teams(value);
   if (path == "teams_file") return read_teams_file(value);
   if (path == "scheduling.fair_share.gpu_weights") return read_gpu_weights(value);
+  if (path == "allocation.reserved_ratio") return read_reserved_ratio(value);
   if (path == "quotas.users") return read_named_quotas(value, organisation_.of_users);
   if (path == "quotas.projects") return read_named_quotas(value, organisation_.of_projects);
   organisation_.of_each_user = read_quota(value);
+  refuse_guarantee(value, organisation_.of_each_user, "each user");
+}
+
+void OrganisationReader::read_reserved_ratio(const YAML::Node& value) {
+  const auto ratio = value.IsScalar() ? thousandths_of(value.Scalar()) : std::nullopt;
+  if (!ratio || *ratio > 1000) {
+    report(value, fmt::format("'{}' must be 0 to 1, with three decimals at most", key_));
+    return;
+  }
+  organisation_.reserved_thousandths = *ratio;
+}
+
+// What is somebody's own must be one holder's, and no job of two.
+void OrganisationReader::refuse_guarantee(const YAML::Node& map, const model::Quota& quota,
+                                          std::string_view whose) {
+  if (!quota.guaranteed_gpus) return;
+  report(map, fmt::format("'guaranteed_gpus' in '{}' is for teams and for users by name "
+                          "(quotas.users), not for {}",
+                          key_, whose));
+}
+
+void OrganisationReader::check_guarantee(const YAML::Node& map, const model::Quota& quota) {
+  const auto& own = quota.guaranteed_gpus;
+  if (!own && (quota.borrow_limit || quota.lend_limit)) {
+    report(map, fmt::format("'{}' in '{}' counts from guaranteed_gpus, which is missing",
+                            quota.borrow_limit ? "borrow_limit" : "lend_limit", key_));
+  } else if (own && quota.max_gpus && *own > *quota.max_gpus) {
+    report(map, fmt::format("'guaranteed_gpus' in '{}' must be at most max_gpus, which is {}", key_,
+                            *quota.max_gpus));
+  } else if (own && quota.lend_limit && *quota.lend_limit > *own) {
+    report(map, fmt::format("'lend_limit' in '{}' must be at most guaranteed_gpus, which is {}",
+                            key_, *own));
+  }
 }
 
 void OrganisationReader::read_teams(const YAML::Node& list) {
@@ -158,6 +201,7 @@ void OrganisationReader::read_team(const YAML::Node& map) {
     report(map, fmt::format("team '{}' is there already: each name once", team.name));
     return;
   }
+  check_guarantee(map, team.quota);
   team_places_.push_back({map.Mark(), file_});
   organisation_.teams.push_back(std::move(team));
 }
@@ -216,6 +260,12 @@ bool OrganisationReader::read_limit(std::string_view key, const YAML::Node& valu
     quota.max_queued_jobs = count(value, key, 0);
   } else if (key == "gpu_hours") {
     quota.gpu_hours = count(value, key, 0);
+  } else if (key == "guaranteed_gpus") {
+    quota.guaranteed_gpus = count(value, key, 0);
+  } else if (key == "borrow_limit") {
+    quota.borrow_limit = count(value, key, 0);
+  } else if (key == "lend_limit") {
+    quota.lend_limit = count(value, key, 0);
   } else {
     return false;
   }
@@ -227,6 +277,7 @@ model::Quota OrganisationReader::read_quota(const YAML::Node& map) {
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
     if (!read_limit(name.Scalar(), value, quota)) report_unknown(name, kLimits);
   });
+  check_guarantee(map, quota);
   return quota;
 }
 
@@ -234,6 +285,9 @@ void OrganisationReader::read_named_quotas(const YAML::Node& map,
                                            std::vector<model::NamedQuota>& quotas) {
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& limits) {
     quotas.push_back({name.Scalar(), read_quota(limits)});
+    if (&quotas == &organisation_.of_projects) {
+      refuse_guarantee(limits, quotas.back().quota, "projects");
+    }
   });
   std::ranges::sort(quotas, {}, &model::NamedQuota::name);
 }
@@ -241,7 +295,7 @@ void OrganisationReader::read_named_quotas(const YAML::Node& map,
 void OrganisationReader::read_gpu_weights(const YAML::Node& map) {
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
     const auto weight = value.IsScalar() ? thousandths_of(value.Scalar()) : std::nullopt;
-    if (!weight) {
+    if (!weight || *weight == 0) {
       report(value, fmt::format("'{}' in '{}' must be 0.001 to 1000, with three decimals at most",
                                 printable(name.Scalar()), key_));
       return;
@@ -306,6 +360,7 @@ void OrganisationReader::finish(Configuration& configuration) {
     organisation_.of_each_user.max_gpus = configuration.max_gpus_per_user;
   }
   organisation_.period = configuration.quota_period;
+  organisation_.allocation = configuration.allocation;
   configuration.policy.organisation = std::move(organisation_);
   configuration.policy.fair_share.gpu_weights = std::move(gpu_weights_);
 }

@@ -47,6 +47,9 @@ class OrganisationReader {
   void read_named_quotas(const YAML::Node& map, std::vector<model::NamedQuota>& quotas);
   model::Quota read_quota(const YAML::Node& map);
   // False where the key is none of a quota's.
+  void read_reserved_ratio(const YAML::Node& value);
+  void refuse_guarantee(const YAML::Node& map, const model::Quota& quota, std::string_view whose);
+  void check_guarantee(const YAML::Node& map, const model::Quota& quota);
   bool read_limit(std::string_view key, const YAML::Node& value, model::Quota& quota);
 
   // Calls visit(name, value) for the entries of a map, each name once.

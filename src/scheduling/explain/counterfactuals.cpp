@@ -47,16 +47,20 @@ class Search {
     fewer_cpus();
     less_memory();
     less_time();
+    preemptible();
     return std::move(found_);
   }
 
  private:
   bool starts(const model::ResourceRequest& request, base::Duration time_limit) {
-    auto spec = std::make_shared<model::JobSpec>(*job_.spec);
-    spec->request = request;
-    spec->time_limit = time_limit;
+    model::JobSpec spec = *job_.spec;
+    spec.request = request;
+    spec.time_limit = time_limit;
+    return starts(std::move(spec));
+  }
+  bool starts(model::JobSpec spec) {
     WaitingJob changed = job_;
-    changed.spec = std::move(spec);
+    changed.spec = std::make_shared<const model::JobSpec>(std::move(spec));
     return what_if_.start_of(changed).has_value();
   }
   bool starts(const model::ResourceRequest& request) {
@@ -197,6 +201,14 @@ class Search {
     if (count > 0) found_.push_back({Change::kTimeLimit, request, in_minutes(count)});
   }
 
+  // What takes input and has no terminal cannot begin anew.
+  void preemptible() {
+    model::JobSpec spec = *job_.spec;
+    if (spec.preemptible == true || (spec.takes_input && !spec.terminal)) return;
+    spec.preemptible = true;
+    if (starts(std::move(spec))) found(Change::kPreemptible, job_.spec->request);
+  }
+
   WhatIf& what_if_;
   const Cluster& cluster_;
   const WaitingJob& job_;
@@ -221,6 +233,8 @@ std::string_view to_string(Change change) {
       return "memory";
     case Change::kTimeLimit:
       return "time_limit";
+    case Change::kPreemptible:
+      return "preemptible";
   }
   CHECK(false);
   std::unreachable();
@@ -243,6 +257,8 @@ std::string option_of(const Counterfactual& changed) {
       return fmt::format("--memory {}", base::written(request.memory.value_or(base::Bytes())));
     case Change::kTimeLimit:
       return fmt::format("--time {}", base::written(changed.time_limit));
+    case Change::kPreemptible:
+      return "--preemptible";
   }
   CHECK(false);
   std::unreachable();

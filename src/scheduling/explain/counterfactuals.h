@@ -21,7 +21,8 @@ enum class Change : std::uint8_t {
   kNuma,
   kCpus,
   kMemory,
-  kTimeLimit
+  kTimeLimit,
+  kPreemptible,  // it may be stopped for others: then it may borrow from them
 };
 
 std::string_view to_string(Change change);  // "gpus"

@@ -16,6 +16,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(static_cast<std::size_t>(request.gpu_memory.value()));
   mix(request.cpus.value_or(0));
   mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
+  mix(key.preemption);
   mix(request.nodes * 2 + (request.cross_node ? 1 : 0));
   mix(static_cast<std::size_t>(request.within));
   for (const model::NodeId node : request.nodelist) mix(node.value);
@@ -29,9 +30,21 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   return hash;
 }
 
+namespace {
+
+// All that the policy asks when it says whether a job may be stopped for others.
+std::uint8_t preemption_of(const model::JobSpec& spec) {
+  if (spec.preemptible) return *spec.preemptible ? 1 : 2;
+  const int of_class = 3 + 2 * static_cast<int>(spec.priority.priority_class);
+  return static_cast<std::uint8_t>(of_class + (spec.takes_input ? 1 : 0));
+}
+
+}  // namespace
+
 WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
   Key key{spec.request, spec.time_limit, {}, {}, {}};
-  if (splits_by_owner_) {
+  if (split_ == Split::kOwnerAndPreemption) key.preemption = preemption_of(spec);
+  if (split_ != Split::kNothing) {
     key.team = spec.team;
     key.user = spec.user;
     key.project = spec.project;
@@ -39,9 +52,9 @@ WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
   return key;
 }
 
-void WaitingClasses::split_by_owner(bool splits) {
+void WaitingClasses::split_by(Split split) {
   CHECK(classes_.empty());
-  splits_by_owner_ = splits;
+  split_ = split;
 }
 
 void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -23,8 +24,14 @@ class WaitingClasses {
   void add(const Rank& rank, const model::JobSpec& spec);
   void remove(const Rank& rank, const model::JobSpec& spec);
   void clear();
-  // Whether jobs of different owners are of different classes. Only while there are none.
-  void split_by_owner(bool splits);
+  // What tells jobs that ask for the same apart beside that.
+  enum class Split : std::uint8_t {
+    kNothing,
+    kOwner,
+    kOwnerAndPreemption,  // and whether they may be stopped for others
+  };
+  // Only while there are none.
+  void split_by(Split split);
   std::size_t size() const { return classes_.size(); }
   // The first of all jobs; null where there is none.
   const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
@@ -62,6 +69,7 @@ class WaitingClasses {
     std::string team;  // these three only where owners are told apart
     std::string user;
     std::string project;
+    std::uint8_t preemption = 0;  // where that is told apart
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
@@ -73,7 +81,7 @@ class WaitingClasses {
   // layers allow unordered: looked up only, by_first_ has the order
   std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty
   std::map<Rank, const std::set<Rank>*> by_first_;
-  bool splits_by_owner_ = false;
+  Split split_ = Split::kNothing;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -155,6 +155,20 @@ class VictimSearch::OnNode {
   Candidates chosen_;
 };
 
+bool VictimSearch::is_candidate(const Victim& victim) const {
+  if (taken_.contains(victim.attempt)) return false;
+  if (beneficiary_->reclaims) return victim.is_borrowed;
+  return victim.yields_to_class && victim.started_at + options_.min_runtime <= options_.now &&
+         model::is_below(victim.priority_class, beneficiary_->priority_class);
+}
+
+// The youngest first; those that another search took, too.
+template <class Visit>
+void VictimSearch::for_each_candidate_while(const Visit& visit) const {
+  if (beneficiary_->reclaims) return index_.for_each_borrowed_while(visit);
+  index_.for_each_while(options_.now, options_.min_runtime, beneficiary_->priority_class, visit);
+}
+
 VictimSearch::Candidate VictimSearch::candidate_of(const Victim& victim) const {
   const std::int64_t gpus = std::max<std::int64_t>(1, victim.allocation.gpu_count());
   return {&victim, age_ms(victim, options_.now) * gpus};
@@ -179,9 +193,7 @@ VictimSearch::Candidates VictimSearch::candidates_on(model::NodeId node) const {
   Candidates candidates;
   for (const model::AttemptId id : *index_.on(node)) {
     const Victim& victim = index_.find(id);
-    const bool is_of_age = victim.started_at + options_.min_runtime <= options_.now;
-    const bool is_lower = model::is_below(victim.priority_class, beneficiary_->priority_class);
-    if (is_of_age && is_lower && !taken_.contains(id)) candidates.push_back(candidate_of(victim));
+    if (is_candidate(victim)) candidates.push_back(candidate_of(victim));
   }
   return candidates;
 }
@@ -201,18 +213,17 @@ std::optional<model::Allocation> VictimSearch::look(const Candidates& victims) {
 // there loses at least that one's age.
 void VictimSearch::search_nodes(Best& best) {
   std::set<model::NodeId> seen;
-  index_.for_each_while(
-      options_.now, options_.min_runtime, beneficiary_->priority_class, [&](const Victim& victim) {
-        const bool is_hopeless = best.cost && best.cost->lost_ms < age_ms(victim, options_.now);
-        if (is_hopeless || seen.size() >= options_.most_nodes || steps_left_ == 0) return false;
-        if (taken_.contains(victim.attempt)) return true;
-        for (const auto& part : victim.allocation.nodes) {
-          if (!seen.insert(part.node).second) continue;
-          const NodeNeed need(trial_, part.node, beneficiary_->request);
-          if (need.is_up()) OnNode(*this, candidates_on(part.node), need, best).run();
-        }
-        return true;
-      });
+  for_each_candidate_while([&](const Victim& victim) {
+    const bool is_hopeless = best.cost && best.cost->lost_ms < age_ms(victim, options_.now);
+    if (is_hopeless || seen.size() >= options_.most_nodes || steps_left_ == 0) return false;
+    if (taken_.contains(victim.attempt)) return true;
+    for (const auto& part : victim.allocation.nodes) {
+      if (!seen.insert(part.node).second) continue;
+      const NodeNeed need(trial_, part.node, beneficiary_->request);
+      if (need.is_up()) OnNode(*this, candidates_on(part.node), need, best).run();
+    }
+    return true;
+  });
 }
 
 // The youngest candidates wherever they are, twice as many each time, until the job fits; of these,
@@ -221,15 +232,14 @@ void VictimSearch::search_across_nodes(Best& best) {
   Candidates victims;
   std::optional<model::Allocation> allocation;
   std::size_t next_look = 2;
-  index_.for_each_while(options_.now, options_.min_runtime, beneficiary_->priority_class,
-                        [&](const Victim& victim) {
-                          if (taken_.contains(victim.attempt)) return true;
-                          victims.push_back(candidate_of(victim));
-                          if (victims.size() < next_look) return true;
-                          next_look *= 2;
-                          allocation = look(victims);
-                          return !allocation && victims.size() < options_.most_across_nodes;
-                        });
+  for_each_candidate_while([&](const Victim& victim) {
+    if (taken_.contains(victim.attempt)) return true;
+    victims.push_back(candidate_of(victim));
+    if (victims.size() < next_look) return true;
+    next_look *= 2;
+    allocation = look(victims);
+    return !allocation && victims.size() < options_.most_across_nodes;
+  });
   if (!allocation && !victims.empty()) allocation = look(victims);
   if (!allocation) return;
   Candidates there = victims;

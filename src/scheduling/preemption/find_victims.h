@@ -34,6 +34,8 @@ struct Room {
 struct Beneficiary {
   const model::ResourceRequest& request;
   model::PriorityClass priority_class = model::PriorityClass::kMedium;  // above those it stops
+  // It is within what is guaranteed to it: it stops those who borrow instead, of any class and age.
+  bool reclaims = false;
 };
 
 class VictimSearch {
@@ -75,6 +77,9 @@ class VictimSearch {
   class OnNode;
   struct Best;
 
+  bool is_candidate(const Victim& victim) const;
+  template <class Visit>
+  void for_each_candidate_while(const Visit& visit) const;
   Candidate candidate_of(const Victim& victim) const;
   Cost cost_of(const Candidates& victims) const;
   Candidates candidates_on(model::NodeId node) const;

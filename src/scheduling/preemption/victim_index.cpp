@@ -12,7 +12,8 @@ void VictimIndex::put(Victim victim) {
     if (known->second == victim) return;
     erase(victim.attempt);
   }
-  by_age_[row_of(victim)].insert({victim.started_at, victim.attempt});
+  for_each_row(victim,
+               [&](std::size_t row) { by_age_[row].insert({victim.started_at, victim.attempt}); });
   for (const auto& part : victim.allocation.nodes) on_[part.node].insert(victim.attempt);
   const model::AttemptId id = victim.attempt;
   victims_.emplace(id, std::move(victim));
@@ -22,7 +23,7 @@ void VictimIndex::erase(model::AttemptId attempt) {
   const auto known = victims_.find(attempt);
   if (known == victims_.end()) return;
   const Victim& victim = known->second;
-  by_age_[row_of(victim)].erase({victim.started_at, attempt});
+  for_each_row(victim, [&](std::size_t row) { by_age_[row].erase({victim.started_at, attempt}); });
   for (const auto& part : victim.allocation.nodes) {
     const auto there = on_.find(part.node);
     there->second.erase(attempt);

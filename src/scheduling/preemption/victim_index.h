@@ -14,12 +14,14 @@
 
 namespace gpu_platform::scheduling {
 
-// A running attempt that may be stopped to make room for a job of a higher class.
+// A running attempt that may be stopped to make room for another job.
 struct Victim {
   model::AttemptId attempt;
   model::PriorityClass priority_class = model::PriorityClass::kLow;
   base::Instant started_at;
   model::Allocation allocation;
+  bool yields_to_class = true;  // to jobs of a higher class
+  bool is_borrowed = false;     // to whoever is within what is guaranteed to them
 
   friend bool operator==(const Victim&, const Victim&) = default;
 };
@@ -50,6 +52,7 @@ class VictimIndex {
   std::size_t size() const { return victims_.size(); }
   // Those with a part on the node, in the order of ids; null: none.
   const std::set<model::AttemptId>* on(model::NodeId node) const;
+  bool has_borrowed() const { return !by_age_[kBorrowed].empty(); }
   // When the first of those that are too young at `now` will have run for `least`, of classes below
   // `above`; nothing where none is too young.
   std::optional<base::Instant> next_of_age(base::Instant now, base::Duration least,
@@ -72,6 +75,14 @@ class VictimIndex {
     }
   }
 
+  // The same of those who borrow, of any class and age.
+  template <class Visit>
+  void for_each_borrowed_while(Visit&& visit) const {
+    for (const Age& age : by_age_[kBorrowed]) {
+      if (!visit(find(age.attempt))) return;
+    }
+  }
+
   friend bool operator==(const VictimIndex& a, const VictimIndex& b) {
     return a.victims_ == b.victims_;
   }
@@ -80,13 +91,17 @@ class VictimIndex {
   static constexpr std::size_t kClasses = 4;
   using Ages = std::set<Age>;
 
-  static std::size_t row_of(const Victim& victim) {
-    return static_cast<std::size_t>(victim.priority_class);
+  // The rows that it stands in.
+  template <class Visit>
+  static void for_each_row(const Victim& victim, const Visit& visit) {
+    if (victim.yields_to_class) visit(static_cast<std::size_t>(victim.priority_class));
+    if (victim.is_borrowed) visit(kBorrowed);
   }
   Ages::const_iterator first_of_age(std::size_t row, base::Instant now, base::Duration least) const;
 
   std::map<model::AttemptId, Victim> victims_;
-  std::array<Ages, kClasses> by_age_;  // by class
+  static constexpr std::size_t kBorrowed = kClasses;
+  std::array<Ages, kClasses + 1> by_age_;  // by class, then those who borrow
   std::map<model::NodeId, std::set<model::AttemptId>> on_;
 };
 

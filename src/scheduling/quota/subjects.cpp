@@ -52,8 +52,13 @@ bool limits_anything(const model::Organisation& organisation) {
 
 bool limits_starts(const model::Organisation& organisation) {
   return any_quota(organisation, [](const Quota& quota) {
-    return quota.max_gpus || quota.max_running_jobs || quota.gpu_hours;
+    return quota.max_gpus || quota.max_running_jobs || quota.gpu_hours || quota.guaranteed_gpus;
   });
+}
+
+bool guarantees_anything(const model::Organisation& organisation) {
+  return any_quota(organisation,
+                   [](const Quota& quota) { return quota.guaranteed_gpus.has_value(); });
 }
 
 bool limits_hours(const model::Organisation& organisation) {

@@ -35,6 +35,8 @@ std::vector<QuotaLimit> limits_of(const model::Organisation& organisation,
 // Whether anything is limited, what may run is, and GPU-hours are.
 bool limits_anything(const model::Organisation& organisation);
 bool limits_starts(const model::Organisation& organisation);
+// Whether something is anybody's own: then it matters who can be stopped for others.
+bool guarantees_anything(const model::Organisation& organisation);
 bool limits_hours(const model::Organisation& organisation);
 
 // GPUs in 1/7000, times milliseconds.

@@ -113,6 +113,7 @@ void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
   if (random_.chance(2, 3)) {
     update.time_limit = base::seconds(static_cast<std::int64_t>(1 + random_.below(1200)));
   }
+  if (random_.chance(1, 4)) update.preemptible = random_.chance(1, 2);
   if (random_.chance(1, 2)) change_chain(update);
   if (random_.chance(1, 3)) update.labels = {{"changed", fmt::format("{}", random_.below(3))}};
   inputs.emplace_back(controller::CommandInput{

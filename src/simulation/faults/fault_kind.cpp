@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "unreserved",
     "window_passed",
     "in_window",
+    "reclaimed",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

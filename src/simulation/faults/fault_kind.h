@@ -54,8 +54,9 @@ enum class FaultKind : std::uint8_t {
   kUnreserved,    // a reservation is cancelled
   kWindowPassed,  // a reservation's time is over
   kInWindow,      // a job of a reservation is started
+  kReclaimed,     // what is told to stop for another borrowed from it
 };
-inline constexpr std::size_t kFaultKinds = 44;
+inline constexpr std::size_t kFaultKinds = 45;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -113,7 +113,8 @@ void Ledger::check_claims_ended(const scheduling::Claims& before, const model::E
                               std::holds_alternative<model::GpuStrangersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
-                         std::holds_alternative<model::ReservationMade>(event);
+                         std::holds_alternative<model::ReservationMade>(event) ||
+                         std::holds_alternative<model::PolicyApplied>(event);
   for (const auto& [job, claim] : before.all()) {
     if (state_.claims.find(job) != nullptr || job == about || is_of_hardware || is_change) continue;
     findings_.violated("for-nothing", fmt::format("the claim of job {} ended with {}", job.value,
@@ -216,12 +217,15 @@ void Ledger::on(const model::StopRequested& event) {
   if (event.reason != model::EndReason::kPreempted) return;
   findings_.count(FaultKind::kPreempted);
   const model::Job* victim = state_.jobs.find(event.attempt.job.value);
+  const bool is_reclaimed = victim != nullptr && victim->attempts.back().is_borrowed;
+  if (is_reclaimed) findings_.count(FaultKind::kReclaimed);
   const bool is_fair = std::ranges::any_of(state_.claims.all(), [&](const auto& entry) {
     const model::Job* beneficiary = state_.jobs.find(entry.first.value);
     return beneficiary != nullptr && victim != nullptr &&
            std::ranges::binary_search(entry.second.victims, event.attempt) &&
-           model::is_below(victim->spec->priority.priority_class,
-                           beneficiary->spec->priority.priority_class);
+           (entry.second.reclaims ? model::may_borrow(*victim->spec, *state_.policy)
+                                  : model::is_below(victim->spec->priority.priority_class,
+                                                    beneficiary->spec->priority.priority_class));
   });
   if (!is_fair) findings_.violated("for-nothing", named(event.attempt) + " is stopped for nobody");
 }

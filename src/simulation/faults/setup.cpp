@@ -49,6 +49,14 @@ model::Quota draw_quota(Prng& random) {
   return quota;
 }
 
+// Also more than max_gpus, and more than there are: the core does not rely on config/ for that.
+void draw_guarantee(Prng& random, model::Quota& quota) {
+  if (random.chance(1, 3)) return;
+  quota.guaranteed_gpus = static_cast<std::uint32_t>(random.below(12));
+  if (random.chance(1, 3)) quota.borrow_limit = static_cast<std::uint32_t>(random.below(8));
+  if (random.chance(1, 3)) quota.lend_limit = static_cast<std::uint32_t>(random.below(8));
+}
+
 model::Organisation draw_organisation(Prng& random) {
   model::Organisation organisation;
   if (random.chance(1, 2)) return organisation;
@@ -62,6 +70,15 @@ model::Organisation draw_organisation(Prng& random) {
   if (random.chance(1, 4)) organisation.of_users = {{"ann", draw_quota(random)}};
   if (random.chance(1, 4)) organisation.of_projects = {{"demo", draw_quota(random)}};
   organisation.period = static_cast<model::QuotaPeriod>(random.below(model::kQuotaPeriods));
+  if (random.chance(1, 2)) {
+    for (model::Team& team : organisation.teams) draw_guarantee(random, team.quota);
+    for (model::NamedQuota& user : organisation.of_users) draw_guarantee(random, user.quota);
+    if (random.chance(1, 3)) {
+      organisation.allocation =
+          static_cast<model::AllocationMode>(random.below(model::kAllocationModes));
+    }
+    organisation.reserved_thousandths = static_cast<std::uint32_t>(random.below(1001));
+  }
   return organisation;
 }
 

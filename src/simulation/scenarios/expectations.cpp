@@ -175,6 +175,8 @@ base::Status ScenarioRunner::expect_state(const Statement& statement) {
   TRY(compare(statement, "exit", shown(exit.code)));
   TRY(compare(statement, "signal", shown(exit.signal)));
   TRY(compare(statement, "lost", to_string(exit.lost)));
+  const bool is_borrowed = !job.attempts.empty() && job.attempts.back().is_borrowed;
+  TRY(compare(statement, "borrowed", is_borrowed ? "yes" : "no"));
   const model::EndReason reason =
       model::is_ended(job.state) || job.attempts.empty() ? job.reason : job.attempts.back().reason;
   TRY(compare(statement, "reason", to_string(reason)));

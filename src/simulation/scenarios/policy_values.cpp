@@ -41,6 +41,9 @@ base::Result<model::Quota> quota_of(const Statement& statement) {
   TRY(set_limit(statement, "max_running_jobs", quota.max_running_jobs));
   TRY(set_limit(statement, "max_queued_jobs", quota.max_queued_jobs));
   TRY(set_limit(statement, "gpu_hours", quota.gpu_hours));
+  TRY(set_limit(statement, "guaranteed_gpus", quota.guaranteed_gpus));
+  TRY(set_limit(statement, "borrow_limit", quota.borrow_limit));
+  TRY(set_limit(statement, "lend_limit", quota.lend_limit));
   return quota;
 }
 
@@ -125,6 +128,16 @@ base::Status change_order(const Statement& statement, model::Policy& policy) {
     TRY(set_word(statement, "quota_period",
                  std::array{QuotaPeriod::kDay, QuotaPeriod::kWeek, QuotaPeriod::kMonth},
                  organisation.period));
+    policy.organisation = std::move(organisation);
+  }
+  if (option(statement, "allocation") != nullptr) {
+    using model::AllocationMode;
+    model::Organisation organisation = *policy.organisation;
+    TRY(set_word(statement, "allocation",
+                 std::array{AllocationMode::kGuaranteed, AllocationMode::kStatic,
+                            AllocationMode::kDynamic, AllocationMode::kHybrid},
+                 organisation.allocation));
+    TRY(set_count(statement, "reserved_thousandths", 0, 1000, organisation.reserved_thousandths));
     policy.organisation = std::move(organisation);
   }
   const std::string* weights = option(statement, "weights");

@@ -291,6 +291,9 @@ base::Result<model::UpdateJob> update_of(const Statement& statement) {
     TRY(set_duration(statement, "limit", update.time_limit.emplace()));
   }
   if (const std::string* name = option(statement, "name")) update.name = *name;
+  if (option(statement, "preemptible") != nullptr) {
+    TRY(set_bool(statement, "preemptible", update.preemptible.emplace()));
+  }
   return update;
 }
 

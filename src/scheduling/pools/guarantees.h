@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "base/units.h"
+#include "model/job.h"
+#include "model/team.h"
+#include "scheduling/quota/subjects.h"
+
+namespace gpu_platform::scheduling {
+
+// What is one holder's own: a team's, with all below it that has no guarantee itself, or a user's.
+struct Guarantee {
+  base::GpuShare gpus;
+  std::optional<base::GpuShare> borrow_limit;  // held at once above it; absent: any
+  base::GpuShare lend_limit;                   // at most gpus
+
+  friend bool operator==(const Guarantee&, const Guarantee&) = default;
+};
+
+// All of them, and the rest of the cluster, which is nobody's. Every job has one holder: its user,
+// where that user is named with a guarantee, else the nearest team with one, else nobody, whose
+// guarantee is nothing.
+struct Guarantees {
+  std::map<QuotaSubject, Guarantee> of;
+  base::GpuShare shared;  // nothing where more is guaranteed than there is
+
+  bool empty() const { return of.empty(); }
+  // Null: nobody's.
+  const Guarantee* find(const QuotaSubject& holder) const {
+    const auto found = of.find(holder);
+    return found == of.end() ? nullptr : &found->second;
+  }
+  friend bool operator==(const Guarantees&, const Guarantees&) = default;
+};
+
+// As the mode reads them; docs/scheduling.md has the formulas. Empty where nothing is guaranteed,
+// and then nothing of this folder keeps anybody back.
+Guarantees guarantees_of(const model::Organisation& organisation, std::uint64_t cluster_gpus);
+
+// GPUs that the configuration guarantees, before a mode scales them.
+std::uint64_t guaranteed_in_all(const model::Organisation& organisation);
+
+// Empty: nobody.
+QuotaSubject holder_of(const Guarantees& guarantees, const model::Organisation& organisation,
+                       const model::JobSpec& spec);
+
+}  // namespace gpu_platform::scheduling

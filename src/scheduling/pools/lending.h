@@ -1,0 +1,89 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/units.h"
+#include "model/ids.h"
+#include "scheduling/pools/balance.h"
+
+namespace gpu_platform::scheduling {
+
+// What attempts hold, and which of them borrow. Of each holder's work that can be stopped for
+// others the oldest is its own, as far as its guarantee goes beside what cannot be stopped; all
+// that came after that is borrowed. So nothing of a holder within its guarantee is ever borrowed,
+// and what is changes with what comes and goes.
+//
+// Ownership: values. Thread: one owner, who tells it what happens. Cost of add and remove:
+// O(log attempts of the holder), and once more for each that begins or ceases to borrow.
+class Lending {
+ public:
+  struct Held {
+    model::AttemptId attempt;
+    base::Instant requested_at;
+    PoolAsk what;
+  };
+  struct Change {
+    model::AttemptId attempt;
+    bool is_borrowed = false;
+
+    friend bool operator==(const Change&, const Change&) = default;
+  };
+  using Changes = std::vector<Change>;  // only of attempts that hold something afterwards
+
+  Lending() = default;
+  explicit Lending(Guarantees guarantees);
+
+  bool is_active() const { return balance_.is_active(); }
+  const PoolBalance& balance() const { return balance_; }
+  std::uint64_t borrowed() const { return borrowed_; }  // attempts
+  std::uint64_t version() const { return version_; }    // changes with everything that is told
+
+  // A new one borrows or does not; it is named only where it does. GPUs count alone: who has none
+  // is left out.
+  Changes add(const Held& held);
+  Changes remove(const Held& held);
+  // What was worked out anew takes the place of this; the version goes on.
+  void become(Lending other);
+
+  friend bool operator==(const Lending& a, const Lending& b) {
+    return a.balance_ == b.balance_ && a.borrowed_ == b.borrowed_;
+  }
+
+ private:
+  struct Age {
+    base::Instant requested_at;
+    model::AttemptId attempt;
+    friend bool operator==(const Age&, const Age&) = default;
+    friend std::strong_ordering operator<=>(const Age& a, const Age& b) {
+      if (const auto by_time = a.requested_at <=> b.requested_at; by_time != 0) return by_time;
+      return a.attempt <=> b.attempt;
+    }
+  };
+  using Row = std::map<Age, base::GpuShare>;
+  struct Preemptible {
+    Row row;
+    Row::iterator first_borrowed = row.end();
+    base::GpuShare own;  // of those before
+    Preemptible() = default;
+    // The iterator points into the row, so it is found again in a copy.
+    Preemptible(const Preemptible& other) : row(other.row), own(other.own) {
+      first_borrowed = other.first_borrowed == other.row.end()
+                           ? row.end()
+                           : row.find(other.first_borrowed->first);
+    }
+    Preemptible& operator=(const Preemptible&) = delete;
+  };
+
+  void settle(const QuotaSubject& holder, Preemptible& of, Changes& changes);
+
+  PoolBalance balance_;
+  std::map<QuotaSubject, Preemptible> rows_;
+  std::uint64_t borrowed_ = 0;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,183 @@
+#include "scheduling/pools/lending.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+
+namespace gpu_platform::scheduling {
+namespace {
+
+using model::Organisation;
+using model::QuotaHolder;
+
+base::GpuShare whole(std::int64_t gpus) {
+  return base::kWholeGpu * gpus;
+}
+
+Organisation two_teams(std::uint32_t a, std::uint32_t b) {
+  return {.teams = {{"a", {}, 1, {}, {.guaranteed_gpus = a}},
+                    {"b", {}, 1, {}, {.guaranteed_gpus = b}}}};
+}
+
+model::JobSpec spec_of(std::string user, std::string team) {
+  model::JobSpec spec;
+  spec.user = std::move(user);
+  spec.team = std::move(team);
+  return spec;
+}
+
+TEST(Guarantees, AreReadAsTheModeSays) {
+  Organisation organisation = two_teams(6, 2);
+  organisation.teams[0].quota.borrow_limit = 3;
+  organisation.teams[0].quota.lend_limit = 4;
+  const QuotaSubject a{QuotaHolder::kTeam, "a"};
+  Guarantees found = guarantees_of(organisation, 10);
+  EXPECT_EQ(found.of[a], (Guarantee{whole(6), whole(3), whole(4)}));
+  EXPECT_EQ(found.shared, whole(2));
+  EXPECT_EQ(guarantees_of(organisation, 5).shared, whole(0));
+
+  organisation.allocation = model::AllocationMode::kStatic;
+  EXPECT_EQ(guarantees_of(organisation, 10).of[a], (Guarantee{whole(6), whole(0), whole(0)}));
+
+  organisation.allocation = model::AllocationMode::kHybrid;  // 3 of 10 GPUs: 6·3/8 and 2·3/8
+  found = guarantees_of(organisation, 10);
+  EXPECT_EQ(found.of[a], (Guarantee{whole(2), whole(3), whole(2)}));
+  EXPECT_EQ(found.shared, whole(8));
+  organisation.reserved_thousandths = 1000;  // never more than was written
+  EXPECT_EQ(guarantees_of(organisation, 100).of[a].gpus, whole(6));
+
+  organisation.allocation = model::AllocationMode::kDynamic;
+  EXPECT_TRUE(guarantees_of(organisation, 10).empty());
+}
+
+TEST(Guarantees, HaveOneHolderForEachJob) {
+  Organisation organisation = two_teams(4, 2);
+  organisation.teams.push_back({"below", "a", 1, {}, {}});
+  organisation.of_users = {{"ann", {.guaranteed_gpus = 1}}};
+  const Guarantees guarantees = guarantees_of(organisation, 8);
+  const auto holder = [&](std::string user, std::string team) {
+    return holder_of(guarantees, organisation, spec_of(std::move(user), std::move(team)));
+  };
+  EXPECT_EQ(holder("bob", "below"), (QuotaSubject{QuotaHolder::kTeam, "a"}));
+  EXPECT_EQ(holder("bob", "b"), (QuotaSubject{QuotaHolder::kTeam, "b"}));
+  EXPECT_EQ(holder("ann", "b"), (QuotaSubject{QuotaHolder::kUser, "ann"}));
+  EXPECT_EQ(holder("bob", ""), QuotaSubject());
+}
+
+// The rule of lending.h, counted by hand from all that is held.
+class Naive {
+ public:
+  explicit Naive(const Guarantees& guarantees) : guarantees_(guarantees) {}
+
+  void add(const Lending::Held& held) { held_.push_back(held); }
+  Lending::Held take(std::size_t index) {
+    const Lending::Held held = held_[index];
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+    return held;
+  }
+  std::size_t size() const { return held_.size(); }
+
+  std::map<model::AttemptId, bool> labels() const {
+    std::vector<Lending::Held> sorted = held_;
+    std::ranges::sort(sorted, {},
+                      [](const Lending::Held& h) { return std::pair(h.requested_at, h.attempt); });
+    std::map<QuotaSubject, base::GpuShare> left;
+    for (const auto& [holder, own] : guarantees_.of) left[holder] = own.gpus;
+    for (const Lending::Held& each : sorted) {
+      if (!each.what.may_borrow) left[each.what.holder] -= each.what.gpus;
+    }
+    std::map<QuotaSubject, bool> is_full;
+    std::map<model::AttemptId, bool> labels;
+    for (const Lending::Held& each : sorted) {
+      base::GpuShare& rest = left[each.what.holder];
+      bool& full = is_full[each.what.holder];
+      full = full || (each.what.may_borrow && each.what.gpus > rest);
+      labels[each.attempt] = each.what.may_borrow && full;
+      if (each.what.may_borrow && !full) rest -= each.what.gpus;
+    }
+    return labels;
+  }
+
+  // Free GPUs and borrowed ones suffice for whatever a holder within its guarantee asks for.
+  void check_what_is_owed(const PoolBalance& balance, base::GpuShare all) const {
+    base::GpuShare not_borrowed;
+    const std::map<model::AttemptId, bool> borrowed = labels();
+    std::map<QuotaSubject, base::GpuShare> used;
+    for (const Lending::Held& each : held_) {
+      used[each.what.holder] += each.what.gpus;
+      if (!borrowed.at(each.attempt)) not_borrowed += each.what.gpus;
+    }
+    if (balance.firm_above() > balance.shared()) return;  // not by the admission rule
+    for (const auto& [holder, own] : guarantees_.of) {
+      if (used[holder] > own.gpus) continue;
+      ASSERT_LE(not_borrowed + own.gpus - used[holder], all);
+    }
+  }
+
+ private:
+  const Guarantees& guarantees_;
+  std::vector<Lending::Held> held_;
+};
+
+TEST(Lending, LabelsAreThoseCountedByHand) {
+  std::uint64_t borrowed_ever = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    base::Prng random(seed);
+    const Guarantees guarantees =
+        guarantees_of(two_teams(static_cast<std::uint32_t>(random.below(12)),
+                                static_cast<std::uint32_t>(random.below(12))),
+                      24);
+    const QuotaSubject holders[] = {
+        {QuotaHolder::kTeam, "a"}, {QuotaHolder::kTeam, "b"}, QuotaSubject()};
+    Lending lending{guarantees};
+    Naive naive(guarantees);
+    std::map<model::AttemptId, bool> labels;
+    const auto take = [&](const Lending::Changes& changes) {
+      for (const auto& [attempt, is_borrowed] : changes) labels.at(attempt) = is_borrowed;
+    };
+    for (std::uint64_t step = 1; step <= 80; ++step) {
+      if (naive.size() > 0 && random.chance(2, 5)) {
+        const Lending::Held gone = naive.take(random.below(naive.size()));
+        labels.erase(gone.attempt);
+        take(lending.remove(gone));
+      } else {
+        const Lending::Held held{
+            {model::JobId(step), 1},
+            base::Instant(static_cast<std::int64_t>(1 + random.below(40))),
+            {holders[random.below(3)], whole(static_cast<std::int64_t>(1 + random.below(8))),
+             random.chance(2, 3)}};
+        naive.add(held);
+        labels[held.attempt] = false;
+        take(lending.add(held));
+      }
+      ASSERT_EQ(labels, naive.labels()) << "seed " << seed << " step " << step;
+      const auto borrowed =
+          std::ranges::count_if(labels, [](const auto& label) { return label.second; });
+      ASSERT_EQ(lending.borrowed(), static_cast<std::uint64_t>(borrowed));
+      borrowed_ever += lending.borrowed();
+      naive.check_what_is_owed(lending.balance(), whole(24));
+    }
+  }
+  EXPECT_GT(borrowed_ever, 0U);
+}
+
+TEST(Lending, ACopyGoesOnAlone) {
+  Lending lending{guarantees_of(two_teams(2, 2), 4)};
+  const QuotaSubject a{QuotaHolder::kTeam, "a"};
+  const Lending::Held first{{model::JobId(1), 1}, base::Instant(1), {a, whole(2), true}};
+  const Lending::Held second{{model::JobId(2), 1}, base::Instant(2), {a, whole(2), true}};
+  lending.add(first);
+  lending.add(second);
+  Lending copy = lending;
+  EXPECT_EQ(copy, lending);
+  EXPECT_EQ(copy.remove(first), (Lending::Changes{{second.attempt, false}}));
+  EXPECT_EQ(lending.borrowed(), 1U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::scheduling
