@@ -29,6 +29,11 @@ std::string input_of(const Json& job) {
   return text;
 }
 
+std::string patience_of(const Json& job) {
+  const auto seconds = number_at(job, "wait_timeout_seconds");
+  return seconds ? age(base::milliseconds(static_cast<std::int64_t>(*seconds * 1000))) : "";
+}
+
 // How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before.
 std::string result_of(const Json& object) {
   std::string line;
@@ -295,6 +300,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Reservation", text_at(job, "reservation")},
       {"Begins", when(job, "begin", now)},
       {"Deadline", when(job, "deadline", now)},
+      {"Waits at most", patience_of(job)},
       {"Eligible", when(job, "eligible_at", now)},
       {"Goes first since", when(job, "overdue_since", now)},
       {"Starts by", when(job, "estimated_start", now)},

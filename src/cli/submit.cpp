@@ -32,7 +32,7 @@ struct SubmitOptions {
   std::optional<std::string> gpus, gpu_memory, cpus, memory, priority, name, team, project, time,
       retries, workdir, output, error, open_mode, signal, request_id, kind, user, prolog, epilog,
       idle_timeout, begin, deadline, array, nodes, gpus_per_node, network_level, reservation,
-      expected_time;
+      expected_time, wait_timeout;
   std::vector<std::string> gpu_types, environment, labels, notify, dependencies, nodelist, exclude;
   std::vector<std::string> command;
   bool allow_cross_numa = false;
@@ -97,6 +97,8 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .option("--deadline", o.deadline, "TIME", "cancel it when it can no longer end by then")
       .option("--reservation", o.reservation, "NAME",
               "in this reservation: on its GPUs alone, within its time")
+      .option("--wait-timeout", o.wait_timeout, "DURATION",
+              "cancel it when it has not started after so long")
       .many("--dependency", o.dependencies, "KIND:ID[:ID][,…]",
             "start after other jobs: afterok, afterany or afternotok, as in afterok:12:14")
       .option("--array", o.array, "INDICES", "one job for each index: 0-99, 1,3,5-9:2, 0-99%8")
@@ -127,6 +129,13 @@ base::Status put_count(Json& body, const char* key, const std::optional<std::str
   return {};
 }
 
+base::Status put_seconds(Json& body, const char* key, const std::optional<std::string>& text) {
+  if (!text.has_value()) return {};
+  TRY_ASSIGN(const base::Duration duration, base::parse_duration(*text));
+  body[key] = static_cast<double>(base::whole_milliseconds(duration)) / 1000;
+  return {};
+}
+
 base::Status put_size(Json& body, const char* key, const std::optional<std::string>& text) {
   if (!text.has_value()) return {};
   TRY_ASSIGN(const base::Bytes size, base::parse_size(*text));
@@ -143,6 +152,7 @@ base::Status for_option(std::string_view option, base::Status status) {
 base::Status put_chains(Json& body, const SubmitOptions& o, base::Instant now) {
   TRY(put_moment(body, "begin", o.begin, now));
   TRY(put_moment(body, "deadline", o.deadline, now));
+  TRY(for_option("--wait-timeout", put_seconds(body, "wait_timeout_seconds", o.wait_timeout)));
   if (!o.dependencies.empty())
     body["dependency"] = fmt::format("{}", fmt::join(o.dependencies, ","));
   if (o.array.has_value()) body["array"] = *o.array;
@@ -226,12 +236,8 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
     TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
     body["time_limit_seconds"] = seconds;
   }
+  TRY(for_option("--idle-timeout", put_seconds(body, "idle_timeout_seconds", o.idle_timeout)));
   TRY(put_expected_time(body, o.expected_time));
-  if (o.idle_timeout.has_value()) {
-    const auto idle = base::parse_duration(*o.idle_timeout);
-    if (!idle) return base::invalid("--idle-timeout", idle.error().message);
-    body["idle_timeout_seconds"] = static_cast<double>(base::whole_milliseconds(*idle)) / 1000;
-  }
   TRY(put_types(body, o));
   TRY(put_nodes(body, o));
   // A type or a memory size without a number asks for one such GPU.

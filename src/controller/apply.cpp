@@ -643,8 +643,8 @@ void Application::on(const model::StartRequested& event) {
   }
   if (event.why == model::StartWhy::kPreempted) attempt.made_room = jobs_stopped_for(j.id);
   attempt.time_limit = time_limit_of(j, attempt);
-  j.attempts.push_back(std::move(attempt));
   move(j, JobTrigger::kStartRequested);
+  j.attempts.push_back(std::move(attempt));
   begin_to_hold(state_, at_);
   state_.quotas.add(organisation(), *j.spec, held_use_of(j, j.attempts.back()));
   state_.held_attempts.insert(event.attempt);

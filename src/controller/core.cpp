@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/parse.h"
 #include "controller/quota_use.h"
 #include "controller/use.h"
 
@@ -179,8 +180,17 @@ void Core::end_hopeless(base::Instant now) {
       const model::JobId id = *state_.gates.hopeless().begin();
       end(id, model::EndReason::kDependencyFailed, find_job(id)->dependency_failure);
     } else {
-      end(state_.gates.last_starts().begin()->second, model::EndReason::kDeadline,
-          "it could no longer end by its deadline within its time limit");
+      const model::JobId id = state_.gates.last_starts().begin()->second;
+      const model::JobSpec& spec = *find_job(id)->spec;
+      const base::Instant for_deadline = model::last_start_for_deadline(spec);
+      if (for_deadline.is_set() && for_deadline < now) {
+        end(id, model::EndReason::kDeadline,
+            "it could no longer end by its deadline within its time limit");
+      } else {
+        end(id, model::EndReason::kWaitTimeout,
+            fmt::format("it had not started within the {} that it was willing to wait",
+                        base::written(spec.wait_timeout)));
+      }
     }
   }
 }

@@ -50,7 +50,7 @@ void Gates::enter(const model::Job& job) {
   }
   if (gate != nullptr) offer(*gate);
   if (!is_before_start(job.state)) return;
-  const base::Instant last = model::last_start(*job.spec);
+  const base::Instant last = model::last_start(job);
   if (last.is_set()) last_starts_.emplace(last, job.id);
   if (!job.dependency_failure.empty()) hopeless_.insert(job.id);
   const std::string& window = job.spec->request.window;
@@ -69,7 +69,7 @@ void Gates::leave(const model::Job& job) {
   }
   if (gate != nullptr) offer(*gate);
   if (!is_before_start(job.state)) return;
-  const base::Instant last = model::last_start(*job.spec);
+  const base::Instant last = model::last_start(job);
   if (last.is_set()) last_starts_.erase({last, job.id});
   hopeless_.erase(job.id);
   if (const auto of_window = of_windows_.find(job.spec->request.window);

@@ -33,7 +33,7 @@ class Gates {
   // PENDING and PREEMPTED jobs that wait for a time alone, or for nothing any more. Of an array
   // with a limit the first one, and only while fewer than the limit are active or in the queue.
   const Times& becoming_eligible() const { return becoming_eligible_; }
-  // Jobs that wait or are held and have a deadline, by the last moment at which they may start.
+  // Jobs that wait or are held, and not for ever, by the last moment at which they may start.
   const Times& last_starts() const { return last_starts_; }
   // Jobs that wait or are held for something that can never be.
   const std::set<model::JobId>& hopeless() const { return hopeless_; }

@@ -96,6 +96,8 @@ std::string_view to_string(EndReason reason) {
       return "DEPENDENCY_FAILED";
     case EndReason::kReservationEnded:
       return "RESERVATION_ENDED";
+    case EndReason::kWaitTimeout:
+      return "WAIT_TIMEOUT";
   }
   return "";
 }
@@ -136,9 +138,16 @@ std::string name_of(const Job& job) {
                          : fmt::format("{}", job.id.value);
 }
 
-base::Instant last_start(const JobSpec& spec) {
+base::Instant last_start_for_deadline(const JobSpec& spec) {
   if (!spec.deadline.is_set()) return {};
   return spec.deadline + (base::Duration() - spec.time_limit);
+}
+
+base::Instant last_start(const Job& job) {
+  const base::Instant for_deadline = last_start_for_deadline(*job.spec);
+  if (job.spec->wait_timeout == base::Duration() || !job.attempts.empty()) return for_deadline;
+  const base::Instant by = std::max(job.submitted_at, job.spec->begin) + job.spec->wait_timeout;
+  return for_deadline.is_set() ? std::min(for_deadline, by) : by;
 }
 
 bool is_gang(const ResourceRequest& request) {

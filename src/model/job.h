@@ -149,6 +149,8 @@ struct JobSpec {
   bool per_gpu = false;                  // one process for each GPU; else one for each node
   // How long its user thinks that it runs, at full speed: at most time_limit; absent: not said.
   std::optional<base::Duration> expected_time;
+  // It is ended where it has not started so long after its submission or its begin; zero: never.
+  base::Duration wait_timeout;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -184,8 +186,9 @@ enum class EndReason : std::uint8_t {
   kDeadline,          // it could no longer end by its deadline, and was not started
   kDependencyFailed,  // what it waited for can never be; detail says why
   kReservationEnded,  // the reservation that it asks for was cancelled or is over
+  kWaitTimeout,       // it had not started within its own wait_timeout
 };
-inline constexpr std::size_t kEndReasons = 16;
+inline constexpr std::size_t kEndReasons = 17;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
 
 // How a process ended: exactly one of code, signal and lost is set once it has.
@@ -297,7 +300,9 @@ std::string name_of(const Job& job);
 
 // How long it may be started: the last moment at which its time limit ends by its deadline. Unset:
 // it has no deadline.
-base::Instant last_start(const JobSpec& spec);
+base::Instant last_start_for_deadline(const JobSpec& spec);
+// The same with its wait_timeout, which counts until its first start. Unset: for ever.
+base::Instant last_start(const Job& job);
 
 // True while some attempt still holds resources: such a job stays in the core even when it has
 // ended.

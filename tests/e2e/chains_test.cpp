@@ -106,5 +106,16 @@ TEST_F(Chains, BeginAndDeadlineAreKeptAndChanged) {
   EXPECT_NE(late.err.find("2:00:00"), std::string::npos) << late.err;
 }
 
+TEST_F(Chains, AJobWaitsAsLongAsItIsWillingTo) {
+  const std::string blocker = daemon.submit({"--gpus", "8", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(daemon.reaches(blocker, "RUNNING"));
+  const std::string id = daemon.submit({"--gpus", "8", "--wait-timeout", "1s", "--", "true"});
+  ASSERT_TRUE(daemon.reaches(id, "CANCELLED"));
+  const nlohmann::json job = daemon.job(id);
+  EXPECT_EQ(job["reason"], "WAIT_TIMEOUT");
+  EXPECT_EQ(job["wait_timeout_seconds"], 1);
+  EXPECT_EQ(job["detail"], "it had not started within the 1s that it was willing to wait");
+}
+
 }  // namespace
 }  // namespace gpu_platform::e2e

@@ -211,6 +211,9 @@ void put_chains(const model::Job& job, v1::Job& out) {
   }
   if (spec.begin.is_set()) to_proto(spec.begin, *out.mutable_begin());
   if (spec.deadline.is_set()) to_proto(spec.deadline, *out.mutable_deadline());
+  if (spec.wait_timeout > base::Duration()) {
+    out.set_wait_timeout_seconds(in_seconds(spec.wait_timeout));
+  }
   if (!spec.dependencies.empty()) out.set_dependency(joined(spec.dependencies));
   if (!job.waits_for.empty()) out.set_dependency_unmet(joined(job.waits_for));
 }

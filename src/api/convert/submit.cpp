@@ -264,6 +264,7 @@ base::Status put_resources(const v1::SubmitJobRequest& request, const Nodes& nod
 base::Status put_chains(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
   if (request.has_begin()) spec.begin = to_model(request.begin());
   if (request.has_deadline()) spec.deadline = to_model(request.deadline());
+  spec.wait_timeout = to_duration(request.wait_timeout_seconds());
   if (request.array().empty()) return {};
   if (request.terminal() || request.takes_input()) {
     return base::invalid("array", "array: its members have neither a terminal nor input");

@@ -12,6 +12,10 @@ void Client::submit_new(std::vector<controller::Input>& inputs) {
   submission.spec = draw_submission(random_, setup_, fmt::format("s{}", submissions_.size() + 1));
   if (random_.chance(1, 4)) submission.environment = std::string("SECRET=1\0", 9);
   draw_times(submission.spec.begin, submission.spec.deadline);
+  if (random_.chance(1, 8)) {
+    findings_.count(FaultKind::kWaitTimeout);
+    submission.spec.wait_timeout = base::seconds(1 + static_cast<std::int64_t>(random_.below(600)));
+  }
   if (random_.chance(1, 4)) submission.spec.dependencies = draw_dependencies();
   draw_window(submission.spec);
   if (submission.spec.array) findings_.count(FaultKind::kArray);

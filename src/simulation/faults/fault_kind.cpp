@@ -50,6 +50,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "window_passed",
     "in_window",
     "reclaimed",
+    "wait_timeout",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -55,8 +55,9 @@ enum class FaultKind : std::uint8_t {
   kWindowPassed,  // a reservation's time is over
   kInWindow,      // a job of a reservation is started
   kReclaimed,     // what is told to stop for another borrowed from it
+  kWaitTimeout,   // a job is to wait so long at most
 };
-inline constexpr std::size_t kFaultKinds = 45;
+inline constexpr std::size_t kFaultKinds = 46;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -109,6 +109,7 @@ const std::vector<Rule>& rules() {
         "epilog_fails",
         "begin",
         "deadline",
+        "wait_timeout",
         "dependency",
         "array",
         "reservation"}},

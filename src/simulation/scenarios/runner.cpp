@@ -220,6 +220,7 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   TRY(set_instant(statement, "begin", spec.begin));
   TRY(set_instant(statement, "deadline", spec.deadline));
   if (const std::string* name = option(statement, "reservation")) spec.request.window = *name;
+  TRY(set_duration(statement, "wait_timeout", spec.wait_timeout));
   model::SubmitJob submission{spec, {}, hold, {}};
   if (const std::string* text = option(statement, "dependency")) {
     TRY(resolve(*text, submission.spec.dependencies, submission.ended));
