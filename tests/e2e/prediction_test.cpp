@@ -13,7 +13,8 @@ class Predicting : public testing::Test {
 
   nlohmann::json explain(const std::string& id) { return daemon.json({"jobs", "explain", id}); }
   nlohmann::json score(const std::string& basis) {
-    for (const auto& each : daemon.json({"status"})["estimate_scores"]) {
+    const nlohmann::json status = daemon.json({"status"});
+    for (const auto& each : status["estimate_scores"]) {
       if (each["basis"] == basis) return each;
     }
     return {};
