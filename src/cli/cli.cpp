@@ -207,10 +207,10 @@ std::string overview(std::span<const OtherCommand> others) {
       "  gpu-platform submit --gpus 8 -- torchrun train.py  queue it and go home\n\n"
       "Commands:\n";
   for (const Command& command : kCommands) {
-    page += fmt::format("  {:<20}{}\n", command.text.name, command.text.summary);
+    page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
   }
   for (const OtherCommand& other : others) {
-    page += fmt::format("  {:<20}{}\n", other.name, other.summary);
+    page += fmt::format("  {:<23}{}\n", other.name, other.summary);
   }
   return page + "\n'gpu-platform COMMAND --help' tells more. Exit codes: docs/cli.md.\n";
 }
@@ -259,7 +259,7 @@ std::string group_page(std::string_view group) {
   std::string page = "Commands:\n";
   for (const Command& command : kCommands) {
     if (first_word(command.text.name) == group) {
-      page += fmt::format("  {:<20}{}\n", command.text.name, command.text.summary);
+      page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
     }
   }
   return page + fmt::format("\n'gpu-platform {} COMMAND --help' tells more.\n", group);

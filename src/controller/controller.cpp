@@ -159,11 +159,10 @@ base::Status Controller::store_snapshot() {
 
 std::shared_ptr<const Snapshot> Controller::make_snapshot() {
   State& state = core_.mutable_state();
-  return std::make_shared<const Snapshot>(
-      Snapshot{state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy,
-               state.counts, core_.reservations(), state.queue.basis(), core_.claims(),
-               state.arrays.freeze(), state.period_use, core_.windows(),
-               state.runs.freeze(), state.scores});
+  return std::make_shared<const Snapshot>(Snapshot{
+      state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy, state.counts,
+      core_.reservations(), state.queue.basis(), core_.claims(), state.arrays.freeze(),
+      state.period_use, core_.windows(), state.runs.freeze(), state.scores});
 }
 
 }  // namespace gpu_platform::controller

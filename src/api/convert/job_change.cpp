@@ -149,12 +149,11 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) 
 
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
   model::UpdateJob update;
-  const bool is_empty = !request.has_priority() && !request.has_time_limit_seconds() &&
-                        !request.has_name() && request.labels().empty() &&
-                        request.remove_labels().empty() && !request.has_begin() &&
-                        !request.has_deadline() && !request.has_dependency() &&
-                        !request.no_deadline() && !request.has_expected_time_seconds() &&
-                        !request.has_preemptible();
+  const bool is_empty =
+      !request.has_priority() && !request.has_time_limit_seconds() && !request.has_name() &&
+      request.labels().empty() && request.remove_labels().empty() && !request.has_begin() &&
+      !request.has_deadline() && !request.has_dependency() && !request.no_deadline() &&
+      !request.has_expected_time_seconds() && !request.has_preemptible();
   if (is_empty) {
     return base::invalid({},
                          "nothing to change: give priority, time_limit_seconds, name, labels, "

@@ -74,7 +74,9 @@ TEST_F(ForecastTest, WhoHasAHistoryEndsByItWithoutTheGrace) {
 
 TEST_F(ForecastTest, WhoHasOutrunItsHistoryEndsByItsLimitAndTheGrace) {
   ran({10, 20, 30});
-  const Forecast found = forecast(base::minutes(40), {waiting_for(2, base::hours(1))});
+  const WaitingJob second = waiting_for(2, base::hours(1));
+  EXPECT_TRUE(forecast(base::minutes(40), {second}).starts.empty());
+  const Forecast found = forecast(base::minutes(40), {second, waiting_for(3, base::hours(1))});
   EXPECT_EQ(found.starts.at(model::JobId(2)).p90, kNow + base::minutes(21));
 }
 
