@@ -1,5 +1,6 @@
-// The controller alone, with the virtual engine and the memory store: what a job's life costs, how
-// fast history is replayed, what a waiting job weighs, and how many allocations a second it makes.
+// The controller alone, with the virtual engine and the memory store (where it says so with SQLite
+// on the current directory's disk): what a job's life costs, how fast history is replayed, what a
+// waiting job weighs, and how many allocations a second it makes.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -13,11 +14,14 @@
 
 #include <malloc.h>
 
+#include "base/check.h"
+#include "bench_directory.h"
 #include "controller/controller.h"
 #include "controller/explanation.h"
 #include "execution/virtual_engine.h"
 #include "store/batch.h"
 #include "store/memory/memory_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 namespace gpu_platform::controller {
 namespace {
@@ -63,8 +67,10 @@ model::JobSpec typical_spec() {
 
 class World : public execution::ObservationSink, public execution::VirtualScript {
  public:
-  explicit World(std::size_t nodes) : engine_(*this, *this) {
-    controller_.emplace(store_, engine_, options());
+  explicit World(std::size_t nodes) : World(nodes, nullptr) {}
+  // On that journal; null: in memory.
+  World(std::size_t nodes, store::Journal* journal) : engine_(*this, *this) {
+    controller_.emplace(journal != nullptr ? *journal : store_, engine_, options());
     if (!controller_->recover(kStart)) std::abort();
     model::Policy policy;
     policy.max_queue_size = 10'000'000;
@@ -224,18 +230,35 @@ void explain_one(benchmark::State& bench) {
 BENCHMARK(explain_one)->ArgName("waiting")->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 // Allocations a second on a busy cluster: so many GPUs are freed and given out again at once.
-void allocations(benchmark::State& bench) {
+void run_allocations(benchmark::State& bench, store::Journal* journal) {
   const auto nodes = static_cast<std::size_t>(bench.range(0));
   const auto at_once = static_cast<std::size_t>(bench.range(1));
-  World world(nodes);
+  World world(nodes, journal);
   for (auto _ : bench) world.one_batch_of_lives(at_once);
   bench.SetItemsProcessed(bench.iterations() * bench.range(1));
+}
+void allocations(benchmark::State& bench) {
+  run_allocations(bench, nullptr);
 }
 BENCHMARK(allocations)
     ->Args({1'000, 64})
     ->Args({1'000, 1'024})
     ->Args({12'500, 64})
     ->Args({12'500, 1'024})
+    ->Unit(benchmark::kMillisecond);
+
+// The same with every event on the disk before anybody hears of it: whole lives, from submission to
+// the archive.
+void allocations_durable(benchmark::State& bench) {
+  const gpu_platform::bench::BenchDirectory directory;
+  auto opened = store::SqliteStore::open({.dir = directory.path()});
+  CHECK(opened.has_value());
+  run_allocations(bench, opened->get());
+}
+BENCHMARK(allocations_durable)
+    ->Args({12'500, 64})
+    ->Args({12'500, 1'024})
+    ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
 void replay(benchmark::State& bench) {

@@ -8,16 +8,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "bench_directory.h"
 #include "model/event.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -25,27 +24,6 @@ namespace gpu_platform::store {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A directory on the measured disk, removed with the object.
-class BenchDirectory {
- public:
-  BenchDirectory() {
-    const char* base = std::getenv("GP_BENCH_DIR");
-    std::string name = fmt::format("{}/store-bench-XXXXXX", base == nullptr ? "." : base);
-    CHECK(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~BenchDirectory() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  BenchDirectory(const BenchDirectory&) = delete;
-  BenchDirectory& operator=(const BenchDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::unique_ptr<SqliteStore> open_store(const std::filesystem::path& dir) {
   auto store = SqliteStore::open({.dir = dir});
@@ -144,7 +122,7 @@ void report_latencies(benchmark::State& state, std::vector<double>& micros) {
 
 // The floor: one thread overwriting a preallocated 4 KiB block.
 void Fdatasync(benchmark::State& state) {
-  const BenchDirectory directory;
+  const bench::BenchDirectory directory;
   const int fd = ::open((directory.path() / "block").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   CHECK(fd >= 0);
   const std::string block(4096, 'x');
@@ -166,7 +144,7 @@ BENCHMARK(Fdatasync)->UseRealTime()->MinTime(3);
 // One synced commit of `range(0)` events each.
 void Append(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0));
-  const BenchDirectory directory;
+  const bench::BenchDirectory directory;
   const auto store = open_store(directory.path());
   std::vector<double> micros;
   for (auto _ : state) {
@@ -183,7 +161,7 @@ BENCHMARK(Append)->Arg(1)->Arg(10)->Arg(100)->Arg(1000)->UseRealTime()->MinTime(
 // Batches of 100 jobs that end, with the five events of each life, after 100,000 earlier ones.
 void AppendEndedJobs(benchmark::State& state) {
   constexpr std::uint64_t kBatch = 100;
-  const BenchDirectory directory;
+  const bench::BenchDirectory directory;
   const auto store = open_store(directory.path());
   fill_history(*store, 100'000);
   std::uint64_t id = 100'001;
@@ -209,7 +187,7 @@ BENCHMARK(AppendEndedJobs)->UseRealTime()->MinTime(3);
 void Replay(benchmark::State& state) {
   constexpr std::uint64_t kEvents = 500'000;
   const auto count = static_cast<std::size_t>(state.range(0));
-  const BenchDirectory directory;
+  const bench::BenchDirectory directory;
   const auto store = open_store(directory.path());
   const std::uint64_t total = count == 1 ? kEvents / 20 : kEvents;
   while (store->last_seq().value < total) {
@@ -229,7 +207,7 @@ BENCHMARK(Replay)->Arg(1)->Arg(100)->UseRealTime()->Unit(benchmark::kMillisecond
 
 // A million ended jobs and five million events, made once.
 const std::filesystem::path& big_history() {
-  static const BenchDirectory directory;
+  static const bench::BenchDirectory directory;
   static const bool is_filled = [] {
     fill_history(*open_store(directory.path()), 1'000'000);
     return true;

@@ -165,6 +165,11 @@ v1::CheckResult Calls::check(std::shared_ptr<const model::JobSpec> job) const {
     add_ids(found.estimate->after, *out.mutable_after_jobs());
     place = &found.estimate->allocation;
   }
+  if (found.preemption) {
+    for (const model::AttemptId id : found.preemption->victims) {
+      out.add_stopped_jobs(std::to_string(id.job.value));
+    }
+  }
   if (place != nullptr) {
     add_place(*place, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   }

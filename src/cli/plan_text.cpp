@@ -40,6 +40,12 @@ std::string start_text(const Json& start, std::string_view when_key, base::Insta
                             enumerated(jobs), jobs.size() == 1 ? "has" : "have");
 }
 
+std::string stopped_text(const std::vector<std::string>& jobs) {
+  if (jobs.empty()) return {};
+  return fmt::format("{} {}, queued again then", jobs.size() == 1 ? "job" : "jobs",
+                     enumerated(jobs));
+}
+
 std::string would_start_with(const Json& object) {
   std::string lines;
   std::string_view key = "Starts now with";
@@ -114,6 +120,7 @@ std::string check_page(const Json& result, base::Instant now) {
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
   page += line("Starts by", start_text(result, "estimated_start", now));
+  page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
   page += line("Expected start", expected_start_text(object_at(result, "expected"), now));
   page += line("Expected to run", expected_run_text(object_at(result, "expected_run")));
   return page + would_start_with(result);

@@ -212,7 +212,7 @@ class Application {
   }
 
   void note_victim(const Job& j, const Attempt& attempt) {
-    if (auto victim = victim_of(state_, j, attempt)) {
+    if (auto victim = victim_of(*state_.policy, state_.claims, j, attempt)) {
       state_.victims.put(*std::move(victim));
     } else {
       state_.victims.erase({j.id, attempt.number});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/core.h"
+#include "controller/explanation.h"
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 
@@ -65,6 +66,15 @@ class PreemptionTest : public ::testing::Test {
   const model::Claim* claim_of(std::uint64_t id) const {
     return core_.state().claims.find(model::JobId(id));
   }
+  Explanation of_new(std::uint32_t gpus, std::uint8_t priority) {
+    model::JobSpec spec = testing::spec(gpus);
+    spec.time_limit = base::hours(1);
+    spec.priority = model::priority_of_number(priority);
+    Picture picture(testing::snapshot_of(core_));
+    return explain_new(picture, std::make_shared<const model::JobSpec>(spec), now_,
+                       Effort::kThorough);
+  }
+
   // LOW job 1 has run for a while on both GPUs, HIGH job 2 needs one: decided, nobody told yet.
   void decide() {
     submit(2, 8);
@@ -94,6 +104,24 @@ TEST_F(PreemptionTest, VictimsAreToldOneStepAfterTheDecision) {
   EXPECT_EQ(stop.reason, model::EndReason::kPreempted);
   EXPECT_FALSE(stop.without_grace);
   EXPECT_GE(core_.next_wakeup(), now_ + base::minutes(1));  // nothing more is to be done for it
+}
+
+TEST_F(PreemptionTest, WhoeverAsksBeforeIsToldWhoWouldBeStopped) {
+  submit(2, 8);
+  run(1);
+  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // not for long enough
+  advance(minutes(11));
+  EXPECT_FALSE(of_new(1, 8).preemption.has_value());  // of the same class
+  const Explanation found = of_new(1, 3);
+  ASSERT_TRUE(found.preemption.has_value());
+  EXPECT_EQ(found.preemption->victims, std::vector{attempt(1)});
+  ASSERT_TRUE(found.estimate.has_value());
+  EXPECT_EQ(found.estimate->start, now_ + policy_.stop_grace);
+  submit(1, 3);
+  ASSERT_NE(claim_of(2), nullptr);
+  EXPECT_EQ(claim_of(2)->victims, found.preemption->victims);
+  EXPECT_EQ(claim_of(2)->allocation, found.preemption->claimed);
+  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // nobody is left to be stopped
 }
 
 TEST_F(PreemptionTest, TheBeneficiaryStartsAndTheVictimIsBackInTheQueue) {

@@ -48,6 +48,7 @@ class Explainer {
       if (all_ahead_have_places(kept)) estimate(what_if);
     }
     if (effort != Effort::kThorough) return std::move(found_);
+    if (!picture_.queue().contains(job_.id)) make_room(kept);
     if (!found_.estimate) estimate_thoroughly();
     expect();
     return std::move(found_);
@@ -66,6 +67,18 @@ class Explainer {
       return rank != nullptr && *rank < rank_;
     });
     return static_cast<std::uint64_t>(ahead) == found_.line.jobs_ahead;
+  }
+
+  void make_room(const std::vector<Reservation>& kept) {
+    const scheduling::VictimIndex victims = picture_.victims();
+    if (victims.size() == 0) return;
+    scheduling::CycleOptions options = options_;
+    options.victims = &victims;
+    WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options, kept, rank_);
+    found_.preemption = what_if.preemption_for(job_);
+    if (!found_.preemption) return;
+    found_.estimate =
+        StartEstimate{options.now + policy_.stop_grace, found_.preemption->claimed, {}};
   }
 
   void estimate(WhatIf& what_if) {

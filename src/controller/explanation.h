@@ -55,6 +55,9 @@ struct Explanation {
   std::optional<StartEstimate> estimate;
   // What of its request would have it start at once. Empty where it does.
   std::vector<scheduling::Counterfactual> counterfactuals;
+  // Who would be stopped for it: of a job that is not submitted yet. Those that wait and get room
+  // so have a claim.
+  std::optional<scheduling::Preemption> preemption;
   // Only with Effort::kThorough. Absent where nothing is expected of anybody.
   std::optional<StartExpectation> expected;
   bool too_many_ahead = false;  // for that: kMostForecast

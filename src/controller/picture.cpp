@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/state.h"
@@ -58,6 +59,22 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   options.windows = snapshot_->windows.get();
   options.lending = &lending_;
   return options;
+}
+
+scheduling::VictimIndex Picture::victims() const {
+  const scheduling::Claims none;
+  const scheduling::Claims& claims = snapshot_->claims == nullptr ? none : *snapshot_->claims;
+  scheduling::VictimIndex victims;
+  if (!snapshot_->policy->allow_preemption) return victims;
+  for (const auto& [key, allocation] : running_.ends()) {
+    const model::Job* job = snapshot_->jobs.find(key.attempt.job.value);
+    CHECK(job != nullptr);
+    const model::Attempt& attempt = job->attempts.at(key.attempt.attempt - 1);
+    if (auto victim = victim_of(*snapshot_->policy, claims, *job, attempt)) {
+      victims.put(*std::move(victim));
+    }
+  }
+  return victims;
 }
 
 }  // namespace gpu_platform::controller

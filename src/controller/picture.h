@@ -30,6 +30,8 @@ class Picture {
   // Questions move in it and leave it as it was.
   scheduling::Cluster& cluster() { return cluster_; }
   scheduling::CycleOptions options(base::Instant now) const;
+  // Those that may be stopped for others, worked out anew. Cost: by those who run.
+  scheduling::VictimIndex victims() const;
 
  private:
   void follow_job(const model::Job* before, const model::Job* after);

@@ -335,9 +335,9 @@ bool is_outranking(const State& state, const model::Claim& claim) {
   });
 }
 
-std::optional<scheduling::Victim> victim_of(const State& state, const model::Job& job,
+std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
+                                            const scheduling::Claims& claims, const model::Job& job,
                                             const model::Attempt& attempt) {
-  const model::Policy& policy = *state.policy;
   if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
       !model::is_preemptible(*job.spec, policy)) {
     return std::nullopt;
@@ -345,7 +345,7 @@ std::optional<scheduling::Victim> victim_of(const State& state, const model::Job
   const bool yields_to_class = job.preemptions < policy.max_preemptions_per_job;
   if (!yields_to_class && !attempt.is_borrowed) return std::nullopt;
   const model::AttemptId id{job.id, attempt.number};
-  const bool is_taken = std::ranges::any_of(state.claims.all(), [&](const auto& entry) {
+  const bool is_taken = std::ranges::any_of(claims.all(), [&](const auto& entry) {
     return std::ranges::binary_search(entry.second.victims, id);
   });
   if (is_taken) return std::nullopt;
@@ -387,7 +387,8 @@ void rebuild_indices(State& state) {
         state.held_attempts.insert({job.id, attempt.number});
         state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation);
       }
-      if (auto victim = victim_of(state, job, attempt)) state.victims.put(*std::move(victim));
+      if (auto victim = victim_of(*state.policy, state.claims, job, attempt))
+        state.victims.put(*std::move(victim));
     }
   });
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {

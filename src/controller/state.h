@@ -109,7 +109,8 @@ base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 
 // The attempt as one that may be stopped to make room for another job; nothing where it may not, or
 // is a victim already.
-std::optional<scheduling::Victim> victim_of(const State& state, const model::Job& job,
+std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
+                                            const scheduling::Claims& claims, const model::Job& job,
                                             const model::Attempt& attempt);
 // Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
 // both may have been changed since.

@@ -301,6 +301,11 @@ std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optio
   return Slot{room_at, std::move(room->allocation)};
 }
 
+std::optional<Preemption> Cycle::preemption_for(const WaitingJob& job) {
+  if (!make_room_for(job, slot_of(job))) return std::nullopt;
+  return plan_.preemptions.back();
+}
+
 std::optional<Room> Cycle::find_room(const WaitingJob& job, bool reclaims) {
   return victim_search_.find({job.spec->request, job.spec->priority.priority_class, reclaims},
                              [&] { return start_of(job); });

@@ -32,6 +32,9 @@ class Cycle {
   void keep_all_places(std::span<const Reservation> reservations);
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   std::optional<Slot> slot_of(const WaitingJob& job);
+  // Once: what it plans for one job counts for the next.
+  std::optional<Preemption> preemption_for(const WaitingJob& job);
+  bool may_reclaim(const WaitingJob& job) const;
   bool is_over_quota(const WaitingJob& job) const;
   bool would_borrow(const WaitingJob& job) const;
   void quota();
@@ -63,7 +66,6 @@ class Cycle {
   bool is_kept_back_by_pools(const WaitingJob& job, bool has_claim) const;
   bool is_over_limits(const WaitingJob& job) const;
   bool comes_last(const WaitingJob& job);
-  bool may_reclaim(const WaitingJob& job) const;
   void keep_place(const Reservation& reservation);
   std::optional<Room> find_room(const WaitingJob& job, bool reclaims);
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);

@@ -1,5 +1,7 @@
 #include "scheduling/what_if.h"
 
+#include <algorithm>
+
 #include "scheduling/cycle.h"
 
 namespace gpu_platform::scheduling {
@@ -8,6 +10,7 @@ struct WhatIf::State {
   CycleOptions options;
   Cycle cycle;
   bool may_pass = true;             // those ahead, none of whom starts
+  bool gets_place = true;           // as one of those for whom places are kept, or the first
   std::optional<Cycle> behind_all;  // for who would borrow and comes last; where somebody may
   bool may_pass_all = true;
 
@@ -28,6 +31,12 @@ WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy&
   const Rank* first = queue.classes().first();
   const bool is_behind = first != nullptr && *first < rank;
   state_->may_pass = !is_behind || policy.reservation_depth > 0;
+  const auto kept = std::ranges::count_if(reservations, [&](const Reservation& each) {
+    const Rank* other = queue.find_rank(each.job);
+    return other != nullptr && *other < rank;
+  });
+  const std::size_t depth = policy.reservation_depth;
+  state_->gets_place = depth == 0 ? !is_behind : static_cast<std::size_t>(kept) < depth;
   state_->cycle.quota();
   state_->cycle.keep_places(reservations, rank);
   if (options.lending == nullptr || !options.lending->is_active()) return;
@@ -50,6 +59,13 @@ std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
   Cycle* cycle = state_->cycle_for(job);
   if (cycle != &state_->cycle || cycle->is_over_quota(job)) return std::nullopt;
   return cycle->slot_of(job);
+}
+
+std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& job) {
+  Cycle& cycle = state_->cycle;
+  if (cycle.is_over_quota(job)) return std::nullopt;
+  if (!state_->gets_place && !cycle.may_reclaim(job)) return std::nullopt;
+  return cycle.preemption_for(job);
 }
 
 }  // namespace gpu_platform::scheduling

@@ -28,6 +28,9 @@ class WhatIf {
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   // Where and by when it would start, behind the reservations.
   std::optional<Slot> slot_of(const WaitingJob& job);
+  // Who would be stopped for it, where it could not start within the grace: of the victims that the
+  // options name. Asked once, and last.
+  std::optional<Preemption> preemption_for(const WaitingJob& job);
 
  private:
   struct State;

@@ -30,6 +30,10 @@ class Preempting : public testing::Test {
 TEST_F(Preempting, ALowJobGivesWayAndRunsAgain) {
   const std::string low = submit({"--gpus", "8", "--priority", "low", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(reaches(low, "RUNNING"));
+  const Finished asked = daemon.cli({"check", "--gpus", "4", "--priority", "high"});
+  EXPECT_NE(asked.out.find("By stopping      job " + low + ", queued again then"),
+            std::string::npos)
+      << asked.out;
   const std::string high =
       submit({"--gpus", "4", "--priority", "high", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(reaches(high, "RUNNING"));

@@ -143,10 +143,11 @@ std::optional<QuotaExcess> excess_if_started(const model::Organisation& organisa
 
 std::optional<QuotaExcess> excess_if_queued(const model::Organisation& organisation,
                                             const model::JobSpec& spec, const QuotaLedger& ledger) {
+  const std::uint64_t asked = spec.array ? model::member_count(*spec.array) : 1;
   for (const QuotaLimit& limit : limits_of(organisation, spec)) {
     const QuotaUse used = use_of(limit.subject, ledger);
     const Measure measure{
-        QuotaKind::kQueuedJobs, limit.quota.max_queued_jobs, used.waiting_jobs, 1, 1, 1};
+        QuotaKind::kQueuedJobs, limit.quota.max_queued_jobs, used.waiting_jobs, asked, 1, 1};
     if (auto excess = excess_of(limit, measure)) return excess;
   }
   return std::nullopt;

@@ -65,7 +65,7 @@ std::optional<model::QuotaExcess> excess_if_started(const model::Organisation& o
                                                     const QuotaLedger& ledger,
                                                     const QuotaLedger* added = nullptr);
 
-// The same for one more job that waits.
+// The same for one more job that waits; of an array, for all its members.
 std::optional<model::QuotaExcess> excess_if_queued(const model::Organisation& organisation,
                                                    const model::JobSpec& spec,
                                                    const QuotaLedger& ledger);
