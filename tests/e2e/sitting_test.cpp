@@ -336,9 +336,11 @@ TEST_F(Sitting, SitesIdleTimeoutIsForTerminalsThatNameNone) {
     arguments.insert(arguments.end(), {"--", "/bin/true"});
     return arguments;
   };
-  EXPECT_EQ(Terminal(command({"--pty"})).wait(), 0);
-  EXPECT_EQ(Terminal(command({"--pty", "--idle-timeout", "0"})).wait(), 0);
-  EXPECT_EQ(Terminal(command({"-i"})).wait(), 0);
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--pty"}, {"--pty", "--idle-timeout", "0"}, {"-i"}}) {
+    Terminal terminal(command(how));
+    EXPECT_EQ(terminal.wait(), 0) << terminal.screen() << other.log();
+  }
   EXPECT_EQ(other.job("1")["idle_timeout_seconds"], 3600);
   EXPECT_TRUE(other.job("2")["idle_timeout_seconds"].is_null());
   EXPECT_TRUE(other.job("3")["idle_timeout_seconds"].is_null());

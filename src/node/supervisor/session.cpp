@@ -133,7 +133,7 @@ std::int64_t Session::wake_at() const {
 }
 
 void Session::work(std::int64_t now) {
-  accept_arrivals(now);
+  take_arrival(now);
   read_frames(now);
   feed_input();
   for (int turn = 0; turn < kTurns && has_room() && read_source(now); ++turn) show(now);
@@ -166,29 +166,44 @@ void Session::end(model::ChannelEnd how, std::uint8_t value, std::int64_t now) {
   if (listener_ < 0) return;
   for (int turn = 0; turn < kLastTurns && read_source(now); ++turn) {
   }
-  for (int turn = 0; turn < kTurns; ++turn) accept_arrivals(now);  // who was on the way here
+  take_last_arrivals(now);
   idle_.drop();
   has_ended_ = true;
   end_ = {how, value, {}};
   remove_session_socket(options_.root, options_.attempt);
   close_if_open(listener_);
-  close_if_open(arriving_);
   show(now);
 }
 
 // ---- who is there
 
-void Session::accept_arrivals(std::int64_t now) {
-  if (arriving_ < 0 && listener_ >= 0) {
+bool Session::has_arrival() {
+  while (arriving_ < 0 && listener_ >= 0) {
     arriving_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (arriving_ >= 0 && !is_of_our_own(arriving_)) close_if_open(arriving_);
+    if (arriving_ < 0) return false;
+    if (!is_of_our_own(arriving_)) close_if_open(arriving_);
   }
-  if (arriving_ < 0) return;
+  return arriving_ >= 0;
+}
+
+void Session::take_arrival(std::int64_t now) {
+  if (!has_arrival()) return;
   char buffer[64];
   const Packet packet = receive_packet(arriving_, buffer, sizeof buffer);
   if (packet.kind == Packet::Kind::kNothing) return;
   close_if_open(arriving_);
   if (packet.fd >= 0) welcome(packet.fd, now);
+}
+
+// Nobody is lost who is on the way here: what was sent to a socket that is shut is still received,
+// and whoever sends after that hears of it.
+void Session::take_last_arrivals(std::int64_t now) {
+  shutdown(listener_, SHUT_RD);
+  while (has_arrival()) {
+    shutdown(arriving_, SHUT_RD);
+    take_arrival(now);
+    close_if_open(arriving_);
+  }
 }
 
 void Session::welcome(int channel, std::int64_t now) {

@@ -64,7 +64,9 @@ class Session {
  private:
   std::string open_terminal_pair();
   std::string open_pipes();
-  void accept_arrivals(std::int64_t now);
+  bool has_arrival();
+  void take_arrival(std::int64_t now);
+  void take_last_arrivals(std::int64_t now);
   void welcome(int channel, std::int64_t now);
   void part(std::string_view why);
   void hang_up();
