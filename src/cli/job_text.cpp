@@ -139,6 +139,16 @@ std::string when(const Json& object, std::string_view key, base::Instant now) {
                     : fmt::format("{} (in {})", local_time(*at), age(*at - now));
 }
 
+// When it is stopped for the job that it was let in before.
+std::string yields_of(const Json& job, base::Instant now) {
+  const Json& attempts = list_at(job, "attempts");
+  if (attempts.empty() || time_at(attempts.back(), "ended_at")) return {};
+  const std::string at = when(attempts.back(), "yields_at", now);
+  return at.empty() ? at
+                    : fmt::format("to job {} {}, if it is still there and in its way",
+                                  text_at(attempts.back(), "passed"), at);
+}
+
 // "40_3 of 40: 0-99%8, 100 jobs"
 std::string array_of(const Json& job) {
   const std::string array = text_at(job, "array_id");
@@ -314,6 +324,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},
       {"Preemption", preemption_of(job)},
+      {"Yields", yields_of(job, now)},
   };
   std::string page;
   for (const auto& [key, value] : lines) {

@@ -64,13 +64,20 @@ std::string those_ahead(const Json& explanation) {
   return enumerated(named);
 }
 
+// In a gap, because it ends before or because it is expected to.
+std::string why_it_passed(const Json& attempt) {
+  const std::string passed = text_at(attempt, "passed");
+  const std::string whom = passed.empty() ? "jobs ahead of it" : "job " + passed;
+  const auto yields_at = time_at(attempt, "yields_at");
+  if (!yields_at) return fmt::format("in a gap before {}, which it does not delay", whom);
+  return fmt::format(
+      "in a gap before {}, by when it is expected to be gone; else it is stopped at {}", whom,
+      local_time(*yields_at));
+}
+
 std::string why_it_started(const Json& attempt) {
   const std::string why = text_at(attempt, "why");
-  if (why == "BACKFILL") {
-    const std::string passed = text_at(attempt, "passed");
-    return fmt::format("in a gap before {}, which it does not delay",
-                       passed.empty() ? "jobs ahead of it" : "job " + passed);
-  }
+  if (why == "BACKFILL") return why_it_passed(attempt);
   if (why == "PREEMPTED") {
     return fmt::format("in the place of {}, stopped for it",
                        enumerated(texts_at(attempt, "made_room")));

@@ -64,6 +64,11 @@ const std::array kKeys = {
         "How many of the first jobs that do not fit have a place kept for them, which jobs behind them may not "
         "delay. 1: least waste; as many as wait: everybody's turn is kept; 0: nobody passes anybody."},
 
+    Key{"scheduling.backfill_by_prediction", +[](C& c) -> bool& { return c.policy.backfill_by_prediction; },
+        0, 0, Effect::kAnytime,
+        "Lets jobs that may be stopped for others in front of a kept place that they are expected to be gone from by then "
+        "(--expected-time, or 9 in 10 of the job's like); who is not gone by then is stopped and queued again."},
+
     Key{"scheduling.order", +[](C& c) -> model::QueueOrder& { return c.policy.order; },
         0, 0, Effect::kAnytime,
         "Who goes first: more points of the class; who came first; who has used least for their shares; or a weighted "

@@ -93,6 +93,13 @@ class Application {
     j.forecast->made_at = at_;
   }
 
+  void on(const model::YieldPutOff& event) {
+    Job& j = job(event.attempt.job);
+    Attempt& attempt = find_attempt(j, event.attempt);
+    attempt.yields_at = event.yields_at;
+    note_end(j, attempt);
+  }
+
   void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
 
   void on(const model::AttemptStarted& event) {
@@ -207,7 +214,8 @@ class Application {
   }
 
   void note_end(const Job& j, const Attempt& attempt) {
-    state_.running.put({j.id, attempt.number}, latest_end(j, attempt), attempt.allocation);
+    state_.running.put({j.id, attempt.number}, latest_end(j, attempt), attempt.allocation,
+                       yields(j, attempt));
     note_victim(j, attempt);
   }
 
@@ -636,6 +644,7 @@ void Application::on(const model::StartRequested& event) {
   attempt.boot_id = event.boot_id;
   attempt.requested_at = at_;
   attempt.passed = event.passed;
+  attempt.yields_at = event.yields_at;
   if (j.forecast) {
     scheduling::EstimateScores scores = *state_.scores;
     scores.add(*j.forecast, at_);

@@ -247,6 +247,7 @@ void Core::run_cycle(base::Instant now) {
   options_.quotas = &state_.quotas;
   options_.windows = &state_.windows;
   options_.lending = &state_.lending;
+  options_.history = &state_.runs;
   const scheduling::Plan plan =
       scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
@@ -264,14 +265,27 @@ void Core::run_cycle(base::Instant now) {
                                start.why,
                                "on_demand",
                                node->boot_id,
-                               start.passed},
+                               start.passed,
+                               start.yields_at},
          now);
   }
   for (const scheduling::Preemption& each : plan.preemptions) {
     emit(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims}, now);
   }
+  for (const scheduling::Yield& each : plan.yields) yield(each, now);
   if (!plan.unchanged) foresee(plan.reservations, now);
   look_again_at_ = plan.look_again_at;
+}
+
+// One that was let in front of others by what was expected of it, and is still there.
+void Core::yield(const scheduling::Yield& yield, base::Instant now) {
+  if (yield.to.valid()) {
+    emit(model::StopRequested{yield.attempt, model::EndReason::kPreempted, false,
+                              fmt::format("job {}", yield.to.value)},
+         now);
+  } else {
+    emit(model::YieldPutOff{yield.attempt, yield.yields_at}, now);
+  }
 }
 
 std::shared_ptr<const scheduling::Claims> Core::claims() {

@@ -214,6 +214,7 @@ class Core {
                                    base::Instant now);
   std::vector<model::JobId> jobs_holding(const model::Allocation& allocation) const;
   std::vector<model::JobId> claims_to_carry_out() const;
+  void yield(const scheduling::Yield& yield, base::Instant now);
   void stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now);
 
   const model::Job* find_job(model::JobId id) const { return state_.jobs.find(id.value); }

@@ -354,7 +354,7 @@ base::Status Core::check_nobody_runs(const Window& window) const {
   std::vector<std::string> jobs;
   for (const model::AttemptId id : window.let_finish) {
     const model::Job& job = *find_job(id.job);
-    const base::Instant end = latest_end(job, job.attempts.at(id.attempt - 1));
+    const base::Instant end = end_by_limit(job, job.attempts.at(id.attempt - 1));
     if (end == scheduling::RunningEnds::kAnyMoment) continue;
     jobs.push_back(
         fmt::format("{} (until {})", name_of(job), model::utc(end + state_.policy->stop_grace)));

@@ -46,7 +46,8 @@ void Picture::follow_job(const model::Job* before, const model::Job* after) {
   }
   for (const model::Attempt& attempt : after->attempts) {
     if (!model::holds_resources(attempt.state)) continue;
-    running_.put({after->id, attempt.number}, latest_end(*after, attempt), attempt.allocation);
+    running_.put({after->id, attempt.number}, latest_end(*after, attempt), attempt.allocation,
+                 yields(*after, attempt));
   }
 }
 
@@ -58,6 +59,7 @@ scheduling::CycleOptions Picture::options(base::Instant now) const {
   options.quotas = &quotas_;
   options.windows = snapshot_->windows.get();
   options.lending = &lending_;
+  options.history = &snapshot_->runs;
   return options;
 }
 

@@ -183,7 +183,8 @@ std::optional<model::TargetOutcome> outcome_of(const State& state,
 }
 
 scheduling::WaitingJob waiting_job(const model::Job& job) {
-  return {job.id, job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since};
+  return {job.id,         job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since,
+          job.preemptions};
 }
 
 std::string encode_state(const State& state) {
@@ -307,6 +308,15 @@ base::Duration time_limit_of(const model::Job& job, const model::Attempt& attemp
 }
 
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
+  const base::Instant end = end_by_limit(job, attempt);
+  return yields(job, attempt) ? attempt.yields_at : end;
+}
+
+bool yields(const model::Job& job, const model::Attempt& attempt) {
+  return attempt.yields_at.is_set() && attempt.yields_at < end_by_limit(job, attempt);
+}
+
+base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt) {
   switch (attempt.state) {
     case model::AttemptState::kRequested:
       return attempt.requested_at + time_limit_of(job, attempt);
@@ -385,7 +395,8 @@ void rebuild_indices(State& state) {
     for (const model::Attempt& attempt : job.attempts) {
       if (model::holds_resources(attempt.state)) {
         state.held_attempts.insert({job.id, attempt.number});
-        state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation);
+        state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation,
+                          yields(job, attempt));
       }
       if (auto victim = victim_of(*state.policy, state.claims, job, attempt))
         state.victims.put(*std::move(victim));

@@ -105,7 +105,11 @@ base::Duration time_limit_of(const model::Job& job, const model::Attempt& attemp
 // When the attempt, which holds resources, will have given them back by its limits: from its start,
 // or, while it is not seen running, from when that was asked for. Once it is being ended, at any
 // moment.
+base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt);
+// The same, or earlier when it is to stop for those whom it was let in front of.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
+// Whether it is the latter.
+bool yields(const model::Job& job, const model::Attempt& attempt);
 
 // The attempt as one that may be stopped to make room for another job; nothing where it may not, or
 // is a victim already.

@@ -99,7 +99,7 @@ template <class F>
 void fields(Attempt& v, F& f) {
   f(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at, v.started_at,
     v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason, v.kill_requested, v.by, v.detail,
-    v.usage, v.time_limit, v.made_room, v.passed, v.is_borrowed);
+    v.usage, v.time_limit, v.made_room, v.passed, v.is_borrowed, v.yields_at);
 }
 template <class F>
 void fields(Job& v, F& f) {
@@ -201,7 +201,7 @@ void fields(Policy& v, F& f) {
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
     v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
     v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
-    v.overdue_after);
+    v.overdue_after, v.backfill_by_prediction);
 }
 template <class F>
 void fields(Claim& v, F& f) {
@@ -255,7 +255,7 @@ void fields(JobEligible& v, F& f) {
 }
 template <class F>
 void fields(StartRequested& v, F& f) {
-  f(v.attempt, v.allocation, v.why, v.price_class, v.boot_id, v.passed);
+  f(v.attempt, v.allocation, v.why, v.price_class, v.boot_id, v.passed, v.yields_at);
 }
 template <class F>
 void fields(AttemptStarted& v, F& f) {
@@ -307,6 +307,10 @@ void fields(ReservationEnded& v, F& f) {
 template <class F>
 void fields(ClaimDropped& v, F& f) {
   f(v.job);
+}
+template <class F>
+void fields(YieldPutOff& v, F& f) {
+  f(v.attempt, v.yields_at);
 }
 template <class F>
 void fields(StartForeseen& v, F& f) {
@@ -364,6 +368,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<JobOverdue> = 31;
 template <>
 constexpr std::uint64_t kRecordNumber<StartForeseen> = 24;
+template <>
+constexpr std::uint64_t kRecordNumber<YieldPutOff> = 25;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>

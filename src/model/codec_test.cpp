@@ -136,6 +136,7 @@ Attempt draw_attempt(Prng& r) {
   a.is_borrowed = r.chance(1, 2);
   a.made_room = draw_list<JobId>(r, [](Prng& p) { return JobId(p.next()); });
   a.passed = JobId(r.next());
+  a.yields_at = draw_instant(r);
   return a;
 }
 
@@ -307,7 +308,7 @@ std::vector<Event> draw_events(Prng& r) {
       JobSubmitted{attempt.job, draw_spec(r), draw_enum<Hold>(r, kHolds)},
       JobEligible{attempt.job},
       StartRequested{attempt, draw_allocation(r), draw_enum<StartWhy>(r, kStartWhys), draw_text(r),
-                     draw_text(r)},
+                     draw_text(r), JobId(r.next()), draw_instant(r)},
       AttemptStarted{attempt, r.next(), draw_instant(r)},
       StopRequested{attempt, draw_enum<EndReason>(r, kEndReasons), r.chance(1, 2), draw_text(r)},
       AttemptEnded{attempt,
@@ -332,6 +333,7 @@ std::vector<Event> draw_events(Prng& r) {
       ReservationEnded{draw_text(r), draw_text(r)},
       ClaimDropped{attempt.job},
       StartForeseen{attempt.job, draw_forecast(r)},
+      YieldPutOff{attempt, draw_instant(r)},
   };
 }
 
@@ -440,7 +442,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.overdue_after = base::Duration(9);  // the newest field, one byte
+  policy.backfill_by_prediction = false;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -448,7 +450,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->overdue_after, Policy().overdue_after);
+  EXPECT_TRUE(again->backfill_by_prediction);
 }
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {

@@ -14,7 +14,8 @@ std::string_view name_of(const Event& event) {
                                          "UseCounted",        "QuotaPeriodBegan",
                                          "PreemptionDecided", "JobOverdue",
                                          "ReservationMade",   "ReservationEnded",
-                                         "ClaimDropped",      "StartForeseen"};
+                                         "ClaimDropped",      "StartForeseen",
+                                         "YieldPutOff"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

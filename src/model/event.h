@@ -105,6 +105,7 @@ struct StartRequested {
   std::string price_class;  // what accounting will charge by: "on_demand", "spot", "reserved"
   std::string boot_id;      // of the first node
   JobId passed;             // as in Attempt
+  base::Instant yields_at;  // likewise
 };
 
 struct AttemptStarted {
@@ -201,12 +202,18 @@ struct StartForeseen {
   StartForecast forecast;  // made_at is the record's
 };
 
+// An attempt that was to stop by now for those whom it was let in front of may stay for longer.
+struct YieldPutOff {
+  AttemptId attempt;
+  base::Instant yields_at;  // as in Attempt
+};
+
 using Event =
     std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                  JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                  AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
                  JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, ClaimDropped, StartForeseen>;
+                 ReservationMade, ReservationEnded, ClaimDropped, StartForeseen, YieldPutOff>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

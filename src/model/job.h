@@ -242,6 +242,9 @@ struct Attempt {
   // While it holds something, or when it gave that back: it was above what is guaranteed to its
   // team, so that jobs of others within theirs may stop it.
   bool is_borrowed = false;
+  // Let in front of jobs that a place is kept for, by how long it is expected to run: when it is
+  // told to stop if it stands in their way then. Unset: it was not, or stands in nobody's way.
+  base::Instant yields_at;
 
   // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }

@@ -91,6 +91,9 @@ struct Policy {
 
   // The oldest waiting job of a team goes before its like after so long; zero: never.
   base::Duration overdue_after = base::hours(1);
+  // Lets jobs that can be stopped in front of places kept for others if they are expected to be
+  // gone by then; they are stopped if they are not.
+  bool backfill_by_prediction = true;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -1,7 +1,10 @@
 #include "scheduling/cycle.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "scheduling/predict/expected_run.h"
 
 namespace gpu_platform::scheduling {
 
@@ -48,6 +51,7 @@ Plan Cycle::run() {
     (this->*run_stage)();
     if (options_.observer != nullptr) options_.observer->end(stage);
   }
+  judge_yielding();
   look_again_at(windows_of(options_).next_change(options_.now));
   return std::move(plan_);
 }
@@ -194,12 +198,69 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
   if (!has_room_for_starts()) return Next::kStop;
   if (is_started_by_claim(job)) return Next::kGoOn;
   if (is_over_quota(job) || comes_last(job)) return Next::kSkipClass;
-  std::optional<model::Allocation> allocation = start_of(job);
-  if (!allocation) return reserve_for(job);
   const bool passes_somebody = !plan_.reservations.empty();
-  start(job, *std::move(allocation),
-        passes_somebody ? model::StartWhy::kBackfill : model::StartWhy::kImmediate);
-  return Next::kGoOn;
+  const auto why = passes_somebody ? model::StartWhy::kBackfill : model::StartWhy::kImmediate;
+  if (std::optional<model::Allocation> allocation = start_of(job)) {
+    start(job, *std::move(allocation), why);
+    return Next::kGoOn;
+  }
+  if (std::optional<TrustedStart> trusted = trusted_start_of(job)) {
+    start(job, std::move(trusted->allocation), why, trusted->yields_at);
+    return Next::kGoOn;
+  }
+  const Next next = reserve_for(job);
+  // Others of its class may be trusted where it may not.
+  return next == Next::kSkipClass && job.preemptions > 0 ? Next::kGoOn : next;
+}
+
+// Once it was stopped for others it waits for a place of its own.
+bool Cycle::may_be_trusted(const WaitingJob& job) const {
+  return options_.history != nullptr && policy_.backfill_by_prediction && job.preemptions == 0 &&
+         policy_.max_preemptions_per_job > 0 && timeline_.bookings() > 0 &&
+         model::may_borrow(*job.spec, policy_);
+}
+
+std::optional<Cycle::TrustedStart> Cycle::trusted_start_of(const WaitingJob& job) {
+  if (!may_be_trusted(job)) return std::nullopt;
+  const base::Duration limit = job.spec->time_limit;
+  const auto expected = expected_run(*job.spec, {}, *options_.history);
+  if (!expected || expected->p90 >= limit) return std::nullopt;
+  std::optional<model::Allocation> allocation =
+      place_for(job, [&] { return timeline_.place_now(job.spec->request, limit, expected->p90); });
+  if (!allocation) return std::nullopt;
+  const auto touched = timeline_.first_touched(*allocation, limit);
+  return TrustedStart{*std::move(allocation), touched ? grace_before(*touched) : base::Instant()};
+}
+
+base::Instant Cycle::grace_before(base::Instant at) const {
+  return options_.now + (at - options_.now - policy_.stop_grace);
+}
+
+// Those that are to yield by now stop if they stand in a place that is kept; else not.
+void Cycle::judge_yielding() {
+  if (options_.running == nullptr || !plan_.complete || !options_.stages.has(Stage::kBackfill)) {
+    return;
+  }
+  Timeline::Staying staying;
+  for (const RunningEnds::Key& key : options_.running->yielding()) {
+    if (key.end > options_.now) return look_again_at(key.end);
+    plan_.yields.push_back(judge(key, staying));
+  }
+}
+
+Yield Cycle::judge(const RunningEnds::Key& due, Timeline::Staying& staying) {
+  base::Instant& until = staying[due.attempt];
+  until = base::Instant(std::numeric_limits<std::int64_t>::max());
+  const Reservation* first = nullptr;  // that it stands in the way of
+  for (const Reservation& each : plan_.reservations) {
+    if (first != nullptr && first->slot.start <= each.slot.start) continue;
+    if (!timeline_.is_there_despite(staying, each.slot)) first = &each;
+  }
+  if (first == nullptr) return {due.attempt, {}, {}};
+  until = first->slot.start;
+  const base::Instant yields_at = grace_before(until);
+  const bool is_now = yields_at <= options_.now + kNextMoment;
+  return is_now ? Yield{due.attempt, first->job, {}} : Yield{due.attempt, {}, yields_at};
 }
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
@@ -392,13 +453,16 @@ void Cycle::count_start(const WaitingJob& job) {
   if (pools_.is_active()) pools_.add(pool_ask_of(job));
 }
 
-void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why) {
-  timeline_.start(allocation, held_for(job));
+void Cycle::start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why,
+                  base::Instant yields_at) {
+  std::optional<base::Instant> gone_by;
+  if (yields_at.is_set()) gone_by = yields_at + policy_.stop_grace;
+  timeline_.start(allocation, held_for(job), gone_by);
   count_start(job);
   if (pools_.is_active()) started_.insert(job.id);
   const bool passes = why == model::StartWhy::kBackfill;
   const model::JobId passed = passes ? plan_.reservations.front().job : model::JobId();
-  plan_.starts.push_back({job.id, std::move(allocation), why, passed});
+  plan_.starts.push_back({job.id, std::move(allocation), why, passed, yields_at});
 }
 
 bool Cycle::is_known_unplaceable(const model::ResourceRequest& request) const {

@@ -31,6 +31,12 @@ class Cycle {
   void keep_places(std::span<const Reservation> reservations, const Rank& before);
   void keep_all_places(std::span<const Reservation> reservations);
   std::optional<model::Allocation> start_of(const WaitingJob& job);
+  // Where nothing is free for all of its time: by what is expected of it.
+  struct TrustedStart {
+    model::Allocation allocation;
+    base::Instant yields_at;
+  };
+  std::optional<TrustedStart> trusted_start_of(const WaitingJob& job);
   std::optional<Slot> slot_of(const WaitingJob& job);
   // Once: what it plans for one job counts for the next.
   std::optional<Preemption> preemption_for(const WaitingJob& job);
@@ -67,6 +73,10 @@ class Cycle {
   bool is_over_limits(const WaitingJob& job) const;
   bool comes_last(const WaitingJob& job);
   void keep_place(const Reservation& reservation);
+  bool may_be_trusted(const WaitingJob& job) const;
+  base::Instant grace_before(base::Instant at) const;
+  void judge_yielding();
+  Yield judge(const RunningEnds::Key& due, Timeline::Staying& staying);
   std::optional<Room> find_room(const WaitingJob& job, bool reclaims);
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
   void look_again_at(std::optional<base::Instant> at);
@@ -78,7 +88,8 @@ class Cycle {
   base::Duration held_for(const WaitingJob& job) const;
   bool has_room_for_starts();
   void count_start(const WaitingJob& job);
-  void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why);
+  void start(const WaitingJob& job, model::Allocation allocation, model::StartWhy why,
+             base::Instant yields_at = {});
   template <class Place>
   std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
   bool is_known_unplaceable(const model::ResourceRequest& request) const;

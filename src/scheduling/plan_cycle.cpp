@@ -29,8 +29,8 @@ std::string_view to_string(Stage stage) {
 // A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
 // caller could not apply them and has to get them again.
 void CycleCache::remember(const Seen& seen, const Plan& plan) {
-  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.void_claims.empty() ||
-      !plan.complete) {
+  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.yields.empty() ||
+      !plan.void_claims.empty() || !plan.complete) {
     clear();
     return;
   }

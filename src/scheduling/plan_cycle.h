@@ -16,6 +16,7 @@
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/cluster.h"
 #include "scheduling/pools/lending.h"
+#include "scheduling/predict/run_history.h"
 #include "scheduling/preemption/claims.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/quota_ledger.h"
@@ -73,6 +74,9 @@ struct Start {
   model::Allocation allocation;
   model::StartWhy why = model::StartWhy::kImmediate;
   model::JobId passed;  // of a backfill: the first that has a reservation before it
+  // Let in by what is expected of it: when it is to stop for those whose place it may stand in
+  // then. Unset: it ends before by its time limit, or stands in nobody's.
+  base::Instant yields_at;
 
   friend bool operator==(const Start&, const Start&) = default;
 };
@@ -96,6 +100,15 @@ struct Preemption {
   friend bool operator==(const Preemption&, const Preemption&) = default;
 };
 
+// An attempt that was let in by what was expected of it, and has not ended by then.
+struct Yield {
+  model::AttemptId attempt;
+  model::JobId to;          // in whose place it stands: it is to stop now; invalid: it may stay
+  base::Instant yields_at;  // of one that may stay: when it is looked at again; unset: never
+
+  friend bool operator==(const Yield&, const Yield&) = default;
+};
+
 struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
   // The first job that does not fit. Behind it only backfill starts any.
@@ -104,6 +117,7 @@ struct Plan {
   // their victims' grace is over.
   std::vector<Reservation> reservations;
   std::vector<Preemption> preemptions;
+  std::vector<Yield> yields;  // by when they were to yield
   // What is claimed for these they can no longer start on before a window begins there, ascending:
   // it was not kept for them in this cycle.
   std::vector<model::JobId> void_claims;
@@ -170,6 +184,9 @@ struct CycleOptions {
   // For forecasts only: whoever gets a place is gone from it after so long, not after its time
   // limit. Null, and jobs that are not named: by their limits.
   const ExpectedTimes* expected = nullptr;
+  // What is expected of jobs, to let those that can be stopped in front of others; not owned. Null:
+  // nothing is.
+  const RunHistory* history = nullptr;
   // Who has how much of whose guarantee; not owned. Null: nothing is guaranteed.
   const Lending* lending = nullptr;
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
@@ -193,6 +210,12 @@ inline constexpr std::size_t kMostReclaimed = 64;
 // depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
 // (its GPUs are out of service, say) gets no reservation and is passed. So is one that somebody's
 // limit keeps back.
+//
+// Of those that are not touched by hard limits, a job that may be stopped for others, and never
+// was, also starts where it is gone before whatever is kept there by what is expected of it
+// (predict/expected_run.h, p90), with a moment at which it yields: the grace before the first that
+// it would touch. From then on it counts as gone. Is it still there at that moment and does it
+// stand in a place that is kept in that very cycle, it is stopped for it; else it may stay.
 //
 // Nobody holds by hard limits what is in a window of others (windows/windows.h), nor starts, gets a
 // place or has room made for it there. A job of a window gets its GPUs alone, within its time.

@@ -52,14 +52,11 @@ void WaitingQueue::reorder(const model::Policy& policy) {
 
 // Owners are told apart only where limits may: else a thousand users' equal jobs are one class.
 void WaitingQueue::classify() {
-  using Split = WaitingClasses::Split;
   const model::Organisation& organisation = *basis_.organisation;
-  const Split split = guarantees_anything(organisation) ? Split::kOwnerAndPreemption
-                      : limits_starts(organisation)     ? Split::kOwner
-                                                        : Split::kNothing;
-  if (std::exchange(split_, split) == split) return;
+  const bool split = guarantees_anything(organisation) || limits_starts(organisation);
+  if (std::exchange(splits_by_owner_, split) == split) return;
   classes_.clear();
-  classes_.split_by(split);
+  classes_.split_by_owner(split);
   for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
 }
 

@@ -26,6 +26,7 @@ struct WaitingJob {
   base::Instant submitted_at;
   std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has room now
   base::Instant overdue_since;       // unset: it is not
+  std::uint32_t preemptions = 0;     // how often it was stopped for others
 };
 
 // The jobs that wait for resources (QUEUED), always in order.
@@ -94,7 +95,7 @@ class WaitingQueue {
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
   OrderBasis basis_;  // that by_rank_ is ordered by
-  WaitingClasses::Split split_ = WaitingClasses::Split::kNothing;
+  bool splits_by_owner_ = false;
   std::uint64_t version_ = 1;
 };
 

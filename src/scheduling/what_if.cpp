@@ -51,7 +51,9 @@ WhatIf::~WhatIf() = default;
 std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& job) {
   Cycle* cycle = state_->cycle_for(job);
   if (cycle == nullptr || cycle->is_over_quota(job)) return std::nullopt;
-  return cycle->start_of(job);
+  if (auto allocation = cycle->start_of(job)) return allocation;
+  auto trusted = cycle->trusted_start_of(job);
+  return trusted ? std::optional(std::move(trusted->allocation)) : std::nullopt;
 }
 
 std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {

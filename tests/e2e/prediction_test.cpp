@@ -56,6 +56,33 @@ TEST_F(Predicting, AJobIsExpectedToRunAsItsLikeDid) {
   EXPECT_NE(daemon.cli({"jobs", "explain", last}).out.find("Foreseen"), std::string::npos);
 }
 
+// It said that it would be gone before the large job can start, and is not.
+TEST(LetInByPrediction, WhoIsStillThereIsStoppedForThePlace) {
+  DaemonOptions options;
+  options.config = "policies:\n  stop_grace: 1s\n";
+  Daemon daemon(options);
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  const std::string first =
+      daemon.submit({"--gpus", "4", "--time", "15s", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(daemon.reaches(first, "RUNNING"));
+  const std::string large = daemon.submit({"--gpus", "8", "--", "/bin/sleep", "1000"});
+  const std::string small = daemon.submit({"--gpus", "4", "--time", "1h", "--expected-time", "1s",
+                                           "--preemptible", "--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(daemon.reaches(small, "RUNNING"));
+  EXPECT_EQ(daemon.job(small)["attempts"][0]["passed"], large);
+  EXPECT_FALSE(daemon.job(small)["attempts"][0]["yields_at"].is_null());
+  EXPECT_NE(daemon.cli({"jobs", "describe", small}).out.find("to job " + large), std::string::npos);
+  EXPECT_NE(daemon.cli({"jobs", "explain", small}).out.find("else it is stopped at"),
+            std::string::npos);
+
+  ASSERT_TRUE(daemon.reaches(large, "RUNNING"));
+  EXPECT_EQ(daemon.job(first)["reason"], "TIME_LIMIT");
+  const auto stopped = daemon.job(small);
+  EXPECT_EQ(stopped["state"], "QUEUED");
+  EXPECT_EQ(stopped["preemptions"], 1);
+  EXPECT_EQ(stopped["attempts"][0]["ended_by"], "job " + large);
+}
+
 TEST_F(Predicting, MoreThanTheTimeLimitIsRefused) {
   const Finished refused =
       daemon.cli({"submit", "--time", "10m", "--expected-time", "20m", "--", "/bin/true"});

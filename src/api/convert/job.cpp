@@ -127,6 +127,7 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   for (const model::JobId id : attempt.made_room)
     out.add_made_room(fmt::format_int(id.value).str());
   if (attempt.passed.valid()) out.set_passed(fmt::format_int(attempt.passed.value).str());
+  set_time(attempt.yields_at, &v1::Attempt::mutable_yields_at, out);
   if (attempt.ended_at.is_set()) {
     out.set_cpu_time_seconds(in_seconds(attempt.usage.cpu_time));
     out.set_peak_memory_bytes(in_bytes(attempt.usage.peak_memory));

@@ -31,8 +31,19 @@ struct BusyWorld {
   std::vector<WaitingJob> waiting;
   std::map<model::JobId, base::Duration> limits;
   RunningEnds running;
+  RunHistory history;  // empty: what is expected of a job is what its user says
   model::Policy policy;
 };
+
+// In one of four it was let in by what was expected of it, and perhaps is to yield now.
+void let_run(BusyWorld& busy, model::JobId job, base::Duration limit,
+             const model::Allocation& allocation) {
+  base::Instant end = kNow + limit;
+  const bool yields = draw(4) == 3;
+  if (yields && draw(2) == 1) end = kNow;
+  if (!yields && draw(8) == 7) end = RunningEnds::kAnyMoment;
+  busy.running.put({job, 1}, end, allocation, yields);
+}
 
 // Some jobs of a random world run, where the reference places them; the others wait.
 BusyWorld busy_world() {
@@ -48,12 +59,12 @@ BusyWorld busy_world() {
         draw(2) == 0 ? naive_place(busy.nodes, job.spec->request) : std::nullopt;
     if (allocation) {
       occupy(busy.nodes, *allocation, job.id);
-      const bool is_ending = draw(8) == 7;
-      busy.running.put({job.id, 1}, is_ending ? RunningEnds::kAnyMoment : kNow + limit,
-                       *allocation);
+      let_run(busy, job.id, limit, *allocation);
     } else {
       model::JobSpec spec = *job.spec;
       spec.time_limit = limit;
+      if (draw(2) == 1) spec.preemptible = true;
+      if (draw(2) == 1) spec.expected_time = random_limit();
       if (draw(4) == 3) spec.request = random_gang(draw);
       for (std::size_t i = 0; i < spec.request.gpu_types.size(); ++i) {
         const auto speed = static_cast<std::uint32_t>(250 * (1 + draw(8)));
@@ -61,6 +72,7 @@ BusyWorld busy_world() {
       }
       busy.limits[job.id] = limit;
       busy.waiting.push_back({job.id, std::make_shared<model::JobSpec>(spec), job.submitted_at});
+      busy.waiting.back().preemptions = draw(4) == 3 ? 1 : 0;
     }
   }
   return busy;
@@ -71,7 +83,7 @@ Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
   policy.reservation_depth = depth;
   Cluster cluster = cluster_of(world.nodes);
   return plan_cycle(cluster, queue_of(world.waiting, policy), policy,
-                    {.now = kNow, .running = &world.running});
+                    {.now = kNow, .running = &world.running, .history = &world.history});
 }
 Plan plan_of(const BusyWorld& world) {
   return plan_of(world, world.policy.reservation_depth);
@@ -112,7 +124,7 @@ base::Duration limit_of(const BusyWorld& world, model::JobId job,
   return model::limit_at_speed(world.limits.at(job), allocation.speed);
 }
 
-// By hard limits: who gives back when.
+// By hard limits, and by when those who yield do: who gives back when.
 std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan& plan,
                                               std::size_t starts) {
   std::multimap<base::Instant, Holding> ends;
@@ -123,10 +135,24 @@ std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan
   }
   for (std::size_t i = 0; i < starts; ++i) {
     const Start& start = plan.starts[i];
-    ends.emplace(kNow + limit_of(world, start.job, start.allocation) + world.policy.stop_grace,
-                 Holding{start.job, start.allocation});
+    const base::Instant end = start.yields_at.is_set()
+                                  ? start.yields_at
+                                  : kNow + limit_of(world, start.job, start.allocation);
+    ends.emplace(end + world.policy.stop_grace, Holding{start.job, start.allocation});
   }
   return ends;
+}
+
+// Of those who were to yield by now, who may stay does not give back then.
+void let_stay(std::multimap<base::Instant, Holding>& ends, const Plan& plan, base::Duration grace) {
+  for (const Yield& yield : plan.yields) {
+    if (yield.to.valid()) continue;
+    const auto own = std::ranges::find(ends, yield.attempt.job,
+                                       [](const auto& entry) { return entry.second.job; });
+    const Holding holding = own->second;
+    ends.erase(own);
+    if (yield.yields_at.is_set()) ends.emplace(yield.yields_at + grace, holding);
+  }
 }
 
 TEST(BackfillProperty, JobsBeforeTheBlockedHeadStartAsWithoutBackfill) {
@@ -152,6 +178,7 @@ TEST(BackfillProperty, NoStartMovesAReservation) {
       occupy(nodes, start.allocation, start.job);
     }
     std::multimap<base::Instant, Holding> ends = ends_of(world, plan, plan.starts.size());
+    let_stay(ends, plan, world.policy.stop_grace);
     std::multimap<base::Instant, Holding> begins;
     for (const Reservation& each : plan.reservations) {
       begins.emplace(each.slot.start, Holding{each.job, each.slot.allocation});
@@ -166,6 +193,37 @@ TEST(BackfillProperty, NoStartMovesAReservation) {
       occupy(nodes, holding.allocation, holding.job);
       const base::Duration limit = limit_of(world, holding.job, holding.allocation);
       ends.emplace(at + limit + world.policy.stop_grace, holding);
+    }
+  }));
+}
+
+// Whoever is let in by what is expected of it has all of that time, could be stopped, and is so
+// only for somebody whose place it stands in.
+TEST(BackfillProperty, WhoIsTrustedHasTheTimeThatIsExpectedOfIt) {
+  EXPECT_TRUE(rc::check([] {
+    const BusyWorld world = busy_world();
+    const Plan plan = plan_of(world);
+    std::size_t trusted = 0;
+    for (const Start& start : plan.starts) {
+      if (!start.yields_at.is_set()) continue;
+      ++trusted;
+      const WaitingJob& job = *std::ranges::find(world.waiting, start.job, &WaitingJob::id);
+      RC_ASSERT(start.why == model::StartWhy::kBackfill);
+      RC_ASSERT(job.preemptions == 0);
+      RC_ASSERT(model::is_preemptible(*job.spec, world.policy));
+      RC_ASSERT(job.spec->expected_time.has_value());
+      const auto expected = model::limit_at_speed(*job.spec->expected_time, start.allocation.speed);
+      RC_ASSERT(start.yields_at >= kNow + expected);
+      RC_ASSERT(start.yields_at < kNow + limit_of(world, start.job, start.allocation));
+    }
+    RC_TAG(trusted);
+    std::size_t due = 0;
+    for (const RunningEnds::Key& key : world.running.yielding()) due += key.end <= kNow ? 1 : 0;
+    RC_ASSERT(plan.yields.size() == due);
+    for (const Yield& yield : plan.yields) {
+      const auto holds_place = [&](const Reservation& each) { return each.job == yield.to; };
+      RC_ASSERT(!yield.to.valid() || std::ranges::any_of(plan.reservations, holds_place));
+      RC_ASSERT(!yield.yields_at.is_set() || yield.yields_at > kNow);
     }
   }));
 }

@@ -53,8 +53,9 @@ class Backfill : public ::testing::Test {
     Cluster cluster = cluster_of(nodes_);
     const std::uint64_t before = cluster.hash();
     const WaitingQueue queue = queue_of(jobs_, policy_);
-    Plan result = plan_cycle(cluster, queue, policy_,
-                             {.now = kNow, .running = &ends_, .max_starts = max_starts});
+    Plan result = plan_cycle(
+        cluster, queue, policy_,
+        {.now = kNow, .running = &ends_, .history = &history_, .max_starts = max_starts});
     EXPECT_EQ(cluster.hash(), before);
     return result;
   }
@@ -76,6 +77,7 @@ class Backfill : public ::testing::Test {
   std::vector<model::Node> nodes_;
   std::vector<WaitingJob> jobs_;
   RunningEnds ends_;
+  RunHistory history_;
   model::Policy policy_;
 };
 
@@ -298,6 +300,123 @@ TEST_F(Backfill, AnswersFromTheCacheUntilARunningJobChangesItsEnd) {
   const Plan later = cycle(kNow + base::minutes(30));
   EXPECT_FALSE(later.unchanged);
   EXPECT_THAT(started(later), ElementsAre(2));
+}
+
+// By what is expected of them, beside eight GPUs of which 1 has four for an hour and 2 waits for
+// all.
+class Trust : public Backfill {
+ protected:
+  Trust() {
+    policy_.stop_grace = base::minutes(1);
+    nodes_ = {node(1).gpus(8)};
+    running(1, 1, {0, 1, 2, 3}, 59);
+    wait(2, 8, 10);
+    wait(3, 4, 600);
+    expect_of(3, 30);
+  }
+
+  model::JobSpec& spec(std::uint64_t job) {
+    WaitingJob& waiting = *std::ranges::find(jobs_, model::JobId(job), &WaitingJob::id);
+    auto copy = std::make_shared<model::JobSpec>(*waiting.spec);
+    model::JobSpec& changed = *copy;
+    waiting.spec = std::move(copy);
+    return changed;
+  }
+  void expect_of(std::uint64_t job, std::int64_t minutes) {
+    spec(job).preemptible = true;
+    spec(job).expected_time = base::minutes(minutes);
+  }
+  void ends(std::uint64_t job, base::Instant end, bool yields) {
+    const model::AttemptId attempt{model::JobId(job), 1};
+    const auto own = std::ranges::find(ends_.ends(), attempt,
+                                       [](const auto& entry) { return entry.first.attempt; });
+    ends_.put(attempt, end, model::Allocation(own->second), yields);
+  }
+  // Job 3 runs and yields so many minutes from now.
+  void runs_on(std::int64_t minutes) {
+    jobs_.erase(std::ranges::find(jobs_, model::JobId(3), &WaitingJob::id));
+    running(3, 1, {4, 5, 6, 7}, 1000);
+    ends(3, kNow + base::minutes(minutes), true);
+  }
+};
+
+TEST_F(Trust, LetsAJobInThatIsExpectedToBeGoneByThen) {
+  const Plan found = plan();
+  EXPECT_EQ(started(found), std::vector<std::uint64_t>{3});
+  EXPECT_EQ(found.starts[0].yields_at, kNow + base::minutes(59)) << "the grace before its place";
+  EXPECT_EQ(found.starts[0].passed, model::JobId(2));
+  EXPECT_EQ(reserved(found), (std::vector<std::pair<std::uint64_t, std::int64_t>>{{2, 60}}));
+}
+
+TEST_F(Trust, IsForThoseWhoCanBeStoppedAndNeverWere) {
+  spec(3).preemptible = false;
+  EXPECT_THAT(plan().starts, IsEmpty());
+  spec(3).preemptible = true;
+  jobs_.back().preemptions = 1;
+  EXPECT_THAT(plan().starts, IsEmpty());
+  jobs_.back().preemptions = 0;
+  for (const auto forbid : {+[](model::Policy& p) { p.allow_preemption = false; },
+                            +[](model::Policy& p) { p.backfill_by_prediction = false; },
+                            +[](model::Policy& p) { p.max_preemptions_per_job = 0; }}) {
+    const model::Policy before = policy_;
+    forbid(policy_);
+    EXPECT_THAT(plan().starts, IsEmpty());
+    policy_ = before;
+  }
+  EXPECT_EQ(plan().starts.size(), 1U);
+}
+
+TEST_F(Trust, IsNoMoreThanTheTimeUntilThen) {
+  expect_of(3, 60);
+  EXPECT_THAT(plan().starts, IsEmpty()) << "with the grace it would be too late";
+  expect_of(3, 59);
+  EXPECT_EQ(plan().starts.size(), 1U);
+}
+
+TEST_F(Trust, RestsOnNineInTenOfTheRunsOfItsLike) {
+  spec(3).expected_time.reset();
+  EXPECT_THAT(plan().starts, IsEmpty());
+  for (const std::int64_t minutes : {5, 20, 30}) history_.add(spec(3), base::minutes(minutes));
+  EXPECT_EQ(plan().starts.size(), 1U);
+  for (int i = 0; i < 3; ++i) history_.add(spec(3), base::minutes(300));
+  EXPECT_THAT(plan().starts, IsEmpty());
+}
+
+// The first of equal jobs may not be let in, the next may.
+TEST_F(Trust, OneThatWasStoppedOnceIsNoObstacleToItsEquals) {
+  wait(4, 4, 600);
+  expect_of(4, 30);
+  std::ranges::find(jobs_, model::JobId(3), &WaitingJob::id)->preemptions = 1;
+  EXPECT_EQ(started(plan()), std::vector<std::uint64_t>{4});
+}
+
+TEST_F(Trust, WhoIsNotGoneByThenIsStoppedForThePlaceItStandsIn) {
+  runs_on(0);
+  ends(1, RunningEnds::kAnyMoment, false);
+  const Plan found = plan();
+  EXPECT_THAT(found.yields,
+              ElementsAre(Yield{{model::JobId(3), 1}, model::JobId(2), base::Instant()}));
+}
+
+TEST_F(Trust, WhoStandsInNobodysPlaceMayStay) {
+  runs_on(0);
+  jobs_.clear();
+  const Plan found = plan();
+  EXPECT_THAT(found.yields, ElementsAre(Yield{{model::JobId(3), 1}, {}, base::Instant()}));
+}
+
+// The place it yields to is not before an hour from now: others hold it for as long.
+TEST_F(Trust, WhoIsNotInTheWayYetIsLookedAtAgain) {
+  runs_on(0);
+  const Plan found = plan();
+  EXPECT_THAT(found.yields, ElementsAre(Yield{{model::JobId(3), 1}, {}, kNow + base::minutes(59)}));
+}
+
+TEST_F(Trust, TheCycleIsLookedAtAgainWhenSomebodyIsToYield) {
+  runs_on(20);
+  const Plan found = plan();
+  EXPECT_THAT(found.yields, IsEmpty());
+  EXPECT_EQ(found.look_again_at, kNow + base::minutes(20));
 }
 
 }  // namespace

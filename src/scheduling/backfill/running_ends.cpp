@@ -5,14 +5,19 @@
 namespace gpu_platform::scheduling {
 
 void RunningEnds::put(model::AttemptId attempt, base::Instant end,
-                      const model::Allocation& allocation) {
+                      const model::Allocation& allocation, bool yields) {
   const auto [known, is_new] = end_of_.try_emplace(attempt, end);
+  const Key before{known->second, attempt};
+  const Key key{end, attempt};
+  const bool yielded = yielding_.contains(before);
+  if (!is_new && before == key && yielded == yields) return;
+  if (yielded) yielding_.erase(before);
+  if (yields) yielding_.insert(key);
   if (is_new) {
-    ends_.emplace(Key{end, attempt}, allocation);
-  } else {
-    if (known->second == end) return;
-    auto element = ends_.extract(Key{known->second, attempt});
-    element.key().end = end;
+    ends_.emplace(key, allocation);
+  } else if (before != key) {
+    auto element = ends_.extract(before);
+    element.key() = key;
     ends_.insert(std::move(element));
     known->second = end;
   }
@@ -22,7 +27,9 @@ void RunningEnds::put(model::AttemptId attempt, base::Instant end,
 void RunningEnds::erase(model::AttemptId attempt) {
   const auto known = end_of_.find(attempt);
   if (known == end_of_.end()) return;
-  ends_.erase(Key{known->second, attempt});
+  const Key key{known->second, attempt};
+  ends_.erase(key);
+  yielding_.erase(key);
   end_of_.erase(known);
   ++version_;
 }

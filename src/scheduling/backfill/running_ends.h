@@ -12,8 +12,8 @@
 namespace gpu_platform::scheduling {
 
 // When those who hold something will have given it back, by their hard limits: the attempts that
-// run, by the end of their time limit. The grace that follows it is the policy's and is added by
-// whoever asks.
+// run, by the end of their time limit, or earlier by when they are to yield to others. The grace
+// that follows it is the policy's and is added by whoever asks.
 //
 // Ownership: holds copies. Thread: one owner, who tells it of each attempt that comes, changes or
 // goes. Cost: O(log attempts).
@@ -29,20 +29,27 @@ class RunningEnds {
   };
   using Ends = std::map<Key, model::Allocation>;
 
-  // Adds the attempt or changes its end.
-  void put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation);
+  // Adds the attempt or changes its end; `yields`: that is when it is to stop for others, if it
+  // stands in their way then.
+  void put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation,
+           bool yields = false);
   void erase(model::AttemptId attempt);
 
   // Ascending end.
   const Ends& ends() const { return ends_; }
+  // Those that yield, likewise.
+  const std::set<Key>& yielding() const { return yielding_; }
   std::size_t size() const { return ends_.size(); }
   // Changes with everything that is told.
   std::uint64_t version() const { return version_; }
 
-  friend bool operator==(const RunningEnds& a, const RunningEnds& b) { return a.ends_ == b.ends_; }
+  friend bool operator==(const RunningEnds& a, const RunningEnds& b) {
+    return a.ends_ == b.ends_ && a.yielding_ == b.yielding_;
+  }
 
  private:
   Ends ends_;
+  std::set<Key> yielding_;
   std::map<model::AttemptId, base::Instant> end_of_;
   std::uint64_t version_ = 1;
 };

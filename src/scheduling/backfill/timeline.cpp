@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "scheduling/placement/place.h"
 
@@ -111,7 +112,7 @@ class Timeline::Search {
       timeline_.changes_left_ -= std::min(timeline_.changes_left_, changes);
     }
     const base::Instant at = gain(index)->at;
-    auto allocation = timeline_.place_at(at, request_, time_limit_);
+    auto allocation = timeline_.place_at(at, request_, {time_limit_, time_limit_});
     if (!allocation) return false;
     found_ = Slot{at, *std::move(allocation)};
     return true;
@@ -149,6 +150,7 @@ class Timeline::Search {
 Timeline::Timeline(Trial& trial, const RunningEnds& running, const Windows& windows,
                    const Options& options)
     : trial_(trial),
+      running_ends_(running),
       windows_(windows),
       now_(options.now),
       grace_(options.grace),
@@ -175,8 +177,30 @@ base::Instant Timeline::end_of(base::Instant start, base::Duration time_limit) c
 }
 
 std::optional<model::Allocation> Timeline::place_now(const model::ResourceRequest& request,
+                                                     base::Duration time_limit,
+                                                     base::Duration untouched) {
+  return place_at(now_, request, {time_limit, untouched});
+}
+
+std::optional<base::Instant> Timeline::first_touched(const model::Allocation& allocation,
                                                      base::Duration time_limit) {
-  return place_at(now_, request, time_limit);
+  const base::Instant end = end_of(now_, model::limit_at_speed(time_limit, allocation.speed));
+  std::set<base::Instant> starts;
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    const auto kept = kept_.find(part.node);
+    if (kept == kept_.end()) continue;
+    for (const Kept& each : kept->second) {
+      if (each.start < end) starts.insert(each.start);
+    }
+  }
+  for (const base::Instant start : starts) {
+    const Trial::Mark mark = trial_.mark();
+    withhold(now_, start + kNextMoment);
+    const bool is_untouched = is_free(trial_.cluster(), allocation);
+    trial_.rollback_to(mark);
+    if (!is_untouched) return start;
+  }
+  return std::nullopt;
 }
 
 std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
@@ -185,10 +209,12 @@ std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
   return Search(*this, request, time_limit).run();
 }
 
-void Timeline::start(const model::Allocation& allocation, base::Duration time_limit) {
+void Timeline::start(const model::Allocation& allocation, base::Duration time_limit,
+                     std::optional<base::Instant> gone_by) {
   trial_.take(allocation);
   started_.push_back(allocation);
-  const base::Instant end = end_of(now_, model::limit_at_speed(time_limit, allocation.speed));
+  const base::Instant end =
+      gone_by.value_or(end_of(now_, model::limit_at_speed(time_limit, allocation.speed)));
   own_.emplace(end, Gain{end, &started_.back()});
 }
 
@@ -205,15 +231,15 @@ void Timeline::book(const Slot& slot, base::Duration time_limit) {
 
 std::optional<model::Allocation> Timeline::place_at(base::Instant at,
                                                     const model::ResourceRequest& request,
-                                                    base::Duration time_limit) {
-  if (!meets_windows(at, request, time_limit)) {
-    return kept_.empty() ? place(trial_, request) : place_between(at, request, time_limit);
+                                                    const Times& times) {
+  if (!meets_windows(at, request, times.limit)) {
+    return kept_.empty() ? place(trial_, request) : place_between(at, request, times);
   }
-  if (request.window.empty()) return place_between(at, request, time_limit);
+  if (request.window.empty()) return place_between(at, request, times);
   const model::Window* window = windows_.find(request.window);
   const auto inside =
       window == nullptr || at < window->begin ? std::nullopt : request_inside(*window, request);
-  return inside ? place_between(at, *inside, time_limit) : std::nullopt;
+  return inside ? place_between(at, *inside, times) : std::nullopt;
 }
 
 // By its longest time; those of no window meet none of it for sure.
@@ -233,17 +259,17 @@ bool Timeline::windows_allow(const model::ResourceRequest& request, const Slot& 
 
 std::optional<model::Allocation> Timeline::place_between(base::Instant at,
                                                          const model::ResourceRequest& request,
-                                                         base::Duration time_limit) {
+                                                         const Times& times) {
   const Trial::Mark begin = trial_.mark();
   shut_excluded(trial_, request);
   std::optional<model::Allocation> allocation;
   // On a slower type it takes longer and may meet bookings that it does not meet on a faster one.
   for (std::size_t choice = 0; choice < gpu_choices(request) && !allocation; ++choice) {
     const Trial::Mark mark = trial_.mark();
-    const base::Instant end =
-        end_of(at, model::limit_at_speed(time_limit, speed_of_choice(request, choice)));
+    const auto speed = speed_of_choice(request, choice);
+    const base::Instant end = end_of(at, model::limit_at_speed(times.limit, speed));
     if (!windows_.is_over_before(request, end)) continue;
-    withhold(at, end);
+    withhold(at, end_of(at, model::limit_at_speed(times.untouched, speed)));
     windows_.withhold_from(trial_, request, {at, end});
     allocation = place_choice(trial_.cluster(), request, choice);
     trial_.rollback_to(mark);
@@ -275,14 +301,61 @@ void Timeline::withhold(base::Instant from, base::Instant until) {
   }
 }
 
+// What all bookings of that moment need together.
+FreeState Timeline::booked_at(model::NodeId node, base::Instant at) const {
+  FreeState booked;
+  const auto kept = kept_.find(node);
+  if (kept == kept_.end()) return booked;
+  for (const Kept& each : kept->second) {
+    if (each.start > at || each.end <= at) continue;
+    booked.gpus |= each.gpus;
+    booked.cpus += each.cpus;
+    booked.memory += each.memory;
+  }
+  return booked;
+}
+
+bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
+  const auto is_near = [&](const model::Allocation& other) {
+    return std::ranges::any_of(booked.allocation.nodes, [&](const model::NodeAllocation& part) {
+      return std::ranges::find(other.nodes, part.node, &model::NodeAllocation::node) !=
+             other.nodes.end();
+    });
+  };
+  const Trial::Mark mark = trial_.mark();
+  for (const auto& [key, allocation] : running_ends_.ends()) {
+    if (gain_at(key.end) > booked.start) break;
+    const auto stays = staying.find(key.attempt);
+    const bool is_gone = stays == staying.end() || stays->second <= booked.start;
+    if (is_gone && is_near(allocation)) trial_.release(allocation);
+  }
+  for (const auto& [at, gain] : own_) {
+    if (at > booked.start) break;
+    if (gain.given_back != nullptr && is_near(*gain.given_back)) trial_.release(*gain.given_back);
+  }
+  const bool is_there =
+      std::ranges::all_of(booked.allocation.nodes, [&](const model::NodeAllocation& part) {
+        const FreeState needed = booked_at(part.node, booked.start);
+        const FreeState& free = trial_.cluster().find(part.node)->free;
+        return (needed.gpus & ~free.gpus) == 0 && needed.cpus <= free.cpus &&
+               needed.memory <= free.memory;
+      });
+  trial_.rollback_to(mark);
+  return is_there;
+}
+
+// When what is held until then can be had.
+base::Instant Timeline::gain_at(base::Instant end) const {
+  const base::Instant next = now_ + kNextMoment;
+  return end == RunningEnds::kAnyMoment ? next : std::max(next, end + grace_);
+}
+
 // The index-th of those that ran when the cycle began.
 const Timeline::Gain* Timeline::running_gain(std::size_t index) {
   while (running_.size() <= index) {
     if (next_running_ == last_running_) return nullptr;
     const auto& [key, allocation] = *next_running_++;
-    base::Instant at = now_ + kNextMoment;
-    if (key.end != RunningEnds::kAnyMoment) at = std::max(at, key.end + grace_);
-    running_.push_back({at, &allocation});
+    running_.push_back({gain_at(key.end), &allocation});
   }
   return &running_[index];
 }

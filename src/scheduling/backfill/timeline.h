@@ -53,16 +53,31 @@ class Timeline {
   // Where the request could start at once and run for so long without touching a booking. Time
   // limits are those at full speed: see model::limit_at_speed.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
+                                             base::Duration time_limit) {
+    return place_now(request, time_limit, time_limit);
+  }
+  // The same for one that is gone after `untouched`, should it touch a booking after that.
+  std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
+                                             base::Duration time_limit, base::Duration untouched);
+  // The start of the first booking that whoever holds this from the present on would touch.
+  std::optional<base::Instant> first_touched(const model::Allocation& allocation,
                                              base::Duration time_limit);
   // The earliest moment after the present at which it could, if there is one: not when what is
   // missing is held by nobody who will end. Cost: O(log n) attempts to place it and about 2n nodes
   // changed, for the n ends before that moment; once more for each booking.
   std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit);
 
-  // The job starts now: takes its place in the trial, for good.
-  void start(const model::Allocation& allocation, base::Duration time_limit);
+  // The job starts now: takes its place in the trial, for good. `gone_by`: earlier than by its
+  // time limit.
+  void start(const model::Allocation& allocation, base::Duration time_limit,
+             std::optional<base::Instant> gone_by = {});
   void book(const Slot& slot, base::Duration time_limit);
   std::size_t bookings() const { return bookings_; }
+  // Until when those who run stay at least, whatever their ends.
+  using Staying = std::map<model::AttemptId, base::Instant>;
+  // Whether what is booked there and then could be had although they stay. Cost: by the ends before
+  // that moment.
+  bool is_there_despite(const Staying& staying, const Slot& booked);
   // Whether a job of that request may hold this from then on, as far as windows go.
   bool windows_allow(const model::ResourceRequest& request, const Slot& slot,
                      base::Duration time_limit) const;
@@ -88,15 +103,23 @@ class Timeline {
   void note_windows();
   bool meets_windows(base::Instant at, const model::ResourceRequest& request,
                      base::Duration time_limit) const;
+  // How long it holds its place, and how much of that it must touch no booking.
+  struct Times {
+    base::Duration limit;
+    base::Duration untouched;
+  };
   std::optional<model::Allocation> place_between(base::Instant at,
                                                  const model::ResourceRequest& request,
-                                                 base::Duration time_limit);
+                                                 const Times& times);
   std::optional<model::Allocation> place_at(base::Instant at, const model::ResourceRequest& request,
-                                            base::Duration time_limit);
+                                            const Times& times);
   void withhold(base::Instant from, base::Instant until);
+  FreeState booked_at(model::NodeId node, base::Instant at) const;
+  base::Instant gain_at(base::Instant end) const;
   const Gain* running_gain(std::size_t index);
 
   Trial& trial_;
+  const RunningEnds& running_ends_;
   const Windows& windows_;
   const base::Instant now_;
   const base::Duration grace_;

@@ -16,6 +16,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(static_cast<std::size_t>(request.gpu_memory.value()));
   mix(request.cpus.value_or(0));
   mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
+  mix(static_cast<std::size_t>(key.expected_time.value()));
   mix(key.preemption);
   mix(request.nodes * 2 + (request.cross_node ? 1 : 0));
   mix(static_cast<std::size_t>(request.within));
@@ -42,9 +43,11 @@ std::uint8_t preemption_of(const model::JobSpec& spec) {
 }  // namespace
 
 WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
-  Key key{spec.request, spec.time_limit, {}, {}, {}};
-  if (split_ == Split::kOwnerAndPreemption) key.preemption = preemption_of(spec);
-  if (split_ != Split::kNothing) {
+  Key key{.request = spec.request,
+          .time_limit = spec.time_limit,
+          .expected_time = spec.expected_time.value_or(base::Duration()),
+          .preemption = preemption_of(spec)};
+  if (splits_by_owner_) {
     key.team = spec.team;
     key.user = spec.user;
     key.project = spec.project;
@@ -52,9 +55,9 @@ WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
   return key;
 }
 
-void WaitingClasses::split_by(Split split) {
+void WaitingClasses::split_by_owner(bool split) {
   CHECK(classes_.empty());
-  split_ = split;
+  splits_by_owner_ = split;
 }
 
 void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec) {

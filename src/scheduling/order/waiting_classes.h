@@ -14,9 +14,10 @@
 
 namespace gpu_platform::scheduling {
 
-// Waiting jobs that ask for the same for as long, and whom the same limits keep back where there
-// are limits: what one of them cannot have now, none can. A queue of many thousands is mostly a few
-// of these, so a cycle tries classes instead of jobs.
+// Waiting jobs that ask for the same for as long, may be stopped for the same others, and whom the
+// same limits keep back where there are limits: what one of them cannot have now, none can, unless
+// it is expected to run shorter than its user said of both. A queue of many thousands is mostly a
+// few of these, so a cycle tries classes instead of jobs.
 //
 // Owner and thread: the queue's. Cost: add and remove O(log jobs).
 class WaitingClasses {
@@ -24,14 +25,8 @@ class WaitingClasses {
   void add(const Rank& rank, const model::JobSpec& spec);
   void remove(const Rank& rank, const model::JobSpec& spec);
   void clear();
-  // What tells jobs that ask for the same apart beside that.
-  enum class Split : std::uint8_t {
-    kNothing,
-    kOwner,
-    kOwnerAndPreemption,  // and whether they may be stopped for others
-  };
-  // Only while there are none.
-  void split_by(Split split);
+  // Whether owners are told apart. Only while there are no jobs.
+  void split_by_owner(bool split);
   std::size_t size() const { return classes_.size(); }
   // The first of all jobs; null where there is none.
   const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
@@ -66,10 +61,11 @@ class WaitingClasses {
   struct Key {
     model::ResourceRequest request;
     base::Duration time_limit;
-    std::string team;  // these three only where owners are told apart
+    base::Duration expected_time;  // as its user said; zero: nothing
+    std::uint8_t preemption = 0;   // whether it may be stopped for others
+    std::string team;              // these three only where owners are told apart
     std::string user;
     std::string project;
-    std::uint8_t preemption = 0;  // where that is told apart
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
@@ -81,7 +77,7 @@ class WaitingClasses {
   // layers allow unordered: looked up only, by_first_ has the order
   std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty
   std::map<Rank, const std::set<Rank>*> by_first_;
-  Split split_ = Split::kNothing;
+  bool splits_by_owner_ = false;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -100,6 +100,7 @@ class Forecaster {
     options.victims = nullptr;
     options.running = &ends;
     options.expected = &times;
+    options.history = nullptr;  // nobody is let in on what is expected of it: all go by that here
     const Plan plan = plan_cycle(in_.cluster, queue, policy, options);
     Starts starts;
     for (const Start& start : plan.starts) starts[start.job] = options.now;
@@ -115,19 +116,6 @@ class Forecaster {
 };
 
 }  // namespace
-
-std::optional<ExpectedRun> expected_run(const model::JobSpec& spec, base::Duration elapsed,
-                                        const RunHistory& history) {
-  const base::Duration limit = spec.time_limit;
-  if (spec.expected_time && *spec.expected_time > elapsed) {
-    const base::Duration expected = std::min(*spec.expected_time, limit);
-    return ExpectedRun{expected, expected, ForecastBasis::kExpectedTime, {}};
-  }
-  auto prediction = history.predict(spec, elapsed);
-  if (!prediction) return std::nullopt;
-  return ExpectedRun{std::min(prediction->p50, limit), std::min(prediction->p90, limit),
-                     ForecastBasis::kHistory, prediction};
-}
 
 Forecast forecast_starts(const ForecastInputs& inputs) {
   return Forecaster(inputs).run();

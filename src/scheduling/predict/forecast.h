@@ -13,6 +13,7 @@
 #include "model/policy.h"
 #include "model/start_forecast.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/predict/expected_run.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/waiting_queue.h"
 
@@ -20,21 +21,6 @@
 // run, and those before them in the queue, are expected to take in the place of their time limits.
 
 namespace gpu_platform::scheduling {
-
-// What is expected of one job's whole run, at full speed.
-struct ExpectedRun {
-  base::Duration p50;
-  base::Duration p90;  // p50 where its user said it
-  model::ForecastBasis basis = model::ForecastBasis::kHistory;
-  std::optional<RunPrediction> history;  // where it is the basis
-
-  friend bool operator==(const ExpectedRun&, const ExpectedRun&) = default;
-};
-
-// Of one that has run for `elapsed` at full speed: what its user said, unless that is over; else
-// what its like did; else nothing. Never more than its time limit.
-std::optional<ExpectedRun> expected_run(const model::JobSpec& spec, base::Duration elapsed,
-                                        const RunHistory& history);
 
 // One that holds something.
 struct RunningJob {

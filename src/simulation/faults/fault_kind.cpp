@@ -51,6 +51,9 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "in_window",
     "reclaimed",
     "wait_timeout",
+    "trusted",
+    "yielded",
+    "yield_put_off",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -56,8 +56,11 @@ enum class FaultKind : std::uint8_t {
   kInWindow,      // a job of a reservation is started
   kReclaimed,     // what is told to stop for another borrowed from it
   kWaitTimeout,   // a job is to wait so long at most
+  kTrusted,       // a job is let in before another by what is expected of it
+  kYielded,       // it was still there and in the way, and is told to stop
+  kYieldPutOff,   // it was still there and not in the way
 };
-inline constexpr std::size_t kFaultKinds = 46;
+inline constexpr std::size_t kFaultKinds = 49;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -176,6 +176,7 @@ void Ledger::on(const model::StartRequested& event) {
   const model::Job* known = state_.jobs.find(event.attempt.job.value);
   const bool is_in_window = known != nullptr && !known->spec->request.window.empty();
   if (is_in_window) findings_.count(FaultKind::kInWindow);
+  if (event.yields_at.is_set()) findings_.count(FaultKind::kTrusted);
   Job& job = jobs_[event.attempt.job];
   if (event.attempt.attempt != ++job.attempts || job.has_ended) {
     findings_.violated(
@@ -227,7 +228,26 @@ void Ledger::on(const model::StopRequested& event) {
                                   : model::is_below(victim->spec->priority.priority_class,
                                                     beneficiary->spec->priority.priority_class));
   });
-  if (!is_fair) findings_.violated("for-nothing", named(event.attempt) + " is stopped for nobody");
+  if (is_fair) return;
+  if (victim != nullptr && is_to_yield(victim->attempts.back(), event.by)) {
+    findings_.count(FaultKind::kYielded);
+  } else {
+    findings_.violated("for-nothing", named(event.attempt) + " is stopped for nobody");
+  }
+}
+
+// To one that waits, and not before its time.
+bool Ledger::is_to_yield(const model::Attempt& attempt, const std::string& to) const {
+  if (!attempt.yields_at.is_set() || attempt.yields_at > last_at_) return false;
+  bool waits = false;
+  state_.jobs.for_each([&](std::uint64_t id, const model::Job& job) {
+    waits = waits || (job.state == model::JobState::kQueued && to == fmt::format("job {}", id));
+  });
+  return waits;
+}
+
+void Ledger::on(const model::YieldPutOff&) {
+  findings_.count(FaultKind::kYieldPutOff);
 }
 
 void Ledger::on(const model::AttemptEnded& event) {

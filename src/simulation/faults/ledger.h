@@ -85,11 +85,13 @@ class Ledger {
   void on(const model::StartRequested& event);
   void on(const model::AttemptStarted& event);
   void on(const model::StopRequested& event);
+  void on(const model::YieldPutOff& event);
   void on(const model::AttemptEnded& event);
   void on(const model::AttemptReleased& event);
   void on(const model::JobEnded& event);
   void check_exit(const model::AttemptEnded& event);
   void check_claimed(const model::StartRequested& event);
+  bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
   bool has_booted_anew(const std::string& node) const;
   bool was_told_lost(model::AttemptId attempt) const;
 

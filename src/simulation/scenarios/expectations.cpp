@@ -91,6 +91,7 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   TRY(compare(statement, "level", level_of(attempt)));
   TRY(compare(statement, "made_room", names_of(attempt.made_room)));
   TRY(compare(statement, "passed", names_of({attempt.passed})));
+  TRY(compare(statement, "yields_s", since_start(attempt.yields_at)));
   return compare(statement, "gpus", gpus_of(attempt));
 }
 

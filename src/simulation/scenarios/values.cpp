@@ -257,6 +257,7 @@ base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_count(statement, "max_preemptions", 0, 1000, policy.max_preemptions_per_job));
   TRY(set_duration(statement, "preempt_min_runtime", policy.preempt_min_runtime));
   TRY(set_duration(statement, "overdue_after", policy.overdue_after));
+  TRY(set_bool(statement, "backfill_by_prediction", policy.backfill_by_prediction));
   TRY(set_bool(statement, "requeue_on_node_loss", policy.requeue_on_node_loss));
   TRY(set_bool(statement, "auto_retry_failed_jobs", policy.auto_retry_failed_jobs));
   TRY(set_count(statement, "max_array_size", 1, model::kMostArrayMembers, policy.max_array_size));
