@@ -50,12 +50,19 @@ void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume
     }
     done(std::move(answer));
   };
-  if (request.dependency().empty()) {
-    return send({caller, *std::move(submission)}, std::move(resume), std::move(finish));
+  send_submission(*std::move(submission), request.dependency(), caller, std::move(resume),
+                  std::move(finish));
+}
+
+void Calls::send_submission(model::SubmitJob submission, const std::string& dependency,
+                            const model::Caller& caller, Resume resume,
+                            std::function<void(base::Result<model::CommandReply>)> finish) const {
+  if (dependency.empty()) {
+    return send({caller, std::move(submission)}, std::move(resume), std::move(finish));
   }
   send_with_dependencies(
-      {request.dependency(), caller,
-       [submission = *std::move(submission), caller](ResolvedDependencies resolved) {
+      {dependency, caller,
+       [submission = std::move(submission), caller](ResolvedDependencies resolved) {
          model::SubmitJob one = submission;
          one.spec.dependencies = std::move(resolved.asked);
          one.ended = std::move(resolved.ended);

@@ -78,11 +78,11 @@ class Calls {
                                         const Peer& peer) const;
   // The job as it would be accepted: of a submission that is judged and not carried out. `done` is
   // called through `resume`, or at once when the request is refused at the door.
-  using Accepted = base::Result<std::shared_ptr<const model::JobSpec>>;
+  using Accepted = base::Result<std::shared_ptr<const model::Job>>;
   void judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
              std::function<void(Accepted)> done) const;
   // What is to be said of it now.
-  v1::CheckResult check(std::shared_ptr<const model::JobSpec> job) const;
+  v1::CheckResult check(const model::Job& job) const;
   // What could never run is an answer; other refusals stay errors.
   static base::Result<v1::CheckResult> check_refused(const base::Error& error);
   static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
@@ -114,6 +114,12 @@ class Calls {
   // Hands the command to the core, and its answer to `finish` through `resume`.
   void send(model::Command command, Resume resume,
             std::function<void(base::Result<model::CommandReply>)> finish) const;
+  v1::CheckResult check_queued(const model::Job& job, const Planner::Snapshot& snapshot) const;
+  v1::CheckResult check_kept_back(const model::Job& job, const Planner::Snapshot& snapshot) const;
+  // The submission, judged together with the jobs that it is to wait for.
+  void send_submission(model::SubmitJob submission, const std::string& dependency,
+                       const model::Caller& caller, Resume resume,
+                       std::function<void(base::Result<model::CommandReply>)> finish) const;
   // A command that names other jobs: they are looked up, and again where one of them left the core
   // between that look and the core's.
   struct Dependent {

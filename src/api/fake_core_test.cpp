@@ -124,7 +124,9 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   const model::JobSpec& spec = std::get<model::SubmitJob>(command.body).spec;
   TRY(check_feasible(spec));
   if (std::get<model::SubmitJob>(command.body).dry_run) {
-    return model::CommandReply{{}, false, {}, {}, std::make_shared<const model::JobSpec>(spec)};
+    model::Job accepted;
+    accepted.spec = std::make_shared<const model::JobSpec>(spec);
+    return model::CommandReply{{}, false, {}, {}, std::make_shared<const model::Job>(accepted)};
   }
   if (const auto known = request_ids_.find(spec.request_id); known != request_ids_.end()) {
     return model::CommandReply{known->second, false};

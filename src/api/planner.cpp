@@ -27,6 +27,13 @@ controller::Explanation Planner::explain(const Snapshot& snapshot,
   return controller::explain_new(picture_, std::move(spec), now, controller::Effort::kThorough);
 }
 
+controller::Explanation Planner::foresee(const Snapshot& snapshot,
+                                         std::shared_ptr<const model::JobSpec> spec) {
+  const std::lock_guard lock(mutex_);
+  follow(snapshot);
+  return controller::foresee_new(picture_, std::move(spec));
+}
+
 controller::PlaceInLine Planner::place_in_line(const Snapshot& snapshot, model::JobId job) {
   const std::lock_guard lock(mutex_);
   follow(snapshot);

@@ -25,6 +25,9 @@ class Planner {
   // Of a job that nobody has submitted.
   controller::Explanation explain(const Snapshot& snapshot,
                                   std::shared_ptr<const model::JobSpec> spec);
+  // The same of one that begins only later.
+  controller::Explanation foresee(const Snapshot& snapshot,
+                                  std::shared_ptr<const model::JobSpec> spec);
   controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
   controller::StartEstimates estimates(const Snapshot& snapshot);

@@ -95,6 +95,15 @@ std::optional<scheduling::ExpectedRun> expected_run_of(const model::Job& job,
   return scheduling::expected_run(*job.spec, elapsed, snapshot.runs);
 }
 
+void put_estimate(const controller::Explanation& found, const controller::Snapshot& snapshot,
+                  v1::CheckResult& out) {
+  out.set_jobs_ahead(found.line.jobs_ahead);
+  if (!found.estimate) return;
+  to_proto(found.estimate->start, *out.mutable_estimated_start());
+  add_ids(found.estimate->after, *out.mutable_after_jobs());
+  add_place(found.estimate->allocation, snapshot.nodes, *out.mutable_nodes(), *out.mutable_gpus());
+}
+
 v1::CheckResult never(const base::Error& error) {
   v1::CheckResult out;
   out.set_never(true);
@@ -138,45 +147,59 @@ void Calls::judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume 
   auto submission = to_model(request, *account, core_.snapshots.snapshot()->nodes);
   if (!submission) return refuse(std::move(submission).error());
   submission->dry_run = true;
-  send({peer.caller, *std::move(submission)}, std::move(resume),
-       [done = std::move(done)](base::Result<model::CommandReply> reply) {
-         if (!reply) return done(std::unexpected(std::move(reply).error()));
-         done(std::move(reply->accepted));
-       });
+  send_submission(*std::move(submission), request.dependency(), peer.caller, std::move(resume),
+                  [done = std::move(done)](base::Result<model::CommandReply> reply) {
+                    if (!reply) return done(std::unexpected(std::move(reply).error()));
+                    done(std::move(reply->accepted));
+                  });
 }
 
-v1::CheckResult Calls::check(std::shared_ptr<const model::JobSpec> job) const {
+v1::CheckResult Calls::check(const model::Job& job) const {
   const auto snapshot = core_.snapshots.snapshot();
-  const controller::Explanation found = reader_.planner().explain(snapshot, job);
+  v1::CheckResult out = job.state == model::JobState::kQueued ? check_queued(job, snapshot)
+                                                              : check_kept_back(job, snapshot);
+  if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
+  if (const auto run = scheduling::expected_run(*job.spec, {}, snapshot->runs)) {
+    to_proto(*run, *out.mutable_expected_run());
+  }
+  return out;
+}
+
+v1::CheckResult Calls::check_kept_back(const model::Job& job,
+                                       const Planner::Snapshot& snapshot) const {
+  v1::CheckResult out;
+  if (!job.dependency_failure.empty()) {
+    out.set_never(true);
+    out.add_reasons(job.dependency_failure);
+    return out;
+  }
+  out.add_reasons(describe(controller::WaitExplainer(snapshot).explain(job)));
+  // Nobody knows when others end well, or when a person lets it go.
+  if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
+  put_estimate(reader_.planner().foresee(snapshot, job.spec), *snapshot, out);
+  return out;
+}
+
+v1::CheckResult Calls::check_queued(const model::Job& job,
+                                    const Planner::Snapshot& snapshot) const {
+  const controller::Explanation found = reader_.planner().explain(snapshot, job.spec);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
-  out.set_jobs_ahead(found.line.jobs_ahead);
-  const model::Allocation* place = nullptr;
+  put_estimate(found, *snapshot, out);
   if (found.starts_now) {
-    place = &*found.starts_now;
+    add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
     controller::WaitExplainer explainer(snapshot);
     const auto& ahead = found.line.first_ahead;
     const model::JobId first = ahead.empty() ? model::JobId() : ahead.front();
-    out.add_reasons(describe(explainer.explain_behind(*job, found.line.jobs_ahead, first)));
-  }
-  if (found.estimate) {
-    to_proto(found.estimate->start, *out.mutable_estimated_start());
-    add_ids(found.estimate->after, *out.mutable_after_jobs());
-    place = &found.estimate->allocation;
+    out.add_reasons(describe(explainer.explain_behind(*job.spec, found.line.jobs_ahead, first)));
   }
   if (found.preemption) {
     for (const model::AttemptId id : found.preemption->victims) {
       out.add_stopped_jobs(std::to_string(id.job.value));
     }
   }
-  if (place != nullptr) {
-    add_place(*place, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
-  }
   if (found.expected) to_proto(*found.expected, *out.mutable_expected());
-  if (const auto run = scheduling::expected_run(*job, {}, snapshot->runs)) {
-    to_proto(*run, *out.mutable_expected_run());
-  }
   put_all(found.counterfactuals, *out.mutable_counterfactuals());
   return out;
 }

@@ -120,12 +120,18 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
 }
 
 std::string check_page(const Json& result, base::Instant now) {
+  const auto members = integer_at(result, "members").value_or(0);
+  const std::string array =
+      members == 0 ? ""
+                   : line("Array", fmt::format("{} jobs, of which this is the first", members));
   if (flag_at(result, "starts_now")) {
     const std::string place = place_of(result);
-    return place.empty() ? "starts now\n" : fmt::format("starts now on {}\n", harmless(place));
+    return (place.empty() ? "starts now\n" : fmt::format("starts now on {}\n", harmless(place))) +
+           array;
   }
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
+  page += array;
   page += line("Starts by", start_text(result, "estimated_start", now));
   page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
   page += line("Expected start", expected_start_text(object_at(result, "expected"), now));

@@ -9,6 +9,30 @@
 namespace gpu_platform::controller {
 
 using base::ErrorCode;
+using model::Job;
+using model::JobState;
+
+namespace {
+
+// How the submission would stand in the queue. No limit of its array keeps the first member back.
+std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::Instant now) {
+  Job job;
+  job.spec = std::make_shared<const model::JobSpec>(event.spec);
+  job.submitted_at = now;
+  job.eligible_at = event.spec.begin;
+  job.hold = event.hold;
+  job.waits_for = event.waits_for;
+  job.dependency_failure = event.dependency_failure;
+  const bool is_gated =
+      !job.waits_for.empty() || !job.dependency_failure.empty() || job.eligible_at > now;
+  job.state = job.hold != model::Hold::kNone ? JobState::kHeld
+              : is_gated                     ? JobState::kPending
+                                             : JobState::kQueued;
+  return std::make_shared<const Job>(std::move(job));
+}
+
+}  // namespace
+
 base::Result<model::CommandReply> Core::command(const model::Command& command, base::Instant now,
                                                 store::Room room) {
   if (const auto* request = std::get_if<model::SubmitJob>(&command.body)) {
@@ -72,10 +96,7 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   TRY(enter_window(event.spec, now));
   TRY(check_expected(event.spec.expected_time, event.spec.time_limit));
   TRY(check_quota(event.spec));
-  if (command.dry_run) {
-    return model::CommandReply{
-        {}, false, {}, {}, std::make_shared<const model::JobSpec>(std::move(event.spec))};
-  }
+  if (command.dry_run) return model::CommandReply{{}, false, {}, {}, as_accepted(event, now)};
   // The job's number names its environment: unique, and no secret itself.
   event.spec.environment_ref =
       command.environment.empty() ? std::string() : fmt::format("job-{}", event.job.value);

@@ -54,6 +54,20 @@ class Explainer {
     return std::move(found_);
   }
 
+  // By hard limits, where `now` is still to come.
+  Explanation run_ahead() {
+    found_.line = line_before(picture_, rank_);
+    const std::vector<Reservation> kept = reservations();
+    {
+      WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options_, kept, rank_);
+      auto place = what_if.start_of(job_);
+      if (place) found_.estimate = StartEstimate{options_.now, *std::move(place), {}};
+      if (!place && all_ahead_have_places(kept)) estimate(what_if);
+    }
+    if (!found_.estimate) estimate_thoroughly();
+    return std::move(found_);
+  }
+
  private:
   std::vector<Reservation> reservations() const {
     const auto& last = picture_.snapshot().reservations;
@@ -172,6 +186,12 @@ Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> 
                         base::Instant now, Effort effort) {
   const WaitingJob job = last_in_line(std::move(spec), now);
   return Explainer(picture, job, rank_in(picture, job), now).run(effort);
+}
+
+Explanation foresee_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec) {
+  const base::Instant begin = spec->begin;
+  const WaitingJob job = last_in_line(std::move(spec), begin);
+  return Explainer(picture, job, rank_in(picture, job), begin).run_ahead();
 }
 
 bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {

@@ -79,6 +79,10 @@ PlaceInLine place_in_line(const Picture& picture, model::JobId job);
 // The job must be QUEUED in the picture's snapshot. `now` is not before it.
 Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort);
 
+// Of a job that is submitted now and begins only later: where and when, by hard limits. Line and
+// estimate, nothing else.
+Explanation foresee_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec);
+
 // As if it were submitted now.
 Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort);

@@ -139,7 +139,9 @@ struct CommandReply {
   bool changed = true;           // false: a repeated submission, or what was so already
   std::vector<GpuRef> gpus;      // those that ChangeGpus changed
   std::vector<JobOutcome> jobs;  // all that ActOnJobs, or a whole array, selected; ascending id
-  std::shared_ptr<const JobSpec> accepted;  // of a dry run: the job as it would have been accepted
+  // Of a dry run: the job as it would have been accepted, without an id; of an array its first
+  // member.
+  std::shared_ptr<const Job> accepted;
 };
 
 }  // namespace gpu_platform::model

@@ -117,5 +117,37 @@ TEST_F(Chains, AJobWaitsAsLongAsItIsWillingTo) {
   EXPECT_EQ(job["detail"], "it had not started within the 1s that it was willing to wait");
 }
 
+// check says of a job what would become of it, not only of its GPUs.
+TEST_F(Chains, CheckKnowsWhatElseKeepsAJobBack) {
+  const std::string first = submit({"--", "/bin/sleep", "1000"});
+  ASSERT_TRUE(reaches(first, "RUNNING"));
+  const auto check = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"check", "--gpus", "1"});
+    arguments.insert(arguments.end(), {"--", "/bin/true"});
+    return daemon.cli(arguments);
+  };
+  const Finished later = check({"--begin", "now+2h"});
+  EXPECT_EQ(later.exit_code, 4) << later.out;
+  EXPECT_NE(later.out.find("starts no earlier than"), std::string::npos) << later.out;
+  EXPECT_NE(later.out.find("(in 1h59m)"), std::string::npos) << later.out;
+
+  const Finished after = check({"--dependency", "afterok:" + first});
+  EXPECT_EQ(after.exit_code, 4) << after.out;
+  EXPECT_NE(after.out.find("waits for job " + first), std::string::npos) << after.out;
+  EXPECT_EQ(after.out.find("Starts by"), std::string::npos) << after.out;
+  EXPECT_EQ(check({"--dependency", "afterok:77"}).exit_code, 3);
+
+  EXPECT_NE(check({"--hold"}).out.find("until it is released"), std::string::npos);
+  const Finished array = check({"--array", "0-99%2"});
+  EXPECT_EQ(array.exit_code, 0) << array.out;
+  EXPECT_NE(array.out.find("100 jobs, of which this is the first"), std::string::npos);
+
+  EXPECT_EQ(daemon.cli({"jobs", "kill", first}).exit_code, 0);
+  ASSERT_TRUE(reaches(first, "CANCELLED"));
+  const Finished never = check({"--dependency", "afterok:" + first});
+  EXPECT_EQ(never.exit_code, 4) << never.out;
+  EXPECT_NE(never.out.find("would never run"), std::string::npos) << never.out;
+}
+
 }  // namespace
 }  // namespace gpu_platform::e2e

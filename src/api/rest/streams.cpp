@@ -248,7 +248,7 @@ void JobWaiter::check(bool is_time_up) {
   done(std::move(out));
 }
 
-StartWaiter::StartWaiter(const Calls& calls, std::shared_ptr<const model::JobSpec> job,
+StartWaiter::StartWaiter(const Calls& calls, std::shared_ptr<const model::Job> job,
                          boost::asio::io_context& io, Done done)
     : calls_(calls),
       job_(std::move(job)),
@@ -290,7 +290,8 @@ void StartWaiter::look_later() {
 
 void StartWaiter::look() {
   const JobReader& reader = calls_.reader();
-  if (reader.planner().starts_now(reader.core().snapshots.snapshot(), job_)) answer();
+  if (job_->state != model::JobState::kQueued) return;  // something else keeps it back
+  if (reader.planner().starts_now(reader.core().snapshots.snapshot(), job_->spec)) answer();
 }
 
 void StartWaiter::answer() {
@@ -298,7 +299,7 @@ void StartWaiter::answer() {
   subscription_.reset();
   timer_.cancel();
   pause_.cancel();
-  std::exchange(done_, nullptr)(calls_.check(job_));
+  std::exchange(done_, nullptr)(calls_.check(*job_));
 }
 
 }  // namespace gpu_platform::api

@@ -117,7 +117,7 @@ class JobWaiter final : public std::enable_shared_from_this<JobWaiter> {
 class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
  public:
   using Done = std::function<void(v1::CheckResult)>;
-  StartWaiter(const Calls& calls, std::shared_ptr<const model::JobSpec> job,
+  StartWaiter(const Calls& calls, std::shared_ptr<const model::Job> job,
               boost::asio::io_context& io, Done done);
   void begin(EventHub& hub, std::chrono::milliseconds timeout);
 
@@ -127,7 +127,7 @@ class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
   void answer();
 
   const Calls& calls_;
-  const std::shared_ptr<const model::JobSpec> job_;
+  const std::shared_ptr<const model::Job> job_;
   Done done_;
   boost::asio::io_context& io_;
   boost::asio::steady_timer timer_;
