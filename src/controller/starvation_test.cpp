@@ -1,95 +1,21 @@
-#include <algorithm>
-#include <map>
 #include <optional>
 
 #include <gtest/gtest.h>
 
-#include "base/prng.h"
-#include "controller/core.h"
 #include "controller/invariants.h"
-#include "controller/test_support.h"
+#include "controller/virtual_site_test.h"
 
 // No starvation: the bound of docs/scheduling.md under load that does what it can to break it.
 
 namespace gpu_platform::controller {
 namespace {
 
-using testing::kNoon;
-
 constexpr base::Duration kLongest = base::hours(4);
 constexpr base::Duration kGrace = base::seconds(30);
 
-// A cluster of a few nodes of eight GPUs, on virtual time: jobs run for as long as they like up to
-// their limits, and give everything back at once.
-class Site {
+class Site : public testing::VirtualSite {
  public:
-  explicit Site(std::uint64_t seed, const model::Policy& policy) : random_(seed) {
-    core_.apply_policy(policy, "test", now_);
-    const std::uint64_t nodes = 1 + random_.below(3);
-    for (std::uint64_t i = 0; i < nodes; ++i) {
-      core_.observe(execution::NodeObserved{testing::node_info("n" + std::to_string(i), 8)}, now_);
-    }
-  }
-
-  base::Prng& random() { return random_; }
-  const State& state() const { return core_.state(); }
-  base::Instant now() const { return now_; }
-
-  model::JobId submit(const model::JobSpec& spec) {
-    const auto reply = core_.command(testing::submission(spec), now_, store::Room::kAmple);
-    EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
-    settle();
-    return reply ? reply->job : model::JobId();
-  }
-
-  // Everything that happens in so long; `each` is called after every step.
-  template <class Each>
-  void pass(base::Duration time, const Each& each) {
-    const base::Instant until = now_ + time;
-    while (true) {
-      base::Instant next = until;
-      if (const auto wakeup = core_.next_wakeup()) next = std::min(next, std::max(*wakeup, now_));
-      if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
-      now_ = next;
-      const bool is_over = next == until;
-      if (!ends_.empty() && ends_.begin()->first <= now_) end_first();
-      settle();
-      each();
-      if (is_over) return;
-    }
-  }
-
- private:
-  void end_first() {
-    const model::AttemptId id = ends_.begin()->second;
-    ends_.erase(ends_.begin());
-    core_.observe(testing::ended(id, 0, now_), now_);
-    core_.observe(execution::Cleaned{id}, now_);
-  }
-
-  void settle() {
-    core_.advance(now_);
-    for (const Effect& effect : core_.take_batch().effects) {
-      if (const auto* start = std::get_if<execution::StartOrder>(&effect)) {
-        execution::Started started;
-        started.attempt = start->attempt;
-        started.at = now_;
-        core_.observe(started, now_);
-        const auto runs = 1 + random_.below(static_cast<std::uint64_t>(start->time_limit.value() /
-                                                                       base::minutes(1).value()));
-        ends_.emplace(now_ + base::minutes(static_cast<std::int64_t>(runs)), start->attempt);
-      }
-      if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) {
-        std::erase_if(ends_, [&](const auto& entry) { return entry.second == stop->attempt; });
-        ends_.emplace(now_ + kGrace, stop->attempt);
-      }
-    }
-  }
-
-  base::Prng random_;
-  Core core_;
-  base::Instant now_ = kNoon;
-  std::multimap<base::Instant, model::AttemptId> ends_;
+  Site(std::uint64_t seed, const model::Policy& policy) : VirtualSite(seed, 3) { begin(policy); }
 };
 
 model::JobSpec spec_of(std::string team, std::uint32_t gpus, base::Duration limit,
@@ -102,7 +28,8 @@ model::JobSpec spec_of(std::string team, std::uint32_t gpus, base::Duration limi
   return spec;
 }
 
-// Small jobs of other teams, of the same class and below, always more than fit.
+// Small jobs of other teams, of the same class and below, always more than fit. Some say that they
+// will be gone soon, and are not.
 void harass(Site& site, std::uint64_t teams) {
   base::Prng& random = site.random();
   for (std::uint64_t i = 0, n = 1 + random.below(6); i < n; ++i) {
@@ -110,8 +37,11 @@ void harass(Site& site, std::uint64_t teams) {
         static_cast<std::int64_t>(1 + random.below(kLongest.value() / 60'000'000'000)));
     const auto priority =
         random.chance(1, 3) ? model::PriorityClass::kLow : model::PriorityClass::kMedium;
-    site.submit(spec_of("other" + std::to_string(random.below(teams)),
-                        static_cast<std::uint32_t>(1 + random.below(8)), limit, priority));
+    model::JobSpec spec = spec_of("other" + std::to_string(random.below(teams)),
+                                  static_cast<std::uint32_t>(1 + random.below(8)), limit, priority);
+    if (random.chance(1, 3)) spec.expected_time = base::minutes(1);
+    if (random.chance(1, 3)) spec.preemptible = true;
+    site.submit(spec);
   }
 }
 

@@ -20,10 +20,11 @@ struct AtRest {
   Cluster cluster;
   WaitingQueue queue;
   RunningEnds running;
+  RunHistory history;
   model::Policy policy;
   Plan plan;
 
-  CycleOptions options() const { return {.now = kNow, .running = &running}; }
+  CycleOptions options() const { return {.now = kNow, .running = &running, .history = &history}; }
 
   void settle() {
     while (true) {
@@ -31,8 +32,9 @@ struct AtRest {
       if (plan.starts.empty()) return;
       for (const Start& start : plan.starts) {
         occupy(nodes, start.allocation, start.job);
-        running.put({start.job, 1}, kNow + queue.find(start.job)->spec->time_limit,
-                    start.allocation);
+        const base::Instant end = kNow + queue.find(start.job)->spec->time_limit;
+        const bool yields = start.yields_at.is_set();
+        running.put({start.job, 1}, yields ? start.yields_at : end, start.allocation, yields);
         queue.erase(start.job);
       }
       for (const model::Node& each : nodes) cluster.update(each);
@@ -131,6 +133,18 @@ TEST(Counterfactuals, AJobThatWouldDelayAReservationCouldTakeLessTime) {
   EXPECT_EQ(options(world.of(model::JobId(2))), Texts{"--gpus 4"});
 }
 
+// It would be let in before the reserved job by what is expected of it.
+TEST(Counterfactuals, AJobThatIsExpectedToBeShortCouldBeStoppable) {
+  const WaitingJob running = limited(waiting(1, gpus(4)), base::hours(1));
+  const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
+  WaitingJob longer = limited(waiting(3, gpus(2)), base::hours(3));
+  auto spec = std::make_shared<model::JobSpec>(*longer.spec);
+  spec->expected_time = base::minutes(5);
+  longer.spec = std::move(spec);
+  AtRest world = at_rest({node(1).gpus(8)}, {running, head, longer});
+  EXPECT_EQ(options(world.of(model::JobId(3))), (Texts{"--time 1h", "--preemptible"}));
+}
+
 TEST(Counterfactuals, NobodyPassesWhereOrderIsStrict) {
   model::Policy policy;
   policy.reservation_depth = 0;
@@ -152,6 +166,9 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
   World drawn = random_world(draw, {.most_nodes = 6, .most_jobs = 10});
   for (WaitingJob& job : drawn.jobs) {
     job = limited(job, base::minutes(static_cast<std::int64_t>(1 + draw(300))));
+    auto spec = std::make_shared<model::JobSpec>(*job.spec);
+    if (draw(2) == 1) spec->expected_time = base::minutes(static_cast<std::int64_t>(1 + draw(60)));
+    job.spec = std::move(spec);
   }
   model::Policy policy;
   policy.reservation_depth = static_cast<std::uint32_t>(draw(4));
@@ -170,6 +187,7 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
       auto spec = std::make_shared<model::JobSpec>(*job.spec);
       spec->request = changed.request;
       spec->time_limit = changed.time_limit;
+      if (changed.change == Change::kPreemptible) spec->preemptible = true;
       WaitingJob again = job;
       again.spec = std::move(spec);
       world.queue.put(again, policy);

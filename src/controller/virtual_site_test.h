@@ -1,0 +1,116 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/prng.h"
+#include "controller/core.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller::testing {
+
+// A cluster of a few nodes of eight GPUs on virtual time: jobs run for as long as they like up to
+// their limits, and give everything back at once; those that are told to stop take all of the
+// grace.
+class VirtualSite {
+ public:
+  static constexpr std::uint32_t kGpusOfNode = 8;
+
+  VirtualSite(std::uint64_t seed, std::uint64_t most_nodes)
+      : random_(seed), nodes_(1 + random_.below(most_nodes)) {}
+  virtual ~VirtualSite() = default;
+
+  // Before anything else.
+  void begin(const model::Policy& policy) {
+    grace_ = policy.stop_grace;
+    core_.apply_policy(policy, "test", now_);
+    for (std::uint64_t i = 0; i < nodes_; ++i) {
+      core_.observe(execution::NodeObserved{node_info("n" + std::to_string(i), kGpusOfNode)}, now_);
+    }
+  }
+
+  base::Prng& random() { return random_; }
+  std::uint64_t nodes() const { return nodes_; }
+  const State& state() const { return core_.state(); }
+  base::Instant now() const { return now_; }
+
+  model::JobId submit(const model::JobSpec& spec) {
+    const auto reply = core_.command(submission(spec), now_, store::Room::kAmple);
+    EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
+    settle();
+    return reply ? reply->job : model::JobId();
+  }
+
+  // Everything that happens in so long; `each` is called after every step.
+  template <class Each>
+  void pass(base::Duration time, const Each& each) {
+    const base::Instant until = now_ + time;
+    while (true) {
+      base::Instant next = until;
+      if (const auto wakeup = core_.next_wakeup()) next = std::min(next, std::max(*wakeup, now_));
+      if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
+      now_ = next;
+      const bool is_over = next == until;
+      if (!ends_.empty() && ends_.begin()->first <= now_) end_first();
+      settle();
+      each();
+      if (is_over) return;
+    }
+  }
+
+ protected:
+  virtual void on_start(const execution::StartOrder&) {}
+  virtual void on_stop(const execution::StopOrder&) {}
+
+ private:
+  void end_first() {
+    const model::AttemptId id = ends_.begin()->second;
+    ends_.erase(ends_.begin());
+    core_.observe(ended(id, 0, now_), now_);
+    core_.observe(execution::Cleaned{id}, now_);
+  }
+
+  // Each news has its cycle, as in the daemon.
+  void settle() {
+    while (true) {
+      core_.advance(now_);
+      const std::vector<Effect> effects = core_.take_batch().effects;
+      if (effects.empty()) return;
+      for (const Effect& effect : effects) {
+        if (const auto* start = std::get_if<execution::StartOrder>(&effect)) run(*start);
+        if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) end_after_grace(*stop);
+      }
+    }
+  }
+
+  void run(const execution::StartOrder& start) {
+    execution::Started started;
+    started.attempt = start.attempt;
+    started.at = now_;
+    core_.observe(started, now_);
+    const auto most = static_cast<std::uint64_t>(start.time_limit.value() / 1'000'000'000);
+    const auto runs = static_cast<std::int64_t>(1 + random_.below(most));
+    ends_.emplace(now_ + base::seconds(runs), start.attempt);
+    on_start(start);
+  }
+
+  void end_after_grace(const execution::StopOrder& stop) {
+    std::erase_if(ends_, [&](const auto& entry) { return entry.second == stop.attempt; });
+    ends_.emplace(now_ + grace_, stop.attempt);
+    on_stop(stop);
+  }
+
+  base::Prng random_;
+  std::uint64_t nodes_;
+  Core core_;
+  base::Instant now_ = kNoon;
+  base::Duration grace_;
+  std::multimap<base::Instant, model::AttemptId> ends_;
+};
+
+}  // namespace gpu_platform::controller::testing
