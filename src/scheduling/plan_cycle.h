@@ -82,7 +82,7 @@ struct Start {
 };
 
 // A place kept for a job that does not fit now: by hard limits it starts then and there, if nothing
-// of higher rank comes. No later start of the same plan delays it.
+// of higher rank comes, or starts earlier in its place. No later start of the same plan delays it.
 struct Reservation {
   model::JobId job;
   Slot slot;
