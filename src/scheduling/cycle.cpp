@@ -1,9 +1,9 @@
 #include "scheduling/cycle.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "scheduling/backfill/yielding.h"
 #include "scheduling/predict/expected_run.h"
 
 namespace gpu_platform::scheduling {
@@ -51,7 +51,7 @@ Plan Cycle::run() {
     (this->*run_stage)();
     if (options_.observer != nullptr) options_.observer->end(stage);
   }
-  judge_yielding();
+  judge_those_who_yield();
   look_again_at(windows_of(options_).next_change(options_.now));
   return std::move(plan_);
 }
@@ -229,38 +229,21 @@ std::optional<Cycle::TrustedStart> Cycle::trusted_start_of(const WaitingJob& job
       place_for(job, [&] { return timeline_.place_now(job.spec->request, limit, expected->p90); });
   if (!allocation) return std::nullopt;
   const auto touched = timeline_.first_touched(*allocation, limit);
-  return TrustedStart{*std::move(allocation), touched ? grace_before(*touched) : base::Instant()};
-}
-
-base::Instant Cycle::grace_before(base::Instant at) const {
-  return options_.now + (at - options_.now - policy_.stop_grace);
+  return TrustedStart{*std::move(allocation),
+                      touched ? grace_before(*touched, policy_.stop_grace) : base::Instant()};
 }
 
 // Those that are to yield by now stop if they stand in a place that is kept; else not.
-void Cycle::judge_yielding() {
+void Cycle::judge_those_who_yield() {
   if (options_.running == nullptr || !plan_.complete || !options_.stages.has(Stage::kBackfill)) {
     return;
   }
-  Timeline::Staying staying;
-  for (const RunningEnds::Key& key : options_.running->yielding()) {
-    if (key.end > options_.now) return look_again_at(key.end);
-    plan_.yields.push_back(judge(key, staying));
-  }
-}
-
-Yield Cycle::judge(const RunningEnds::Key& due, Timeline::Staying& staying) {
-  base::Instant& until = staying[due.attempt];
-  until = base::Instant(std::numeric_limits<std::int64_t>::max());
-  const Reservation* first = nullptr;  // that it stands in the way of
-  for (const Reservation& each : plan_.reservations) {
-    if (first != nullptr && first->slot.start <= each.slot.start) continue;
-    if (!timeline_.is_there_despite(staying, each.slot)) first = &each;
-  }
-  if (first == nullptr) return {due.attempt, {}, {}};
-  until = first->slot.start;
-  const base::Instant yields_at = grace_before(until);
-  const bool is_now = yields_at <= options_.now + kNextMoment;
-  return is_now ? Yield{due.attempt, first->job, {}} : Yield{due.attempt, {}, yields_at};
+  const RunningEnds& running = *options_.running;
+  plan_.yields =
+      judge_yielding(timeline_, running, plan_.reservations, options_.now, policy_.stop_grace);
+  const auto next =
+      std::ranges::upper_bound(running.yielding(), options_.now, {}, &RunningEnds::Key::end);
+  if (next != running.yielding().end()) look_again_at(next->end);
 }
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {

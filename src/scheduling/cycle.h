@@ -74,9 +74,7 @@ class Cycle {
   bool comes_last(const WaitingJob& job);
   void keep_place(const Reservation& reservation);
   bool may_be_trusted(const WaitingJob& job) const;
-  base::Instant grace_before(base::Instant at) const;
-  void judge_yielding();
-  Yield judge(const RunningEnds::Key& due, Timeline::Staying& staying);
+  void judge_those_who_yield();
   std::optional<Room> find_room(const WaitingJob& job, bool reclaims);
   std::optional<Slot> make_room_for(const WaitingJob& job, const std::optional<Slot>& slot);
   void look_again_at(std::optional<base::Instant> at);

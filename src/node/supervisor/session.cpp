@@ -71,7 +71,7 @@ Session::~Session() {
 std::string Session::open() {
   const LaunchRequest& request = *options_.request;
   if (!request.takes_input) return {};
-  const std::string why = request.terminal ? open_terminal_pair() : open_pipes();
+  std::string why = request.terminal ? open_terminal_pair() : open_pipes();
   if (!why.empty()) return why;
   listener_ = listen_for_people(options_.root, options_.attempt);
   return listener_ >= 0 ? std::string() : failed("make a socket for people");

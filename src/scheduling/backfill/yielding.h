@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+#include "scheduling/backfill/running_ends.h"
+#include "scheduling/backfill/timeline.h"
+#include "scheduling/plan_cycle.h"
+
+namespace gpu_platform::scheduling {
+
+// What becomes of those who were to yield by `now`, beside the places that were kept in this very
+// cycle: each is stopped if one of these could not be had with it there, and is the first such
+// place due within the grace. The order is that of their ends. Leaves the trial as it was.
+//
+// Cost: for each of them and each place the ends before that.
+std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running,
+                                  const std::vector<Reservation>& kept, base::Instant now,
+                                  base::Duration grace);
+
+// The moment at which one is told to stop that is to be gone at `at`, the grace before it.
+base::Instant grace_before(base::Instant at, base::Duration grace);
+
+}  // namespace gpu_platform::scheduling
