@@ -64,8 +64,10 @@ base::Result<RecordWriter> RecordWriter::prepare(const Database& database) {
   TRY(prepare_into(writer.batch_,
                    "INSERT INTO journal(first_seq, count, checksum, payload) VALUES (?, ?, ?, ?)"));
   TRY(prepare_into(writer.job_exists_, "SELECT 1 FROM jobs WHERE id = ?"));
+  // Not INSERT OR REPLACE: for that SQLite keeps a copy of every page that a row changes.
+  TRY(prepare_into(writer.drop_job_, "DELETE FROM jobs WHERE id = ?"));
   TRY(prepare_into(writer.job_,
-                   "INSERT OR REPLACE INTO jobs(id, archived_seq, user, team, name, state, "
+                   "INSERT INTO jobs(id, archived_seq, user, team, name, state, "
                    "ended_at_ns, checksum, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   TRY(prepare_into(writer.drop_labels_, "DELETE FROM job_labels WHERE job = ?"));
   TRY(prepare_into(writer.label_,
@@ -103,8 +105,11 @@ base::Result<bool> RecordWriter::remove_job(const model::Job& job) {
     const StatementRun scope(job_exists_);
     TRY_ASSIGN(exists, job_exists_.bind(job.id.value).step());
   }
-  // A scan of all labels, for the rare case alone: after a recovery, a job ends a second time.
-  if (exists) TRY(drop_labels_.bind(job.id.value).run());
+  // For the rare case alone: after a recovery, a job ends a second time. A scan of all labels.
+  if (exists) {
+    TRY(drop_job_.bind(job.id.value).run());
+    TRY(drop_labels_.bind(job.id.value).run());
+  }
   return exists;
 }
 

@@ -45,6 +45,7 @@ class RecordWriter {
   Statement head_;
   Statement batch_;
   Statement job_exists_;
+  Statement drop_job_;
   Statement job_;
   Statement drop_labels_;
   Statement label_;
