@@ -67,7 +67,8 @@ std::vector<model::EventRecord> events_from(std::uint64_t first, std::size_t cou
         {model::NodeId(1), {{0, base::kWholeGpu, {}}, {1, base::kWholeGpu, {}}}, 16, {}});
     switch (seq % 5) {
       case 0:
-        events[i].event = model::JobSubmitted{job, typical_spec(job.value)};
+        events[i].event =
+            model::JobSubmitted{job, std::make_shared<model::JobSpec>(typical_spec(job.value))};
         break;
       case 1:
         events[i].event = model::StartRequested{attempt, allocation, {}, "on_demand", "b"};

@@ -136,9 +136,10 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   job.spec = std::make_shared<const model::JobSpec>(spec);
   job.submitted_at = job.eligible_at = kBegin + base::seconds(static_cast<std::int64_t>(seq_));
   if (!spec.request_id.empty()) request_ids_[spec.request_id] = job.id;
+  model::JobSubmitted submitted{job.id, job.spec};
   const model::JobId id = job.id;
   jobs_.put(id.value, std::move(job));
-  publish({model::JobSubmitted{id, spec}});
+  publish({std::move(submitted)});
   return model::CommandReply{id, true};
 }
 
@@ -257,9 +258,10 @@ model::JobId FakeCore::add_job(std::string user, std::uint32_t uid, std::string 
   job.id = model::JobId(++last_id_);
   job.submitted_at = job.eligible_at = kBegin + base::seconds(static_cast<std::int64_t>(seq_));
   job.spec = std::make_shared<const model::JobSpec>(spec);
+  model::JobSubmitted submitted{job.id, job.spec};
   const model::JobId id = job.id;
   jobs_.put(id.value, std::move(job));
-  publish({model::JobSubmitted{id, spec}});
+  publish({std::move(submitted)});
   return id;
 }
 

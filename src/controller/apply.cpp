@@ -507,24 +507,24 @@ void Application::follow_holder(model::Gpu& gpu) {
 // The state in which a submission begins.
 JobState Application::first_state(const model::JobSubmitted& event) const {
   if (event.hold != model::Hold::kNone) return JobState::kHeld;
-  const bool is_limited = event.spec.array && event.spec.array->limit != 0;
+  const bool is_limited = event.spec->array && event.spec->array->limit != 0;
   const bool is_gated = is_limited || !event.waits_for.empty() ||
-                        !event.dependency_failure.empty() || event.spec.begin > at_;
+                        !event.dependency_failure.empty() || event.spec->begin > at_;
   return is_gated ? JobState::kPending : JobState::kQueued;
 }
 
 void Application::on(const model::JobSubmitted& event) {
   Job fresh;
-  fresh.spec = std::make_shared<const model::JobSpec>(event.spec);
+  fresh.spec = event.spec;
   fresh.hold = event.hold;
   fresh.state = first_state(event);
   fresh.submitted_at = at_;
-  note_account(state_, event.spec);
-  fresh.eligible_at = event.spec.begin;
+  note_account(state_, *event.spec);
+  fresh.eligible_at = event.spec->begin;
   fresh.waits_for = event.waits_for;
   fresh.dependency_failure = event.dependency_failure;
   std::uint64_t count = 1;
-  if (const auto& array = event.spec.array) {
+  if (const auto& array = event.spec->array) {
     count = member_count(*array);
     fresh.array_id = event.job;
     state_.arrays.put(event.job.value, {event.job, count, count, array->limit, {.open = count}});
@@ -533,12 +533,12 @@ void Application::on(const model::JobSubmitted& event) {
   for (std::uint64_t position = 0; position < count; ++position) {
     Job member = fresh;
     member.id = model::JobId(event.job.value + position);
-    if (event.spec.array) member.array_index = index_at(*event.spec.array, position);
+    if (event.spec->array) member.array_index = index_at(*event.spec->array, position);
     enter(state_.jobs.put(member.id.value, std::move(member)));
   }
   state_.last_job_id = event.job.value + count - 1;
-  if (!event.spec.request_id.empty()) {
-    const std::pair key{event.spec.user, event.spec.request_id};
+  if (!event.spec->request_id.empty()) {
+    const std::pair key{event.spec->user, event.spec->request_id};
     state_.requests.insert_or_assign(key, RequestEntry{event.job, {}});
   }
 }

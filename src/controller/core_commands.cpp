@@ -17,9 +17,9 @@ namespace {
 // How the submission would stand in the queue. No limit of its array keeps the first member back.
 std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::Instant now) {
   Job job;
-  job.spec = std::make_shared<const model::JobSpec>(event.spec);
+  job.spec = event.spec;
   job.submitted_at = now;
-  job.eligible_at = event.spec.begin;
+  job.eligible_at = event.spec->begin;
   job.hold = event.hold;
   job.waits_for = event.waits_for;
   job.dependency_failure = event.dependency_failure;
@@ -83,27 +83,23 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   TRY_ASSIGN(std::string team, model::team_for(*state_.policy->organisation, command.spec.user,
                                                command.spec.team, caller.is_administrator));
 
-  model::JobSubmitted event{model::JobId(state_.last_job_id + 1), command.spec,
-                            command.hold ? hold_by(caller, command.spec) : model::Hold::kNone,
+  const auto spec = std::make_shared<model::JobSpec>(command.spec);
+  spec->team = std::move(team);
+  if (spec->time_limit == base::Duration()) spec->time_limit = state_.policy->max_time_limit;
+  if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state_.policy->idle_timeout;
+  TRY(enter_window(*spec, now));
+  TRY(check_expected(spec->expected_time, spec->time_limit));
+  TRY(check_quota(*spec));
+  const model::JobId id(state_.last_job_id + 1);
+  model::JobSubmitted event{id, spec, command.hold ? hold_by(caller, *spec) : model::Hold::kNone,
                             std::move(dependencies.waits_for), std::move(dependencies.failure)};
-  event.spec.team = std::move(team);
-  if (event.spec.time_limit == base::Duration()) {
-    event.spec.time_limit = state_.policy->max_time_limit;
-  }
-  if (!event.spec.idle_timeout && event.spec.terminal) {
-    event.spec.idle_timeout = state_.policy->idle_timeout;
-  }
-  TRY(enter_window(event.spec, now));
-  TRY(check_expected(event.spec.expected_time, event.spec.time_limit));
-  TRY(check_quota(event.spec));
   if (command.dry_run) return model::CommandReply{{}, false, {}, {}, as_accepted(event, now)};
   // The job's number names its environment: unique, and no secret itself.
-  event.spec.environment_ref =
-      command.environment.empty() ? std::string() : fmt::format("job-{}", event.job.value);
+  spec->environment_ref =
+      command.environment.empty() ? std::string() : fmt::format("job-{}", id.value);
   if (!command.environment.empty()) {
-    batch_.new_environments.push_back({event.spec.environment_ref, command.environment});
+    batch_.new_environments.push_back({spec->environment_ref, command.environment});
   }
-  const model::JobId id = event.job;
   emit(std::move(event), now);
   return model::CommandReply{id, true};
 }

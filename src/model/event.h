@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,10 +54,11 @@ struct GpuStrangersChanged {
   bool avoid = false;  // no new work for it while they are there
 };
 
-// Of an array: `job` is its first member, the others follow it in the order of their indices.
+// Of an array: `job` is its first member, the others follow it in the order of their indices. The
+// jobs share the specification, which is there.
 struct JobSubmitted {
   JobId job;
-  JobSpec spec;
+  std::shared_ptr<const JobSpec> spec;
   Hold hold = Hold::kNone;
   std::vector<Dependency> waits_for;  // of spec.dependencies, those not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be

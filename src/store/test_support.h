@@ -52,12 +52,12 @@ inline model::EventRecord event_at(std::uint64_t seq) {
   const model::AttemptId attempt{model::JobId(seq), 1};
   switch (seq % 3) {
     case 0: {
-      model::JobSubmitted submitted;
-      submitted.job = model::JobId(seq);
-      submitted.spec.name = "job-" + std::to_string(seq);
-      submitted.spec.user = "ann";
-      submitted.spec.command = {"/bin/true", std::to_string(seq)};
-      record.event = submitted;
+      model::JobSpec spec;
+      spec.name = "job-" + std::to_string(seq);
+      spec.user = "ann";
+      spec.command = {"/bin/true", std::to_string(seq)};
+      record.event =
+          model::JobSubmitted{model::JobId(seq), std::make_shared<model::JobSpec>(std::move(spec))};
       break;
     }
     case 1:

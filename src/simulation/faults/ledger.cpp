@@ -158,16 +158,16 @@ void Ledger::on(const model::JobChanged& event) {
 }
 
 void Ledger::on(const model::JobSubmitted& event) {
-  const std::uint64_t count = event.spec.array ? member_count(*event.spec.array) : 1;
+  const std::uint64_t count = event.spec->array ? member_count(*event.spec->array) : 1;
   for (std::uint64_t position = 0; position < count; ++position) {
     const model::JobId member(event.job.value + position);
-    limits_.emplace(member, event.spec.time_limit);
-    jobs_[member] = {.name = event.spec.name, .gpus = model::total_gpus(event.spec.request)};
+    limits_.emplace(member, event.spec->time_limit);
+    jobs_[member] = {.name = event.spec->name, .gpus = model::total_gpus(event.spec->request)};
   }
-  if (!names_.emplace(event.spec.name, event.job).second) {
+  if (!names_.emplace(event.spec->name, event.job).second) {
     findings_.violated("submitted-once",
-                       fmt::format("submission {} became two jobs, {} and {}", event.spec.name,
-                                   names_[event.spec.name].value, event.job.value));
+                       fmt::format("submission {} became two jobs, {} and {}", event.spec->name,
+                                   names_[event.spec->name].value, event.job.value));
   }
 }
 
