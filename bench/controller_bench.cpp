@@ -93,9 +93,9 @@ class World : public execution::ObservationSink, public execution::VirtualScript
   void submit(std::size_t jobs) {
     for (std::size_t i = 0; i < jobs; ++i) submit(typical_spec());
   }
-  void submit(const model::JobSpec& spec) {
-    inputs_.emplace_back(
-        CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{spec, {}}}, {}});
+  void submit(model::JobSpec spec) {
+    const model::Caller caller{spec.user, spec.uid, false};
+    inputs_.emplace_back(CommandInput{{caller, model::SubmitJob{std::move(spec), {}}}, {}});
   }
   std::shared_ptr<const Snapshot> snapshot() const { return controller_->snapshot(); }
   base::Instant now() const { return now_; }
