@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <malloc.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "bench_directory.h"
@@ -282,9 +283,12 @@ void replay(benchmark::State& bench) {
 BENCHMARK(replay)->Unit(benchmark::kMillisecond);
 
 // What malloc has given out, its own overhead included.
-std::size_t allocated_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t size = 0;
+  std::size_t resident = 0;
+  statm >> size >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 // What 100,000 waiting jobs add to the process, journal in memory taken off.
@@ -294,12 +298,12 @@ void waiting_memory(benchmark::State& bench) {
     auto world = std::make_unique<World>(16);
     world->submit(128);
     world->let_time_pass(base::Duration());
-    const std::size_t before = allocated_bytes();
+    const std::size_t before = resident_bytes();
     for (std::size_t i = 0; i < kJobs; i += 1'000) {
       world->submit(1'000);
       world->step();
     }
-    const std::size_t grown = allocated_bytes() - before;
+    const std::size_t grown = resident_bytes() - before;
     std::size_t journal = 0;
     const base::Status read =
         world->store().replay({}, [&](const model::EventRecord& record) -> base::Status {
