@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/invariants.h"
-#include "controller/virtual_site_test.h"
+#include "controller/virtual_site_fixture.h"
 
 // What was promised by hard limits is kept, whoever was let in by what was expected of it: all that
 // stands in the way is gone by then.

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/invariants.h"
-#include "controller/virtual_site_test.h"
+#include "controller/virtual_site_fixture.h"
 
 // What is guaranteed to a team is never kept back by others' borrowed work for longer than the
 // grace, whatever the classes, the order and the load.

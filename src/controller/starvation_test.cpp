@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/invariants.h"
-#include "controller/virtual_site_test.h"
+#include "controller/virtual_site_fixture.h"
 
 // No starvation: the bound of docs/scheduling.md under load that does what it can to break it.
 
