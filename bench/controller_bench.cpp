@@ -282,7 +282,7 @@ void replay(benchmark::State& bench) {
 }
 BENCHMARK(replay)->Unit(benchmark::kMillisecond);
 
-// What malloc has given out, its own overhead included.
+// Of the process, whatever its allocator.
 std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t size = 0;

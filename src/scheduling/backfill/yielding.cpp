@@ -8,15 +8,26 @@ namespace {
 
 constexpr base::Instant kForEver(std::numeric_limits<std::int64_t>::max());
 
-// The first of the places that could not be had with all of those who stay; null: there is none.
-const Reservation* first_in_the_way_of(Timeline& timeline, const std::vector<Reservation>& kept,
-                                       const Timeline::Staying& staying) {
-  const Reservation* first = nullptr;
+struct Found {
+  const Reservation* place = nullptr;  // the first that could be had but for it
+  bool is_known = true;  // false: others whom room is made for still hold what they are to give up
+};
+
+Found first_in_the_way_of(model::AttemptId attempt, Timeline& timeline,
+                          const std::vector<Reservation>& kept, const Timeline::Staying& staying) {
+  Timeline::Staying with_it = staying;
+  with_it[attempt] = kForEver;
+  Found found;
   for (const Reservation& each : kept) {
-    if (first != nullptr && first->slot.start <= each.slot.start) continue;
-    if (!timeline.is_there_despite(staying, each.slot)) first = &each;
+    const bool is_later = found.place != nullptr && found.place->slot.start <= each.slot.start;
+    if (is_later || timeline.is_there_despite(with_it, each.slot)) continue;
+    if (timeline.is_there_despite(staying, each.slot)) {
+      found.place = &each;
+    } else {
+      found.is_known = false;
+    }
   }
-  return first;
+  return found;
 }
 
 }  // namespace
@@ -33,18 +44,15 @@ std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running
   Timeline::Staying staying;
   for (const RunningEnds::Key& due : running.yielding()) {
     if (due.end > now) break;
-    base::Instant& until = staying[due.attempt];
-    until = kForEver;
-    const Reservation* place = first_in_the_way_of(timeline, kept, staying);
-    if (place == nullptr) {
-      judged.push_back({due.attempt, {}, {}});
-      continue;
-    }
-    until = place->slot.start;
+    const Found found = first_in_the_way_of(due.attempt, timeline, kept, staying);
+    const base::Instant until = found.place == nullptr ? kForEver : found.place->slot.start;
     const base::Instant yields_at = grace_before(until, grace);
-    const bool is_now = yields_at <= now + kNextMoment;
-    judged.push_back(is_now ? Yield{due.attempt, place->job, {}}
-                            : Yield{due.attempt, {}, yields_at});
+    if (found.place != nullptr && yields_at <= now + kNextMoment) {
+      judged.push_back({due.attempt, found.place->job, {}});
+    } else if (found.is_known) {
+      judged.push_back({due.attempt, {}, found.place == nullptr ? base::Instant() : yields_at});
+    }
+    staying[due.attempt] = until;
   }
   return judged;
 }

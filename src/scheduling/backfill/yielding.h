@@ -10,8 +10,9 @@
 namespace gpu_platform::scheduling {
 
 // What becomes of those who were to yield by `now`, beside the places that were kept in this very
-// cycle: each is stopped if one of these could not be had with it there, and is the first such
-// place due within the grace. The order is that of their ends. Leaves the trial as it was.
+// cycle: each is stopped if one of these could be had but for it, and the first such place is due
+// within the grace. Where that cannot be told yet, since others are still to be stopped for a
+// place, it is left for a later cycle. The order is that of their ends. Leaves the trial as it was.
 //
 // Cost: for each of them and each place the ends before that.
 std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running,

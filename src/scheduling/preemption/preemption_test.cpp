@@ -288,5 +288,19 @@ TEST_F(Preempting, OfManyOnANodeTheCheapestThatSufficeGo) {
   EXPECT_THAT(victims(plan()), ElementsAre(100, 101, 102));
 }
 
+// It was let in elsewhere, and those who give way are only about to be told so: what it stands in
+// the way of is seen when they have gone.
+TEST_F(Preempting, NobodyElseYieldsToWhomRoomIsMadeFor) {
+  nodes_ = {node(1).gpus(8), node(2).gpus(8)};
+  running(1, {{2, {0, 1, 2, 3, 4, 5, 6, 7}}}, 60);
+  running(6, {{1, {4, 5, 6, 7}}}, 60, PriorityClass::kMedium, false);
+  const model::AttemptId let_in = running(5, {{1, {0, 1, 2, 3}}}, 60, PriorityClass::kLow, false);
+  ends_.put(let_in, kNow, {}, true);
+  wait(9, 8, 0);
+  const Plan found = plan();
+  EXPECT_EQ(victims(found), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(found.yields, std::vector<Yield>());
+}
+
 }  // namespace
 }  // namespace gpu_platform::scheduling
