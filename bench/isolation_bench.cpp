@@ -84,7 +84,7 @@ void spawn_bare(const std::function<void()>& released) {
 
 node::LaunchRequest request() {
   node::LaunchRequest request;
-  request.switch_user = true;
+  request.user = {0, 0, {0}, "root"};
   request.command = {std::string_view("/bin/true\0", 10)};
   request.workdir = std::string_view("/\0", 2);
   request.output = std::string_view("/dev/null\0", 10);
@@ -126,16 +126,18 @@ int run(int starts) {
   char root[] = "isolation_bench-XXXXXX";
   if (mkdtemp(root) == nullptr) fail("mkdtemp");
   const std::string data = std::filesystem::absolute(root);
+  node::NodeFolders folders;
+  if (const std::string why = node::open_node_folders(data, -1, folders); !why.empty()) fail(why);
   const node::CgroupBase base = node::make_cgroup_base("isolation-bench");
   if (base.path.empty()) fail(base.why);
   node::HostConfinement all =
-      node::find_confinement({data, "isolation-bench", base.path, base.why, {}});
+      node::find_confinement({&folders, "isolation-bench", base.path, base.why, {}});
   const node::LaunchRequest job = request();
   node::prepare_for(all, job);
 
   std::vector<Row> rows;
   node::HostConfinement some;
-  some.root = all.root;
+  some.folders = all.folders;
   const auto add = [&](const char* name) {
     rows.push_back({name,
                     [&base, &job, some](const std::function<void()>& released) {
@@ -156,7 +158,7 @@ int run(int starts) {
     some.limits.places[i] = all.limits.places[i];
     add(kLimits[i]);
   }
-  some.tmp_fd = all.tmp_fd;
+  some.private_folders = all.private_folders;
   add("+ own /tmp and /dev/shm");
   measure(rows, starts);
   print(rows);

@@ -19,6 +19,7 @@
 #include "api/event_hub.h"
 #include "api/rest/server.h"
 #include "bin/adaptors.h"
+#include "bin/board_registrar.h"
 #include "bin/emulated_boards.h"
 #include "bin/event_log.h"
 #include "bin/job_outputs.h"
@@ -125,7 +126,8 @@ void tell_isolation(const execution::NodePart& node) {
 struct Daemon::Parts {
   explicit Parts(std::string directory)
       : data_dir(std::move(directory)),
-        outputs(data_dir, [this] { return loop->snapshot()->nodes; }) {}
+        outputs([this] { return engine->node_part().folder; },
+                [this] { return loop->snapshot()->nodes; }) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
@@ -140,6 +142,7 @@ struct Daemon::Parts {
   std::unique_ptr<store::SqliteStore> store;
   LateSink observations;
   std::unique_ptr<StoredEnvironments> environments;
+  std::unique_ptr<BoardRegistrar> registrar;  // null: no emulated boards
   std::unique_ptr<execution::ProcessEngine> engine;
   controller::Clock clock;
   std::unique_ptr<controller::Controller> controller;
@@ -170,7 +173,6 @@ Daemon::Parts::~Parts() {
   observations.disconnect();
 }
 
-// The first of the launcher's keys that the configuration changes; empty: none.
 base::Result<config::NetworkPlaces> network_places_of(const std::string& path) {
   if (path.empty()) return config::NetworkPlaces();
   std::ifstream file(path, std::ios::binary);
@@ -187,33 +189,50 @@ base::Result<config::NetworkPlaces> network_places_of(const std::string& path) {
                     "cluster.network_file");
 }
 
-std::string_view hook_key(const config::Configuration& configuration) {
+// The first of the launcher's keys that the configuration changes, and the option of the launcher
+// that says the same; empty: none.
+struct LauncherKey {
+  std::string_view key;
+  std::string_view option;
+};
+LauncherKey launcher_key(const config::Configuration& configuration) {
   const config::Configuration defaults;
-  if (configuration.prolog != defaults.prolog) return "prolog";
-  if (configuration.epilog != defaults.epilog) return "epilog";
-  if (configuration.prolog_timeout != defaults.prolog_timeout) return "prolog_timeout";
-  return configuration.epilog_timeout != defaults.epilog_timeout ? "epilog_timeout" : "";
+  if (configuration.prolog != defaults.prolog) return {"prolog", "--prolog FILE"};
+  if (configuration.epilog != defaults.epilog) return {"epilog", "--epilog FILE"};
+  if (configuration.prolog_timeout != defaults.prolog_timeout) {
+    return {"prolog_timeout", "--prolog-timeout TIME"};
+  }
+  if (configuration.epilog_timeout != defaults.epilog_timeout) {
+    return {"epilog_timeout", "--epilog-timeout TIME"};
+  }
+  if (configuration.min_uid != defaults.min_uid) return {"min_uid", "--min-uid N"};
+  if (configuration.mode_setting != defaults.mode_setting) {
+    return {"mode_setting", "--mode-setting allow"};
+  }
+  return {};
 }
 
-// A launcher that is a service runs with rights that we have not: what it runs is not ours to say.
-base::Result<node::SiteHooks> hooks_of(const config::Configuration& configuration,
-                                       const std::string& launcher) {
-  const std::string_view key = hook_key(configuration);
-  if (!launcher.empty() && !key.empty()) {
+// A launcher that is a service runs with rights that we have not: what it runs, and as whom, is not
+// ours to say.
+base::Status set_launcher(const config::Configuration& configuration, const std::string& launcher,
+                          execution::ProcessEngineOptions& engine) {
+  const LauncherKey key = launcher_key(configuration);
+  if (!launcher.empty() && !key.key.empty()) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
                       fmt::format("execution.{}: the launcher at {} is a service of its own and "
-                                  "takes no program from here; take the key away and give the "
-                                  "launcher --prolog FILE, --epilog FILE, --prolog-timeout TIME or "
-                                  "--epilog-timeout TIME (ExecStart of "
-                                  "gpu-platform-launcher.service)",
-                                  key, launcher),
-                      fmt::format("execution.{}", key));
+                                  "is not told this from here; take the key away and give the "
+                                  "launcher {} (ExecStart of gpu-platform-launcher.service)",
+                                  key.key, launcher, key.option),
+                      fmt::format("execution.{}", key.key));
   }
   const auto ms = [](base::Duration time) {
     return static_cast<std::uint64_t>(base::whole_milliseconds(time));
   };
-  return node::SiteHooks{configuration.prolog.path, configuration.epilog.path,
-                         ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
+  engine.hooks = {configuration.prolog.path, configuration.epilog.path,
+                  ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
+  engine.launcher_rules = {configuration.root_jobs == config::RootJobs::kAllow,
+                           configuration.min_uid, configuration.mode_setting};
+  return {};
 }
 
 base::Status Daemon::Parts::recover(const config::Configuration& configuration) {
@@ -332,13 +351,19 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   engine.data_dir = parts->data_dir;
   engine.node_program = paths.node;
   engine.launcher_socket = options.launcher;
-  if (!options.emulate.empty()) engine.gpu_register = paths.gpu_register;
+  if (!options.emulate.empty()) {
+    parts->registrar =
+        std::make_unique<BoardRegistrar>(paths.gpu_register, parts->data_dir + "/emulated");
+    engine.enter_on_board = [registrar = parts->registrar.get()](
+                                const std::string& node, const std::vector<std::string>& uuids,
+                                std::uint32_t pid) { registrar->enter(node, uuids, pid); };
+  }
   engine.output_file_bytes = static_cast<std::uint64_t>(configuration.output_rotate_bytes.value());
   engine.output_files = configuration.output_files_kept + 1;
   engine.max_processes = configuration.max_processes;
   engine.private_folders = configuration.private_tmp;
   engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
-  TRY_ASSIGN(engine.hooks, hooks_of(configuration, options.launcher));
+  TRY(set_launcher(configuration, options.launcher, engine));
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
   tell_isolation(parts->engine->node_part());

@@ -42,7 +42,7 @@ base::Result<api::OutputPiece> read_users_file(const std::string& path, std::uin
 
 std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const {
   const std::string& named = job.spec->output;
-  if (named.empty()) return execution::kept_output_path(data_dir_, {job.id, attempt});
+  if (named.empty()) return execution::kept_output_path(folder_(), {job.id, attempt});
   return api::users_file(job, attempt, named, nodes_());
 }
 

@@ -13,8 +13,9 @@ namespace gpu_platform::bin {
 class JobOutputs : public api::OutputSource {
  public:
   // `nodes` gives those of the newest snapshot, for their names in patterns.
-  JobOutputs(std::string data_dir, std::function<api::Nodes()> nodes)
-      : data_dir_(std::move(data_dir)), nodes_(std::move(nodes)) {}
+  // `folder`: the launcher's, where kept output is.
+  JobOutputs(std::function<std::string()> folder, std::function<api::Nodes()> nodes)
+      : folder_(std::move(folder)), nodes_(std::move(nodes)) {}
 
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   // A file that the user named is read only where it is a regular file of that user: the daemon may
@@ -24,7 +25,7 @@ class JobOutputs : public api::OutputSource {
                                       std::uint64_t offset, std::size_t most) const override;
 
  private:
-  std::string data_dir_;
+  std::function<std::string()> folder_;
   std::function<api::Nodes()> nodes_;
 };
 

@@ -39,6 +39,8 @@ struct Configuration {
   SiteFile network_file;                    // where its nodes are (network_file.h)
 
   RootJobs root_jobs = RootJobs::kAllow;
+  std::uint32_t min_uid = 1000;                       // of users who may have jobs
+  bool mode_setting = false;                          // jobs with GPUs may open nvidia-modeset
   std::uint64_t max_processes = 16'384;               // of a job, threads included
   bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
   base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size

@@ -22,7 +22,7 @@ namespace {
 std::string objection_to_device_programs(const std::string& cgroup_base) {
   DevicePrograms programs;
   std::string why;
-  const int program = programs.load(device_rules("", {}), why);
+  const int program = programs.load(device_rules({}, {}), why);
   if (program < 0) return why;
   const std::string path = cgroup_base + "/probe";
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
@@ -53,19 +53,23 @@ void admit_one_user(std::vector<GuardState>& guards) {
   }
 }
 
-bool has_record(const std::string& root, const std::string& name) {
-  return access((attempts_dir(root) + "/" + name).c_str(), F_OK) == 0;
+bool has_record(int attempts, const std::string& name) {
+  return faccessat(attempts, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 // Runs `work` in a process of its own, which nobody waits for, and which has no more of the
-// launcher than this one handle: neither its lock nor its socket.
+// launcher than two handles of folders: neither its lock nor its socket.
 template <class Work>
-void in_own_process(int fd, const Work& work) {
-  constexpr int kKept = 3;
+void in_own_process(const NodeFolders& folders, const Work& work) {
+  constexpr int kTmp = 3;
+  constexpr int kAttempts = 4;
+  constexpr int kHigh = 10;
   if (fork_into_cgroup(-1) != 0) return;
-  if (fd != kKept && dup2(fd, kKept) < 0) _exit(1);
-  syscall(SYS_close_range, kKept + 1, ~0U, 0);
-  work(kKept);
+  const int tmp = fcntl(folders.tmp, F_DUPFD_CLOEXEC, kHigh);
+  const int attempts = fcntl(folders.attempts, F_DUPFD_CLOEXEC, kHigh);
+  if (dup2(tmp, kTmp) < 0 || dup2(attempts, kAttempts) < 0) _exit(1);
+  syscall(SYS_close_range, kAttempts + 1, ~0U, 0);
+  work(kTmp, kAttempts);
   _exit(0);
 }
 
@@ -73,13 +77,15 @@ void in_own_process(int fd, const Work& work) {
 
 HostConfinement find_confinement(const HostGrounds& grounds) {
   HostConfinement host;
-  host.root = grounds.root;
+  host.folders = grounds.folders;
+  host.mode_setting = grounds.mode_setting;
   const bool has_cgroups = !grounds.cgroup_base.empty();
   host.limits = make_limit_places(grounds.token, grounds.cgroup_base, grounds.jobs_cgroup);
   const std::string no_devices =
       has_cgroups ? objection_to_device_programs(grounds.cgroup_base) : grounds.why_no_cgroup;
-  std::string no_folders = geteuid() == 0 ? objection_to_private_folders() : "not started as root";
-  if (no_folders.empty()) host.tmp_fd = open_private_tmp(grounds.root, no_folders);
+  const std::string no_folders =
+      geteuid() == 0 ? objection_to_private_folders() : "not started as root";
+  host.private_folders = no_folders.empty();
   host.devices = no_devices.empty();
   host.guards = {
       state_of(Guard::kProcessTree, has_cgroups ? "" : grounds.why_no_cgroup),
@@ -104,14 +110,15 @@ void prepare_for(HostConfinement& host, const LaunchRequest& request) {
   if (!host.devices) return;
   host.proc_devices = read_small_file(AT_FDCWD, "/proc/devices");
   std::string why;  // told by the supervisor, which tries again
-  host.programs.load(device_rules(host.proc_devices, request.devices), why);
+  host.programs.load(device_rules({host.proc_devices, host.mode_setting}, request.devices), why);
 }
 
 std::string JobConfinement::guard_devices(const LaunchRequest& request, int cgroup_fd) const {
   if (cgroup_fd < 0 || !host_.devices) return {};
   DevicePrograms programs = host_.programs;
   std::string why;
-  const int program = programs.load(device_rules(host_.proc_devices, request.devices), why);
+  const DeviceGrounds grounds{host_.proc_devices, host_.mode_setting};
+  const int program = programs.load(device_rules(grounds, request.devices), why);
   return program < 0 ? why : attach_device_program(cgroup_fd, program);
 }
 
@@ -125,17 +132,19 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
     std::string why = limits_.apply(host_.limits, name_, cgroup_fd, values);
     if (!why.empty()) return why;
   }
-  if (host_.tmp_fd < 0 || !request.private_folders) return {};
+  if (!host_.private_folders || !request.private_folders) return {};
   has_folders_ = true;
-  folders_.tmp = private_tmp_path(host_.root, name_);
   const std::string_view workdir =
       request.workdir.substr(0, request.workdir.size() - 1);  // its NUL
   describe_folders(request.memory_bytes, workdir, folders_);
-  return make_private_tmp(host_.tmp_fd, name_, {request.uid, request.gid}, folders_);
+  return make_private_tmp(host_.folders->tmp, name_, {request.user.uid, request.user.gid},
+                          folders_);
 }
 
 void JobConfinement::remove_folder() {
-  if (has_folders_) remove_tree(host_.tmp_fd, name_.c_str());
+  if (!has_folders_) return;
+  close_private_tmp(folders_);
+  remove_tree(host_.folders->tmp, name_.c_str());
 }
 
 JobConfinement::~JobConfinement() {
@@ -149,18 +158,17 @@ void JobConfinement::drop_mounts() {
 
 void remove_leftovers(const HostConfinement& host, const std::string& name) {
   remove_limit_groups(host.limits, name);
-  if (host.tmp_fd < 0 || faccessat(host.tmp_fd, name.c_str(), F_OK, 0) != 0) return;
-  in_own_process(host.tmp_fd, [&](int tmp) { remove_tree(tmp, name.c_str()); });
+  if (faccessat(host.folders->tmp, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return;
+  in_own_process(*host.folders, [&](int tmp, int) { remove_tree(tmp, name.c_str()); });
 }
 
 void remove_lost_folders(const HostConfinement& host) {
-  if (host.tmp_fd < 0) return;
-  in_own_process(host.tmp_fd, [&](int tmp) {
+  in_own_process(*host.folders, [&](int tmp, int attempts) {
     const int copy = openat(tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* const folder = copy < 0 ? nullptr : fdopendir(copy);
     while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder)) {
       const std::string name = entry->d_name;
-      if (parse_attempt_name(name) && !has_record(host.root, name)) remove_tree(tmp, name.c_str());
+      if (parse_attempt_name(name) && !has_record(attempts, name)) remove_tree(tmp, name.c_str());
     }
   });
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "node/devices/device_program.h"
+#include "node/folders/node_folders.h"
 #include "node/folders/private_folders.h"
 #include "node/limits/cpu_binding.h"
 #include "node/limits/job_limits.h"
@@ -17,21 +18,23 @@ namespace gpu_platform::node {
 // What this host lets us hold. Found out once by the launcher, with real attempts; supervisors
 // inherit it.
 struct HostConfinement {
-  std::string root;  // the data directory
+  const NodeFolders* folders = nullptr;  // the launcher's
   LimitPlaces limits;
   bool devices = false;
-  int tmp_fd = -1;           // of the folders that become jobs' /tmp; -1: /tmp is shared
+  bool mode_setting = false;  // jobs with GPUs may open /dev/nvidia-modeset
+  bool private_folders = false;
   std::string proc_devices;  // as it was for the last job
   DevicePrograms programs;
   std::vector<GuardState> guards;  // the same for people; one for each Guard
 };
 
 struct HostGrounds {
-  std::string root;
+  const NodeFolders* folders = nullptr;  // open; must outlive what is made of it
   std::string token;
   std::string cgroup_base;  // empty: none, for the reason beside it
   std::string why_no_cgroup;
   std::string jobs_cgroup;  // parent of the base where it was given to us; empty: none
+  bool mode_setting = false;
 };
 HostConfinement find_confinement(const HostGrounds& grounds);
 void leave_confinement(const HostConfinement& host);

@@ -12,7 +12,6 @@ namespace {
 using base::Decoder;
 using base::Encoder;
 
-constexpr std::uint64_t kMaxGroups = 65536;  // the kernel's own limit
 constexpr std::uint64_t kGraceBits = 48;
 constexpr std::uint8_t kMostSignal = 64;
 
@@ -92,6 +91,7 @@ void put(Encoder& out, const Welcome& m) {
   out.u64(m.pid);
   out.boolean(m.isolation == Isolation::kCgroup);
   out.boolean(m.can_switch_user);
+  out.text(m.folder);
   out.text(cut(m.detail));
   out.u64(m.guards.size());
   for (const GuardState& state : m.guards) {
@@ -181,6 +181,7 @@ Message get_welcome(Decoder& in) {
   m.pid = get_u32(in);
   m.isolation = in.boolean() ? Isolation::kCgroup : Isolation::kAdvisory;
   m.can_switch_user = in.boolean();
+  m.folder = get_text(in);
   m.detail = get_text(in);
   const std::size_t count = in.count();
   if (count > kGuards) in.reject();
@@ -351,11 +352,7 @@ std::string encode_request(const LaunchRequest& r) {
   Encoder out(bytes);
   out.u64(kProtocolVersion);
   out.text(r.boot_id);
-  out.boolean(r.switch_user);
-  out.u64(r.uid);
-  out.u64(r.gid);
-  out.u64(r.groups.size());
-  for (const std::uint32_t group : r.groups) out.u64(group);
+  out.u64(r.user.uid);
   out.u64(r.umask);
   put_list(out, r.command);
   put_list(out, r.environment);
@@ -382,11 +379,8 @@ std::string encode_request(const LaunchRequest& r) {
   out.u64(r.limit_signal);
   out.u64(r.limit_signal_before_ms);
   out.boolean(r.limit_signal_first_only);
-  out.text(r.emulated_node);
-  out.text(r.emulated_gpus);
   out.text(r.prolog);
   out.text(r.epilog);
-  out.text(r.user_name);
   out.boolean(r.takes_input);
   put_terminal(out, r.terminal);
   out.u64(r.idle_timeout_ms);
@@ -399,12 +393,7 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   LaunchRequest r;
   if (in.u64() != kProtocolVersion) return std::nullopt;
   r.boot_id = in.text();
-  r.switch_user = in.boolean();
-  r.uid = get_u32(in);
-  r.gid = get_u32(in);
-  const std::size_t groups = in.count();
-  if (groups > kMaxGroups) in.reject();
-  for (std::size_t i = 0; i < groups && in.ok(); ++i) r.groups.push_back(get_u32(in));
+  r.user.uid = get_u32(in);
   r.umask = get_u32(in);
   r.command = get_list(in);
   r.environment = get_list(in);
@@ -427,11 +416,8 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.limit_signal = get_u8(in);
   r.limit_signal_before_ms = in.u64();
   r.limit_signal_first_only = in.boolean();
-  r.emulated_node = in.text();
-  r.emulated_gpus = in.text();
   r.prolog = get_c_text(in);
   r.epilog = get_c_text(in);
-  r.user_name = in.text();
   r.takes_input = in.boolean();
   r.terminal = get_terminal(in);
   r.idle_timeout_ms = in.u64();
@@ -487,15 +473,8 @@ int limit_signal_number() {
   return SIGRTMIN + 6;
 }
 
-std::string emulated_state(std::string_view root, std::string_view node) {
-  constexpr std::string_view kAllowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-  if (node.empty() || node.find_first_not_of(kAllowed) != std::string_view::npos) return {};
-  return std::string(root) + "/emulated/" + std::string(node) + "/state";
-}
-
-std::string attempts_dir(std::string_view root) {
-  return std::string(root) + "/attempts";
+std::string attempts_dir(std::string_view folder) {
+  return std::string(folder) + "/attempts";
 }
 
 std::string attempt_name(model::AttemptId attempt) {
@@ -511,50 +490,24 @@ std::optional<model::AttemptId> parse_attempt_name(std::string_view name) {
   return model::AttemptId{model::JobId(job), static_cast<std::uint32_t>(attempt)};
 }
 
-std::string record_path(std::string_view root, model::AttemptId attempt) {
-  return attempts_dir(root) + "/" + attempt_name(attempt);
+std::string record_path(std::string_view folder, model::AttemptId attempt) {
+  return attempts_dir(folder) + "/" + attempt_name(attempt);
 }
 
-namespace {
-
-std::string output_stem(std::string_view root, model::AttemptId attempt) {
-  return std::string(root) + "/output/" + number(attempt.job.value / 1000) + "/" +
-         number(attempt.job.value) + "/" + number(attempt.attempt);
+std::string output_folder(model::AttemptId attempt) {
+  return number(attempt.job.value / 1000) + "/" + number(attempt.job.value);
 }
 
-}  // namespace
-
-std::string output_path(std::string_view root, model::AttemptId attempt) {
-  return output_stem(root, attempt) + ".log";
+std::string output_name(model::AttemptId attempt, std::string_view what) {
+  return number(attempt.attempt) + "." + std::string(what);
 }
 
-std::string hook_output_path(std::string_view root, model::AttemptId attempt,
-                             std::string_view hook) {
-  return output_stem(root, attempt) + "." + std::string(hook);
+std::string output_path(std::string_view folder, model::AttemptId attempt) {
+  return std::string(folder) + "/output/" + output_folder(attempt) + "/" + output_name(attempt);
 }
 
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte) {
   return std::string(output_path) + "." + number(first_byte);
-}
-
-std::string private_tmp_dir(std::string_view root) {
-  return std::string(root) + "/tmp";
-}
-
-std::string private_tmp_path(std::string_view root, std::string_view name) {
-  return private_tmp_dir(root) + "/" + std::string(name);
-}
-
-std::string notice_fifo_path(std::string_view root) {
-  return std::string(root) + "/run/notices";
-}
-
-std::string launcher_lock_path(std::string_view root) {
-  return std::string(root) + "/run/launcher.lock";
-}
-
-std::string run_dir(std::string_view root) {
-  return std::string(root) + "/run";
 }
 
 std::string session_name(model::AttemptId attempt) {

@@ -10,6 +10,7 @@
 #include "model/channel.h"
 #include "model/ids.h"
 #include "node/devices/device_rules.h"
+#include "node/identity.h"
 
 // What the daemon and the node part say to each other. Everything is versioned, bounded and
 // checked; what a receiver does not know it refuses. Bytes are base/codec, never memory images.
@@ -21,14 +22,16 @@
 //                           with OpenChannel; the relay, or, of an attach, the attempt's supervisor
 //                           answers with frames
 //   launcher -> supervisor  the socket of an attach, over the supervisor's own (session_path)
-//   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the truth
+//   supervisor -> daemon    Notice frames through a FIFO, best effort: the record file is the
+//   truth;
+//                           its reading end comes with Welcome
 //
 // Decoding never throws and never reads past its input. Decoded texts are copies, except where the
 // type says view.
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 8;
+inline constexpr std::uint32_t kProtocolVersion = 9;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -127,6 +130,7 @@ struct Welcome {
   std::uint32_t pid = 0;
   Isolation isolation = Isolation::kAdvisory;
   bool can_switch_user = false;
+  std::string folder;              // of the node part: the paths below begin there
   std::string detail;              // the cgroup that holds the jobs, or why there is none
   std::vector<GuardState> guards;  // at most one of each
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -188,10 +192,9 @@ std::optional<Message> decode(std::string_view bytes);
 // handed to exec.
 struct LaunchRequest {
   std::string_view boot_id;  // start only in this boot
-  bool switch_user = false;
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups;
+  // Whose job it is. The sender names the user by user.uid and nothing else; the launcher finds the
+  // rest out by itself.
+  Identity user;
   std::uint32_t umask = 022;
   std::vector<std::string_view> command;  // first: program, looked up in PATH unless it has a '/'
   std::vector<std::string_view> environment;  // NAME=VALUE
@@ -215,14 +218,9 @@ struct LaunchRequest {
   std::uint8_t limit_signal = 0;         // sent to the job before its limit; 0: none
   std::uint64_t limit_signal_before_ms = 0;
   bool limit_signal_first_only = false;  // to its first process, not to all
-  // On an emulated node: its name and the UUIDs of the job's GPUs with commas between, so that the
-  // board shows the job's process as a driver would. Empty on real ones.
-  std::string_view emulated_node;
-  std::string_view emulated_gpus;
   // The user's own programs before and after the command; just "\0": none.
   std::string_view prolog{"\0", 1};
   std::string_view epilog{"\0", 1};
-  std::string_view user_name;                   // of uid, for the site's hooks; empty: not known
   bool takes_input = false;                     // stdin is what people send; else it is /dev/null
   std::optional<model::TerminalSize> terminal;  // stdin, stdout and stderr are one; takes_input
   std::uint64_t idle_timeout_ms = 0;  // without input and output it is ended; takes_input. 0: none
@@ -263,32 +261,24 @@ int stop_signal_number();
 // Its 64 bits are SetLimit::limit_ms.
 int limit_signal_number();
 
-// ---- where things are, below the data directory
+// ---- where things are, below the launcher's folder
 
-// State of an emulated board; empty for what cannot be a node's name.
-std::string emulated_state(std::string_view root, std::string_view node);
-
-std::string attempts_dir(std::string_view root);     // root/attempts
-std::string attempt_name(model::AttemptId attempt);  // "42-1"
+std::string attempts_dir(std::string_view folder);   // folder/attempts
+std::string attempt_name(model::AttemptId attempt);  // "42-1": of its record and of its /tmp
 std::optional<model::AttemptId> parse_attempt_name(std::string_view name);
-std::string record_path(std::string_view root, model::AttemptId attempt);  // root/attempts/42-1
-// Kept output: root/output/<job / 1000>/<job>/<attempt>.log, and beside it full parts of earlier
+std::string record_path(std::string_view folder, model::AttemptId attempt);
+// Kept output: folder/output/<job / 1000>/<job>/<attempt>.log, and beside it full parts of earlier
 // output, whose names end in the place of their first byte in all of the output: .log.0,
 // .log.67108864, …
-std::string output_path(std::string_view root, model::AttemptId attempt);
+std::string output_path(std::string_view folder, model::AttemptId attempt);
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);
-// What the site's prolog or epilog printed, beside the job's output: <attempt>.prolog
-std::string hook_output_path(std::string_view root, model::AttemptId attempt,
-                             std::string_view hook);
-// What the attempt of that name sees as /tmp: root/tmp/42-1
-std::string private_tmp_dir(std::string_view root);
-std::string private_tmp_path(std::string_view root, std::string_view name);
-std::string notice_fifo_path(std::string_view root);    // root/run/notices
-std::string launcher_lock_path(std::string_view root);  // root/run/launcher.lock
-std::string run_dir(std::string_view root);             // root/run
-std::string session_name(model::AttemptId attempt);     // 42-1.session, in run_dir
+// The same in two steps, for those who go there by handles: "0/42" below folder/output, and in it
+// "1.log", or "1.prolog" for what the site's prolog printed.
+std::string output_folder(model::AttemptId attempt);
+std::string output_name(model::AttemptId attempt, std::string_view what = "log");
+std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/run
 
-// A short name for a data directory, so that two daemons on one host never share a cgroup.
+// A short name for a launcher's folder, so that two daemons on one host never share a cgroup.
 std::string root_token(std::string_view real_path, std::uint64_t device, std::uint64_t inode);
 
 }  // namespace gpu_platform::node

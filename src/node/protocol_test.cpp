@@ -23,6 +23,7 @@ std::vector<Message> every_message() {
                   42,
                   Isolation::kCgroup,
                   true,
+                  "/var/lib/gpu-platform-node",
                   "/sys/fs/cgroup",
                   {{Guard::kUser, true, {}}, {Guard::kFolders, false, "why"}}},
           Refused{"no"},
@@ -40,10 +41,7 @@ std::vector<Message> every_message() {
 LaunchRequest a_request() {
   LaunchRequest request;
   request.boot_id = "boot";
-  request.switch_user = true;
-  request.uid = 1000;
-  request.gid = 100;
-  request.groups = {100, 200};
+  request.user.uid = 1000;
   request.command = {std::string_view("sh\0", 3), std::string_view("-c\0", 3)};
   request.environment = {std::string_view("A=b\0", 4)};
   request.workdir = std::string_view("/\0", 2);
@@ -67,7 +65,6 @@ LaunchRequest a_request() {
   request.limit_signal_first_only = true;
   request.prolog = std::string_view("./before\0", 9);
   request.epilog = std::string_view("/after\0", 7);
-  request.user_name = "ann";
   request.takes_input = true;
   request.terminal = {132, 50};
   request.idle_timeout_ms = 12;

@@ -14,11 +14,7 @@ namespace gpu_platform::node {
 std::string_view map_request(int fd);
 void release_request(std::string_view bytes);
 
-struct StartRules {
-  std::string boot_id;  // of this boot
-  bool refuse_root_jobs = false;
-};
-// Why this process may not start that; empty when it may.
-std::string objection_to(const LaunchRequest& request, const StartRules& rules);
+// Why it may not be started in this boot, whoever its user is; empty when it may.
+std::string objection_to(const LaunchRequest& request, std::string_view boot_id);
 
 }  // namespace gpu_platform::node

@@ -12,8 +12,9 @@ namespace {
 using base::Decoder;
 using base::Encoder;
 
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::size_t kMaxDetail = 1024;
+constexpr std::uint64_t kNoticeKinds = 5;
 constexpr std::size_t kMaxEpilogFailure = 160;
 constexpr std::size_t kSlotHeader = 16;  // length and checksum, 8 bytes each, little-endian
 
@@ -100,6 +101,10 @@ EndRecord get_end(Decoder& in) {
   return end;
 }
 
+bool tells_of_a_process(Notice::Kind kind) {
+  return kind == Notice::Kind::kStarted || kind == Notice::Kind::kEntered;
+}
+
 std::optional<Beginning> decode_beginning(std::string_view payload) {
   Decoder in(payload);
   if (in.u64() != kFormat) return std::nullopt;
@@ -108,6 +113,8 @@ std::optional<Beginning> decode_beginning(std::string_view payload) {
   beginning.attempt.attempt = get_u32(in);
   beginning.boot_id = in.text();
   beginning.supervisor_pid = get_u32(in);
+  beginning.supervisor_ticks = in.u64();
+  beginning.uid = get_u32(in);
   beginning.cgroup = in.text();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   return beginning;
@@ -131,6 +138,8 @@ std::string encode_new_record(const Beginning& beginning) {
   out.u64(beginning.attempt.attempt);
   out.text(beginning.boot_id);
   out.u64(beginning.supervisor_pid);
+  out.u64(beginning.supervisor_ticks);
+  out.u64(beginning.uid);
   out.text(beginning.cgroup);
   std::string file = framed(kBeginning, payload);
   file.resize(kRecordSize, '\0');
@@ -187,7 +196,7 @@ std::string encode_notice(const Notice& notice) {
   out.u64(static_cast<std::uint64_t>(notice.kind));
   out.u64(notice.attempt.job.value);
   out.u64(notice.attempt.attempt);
-  if (notice.kind == Notice::Kind::kStarted) put_fields(out, notice.started);
+  if (tells_of_a_process(notice.kind)) put_fields(out, notice.started);
   out.boolean(notice.ended_too);
   if (notice.kind == Notice::Kind::kEnded || notice.ended_too) put_fields(out, notice.end);
   out.boolean(notice.has_detail);
@@ -205,10 +214,10 @@ std::optional<Notice> decode_notice(std::string_view frame) {
   Decoder in(frame.substr(1, length));
   if (in.u64() != kFormat) return std::nullopt;
   Notice notice;
-  notice.kind = static_cast<Notice::Kind>(get_below(in, kEndCauses));
+  notice.kind = static_cast<Notice::Kind>(get_below(in, kNoticeKinds));
   notice.attempt.job = model::JobId(in.u64());
   notice.attempt.attempt = get_u32(in);
-  if (notice.kind == Notice::Kind::kStarted) notice.started = get_started(in);
+  if (tells_of_a_process(notice.kind)) notice.started = get_started(in);
   notice.ended_too = in.boolean();
   if (notice.kind == Notice::Kind::kEnded || notice.ended_too) notice.end = get_end(in);
   notice.has_detail = in.boolean();

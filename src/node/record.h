@@ -30,7 +30,10 @@ struct Beginning {
   model::AttemptId attempt;
   std::string boot_id;
   std::uint32_t supervisor_pid = 0;
-  std::string cgroup;  // absolute path; empty: none, isolation is advisory
+  std::uint64_t supervisor_ticks =
+      0;                  // its start time: with the pid it names it for the whole boot
+  std::uint32_t uid = 0;  // whose job it is
+  std::string cgroup;     // absolute path; empty: none, isolation is advisory
   friend bool operator==(const Beginning&, const Beginning&) = default;
 };
 
@@ -106,10 +109,11 @@ Record decode_record(std::string_view file);
 inline constexpr std::size_t kNoticeSize = 128;
 
 struct Notice {
-  enum class Kind : std::uint8_t { kStarted, kStopping, kEnded, kCleaned };
+  // kEntered: one more process of the job was started for it (a later step, a command beside it).
+  enum class Kind : std::uint8_t { kStarted, kStopping, kEnded, kCleaned, kEntered };
   Kind kind = Kind::kStarted;
   model::AttemptId attempt;
-  StartedRecord started;       // kStarted
+  StartedRecord started;       // kStarted and kEntered
   EndRecord end;               // kEnded, and kCleaned where ended_too; detail stays in the record
   bool has_detail = false;     // read the record for it
   bool ended_too = false;      // kCleaned that brings the end with it

@@ -8,7 +8,7 @@ namespace gpu_platform::node {
 namespace {
 
 Beginning a_beginning() {
-  return {{model::JobId(42), 1}, "boot", 4711, "/sys/fs/cgroup/gpu-platform-x/42-1"};
+  return {{model::JobId(42), 1}, "boot", 4711, 815, 1000, "/sys/fs/cgroup/gpu-platform-x/42-1"};
 }
 
 EndRecord an_end() {

@@ -77,13 +77,11 @@ std::vector<std::string> hook_environment(std::string_view hook, model::AttemptI
       "GPU_PLATFORM_HOOK=" + std::string(hook),
       "GPU_PLATFORM_JOB_ID=" + std::to_string(attempt.job.value),
       "GPU_PLATFORM_ATTEMPT=" + std::to_string(attempt.attempt),
-      "GPU_PLATFORM_UID=" + std::to_string(request.uid),
-      "GPU_PLATFORM_GID=" + std::to_string(request.gid),
+      "GPU_PLATFORM_UID=" + std::to_string(request.user.uid),
+      "GPU_PLATFORM_GID=" + std::to_string(request.user.gid),
       "GPU_PLATFORM_WORKDIR=" + without_nul(request.workdir),
   };
-  if (!request.user_name.empty()) {
-    environment.push_back("GPU_PLATFORM_USER=" + without_nul(request.user_name));
-  }
+  if (!request.user.name.empty()) environment.push_back("GPU_PLATFORM_USER=" + request.user.name);
   for (const std::string_view entry : request.environment) {
     for (const std::string_view name : kOurs) {
       if (entry.starts_with(name) && entry.substr(name.size()).starts_with('=')) {

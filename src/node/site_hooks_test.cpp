@@ -65,9 +65,7 @@ TEST_F(HookFile, OfAnotherUserIsRefused) {
 
 TEST(HookEnvironment, HasOfTheJobsOnlyWhatThePlatformHasSet) {
   LaunchRequest request;
-  request.uid = 1000;
-  request.gid = 100;
-  request.user_name = "ann";
+  request.user = {1000, 100, {100}, "ann"};
   request.workdir = std::string_view("/home/ann\0", 10);
   request.environment = {std::string_view("CUDA_VISIBLE_DEVICES=GPU-x\0", 27),
                          std::string_view("CUDA_VISIBLE_DEVICES_2=1\0", 25),

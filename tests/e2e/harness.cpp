@@ -168,15 +168,32 @@ Daemon::~Daemon() {
   rmdir(cgroup.c_str());
 }
 
+namespace {
+
+std::string config_of(const DaemonOptions& options) {
+  const auto& arguments = options.arguments;
+  if (std::find(arguments.begin(), arguments.end(), "--launcher") != arguments.end()) {
+    return options.config;
+  }
+  const std::string key = "execution:\n";
+  std::string config = options.config;
+  const std::size_t at = config.starts_with(key) ? 0 : config.find("\n" + key);
+  if (at == std::string::npos) return config + "\n" + key + "  min_uid: 1\n";
+  return config.insert(config.find('\n', at + 1) + 1, "  min_uid: 1\n");
+}
+
+}  // namespace
+
 bool Daemon::start() {
   std::vector<std::string> command = options_.prefix;
   command.insert(command.end(),
                  {program("gpu-platform"), "serve", "--data-dir", data_dir_, "--socket", socket_});
   command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
   if (!options_.emulate.empty()) command.insert(command.end(), {"--emulate", options_.emulate});
-  if (!options_.config.empty()) {
+  const std::string config = config_of(options_);
+  if (!config.empty()) {
     const std::string path = directory() + "/config.yaml";
-    std::ofstream(path) << options_.config;
+    std::ofstream(path) << config;
     command.insert(command.end(), {"--config", path});
   }
   posix_spawn_file_actions_t actions;

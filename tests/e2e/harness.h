@@ -49,7 +49,9 @@ class TemporaryDirectory {
 
 struct DaemonOptions {
   std::string emulate = "dgx-h100";
-  std::string config;                  // YAML text, empty for none
+  // YAML text. Where it starts its own launcher, jobs of the system's accounts are added to it:
+  // hosts have no other users that a test could be.
+  std::string config;
   std::string data_dir;                // default: DIR/data
   std::vector<std::string> prefix;     // in front of the program: "/usr/bin/setpriv", …
   std::vector<std::string> arguments;  // further ones of serve
@@ -73,6 +75,7 @@ class Daemon {
 
   const std::string& directory() const { return directory_.path(); }
   const std::string& data_dir() const { return data_dir_; }
+  std::string node_folder() const { return data_dir_ + "/node"; }  // of the launcher it starts
   const std::string& socket() const { return socket_; }
   std::string log() const;  // everything the daemons have written on stderr
 

@@ -366,7 +366,8 @@ TEST_F(Isolation, TmpOfAnotherJobIsOutOfSight) {
   EXPECT_EQ(output(second), "");
   allow("go");
   EXPECT_EQ(ended(first)["state"], "COMPLETED");
-  EXPECT_TRUE(eventually([&] { return std::filesystem::is_empty(daemon_.data_dir() + "/tmp"); }));
+  EXPECT_TRUE(
+      eventually([&] { return std::filesystem::is_empty(daemon_.node_folder() + "/tmp"); }));
 }
 
 }  // namespace

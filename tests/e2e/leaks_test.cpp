@@ -136,7 +136,7 @@ TEST(Leaks, TenThousandJobsAndKilledProcessesLeaveNothing) {
   ASSERT_EQ(daemon.processes("launcher").size(), 1u);
   const std::size_t files_of_daemon = open_files(daemon.pid());
   const std::size_t files_of_launcher = open_files(daemon.processes("launcher").front());
-  const std::set<std::string> run_before = entries(daemon.data_dir() + "/run");
+  const std::set<std::string> run_before = entries(daemon.node_folder() + "/run");
 
   for (std::size_t submitted = 0; submitted < kJobs; submitted += kBatch) {
     const LoadResult load =
@@ -160,10 +160,10 @@ TEST(Leaks, TenThousandJobsAndKilledProcessesLeaveNothing) {
   EXPECT_EQ(list["jobs"].size(), kJobs);
 
   EXPECT_TRUE(eventually([&] { return daemon.processes("gp-supervisor").empty(); }));
-  EXPECT_TRUE(eventually([&] { return entries(daemon.data_dir() + "/attempts").empty(); }))
-      << ::testing::PrintToString(entries(daemon.data_dir() + "/attempts"));
-  EXPECT_TRUE(eventually([&] { return entries(daemon.data_dir() + "/tmp").empty(); }));
-  EXPECT_THAT(new_in(entries(daemon.data_dir() + "/run"), run_before), IsEmpty());
+  EXPECT_TRUE(eventually([&] { return entries(daemon.node_folder() + "/attempts").empty(); }))
+      << ::testing::PrintToString(entries(daemon.node_folder() + "/attempts"));
+  EXPECT_TRUE(eventually([&] { return entries(daemon.node_folder() + "/tmp").empty(); }));
+  EXPECT_THAT(new_in(entries(daemon.node_folder() + "/run"), run_before), IsEmpty());
   EXPECT_LE(open_files(daemon.pid()), files_of_daemon + 8);
   ASSERT_EQ(daemon.processes("launcher").size(), 1u);
   EXPECT_LE(open_files(daemon.processes("launcher").front()), files_of_launcher + 8);

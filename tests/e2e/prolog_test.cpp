@@ -186,7 +186,7 @@ TEST_F(Prolog, TheEpilogRunsAfterACancelAtTheTimeLimitAndWithoutADaemon) {
   EXPECT_EQ(ended(alone)["exit_code"], 5);
   EXPECT_TRUE(eventually([&] { return daemon_->processes("gp-supervisor").empty(); }));
   EXPECT_TRUE(
-      eventually([&] { return std::filesystem::is_empty(daemon_->data_dir() + "/attempts"); }));
+      eventually([&] { return std::filesystem::is_empty(daemon_->node_folder() + "/attempts"); }));
 }
 
 TEST_F(Prolog, ThatOthersCouldChangeIsRefusedAtTheStart) {

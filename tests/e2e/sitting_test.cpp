@@ -49,7 +49,7 @@ class Sitting : public testing::Test {
   }
   std::size_t sessions() const {
     std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(daemon.data_dir() + "/run")) {
+    for (const auto& entry : std::filesystem::directory_iterator(daemon.node_folder() + "/run")) {
       if (entry.path().extension() == ".session") ++count;
     }
     return count;

@@ -12,10 +12,10 @@
 
 namespace gpu_platform::execution {
 
-AttemptFiles read_attempt(const std::string& data_dir, model::AttemptId attempt) {
+AttemptFiles read_attempt(const std::string& folder, model::AttemptId attempt) {
   AttemptFiles files;
   const int fd =
-      open(node::record_path(data_dir, attempt).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+      open(node::record_path(folder, attempt).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   files.exists = fd >= 0 || errno != ENOENT;
   if (fd < 0) return files;
   files.supervised = flock(fd, LOCK_SH | LOCK_NB) != 0;
@@ -28,14 +28,14 @@ AttemptFiles read_attempt(const std::string& data_dir, model::AttemptId attempt)
   return files;
 }
 
-std::vector<model::AttemptId> list_attempts(const std::string& data_dir) {
+std::vector<model::AttemptId> list_attempts(const std::string& folder) {
   std::vector<model::AttemptId> attempts;
-  DIR* const folder = opendir(node::attempts_dir(data_dir).c_str());
-  if (folder == nullptr) return attempts;
-  while (const dirent* entry = readdir(folder)) {
+  DIR* const records = opendir(node::attempts_dir(folder).c_str());
+  if (records == nullptr) return attempts;
+  while (const dirent* entry = readdir(records)) {
     if (const auto attempt = node::parse_attempt_name(entry->d_name)) attempts.push_back(*attempt);
   }
-  closedir(folder);
+  closedir(records);
   std::sort(attempts.begin(), attempts.end());
   return attempts;
 }

@@ -6,7 +6,8 @@
 #include "model/ids.h"
 #include "node/record.h"
 
-// What the disk says of attempts. Reading only: the node part alone writes there.
+// What the disk says of attempts, in the folder of the launcher. Reading only: the node part alone
+// writes there.
 
 namespace gpu_platform::execution {
 
@@ -19,9 +20,9 @@ struct AttemptFiles {
 };
 
 // `supervised` is read before the record: where it is false, the record is final.
-AttemptFiles read_attempt(const std::string& data_dir, model::AttemptId attempt);
+AttemptFiles read_attempt(const std::string& folder, model::AttemptId attempt);
 
 // Every attempt that has a record, ascending.
-std::vector<model::AttemptId> list_attempts(const std::string& data_dir);
+std::vector<model::AttemptId> list_attempts(const std::string& folder);
 
 }  // namespace gpu_platform::execution

@@ -143,7 +143,7 @@ void Attempts::forget(const ForgetOrder& order) {
 void Attempts::adopt(const std::vector<KnownAttempt>& known, std::int64_t now) {
   has_adopted_ = true;
   for (const KnownAttempt& one : known) adopt_one(one, now);
-  for (const model::AttemptId id : list_attempts(data_dir_)) {
+  for (const model::AttemptId id : list_attempts(folder_)) {
     if (find(id) != nullptr) continue;
     const bool is_known =
         std::ranges::any_of(known, [&](const KnownAttempt& k) { return k.order.attempt == id; });
@@ -164,7 +164,7 @@ void Attempts::adopt_one(const KnownAttempt& known, std::int64_t now) {
   a.phase = Phase::kSent;
   a.told_ended = known.state == model::AttemptState::kCleaning;
   a.told_started = a.told_ended;
-  const AttemptFiles files = read_attempt(data_dir_, id);
+  const AttemptFiles files = read_attempt(folder_, id);
   if (known.order.boot_id != boot_id_) {
     // Whatever ran is gone with its boot; an end that reached the disk is still the truth.
     tell_record(id, a, files.record);
@@ -213,14 +213,13 @@ void Attempts::notice(const node::Notice& notice) {
   if (notice.kind == node::Notice::Kind::kStopping) a->stop_taken = true;
   if (notice.kind == node::Notice::Kind::kEnded || notice.ended_too) {
     const bool needs_record = notice.has_detail || !a->told_started;
-    if (needs_record)
-      tell_record(notice.attempt, *a, read_attempt(data_dir_, notice.attempt).record);
+    if (needs_record) tell_record(notice.attempt, *a, read_attempt(folder_, notice.attempt).record);
     tell_ended(notice.attempt, *a, notice.end);
   }
   if (notice.kind != node::Notice::Kind::kCleaned) return;
   std::string epilog_failure;
   if (!a->told_ended || notice.epilog_failed) {
-    const node::Record record = read_attempt(data_dir_, notice.attempt).record;
+    const node::Record record = read_attempt(folder_, notice.attempt).record;
     tell_record(notice.attempt, *a, record);
     if (record.cleaned) epilog_failure = record.cleaned->epilog_failure;
   }
@@ -275,7 +274,7 @@ void Attempts::launcher_is_new(std::int64_t now) {
 // Nobody answers a Forget, so some may have been lost with the launcher that they were sent to.
 // What is on the disk and not with us is over: before adopt() we could not know that.
 void Attempts::forget_again() {
-  for (const model::AttemptId id : list_attempts(data_dir_)) {
+  for (const model::AttemptId id : list_attempts(folder_)) {
     if (find(id) == nullptr) forget({id});
   }
 }
@@ -295,7 +294,7 @@ void Attempts::supervisor_ended(int pidfd, std::int64_t now) {
 void Attempts::look(model::AttemptId id, Asked asked, std::int64_t now) {
   Attempt& a = attempts_.at(id);
   clear_due(id, a);
-  const AttemptFiles files = read_attempt(data_dir_, id);
+  const AttemptFiles files = read_attempt(folder_, id);
   tell_record(id, a, files.record);
   if (files.record.cleaned) {
     finish(id, a, files.record.cleaned->epilog_failure);
@@ -354,7 +353,7 @@ bool Attempts::watch(model::AttemptId id, Attempt& a, std::uint32_t pid) {
   if (a.supervisor.is_open()) return true;
   Descriptor pidfd(node::open_pidfd(static_cast<int>(pid)));
   // The lock is held still: the pid was its holder's when the handle was opened.
-  if (!pidfd.is_open() || !read_attempt(data_dir_, id).supervised) return false;
+  if (!pidfd.is_open() || !read_attempt(folder_, id).supervised) return false;
   a.phase = Phase::kRunning;
   keep_handle(id, a, std::move(pidfd));
   return true;
@@ -437,6 +436,11 @@ const StartOrder* Attempts::order_to_launch(model::AttemptId id) const {
   const auto entry = attempts_.find(id);
   if (entry == attempts_.end() || entry->second.phase != Phase::kWaiting) return nullptr;
   return entry->second.order ? &*entry->second.order : nullptr;
+}
+
+const StartOrder* Attempts::order_of(model::AttemptId id) const {
+  const auto entry = attempts_.find(id);
+  return entry != attempts_.end() && entry->second.order ? &*entry->second.order : nullptr;
 }
 
 const StartOrder* Attempts::order_of_running(model::AttemptId id) const {

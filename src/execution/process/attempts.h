@@ -22,8 +22,11 @@ namespace gpu_platform::execution {
 // thread, and of the outside world only the attempts' records and handles of supervisors.
 class Attempts {
  public:
-  Attempts(std::string data_dir, std::string boot_id, ObservationSink& sink)
-      : data_dir_(std::move(data_dir)), boot_id_(std::move(boot_id)), sink_(sink) {}
+  Attempts(std::string boot_id, ObservationSink& sink)
+      : boot_id_(std::move(boot_id)), sink_(sink) {}
+
+  // The launcher's, where the records are; before anything else.
+  void use_folder(std::string folder) { folder_ = std::move(folder); }
 
   // `now` is nanoseconds on a steady clock, here and below.
   void start(const StartOrder& order);
@@ -48,7 +51,9 @@ class Attempts {
   // Attempts to launch; an entry may be stale: order_to_launch says null then.
   std::deque<model::AttemptId>& launches() { return launches_; }
   const StartOrder* order_to_launch(model::AttemptId id) const;
-  // As it was started, while its supervisor lives; null otherwise.
+  // As it was started, until nothing of it is left; null otherwise.
+  const StartOrder* order_of(model::AttemptId id) const;
+  // The same while its supervisor lives.
   const StartOrder* order_of_running(model::AttemptId id) const;
   void launch_sent(model::AttemptId id);
   // The launch cannot even be asked for. With an exit code it is the job's own fault.
@@ -110,7 +115,7 @@ class Attempts {
   Attempt* find(model::AttemptId id);
   void forget_again();
 
-  const std::string data_dir_;
+  std::string folder_;
   const std::string boot_id_;
   ObservationSink& sink_;
   std::map<model::AttemptId, Attempt> attempts_;

@@ -69,6 +69,7 @@ class EngineTest : public ::testing::Test {
   Ended run(const StartOrder& order);
   void adopt(const StartOrder& order, model::AttemptState state);
 
+  std::string folder() const { return data_ + "/node"; }  // the launcher's
   std::string path(const std::string& name) const { return work_ + "/" + name; }
   std::string read(const std::string& file) const;
   std::string output(const StartOrder& order) const;

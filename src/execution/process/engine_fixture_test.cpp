@@ -114,6 +114,7 @@ void EngineTest::SetUp() {
   options_.node_program = GP_PROGRAM_DIRECTORY "/gpu-platform-node";
   options_.max_processes = 200;
   options_.private_folders = true;
+  options_.launcher_rules = {.allow_root = true, .min_uid = 1};
   if (mode_ == Mode::kAdvisory) start_service();
   open_engine();
 }
@@ -133,20 +134,15 @@ void EngineTest::restart_service() {
 }
 
 void EngineTest::prepare_service() {
-  const std::string fifo = node::notice_fifo_path(data_);
-  mkdir((data_ + "/run").c_str(), 0700);
-  mkfifo(fifo.c_str(), 0600);
-  for (const std::string& owned : {data_, data_ + "/run", fifo}) {
-    if (chown(owned.c_str(), kOtherUser, kOtherUser) != 0) GTEST_FAIL() << owned;
-  }
-  options_.launcher_socket = data_ + "/run/launcher.sock";
+  if (chown(data_.c_str(), kOtherUser, kOtherUser) != 0) GTEST_FAIL() << data_;
+  options_.launcher_socket = data_ + "/launcher.sock";
 }
 
 void EngineTest::run_service() {
   const std::string program = root_ + "/gpu-platform-node";
   std::string arguments[] = {
       "setpriv",      "--reuid=65534", "--regid=65534", "--clear-groups", program,
-      "launcher",     "--root",        data_,           "--listen",       options_.launcher_socket,
+      "launcher",     "--root",        folder(),        "--listen",       options_.launcher_socket,
       "--client-uid", "65534"};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -161,7 +157,7 @@ void EngineTest::TearDown() {
   if (engine_ != nullptr) {
     open_engine();  // one that knows nothing ends and removes whatever the test left
     engine_->adopt({});
-    EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+    EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
     const std::string base = engine_->node_part().detail;
     close_engine();
     if (mode_ == Mode::kCgroup) {
@@ -231,13 +227,13 @@ std::string EngineTest::read(const std::string& file) const {
 }
 
 std::string EngineTest::output(const StartOrder& start) const {
-  return read(kept_output_path(data_, start.attempt));
+  return read(kept_output_path(folder(), start.attempt));
 }
 
 std::uint32_t EngineTest::supervisor_pid(model::AttemptId attempt) const {
   std::uint32_t pid = 0;
   eventually([&] {
-    const auto beginning = read_attempt(data_, attempt).record.beginning;
+    const auto beginning = read_attempt(folder(), attempt).record.beginning;
     if (beginning) pid = beginning->supervisor_pid;
     return pid != 0;
   });
@@ -245,7 +241,7 @@ std::uint32_t EngineTest::supervisor_pid(model::AttemptId attempt) const {
 }
 
 std::filesystem::path EngineTest::cgroup_of(model::AttemptId attempt) const {
-  const auto beginning = read_attempt(data_, attempt).record.beginning;
+  const auto beginning = read_attempt(folder(), attempt).record.beginning;
   return beginning ? beginning->cgroup : std::string();
 }
 

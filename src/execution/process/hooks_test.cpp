@@ -165,7 +165,8 @@ TEST_F(Hooks, AFailedPrologStartsNothingAndSaysWhy) {
   EXPECT_EQ(ended.detail, "the site's prolog: exit code 7: GPU is cold");
   EXPECT_EQ(log(), "epilog PROLOG_FAILED\n");
   EXPECT_TRUE(observed_->of(start.attempt).started.empty());
-  EXPECT_EQ(read(node::hook_output_path(data_, start.attempt, "prolog")), "GPU is cold\n");
+  EXPECT_EQ(read(folder() + "/output/" + node::output_folder(start.attempt) + "/1.prolog"),
+            "GPU is cold\n");
   EXPECT_EQ(output(start), "");
 }
 

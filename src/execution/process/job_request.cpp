@@ -169,19 +169,12 @@ void append(std::string& list, std::string_view entry) {
 struct NodeTexts {
   std::string near_cpus;
   std::string near_nodes;
-  std::string emulated_node;
-  std::string emulated_gpus;
 };
 
 NodeTexts texts_of(const StartOrder& order) {
   NodeTexts texts;
   for (const LaunchNode& node : order.nodes) {
-    if (node.emulated && !texts.emulated_node.empty()) continue;  // a process is on one board
-    if (node.emulated) {
-      texts.emulated_node = node.node_name;
-      for (const model::GpuInfo& gpu : node.gpus) append(texts.emulated_gpus, gpu.uuid);
-      continue;  // the board's CPUs are not this host's
-    }
+    if (node.emulated) continue;  // the board's CPUs are not this host's
     for (const model::NumaNode& numa : node.near) {
       append(texts.near_cpus, numa.cpus);
       append(texts.near_nodes, fmt::format("{}", numa.id));
@@ -239,10 +232,7 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
 
   node::LaunchRequest request;
   request.boot_id = order.boot_id;
-  request.switch_user = options.switch_user;
-  request.uid = user.uid;
-  request.gid = user.gid;
-  request.groups = user.groups;
+  request.user.uid = user.uid;
   request.umask = spec.umask;
   const std::vector<std::string> command = command_of(order, options.node_program);
   request.command = c_views(command);
@@ -277,14 +267,11 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   set_bounds(request, order);
   request.near_cpus = texts.near_cpus;
   request.near_nodes = texts.near_nodes;
-  request.emulated_node = texts.emulated_node;
-  request.emulated_gpus = texts.emulated_gpus;
 
   const std::string prolog = path_in_workdir(spec.prolog);
   const std::string epilog = path_in_workdir(spec.epilog);
   request.prolog = {prolog.c_str(), prolog.size() + 1};
   request.epilog = {epilog.c_str(), epilog.size() + 1};
-  request.user_name = user.name;
 
   std::string encoded = node::encode_request(request);
   if (encoded.size() > node::kMaxRequest) {

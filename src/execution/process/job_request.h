@@ -13,17 +13,15 @@
 
 namespace gpu_platform::execution {
 
+// What a login would have. As whom the job runs, the launcher finds out by itself.
 struct UserIdentity {
   std::string name;
   std::string home;
   std::string shell;
   std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups;  // all that setgroups gets
 };
 
 struct RequestOptions {
-  bool switch_user = false;
   std::uint64_t output_file_bytes = 0;
   std::uint32_t output_files = 1;
   std::uint64_t max_processes = 0;

@@ -31,7 +31,7 @@ StartOrder an_order() {
 }
 
 UserIdentity a_user() {
-  return {"ann", "/home/ann", "/bin/zsh", 1000, 100, {100, 200}};
+  return {"ann", "/home/ann", "/bin/zsh", 1000};
 }
 
 std::string submitted(std::initializer_list<std::string_view> entries) {
@@ -172,13 +172,12 @@ TEST(LaunchRequestOf, CarriesTheOrder) {
   StartOrder order = an_order();
   order.time_limit = base::nanoseconds(1);
   order.stop_grace = base::seconds(30);
-  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2, 50, true});
+  const auto encoded = launch_request(order, {}, a_user(), {1000, 2, 50, true});
   ASSERT_TRUE(encoded.has_value());
   const auto request = node::decode_request(*encoded);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(request->boot_id, "boot");
-  EXPECT_EQ(request->uid, 1000u);
-  EXPECT_EQ(request->groups, (std::vector<std::uint32_t>{100, 200}));
+  EXPECT_EQ(request->user.uid, 1000u);
   EXPECT_STREQ(request->command[1].data(), "a b");
   EXPECT_STREQ(request->workdir.data(), "/data");
   EXPECT_EQ(request->time_limit_ms, 1u);  // rounded up: zero would mean none
@@ -195,7 +194,7 @@ TEST(LaunchRequestOf, NamesTheBoundsOfTheJob) {
   auto spec = *order.spec;
   spec.request.memory = base::kGiB;
   order.spec = std::make_shared<model::JobSpec>(spec);
-  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2, 50, true});
+  const auto encoded = launch_request(order, {}, a_user(), {1000, 2, 50, true});
   ASSERT_TRUE(encoded.has_value());
   const auto request = node::decode_request(*encoded);
   ASSERT_TRUE(request.has_value());
@@ -209,7 +208,7 @@ TEST(LaunchRequestOf, NamesTheBoundsOfTheJob) {
 }
 
 TEST(LaunchRequestOf, LimitsMemoryOnlyWhereItWasAskedFor) {
-  const auto encoded = launch_request(an_order(), {}, a_user(), {true, 1000, 2});
+  const auto encoded = launch_request(an_order(), {}, a_user(), {1000, 2});
   ASSERT_TRUE(encoded.has_value());
   EXPECT_EQ(node::decode_request(*encoded)->memory_bytes, 0u);
 }
@@ -217,7 +216,7 @@ TEST(LaunchRequestOf, LimitsMemoryOnlyWhereItWasAskedFor) {
 TEST(LaunchRequestOf, CpusOfABoardAreNotTheHosts) {
   StartOrder order = an_order();
   order.nodes[0].near = {{.id = 1, .cpus = "56-111"}};
-  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  const auto encoded = launch_request(order, {}, a_user(), {1000, 2});
   ASSERT_TRUE(encoded.has_value());
   EXPECT_EQ(node::decode_request(*encoded)->near_cpus, "");
 }
@@ -225,8 +224,7 @@ TEST(LaunchRequestOf, CpusOfABoardAreNotTheHosts) {
 TEST(LaunchRequestOf, TemporaryFolderThatIsHiddenIsNotNamed) {
   const std::string environment = submitted({"TMPDIR=/tmp/mine", "TMP=/tmp/other"});
   for (const bool hidden : {true, false}) {
-    const auto encoded =
-        launch_request(an_order(), environment, a_user(), {true, 1000, 2, 0, hidden});
+    const auto encoded = launch_request(an_order(), environment, a_user(), {1000, 2, 0, hidden});
     ASSERT_TRUE(encoded.has_value());
     EXPECT_EQ(encoded->find("TMPDIR=") == std::string::npos, hidden);
   }
@@ -238,13 +236,12 @@ TEST(LaunchRequestOf, HooksAreFilesNeverLookedUpInPath) {
   spec.prolog = "before";
   spec.epilog = "bin/after";
   order.spec = std::make_shared<model::JobSpec>(spec);
-  const auto encoded = launch_request(order, {}, a_user(), {true, 1000, 2});
+  const auto encoded = launch_request(order, {}, a_user(), {1000, 2});
   ASSERT_TRUE(encoded.has_value());
   const auto request = node::decode_request(*encoded);
   EXPECT_EQ(request->prolog, std::string_view("./before\0", 9));
   EXPECT_EQ(request->epilog, std::string_view("bin/after\0", 10));
-  EXPECT_EQ(request->user_name, "ann");
-  const auto without = launch_request(an_order(), {}, a_user(), {true, 1000, 2});
+  const auto without = launch_request(an_order(), {}, a_user(), {1000, 2});
   EXPECT_EQ(node::decode_request(*without)->prolog, std::string_view("\0", 1));
 }
 

@@ -102,8 +102,8 @@ std::optional<base::Result<OutputRange>> try_read(const std::string& path, std::
 
 }  // namespace
 
-std::string kept_output_path(const std::string& data_dir, model::AttemptId attempt) {
-  return node::output_path(data_dir, attempt);
+std::string kept_output_path(const std::string& folder, model::AttemptId attempt) {
+  return node::output_path(folder, attempt);
 }
 
 base::Result<OutputRange> read_kept_output(const std::string& path, std::uint64_t offset,

@@ -13,7 +13,7 @@
 namespace gpu_platform::execution {
 
 // Of the file that is written to now; full parts lie beside it, their names begin with this one's.
-std::string kept_output_path(const std::string& data_dir, model::AttemptId attempt);
+std::string kept_output_path(const std::string& folder, model::AttemptId attempt);
 
 struct OutputRange {
   std::uint64_t offset =

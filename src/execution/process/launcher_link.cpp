@@ -84,11 +84,19 @@ base::Status LauncherLink::spawn() {
   posix_spawnattr_setflags(&setup.attributes,
                            POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::string socket_number = fmt::format("{}", kChildSocket);
-  std::vector<std::string> arguments{"gpu-platform-node", "launcher",    "--root",
-                                     options_.data_dir,   "--socket-fd", socket_number};
-  if (!options_.gpu_register.empty()) {
-    arguments.insert(arguments.end(), {"--gpu-register", options_.gpu_register});
-  }
+  const auto allowed = [](bool is_allowed) { return is_allowed ? "allow" : "refuse"; };
+  std::vector<std::string> arguments{"gpu-platform-node",
+                                     "launcher",
+                                     "--root",
+                                     options_.folder,
+                                     "--socket-fd",
+                                     socket_number,
+                                     "--root-jobs",
+                                     allowed(options_.rules.allow_root),
+                                     "--min-uid",
+                                     fmt::format("{}", options_.rules.min_uid),
+                                     "--mode-setting",
+                                     allowed(options_.rules.mode_setting)};
   const node::SiteHooks& hooks = options_.hooks;
   append_hook(arguments, "--prolog", hooks.prolog, hooks.prolog_timeout_ms);
   append_hook(arguments, "--epilog", hooks.epilog, hooks.epilog_timeout_ms);

@@ -12,16 +12,23 @@
 
 namespace gpu_platform::execution {
 
+// What a launcher lets jobs be and do.
+struct LauncherRules {
+  bool allow_root = false;
+  std::uint32_t min_uid = 1000;  // of jobs' users
+  bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
+};
+
 // The connection to the launcher: started by us, or a service of its own that listens. One thread;
 // not blocking, except for the start of the launcher.
 class LauncherLink {
  public:
   struct Options {
-    std::string data_dir;
-    std::string program;       // of gpu-platform-node, where we start it
-    std::string gpu_register;  // see ProcessEngineOptions
-    std::string socket;        // where it listens; empty: we start it
-    node::SiteHooks hooks;     // for one that we start
+    std::string folder;     // of one that we start
+    std::string program;    // of gpu-platform-node, where we start it
+    std::string socket;     // where it listens; empty: we start it
+    node::SiteHooks hooks;  // these two for one that we start
+    LauncherRules rules;
   };
 
   explicit LauncherLink(Options options) : options_(std::move(options)) {}

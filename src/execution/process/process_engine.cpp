@@ -7,7 +7,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +36,6 @@ constexpr std::int64_t kLongestReconnect = 1000 * kMillisecond;
 // A launcher that lived this long is not in a loop of crashes.
 constexpr std::int64_t kSettled = 1000 * kMillisecond;
 constexpr std::chrono::seconds kOpenPatience{10};
-constexpr int kFifoSize = 1 << 20;
 
 std::int64_t steady_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -52,30 +50,6 @@ base::Result<std::string> read_boot_id() {
     return base::fail(base::ErrorCode::kInternal, "the boot id of this host cannot be read");
   }
   return boot_id;
-}
-
-// The FIFO through which supervisors tell. The file is kept from daemon to daemon: supervisors that
-// live on hold it open.
-base::Result<Descriptor> open_fifo(const std::string& data_dir) {
-  const std::string path = node::notice_fifo_path(data_dir);
-  const std::string folder = path.substr(0, path.rfind('/'));
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return std::unexpected(base::system_error("make " + folder, errno));
-  }
-  if (mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST) {
-    return std::unexpected(base::system_error("make " + path, errno));
-  }
-  // For writing too: a FIFO whose last writer goes would be readable at its end for ever.
-  Descriptor fifo(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  struct stat about{};
-  if (!fifo.is_open() || fstat(fifo.get(), &about) != 0) {
-    return std::unexpected(base::system_error("open " + path, errno));
-  }
-  if (!S_ISFIFO(about.st_mode)) {
-    return base::fail(base::ErrorCode::kFailedPrecondition, path + " is not a FIFO");
-  }
-  fcntl(fifo.get(), F_SETPIPE_SZ, kFifoSize);  // a smaller one only means more retries
-  return fifo;
 }
 
 // A host is one node and whatever is emulated on it.
@@ -117,9 +91,9 @@ class ProcessEngine::Worker {
          ObservationSink& sink, std::string boot_id)
       : options_(options),
         environment_(environment),
-        attempts_(options.data_dir, std::move(boot_id), sink),
-        link_({options.data_dir, options.node_program, options.gpu_register,
-               options.launcher_socket, options.hooks}) {}
+        attempts_(std::move(boot_id), sink),
+        link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
+               options.hooks, options.launcher_rules}) {}
 
   ~Worker() {
     stopping_ = true;
@@ -128,13 +102,11 @@ class ProcessEngine::Worker {
   }
 
   base::Status open() {
-    TRY_ASSIGN(fifo_, open_fifo(options_.data_dir));
     epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
     mailbox_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!epoll_.is_open() || !mailbox_.is_open()) {
       return std::unexpected(base::system_error("make the engine's event handles", errno));
     }
-    add(fifo_.get(), EPOLLIN);
     add(mailbox_.get(), EPOLLIN);
     thread_ = std::thread([this] { run(); });
     std::unique_lock lock(mutex_);
@@ -298,7 +270,9 @@ class ProcessEngine::Worker {
       const std::string_view all(frames, static_cast<std::size_t>(got));
       for (std::size_t at = 0; at + node::kNoticeSize <= all.size(); at += node::kNoticeSize) {
         const auto notice = node::decode_notice(all.substr(at, node::kNoticeSize));
-        if (notice) attempts_.notice(*notice);
+        if (!notice) continue;
+        attempts_.notice(*notice);
+        enter_on_board(*notice);
       }
     }
   }
@@ -312,7 +286,7 @@ class ProcessEngine::Worker {
       }
       if (!received.message) return;
       if (const auto* welcome = std::get_if<node::Welcome>(&*received.message)) {
-        greeted(*welcome);
+        greeted(*welcome, std::move(received.fd));
       } else if (const auto* refused = std::get_if<node::Refused>(&*received.message)) {
         link_lost("the launcher refuses us: " + refused->why);
         return;
@@ -320,6 +294,20 @@ class ProcessEngine::Worker {
         attempts_.answer(*received.message, std::move(received.fd), steady_now());
       }
     }
+  }
+
+  // An emulated board shows the job's processes, as a driver would once they use its GPUs.
+  void enter_on_board(const node::Notice& notice) const {
+    const bool is_process =
+        notice.kind == node::Notice::Kind::kStarted || notice.kind == node::Notice::Kind::kEntered;
+    if (!is_process || !options_.enter_on_board) return;
+    const StartOrder* const order = attempts_.order_of(notice.attempt);
+    if (order == nullptr) return;
+    const auto node = std::ranges::find(order->nodes, true, &LaunchNode::emulated);
+    if (node == order->nodes.end()) return;
+    std::vector<std::string> uuids;
+    for (const model::GpuInfo& gpu : node->gpus) uuids.push_back(gpu.uuid);
+    if (!uuids.empty()) options_.enter_on_board(node->node_name, uuids, notice.started.pid);
   }
 
   // ---- the launcher
@@ -334,13 +322,22 @@ class ProcessEngine::Worker {
     waits_for_room_ = false;
   }
 
-  void greeted(const node::Welcome& welcome) {
+  // The FIFO through which supervisors tell is the launcher's; without it their records are looked
+  // at when they end.
+  void greeted(const node::Welcome& welcome, Descriptor notices) {
     up_ = true;
+    fifo_ = std::move(notices);
+    if (fifo_.is_open()) add(fifo_.get(), EPOLLIN);
+    attempts_.use_folder(welcome.folder);
     if (was_up_) attempts_.launcher_is_new(steady_now());
     was_up_ = true;
     const std::lock_guard lock(mutex_);
-    node_part_ = {welcome.isolation == node::Isolation::kCgroup, welcome.can_switch_user,
-                  welcome.detail, welcome.guards, welcome.pid};
+    node_part_ = {welcome.isolation == node::Isolation::kCgroup,
+                  welcome.can_switch_user,
+                  welcome.detail,
+                  welcome.guards,
+                  welcome.pid,
+                  welcome.folder};
     node_part_known_ = true;
     opened_.notify_all();
   }
@@ -425,10 +422,9 @@ class ProcessEngine::Worker {
     if (!spec.environment_ref.empty()) {
       TRY_ASSIGN(submitted, environment_.environment(spec.environment_ref));
     }
-    TRY_ASSIGN(const UserIdentity user, users_.find(spec.uid, spec.gid));
+    TRY_ASSIGN(const UserIdentity user, users_.find(spec.uid));
     RequestOptions options;
     options.node_program = options_.node_program;
-    options.switch_user = node_part().can_switch_user;
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;

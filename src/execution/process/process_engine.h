@@ -10,6 +10,7 @@
 #include "execution/engine.h"
 #include "execution/environment_source.h"
 #include "execution/process/descriptor.h"
+#include "execution/process/launcher_link.h"
 #include "model/channel.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
@@ -17,16 +18,22 @@
 namespace gpu_platform::execution {
 
 struct ProcessEngineOptions {
-  std::string data_dir;         // absolute; exists, owned by us alone
+  std::string data_dir;         // absolute; exists, owned by us alone; our launcher's is in it
   std::string node_program;     // path of gpu-platform-node
-  std::string gpu_register;     // path of gpu-emulator-register; empty: no emulated boards here
   std::string launcher_socket;  // of a launcher that runs as a service; empty: we start one
   std::uint64_t output_file_bytes = std::uint64_t{64} << 20;  // kept output is rotated at this size
   std::uint32_t output_files = 2;        // parts kept, the current one included
   std::uint64_t max_processes = 0;       // of a job, threads included; 0: any number
   bool private_folders = false;          // each job has /tmp and /dev/shm of its own
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
-  node::SiteHooks hooks;  // for the launcher that we start; one that is a service has its own
+  // For the launcher that we start; one that is a service has its own.
+  node::SiteHooks hooks;
+  LauncherRules launcher_rules;
+  // Tells the board of an emulated node that a process runs on these GPUs; null: no boards here. On
+  // the engine's thread; must not wait.
+  std::function<void(const std::string& node, const std::vector<std::string>& uuids,
+                     std::uint32_t pid)>
+      enter_on_board;
 };
 
 // Whether jobs can escape: for people to be told.
@@ -36,6 +43,7 @@ struct NodePart {
   std::string detail;                    // where the cgroups are, or why there are none
   std::vector<node::GuardState> guards;  // how jobs are kept apart, each way: held or advisory
   std::uint32_t launcher_pid = 0;
+  std::string folder;  // of the launcher: records and kept output (node/protocol.h)
 };
 
 // Runs jobs as processes of this host, through the launcher and one supervisor per attempt. Each

@@ -293,7 +293,7 @@ TEST_P(BothModes, OutputIsCompleteAndRotates) {
   std::string all;
   for (int i = 1; i <= 100000; ++i) all += fmt::format("{}\n", i);
   all += "end\n";
-  const std::string file = kept_output_path(data_, start.attempt);
+  const std::string file = kept_output_path(folder(), start.attempt);
   const std::uint64_t current = all.size() % 100'000;
   const std::uint64_t first_kept = all.size() - current - 200'000;
   std::string kept;
@@ -313,8 +313,8 @@ TEST_P(BothModes, OutputIsCompleteAndRotates) {
 TEST_P(BothModes, SilentJobLeavesNoOutputFile) {
   const StartOrder start = order(1, {"/bin/true"});
   run(start);
-  EXPECT_FALSE(std::filesystem::exists(kept_output_path(data_, start.attempt)));
-  const auto range = read_kept_output(kept_output_path(data_, start.attempt), 0, 100);
+  EXPECT_FALSE(std::filesystem::exists(kept_output_path(folder(), start.attempt)));
+  const auto range = read_kept_output(kept_output_path(folder(), start.attempt), 0, 100);
   ASSERT_TRUE(range.has_value());
   EXPECT_EQ(range->bytes, "");
 }
@@ -370,7 +370,7 @@ TEST_P(BothModes, AttemptThatWasNeverLaunchedIsAnsweredWithNothing) {
 
 TEST_P(BothModes, EmptyRecordOfADeadLauncherMayBeStartedAgain) {
   const StartOrder start = shell(1, "echo ran >> ran");
-  const int fd = open((data_ + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  const int fd = open((folder() + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 65534 : 0, 0), 0);
   close(fd);
   EXPECT_EQ(run(start).exit.code, 0);
@@ -379,7 +379,7 @@ TEST_P(BothModes, EmptyRecordOfADeadLauncherMayBeStartedAgain) {
 
 TEST_P(BothModes, DamagedRecordIsUnknownAndNotStartedAgain) {
   const StartOrder start = shell(1, "echo ran >> ran");
-  const int fd = open((data_ + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  const int fd = open((folder() + "/attempts/1-1").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   const std::string damaged(node::kRecordSize, 'x');
   ASSERT_EQ(write(fd, damaged.data(), damaged.size()), static_cast<ssize_t>(damaged.size()));
   ASSERT_EQ(fchown(fd, mode_ == Mode::kAdvisory ? 65534 : 0, 0), 0);
@@ -395,7 +395,7 @@ TEST_P(BothModes, AttemptThatTheCoreDoesNotKnowIsEnded) {
   const auto pid = static_cast<int>(observed_->of(start.attempt).started.front().pid);
   open_engine();
   engine_->adopt({});
-  EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+  EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
   EXPECT_FALSE(is_alive(pid));
   EXPECT_TRUE(observed_->of(start.attempt).ended.empty());
 }
@@ -404,7 +404,7 @@ TEST_P(BothModes, ForgetRemovesTheMarkerAndKeepsTheOutput) {
   const StartOrder start = shell(1, "echo kept");
   run(start);
   engine_->forget({start.attempt});
-  EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+  EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
   EXPECT_EQ(output(start), "kept\n");
 }
 
@@ -420,7 +420,7 @@ TEST_F(OneEngine, MarkersAreRemovedThoughTheLauncherDiedOnTheWay) {
   kill(launcher, SIGSTOP);
   for (std::uint64_t job = 1; job <= kJobs; ++job) engine_->forget({{model::JobId(job), 1}});
   kill(launcher, SIGKILL);
-  EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+  EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
 }
 
 TEST_P(BothModes, UsageOfTheWholeTreeIsTold) {
@@ -480,7 +480,7 @@ TEST_F(OneEngine, ManyStartsLeaveNoCgroupBehind) {
     ASSERT_TRUE(observed_->wait_cleaned({model::JobId(job), 1})) << job;
     engine_->forget({{model::JobId(job), 1}});
   }
-  EXPECT_TRUE(eventually([&] { return list_attempts(data_).empty(); }));
+  EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
   for (const auto& entry : std::filesystem::directory_iterator(base)) {
     if (!entry.is_directory()) continue;
     EXPECT_EQ(entry.path().filename(), "node");

@@ -52,7 +52,7 @@ class SessionTest : public ChannelTest {
     return eventually([&] { return output(start).find(text) != std::string::npos; });
   }
   std::string socket_of(const StartOrder& start) const {
-    return node::run_dir(data_) + "/" + node::session_name(start.attempt);
+    return folder() + "/run/" + node::session_name(start.attempt);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Engine, SessionTest, ::testing::Values(Mode::kCgroup, Mode::kAdvisory),

@@ -1,7 +1,6 @@
 #include "execution/process/users.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -23,23 +22,9 @@ std::int64_t steady_seconds() {
       .count();
 }
 
-std::vector<std::uint32_t> groups_of(const std::string& name, gid_t gid) {
-  int count = 64;
-  std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  while (getgrouplist(name.c_str(), gid, groups.data(), &count) < 0) {
-    // Where count does not grow there is another failure than want of room.
-    if (count <= static_cast<int>(groups.size())) return {gid};
-    groups.resize(static_cast<std::size_t>(count));
-  }
-  groups.resize(static_cast<std::size_t>(count));
-  return {groups.begin(), groups.end()};
-}
-
-base::Result<UserIdentity> look_up(std::uint32_t uid, std::uint32_t gid) {
+base::Result<UserIdentity> look_up(std::uint32_t uid) {
   UserIdentity identity;
   identity.uid = uid;
-  identity.gid = gid;
-  identity.groups = {gid};
   passwd entry{};
   passwd* found = nullptr;
   std::vector<char> buffer(4096);
@@ -58,20 +43,18 @@ base::Result<UserIdentity> look_up(std::uint32_t uid, std::uint32_t gid) {
   identity.name = entry.pw_name;
   identity.home = entry.pw_dir;
   identity.shell = entry.pw_shell;
-  identity.groups = groups_of(identity.name, gid);
   return identity;
 }
 
 }  // namespace
 
-base::Result<UserIdentity> Users::find(std::uint32_t uid, std::uint32_t gid) {
+base::Result<UserIdentity> Users::find(std::uint32_t uid) {
   const std::int64_t now = steady_seconds();
-  const auto key = std::pair(uid, gid);
-  const auto known = known_.find(key);
+  const auto known = known_.find(uid);
   if (known != known_.end() && now < known->second.until_s) return known->second.identity;
-  TRY_ASSIGN(UserIdentity identity, look_up(uid, gid));
+  TRY_ASSIGN(UserIdentity identity, look_up(uid));
   if (known_.size() >= kMaxKnown) known_.clear();
-  known_[key] = {identity, now + kKeepSeconds};
+  known_[uid] = {identity, now + kKeepSeconds};
   return identity;
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 constexpr DeviceNumber kControl{kGpuMajor, 255};      // /dev/nvidiactl
 constexpr DeviceNumber kModeSetting{kGpuMajor, 254};  // /dev/nvidia-modeset
-constexpr std::uint32_t kDirectRendering = 226;       // /dev/dri: a second way to every GPU
+// Smaller ones configure and watch MIG on the whole node. Source: nv-caps.c, driver branch 595.
+constexpr std::uint32_t kFirstGpuCapability = 3;
+constexpr std::uint32_t kDirectRendering = 226;  // /dev/dri: a second way to every GPU
 constexpr std::uint32_t kMemory = 1;
 // Of major 1: null, zero, full, random, urandom. The others are the machine's memory and ports.
 constexpr std::uint32_t kHarmlessMemory[] = {3, 5, 7, 8, 9};
@@ -54,13 +56,14 @@ void sort_and_unite(std::vector<T>& list) {
 
 }  // namespace
 
-DeviceRules device_rules(std::string_view proc_devices, std::span<const DeviceNumber> gpus) {
+DeviceRules device_rules(const DeviceGrounds& grounds, std::span<const DeviceNumber> gpus) {
   DeviceRules rules;
   rules.guarded = {kMemory, kGpuMajor, kDirectRendering};
   for (const std::uint32_t minor : kHarmlessMemory) rules.allowed.push_back({kMemory, minor});
   rules.allowed.insert(rules.allowed.end(), gpus.begin(), gpus.end());
-  if (!gpus.empty()) rules.allowed.insert(rules.allowed.end(), {kControl, kModeSetting});
-  for (const Driver& driver : nvidia_drivers(proc_devices)) {
+  if (!gpus.empty()) rules.allowed.push_back(kControl);
+  if (!gpus.empty() && grounds.mode_setting) rules.allowed.push_back(kModeSetting);
+  for (const Driver& driver : nvidia_drivers(grounds.proc_devices)) {
     rules.guarded.push_back(driver.major);
     if (gpus.empty() || driver.name != "nvidia-uvm") continue;
     rules.allowed.push_back({driver.major, 0});  // /dev/nvidia-uvm
@@ -69,6 +72,38 @@ DeviceRules device_rules(std::string_view proc_devices, std::span<const DeviceNu
   sort_and_unite(rules.allowed);
   sort_and_unite(rules.guarded);
   return rules;
+}
+
+std::string objection_to_devices(std::span<const DeviceNumber> devices,
+                                 std::string_view proc_devices,
+                                 const std::optional<std::vector<std::uint32_t>>& gpu_minors) {
+  const std::vector<Driver> drivers = nvidia_drivers(proc_devices);
+  for (const DeviceNumber device : devices) {
+    const bool is_gpu =
+        device.major == kGpuMajor &&
+        (gpu_minors ? std::ranges::find(*gpu_minors, device.minor) != gpu_minors->end()
+                    : device.minor <= kMostGpuMinor);
+    const bool is_capability = std::ranges::any_of(drivers, [&](const Driver& driver) {
+      return driver.major == device.major && driver.name == "nvidia-caps" &&
+             device.minor >= kFirstGpuCapability;
+    });
+    if (is_gpu || is_capability) continue;
+    return "device " + std::to_string(device.major) + ":" + std::to_string(device.minor) +
+           " is no GPU of this node";
+  }
+  return {};
+}
+
+std::optional<std::uint32_t> parse_device_minor(std::string_view information) {
+  while (!information.empty()) {
+    std::string_view line = take_line(information);
+    if (!line.starts_with("Device Minor:")) continue;
+    line.remove_prefix(std::min(line.find_first_of("0123456789"), line.size()));
+    std::uint32_t minor = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), minor);
+    if (error == std::errc()) return minor;
+  }
+  return std::nullopt;
 }
 
 }  // namespace gpu_platform::node

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 // Which device nodes a job may use. Pure: what the kernel says of its drivers is an argument.
 //
-// Of NVIDIA's nodes a job gets its own GPUs and, with any, the control nodes that all GPUs share;
+// Of NVIDIA's nodes a job gets its own GPUs and, with any, the control nodes that all GPUs share
+// (mode setting, for those who draw, only where the site wants it);
 // every other one is refused, whatever it is called and whoever made it, because the kernel asks by
 // number. Of the rest:
 //   block devices, physical memory and ports, direct rendering: refused
@@ -37,7 +40,21 @@ struct DeviceRules {
   friend bool operator==(const DeviceRules&, const DeviceRules&) = default;
 };
 
-// For a job with these GPUs, on a host whose /proc/devices reads so.
-DeviceRules device_rules(std::string_view proc_devices, std::span<const DeviceNumber> gpus);
+struct DeviceGrounds {
+  std::string_view proc_devices;  // what /proc/devices says
+  bool mode_setting = false;      // /dev/nvidia-modeset too
+};
+// For a job with these GPUs.
+DeviceRules device_rules(const DeviceGrounds& grounds, std::span<const DeviceNumber> gpus);
+
+// Why a job may not be given one of these; empty: each is a GPU of this node, or a capability of
+// one (MIG). `gpu_minors`: of the GPUs that the driver knows; nothing: there is no driver that says
+// so, and then any number that a GPU can have is taken, because there is nothing behind it.
+std::string objection_to_devices(std::span<const DeviceNumber> devices,
+                                 std::string_view proc_devices,
+                                 const std::optional<std::vector<std::uint32_t>>& gpu_minors);
+
+// "Device Minor" in the text of /proc/driver/nvidia/gpus/*/information.
+std::optional<std::uint32_t> parse_device_minor(std::string_view information);
 
 }  // namespace gpu_platform::node

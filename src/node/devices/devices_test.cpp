@@ -27,26 +27,61 @@ Devices with_harmless(const Devices& more) {
 
 TEST(DeviceRules, JobGetsItsGpusAndTheControlNodes) {
   const Devices gpus = {{195, 3}, {195, 1}};
-  const DeviceRules rules = device_rules(kDriver535, gpus);
-  EXPECT_EQ(rules.allowed,
-            with_harmless({{195, 1}, {195, 3}, {195, 254}, {195, 255}, {508, 0}, {508, 1}}));
+  const DeviceRules rules = device_rules({kDriver535}, gpus);
+  EXPECT_EQ(rules.allowed, with_harmless({{195, 1}, {195, 3}, {195, 255}, {508, 0}, {508, 1}}));
   EXPECT_EQ(rules.guarded, (std::vector<std::uint32_t>{1, 195, 226, 235, 236, 237, 508}));
+}
+
+TEST(DeviceRules, ModeSettingIsForJobsWithGpusWhereTheSiteWantsIt) {
+  EXPECT_EQ(device_rules({kNoDriver, true}, Devices{{195, 0}}).allowed,
+            with_harmless({{195, 0}, {195, 254}, {195, 255}}));
+  EXPECT_EQ(device_rules({kNoDriver, true}, {}).allowed, kHarmless);
+}
+
+TEST(DeviceObjection, OnlyGpusOfTheNodeAndTheirCapabilitiesAreGivenToJobs) {
+  const std::vector<std::uint32_t> minors = {0, 3};
+  EXPECT_EQ(objection_to_devices(Devices{{195, 0}, {195, 3}, {235, 12}}, kDriver535, minors), "");
+  for (const DeviceNumber odd : Devices{{195, 1},
+                                        {195, 254},
+                                        {195, 255},
+                                        {1, 1},
+                                        {8, 0},
+                                        {508, 0},
+                                        {235, 1},
+                                        {236, 5},
+                                        {10, 200}}) {
+    EXPECT_EQ(objection_to_devices(Devices{{195, 0}, odd}, kDriver535, minors),
+              "device " + std::to_string(odd.major) + ":" + std::to_string(odd.minor) +
+                  " is no GPU of this node");
+  }
+}
+
+TEST(DeviceObjection, WithoutADriverEveryNumberOfAGpuIsTaken) {
+  EXPECT_EQ(objection_to_devices(Devices{{195, 0}, {195, 247}}, kNoDriver, std::nullopt), "");
+  EXPECT_NE(objection_to_devices(Devices{{195, 248}}, kNoDriver, std::nullopt), "");
+  EXPECT_NE(objection_to_devices(Devices{{235, 12}}, kNoDriver, std::nullopt), "");
+}
+
+TEST(DeviceObjection, MinorIsReadFromWhatTheDriverSays) {
+  EXPECT_EQ(parse_device_minor("Model: \t\t NVIDIA H100\nDevice Minor: \t 5\nIRQ: 3\n"), 5u);
+  EXPECT_EQ(parse_device_minor("Model: 7\n"), std::nullopt);
+  EXPECT_EQ(parse_device_minor("Device Minor: none\n"), std::nullopt);
 }
 
 TEST(DeviceRules, JobWithoutGpusGetsNoNodeOfNvidia) {
   for (const std::string_view devices : {kDriver535, kDriver595, kNoDriver}) {
-    EXPECT_EQ(device_rules(devices, {}).allowed, kHarmless);
+    EXPECT_EQ(device_rules({devices}, {}).allowed, kHarmless);
   }
 }
 
 TEST(DeviceRules, DriversWithSeveralNamesForOneMajorAreRead) {
-  const DeviceRules rules = device_rules(kDriver595, Devices{{195, 0}});
-  EXPECT_EQ(rules.allowed, with_harmless({{195, 0}, {195, 254}, {195, 255}, {511, 0}, {511, 1}}));
+  const DeviceRules rules = device_rules({kDriver595}, Devices{{195, 0}});
+  EXPECT_EQ(rules.allowed, with_harmless({{195, 0}, {195, 255}, {511, 0}, {511, 1}}));
   EXPECT_EQ(rules.guarded, (std::vector<std::uint32_t>{1, 195, 226, 234, 235, 511}));
 }
 
 TEST(DeviceRules, GpusAreGuardedBeforeTheirDriverIsLoaded) {
-  EXPECT_EQ(device_rules(kNoDriver, {}).guarded, (std::vector<std::uint32_t>{1, 195, 226}));
+  EXPECT_EQ(device_rules({kNoDriver}, {}).guarded, (std::vector<std::uint32_t>{1, 195, 226}));
 }
 
 TEST(DeviceRules, OddTextGuardsWhatIsAlwaysGuarded) {
@@ -54,7 +89,7 @@ TEST(DeviceRules, OddTextGuardsWhatIsAlwaysGuarded) {
        {"", "\n\n", "Character devices:", "Character devices:\nnvidia-uvm 508\n508nvidia-uvm\n",
         "Block devices:\n508 nvidia-uvm\n", "508 nvidia-uvm\n",
         "Character devices:\n99999999999999 nvidia-uvm\n-1 nvidia-uvm\n508\n508 \n"}) {
-    EXPECT_EQ(device_rules(text, {}).guarded, (std::vector<std::uint32_t>{1, 195, 226})) << text;
+    EXPECT_EQ(device_rules({text}, {}).guarded, (std::vector<std::uint32_t>{1, 195, 226})) << text;
   }
 }
 
@@ -116,7 +151,8 @@ TEST(DeviceProgram, DecidesAsTheRulesSay) {
   for (int round = 0; round < kRounds; ++round) {
     Devices gpus(random.below(9));
     for (DeviceNumber& gpu : gpus) gpu = {195, static_cast<std::uint32_t>(random.below(16))};
-    const DeviceRules rules = device_rules(random.chance(1, 2) ? kDriver535 : kDriver595, gpus);
+    const DeviceRules rules =
+        device_rules({random.chance(1, 2) ? kDriver535 : kDriver595, random.chance(1, 2)}, gpus);
     constexpr std::uint32_t kMajors[] = {0, 1, 5, 7, 195, 226, 235, 508, 511};
     constexpr std::uint32_t kMinors[] = {0, 1, 2, 3, 7, 9, 15, 253, 254, 255};
     bpf_cgroup_dev_ctx context{};

@@ -12,8 +12,8 @@
 
 #include <vector>
 
+#include "node/folders/node_folders.h"
 #include "node/folders/remove_tree.h"
-#include "node/protocol.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::node {
@@ -59,14 +59,15 @@ bool make_folders(const std::string& path) {
   return mkdir(part, 0755) == 0 || errno == EEXIST;
 }
 
-// The path leads through folders of others, so what came of it is compared.
-bool bind_tmp(const PrivateFolders& folders) {
-  struct stat about{};
-  if (mount(folders.tmp.c_str(), kTmp, nullptr, MS_BIND, nullptr) != 0) return false;
-  if (stat(kTmp, &about) != 0) return false;
-  if (about.st_dev == folders.tmp_device && about.st_ino == folders.tmp_inode) return true;
-  errno = ESTALE;
-  return false;
+int copy_of_tree(int folder, int depth) {
+  return static_cast<int>(syscall(SYS_open_tree, folder, "",
+                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | depth));
+}
+
+// By handle: whatever is called so by now is not asked. What is mounted within later stays there.
+bool mount_tmp(const PrivateFolders& folders) {
+  return syscall(SYS_move_mount, folders.tmp, "", AT_FDCWD, kTmp, MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
+         mount(nullptr, kTmp, nullptr, MS_PRIVATE, nullptr) == 0;
 }
 
 bool show_again(int tree, const std::string& path) {
@@ -87,25 +88,6 @@ std::string objection_to_private_folders() {
   return failed("make a mount namespace");
 }
 
-int open_private_tmp(const std::string& root, std::string& why) {
-  const std::string path = private_tmp_dir(root);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    why = failed("make " + path);
-    return -1;
-  }
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat about{};
-  if (fd < 0 || fstat(fd, &about) != 0) {
-    why = failed("open " + path);
-  } else if (about.st_uid != geteuid() || (about.st_mode & 077) != 0) {
-    why = path + " is not ours alone";
-  } else {
-    return fd;
-  }
-  if (fd >= 0) close(fd);
-  return -1;
-}
-
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
                              PrivateFolders& folders) {
   if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) {
@@ -113,14 +95,19 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
     remove_tree(tmp_fd, name.c_str());
     if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) return failed("make a folder for /tmp");
   }
-  struct stat about{};
-  if (fchownat(tmp_fd, name.c_str(), owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) != 0 ||
-      fstatat(tmp_fd, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
-    return failed("give away the folder for /tmp");
+  const int folder = open_below(tmp_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
+  // Here and not in the job's mount namespace, whose own this folder's mount is not.
+  if (folder >= 0 && fchown(folder, owner.uid, owner.gid) == 0) {
+    folders.tmp = copy_of_tree(folder, 0);
   }
-  folders.tmp_device = about.st_dev;
-  folders.tmp_inode = about.st_ino;
-  return {};
+  const std::string why = folders.tmp >= 0 ? "" : failed("give away the folder for /tmp");
+  if (folder >= 0) close(folder);
+  return why;
+}
+
+void close_private_tmp(PrivateFolders& folders) {
+  if (folders.tmp >= 0) close(folders.tmp);
+  folders.tmp = -1;
 }
 
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
@@ -141,14 +128,12 @@ bool enter_mount_namespace() {
 bool replace_folders(const PrivateFolders& folders, int workdir_fd) {
   int tree = -1;
   if (workdir_fd >= 0) {
-    tree = static_cast<int>(
-        syscall(SYS_open_tree, workdir_fd, "",
-                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE));
+    tree = copy_of_tree(workdir_fd, AT_RECURSIVE);
     if (tree < 0) return false;
   }
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
   const bool replaced =
-      bind_tmp(folders) &&
+      mount_tmp(folders) &&
       mount(nullptr, kTmp, nullptr, MS_REMOUNT | MS_BIND | kPlain, nullptr) == 0 &&
       (mount("tmpfs", kShm, "tmpfs", kPlain, folders.shm_options.c_str()) == 0 || errno == ENOENT);
   const bool shown = replaced && (tree < 0 || show_again(tree, folders.workdir));

@@ -5,8 +5,8 @@
 #include <string_view>
 
 // A job's own /tmp and /dev/shm, in a mount namespace of its first process: nobody else's are in
-// sight, and nobody else sees the job's. /tmp is the folder <root>/tmp/<job>-<attempt>, the user's
-// alone; /dev/shm a tmpfs that goes with the job's last process.
+// sight, and nobody else sees the job's. /tmp is the folder <job>-<attempt> of
+// NodeFolders::tmp, the user's alone; /dev/shm a tmpfs that goes with the job's last process.
 //
 // A working directory below either is shown in its place within the private one, because a job must
 // find where it was sent.
@@ -16,25 +16,20 @@ namespace gpu_platform::node {
 // Whether this process may make mount namespaces; empty, or why not.
 std::string objection_to_private_folders();
 
-// Opens <root>/tmp, made where it is missing. The root may belong to a service without rights: what
-// is not a folder of our own is refused. -1, and why.
-int open_private_tmp(const std::string& root, std::string& why);
-
 struct FolderOwner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
 // The form in which a child that shares its parent's memory gets it: nothing to allocate.
 struct PrivateFolders {
-  std::string tmp;  // what becomes /tmp
-  std::uint64_t tmp_device = 0;
-  std::uint64_t tmp_inode = 0;
+  int tmp = -1;             // what becomes /tmp: a mount that is nowhere yet
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
 };
-// Makes the folder `name`, empty, in the open <root>/tmp. Empty, or what failed.
+// Makes the folder `name`, empty, in NodeFolders::tmp, and opens it. Empty, or what failed.
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
                              PrivateFolders& folders);
+void close_private_tmp(PrivateFolders& folders);
 // What else is to be known: the size of /dev/shm, and where the job wants to be.
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
                       PrivateFolders& folders);

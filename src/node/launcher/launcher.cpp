@@ -1,25 +1,30 @@
 #include "node/launcher/launcher.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "node/cgroup.h"
 #include "node/channel_refusal.h"
 #include "node/confinement.h"
+#include "node/folders/node_folders.h"
+#include "node/launcher/attempts_on_disk.h"
+#include "node/launcher/identities.h"
 #include "node/packet_socket.h"
-#include "node/process_tree.h"
 #include "node/received_request.h"
 #include "node/record.h"
 #include "node/relay/relay.h"
@@ -32,17 +37,35 @@ namespace gpu_platform::node {
 
 namespace {
 
-// A record that is still locked has a living supervisor.
-enum class Holder { kSupervisor, kNobody, kNoRecord };
+constexpr std::size_t kMaxWaiting = 4096;
+constexpr const char* kNotices = "notices";
+constexpr int kNoticesSize = 1 << 20;
 
-struct OpenRecord {
-  Holder holder = Holder::kNoRecord;
-  Record record;
-};
+std::int64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return t.tv_sec * std::int64_t{1000} + t.tv_nsec / 1'000'000;
+}
+
+// Nothing where there is no driver of NVIDIA's.
+std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
+  const std::string path = "/proc/driver/nvidia/gpus";
+  DIR* const folder = opendir(path.c_str());
+  if (folder == nullptr) return std::nullopt;
+  std::vector<std::uint32_t> minors;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string file = path + "/" + entry->d_name + "/information";
+    const auto minor = parse_device_minor(read_small_file(AT_FDCWD, file.c_str()));
+    if (minor) minors.push_back(*minor);
+  }
+  closedir(folder);
+  return minors;
+}
 
 class Launcher {
  public:
-  explicit Launcher(const LauncherOptions& options) : o_(options) {}
+  explicit Launcher(const LauncherOptions& options)
+      : o_(options), identities_(options.identities) {}
 
   int run(std::string& error) {
     if (!set_up()) {
@@ -74,22 +97,25 @@ class Launcher {
     if (!error_.empty()) return false;
     umask(0);  // modes are written out where files are made
     set_signals();
-    // The daemon makes its FIFO there.
-    if (!make_folder(o_.root + "/run", o_.client_uid) || !take_lock()) return false;
-    if (!make_folder(attempts_dir(o_.root)) || !make_folder(o_.root + "/output")) return false;
+    error_ = open_node_folders(o_.root, o_.client_gid, folders_);
+    if (!error_.empty() || !take_lock() || !open_notices()) return false;
     struct stat about{};
-    char* const real = realpath(o_.root.c_str(), nullptr);
-    if (real == nullptr || stat(real, &about) != 0) return failed("find", o_.root);
-    const std::string token = root_token(real, about.st_dev, about.st_ino);
+    char real[4096];
+    const std::string handle = "/proc/self/fd/" + std::to_string(folders_.root);
+    const ssize_t size = readlink(handle.c_str(), real, sizeof real);
+    if (size <= 0 || fstat(folders_.root, &about) != 0) return failed("find", o_.root);
+    folders_.path.assign(real, static_cast<std::size_t>(size));
+    const std::string token = root_token(folders_.path, about.st_dev, about.st_ino);
     base_ = make_cgroup_base(token, o_.jobs_cgroup);
-    confinement_ = find_confinement({real, token, base_.path, base_.why, o_.jobs_cgroup});
-    free(real);
+    confinement_ = find_confinement(
+        {&folders_, token, base_.path, base_.why, o_.jobs_cgroup, o_.mode_setting});
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
     }
     boot_id_ = read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
     if (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
+    attempts_.emplace(folders_, confinement_, token, boot_id_, base_fd_);
     protect_from_oom();
     let_children_vanish();
     remove_lost_folders(confinement_);
@@ -116,26 +142,31 @@ class Launcher {
     sigaction(SIGCHLD, &action, nullptr);
   }
 
-  bool make_folder(const std::string& path, uid_t owner = static_cast<uid_t>(-1)) {
-    const bool shared = o_.client_gid >= 0;
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failed("make", path);
-    if (!shared) return true;
-    // Set-group-id: what is made inside belongs to the group too.
-    if (chown(path.c_str(), owner, static_cast<gid_t>(o_.client_gid)) != 0 ||
-        chmod(path.c_str(), 02750) != 0) {
-      return failed("share", path);
+  bool take_lock() {
+    lock_fd_ = open_below(folders_.run, "launcher.lock", O_RDWR | O_CREAT, 0600);
+    if (lock_fd_ < 0) return failed("open", o_.root + "/run/launcher.lock");
+    while (flock(lock_fd_, LOCK_EX) != 0) {
+      if (errno != EINTR) return failed("lock", o_.root + "/run/launcher.lock");
     }
     return true;
   }
 
-  bool take_lock() {
-    const std::string path = launcher_lock_path(o_.root);
-    lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (lock_fd_ < 0) return failed("open", path);
-    while (flock(lock_fd_, LOCK_EX) != 0) {
-      if (errno != EINTR) return failed("lock", path);
+  // The FIFO through which supervisors tell. It is kept from launcher to launcher: supervisors that
+  // live on hold it open. Open for both: without a reader it could not be written to, and one whose
+  // last writer goes would be readable at its end for ever.
+  bool open_notices() {
+    const std::string shown = o_.root + "/run/" + kNotices;
+    if (mkfifoat(folders_.run, kNotices, 0600) != 0 && errno != EEXIST)
+      return failed("make", shown);
+    notice_fd_ = open_below(folders_.run, kNotices, O_RDWR | O_NONBLOCK);
+    struct stat about{};
+    if (notice_fd_ < 0 || fstat(notice_fd_, &about) != 0) return failed("open", shown);
+    if (S_ISFIFO(about.st_mode)) {
+      fcntl(notice_fd_, F_SETPIPE_SZ, kNoticesSize);  // a smaller one only means more retries
+      return true;
     }
-    return true;
+    error_ = shown + " is not a FIFO";
+    return false;
   }
 
   // A supervisor that the kernel kills for memory leaves a job whose end nobody can know; jobs get
@@ -149,25 +180,9 @@ class Launcher {
   // ---- connections
 
   void listen_for_daemons() {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (o_.listen_path.size() >= sizeof address.sun_path) {
-      error_ = "the path of the socket is too long: " + o_.listen_path;
-      return;
-    }
-    memcpy(address.sun_path, o_.listen_path.data(), o_.listen_path.size());
-    const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    unlink(o_.listen_path.c_str());  // of a predecessor: we hold the lock
-    if (listener < 0 ||
-        bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        chown(o_.listen_path.c_str(), o_.client_uid, static_cast<gid_t>(-1)) != 0 ||
-        chmod(o_.listen_path.c_str(), 0600) != 0 || listen(listener, 4) != 0) {
-      failed("listen at", o_.listen_path);
-      return;
-    }
-    listener_ = listener;
+    if (!make_listener()) return;
     while (true) {
-      socket_ = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      socket_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (socket_ < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (socket_ < 0) {
         failed("accept at", o_.listen_path);
@@ -176,6 +191,35 @@ class Launcher {
       if (may_connect()) serve();
       close(socket_);
     }
+  }
+
+  // In a folder that is in our hands, so that the name is what we have made until it is given away.
+  bool make_listener() {
+    const int folder = open_trusted_parent(o_.listen_path, error_);
+    if (folder < 0) return false;
+    const std::string name = o_.listen_path.substr(o_.listen_path.rfind('/') + 1);
+    const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + name;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) {
+      error_ = "the name of the socket is too long: " + o_.listen_path;
+      close(folder);
+      return false;
+    }
+    memcpy(address.sun_path, path.data(), path.size());
+    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    unlinkat(folder, name.c_str(), 0);  // of a predecessor: we hold the lock
+    umask(0177);                        // the mode is the name's from its first moment on
+    const bool is_bound = listener_ >= 0 && bind(listener_, reinterpret_cast<sockaddr*>(&address),
+                                                 sizeof address) == 0;
+    umask(0);
+    const bool is_ready =
+        is_bound && listen(listener_, 4) == 0 &&
+        (o_.client_uid == geteuid() || fchownat(folder, name.c_str(), o_.client_uid,
+                                                static_cast<gid_t>(-1), AT_SYMLINK_NOFOLLOW) == 0);
+    if (!is_ready) failed("listen at", o_.listen_path);
+    close(folder);
+    return is_ready;
   }
 
   bool may_connect() const {
@@ -187,17 +231,53 @@ class Launcher {
 
   void serve() {
     greeted_ = false;
-    while (true) {
-      const Packet packet = receive_packet(socket_, buffer_, sizeof buffer_);
-      if (packet.kind == Packet::Kind::kClosed) break;
-      const auto message =
-          packet.kind == Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
-      const bool go_on = message ? handle(*message, packet.fd) : refuse("not a message we know");
-      if (packet.fd >= 0) close(packet.fd);
-      if (!go_on) break;
+    while (serve_some()) {
     }
-    if (notice_fd_ >= 0) close(notice_fd_);
-    notice_fd_ = -1;
+    for (const Waiting& order : waiting_) {
+      if (order.fd >= 0) close(order.fd);
+    }
+    waiting_.clear();
+  }
+
+  // What is there now, or comes next; false: the daemon is gone, or sent away.
+  bool serve_some() {
+    std::vector<pollfd> handles{{socket_, POLLIN, 0}};
+    identities_.watch(handles);
+    if (handles.size() > 1) {
+      poll(handles.data(), handles.size(), identities_.patience_ms(now_ms()));
+      if (identities_.work(now_ms())) go_on_with_waiting();
+      if (handles[0].revents == 0) return true;
+    }
+    const Packet packet = receive_packet(socket_, buffer_, sizeof buffer_);
+    if (packet.kind == Packet::Kind::kClosed) return false;
+    const auto message =
+        packet.kind == Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
+    const bool go_on =
+        message ? handle(*message, packet.bytes, packet.fd) : refuse("not a message we know");
+    if (packet.fd >= 0) close(packet.fd);
+    return go_on;
+  }
+
+  // ---- orders whose user is being asked for
+
+  struct Waiting {
+    std::string packet;
+    int fd = -1;
+  };
+
+  // False: too many are.
+  bool keep_waiting(std::string_view packet, int fd) {
+    if (waiting_.size() >= kMaxWaiting) return false;
+    waiting_.push_back({std::string(packet), fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3)});
+    return true;
+  }
+
+  void go_on_with_waiting() {
+    for (Waiting& order : std::exchange(waiting_, {})) {
+      const auto message = decode(order.packet);
+      if (message) handle(*message, order.packet, order.fd);
+      if (order.fd >= 0) close(order.fd);
+    }
   }
 
   bool refuse(std::string why) {
@@ -211,23 +291,26 @@ class Launcher {
   }
 
   // False: hang up.
-  bool handle(const Message& message, int fd) {
+  bool handle(const Message& message, std::string_view packet, int fd) {
     if (const auto* hello = std::get_if<Hello>(&message)) return greet(*hello);
     if (!greeted_) return refuse("the first message must be Hello");
     if (const auto* launch_order = std::get_if<Launch>(&message)) {
-      launch(*launch_order, fd);
+      launch(*launch_order, packet, fd);
     } else if (const auto* stop_order = std::get_if<Stop>(&message)) {
       stop(*stop_order);
     } else if (const auto* limit_order = std::get_if<SetLimit>(&message)) {
-      signal_supervisor(limit_order->attempt, limit_signal_number(), limit_order->limit_ms);
+      attempts_->signal_supervisor(limit_order->attempt, limit_signal_number(),
+                                   limit_order->limit_ms);
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
-      const bool empty = kill_tree(kill_order->attempt);
-      if (empty) sweep(kill_order->attempt);
+      const bool empty = attempts_->kill_tree(kill_order->attempt);
+      if (empty) attempts_->sweep(kill_order->attempt);
       answer(TreeState{kill_order->attempt, empty});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
-      for (const auto& attempt : forget_order->attempts) forget(attempt);
+      for (const auto& attempt : forget_order->attempts) {
+        if (!attempts_->forget(attempt)) answer(ForgetRefused{attempt});
+      }
     } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
-      open_channel(*channel_order, fd);
+      open_channel(*channel_order, packet, fd);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -239,52 +322,75 @@ class Launcher {
       return refuse("this launcher speaks version " + std::to_string(kProtocolVersion) +
                     " of the protocol, not " + std::to_string(hello.version));
     }
-    if (notice_fd_ < 0) {
-      notice_fd_ =
-          open(notice_fifo_path(o_.root).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    }
     greeted_ = true;
     Welcome welcome;
     welcome.pid = static_cast<std::uint32_t>(getpid());
     welcome.isolation = base_fd_ >= 0 ? Isolation::kCgroup : Isolation::kAdvisory;
     welcome.can_switch_user = geteuid() == 0;
+    welcome.folder = folders_.path;
     welcome.detail = base_fd_ >= 0 ? base_.path : base_.why;
     welcome.guards = confinement_.guards;
-    answer(welcome);
+    answer(welcome, notice_fd_);
     return true;
   }
 
   // ---- launch
 
-  void launch(const Launch& order, int fd) {
-    const std::string path = record_path(o_.root, order.attempt);
-    const mode_t mode = o_.client_gid >= 0 ? 0640 : 0600;
-    // Created here and only here, and only once: this is what makes a repeated order harmless.
-    const int record = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (record < 0) {
-      if (errno == EEXIST) return answer(Exists{order.attempt});
-      return answer(LaunchFailed{order.attempt, "make " + path + ": " + strerror(errno)});
-    }
-    const std::string why = launch_with(record, order, fd);
-    if (!why.empty()) {
-      unlink(path.c_str());
-      answer(LaunchFailed{order.attempt, why});
-    }
-    close(record);
-  }
-
-  // Empty when a supervisor was made, else why not.
-  std::string launch_with(int record, const Launch& order, int fd) {
+  void launch(const Launch& order, std::string_view packet, int fd) {
     std::string_view bytes = order.request;
     if (order.in_memory_file) bytes = map_request(fd);
-    const std::optional<LaunchRequest> request = decode_request(bytes);
-    std::string why = request ? objection_to(*request, rules()) : "the request is damaged";
-    if (why.empty()) why = fork_supervisor(record, order.attempt, *request);
+    std::optional<LaunchRequest> request = decode_request(bytes);
+    if (!request) {
+      answer(LaunchFailed{order.attempt, "the request is damaged"});
+    } else if (const auto why = objection_to_start(*request, packet, fd)) {
+      if (!why->empty()) answer(LaunchFailed{order.attempt, *why});
+    } else {
+      launch_once(order.attempt, *request);
+    }
     if (order.in_memory_file) release_request(bytes);
+  }
+
+  // Nothing: it may be started, and its user is known. Empty: that is being asked for, and the
+  // order will be handled again.
+  std::optional<std::string> objection_to_start(LaunchRequest& request, std::string_view packet,
+                                                int fd) {
+    if (std::string why = objection_to(request, boot_id_); !why.empty()) return why;
+    if (std::string why = objection_to_devices(request.devices); !why.empty()) return why;
+    Identities::Answer user = identities_.find(request.user.uid, now_ms());
+    if (user.kind == Identities::Answer::Kind::kRefused) return std::move(user.why);
+    if (user.kind == Identities::Answer::Kind::kKnown) {
+      request.user = std::move(user.user);
+      return std::nullopt;
+    }
+    return keep_waiting(packet, fd) ? "" : "too many jobs wait for the user database";
+  }
+
+  // GPUs may come while we run, with their driver.
+  std::string objection_to_devices(const std::vector<DeviceNumber>& devices) {
+    if (devices.empty()) return {};
+    const std::string drivers = read_small_file(AT_FDCWD, "/proc/devices");
+    std::string why = node::objection_to_devices(devices, drivers, gpu_minors_);
+    if (!gpu_minors_ || !why.empty()) {
+      gpu_minors_ = read_gpu_minors();
+      why = node::objection_to_devices(devices, drivers, gpu_minors_);
+    }
     return why;
   }
 
-  StartRules rules() const { return {boot_id_, o_.refuse_root_jobs}; }
+  void launch_once(model::AttemptId attempt, const LaunchRequest& request) {
+    const std::string name = attempt_name(attempt);
+    const unsigned mode = o_.client_gid >= 0 ? 0640 : 0600;
+    // Created here and only here, and only once: this is what makes a repeated order harmless.
+    const int record = open_below(folders_.attempts, name.c_str(), O_RDWR | O_CREAT | O_EXCL, mode);
+    if (record < 0 && errno == EEXIST) return answer(Exists{attempt});
+    std::string why = record < 0 ? "make the record " + name + ": " + strerror(errno) : "";
+    if (why.empty()) why = fork_supervisor(record, attempt, request);
+    if (!why.empty()) {
+      if (record >= 0) unlinkat(folders_.attempts, name.c_str(), 0);
+      answer(LaunchFailed{attempt, why});
+    }
+    if (record >= 0) close(record);
+  }
 
   std::string fork_supervisor(int record, model::AttemptId attempt, const LaunchRequest& request) {
     // Taken before the fork and inherited: from here on it is free only when nobody is left.
@@ -306,14 +412,13 @@ class Launcher {
     SupervisorOptions options;
     options.attempt = attempt;
     options.request = &request;
-    options.root = o_.root;
+    options.folders = &folders_;
     options.cgroup_base = base_.path;
     options.base_fd = base_fd_;
     options.confinement = &confinement_;
     options.record_fd = record;
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
-    options.gpu_register = o_.gpu_register;
     options.hooks = &o_.hooks;
     options.title = o_.title;
     run_supervisor(options);
@@ -330,128 +435,77 @@ class Launcher {
 
   // ---- channels
 
-  void open_channel(const OpenChannel& order, int fd) {
+  void open_channel(const OpenChannel& order, std::string_view packet, int fd) {
     if (fd < 0) return;
     const model::AttemptId attempt = order.attempt;
-    const OpenRecord found = look_at(attempt);
+    const OpenRecord found = attempts_->look_at(attempt);
     const bool is_running = found.holder == Holder::kSupervisor && found.record.beginning &&
                             found.record.started && !found.record.end;
     if (!is_running) return refuse_channel(fd, "the job has just ended");
     if (order.attach) return hand_to_supervisor(attempt, fd);
+    const Identities::Answer user = identities_.find(found.record.beginning->uid, now_ms());
+    if (user.kind == Identities::Answer::Kind::kRefused) return refuse_channel(fd, user.why);
+    if (user.kind == Identities::Answer::Kind::kKnown) {
+      return start_relay(attempt, found.record, user.user, fd);
+    }
+    if (!keep_waiting(packet, fd)) refuse_channel(fd, "too many wait for the user database");
+  }
+
+  void start_relay(model::AttemptId attempt, const Record& record, const Identity& user, int fd) {
+    const bool has_cgroup = !record.beginning->cgroup.empty();
+    const int cgroup = has_cgroup ? attempts_->open_cgroup(attempt, record) : -1;
+    if (has_cgroup && cgroup < 0) return refuse_channel(fd, "the job has just ended");
     int pidfd = -1;
     const int pid = fork_with_pidfd(&pidfd);
-    if (pid == 0) become_relay(attempt, found.record, fd);
-    if (pid < 0) return refuse_channel(fd, std::string("start a relay: ") + strerror(errno));
-    close(pidfd);
+    if (pid == 0) become_relay(attempt, record, user, cgroup, fd);
+    if (pid < 0) refuse_channel(fd, std::string("start a relay: ") + strerror(errno));
+    if (pid > 0) close(pidfd);
+    if (cgroup >= 0) close(cgroup);
   }
 
   void hand_to_supervisor(model::AttemptId attempt, int channel) const {
-    const int session = connect_to_session(o_.root, attempt);
+    const int session = connect_to_session(folders_.run, attempt);
     const bool is_handed = session >= 0 && send_packet(session, "attach", channel);
     if (!is_handed) refuse_channel(channel, "the job has just ended, or takes no input");
     if (session >= 0) close(session);
   }
 
-  [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record, int channel) {
+  [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record,
+                                 const Identity& user, int cgroup, int channel) {
     RelayOptions options;
     // A channel ends soon after the daemon, so that a reader of the log need not wait for it.
     options.log_fd = o_.error_fd < 0 ? -1 : fcntl(o_.error_fd, F_DUPFD_CLOEXEC, 3);
     leave_launcher();
-    if (notice_fd_ >= 0) close(notice_fd_);
     options.attempt = attempt;
     options.record = record;
-    options.rules = rules();
+    options.boot_id = boot_id_;
+    options.user = user;
+    options.cgroup_fd = cgroup;
+    options.notice_fd = notice_fd_;
     options.limits = &confinement_.limits;
     options.channel = channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
-    options.root = o_.root;
-    options.gpu_register = o_.gpu_register;
     options.title = o_.title;
     run_relay(options);
-  }
-
-  // ---- attempts that exist
-
-  OpenRecord look_at(model::AttemptId attempt) const {
-    OpenRecord found;
-    const int fd = open(record_path(o_.root, attempt).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return found;
-    std::string file(kRecordSize, '\0');
-    const ssize_t got = pread(fd, file.data(), file.size(), 0);
-    if (got == static_cast<ssize_t>(kRecordSize)) found.record = decode_record(file);
-    found.holder = flock(fd, LOCK_SH | LOCK_NB) == 0 ? Holder::kNobody : Holder::kSupervisor;
-    close(fd);
-    return found;
   }
 
   void stop(const Stop& order) {
     const StopSignal bits{order.without_grace, order.grace_ms, order.code};
     answer(StopSent{order.attempt,
-                    signal_supervisor(order.attempt, stop_signal_number(), pack(bits))});
-  }
-
-  bool signal_supervisor(model::AttemptId attempt, int signal, std::uint64_t bits) {
-    const OpenRecord first = look_at(attempt);
-    if (first.holder != Holder::kSupervisor || !first.record.beginning) return false;
-    const int pidfd = open_pidfd(static_cast<int>(first.record.beginning->supervisor_pid));
-    if (pidfd < 0) return false;
-    // Held still, so the pid was its holder's when the handle was opened.
-    const bool alive = look_at(attempt).holder == Holder::kSupervisor;
-    const bool sent = alive && queue_signal(pidfd, signal, bits) == 0;
-    if (sent) signal_pidfd(pidfd, SIGCONT);  // one that somebody has stopped could not act
-    close(pidfd);
-    return sent;
-  }
-
-  // True when no process of the attempt is left.
-  bool kill_tree(model::AttemptId attempt) {
-    const OpenRecord found = look_at(attempt);
-    const std::string cgroup = cgroup_of(attempt, found.record);
-    if (cgroup.empty()) return kill_without_cgroup(found.record);
-    const int fd = open(cgroup.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT;
-    kill_cgroup(fd);
-    const bool empty = cgroup_is_empty(fd);
-    close(fd);
-    return empty && (rmdir(cgroup.c_str()) == 0 || errno == ENOENT);
-  }
-
-  // Of an attempt whose processes are gone. A supervisor that lives does it itself.
-  void sweep(model::AttemptId attempt) const {
-    if (look_at(attempt).holder != Holder::kSupervisor) {
-      remove_leftovers(confinement_, attempt_name(attempt));
-    }
-  }
-
-  // As recorded when it began: by now we may have another base. Where that cannot be read, as now.
-  std::string cgroup_of(model::AttemptId attempt, const Record& record) const {
-    if (record.beginning) return record.beginning->cgroup;
-    return base_fd_ < 0 ? std::string() : base_.path + "/" + attempt_name(attempt);
-  }
-
-  static bool kill_without_cgroup(const Record& record) {
-    if (!record.started) return true;
-    return kill_process_group(static_cast<int>(record.started->pid), record.started->start_ticks);
-  }
-
-  void forget(model::AttemptId attempt) {
-    if (base_fd_ >= 0) {
-      const std::string name = attempt_name(attempt);
-      if (unlinkat(base_fd_, name.c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY) {
-        return answer(ForgetRefused{attempt});
-      }
-    }
-    sweep(attempt);
-    remove_session_socket(o_.root, attempt);  // of a supervisor that was killed
-    unlink(record_path(o_.root, attempt).c_str());
+                    attempts_->signal_supervisor(order.attempt, stop_signal_number(), pack(bits))});
   }
 
   const LauncherOptions& o_;
   std::string error_;
   std::string boot_id_;
   std::string job_oom_score_;
+  NodeFolders folders_;
   CgroupBase base_;
   HostConfinement confinement_;
+  std::optional<AttemptsOnDisk> attempts_;
+  std::optional<std::vector<std::uint32_t>> gpu_minors_;  // as the driver said last
+  Identities identities_;
+  std::vector<Waiting> waiting_;
   int base_fd_ = -1;
   int lock_fd_ = -1;
   int listener_ = -1;

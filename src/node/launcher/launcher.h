@@ -4,27 +4,28 @@
 #include <span>
 #include <string>
 
+#include "node/launcher/identities.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
 
 namespace gpu_platform::node {
 
 struct LauncherOptions {
-  std::string root;              // the data directory
+  std::string root;              // the launcher's own folder, see NodeFolders
   int socket_fd = -1;            // connected to the daemon; or:
   std::string listen_path;       // wait here for daemons, one after the other
   std::uint32_t client_uid = 0;  // whose connections are taken; root's always are
   std::string jobs_cgroup;       // parent of jobs' cgroups; empty: as make_cgroup_base chooses
-  bool refuse_root_jobs = false;
+  IdentityRules identities;      // as whom jobs may run
+  bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we
-  std::string gpu_register;      // program that tells an emulated board of a process; empty: none
   SiteHooks hooks;               // the site's own programs around each attempt
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
   std::span<char> title;  // memory of our arguments, which supervisors rename for ps
 };
 
 // Serves the daemon until it hangs up. Stateless: what it did is in the attempts' records, so
-// it may die at any moment and its successor goes on. One launcher per data directory: it holds a
+// it may die at any moment and its successor goes on. One launcher per folder: it holds a
 // lock, which its successor waits for, and no supervisor is between fork and lock once the
 // successor has it. Returns the exit code of the program; `error` says why when it is not 0.
 int run_launcher(const LauncherOptions& options, std::string& error);

@@ -30,13 +30,18 @@ constexpr std::string_view kHelp =
     "usage: gpu-platform-node launcher --root DIR (--socket-fd N | --listen PATH)\n"
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
     "                                  [--jobs-cgroup DIR] [--root-jobs allow|refuse]\n"
-    "                                  [--gpu-register PROGRAM]\n"
+    "                                  [--min-uid N] [--mode-setting allow|refuse]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node keeper\n"
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
     "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
+    "  DIR is its own folder, for what it must be able to believe: as root every folder of its "
+    "path\n"
+    "  belongs to root. Jobs run as users from uid N on (default: 1000), whom it looks up itself;\n"
+    "  as root only with --root-jobs allow. --mode-setting allow: jobs with GPUs may open\n"
+    "  /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by nobody else. TIME: 90s, 5m, 1h (default: 5m).\n"
     "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
@@ -76,17 +81,20 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
     options.root = value;
     return value.starts_with('/');
   }
-  if (name == "--gpu-register") {
-    options.gpu_register = value;
-    return value.starts_with('/');
-  }
   if (name == "--jobs-cgroup") {
     options.jobs_cgroup = value;
     return value.starts_with('/');
   }
   if (name == "--root-jobs") {
-    options.refuse_root_jobs = value == "refuse";
+    options.identities.allow_root = value == "allow";
     return value == "allow" || value == "refuse";
+  }
+  if (name == "--mode-setting") {
+    options.mode_setting = value == "allow";
+    return value == "allow" || value == "refuse";
+  }
+  if (name == "--min-uid") {
+    return parse_number(value, options.identities.min_uid) && options.identities.min_uid > 0;
   }
   if (name == "--client-user") {
     const auto user = find_local_user(read_small_file(AT_FDCWD, "/etc/passwd"), value);

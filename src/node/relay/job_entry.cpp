@@ -47,11 +47,11 @@ struct Failure {
   int error = 0;
 };
 
-std::optional<Step> become_user(const LaunchRequest& request) {
-  if (!request.switch_user) return std::nullopt;
-  const bool done = setgroups(request.groups.size(), request.groups.data()) == 0 &&
-                    setresgid(request.gid, request.gid, request.gid) == 0 &&
-                    setresuid(request.uid, request.uid, request.uid) == 0;
+std::optional<Step> become_user(const Identity& user) {
+  if (geteuid() != 0) return std::nullopt;
+  const bool done = setgroups(user.groups.size(), user.groups.data()) == 0 &&
+                    setresgid(user.gid, user.gid, user.gid) == 0 &&
+                    setresuid(user.uid, user.uid, user.uid) == 0;
   return done ? std::nullopt : std::optional(Step::kUser);
 }
 
@@ -90,7 +90,7 @@ std::optional<Step> join_job(const EntryOptions& options) {
     sched_setaffinity(0, sizeof cpus, &cpus);
   }
   if (!share_privileges_of(options.job_pid)) return Step::kSetUp;
-  if (options.request->switch_user && !share_mounts_of(options.job_pid)) return Step::kNamespace;
+  if (geteuid() == 0 && !share_mounts_of(options.job_pid)) return Step::kNamespace;
   return std::nullopt;
 }
 
@@ -147,33 +147,12 @@ bool take_streams(const Streams& streams) {
   return dup2(streams.input, 0) >= 0 && dup2(streams.output, 1) >= 0 && dup2(streams.error, 2) >= 0;
 }
 
-// An emulated board shows the process as a driver would once it uses its GPUs. Best effort, as for
-// the job's own first process.
-void register_on_gpus(const EntryOptions& options) {
-  std::string gpus(options.request->emulated_gpus);
-  if (options.gpu_register.empty() || options.gpu_state.empty() || gpus.empty()) return;
-  std::string pid = std::to_string(getpid());
-  const int child = fork();
-  if (child == 0) {
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) _exit(127);
-    std::string words[] = {options.gpu_register, "enter", options.gpu_state, gpus, pid};
-    char* arguments[] = {words[0].data(), words[1].data(), words[2].data(),
-                         words[3].data(), words[4].data(), nullptr};
-    char* none[] = {nullptr};
-    execve(arguments[0], arguments, none);
-    _exit(127);
-  }
-  if (child > 0) wait_for(child);
-}
-
 // Returns only on failure.
 Step run_command(const EntryOptions& options, const Streams& streams) {
   const LaunchRequest& request = *options.request;
   if (const auto failed = join_job(options)) return *failed;
   if (!take_streams(streams)) return Step::kStreams;
-  register_on_gpus(options);
-  if (const auto failed = become_user(request)) return *failed;
+  if (const auto failed = become_user(request.user)) return *failed;
   umask(request.umask);
   if (chdir(request.workdir.data()) != 0) return Step::kWorkdir;
   sigset_t none;
@@ -191,7 +170,7 @@ std::string describe(const LaunchRequest& request, const Failure& failure) {
     case Step::kNamespace:
       return "enter the job's mount namespace" + why;
     case Step::kUser:
-      return "become user " + std::to_string(request.uid) + why;
+      return "become user " + std::to_string(request.user.uid) + why;
     case Step::kWorkdir:
       return std::string("change to directory ") + request.workdir.data() + why;
     case Step::kStreams:
@@ -228,7 +207,7 @@ std::optional<Failure> read_failure(int pipe) {
     _exit(1);
   };
   if (const auto failed = join_job(options)) give_up(*failed);
-  if (const auto failed = become_user(*options.request)) give_up(*failed);
+  if (const auto failed = become_user(options.request->user)) give_up(*failed);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

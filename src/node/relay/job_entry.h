@@ -18,8 +18,6 @@ struct EntryOptions {
   const LimitPlaces* limits = nullptr;
   std::string name;                 // of the attempt, and of its groups there
   const char* oom_score = nullptr;  // what the process gets instead of ours; null: inherited
-  std::string gpu_register;         // see LauncherOptions
-  std::string gpu_state;            // of the emulated board that shows the command; empty: none
 };
 
 struct Streams {

@@ -93,7 +93,7 @@ class Relay {
     if (o_.log_fd < 0) return;
     std::string line = "gpu-platform-node: channel=" + std::to_string(getpid()) +
                        " attempt=" + attempt_name(o_.attempt) +
-                       " uid=" + std::to_string(request_.uid);
+                       " uid=" + std::to_string(request_.user.uid);
     line += start_.port != 0 ? " port=" + std::to_string(start_.port)
                              : " exec=" + printable(request_.command.front());
     line += " " + std::string(what) + "\n";
@@ -130,32 +130,24 @@ class Relay {
     if (!dont_block(channel_)) return failed("prepare the channel");
     start_ = *start;
     request_ = *request;
-    return objection_to(request_, o_.rules);
+    if (request_.user.uid != o_.user.uid) return "the job is another user's";
+    request_.user = o_.user;
+    return objection_to(request_, o_.boot_id);
   }
 
   std::string find_job() {
     const Record& record = o_.record;
     const int pid = static_cast<int>(record.started->pid);
     job_fd_ = open_pidfd(pid);
-    const std::string& cgroup = record.beginning->cgroup;
-    if (!cgroup.empty()) cgroup_fd_ = open(cgroup.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-    const bool is_gone = job_fd_ < 0 || (!cgroup.empty() && cgroup_fd_ < 0) || !is_its_own(pid);
-    if (is_gone) return "the job has just ended";
-    entry_ = {&request_,
-              cgroup_fd_,
-              pid,
-              o_.limits,
-              attempt_name(o_.attempt),
-              o_.oom_score,
-              o_.gpu_register,
-              emulated_state(o_.root, request_.emulated_node)};
+    if (job_fd_ < 0 || !is_its_own(pid)) return "the job has just ended";
+    entry_ = {&request_, o_.cgroup_fd, pid, o_.limits, attempt_name(o_.attempt), o_.oom_score};
     return {};
   }
 
   // The pid may have been given to another process since: the cgroup, or the start time, tells.
   bool is_its_own(int pid) const {
     const std::uint64_t ticks = o_.record.started->start_ticks;
-    if (cgroup_fd_ < 0) return ticks != 0 && start_ticks_of(pid) == ticks;
+    if (o_.cgroup_fd < 0) return ticks != 0 && start_ticks_of(pid) == ticks;
     const std::string file = "/proc/" + std::to_string(pid) + "/cgroup";
     const auto path = find_cgroup2_path(read_small_file(AT_FDCWD, file.c_str()));
     return path && path->size() > 1 && o_.record.beginning->cgroup.ends_with(*path);
@@ -182,12 +174,24 @@ class Relay {
     }
     pid_ = entered.pid;
     refusal_value_ = entered.value;
+    if (pid_ > 0) tell_of_command();
     return entered.why;
+  }
+
+  // Best effort: a FIFO that is full loses nothing but a line in a list.
+  void tell_of_command() const {
+    if (o_.notice_fd < 0) return;
+    Notice notice;
+    notice.kind = Notice::Kind::kEntered;
+    notice.attempt = o_.attempt;
+    notice.started.pid = static_cast<std::uint32_t>(pid_);
+    const std::string frame = encode_notice(notice);
+    [[maybe_unused]] const ssize_t wrote = write(o_.notice_fd, frame.data(), frame.size());
   }
 
   std::string make_terminal(Streams& streams) {
     Terminal terminal;
-    if (!open_terminal(*start_.terminal, request_.uid, request_.switch_user, terminal)) {
+    if (!open_terminal(*start_.terminal, request_.user.uid, geteuid() == 0, terminal)) {
       return failed("make a terminal");
     }
     streams = {terminal.theirs, terminal.theirs, terminal.theirs, true};
@@ -447,7 +451,6 @@ class Relay {
   std::uint8_t refusal_value_ = 0;
   int signal_fd_ = -1;
   int job_fd_ = -1;
-  int cgroup_fd_ = -1;
   int pid_ = -1;  // of the command, until it is reaped
   int terminal_ = -1;
   int input_ = -1;

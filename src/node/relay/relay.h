@@ -14,12 +14,13 @@ namespace gpu_platform::node {
 struct RelayOptions {
   model::AttemptId attempt;
   Record record;                        // of the attempt, which has begun
-  StartRules rules;                     // the launcher's
+  std::string boot_id;                  // of this boot
   const LimitPlaces* limits = nullptr;  // where this host limits jobs
   int channel = -1;                     // to the daemon; ChannelStart comes next
   const char* oom_score = nullptr;      // see EntryOptions
-  std::string root;                     // the data directory
-  std::string gpu_register;             // see LauncherOptions
+  Identity user;                        // whose job it is
+  int cgroup_fd = -1;                   // the job's, open; -1: none
+  int notice_fd = -1;                   // FIFO to the daemon, not blocking; -1: none
   int log_fd = -1;                      // where begin and end are told, a line each; -1: nowhere
   std::span<char> title;                // the memory of our arguments, for ps; may be empty
 };

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -61,9 +60,6 @@ struct ChildPlan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
   char path[kMaxPath];
-  std::vector<char*> register_arguments;  // empty: nothing to tell; the last but one is for the pid
-  char pid_text[16] = {};
-  char* register_stack = nullptr;
   Step failed = Step::kNone;
   int error = 0;
 };
@@ -76,10 +72,10 @@ struct ChildPlan {
 
 // The raw calls: those of the C library mean all threads of a process, here it is one that borrows
 // another's memory.
-bool become_user(const LaunchRequest& request) {
-  return syscall(SYS_setgroups, request.groups.size(), request.groups.data()) == 0 &&
-         syscall(SYS_setresgid, request.gid, request.gid, request.gid) == 0 &&
-         syscall(SYS_setresuid, request.uid, request.uid, request.uid) == 0;
+bool become_user(const Identity& user) {
+  return syscall(SYS_setgroups, user.groups.size(), user.groups.data()) == 0 &&
+         syscall(SYS_setresgid, user.gid, user.gid, user.gid) == 0 &&
+         syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0;
 }
 
 void set_oom_score(const char* score) {
@@ -126,33 +122,12 @@ void unblock_all_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void register_main(void* argument) {
-  const ChildPlan& plan = *static_cast<const ChildPlan*>(argument);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0) {
-    char* none[] = {nullptr};
-    execve(plan.register_arguments.front(), plan.register_arguments.data(), none);
-  }
-  _exit(127);
-}
-
-void register_on_gpus(ChildPlan& plan) {
-  if (plan.register_arguments.empty()) return;
-  char* const end =
-      std::to_chars(plan.pid_text, plan.pid_text + sizeof plan.pid_text - 1, syscall(SYS_getpid))
-          .ptr;
-  *end = '\0';
-  const int pid = spawn_sharing_memory(register_main, &plan, {plan.register_stack, kStackSize}, -1);
-  while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
 // Between the two we are root with the user's rights: what is opened is opened as by the user, and
 // what only root may do can follow.
-bool borrow_user(const LaunchRequest& request) {
-  return syscall(SYS_setgroups, request.groups.size(), request.groups.data()) == 0 &&
-         syscall(SYS_setresgid, -1, request.gid, -1) == 0 &&
-         syscall(SYS_setresuid, -1, request.uid, -1) == 0;
+bool borrow_user(const Identity& user) {
+  return syscall(SYS_setgroups, user.groups.size(), user.groups.data()) == 0 &&
+         syscall(SYS_setresgid, -1, user.gid, -1) == 0 &&
+         syscall(SYS_setresuid, -1, user.uid, -1) == 0;
 }
 bool return_user() {
   return syscall(SYS_setresuid, -1, 0, -1) == 0 && syscall(SYS_setresgid, -1, 0, -1) == 0;
@@ -200,7 +175,7 @@ void hand_back_mounts(const ChildPlan& plan) {
 void make_folders_private(ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
   if (!enter_mount_namespace()) give_up(plan, Step::kFolders);
-  if (!borrow_user(request)) give_up(plan, Step::kUser);
+  if (!borrow_user(request.user)) give_up(plan, Step::kUser);
   if (chdir(c_text(request.workdir)) != 0) give_up(plan, Step::kWorkdir);
   open_outputs(plan);
   int workdir = -1;
@@ -218,7 +193,7 @@ void make_folders_private(ChildPlan& plan) {
 // As the first process, but into the folders that were made for it.
 void enter_private_folders(ChildPlan& plan) {
   const LaunchRequest& request = *plan.request;
-  if (!borrow_user(request)) give_up(plan, Step::kUser);
+  if (!borrow_user(request.user)) give_up(plan, Step::kUser);
   open_outputs(plan);
   if (!return_user()) give_up(plan, Step::kUser);
   if (setns(plan.mounts_fd, CLONE_NEWNS) != 0) give_up(plan, Step::kFolders);
@@ -242,14 +217,13 @@ bool take_input(const ChildPlan& plan) {
   if (plan.output_fd >= 0 && (dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0)) {
     give_up(plan, Step::kOutput);
   }
-  register_on_gpus(plan);
   umask(request.umask);
   if (plan.mounts_fd >= 0) {
     enter_private_folders(plan);
   } else if (plan.folders != nullptr) {
     make_folders_private(plan);
   }
-  if (request.switch_user && !become_user(request)) give_up(plan, Step::kUser);
+  if (geteuid() == 0 && !become_user(request.user)) give_up(plan, Step::kUser);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::kUser);
   if (chdir(c_text(request.workdir)) != 0) give_up(plan, Step::kWorkdir);
   if (plan.folders == nullptr) open_outputs(plan);
@@ -293,7 +267,7 @@ std::string describe(const ChildPlan& plan) {
     case Step::kInput:
       return "take its input" + why;
     case Step::kUser:
-      return "become user " + std::to_string(request.uid) + why;
+      return "become user " + std::to_string(request.user.uid) + why;
     case Step::kWorkdir:
       return std::string("change to directory ") + request.workdir.data() + why;
     case Step::kOutput:
@@ -358,16 +332,6 @@ JobStart start_job(const JobStartOptions& options) {
   }
   plan->search_path = search_path_of(options.request->environment);
   alignas(16) char stack[kStackSize];
-  alignas(16) char register_stack[kStackSize];
-  plan->register_stack = register_stack;
-  std::string enter = "enter";
-  std::string program = options.gpu_register;
-  std::string state = options.gpu_state;
-  std::string gpus(options.request->emulated_gpus);
-  if (!program.empty() && !state.empty() && !gpus.empty()) {
-    plan->register_arguments = {program.data(), enter.data(),   state.data(),
-                                gpus.data(),    plan->pid_text, nullptr};
-  }
 
   JobStart result;
   int ends[2] = {-1, -1};

@@ -25,10 +25,6 @@ struct JobStartOptions {
   bool is_later = false;
   const char* oom_score =
       nullptr;  // what the job gets instead of the node part's own; null: inherited
-  // Both set: this program tells the emulated board in that file of the process before it becomes
-  // the job's. What it fails at is not the job's fault and holds nothing up.
-  std::string gpu_register;
-  std::string gpu_state;
 };
 
 struct JobStart {

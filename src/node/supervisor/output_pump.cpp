@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/folders/node_folders.h"
 #include "node/protocol.h"
 
 namespace gpu_platform::node {
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMostAtOnce = 1 << 20;
 constexpr std::size_t kCopyBuffer = 16 * 1024;
-constexpr mode_t kFolderMode = 0750;
 
 void close_if_open(int& fd) {
   if (fd >= 0) close(fd);
@@ -33,6 +33,7 @@ OutputPump::~OutputPump() {
   close_if_open(read_end_);
   close_if_open(write_end_);
   close_if_open(file_);
+  close_if_open(folder_);
 }
 
 bool OutputPump::open() {
@@ -137,30 +138,41 @@ void OutputPump::write_cut_mark() {
 }
 
 bool OutputPump::open_file() {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-  file_ = ::open(options_.path.c_str(), kFlags, 0640);
-  if (file_ < 0 && errno == ENOENT) {
-    make_folders();
-    file_ = ::open(options_.path.c_str(), kFlags, 0640);
-  }
+  if (folder_ < 0 && !open_folder()) return false;
+  file_ = open_below(folder_, options_.name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0640);
   size_ = 0;
   return file_ >= 0;
 }
 
-// The job's, and the one it shares with a thousand others; the one above them is there.
-void OutputPump::make_folders() const {
-  const std::string own = options_.path.substr(0, options_.path.rfind('/'));
-  mkdir(own.substr(0, own.rfind('/')).c_str(), kFolderMode);
-  mkdir(own.c_str(), kFolderMode);
+// The job's, in the one that it shares with a thousand others.
+bool OutputPump::open_folder() {
+  const std::string& path = options_.folder;
+  int above = options_.output;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    folder_ = make_folder_below(above, path.substr(at, end - at).c_str());
+    const int error = errno;
+    if (above != options_.output) close(above);
+    errno = error;
+    if (folder_ < 0) return false;
+    above = folder_;
+    at = end + 1;
+  }
+  return folder_ >= 0;
+}
+
+int OutputPump::open_for_reading() const {
+  return folder_ < 0 ? -1 : open_below(folder_, options_.name.c_str(), O_RDONLY);
 }
 
 void OutputPump::rotate() {
   close_if_open(file_);
-  rename(options_.path.c_str(), full_part_path(options_.path, start_).c_str());
+  const std::string& name = options_.name;
+  renameat(folder_, name.c_str(), folder_, full_part_path(name, start_).c_str());
   start_ += size_;
   const std::uint64_t kept = options_.file_bytes * (options_.files - 1);
   if (start_ > kept) {
-    unlink(full_part_path(options_.path, start_ - kept - options_.file_bytes).c_str());
+    unlinkat(folder_, full_part_path(name, start_ - kept - options_.file_bytes).c_str(), 0);
   }
 }
 

@@ -13,7 +13,9 @@ namespace gpu_platform::node {
 class OutputPump {
  public:
   struct Options {
-    std::string path;
+    int output = -1;                // NodeFolders::output, open as long as we are
+    std::string folder;             // in it; made with the first byte
+    std::string name;               // of the file
     std::uint64_t file_bytes = 0;   // of each file; 0: no limit
     std::uint32_t files = 1;        // kept, the current one included; at least 1
     std::uint64_t limit_bytes = 0;  // of all the output; 0: no limit
@@ -36,6 +38,8 @@ class OutputPump {
 
   std::uint64_t dropped_bytes() const { return dropped_; }
   int drop_error() const { return drop_error_; }
+  // The file as it is now, for reading; -1: none. The caller closes it.
+  int open_for_reading() const;
   // There was more than limit_bytes.
   bool is_cut() const { return is_cut_; }
 
@@ -50,13 +54,14 @@ class OutputPump {
   bool is_at_limit() const;
   void write_cut_mark();
   bool open_file();
-  void make_folders() const;
+  bool open_folder();
   void rotate();
   std::uint64_t room() const;
 
   Options options_;
   int read_end_ = -1;
   int write_end_ = -1;
+  int folder_ = -1;
   int file_ = -1;
   std::uint64_t start_ = 0;  // place of the file's first byte in all of the output
   std::uint64_t size_ = 0;   // of the file

@@ -61,7 +61,7 @@ Session::Session(const Options& options)
 
 Session::~Session() {
   hang_up();
-  if (listener_ >= 0) remove_session_socket(options_.root, options_.attempt);
+  if (listener_ >= 0) remove_session_socket(options_.run, options_.attempt);
   close_if_open(listener_);
   close_if_open(arriving_);
 }
@@ -73,7 +73,7 @@ std::string Session::open() {
   if (!request.takes_input) return {};
   std::string why = request.terminal ? open_terminal_pair() : open_pipes();
   if (!why.empty()) return why;
-  listener_ = listen_for_people(options_.root, options_.attempt);
+  listener_ = listen_for_people(options_.run, options_.attempt);
   return listener_ >= 0 ? std::string() : failed("make a socket for people");
 }
 
@@ -81,7 +81,7 @@ std::string Session::open_terminal_pair() {
   const LaunchRequest& request = *options_.request;
   Terminal terminal;
   if (options_.pump == nullptr) return "a terminal and files for the output exclude each other";
-  if (!open_terminal(*request.terminal, request.uid, request.switch_user, terminal)) {
+  if (!open_terminal(*request.terminal, request.user.uid, geteuid() == 0, terminal)) {
     return failed("make a terminal");
   }
   terminal_ = input_ = source_ = terminal.ours;
@@ -170,7 +170,7 @@ void Session::end(model::ChannelEnd how, std::uint8_t value, std::int64_t now) {
   idle_.drop();
   has_ended_ = true;
   end_ = {how, value, {}};
-  remove_session_socket(options_.root, options_.attempt);
+  remove_session_socket(options_.run, options_.attempt);
   close_if_open(listener_);
   show(now);
 }

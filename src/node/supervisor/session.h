@@ -32,7 +32,7 @@ class Session {
   struct Options {
     model::AttemptId attempt;
     const LaunchRequest* request = nullptr;
-    std::string root;
+    int run = -1;                // NodeFolders::run
     OutputPump* pump = nullptr;  // open; null: the job prints into files of its own
   };
   explicit Session(const Options& options);

@@ -1,7 +1,6 @@
 #include "node/supervisor/session_socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,31 +18,22 @@ namespace {
 constexpr int kBacklog = 4;
 constexpr int kSocketFlags = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-// A socket's address by way of its open folder: however long the path of the data directory is, it
-// fits. Holds the folder open.
+// A socket's address by way of its open folder: no path is resolved, and however long it is, it
+// fits.
 class Address {
  public:
-  Address(std::string_view root, model::AttemptId attempt)
-      : folder_(open(run_dir(root).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-    const std::string path =
-        "/proc/self/fd/" + std::to_string(folder_) + "/" + session_name(attempt);
+  Address(int run, model::AttemptId attempt) {
+    const std::string path = "/proc/self/fd/" + std::to_string(run) + "/" + session_name(attempt);
     address_.sun_family = AF_UNIX;
     if (path.size() < sizeof address_.sun_path) {
       memcpy(address_.sun_path, path.data(), path.size());
     }
   }
-  ~Address() {
-    if (folder_ >= 0) close(folder_);
-  }
-  Address(const Address&) = delete;
-  Address& operator=(const Address&) = delete;
 
-  bool is_open() const { return folder_ >= 0; }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
   static constexpr socklen_t kSize = sizeof(sockaddr_un);
 
  private:
-  int folder_;
   sockaddr_un address_{};
 };
 
@@ -62,11 +52,11 @@ bool is_of_our_own(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-int listen_for_people(std::string_view root, model::AttemptId attempt) {
-  const Address address(root, attempt);
+int listen_for_people(int run, model::AttemptId attempt) {
+  const Address address(run, attempt);
   const int listener = socket(AF_UNIX, kSocketFlags, 0);
-  if (!address.is_open() || listener < 0) return give_up(listener);
-  remove_session_socket(root, attempt);  // of a start that came to nothing
+  if (listener < 0) return give_up(listener);
+  remove_session_socket(run, attempt);  // of a start that came to nothing
   // The mode is the name's from its first moment on.
   const mode_t mask = umask(0177);
   const bool is_bound = bind(listener, address.get(), Address::kSize) == 0;
@@ -75,17 +65,16 @@ int listen_for_people(std::string_view root, model::AttemptId attempt) {
   return listener;
 }
 
-int connect_to_session(std::string_view root, model::AttemptId attempt) {
-  const Address address(root, attempt);
+int connect_to_session(int run, model::AttemptId attempt) {
+  const Address address(run, attempt);
   const int session = socket(AF_UNIX, kSocketFlags, 0);
-  const bool is_connected = address.is_open() && session >= 0 &&
-                            connect(session, address.get(), Address::kSize) == 0 &&
+  const bool is_connected = session >= 0 && connect(session, address.get(), Address::kSize) == 0 &&
                             is_of_our_own(session);
   return is_connected ? session : give_up(session);
 }
 
-void remove_session_socket(std::string_view root, model::AttemptId attempt) {
-  unlink((run_dir(root) + "/" + session_name(attempt)).c_str());
+void remove_session_socket(int run, model::AttemptId attempt) {
+  unlinkat(run, session_name(attempt).c_str(), 0);
 }
 
 }  // namespace gpu_platform::node

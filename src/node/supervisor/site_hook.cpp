@@ -82,8 +82,8 @@ std::string made_plain(std::string text) {
 
 }  // namespace
 
-SiteHook::SiteHook(std::string output)
-    : path_(std::move(output)), pump_({path_, kKeptOutput, 1, 0}) {}
+SiteHook::SiteHook(int output, std::string folder, std::string name)
+    : pump_({output, std::move(folder), std::move(name), kKeptOutput, 1, 0}) {}
 
 void SiteHook::fail(std::string why) {
   has_ended_ = true;
@@ -138,7 +138,7 @@ void SiteHook::ended(int status) {
 }
 
 std::string SiteHook::last_words() const {
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = pump_.open_for_reading();
   struct stat about{};
   std::string text;
   if (fd >= 0 && fstat(fd, &about) == 0) {

@@ -20,8 +20,8 @@ class SiteHook {
     const char* oom_score = nullptr;              // see JobStartOptions
   };
 
-  // `output`: the file for what it prints.
-  explicit SiteHook(std::string output);
+  // For what it prints: the file `name` in `folder` of `output` (OutputPump::Options).
+  SiteHook(int output, std::string folder, std::string name);
 
   // Not executed, it has ended at once. No shell.
   void start(const Options& options);
@@ -41,7 +41,6 @@ class SiteHook {
   void fail(std::string why);
   std::string last_words() const;
 
-  std::string path_;
   OutputPump pump_;
   int pid_ = -1;
   bool has_ended_ = false;

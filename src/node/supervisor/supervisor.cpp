@@ -63,13 +63,16 @@ class Supervisor {
         request_(*options.request),
         keeps_output_(request_.output.size() <= 1),
         confinement_(*options.confinement, attempt_name(options.attempt)),
-        pump_({output_path(options.root, options.attempt), request_.output_file_bytes,
-               request_.output_files, request_.output_limit_bytes}),
-        session_(
-            {options.attempt, options.request, options.root, keeps_output_ ? &pump_ : nullptr}),
+        pump_({options.folders->output, output_folder(options.attempt),
+               output_name(options.attempt), request_.output_file_bytes, request_.output_files,
+               request_.output_limit_bytes}),
+        session_({options.attempt, options.request, options.folders->run,
+                  keeps_output_ ? &pump_ : nullptr}),
         steps_(request_),
-        prolog_(hook_output_path(options.root, options.attempt, "prolog")),
-        epilog_(hook_output_path(options.root, options.attempt, "epilog")),
+        prolog_(options.folders->output, output_folder(options.attempt),
+                output_name(options.attempt, "prolog")),
+        epilog_(options.folders->output, output_folder(options.attempt),
+                output_name(options.attempt, "epilog")),
         limit_(request_.time_limit_ms, request_.limit_signal_before_ms) {}
 
   void run() {
@@ -109,6 +112,8 @@ class Supervisor {
     beginning.attempt = o_.attempt;
     beginning.boot_id = request_.boot_id;
     beginning.supervisor_pid = static_cast<std::uint32_t>(getpid());
+    beginning.supervisor_ticks = start_ticks_of(getpid());
+    beginning.uid = request_.user.uid;
     cgroup_name_ = attempt_name(o_.attempt);
     if (o_.base_fd >= 0) beginning.cgroup = o_.cgroup_base + "/" + cgroup_name_;
     const std::string file = encode_new_record(beginning);
@@ -289,8 +294,6 @@ class Supervisor {
     options.cgroup_fd = cgroup_fd_;
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
-    options.gpu_register = o_.gpu_register;
-    options.gpu_state = emulated_state(o_.root, request_.emulated_node);
     JobStart job = start_job(options);
     if (job.mounts_fd >= 0) confinement_.hold_mounts(job.mounts_fd);
     return job;
@@ -304,11 +307,11 @@ class Supervisor {
     if (!has_started_) started_.at = wall_now();
     write_slot(encode_slot(started_));
     if (step_ == JobStep::kCommand) session_.begin(boot_now());
-    if (std::exchange(has_started_, true)) return;
     Notice notice;
-    notice.kind = Notice::Kind::kStarted;
+    notice.kind = has_started_ ? Notice::Kind::kEntered : Notice::Kind::kStarted;
     notice.started = started_;
     send(notice);
+    if (std::exchange(has_started_, true)) return;
     limit_.begin(boot_now());
     arm_limit();
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "node/confinement.h"
+#include "node/folders/node_folders.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
 
@@ -12,14 +13,13 @@ namespace gpu_platform::node {
 struct SupervisorOptions {
   model::AttemptId attempt;
   const LaunchRequest* request = nullptr;
-  std::string root;         // the data directory
+  const NodeFolders* folders = nullptr;
   std::string cgroup_base;  // below which the job gets its cgroup; empty: isolation is advisory
   int base_fd = -1;         // the same, open
   const HostConfinement* confinement = nullptr;  // what this host can hold
   int record_fd = -1;                            // created and locked by the launcher
   int notice_fd = -1;                            // FIFO to the daemon, not blocking; -1: none
   const char* oom_score = nullptr;               // see JobStartOptions
-  std::string gpu_register;                      // see LauncherOptions
   const SiteHooks* hooks = nullptr;
   std::span<char> title;  // the memory of our arguments, for ps; may be empty
 };

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// Where the node part keeps what it must be able to believe: attempts' records, kept output, its
+// sockets and the folders that become jobs' /tmp. All of it lies below one folder that belongs to
+// the launcher's own user (root, as a service), and nothing there can be written by anybody else.
+//
+// A path is resolved by name once, when the launcher begins; from then on everything is reached
+// from these handles, one name after the other, and no link is followed.
+
+namespace gpu_platform::node {
+
+// Open handles; -1: not open. Supervisors inherit them.
+struct NodeFolders {
+  std::string path;  // absolute, for people and for the daemon, which reads with its group's right
+  int root = -1;
+  int attempts = -1;  // records
+  int output = -1;    // kept output
+  int run = -1;       // the launcher's lock, the notices, sockets of sessions
+  int tmp = -1;       // jobs' own /tmp; never the group's to read
+};
+
+// Opens the folder at `path`, made where it is missing, and those in it. As root every folder of
+// the path must be in root's hands: owned by root, and not writable by others unless it is sticky;
+// of a link on the way its owner counts. `reader_gid`: the group that may read there; -1: only we
+// may. What stands in the way, and what to do; empty: open.
+std::string open_node_folders(const std::string& path, std::int64_t reader_gid,
+                              NodeFolders& folders);
+
+// The folder in which `path` lies, if all of that way is in our hands; -1 and why.
+int open_trusted_parent(const std::string& path, std::string& why);
+
+// ---- below a handle: one name, or names with '/' between, without "..", and no link followed.
+// -1 with errno; a link is ELOOP.
+
+int open_below(int folder, const char* name, int flags, unsigned mode = 0);
+// A folder of ours, made where it is missing: for the same readers as the one that it is in. For a
+// process without umask.
+int make_folder_below(int folder, const char* name);
+
+}  // namespace gpu_platform::node

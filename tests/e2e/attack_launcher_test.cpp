@@ -1,0 +1,486 @@
+// Code that runs as the daemon's user and speaks to the launcher: what a captured daemon could do.
+// Each test says who attacks, what is tried, and what refuses it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "node/packet_socket.h"
+#include "node/protocol.h"
+#include "node/record.h"
+#include "service_fixture.h"
+
+namespace gpu_platform::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr uid_t kService = 65534;
+
+std::string boot_id() {
+  return lines_of(read_file("/proc/sys/kernel/random/boot_id")).at(0);
+}
+
+// What `work` answers in a process of that user, without any group.
+std::string in_process_of(uid_t uid, const std::function<std::string()>& work) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const bool is_user = setgroups(0, nullptr) == 0 && setresgid(uid, uid, uid) == 0 &&
+                         setresuid(uid, uid, uid) == 0;
+    const std::string answer = is_user ? work() : "cannot become the user";
+    (void)!write(ends[1], answer.data(), answer.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string answer(1 << 16, '\0');
+  std::size_t size = 0;
+  for (ssize_t got = 0; (got = read(ends[0], answer.data() + size, answer.size() - size)) > 0;) {
+    size += static_cast<std::size_t>(got);
+  }
+  close(ends[0]);
+  waitpid(pid, nullptr, 0);
+  return answer.substr(0, size);
+}
+
+// A connection that a process of that user has made: what is said over it, that process could say.
+int connect_as(uid_t uid, const std::string& path) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+  in_process_of(uid, [&]() -> std::string {
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "refused";
+    node::send_packet(ends[1], "connected", fd);
+    return "";
+  });
+  close(ends[1]);
+  char buffer[64];
+  const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+  close(ends[0]);
+  return packet.fd;
+}
+
+struct Job {
+  std::string script;
+  std::uint32_t uid = kService;
+  std::vector<node::DeviceNumber> devices;
+  std::string output;  // empty: kept by the platform
+};
+
+// The service user at the launcher's socket, in the daemon's place.
+class AttackOnTheLauncher : public ServiceFixture {
+ protected:
+  void SetUp() override {
+    ServiceFixture::SetUp();
+    if (IsSkipped()) return;
+    start_launcher({}, "1000");
+    greet();
+  }
+  void TearDown() override {
+    if (socket_ >= 0) close(socket_);
+    ServiceFixture::TearDown();
+  }
+
+  void greet() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = connect_as(kService, launcher_socket());
+    ASSERT_GE(socket_, 0);
+    const auto welcome = ask(node::Hello{});
+    ASSERT_TRUE(welcome && std::holds_alternative<node::Welcome>(*welcome));
+    for (const auto& guard : std::get<node::Welcome>(*welcome).guards) {
+      if (guard.held) held_.insert(guard.guard);
+    }
+  }
+
+  void say(const node::Message& message, int fd = -1) const {
+    node::send_packet(socket_, node::encode(message), fd);
+  }
+  std::optional<node::Message> hear() {
+    const node::Packet packet = node::receive_packet(socket_, buffer_, sizeof buffer_);
+    if (packet.fd >= 0) close(packet.fd);
+    return packet.kind == node::Packet::Kind::kMessage ? node::decode(packet.bytes) : std::nullopt;
+  }
+  std::optional<node::Message> ask(const node::Message& message, int fd = -1) {
+    say(message, fd);
+    return hear();
+  }
+
+  static std::string with_nul(const std::string& text) { return text + '\0'; }
+  std::string request_of(const Job& job) const {
+    const std::string script = with_nul(job.script);
+    const std::string output = with_nul(job.output);
+    const std::string workdir = with_nul(folder_.path() + "/jobs");
+    const std::string boot = boot_id();
+    node::LaunchRequest request;
+    request.boot_id = boot;
+    request.user.uid = job.uid;
+    request.command = {std::string_view("/bin/sh\0", 8), std::string_view("-c\0", 3), script};
+    request.workdir = workdir;
+    request.output = output;
+    request.output_files = 2;
+    request.output_file_bytes = 1 << 20;
+    request.devices = job.devices;
+    request.private_folders = true;
+    return node::encode_request(request);
+  }
+  // The launcher's word on the start of attempt N-1: empty when it was started.
+  std::string launch(std::uint64_t number, const Job& job) {
+    const std::string request = request_of(job);
+    const auto answer = ask(node::Launch{{model::JobId(number), 1}, false, request});
+    if (!answer) return "no answer";
+    if (std::holds_alternative<node::Launched>(*answer)) return {};
+    const auto* failed = std::get_if<node::LaunchFailed>(&*answer);
+    return failed != nullptr ? failed->why : "another answer";
+  }
+  std::string record_path(std::uint64_t number) const {
+    return node_folder() + "/attempts/" + std::to_string(number) + "-1";
+  }
+  node::Record record(std::uint64_t number) const {
+    return node::decode_record(read_file(record_path(number)));
+  }
+  std::string output(std::uint64_t number) const {
+    return read_file(node::output_path(node_folder(), {model::JobId(number), 1}));
+  }
+  // Runs it to its end; what it printed.
+  std::string run(std::uint64_t number, const Job& job) {
+    EXPECT_EQ(launch(number, job), "");
+    EXPECT_TRUE(eventually([&] { return record(number).cleaned.has_value(); }));
+    return output(number);
+  }
+  std::string job_file(const std::string& name) const { return folder_.path() + "/jobs/" + name; }
+
+  int socket_ = -1;
+  std::set<node::Guard> held_;
+  char buffer_[node::kMaxMessage];
+};
+
+// ---- identity: the daemon names a user, the launcher finds out who that is
+
+TEST_F(AttackOnTheLauncher, NoNumberMakesAJobRunAsRootOrAsAnAccountOfTheSystem) {
+  std::uint64_t number = 0;
+  for (const std::uint32_t uid : {0U, 1U, 2U, 13U, 33U, 100U, 999U, 4294967295U}) {
+    EXPECT_NE(launch(++number, {"touch " + job_file("ran"), uid}), "") << uid;
+    EXPECT_FALSE(std::filesystem::exists(record_path(number))) << uid;
+  }
+  EXPECT_EQ(launch(++number, {"true", 0}), "this launcher starts no job as root");
+  EXPECT_EQ(launch(++number, {"true", 4294967295U}), "4294967295 is not a user");
+  EXPECT_THAT(launch(++number, {"true", 1}), HasSubstr("account of the system, below 1000"));
+  EXPECT_FALSE(std::filesystem::exists(job_file("ran")));
+}
+
+TEST_F(AttackOnTheLauncher, NumberThatNoAccountHasIsRefused) {
+  std::uint64_t number = 0;
+  for (const std::uint32_t uid : {3999999999U, 100000U, 4294967294U}) {
+    EXPECT_THAT(launch(++number, {"touch " + job_file("ran"), uid}),
+                HasSubstr("is not known on this host"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(job_file("ran")));
+}
+
+TEST_F(AttackOnTheLauncher, JobHasItsAccountsGroupsAndNoCapability) {
+  const std::string said =
+      run(1, {"id; grep -E '^(Uid|Gid|Groups|Cap(Inh|Prm|Eff|Amb)):' /proc/self/status"});
+  EXPECT_THAT(said, HasSubstr("uid=65534(nobody) gid=65534(nogroup) groups=65534(nogroup)"));
+  EXPECT_THAT(said, HasSubstr("Uid:\t65534\t65534\t65534\t65534"));
+  EXPECT_THAT(said, HasSubstr("Gid:\t65534\t65534\t65534\t65534"));
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
+    EXPECT_THAT(said, HasSubstr(std::string(set) + ":\t0000000000000000"));
+  }
+}
+
+TEST_F(AttackOnTheLauncher, NobodyElseIsHeardAtTheSocket) {
+  EXPECT_LT(connect_as(1, launcher_socket()), 0);  // the folder's mode
+  chmod(node_folder().c_str(), 0755);
+  EXPECT_LT(connect_as(1, launcher_socket()), 0);  // the socket's mode
+  chmod(launcher_socket().c_str(), 0666);
+  close(socket_);
+  socket_ = connect_as(1, launcher_socket());  // its peer's identity
+  ASSERT_GE(socket_, 0);
+  EXPECT_EQ(ask(node::Hello{}), std::nullopt);
+}
+
+// ---- files: nothing that root writes or believes can be changed, or led elsewhere
+
+TEST_F(AttackOnTheLauncher, NothingBelowTheLaunchersFolderCanBeChangedByTheDaemonsUser) {
+  run(1, {"echo words; echo more > /tmp/file"});
+  launch(2, {"sleep 1000"});
+  std::vector<std::string> folders = {node_folder()};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(node_folder())) {
+    if (entry.is_directory()) folders.push_back(entry.path());
+  }
+  EXPECT_GE(folders.size(), 7U);  // attempts, output, run, tmp and what is in them
+  const std::string changed = in_process_of(kService, [&] {
+    std::string all;
+    for (const std::string& folder : folders) {
+      if (folder.find("/tmp/") != std::string::npos) continue;  // jobs' own, behind a closed one
+      if (symlink("/etc", (folder + "/planted").c_str()) == 0) all += "link in " + folder + "\n";
+      if (mkdir((folder + "/made").c_str(), 0700) == 0) all += "folder in " + folder + "\n";
+      if (rename(folder.c_str(), (folder + "-moved").c_str()) == 0) all += "moved " + folder + "\n";
+      std::error_code error;
+      for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        const std::string path = entry.path();
+        const int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
+        if (fd >= 0) all += "can write " + path + "\n";
+        if (unlink(path.c_str()) == 0) all += "removed " + path + "\n";
+      }
+    }
+    if (opendir((node_folder() + "/tmp").c_str()) != nullptr) all += "reads jobs' folders\n";
+    return all;
+  });
+  EXPECT_EQ(changed, "");
+  EXPECT_EQ(in_process_of(kService, [&] { return output(1); }), "words\n");  // may be read
+  say(node::Stop{{model::JobId(2), 1}, true, 0, 1});
+}
+
+TEST_F(AttackOnTheLauncher, LinkPlantedAnywhereInTheDaemonsFolderChangesNothingElsewhere) {
+  const std::string victim = folder_.path() + "/victim";
+  std::filesystem::create_directory(victim);
+  chmod(victim.c_str(), 0700);
+  std::ofstream(victim + "/state") << "before";
+  in_process_of(kService, [&]() -> std::string {
+    for (const char* name : {"run", "attempts", "output", "tmp", "emulated", "node"}) {
+      (void)!symlink(victim.c_str(), (data_dir() + "/" + name).c_str());
+    }
+    return "";
+  });
+  kill_launcher();
+  start_launcher({}, "1000");
+  greet();
+  run(1, {"echo words; echo > /tmp/x"});
+  struct stat about{};
+  ASSERT_EQ(stat(victim.c_str(), &about), 0);
+  EXPECT_EQ(about.st_uid, 0U);
+  EXPECT_EQ(about.st_gid, 0U);
+  EXPECT_EQ(about.st_mode & 07777, 0700U);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(victim), {}), 1);
+  EXPECT_EQ(read_file(victim + "/state"), "before");
+}
+
+TEST_F(AttackOnTheLauncher, LauncherRefusesAFolderThatOthersCouldReplace) {
+  for (const std::string& root : {data_dir() + "/inner", data_dir() + "/link/node"}) {
+    in_process_of(kService, [&]() -> std::string {
+      (void)!symlink(folder_.path().c_str(), (data_dir() + "/link").c_str());
+      return "";
+    });
+    const Finished refused =
+        run_command({program("gpu-platform-node"), "launcher", "--root", root, "--listen",
+                     node_folder() + "/other.sock", "--client-user", kServiceUser});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr(data_dir() + " belongs to user 65534"));
+    EXPECT_FALSE(std::filesystem::exists(data_dir() + "/inner"));
+  }
+  const Finished socket =
+      run_command({program("gpu-platform-node"), "launcher", "--root", folder_.path() + "/second",
+                   "--listen", data_dir() + "/socket", "--client-user", kServiceUser});
+  EXPECT_EQ(socket.exit_code, 1);
+  EXPECT_THAT(socket.err, HasSubstr("belongs to user 65534"));
+}
+
+TEST_F(AttackOnTheLauncher, OutputFileIsOpenedAsTheUserWhereverItsPathLeads) {
+  std::ofstream(folder_.path() + "/roots").flush();
+  chmod((folder_.path() + "/roots").c_str(), 0600);
+  ASSERT_EQ(symlink((folder_.path() + "/roots").c_str(), job_file("out").c_str()), 0);
+  EXPECT_EQ(launch(1, {"echo written", kService, {}, job_file("out")}), "");
+  ASSERT_TRUE(eventually([&] { return record(1).cleaned.has_value(); }));
+  EXPECT_EQ(record(1).end->kind, node::EndKind::kNotStarted);
+  EXPECT_EQ(read_file(folder_.path() + "/roots"), "");
+}
+
+// ---- records: what one says is believed only of what is proved to be that attempt's
+
+// A process of root that no record speaks of by right.
+class Bystander {
+ public:
+  Bystander() {
+    char* arguments[] = {const_cast<char*>("/bin/sleep"), const_cast<char*>("1000"), nullptr};
+    (void)!posix_spawn(&pid_, "/bin/sleep", nullptr, nullptr, arguments, environ);
+  }
+  ~Bystander() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Bystander(const Bystander&) = delete;
+  Bystander& operator=(const Bystander&) = delete;
+  pid_t pid() const { return pid_; }
+  bool is_untouched() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST_F(AttackOnTheLauncher, RecordsCannotBeForged) {
+  run(1, {"true"});
+  const std::string done = in_process_of(kService, [&]() -> std::string {
+    if (open(record_path(1).c_str(), O_RDWR) >= 0) return "rewrote a record";
+    if (open(record_path(2).c_str(), O_RDWR | O_CREAT, 0600) >= 0) return "made a record";
+    if (unlink(record_path(1).c_str()) == 0) return "removed a record";
+    if (link(record_path(1).c_str(), record_path(3).c_str()) == 0) return "linked a record";
+    return "";
+  });
+  EXPECT_EQ(done, "");
+}
+
+TEST_F(AttackOnTheLauncher, LockOnARecordIsNoProofOfASupervisor) {
+  const Bystander bystander;
+  run(1, {"true"});
+  // As if the number of the supervisor had been given to the bystander since; only root can write
+  // this, so the test does.
+  node::Record old = record(1);
+  old.beginning->supervisor_pid = static_cast<std::uint32_t>(bystander.pid());
+  std::ofstream(record_path(1), std::ios::binary) << node::encode_new_record(*old.beginning);
+  int lock[2];
+  ASSERT_EQ(pipe(lock), 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const bool is_user = setgroups(0, nullptr) == 0 &&
+                         setresgid(kService, kService, kService) == 0 &&
+                         setresuid(kService, kService, kService) == 0;
+    const int fd = open(record_path(1).c_str(), O_RDONLY);
+    const bool is_locked = is_user && fd >= 0 && flock(fd, LOCK_EX) == 0;
+    (void)!write(lock[1], is_locked ? "y" : "n", 1);
+    pause();
+    _exit(0);
+  }
+  char answer = 0;
+  ASSERT_EQ(read(lock[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');  // a reader may lock: that must not be enough
+  EXPECT_EQ(ask(node::Stop{{model::JobId(1), 1}, true, 0, 1}),
+            node::Message(node::StopSent{{model::JobId(1), 1}, false}));
+  say(node::SetLimit{{model::JobId(1), 1}, 1});
+  EXPECT_EQ(ask(node::Stop{{model::JobId(1), 1}, false, 0, 1}),
+            node::Message(node::StopSent{{model::JobId(1), 1}, false}));
+  EXPECT_TRUE(bystander.is_untouched());
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  close(lock[0]);
+  close(lock[1]);
+}
+
+TEST_F(AttackOnTheLauncher, RecordThatNamesAForeignCgroupKillsNothingInIt) {
+  const auto mount =
+      lines_of(run_command({"/usr/bin/awk", "$3 == \"cgroup2\" { print $2 }", "/proc/mounts"}).out);
+  ASSERT_FALSE(mount.empty());
+  const std::string foreign = mount.front() + "/gp-attack-" + std::to_string(getpid());
+  for (const std::string& cgroup : {foreign, foreign + "/7-1"}) {
+    std::error_code error;
+    std::filesystem::create_directory(cgroup, error);
+    if (error) GTEST_SKIP() << "no cgroup can be made here";
+  }
+  {
+    const Bystander bystander;
+    std::ofstream(foreign + "/7-1/cgroup.procs") << bystander.pid();
+    std::uint64_t number = 6;
+    for (const std::string& named :
+         {foreign + "/7-1", foreign + "/7-1/../7-1", "/sys/fs/cgroup/../cgroup" + foreign,
+          mount.front(), std::string("/"), std::string("/proc/self/cwd")}) {
+      node::Beginning forged;
+      forged.attempt = {model::JobId(++number), 1};
+      forged.boot_id = boot_id();
+      forged.supervisor_pid = static_cast<std::uint32_t>(bystander.pid());
+      forged.cgroup = named;
+      std::ofstream(record_path(number), std::ios::binary) << node::encode_new_record(forged);
+      EXPECT_EQ(ask(node::KillTree{forged.attempt}),
+                node::Message(node::TreeState{forged.attempt, false}))
+          << named;
+      EXPECT_TRUE(bystander.is_untouched()) << named;
+    }
+  }
+  std::filesystem::remove(foreign + "/7-1");
+  std::filesystem::remove(foreign);
+}
+
+TEST_F(AttackOnTheLauncher, NoWayIntoAJobAsAnotherUserThanItsOwn) {
+  kill_launcher();
+  start_launcher();  // accounts of the system may have jobs, so that there are two users
+  greet();
+  EXPECT_EQ(launch(1, {"exec sleep 1000", 1}), "");
+  ASSERT_TRUE(eventually([&] { return record(1).started.has_value(); }));
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const std::string request = request_of({"touch " + job_file("entered"), kService});
+  const int file = memfd_create("request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(write(file, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  ASSERT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  node::send_packet(ends[0], node::encode_channel_start({}), file);
+  say(node::OpenChannel{{model::JobId(1), 1}, false}, ends[1]);
+  close(ends[1]);
+  char buffer[4096];
+  const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+  EXPECT_THAT(std::string(packet.bytes), HasSubstr("the job is another user's"));
+  close(ends[0]);
+  close(file);
+  EXPECT_FALSE(std::filesystem::exists(job_file("entered")));
+  say(node::Stop{{model::JobId(1), 1}, true, 0, 1});
+}
+
+// ---- devices
+
+TEST_F(AttackOnTheLauncher, OnlyGpusOfTheNodeAreGivenToAJob) {
+  std::uint64_t number = 0;
+  for (const node::DeviceNumber device : std::vector<node::DeviceNumber>{{1, 1},
+                                                                         {1, 4},
+                                                                         {8, 0},
+                                                                         {10, 1},
+                                                                         {195, 248},
+                                                                         {195, 254},
+                                                                         {195, 255},
+                                                                         {226, 128},
+                                                                         {5, 1}}) {
+    EXPECT_EQ(launch(++number, {"true", kService, {device}}),
+              "device " + std::to_string(device.major) + ":" + std::to_string(device.minor) +
+                  " is no GPU of this node");
+  }
+}
+
+TEST_F(AttackOnTheLauncher, ModeSettingIsClosedToJobsWithGpusUnlessTheSiteOpensIt) {
+  if (!held_.contains(node::Guard::kDevices)) GTEST_SKIP() << "advisory on this host";
+  const std::string node = job_file("modeset");
+  ASSERT_EQ(mknod(node.c_str(), S_IFCHR | 0666, makedev(195, 254)), 0);
+  chmod(node.c_str(), 0666);
+  const std::string script = "exec 2>&1; exec 3< " + node;
+  EXPECT_THAT(run(1, {script, kService, {{195, 0}}}), HasSubstr("Operation not permitted"));
+  kill_launcher();
+  start_launcher({"--mode-setting", "allow"}, "1000");
+  greet();
+  // There is no driver behind it, but it may be asked.
+  EXPECT_THAT(run(2, {script, kService, {{195, 0}}}), Not(HasSubstr("not permitted")));
+}
+
+// ---- frames
+
+TEST_F(AttackOnTheLauncher, DamagedAndOversizedMessagesEndTheConnectionAndNothingElse) {
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff"), std::string(1, '\0'), std::string(node::kMaxMessage, 'x'),
+        node::encode(node::Welcome{}),
+        node::encode(node::Launch{{model::JobId(1), 1}, true, {}})}) {
+    node::send_packet(socket_, bytes);
+    hear();
+    greet();
+  }
+  EXPECT_EQ(run(9, {"echo well"}), "well\n");
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
