@@ -45,6 +45,9 @@ namespace {
 // without the nodes that have not answered, and takes them in when they do.
 constexpr std::chrono::seconds kDiscoveryLimit{60};
 
+// For a file that a user has named to be opened.
+constexpr std::chrono::seconds kFilePatience{2};
+
 model::Policy policy_of(const config::Configuration& configuration) {
   model::Policy policy = configuration.policy;
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
@@ -127,7 +130,10 @@ struct Daemon::Parts {
   explicit Parts(std::string directory)
       : data_dir(std::move(directory)),
         outputs([this] { return engine->node_part().folder; },
-                [this] { return loop->snapshot()->nodes; }) {}
+                [this] { return loop->snapshot()->nodes; },
+                [this](std::uint32_t uid, const std::string& path) {
+                  return engine->open_users_file(uid, path, kFilePatience);
+                }) {}
 
   ~Parts();
   Parts(const Parts&) = delete;

@@ -1,7 +1,5 @@
 #include "bin/job_outputs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,28 +10,16 @@ namespace gpu_platform::bin {
 
 namespace {
 
-base::Result<api::OutputPiece> read_users_file(const std::string& path, std::uint32_t uid,
-                                               std::uint64_t offset, std::size_t most) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) {
-    if (errno == ENOENT) return api::OutputPiece{offset, {}};
-    return std::unexpected(base::system_error("open " + path, errno));
+base::Result<api::OutputPiece> read_users_file(const base::Result<execution::Descriptor>& file,
+                                               const std::string& path, std::uint64_t offset,
+                                               std::size_t most) {
+  if (!file && file.error().code == base::ErrorCode::kNotFound) {
+    return api::OutputPiece{offset, {}};  // not made yet
   }
-  struct stat status{};
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(fd);
-    return api::OutputPiece{offset, {}};  // a terminal, a pipe, /dev/null: nothing was kept
-  }
-  if (uid != 0 && status.st_uid != uid) {
-    close(fd);
-    return base::fail(base::ErrorCode::kPermissionDenied,
-                      path + " does not belong to the job's user and is not shown");
-  }
+  if (!file) return std::unexpected(file.error());
   api::OutputPiece piece{offset, std::string(most, '\0')};
-  const ssize_t n = pread(fd, piece.bytes.data(), most, static_cast<off_t>(offset));
-  const int error = errno;
-  close(fd);
-  if (n < 0) return std::unexpected(base::system_error("read " + path, error));
+  const ssize_t n = pread(file->get(), piece.bytes.data(), most, static_cast<off_t>(offset));
+  if (n < 0) return std::unexpected(base::system_error("read " + path, errno));
   piece.bytes.resize(static_cast<std::size_t>(n));
   return piece;
 }
@@ -49,7 +35,9 @@ std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const
 base::Result<api::OutputPiece> JobOutputs::read(const model::Job& job, std::uint32_t attempt,
                                                 std::uint64_t offset, std::size_t most) const {
   const std::string file = path(job, attempt);
-  if (!job.spec->output.empty()) return read_users_file(file, job.spec->uid, offset, most);
+  if (!job.spec->output.empty()) {
+    return read_users_file(open_(job.spec->uid, file), file, offset, most);
+  }
   TRY_ASSIGN(execution::OutputRange range, execution::read_kept_output(file, offset, most));
   return api::OutputPiece{range.offset, std::move(range.bytes)};
 }

@@ -130,6 +130,20 @@ void put(Encoder& out, const OpenChannel& m) {
   put(out, m.attempt);
   out.boolean(m.attach);
 }
+void put(Encoder& out, const OpenFile& m) {
+  out.u64(m.uid);
+  out.text(m.path);
+}
+
+OpenFile get_open_file(Decoder& in) {
+  OpenFile m;
+  m.uid = get_u32(in);
+  m.path = in.text();
+  const bool is_path = m.path.starts_with('/') && m.path.size() <= kMaxPath &&
+                       m.path.find('\0') == std::string::npos;
+  if (!is_path) in.reject();
+  return m;
+}
 
 Message get_launch(Decoder& in) {
   Launch m;
@@ -231,6 +245,8 @@ std::optional<Message> get_message(Decoder& in) {
       const model::AttemptId attempt = get_attempt(in);
       return OpenChannel{attempt, in.boolean()};
     }
+    case 16:
+      return get_open_file(in);
     default:
       return std::nullopt;
   }
@@ -448,6 +464,25 @@ std::optional<ChannelStart> decode_channel_start(std::string_view bytes) {
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (start.terminal && start.port != 0) return std::nullopt;
   return start;
+}
+
+std::string encode_opened_file(const OpenedFile& opened) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.i64(opened.error);
+  out.text(cut(opened.why));
+  return bytes;
+}
+
+std::optional<OpenedFile> decode_opened_file(std::string_view bytes) {
+  Decoder in(bytes);
+  OpenedFile opened;
+  const std::int64_t error = in.i64();
+  if (error < 0 || error > INT32_MAX) in.reject();
+  opened.error = static_cast<std::int32_t>(error);
+  opened.why = get_text(in);
+  if (!in.ok() || !in.at_end()) return std::nullopt;
+  return opened;
 }
 
 std::uint64_t pack(const StopSignal& stop) {

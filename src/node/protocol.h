@@ -40,6 +40,7 @@ inline constexpr std::size_t kMaxRequest = (1 << 20) + 256 * 1024;
 inline constexpr std::size_t kMaxMessage = kMaxInlineRequest + 4096;
 inline constexpr std::size_t kMaxForgets = 512;
 inline constexpr std::size_t kMaxText = 2048;        // of an error, in bytes; longer ones are cut
+inline constexpr std::size_t kMaxPath = 4095;        // of a file, in bytes
 inline constexpr std::size_t kMaxDevices = 256;      // of a job
 inline constexpr std::size_t kMaxNumberList = 4096;  // "0-55,112-167", in bytes
 
@@ -95,6 +96,15 @@ struct OpenChannel {
   model::AttemptId attempt;
   bool attach = false;  // to the job's own terminal and input: for its supervisor
   friend bool operator==(const OpenChannel&, const OpenChannel&) = default;
+};
+
+// Opens a file that a user has named, for reading, as that user: what comes of it is told on the
+// socket passed along (SOCK_SEQPACKET), an OpenedFile with the descriptor, or without one. Nobody
+// answers here.
+struct OpenFile {
+  std::uint32_t uid = 0;
+  std::string path;  // absolute, without NUL; at most kMaxPath bytes
+  friend bool operator==(const OpenFile&, const OpenFile&) = default;
 };
 
 // ---- launcher -> daemon
@@ -179,7 +189,7 @@ struct ForgetRefused {
 
 using Message =
     std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched, Exists,
-                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel>;
+                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel, OpenFile>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -244,6 +254,16 @@ struct ChannelStart {
 };
 std::string encode_channel_start(const ChannelStart& start);
 std::optional<ChannelStart> decode_channel_start(std::string_view bytes);
+
+// ---- what became of an OpenFile
+
+struct OpenedFile {
+  std::int32_t error = 0;  // errno; 0: the descriptor comes with it
+  std::string why;         // where it is no error of the system: who the user is cannot be said
+  friend bool operator==(const OpenedFile&, const OpenedFile&) = default;
+};
+std::string encode_opened_file(const OpenedFile& opened);
+std::optional<OpenedFile> decode_opened_file(std::string_view bytes);
 
 // ---- stop orders as a signal
 

@@ -35,7 +35,8 @@ std::vector<Message> every_message() {
           ForgetRefused{attempt(1, 1)},
           SetLimit{attempt(1, 1), 5},
           OpenChannel{attempt(3, 2)},
-          OpenChannel{attempt(3, 2), true}};
+          OpenChannel{attempt(3, 2), true},
+          OpenFile{1000, "/home/ann/out"}};
 }
 
 LaunchRequest a_request() {
@@ -112,6 +113,24 @@ TEST(Protocol, StartOfAChannelComesBackAsItWasAndIsRefusedWhenCut) {
 TEST(Protocol, ConnectionWithATerminalIsRefused) {
   EXPECT_FALSE(decode_channel_start(encode_channel_start({model::TerminalSize{80, 24}, 80, false}))
                    .has_value());
+}
+
+TEST(Protocol, FilesAreNamedByAbsolutePathsOfBoundedLength) {
+  for (const std::string& path : {std::string(), std::string("out"), std::string("/a\0b", 4),
+                                  "/" + std::string(kMaxPath, 'x')}) {
+    EXPECT_FALSE(decode(encode(OpenFile{1000, path})).has_value()) << path;
+  }
+}
+
+TEST(Protocol, WordOnAnOpenedFileComesBackAsItWasAndIsRefusedWhenCut) {
+  for (const OpenedFile& opened : {OpenedFile{}, OpenedFile{13, {}}, OpenedFile{0, "why"}}) {
+    const std::string bytes = encode_opened_file(opened);
+    EXPECT_EQ(decode_opened_file(bytes), opened);
+    EXPECT_FALSE(decode_opened_file(bytes + "x").has_value());
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(decode_opened_file(bytes.substr(0, size)).has_value());
+    }
+  }
 }
 
 TEST(Protocol, AttemptZeroIsRefused) {

@@ -304,6 +304,38 @@ TEST_F(AttackOnTheLauncher, OutputFileIsOpenedAsTheUserWhereverItsPathLeads) {
   EXPECT_EQ(read_file(folder_.path() + "/roots"), "");
 }
 
+// ---- files of users, which the launcher opens for the daemon to read
+
+TEST_F(AttackOnTheLauncher, FilesAreOpenedAsTheUserAndNeverAsRoot) {
+  const auto asked = [this](std::uint32_t uid, const std::string& path) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    say(node::OpenFile{uid, path}, ends[1]);
+    close(ends[1]);
+    char buffer[4096];
+    const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+    if (packet.fd >= 0) close(packet.fd);
+    close(ends[0]);
+    const auto opened = node::decode_opened_file(packet.bytes);
+    if (!opened) return std::string("no answer");
+    if (packet.fd >= 0) return std::string("opened");
+    return opened->error != 0 ? std::string(strerror(opened->error)) : opened->why;
+  };
+  const std::string secret = folder_.path() + "/secret";
+  std::ofstream(secret) << "root's";
+  chmod(secret.c_str(), 0600);
+  ASSERT_EQ(symlink(secret.c_str(), job_file("link").c_str()), 0);
+  ASSERT_EQ(mkfifo(job_file("fifo").c_str(), 0666), 0);
+  std::ofstream(job_file("own")) << "words";
+  EXPECT_EQ(asked(kService, secret), "Permission denied");
+  EXPECT_EQ(asked(kService, job_file("link")), "Permission denied");
+  EXPECT_EQ(asked(0, secret), "this launcher starts no job as root");
+  EXPECT_THAT(asked(1, secret), HasSubstr("account of the system"));
+  EXPECT_EQ(asked(kService, job_file("fifo")), "not a regular file");  // at once: nobody writes it
+  EXPECT_EQ(asked(kService, job_file("none")), "No such file or directory");
+  EXPECT_EQ(asked(kService, job_file("own")), "opened");
+}
+
 // ---- records: what one says is believed only of what is proved to be that attempt's
 
 // A process of root that no record speaks of by right.

@@ -34,6 +34,19 @@ TEST_F(Service, JobsRunAsWhoSubmittedThemThoughTheDaemonHasNoRights) {
   EXPECT_EQ(ran.out, "daemon\n");
 }
 
+TEST_F(Service, OutputThatOnlyItsOwnerMayReadIsShownToItsOwner) {
+  const std::string room = folder_.path() + "/jobs/room";
+  ASSERT_EQ(mkdir(room.c_str(), 0700), 0);
+  ASSERT_EQ(chown(room.c_str(), 1, 1), 0);
+  const Finished submitted = as_user({"submit", "--output", room + "/out", "--wait", "--",
+                                      "/bin/sh", "-c", "umask 077; echo words"});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
+  const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
+  const Finished shown = as_user({"jobs", "logs", id});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.out, "words\n");
+}
+
 TEST_F(Service, RootJobsAreRefusedByALauncherThatWasToldSo) {
   const Finished submitted = daemon_->cli({"submit", "--gpus", "0", "--", "/bin/true"});
   if (submitted.exit_code != 0) return;  // the daemon refuses them already

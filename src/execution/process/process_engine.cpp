@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -59,6 +60,15 @@ base::Status check_is_here(const StartOrder& order) {
   return base::invalid("nodes", "the process engine starts processes on its own host only");
 }
 
+base::Result<Descriptor> cannot_open(const std::string& path, int error) {
+  base::Error why = base::system_error("open " + path, error);
+  if (error == ENOENT || error == ENOTDIR) why.code = base::ErrorCode::kNotFound;
+  if (error == EACCES || error == EPERM || error == ELOOP) {
+    why.code = base::ErrorCode::kPermissionDenied;
+  }
+  return std::unexpected(std::move(why));
+}
+
 // A request too large for a message, in memory that cannot change any more.
 base::Result<Descriptor> to_memory_file(std::string_view bytes) {
   Descriptor file(memfd_create("launch-request", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -84,8 +94,12 @@ class ProcessEngine::Worker {
     model::ChannelOrder order;
     ChannelOpened done;
   };
+  struct FileRequest {
+    node::OpenFile order;
+    std::shared_ptr<const Descriptor> answer;  // where the launcher answers
+  };
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder,
-                             std::vector<KnownAttempt>, ChannelRequest>;
+                             std::vector<KnownAttempt>, ChannelRequest, FileRequest>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -217,6 +231,8 @@ class ProcessEngine::Worker {
       attempts_.forget(*forget);
     } else if (const auto* channel = std::get_if<ChannelRequest>(&order)) {
       channel->done(open_channel(channel->order));
+    } else if (const auto* file = std::get_if<FileRequest>(&order)) {
+      if (up_) link_.send(file->order, file->answer->get());
     } else {
       attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), steady_now());
     }
@@ -499,6 +515,32 @@ void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
 void ProcessEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
   worker_->post(Worker::ChannelRequest{std::move(order), std::move(done)});
 }
+base::Result<Descriptor> ProcessEngine::open_users_file(std::uint32_t uid, std::string path,
+                                                        std::chrono::milliseconds patience) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return std::unexpected(base::system_error("make a socket", errno));
+  }
+  const Descriptor ours(ends[0]);
+  // Closed here with the last copy of the order, so that a launcher that goes is noticed.
+  worker_->post(Worker::FileRequest{{uid, path}, std::make_shared<const Descriptor>(ends[1])});
+  pollfd answer{ours.get(), POLLIN, 0};
+  char buffer[node::kMaxText + 64];
+  node::Packet packet;
+  if (poll(&answer, 1, static_cast<int>(patience.count())) == 1) {
+    packet = node::receive_packet(ours.get(), buffer, sizeof buffer);
+  }
+  Descriptor file(packet.fd);
+  const auto opened = packet.kind == node::Packet::Kind::kMessage
+                          ? node::decode_opened_file(packet.bytes)
+                          : std::nullopt;
+  if (opened && file.is_open()) return file;
+  if (opened && opened->error != 0) return cannot_open(path, opened->error);
+  return base::fail(base::ErrorCode::kUnavailable,
+                    fmt::format("{} cannot be opened just now: {}", path,
+                                opened ? opened->why : "its file system does not answer"));
+}
+
 NodePart ProcessEngine::node_part() const {
   return worker_->node_part();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -73,6 +74,12 @@ class ProcessEngine : public Engine {
   // the engine ends first.
   using ChannelOpened = std::function<void(base::Result<Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);
+
+  // Opens a regular file that a user has named, for reading, with that user's rights. kNotFound,
+  // kPermissionDenied as for the user; kUnavailable where it takes longer than `patience`. Any
+  // thread but the engine's; waits.
+  base::Result<Descriptor> open_users_file(std::uint32_t uid, std::string path,
+                                           std::chrono::milliseconds patience);
 
   // Any thread.
   NodePart node_part() const;

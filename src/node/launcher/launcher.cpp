@@ -23,6 +23,7 @@
 #include "node/confinement.h"
 #include "node/folders/node_folders.h"
 #include "node/launcher/attempts_on_disk.h"
+#include "node/launcher/file_opener.h"
 #include "node/launcher/identities.h"
 #include "node/packet_socket.h"
 #include "node/received_request.h"
@@ -311,6 +312,8 @@ class Launcher {
       }
     } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
       open_channel(*channel_order, packet, fd);
+    } else if (const auto* file_order = std::get_if<OpenFile>(&message)) {
+      open_file(*file_order, packet, fd);
     } else {
       return refuse("a message that only a launcher sends");
     }
@@ -489,6 +492,16 @@ class Launcher {
     run_relay(options);
   }
 
+  void open_file(const OpenFile& order, std::string_view packet, int fd) {
+    if (fd < 0) return;
+    const Identities::Answer user = identities_.find(order.uid, now_ms());
+    if (user.kind == Identities::Answer::Kind::kKnown) {
+      files_.open(user.user, order.path, fd);
+    } else if (user.kind == Identities::Answer::Kind::kRefused || !keep_waiting(packet, fd)) {
+      send_packet(fd, encode_opened_file({0, user.why}));
+    }
+  }
+
   void stop(const Stop& order) {
     const StopSignal bits{order.without_grace, order.grace_ms, order.code};
     answer(StopSent{order.attempt,
@@ -505,6 +518,7 @@ class Launcher {
   std::optional<AttemptsOnDisk> attempts_;
   std::optional<std::vector<std::uint32_t>> gpu_minors_;  // as the driver said last
   Identities identities_;
+  FileOpener files_;
   std::vector<Waiting> waiting_;
   int base_fd_ = -1;
   int lock_fd_ = -1;
