@@ -324,6 +324,8 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},
       {"Preemption", preemption_of(job)},
+      {"Requeue",
+       flag_at(job, "complete_on_exit_zero") ? "exit code 0 completes it all the same" : ""},
       {"Yields", yields_of(job, now)},
   };
   std::string page;

@@ -42,6 +42,7 @@ struct SubmitOptions {
   bool hold = false;
   bool preemptible = false;
   bool no_preemptible = false;
+  bool complete_on_exit_zero = false;
   std::optional<model::TerminalSize> terminal;
   bool takes_input = false;
 };
@@ -106,6 +107,8 @@ void define(Arguments& arguments, SubmitOptions& o) {
       .flag("--preemptible", o.preemptible,
             "may be stopped, and queued again, for a job of a higher class (default: if low)")
       .flag("--no-preemptible", o.no_preemptible, "never stopped for another job")
+      .flag("--complete-on-exit-zero", o.complete_on_exit_zero,
+            "when it was stopped so as to be queued again, exit code 0 completes it all the same")
       .option(
           "--idle-timeout", o.idle_timeout, "DURATION",
           "of a job with --pty or --stdin: end it when nothing was typed or printed for so long")
@@ -229,6 +232,7 @@ base::Status put_resources(Json& body, const SubmitOptions& o) {
     return base::invalid("--no-preemptible", "cannot be used together with --preemptible");
   }
   if (o.preemptible || o.no_preemptible) body["preemptible"] = o.preemptible;
+  if (o.complete_on_exit_zero) body["complete_on_exit_zero"] = true;
   if (o.allow_cross_numa) body["numa"] = "ALLOW_CROSS";
   if (o.strict_numa) body["numa"] = "STRICT";
   TRY(for_option("--retries", put_count(body, "retries", o.retries, 0, kMostRetries)));

@@ -187,7 +187,9 @@ class Core {
                         base::Instant now);
   void stop_given_up_attempts(model::NodeId node);
   void end_attempt(const execution::Ended& seen, base::Instant now);
-  void settle_job(const model::Job& job, const model::Attempt& attempt, base::Instant now);
+  void settle_job(const model::Job& job, const model::Attempt& attempt,
+                  const execution::Ended& seen, base::Instant now);
+  void settle_by_end(const model::Job& job, const model::Attempt& attempt, base::Instant now);
   void end_job(model::JobId job, model::JobTrigger how, const model::Attempt& attempt,
                base::Instant now);
   void requeue_or_fail(const model::Job& job, const model::Attempt& attempt, bool is_failure,

@@ -32,11 +32,6 @@ std::unexpected<base::Error> has_ended(const Job& job, std::string_view what) {
                              to_string(job.state), what));
 }
 
-bool is_stopped_by_person(const model::Attempt& attempt) {
-  return attempt.stop_reason == EndReason::kCancelledBy ||
-         attempt.stop_reason == EndReason::kKilledBy;
-}
-
 Judged judge_stop(const model::Caller& caller, const Job& job, bool without_grace) {
   const EndReason reason = without_grace ? EndReason::kKilledBy : EndReason::kCancelledBy;
   if (model::is_ended(job.state)) return std::nullopt;
@@ -85,8 +80,7 @@ Judged judge_requeue(const model::Caller& caller, const Job& job) {
                     "again",
                     job.id.value));
   }
-  // Stopped for whatever other reason it comes back to the queue by itself.
-  if (job.state == JobState::kStopping) return std::nullopt;
+  if (goes_back(job, attempt)) return std::nullopt;
   return model::StopRequested{{job.id, attempt.number}, EndReason::kRequeuedBy, false, caller.user};
 }
 
@@ -133,9 +127,8 @@ model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
   return change;
 }
 
-// What was sent through a pipe is gone when the job begins anew.
 base::Status check_preemptible(const model::JobSpec& spec, const model::JobChanged& change) {
-  if (change.preemptible != true || !spec.takes_input || spec.terminal) return {};
+  if (change.preemptible != true || model::can_begin_anew(spec)) return {};
   return refused("preemptible: what was sent to the job through a pipe is gone when it begins anew",
                  "preemptible");
 }

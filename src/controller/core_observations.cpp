@@ -22,6 +22,12 @@ bool is_on(const Attempt& attempt, model::NodeId node) {
                              [&](const auto& part) { return part.node == node; });
 }
 
+// Stopped at a limit that it no longer had: the order that raises it had not reached it yet.
+bool was_given_more_time(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
+  return attempt.reason == EndReason::kTimeLimit && seen.time_limit &&
+         *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
+}
+
 // What runs keeps what it was given. A node that says in the same boot that it has less than that
 // shrinks to what is in use, and to the rest when it is next described.
 model::NodeInfo with_room_for_what_is_held(model::NodeInfo info, const model::Node& node) {
@@ -75,7 +81,7 @@ void Core::end_attempt(const execution::Ended& seen, base::Instant now) {
   emit(model::AttemptEnded{seen.attempt, seen.at, seen.exit, seen.reason, seen.detail, seen.usage},
        now);
   const Job* job = find_job(seen.attempt.job);
-  settle_job(*job, job->attempts.at(seen.attempt.attempt - 1), now);
+  settle_job(*job, job->attempts.at(seen.attempt.attempt - 1), seen, now);
   if (seen.reason != EndReason::kPrologFailed) return;
   drain_if_second({"prolog", node, former, seen.attempt.job, seen.detail}, now);
 }
@@ -103,32 +109,40 @@ void Core::requeue_after_prolog(const Job& job, base::Instant now) {
        now);
 }
 
-// What becomes of the job whose attempt has just ended.
-void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now) {
-  const bool stopped_by_person =
-      attempt.stop_reason == EndReason::kCancelledBy || attempt.stop_reason == EndReason::kKilledBy;
-  const bool lost = attempt.exit.lost != model::Lost::kNo;
-  // Who asked for it gets it, unless the job was done or out of time before the signal reached it.
-  const bool done_before = attempt.reason == EndReason::kNone && attempt.exit.code == 0;
-  const bool out_of_time =
-      attempt.reason == EndReason::kTimeLimit || attempt.reason == EndReason::kIdleTimeout;
-  const bool to_go_back = !done_before && !out_of_time;
-  if (stopped_by_person) {
+// What becomes of the job whose attempt has just ended. What was acknowledged before this end was
+// seen is what happens, however the attempt ended and whatever it ended of first.
+void Core::settle_job(const Job& job, const Attempt& attempt, const execution::Ended& seen,
+                      base::Instant now) {
+  const bool did_well = attempt.exit.code == 0;
+  if (is_stopped_by_person(attempt)) {
     end_job(job.id, JobTrigger::kCancel, attempt, now);
-  } else if (to_go_back && attempt.stop_reason == EndReason::kPreempted) {
-    emit(model::JobRequeued{.job = job.id, .eligible_at = now, .preempted = true}, now);
-  } else if (to_go_back && attempt.stop_reason == EndReason::kRequeuedBy) {
-    emit(model::JobRequeued{.job = job.id, .eligible_at = now, .asked_for = true}, now);
-  } else if (out_of_time) {
+  } else if (goes_back(job, attempt) || was_given_more_time(job, attempt, seen)) {
+    const bool preempted = attempt.stop_reason == EndReason::kPreempted;
+    if (did_well && job.spec->complete_on_exit_zero) {
+      end_job(job.id, JobTrigger::kComplete, attempt, now);
+    } else {
+      emit(
+          model::JobRequeued{
+              .job = job.id, .eligible_at = now, .preempted = preempted, .asked_for = !preempted},
+          now);
+    }
+  } else {
+    settle_by_end(job, attempt, now);
+  }
+}
+
+// Nothing was asked for that decides.
+void Core::settle_by_end(const Job& job, const Attempt& attempt, base::Instant now) {
+  const bool fault_of_job = attempt.exit.code.has_value();
+  if (attempt.reason == EndReason::kTimeLimit || attempt.reason == EndReason::kIdleTimeout) {
     end_job(job.id, JobTrigger::kTimeOut, attempt, now);
-  } else if (lost) {
+  } else if (attempt.exit.lost != model::Lost::kNo) {
     requeue_or_fail(job, attempt, false, now);
   } else if (attempt.reason == EndReason::kPrologFailed) {
     requeue_after_prolog(job, now);
   } else if (attempt.reason == EndReason::kLaunchFailed) {
     // A missing or forbidden program (127, 126) fails again every time; a failure of the host may
     // not.
-    const bool fault_of_job = attempt.exit.code.has_value();
     if (fault_of_job) {
       end_job(job.id, JobTrigger::kFail, attempt, now);
     } else {
@@ -136,17 +150,18 @@ void Core::settle_job(const Job& job, const Attempt& attempt, base::Instant now)
     }
   } else if (attempt.exit.code == 0) {
     end_job(job.id, JobTrigger::kComplete, attempt, now);
-  } else if (attempt.stop_reason == EndReason::kGpuOffline) {
-    requeue_or_fail(job, attempt, false, now);
   } else {
-    requeue_or_fail(job, attempt, true, now);
+    const bool by_itself = attempt.stop_reason == EndReason::kNone;
+    requeue_or_fail(job, attempt, by_itself, now);
   }
 }
 
 void Core::end_job(model::JobId job, JobTrigger how, const Attempt& attempt, base::Instant now) {
   const bool by_person = how == JobTrigger::kCancel;
-  emit(model::JobEnded{job, how, by_person ? attempt.stop_reason : attempt.reason,
-                       by_person ? attempt.by : std::string(), attempt.detail},
+  EndReason reason = by_person ? attempt.stop_reason : attempt.reason;
+  // It came to its own end, though it was told to stop before that.
+  if (how == JobTrigger::kComplete) reason = EndReason::kNone;
+  emit(model::JobEnded{job, how, reason, by_person ? attempt.by : std::string(), attempt.detail},
        now);
 }
 
@@ -160,8 +175,7 @@ void Core::requeue_or_fail(const Job& job, const Attempt& attempt, bool is_failu
   } else if (attempt.exit.lost != model::Lost::kNo && !policy.requeue_on_node_loss) {
     allowed = 0;
   }
-  // What was sent to it is gone; at a terminal a person begins anew.
-  if (job.spec->takes_input && !job.spec->terminal) allowed = 0;
+  if (!model::can_begin_anew(*job.spec)) allowed = 0;
   const std::uint32_t used = is_failure ? job.failures : job.losses;
   if (used >= allowed) {
     end_job(job.id, JobTrigger::kFail, attempt, now);

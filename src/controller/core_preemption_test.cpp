@@ -192,11 +192,11 @@ TEST_F(PreemptionTest, WhatIsClaimedIsGivenToNobodyElse) {
   EXPECT_EQ(job(critical).attempts[0].why, model::StartWhy::kImmediate);
 }
 
-TEST_F(PreemptionTest, AVictimThatEndsByItselfHasEnded) {
+TEST_F(PreemptionTest, TheBeneficiaryStartsWhenAVictimEndsByItself) {
   decide();
   advance(seconds(1));
   see(testing::ended(attempt(1), 0, now_));
-  EXPECT_EQ(job(1).state, JobState::kCompleted);
+  EXPECT_EQ(job(1).state, JobState::kPreempted);
   see(execution::Cleaned{attempt(1)});
   EXPECT_EQ(job(2).state, JobState::kStarting);
 }
@@ -208,15 +208,6 @@ TEST_F(PreemptionTest, AVictimThatAPersonCancelsIsCancelled) {
   obey(1);
   EXPECT_EQ(core_.state().jobs.find(1), nullptr);
   EXPECT_EQ(job(2).state, JobState::kStarting);
-}
-
-TEST_F(PreemptionTest, AVictimThatObeysWithExitCode0IsQueuedAgain) {
-  decide();
-  advance(seconds(1));
-  execution::Ended ended = testing::ended(attempt(1), 0, now_);
-  ended.reason = model::EndReason::kPreempted;
-  see(ended);
-  EXPECT_EQ(job(1).state, JobState::kPreempted);
 }
 
 TEST_F(PreemptionTest, TheClaimEndsWhenWhatIsClaimedLeavesService) {

@@ -334,6 +334,23 @@ bool is_told_to_stop(const State& state, model::AttemptId id) {
   return attempt != model::AttemptState::kRequested && attempt != model::AttemptState::kRunning;
 }
 
+bool is_stopped_by_person(const model::Attempt& attempt) {
+  return attempt.stop_reason == model::EndReason::kCancelledBy ||
+         attempt.stop_reason == model::EndReason::kKilledBy;
+}
+
+bool goes_back(const model::Job& job, const model::Attempt& attempt) {
+  switch (attempt.stop_reason) {
+    case model::EndReason::kRequeuedBy:
+    case model::EndReason::kPreempted:
+      return true;
+    case model::EndReason::kGpuOffline:
+      return model::can_begin_anew(*job.spec);
+    default:
+      return false;
+  }
+}
+
 bool is_outranking(const State& state, const model::Claim& claim) {
   const model::Job* beneficiary = state.jobs.find(claim.beneficiary.value);
   return std::ranges::all_of(claim.victims, [&](model::AttemptId id) {

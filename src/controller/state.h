@@ -120,6 +120,9 @@ std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
 // both may have been changed since.
 bool is_outranking(const State& state, const model::Claim& claim);
 bool is_told_to_stop(const State& state, model::AttemptId attempt);
+bool is_stopped_by_person(const model::Attempt& attempt);
+// Whether the attempt was told to stop so as to be queued again, and the job can begin anew.
+bool goes_back(const model::Job& job, const model::Attempt& attempt);
 // What has become of the target so far; nothing where the core does not know it (any more).
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);

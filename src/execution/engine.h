@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -76,7 +77,8 @@ struct Started {
 
 // The attempt ended, or could not be started (reason kLaunchFailed, detail says why; exit code 127
 // or 126 where the command was missing or not executable), or was lost. Reason kPrologFailed: the
-// site's prolog failed there; nothing of the job was started.
+// site's prolog failed there; nothing of the job was started. Reason kTimeLimit: `time_limit` says
+// which limit was over, for a LimitOrder may have been on its way.
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;
@@ -84,6 +86,7 @@ struct Ended {
   model::EndReason reason = model::EndReason::kNone;
   std::string detail;
   model::Usage usage;
+  std::optional<base::Duration> time_limit;
 };
 
 // No process of the attempt is left, and none will ever be started for it. Follows Ended; where the

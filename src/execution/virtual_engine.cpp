@@ -183,6 +183,7 @@ void VirtualEngine::step_running(AttemptId id, Record& record) {
   } else if (record.kill_at.is_set() && record.kill_at <= now_) {
     end(id, record, by_signal(kSigKill), record.reason);
   } else {
+    record.limit_met = record.time_limit;
     terminate(record, EndReason::kTimeLimit, record.stop_grace);
   }
 }
@@ -354,8 +355,8 @@ void VirtualEngine::tell_started(AttemptId id, const Record& record) {
 
 void VirtualEngine::tell_ended(AttemptId id, const Record& record) {
   if (!can_tell(record)) return;
-  sink_.observe(
-      Ended{id, record.ended_at, record.exit, record.reason, record.detail, record.run.usage});
+  sink_.observe(Ended{id, record.ended_at, record.exit, record.reason, record.detail,
+                      record.run.usage, record.limit_met});
 }
 
 void VirtualEngine::tell_gone(AttemptId id, const Record& record) {

@@ -114,6 +114,7 @@ class VirtualEngine final : public Engine {
     base::Instant kill_at;  // when SIGKILL comes; unset: never
     base::Instant ended_at;
     model::EndReason reason = model::EndReason::kNone;  // why it was told to stop or why it ended
+    std::optional<base::Duration> limit_met;            // that was over
     model::Exit exit;
     std::string detail;
     std::uint64_t pid = 0;

@@ -81,7 +81,7 @@ void fields(JobSpec& v, F& f) {
     v.output, v.umask, v.environment_ref, v.request, v.time_limit, v.retries, v.labels,
     v.request_id, v.limit_signal, v.error, v.truncate_output, v.notify, v.prolog, v.epilog,
     v.takes_input, v.terminal, v.idle_timeout, v.preemptible, v.begin, v.deadline, v.dependencies,
-    v.array, v.per_gpu, v.expected_time, v.wait_timeout);
+    v.array, v.per_gpu, v.expected_time, v.wait_timeout, v.complete_on_exit_zero);
 }
 template <class F>
 void fields(Exit& v, F& f) {

@@ -110,6 +110,7 @@ JobSpec draw_spec(Prng& r) {
   if (r.chance(1, 2)) spec.preemptible = r.chance(1, 2);
   if (r.chance(1, 2)) spec.expected_time = base::Duration(draw_number(r));
   if (r.chance(1, 2)) spec.wait_timeout = base::Duration(draw_number(r));
+  spec.complete_on_exit_zero = r.chance(1, 2);
   return spec;
 }
 

@@ -143,7 +143,7 @@ struct JobRequeued {
   base::Instant eligible_at;
   bool preempted = false;          // it made room for another: it counts as neither
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
-  bool asked_for = false;          // by a person: it counts as neither
+  bool asked_for = false;          // what people did has it run again: it counts as neither
   bool prolog_failed = false;      // likewise, but as that
   bool holds = false;              // for the last time: from here on the platform holds it
 };

@@ -138,6 +138,10 @@ std::string name_of(const Job& job) {
                          : fmt::format("{}", job.id.value);
 }
 
+bool can_begin_anew(const JobSpec& spec) {
+  return !spec.takes_input || spec.terminal.has_value();
+}
+
 base::Instant last_start_for_deadline(const JobSpec& spec) {
   if (!spec.deadline.is_set()) return {};
   return spec.deadline + (base::Duration() - spec.time_limit);

@@ -151,6 +151,9 @@ struct JobSpec {
   std::optional<base::Duration> expected_time;
   // It is ended where it has not started so long after its submission or its begin; zero: never.
   base::Duration wait_timeout;
+  // Of an attempt that was stopped so as to be queued again: exit code 0 completes the job all the
+  // same. Else it is queued again however the attempt ends.
+  bool complete_on_exit_zero = false;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -297,6 +300,10 @@ struct JobArray {
 
 // Adds what has become of the job to an outcome of which it is a part.
 void count_end(const Job& job, TargetOutcome& outcome);
+
+// Not where its input came through a pipe: what was sent is gone. At a terminal a person begins
+// anew.
+bool can_begin_anew(const JobSpec& spec);
 
 // "12", and "40_3" of a member of an array.
 std::string name_of(const Job& job);

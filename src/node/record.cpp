@@ -84,6 +84,7 @@ void put_fields(Encoder& out, const EndRecord& end) {
   out.u64(end.value);
   out.u64(static_cast<std::uint64_t>(end.cause));
   out.u64(end.stop_code);
+  if (end.cause == EndCause::kTimeLimit) out.i64(end.time_limit.value());
   out.i64(end.at.unix_ns());
   out.i64(end.cpu_time.value());
   out.i64(end.peak_memory.value());
@@ -95,6 +96,7 @@ EndRecord get_end(Decoder& in) {
   end.value = get_below(in, 256);
   end.cause = static_cast<EndCause>(get_below(in, kEndCauses));
   end.stop_code = get_below(in, 256);
+  if (end.cause == EndCause::kTimeLimit) end.time_limit = base::Duration(in.i64());
   end.at = base::Instant(in.i64());
   end.cpu_time = base::Duration(in.i64());
   end.peak_memory = base::Bytes(in.i64());

@@ -66,6 +66,7 @@ struct EndRecord {
   std::uint8_t value = 0;
   EndCause cause = EndCause::kItself;
   std::uint8_t stop_code = 0;
+  base::Duration time_limit;  // kTimeLimit: the one that was over
   base::Instant at;
   base::Duration cpu_time;
   base::Bytes peak_memory;

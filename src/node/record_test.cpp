@@ -54,6 +54,15 @@ TEST(Record, EachSlotIsReadBackWithoutTouchingTheOthers) {
   EXPECT_EQ(record.cleaned, (CleanedRecord{base::Instant(6), "exit code 1"}));
 }
 
+TEST(Record, AnEndAtTheTimeLimitSaysWhichItWas) {
+  EndRecord end = an_end();
+  end.cause = EndCause::kTimeLimit;
+  end.time_limit = base::milliseconds(1500);
+  std::string file = encode_new_record(a_beginning());
+  put(file, encode_slot(end));
+  EXPECT_EQ(decode_record(file).end, end);
+}
+
 TEST(Record, ShortFileSaysNothing) {
   const std::string file = whole_file();
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kRecordSize - 1}) {

@@ -27,6 +27,7 @@ class TimeLimit {
     limit_ = in_ns(limit_ms);
   }
 
+  std::int64_t limit() const { return limit_; }
   std::int64_t deadline() const {
     return limit_ == 0 ? 0 : std::max<std::int64_t>(began_ + limit_, 1);
   }

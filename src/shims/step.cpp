@@ -145,10 +145,10 @@ base::Result<Variables> job_environment(const std::vector<std::string>& environm
   const bool may_not_repeat = variables.contains("SLURM_SHIM_NO_REQUEUE");
   add_job_variables(variables, {user_name(), ::getuid(), ::getgid(), ::getpid(), ::time(nullptr)});
   if (may_not_repeat && variables.contains("SLURM_RESTART_COUNT")) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      "the job was started again after its node or GPU was lost, and --no-requeue "
-                      "says that it must "
-                      "not run twice");
+    return base::fail(
+        base::ErrorCode::kFailedPrecondition,
+        "the job was started again (its node or GPU was lost, or it was stopped so as "
+        "to be queued again), and --no-requeue says that it must not run twice");
   }
   return variables;
 }

@@ -304,6 +304,8 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   put_priority(call, settings, body);
   TRY(put_chains(settings, call.around().now(), body));
   if (settings.has("hold")) body["hold"] = true;
+  // Another attempt would come to nothing, so a script that did well is done.
+  if (settings.has("no-requeue")) body["complete_on_exit_zero"] = true;
   const std::string partition =
       settings.has("partition") ? settings.value("partition") : std::string(kPartition);
   put_labels(call, settings, partition, body);

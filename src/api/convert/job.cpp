@@ -175,6 +175,7 @@ void put_spec(const model::JobSpec& spec, v1::Job& out) {
   if (spec.request.memory) out.set_memory_bytes(in_bytes(*spec.request.memory));
   out.set_numa(to_proto(spec.request.numa));
   out.set_retries(spec.retries);
+  out.set_complete_on_exit_zero(spec.complete_on_exit_zero);
   out.set_workdir(spec.workdir);
   if (!spec.request_id.empty()) out.set_request_id(spec.request_id);
   out.set_takes_input(spec.takes_input);

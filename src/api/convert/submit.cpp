@@ -293,7 +293,7 @@ base::Status put_session(const v1::SubmitJobRequest& request, model::JobSpec& sp
   if (!request.terminal() && (request.has_columns() || request.has_rows())) {
     return base::invalid("columns", "columns, rows: are a terminal's, and none is asked for");
   }
-  if (spec.takes_input && !spec.terminal && request.retries() > 0) {
+  if (!model::can_begin_anew(spec) && request.retries() > 0) {
     return base::invalid("retries",
                          "retries: a job with input is not run again: what was sent to it is gone");
   }
@@ -309,7 +309,7 @@ base::Status put_session(const v1::SubmitJobRequest& request, model::JobSpec& sp
 
 base::Status put_preemptible(const v1::SubmitJobRequest& request, model::JobSpec& spec) {
   if (!request.has_preemptible()) return {};
-  if (request.preemptible() && spec.takes_input && !spec.terminal) {
+  if (request.preemptible() && !model::can_begin_anew(spec)) {
     return base::invalid("preemptible",
                          "preemptible: what is sent to a job through a pipe is gone when it begins "
                          "anew; leave out one of preemptible and takes_input");
@@ -350,6 +350,7 @@ base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, con
     spec.expected_time = to_duration(request.expected_time_seconds());
   }
   spec.retries = request.retries();
+  spec.complete_on_exit_zero = request.complete_on_exit_zero();
   for (const auto& [key, value] : request.labels()) spec.labels.push_back({key, value});
   std::ranges::sort(spec.labels, {}, &model::Label::key);
   spec.request_id = request.request_id();

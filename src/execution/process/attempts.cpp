@@ -63,6 +63,7 @@ Ended to_ended(model::AttemptId id, const node::EndRecord& end) {
   ended.reason = reason_of(end);
   ended.detail = end.detail;
   ended.usage = {end.cpu_time, end.peak_memory};
+  if (end.cause == node::EndCause::kTimeLimit) ended.time_limit = end.time_limit;
   switch (end.kind) {
     case node::EndKind::kExited:
       ended.exit.code = end.value;
@@ -122,8 +123,9 @@ void Attempts::set_limit(const LimitOrder& order) {
   if (a == nullptr || a->phase == Phase::kOver) return;
   if (a->order) a->order->time_limit = order.time_limit;
   if (a->phase == Phase::kWaiting) return;
-  messages_.emplace_back(
-      node::SetLimit{order.attempt, std::max<std::uint64_t>(milliseconds(order.time_limit), 1)});
+  // Rounded up, as at the start: what the supervisor says was over is never less than was given.
+  const std::uint64_t limit_ms = milliseconds(order.time_limit + base::nanoseconds(999'999));
+  messages_.emplace_back(node::SetLimit{order.attempt, std::max<std::uint64_t>(limit_ms, 1)});
 }
 
 void Attempts::forget(const ForgetOrder& order) {

@@ -420,7 +420,10 @@ class Supervisor {
       begin_kill();
       return;
     }
-    if (cause_ == EndCause::kItself && !has_end()) cause_ = EndCause::kTimeLimit;
+    if (cause_ == EndCause::kItself && !has_end()) {
+      cause_ = EndCause::kTimeLimit;
+      end_.time_limit = base::Duration(limit_.limit());
+    }
     begin_grace(request_.grace_ms);
   }
 

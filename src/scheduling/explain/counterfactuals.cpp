@@ -204,7 +204,7 @@ class Search {
   // What takes input and has no terminal cannot begin anew.
   void preemptible() {
     model::JobSpec spec = *job_.spec;
-    if (spec.preemptible == true || (spec.takes_input && !spec.terminal)) return;
+    if (spec.preemptible == true || !model::can_begin_anew(spec)) return;
     spec.preemptible = true;
     if (starts(std::move(spec))) found(Change::kPreemptible, job_.spec->request);
   }

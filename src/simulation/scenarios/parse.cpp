@@ -111,6 +111,7 @@ const std::vector<Rule>& rules() {
         "begin",
         "deadline",
         "wait_timeout",
+        "complete_on_exit_zero",
         "dependency",
         "array",
         "reservation"}},

@@ -215,6 +215,7 @@ base::Result<model::JobSpec> spec_of(const Statement& statement) {
   if (option(statement, "preemptible") != nullptr) {
     TRY(set_bool(statement, "preemptible", spec.preemptible.emplace()));
   }
+  TRY(set_bool(statement, "complete_on_exit_zero", spec.complete_on_exit_zero));
   if (option(statement, "expected") != nullptr) {
     TRY(set_duration(statement, "expected", spec.expected_time.emplace()));
   }
