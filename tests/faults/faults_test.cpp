@@ -71,11 +71,29 @@ TEST_P(Planted, DefectIsFoundWithinABoundedNumberOfSeeds) {
   RecordProperty("invariant", report.violations.front().invariant);
 }
 
+// By the check that is meant for it, not by one that happens to see its consequences.
+TEST(Plants, WhatWasAcknowledgedAndNotKeptIsFoundByName) {
+  const std::pair<Plant, std::string> kFoundBy[] = {{Plant::kLostRequeue, "queued-again"},
+                                                    {Plant::kForgottenRequeue, "requeued"},
+                                                    {Plant::kUnsaidLimit, "given-time"}};
+  for (const auto& [plant, invariant] : kFoundBy) {
+    FaultOptions options;
+    options.plant = plant;
+    options.seeds = 200;
+    options.most_violations = 1;
+    const FaultReport report = run_faults(options);
+    ASSERT_EQ(report.violations.size(), 1U) << to_string(plant);
+    EXPECT_EQ(report.violations.front().invariant, invariant) << to_string(plant);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Planted,
                          testing::Values(Plant::kDoubleStart, Plant::kLeakedGpu, Plant::kLostJob,
                                          Plant::kEffectBeforeSync, Plant::kHalfGang,
                                          Plant::kLateNews, Plant::kForgottenCancel,
-                                         Plant::kEarlyAnswer, Plant::kEarlyFree),
+                                         Plant::kEarlyAnswer, Plant::kEarlyFree,
+                                         Plant::kLostRequeue, Plant::kForgottenRequeue,
+                                         Plant::kUnsaidLimit),
                          [](const auto& instance) {
                            std::string name(to_string(instance.param));
                            for (char& c : name) c = c == '-' ? '_' : c;

@@ -163,16 +163,77 @@ void Client::change_some(std::vector<controller::Input>& inputs) {
     case 1:
       return act_on(*aim, model::JobAction::kRelease, inputs);
     case 2:
-      findings_.count(FaultKind::kRequeued);
-      return act_on(*aim, model::JobAction::kRequeue, inputs);
     case 3:
-      findings_.count(FaultKind::kRequeued);
-      return act_on(*aim, model::JobAction::kRequeueAndHold, inputs);
+      return requeue(*aim, inputs);
     case 4:
       return update(*aim, inputs);
     default:
       return act_on_many(aim->caller, inputs);
   }
+}
+
+void Client::change_one(JobId job, std::vector<controller::Input>& inputs) {
+  std::optional<Aim> aim = aim_at(job);
+  if (!aim) return;
+  if (random_.chance(1, 4)) aim->caller = {"root", 0, true};
+  switch (random_.below(6)) {
+    case 0:
+      return act_on(*aim, model::JobAction::kCancel, inputs);
+    case 1:
+      return act_on(*aim, model::JobAction::kHold, inputs);
+    case 2:
+      return update(*aim, inputs);
+    default:
+      return requeue(*aim, inputs);
+  }
+}
+
+void Client::limit_one(JobId job, base::Duration limit, std::vector<controller::Input>& inputs) {
+  model::UpdateJob update;
+  update.job = job;
+  update.time_limit = limit;
+  inputs.emplace_back(controller::CommandInput{{{"root", 0, true}, std::move(update)},
+                                               [this](const base::Result<CommandReply>& reply) {
+                                                 if (reply && reply->changed)
+                                                   findings_.count(FaultKind::kUpdated);
+                                               }});
+}
+
+// By its owner, one member alone where it is an array's.
+std::optional<Client::Aim> Client::aim_at(JobId job) const {
+  for (const Submission& submission : submissions_) {
+    if (!submission.job || job < *submission.job) continue;
+    if (job.value >= submission.job->value + members_of(*submission.job)) continue;
+    return Aim{job, {submission.spec.user, submission.spec.uid, false}};
+  }
+  return std::nullopt;
+}
+
+// What the journal says when it is sent is what it is judged by, but for commands sent with it.
+void Client::requeue(const Aim& aim, std::vector<controller::Input>& inputs) {
+  findings_.count(FaultKind::kRequeued);
+  const bool holds = random_.chance(1, 2);
+  const auto action = holds ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue;
+  const Ledger::Job* known = ledger_.find(aim.job);
+  const std::uint32_t attempts = known == nullptr ? 0 : known->attempts;
+  inputs.emplace_back(controller::CommandInput{
+      {aim.caller, model::ActOnJob{aim.job, action, aim.whole_array}},
+      [this, aim, attempts](const base::Result<CommandReply>& reply) {
+        if (!reply) return;
+        if (aim.is_stranger) {
+          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
+        }
+        if (!aim.whole_array) requeued_.emplace_back(aim.job, attempts);
+      }});
+}
+
+void Client::check_requeued(JobId job, std::uint32_t attempts) {
+  const Ledger::Job* known = ledger_.find(job);
+  if (known == nullptr || known->attempts > attempts || known->may_end(known->how)) return;
+  findings_.violated("requeued",
+                     fmt::format("job {} was queued again after {} attempts, and ended {} without "
+                                 "another one",
+                                 job.value, attempts, to_string(state_after(known->how))));
 }
 
 void Client::check_end(const store::Archive& archive) {
@@ -184,6 +245,7 @@ void Client::check_end(const store::Archive& archive) {
                          fmt::format("job {} was stopped, and did not end CANCELLED", job.value));
     }
   }
+  for (const auto& [job, attempts] : requeued_) check_requeued(job, attempts);
   for (const model::Job& job : ledger_.departed()) check_archived(job, archive);
 }
 

@@ -25,6 +25,8 @@ namespace gpu_platform::simulation {
 //   refused        what was refused became no job
 //   disk-full      nothing new is accepted while only the reserve is left
 //   stopped        an acknowledged cancel or kill of a job that had not ended ends it CANCELLED
+//   requeued       after an acknowledged requeue a job ends only with another attempt, unless it is
+//                  cancelled meanwhile or completes as it asked
 //   archived       the archive holds each ended job once, exactly as it left the core
 class Client {
  public:
@@ -38,6 +40,10 @@ class Client {
   void stop_some(std::vector<controller::Input>& inputs);
   // Holds, releases, requeues or changes a job, or does something with many.
   void change_some(std::vector<controller::Input>& inputs);
+  // The same, or a cancel, with a job that was acknowledged.
+  void change_one(model::JobId job, std::vector<controller::Input>& inputs);
+  // By root.
+  void limit_one(model::JobId job, base::Duration limit, std::vector<controller::Input>& inputs);
   // Repeats every submission that has a request id and no answer.
   void submit_unanswered(std::vector<controller::Input>& inputs);
 
@@ -60,7 +66,9 @@ class Client {
   };
   // A job that was acknowledged, and who is about to do something with it.
   std::optional<Aim> draw_aim();
+  std::optional<Aim> aim_at(model::JobId job) const;
   void act_on(const Aim& aim, model::JobAction action, std::vector<controller::Input>& inputs);
+  void requeue(const Aim& aim, std::vector<controller::Input>& inputs);
   void update(const Aim& aim, std::vector<controller::Input>& inputs);
   void act_on_many(const model::Caller& caller, std::vector<controller::Input>& inputs);
   // Times, dependencies and an array, for a submission or a job that is there.
@@ -76,6 +84,7 @@ class Client {
   void send(std::size_t index, std::vector<controller::Input>& inputs);
   void answered(std::size_t index, const base::Result<model::CommandReply>& reply);
   void check_submission(const Submission& submission);
+  void check_requeued(model::JobId job, std::uint32_t attempts);
   void check_archived(const model::Job& job, const store::Archive& archive);
 
   base::Prng random_;
@@ -85,6 +94,8 @@ class Client {
   store::Journal& journal_;
   std::vector<Submission> submissions_;
   std::vector<model::JobId> stopped_;  // acknowledged and changed something
+  // Acknowledged, whether it changed something or was so already, and the attempts before it.
+  std::vector<std::pair<model::JobId, std::uint32_t>> requeued_;
 };
 
 }  // namespace gpu_platform::simulation

@@ -9,16 +9,6 @@ namespace gpu_platform::simulation {
 
 using model::JobId;
 
-namespace {
-
-model::JobState state_after(model::JobTrigger how) {
-  if (how == model::JobTrigger::kComplete) return model::JobState::kCompleted;
-  if (how == model::JobTrigger::kCancel) return model::JobState::kCancelled;
-  return how == model::JobTrigger::kTimeOut ? model::JobState::kTimedOut : model::JobState::kFailed;
-}
-
-}  // namespace
-
 void Client::draw_times(base::Instant& begin, base::Instant& deadline) {
   const base::Instant now = ledger_.state().at;
   if (!now.is_set()) return;

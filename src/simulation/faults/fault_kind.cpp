@@ -54,11 +54,16 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "trusted",
     "yielded",
     "yield_put_off",
+    "requeue_crossed",
+    "cancel_crossed",
+    "zero_completed",
+    "limit_crossed",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {
-    "none",      "double-start", "leaked-gpu",       "lost-job",     "effect-before-sync",
-    "half-gang", "late-news",    "forgotten-cancel", "early-answer", "early-free",
+    "none",         "double-start",      "leaked-gpu",       "lost-job",     "effect-before-sync",
+    "half-gang",    "late-news",         "forgotten-cancel", "early-answer", "early-free",
+    "lost-requeue", "forgotten-requeue", "unsaid-limit",
 };
 
 }  // namespace

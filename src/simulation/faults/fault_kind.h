@@ -36,31 +36,35 @@ enum class FaultKind : std::uint8_t {
   kSupervisorLost,   // what became of an attempt cannot be known
   kClockForward,
   kClockBack,
-  kDrained,       // an operator drains a GPU or a node
-  kTakenOffline,  // an operator takes a GPU or a node out, with or without its jobs
-  kStrangers,     // processes of no job are seen on a GPU
-  kHeld,          // a person holds a job back
-  kRequeued,      // a person puts a job back into the queue
-  kUpdated,       // a person changes what a job asks for
-  kBulk,          // a person does something with many jobs at once
-  kPrologFailed,  // the site's prolog fails: nothing of the job is started
-  kEpilogFailed,  // the site's epilog fails
-  kPreempted,     // a job is told to stop to make room for another
-  kArray,         // many jobs are submitted as one
-  kDependent,     // a job is to wait for others
-  kPutOff,        // a job is to begin later
-  kDeadline,      // a job is to have ended by a time
-  kReserved,      // GPUs are reserved for a time window
-  kUnreserved,    // a reservation is cancelled
-  kWindowPassed,  // a reservation's time is over
-  kInWindow,      // a job of a reservation is started
-  kReclaimed,     // what is told to stop for another borrowed from it
-  kWaitTimeout,   // a job is to wait so long at most
-  kTrusted,       // a job is let in before another by what is expected of it
-  kYielded,       // it was still there and in the way, and is told to stop
-  kYieldPutOff,   // it was still there and not in the way
+  kDrained,         // an operator drains a GPU or a node
+  kTakenOffline,    // an operator takes a GPU or a node out, with or without its jobs
+  kStrangers,       // processes of no job are seen on a GPU
+  kHeld,            // a person holds a job back
+  kRequeued,        // a person puts a job back into the queue
+  kUpdated,         // a person changes what a job asks for
+  kBulk,            // a person does something with many jobs at once
+  kPrologFailed,    // the site's prolog fails: nothing of the job is started
+  kEpilogFailed,    // the site's epilog fails
+  kPreempted,       // a job is told to stop to make room for another
+  kArray,           // many jobs are submitted as one
+  kDependent,       // a job is to wait for others
+  kPutOff,          // a job is to begin later
+  kDeadline,        // a job is to have ended by a time
+  kReserved,        // GPUs are reserved for a time window
+  kUnreserved,      // a reservation is cancelled
+  kWindowPassed,    // a reservation's time is over
+  kInWindow,        // a job of a reservation is started
+  kReclaimed,       // what is told to stop for another borrowed from it
+  kWaitTimeout,     // a job is to wait so long at most
+  kTrusted,         // a job is let in before another by what is expected of it
+  kYielded,         // it was still there and in the way, and is told to stop
+  kYieldPutOff,     // it was still there and not in the way
+  kRequeueCrossed,  // what is told to stop so as to be queued again ends by itself before it hears
+  kCancelCrossed,   // likewise, what is told to stop for good
+  kZeroCompleted,   // exit code 0 completes what was to be queued again, as it asked
+  kLimitCrossed,    // an attempt is stopped at a limit that its job no longer has
 };
-inline constexpr std::size_t kFaultKinds = 49;
+inline constexpr std::size_t kFaultKinds = 53;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 
@@ -79,8 +83,11 @@ enum class Plant : std::uint8_t {
   kForgottenCancel,   // graceful stops never reach the engine
   kEarlyAnswer,       // commands are acknowledged before they are durable
   kEarlyFree,         // an attempt counts as gone as soon as its main process ended
+  kLostRequeue,       // what is to be queued again and exits with 0 is journalled as completed
+  kForgottenRequeue,  // requeues are acknowledged, and nothing is done
+  kUnsaidLimit,       // the engine does not say which time limit was over
 };
-inline constexpr std::size_t kPlants = 10;
+inline constexpr std::size_t kPlants = 13;
 
 std::string_view to_string(Plant plant);  // "double-start"
 std::optional<Plant> parse_plant(std::string_view name);

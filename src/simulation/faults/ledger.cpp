@@ -20,6 +20,15 @@ std::string named(AttemptId id) {
   return fmt::format("attempt {} of job {}", id.attempt, id.job.value);
 }
 
+bool is_by_person(model::EndReason stop) {
+  return stop == model::EndReason::kCancelledBy || stop == model::EndReason::kKilledBy;
+}
+
+bool is_to_be_queued_again(model::EndReason stop) {
+  return stop == model::EndReason::kRequeuedBy || stop == model::EndReason::kPreempted ||
+         stop == model::EndReason::kGpuOffline;
+}
+
 std::string shown(const model::Exit& exit) {
   if (exit.code) return fmt::format("exit code {}", *exit.code);
   if (exit.signal) return fmt::format("signal {}", *exit.signal);
@@ -27,6 +36,12 @@ std::string shown(const model::Exit& exit) {
 }
 
 }  // namespace
+
+model::JobState state_after(model::JobTrigger how) {
+  if (how == model::JobTrigger::kComplete) return model::JobState::kCompleted;
+  if (how == model::JobTrigger::kCancel) return model::JobState::kCancelled;
+  return how == model::JobTrigger::kTimeOut ? model::JobState::kTimedOut : model::JobState::kFailed;
+}
 
 void Ledger::absorb(const store::Journal& journal) {
   const base::Status read =
@@ -154,7 +169,9 @@ void Ledger::on(const model::ReservationEnded& event) {
 }
 
 void Ledger::on(const model::JobChanged& event) {
-  if (event.time_limit) limits_.emplace(event.job, *event.time_limit);
+  if (!event.time_limit) return;
+  limits_.emplace(event.job, *event.time_limit);
+  jobs_[event.job].limit = *event.time_limit;
 }
 
 void Ledger::on(const model::JobSubmitted& event) {
@@ -162,7 +179,11 @@ void Ledger::on(const model::JobSubmitted& event) {
   for (std::uint64_t position = 0; position < count; ++position) {
     const model::JobId member(event.job.value + position);
     limits_.emplace(member, event.spec->time_limit);
-    jobs_[member] = {.name = event.spec->name, .gpus = model::total_gpus(event.spec->request)};
+    jobs_[member] = {.name = event.spec->name,
+                     .gpus = model::total_gpus(event.spec->request),
+                     .complete_on_exit_zero = event.spec->complete_on_exit_zero,
+                     .is_held = event.hold != model::Hold::kNone,
+                     .limit = event.spec->time_limit};
   }
   if (!names_.emplace(event.spec->name, event.job).second) {
     findings_.violated("submitted-once",
@@ -187,7 +208,11 @@ void Ledger::on(const model::StartRequested& event) {
     findings_.violated("gang", fmt::format("{} is given {} of {} GPUs", named(event.attempt),
                                            event.allocation.gpu_count(), job.gpus));
   }
+  if (job.is_held) findings_.violated("held", named(event.attempt) + " is started of a held job");
   job.speeds.insert(event.allocation.speed);
+  job.speed = event.allocation.speed;
+  job.stop = job.end = model::EndReason::kNone;
+  job.did_well = false;
   Start& start = starts_[event.attempt];
   start.boot_id = event.boot_id;
   for (const model::NodeAllocation& part : event.allocation.nodes) {
@@ -215,6 +240,7 @@ void Ledger::on(const model::AttemptStarted& event) {
 
 void Ledger::on(const model::StopRequested& event) {
   stops_.insert(event.attempt);
+  jobs_[event.attempt.job].stop = event.reason;
   if (event.reason != model::EndReason::kPreempted) return;
   findings_.count(FaultKind::kPreempted);
   const model::Job* victim = state_.jobs.find(event.attempt.job.value);
@@ -253,6 +279,12 @@ void Ledger::on(const model::YieldPutOff&) {
 void Ledger::on(const model::AttemptEnded& event) {
   ends_.insert(event.attempt);
   check_exit(event);
+  Job& job = jobs_[event.attempt.job];
+  job.end = event.reason;
+  job.did_well = event.exit.code == 0;
+  const bool by_itself = event.reason == model::EndReason::kNone;
+  if (by_itself && is_to_be_queued_again(job.stop)) findings_.count(FaultKind::kRequeueCrossed);
+  if (by_itself && is_by_person(job.stop)) findings_.count(FaultKind::kCancelCrossed);
   if (event.exit.lost != Lost::kNo) truth_.give_up(event.attempt);
 }
 
@@ -326,8 +358,52 @@ void Ledger::on(const model::AttemptReleased& event) {
   }
 }
 
+void Ledger::on(const model::JobRequeued& event) {
+  Job& job = jobs_[event.job];
+  if (is_by_person(job.stop)) {
+    findings_.violated("cancelled", fmt::format("job {} was told to stop for good and is queued "
+                                                "again",
+                                                event.job.value));
+  }
+  if (job.end == model::EndReason::kTimeLimit && job.stop == model::EndReason::kNone) {
+    findings_.count(FaultKind::kLimitCrossed);
+  }
+  if (event.holds) job.is_held = true;
+}
+
+void Ledger::on(const model::JobHoldChanged& event) {
+  jobs_[event.job].is_held = event.hold != model::Hold::kNone;
+}
+
+void Ledger::check_kept(model::JobId id, const Job& job, const model::JobEnded& event) {
+  if (!is_to_be_queued_again(job.stop)) return;
+  if (event.how == model::JobTrigger::kComplete) findings_.count(FaultKind::kZeroCompleted);
+  if (job.may_end(event.how)) return;
+  findings_.violated(
+      "queued-again",
+      fmt::format("attempt {} of job {} was told to stop so as to be queued again "
+                  "({}), and the job ends with it: {}",
+                  job.attempts, id.value, to_string(job.stop), to_string(state_after(event.how))));
+}
+
+// Counted from its start to its end, for what it does in its grace comes on top.
+void Ledger::check_given_time(model::JobId id, const Job& job) {
+  const Truth::Attempt* truth = truth_.find({id, job.attempts});
+  if (truth == nullptr || !truth->has_ended) return;
+  const base::Duration given = model::limit_at_speed(job.limit, job.speed);
+  const base::Duration had = truth->ended_at - truth->started_at;
+  if (had >= given) return;
+  findings_.violated("given-time",
+                     fmt::format("job {} timed out after {} ms and had been given {} ms", id.value,
+                                 base::whole_milliseconds(had), base::whole_milliseconds(given)));
+}
+
 void Ledger::on(const model::JobEnded& event) {
   Job& job = jobs_[event.job];
+  check_kept(event.job, job, event);
+  const bool at_limit =
+      event.how == model::JobTrigger::kTimeOut && event.reason == model::EndReason::kTimeLimit;
+  if (at_limit) check_given_time(event.job, job);
   if (job.has_ended) {
     findings_.violated("ends-once", fmt::format("job {} ended twice", event.job.value));
   }

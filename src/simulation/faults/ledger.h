@@ -16,6 +16,9 @@
 
 namespace gpu_platform::simulation {
 
+// In which a job is that ended so.
+model::JobState state_after(model::JobTrigger how);
+
 // The books of a second accountant: reads every durable event back from the journal, one after the
 // other, applies it to a state of its own and compares what it says with what really happened and
 // with what came before. Knows nothing of how the core decides.
@@ -34,6 +37,13 @@ namespace gpu_platform::simulation {
 //                    claim ends only when that job starts, leaves the queue or is changed, or what
 //                    is claimed changes
 //   settled          the end of an attempt is followed at once by what becomes of its job
+//   queued-again     who was told to stop so as to be queued again (a requeue, a preemption, GPUs
+//                    taken out of service) gets another attempt before it ends, unless somebody or
+//                    something that it waits for ends it meanwhile, or it exits with 0 and had
+//                    asked that this completes it
+//   cancelled        who was told to stop for good is not queued again
+//   held             who is held is not started
+//   given-time       who is ended at its time limit has had the time that it was given by then
 // and whatever controller::check_invariants() says of the state after each event.
 class Ledger {
  public:
@@ -44,6 +54,19 @@ class Ledger {
     std::set<std::uint32_t> speeds;  // at which it was started
     bool has_ended = false;
     model::JobTrigger how = model::JobTrigger::kComplete;
+    bool complete_on_exit_zero = false;
+    bool is_held = false;
+    base::Duration limit;
+    std::uint32_t speed = model::kFullSpeed;          // of its latest attempt
+    model::EndReason stop = model::EndReason::kNone;  // why that was told to stop
+    model::EndReason end = model::EndReason::kNone;   // why it ended
+    bool did_well = false;                            // it ended with exit code 0
+
+    // Whether an end now, as it is, keeps what was said when it was told to be queued again.
+    bool may_end(model::JobTrigger by) const {
+      return by == model::JobTrigger::kCancel ||
+             (by == model::JobTrigger::kComplete && complete_on_exit_zero && did_well);
+    }
   };
 
   Ledger(Findings& findings, Truth& truth) : findings_(findings), truth_(truth) {}
@@ -88,7 +111,11 @@ class Ledger {
   void on(const model::YieldPutOff& event);
   void on(const model::AttemptEnded& event);
   void on(const model::AttemptReleased& event);
+  void on(const model::JobRequeued& event);
+  void on(const model::JobHoldChanged& event);
   void on(const model::JobEnded& event);
+  void check_kept(model::JobId id, const Job& job, const model::JobEnded& event);
+  void check_given_time(model::JobId id, const Job& job);
   void check_exit(const model::AttemptEnded& event);
   void check_claimed(const model::StartRequested& event);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;

@@ -173,6 +173,9 @@ void Link::rewrite(Observation& observation) {
   }
   AttemptId* attempt = attempt_in(observation);
   if (attempt == nullptr) return;
+  if (plant_ == Plant::kUnsaidLimit) {
+    if (auto* ended = std::get_if<Ended>(&observation)) ended->time_limit.reset();
+  }
   if (plant_ == Plant::kLateNews) {
     const auto newest = newest_.find(attempt->job);
     if (newest != newest_.end()) attempt->attempt = newest->second;

@@ -137,6 +137,7 @@ Weights draw_weights(Prng& random) {
   weights.operators = sometimes(6);
   weights.strangers = sometimes(3);
   weights.change = sometimes(12);
+  weights.crossing = sometimes(8);
   return weights;
 }
 
@@ -278,6 +279,7 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   if (random.chance(1, 3)) spec.team = kTeams[random.below(kTeams.size())];
   spec.project = kProjects[random.below(kProjects.size())];
   if (random.chance(1, 2)) spec.preemptible = random.chance(3, 4);
+  spec.complete_on_exit_zero = random.chance(1, 4);
   if (random.chance(1, 4) && spec.time_limit != base::Duration()) {
     spec.expected_time = base::Duration(spec.time_limit.value() / 4);
   }

@@ -37,6 +37,7 @@ struct Weights {
   std::uint64_t operators = 0;
   std::uint64_t strangers = 0;
   std::uint64_t change = 0;
+  std::uint64_t crossing = 0;
 };
 
 // Everything about one world that follows from its seed before it begins to run.

@@ -17,6 +17,7 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
                                                 id.attempt, id.job.value, attempt.starts));
   }
   attempt.is_alive = true;
+  attempt.started_at = at;
   std::size_t gpus = 0;
   for (const execution::LaunchNode& part : order.nodes) {
     gpus += part.gpus.size();
@@ -51,6 +52,7 @@ void Truth::process_ended(AttemptId id, const model::Exit& exit, base::Instant a
   Attempt& attempt = attempts_[id];
   attempt.has_ended = true;
   attempt.exit = exit;
+  attempt.ended_at = at;
 }
 
 void Truth::processes_gone(AttemptId id, base::Instant at) {

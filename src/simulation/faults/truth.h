@@ -30,6 +30,8 @@ class Truth final : public execution::VirtualWitness {
     bool is_alive = false;  // its main process, or what it left behind
     bool has_ended = false;
     model::Exit exit;
+    base::Instant started_at;  // on the boot clock, as ended_at
+    base::Instant ended_at;
     std::vector<std::string> gpus;  // in use while alive
   };
 

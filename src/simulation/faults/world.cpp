@@ -105,6 +105,7 @@ bool World::dies_at(FaultKind point) {
 
 bool World::decide_and_commit() {
   std::vector<controller::Input> inputs = std::exchange(commands_, {});
+  if (plant_ == Plant::kForgottenRequeue) forget_requeues(inputs);
   for (execution::Observation& seen : link_.take_news()) inputs.emplace_back(std::move(seen));
   controller_->decide(inputs, clock_.told());
   plant_in_batch();
@@ -115,8 +116,27 @@ bool World::decide_and_commit() {
   return commit();
 }
 
+// Those of owners, which are not refused.
+void World::forget_requeues(std::vector<controller::Input>& inputs) {
+  std::erase_if(inputs, [this](const controller::Input& input) {
+    const auto* given = std::get_if<controller::CommandInput>(&input);
+    if (given == nullptr) return false;
+    const auto* act = std::get_if<model::ActOnJob>(&given->command.body);
+    const bool requeues = act != nullptr && !act->whole_array &&
+                          (act->action == model::JobAction::kRequeue ||
+                           act->action == model::JobAction::kRequeueAndHold);
+    if (!requeues) return false;
+    const model::Job* job = controller_->core().state().jobs.find(act->job.value);
+    const bool is_running = job != nullptr && job->state == model::JobState::kRunning;
+    if (!is_running || job->spec->uid != given->command.caller.uid) return false;
+    given->done(model::CommandReply{act->job, true});
+    return true;
+  });
+}
+
 void World::plant_in_batch() {
   controller::Batch& batch = controller_->open_batch();
+  if (plant_ == Plant::kLostRequeue) lose_requeues(batch.events);
   if (plant_ == Plant::kHalfGang) {
     for (model::EventRecord& record : batch.events) {
       auto* start = std::get_if<model::StartRequested>(&record.event);
@@ -130,6 +150,16 @@ void World::plant_in_batch() {
     }
   } else if (plant_ == Plant::kEarlyAnswer) {
     controller_->acknowledge();
+  }
+}
+
+// The very next event says what becomes of the job.
+void World::lose_requeues(std::vector<model::EventRecord>& events) {
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    const auto* ended = std::get_if<model::AttemptEnded>(&events[i - 1].event);
+    const auto* requeued = std::get_if<model::JobRequeued>(&events[i].event);
+    if (ended == nullptr || requeued == nullptr || ended->exit.code != 0) continue;
+    events[i].event = model::JobEnded{requeued->job, model::JobTrigger::kComplete};
   }
 }
 

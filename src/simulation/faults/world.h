@@ -53,6 +53,8 @@ class World : private execution::VirtualScript {
   bool publish_and_dispatch();
   bool commit();
   void plant_in_batch();
+  void forget_requeues(std::vector<controller::Input>& inputs);
+  static void lose_requeues(std::vector<model::EventRecord>& events);
   bool dies_at(FaultKind point);
   void check_turn();
 
@@ -71,6 +73,7 @@ class World : private execution::VirtualScript {
   void act();
   void stop_job();
   void change_job();
+  void cross();
   void repeat_submission();
   void change_policy();
   void plan_crash();
@@ -120,6 +123,7 @@ class World : private execution::VirtualScript {
   std::vector<std::uint64_t> boots_;  // of each node
   std::set<model::AttemptId> told_to_stop_;
   base::Instant obeyed_by_;
+  model::JobId cut_short_;  // it was given next to no time, and is to be given more
 };
 
 }  // namespace gpu_platform::simulation

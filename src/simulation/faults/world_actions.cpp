@@ -50,6 +50,7 @@ void World::step_to(base::Instant limit) {
 // ---- actions
 
 void World::act() {
+  if (cut_short_.valid() && random_.chance(1, 2)) return cross();
   struct Choice {
     std::uint64_t weight;
     void (World::*act)();
@@ -57,7 +58,7 @@ void World::act() {
   const Weights& w = setup_.weights;
   if (random_.chance(w.submit, w.submit + w.stop + w.repeat_submission + w.policy + w.crash +
                                    w.node + w.clock + w.disk + w.snapshot + w.supervisor +
-                                   w.operators + w.strangers + w.change)) {
+                                   w.operators + w.strangers + w.change + w.crossing)) {
     for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
       client_.submit_new(commands_);
     }
@@ -76,6 +77,7 @@ void World::act() {
       {w.operators, &World::operate},
       {w.strangers, &World::bring_strangers},
       {w.change, &World::change_job},
+      {w.crossing, &World::cross},
   };
   std::uint64_t total = 0;
   for (const Choice& choice : choices) total += choice.weight;
@@ -92,6 +94,26 @@ void World::stop_job() {
 
 void World::change_job() {
   client_.change_some(commands_);
+}
+
+// A process ends by itself, or at its time limit, while a command about it is on its way.
+void World::cross() {
+  if (cut_short_.valid()) {
+    client_.limit_one(std::exchange(cut_short_, {}), base::hours(1), commands_);
+    return;
+  }
+  const std::vector<model::AttemptId> live = engine_.live_attempts();
+  if (live.empty()) return;
+  const model::AttemptId id = live[random_.below(live.size())];
+  if (random_.chance(1, 3)) {
+    cut_short_ = id.job;
+    client_.limit_one(id.job, base::seconds(1), commands_);
+    return;
+  }
+  client_.change_one(id.job, commands_);
+  const auto code = static_cast<std::uint8_t>(random_.chance(2, 3) ? 0 : 3);
+  engine_.finish(id, {.code = code, .signal = {}, .lost = model::Lost::kNo},
+                 model::EndReason::kNone);
 }
 
 void World::repeat_submission() {
