@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include <fmt/format.h>
 
@@ -224,6 +225,9 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
                                      : "give ids or filters, not both",
                        text.name);
   }
+  // A job that puts itself back is told to stop at once, and with it this process, which its caller
+  // wants to see succeed.
+  if (action.call == kRequeue.call) std::signal(SIGTERM, SIG_IGN);
   if (o.ids.empty()) return change_many(text, console, *client, o, action);
   const std::string body = action.call != kRequeue.call ? "" : (o.hold ? R"({"hold":true})" : "{}");
   return for_each_job(

@@ -77,6 +77,36 @@ TEST_F(Change, ARequeuedJobRunsAgainAndCountsNoFailure) {
   EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
 }
 
+// Each puts itself back and exits with 0 at once: its end and the requeue cross each other.
+TEST_F(Change, JobsThatPutThemselvesBackAndExitRunAgain) {
+  const std::string script =
+      "echo $GPU_PLATFORM_ATTEMPT >> \"$1.$GPU_PLATFORM_JOB_ID\"; "
+      "if [ \"$GPU_PLATFORM_ATTEMPT\" = 1 ]; then "
+      "trap : TERM; \"$0\" jobs requeue $GPU_PLATFORM_JOB_ID && exit 0; exit 9; fi";
+  const std::string notes = daemon.directory() + "/attempts";
+  const std::string server = "GPU_PLATFORM_SERVER=unix:" + daemon.socket();
+  const auto start = [&](std::vector<std::string> words) {
+    for (const char* word : {"--cpus", "1", "--env"}) words.emplace_back(word);
+    words.insert(words.end(),
+                 {server, "--", "/bin/sh", "-c", script, program("gpu-platform"), notes});
+    return submit(std::move(words));
+  };
+  std::vector<std::string> ids;
+  for (int i = 0; i < 8; ++i) ids.push_back(start({}));
+  for (const std::string& id : ids) {
+    ASSERT_TRUE(reaches(id, "COMPLETED")) << daemon.job(id).dump(2);
+    EXPECT_EQ(read_file(notes + "." + id), "1\n2\n") << daemon.job(id).dump(2);
+  }
+  const std::string done = start({"--complete-on-exit-zero"});
+  ASSERT_TRUE(reaches(done, "COMPLETED")) << daemon.job(done).dump(2);
+  EXPECT_EQ(read_file(notes + "." + done), "1\n");
+  EXPECT_EQ(daemon.job(done)["complete_on_exit_zero"], true);
+  EXPECT_EQ(daemon.job(ids[0])["complete_on_exit_zero"], false);
+  EXPECT_NE(
+      daemon.cli({"jobs", "describe", done}).out.find("exit code 0 completes it all the same"),
+      std::string::npos);
+}
+
 TEST_F(Change, AWaitingJobTakesOtherSettings) {
   const std::string blocker = submit_blocker();
   const std::string id = submit({"--gpus", "1", "--label", "old=1", "--", "/bin/true"});
