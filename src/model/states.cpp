@@ -30,7 +30,9 @@ constexpr Transition<J, JT> kJobTable[] = {
     {J::kPreempted, JT::kCancel, J::kCancelled, "cancelled on the way back to the queue"},
     {J::kStarting, JT::kRequeue, J::kPending,
      "the start or the site's prolog failed, or it was lost, and is tried again"},
-    {J::kRunning, JT::kRequeue, J::kPending, "the attempt failed or was lost, and is tried again"},
+    {J::kRunning, JT::kRequeue, J::kPending,
+     "the attempt failed, was lost, or was stopped at a limit that it no longer had, and is tried "
+     "again"},
     {J::kStopping, JT::kRequeue, J::kPending,
      "stopped so as to be queued again: by a person, or for its GPUs"},
     {J::kSuspended, JT::kRequeue, J::kPending, "lost while frozen"},

@@ -38,7 +38,7 @@ model::JobState state_after(model::JobTrigger how);
 //                    is claimed changes
 //   settled          the end of an attempt is followed at once by what becomes of its job
 //   queued-again     who was told to stop so as to be queued again (a requeue, a preemption, GPUs
-//                    taken out of service) gets another attempt before it ends, unless somebody or
+//                    taken out of service) gets another attempt before it ends, unless a person or
 //                    something that it waits for ends it meanwhile, or it exits with 0 and had
 //                    asked that this completes it
 //   cancelled        who was told to stop for good is not queued again
