@@ -57,6 +57,27 @@ base::Status put_expected_time(Json& body, const std::optional<std::string>& tex
   return {};
 }
 
+base::Result<std::string> past_time(std::string_view option, const std::string& text,
+                                    base::Instant now) {
+  std::string time;
+  if (const auto back = base::parse_duration(text)) {
+    const base::Instant begin = base::Duration(now.unix_ns()) > *back
+                                    ? base::Instant((now.unix_ns() - back->value()))
+                                    : base::Instant(1);
+    api::append_rfc3339(time, begin);
+    return time;
+  }
+  const auto at = api::parse_rfc3339(text);
+  if (!at) {
+    return base::invalid(std::string(option),
+                         fmt::format("'{}' is neither a duration (2h, 7d) nor a time "
+                                     "(2026-01-31T12:00:00Z)",
+                                     text));
+  }
+  api::append_rfc3339(time, *at);
+  return time;
+}
+
 base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
                         base::Instant now) {
   if (!text) return {};

@@ -33,6 +33,11 @@ base::Status put_expected_time(Json& body, const std::optional<std::string>& tex
 base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
                         base::Instant now);
 
+// A time that is past, as RFC 3339: "2h" and "7d" count back from now, anything else is a time as
+// RFC 3339 has it. Errors name the option.
+base::Result<std::string> past_time(std::string_view option, const std::string& text,
+                                    base::Instant now);
+
 // What cannot be written as JSON is found here, where the option can be named.
 base::Status check_text(std::string_view option, std::string_view text);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "api/convert/text_forms.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -11,6 +10,7 @@
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/members.h"
+#include "cli/pages.h"
 #include "cli/plan_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -19,8 +19,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// The most that the daemon gives in one page.
-constexpr std::uint64_t kLargestPage = 10'000;
+constexpr PagedList kList{"/v1/jobs", "jobs", 10'000};
 
 struct ListOptions {
   bool all = false;
@@ -28,26 +27,6 @@ struct ListOptions {
   std::optional<std::string> user, team, name, since, limit, page_token;
   std::vector<std::string> states, labels;
 };
-
-// "--since 2h" counts back from now; anything else is a time.
-base::Result<std::string> since_time(const std::string& text, base::Instant now) {
-  std::string time;
-  if (const auto back = base::parse_duration(text)) {
-    const base::Instant begin = base::Duration(now.unix_ns()) > *back
-                                    ? base::Instant((now.unix_ns() - back->value()))
-                                    : base::Instant(1);
-    api::append_rfc3339(time, begin);
-    return time;
-  }
-  const auto at = api::parse_rfc3339(text);
-  if (!at) {
-    return base::invalid("--since", fmt::format("'{}' is neither a duration (2h, 7d) nor a time "
-                                                "(2026-01-31T12:00:00Z)",
-                                                text));
-  }
-  api::append_rfc3339(time, *at);
-  return time;
-}
 
 base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
   std::string query;
@@ -61,59 +40,18 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
   }
   for (const std::string& label : o.labels) append_query(query, "label", label);
   if (o.since.has_value()) {
-    TRY_ASSIGN(const std::string since, since_time(*o.since, now));
+    TRY_ASSIGN(const std::string since, past_time("--since", *o.since, now));
     append_query(query, "since", since);
   }
   if (o.all) append_query(query, "all", "true");
   return query;
 }
 
-// Fetches jobs page by page, up to a number of them, and gives each page to `take`. Returns where
-// the next page would begin, empty at the end.
-template <class Take>
-Called<std::string> fetch_pages(Client& client, const std::string& query, std::uint64_t most,
-                                std::string token, Take&& take) {
-  while (true) {
-    std::string page = query;
-    append_query(page, "limit", fmt::format("{}", std::min(most, kLargestPage)));
-    if (!token.empty()) append_query(page, "page_token", token);
-    const auto body = client.get("/v1/jobs?" + page);
-    if (!body) return std::unexpected(body.error());
-    const auto document = parse_object(*body);
-    if (!document) {
-      return std::unexpected(
-          Failure{Failure::Kind::kBadAnswer, "a list is no JSON object", {}, {}});
-    }
-    const Json& jobs = list_at(*document, "jobs");
-    take(jobs);
-    token = text_at(*document, "next_page");
-    most -= std::min<std::uint64_t>(most, jobs.size());
-    if (token.empty() || most == 0) return token;
-  }
-}
-
-// {"jobs":[…],"next_page":…}, written as the pages come: a long history never stands in memory at
-// once.
-int print_json(Console& console, Client& client, const std::string& query, std::uint64_t most,
-               const std::string& token) {
-  bool first = true;
-  const auto next = fetch_pages(client, query, most, token, [&](const Json& jobs) {
-    for (const Json& job : jobs) {
-      console.out((first ? "{\"jobs\":[" : ",") + json_text(job));
-      first = false;
-    }
-  });
-  if (!next) return report(console, next.error(), true);
-  console.out(fmt::format("{}],\"next_page\":{}}}\n", first ? "{\"jobs\":[" : "",
-                          next->empty() ? "null" : json_text(Json(*next))));
-  return console.out_failed() ? kFailure : kOk;
-}
-
 int print_table(Console& console, Client& client, const std::string& query, std::uint64_t most,
                 const std::string& token) {
   const base::Instant now = console.surroundings().now();
   Table table = job_table();
-  const auto next = fetch_pages(client, query, most, token, [&](const Json& jobs) {
+  const auto next = fetch_pages(client, kList, query, most, token, [&](const Json& jobs) {
     for (const Json& job : jobs) table.add(job_row(job, now));
   });
   if (!next) return report(console, next.error(), false);
@@ -157,7 +95,7 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   const std::string token = o.page_token.value_or("");
-  return o.json ? print_json(console, *client, *query, most, token)
+  return o.json ? print_pages(console, *client, kList, *query, most, token)
                 : print_table(console, *client, *query, most, token);
 }
 
