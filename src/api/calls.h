@@ -9,6 +9,7 @@
 #include "api/dependencies.h"
 #include "api/job_reader.h"
 #include "api/user_directory.h"
+#include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
@@ -72,6 +73,10 @@ class Calls {
                                             const Peer& peer) const;
   base::Result<model::ChannelOrder> channel(const v1::AttachToJobRequest& request,
                                             const Peer& peer) const;
+  // Says in the audit trail that it is opened. To be done before, so that nobody enters a job
+  // unseen. `done` is called through `resume`, or at once where no trail is kept.
+  void record_channel(model::AuditAction action, const model::ChannelOrder& order, const Peer& peer,
+                      Resume resume, std::function<void(base::Status)> done) const;
   void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;
 
   base::Result<v1::Explanation> explain(const v1::ExplainJobRequest& request,
@@ -97,6 +102,9 @@ class Calls {
                           Reserved done) const;
   v1::ListReservationsResponse reservations() const;
   base::Result<v1::Reservation> reservation(const std::string& name) const;
+
+  base::Result<v1::ListAuditResponse> audit(const v1::ListAuditRequest& request,
+                                            const Peer& peer) const;
 
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;

@@ -11,6 +11,7 @@
 #include "api/gpu_reading_source.h"
 #include "base/result.h"
 #include "controller/snapshot.h"
+#include "model/audit_query.h"
 #include "model/command.h"
 #include "model/job.h"
 
@@ -59,6 +60,14 @@ class JobArchive {
   virtual base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const = 0;
 };
 
+// The audit trail. What a command did is found here when it is acknowledged. Safe from any thread;
+// calls take the time of a local query.
+class AuditTrail {
+ public:
+  virtual ~AuditTrail() = default;
+  virtual base::Result<model::AuditPage> list(const model::AuditQuery& query) const = 0;
+};
+
 struct OutputPiece {
   std::uint64_t offset =
       0;              // of the first byte; past the one asked for where older output was dropped
@@ -97,6 +106,7 @@ struct CoreAccess {
   // Safe from any thread. Null: nothing is known of it.
   std::function<std::vector<IsolationGuard>()> isolation = nullptr;
   ChannelSource* channels = nullptr;  // null: no job here can be entered
+  const AuditTrail* audit = nullptr;  // null: none is kept
 };
 
 }  // namespace gpu_platform::api

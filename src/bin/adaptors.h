@@ -90,6 +90,17 @@ class StoredJobs : public api::JobArchive {
   const store::Archive& archive_;
 };
 
+class StoredAudit : public api::AuditTrail {
+ public:
+  explicit StoredAudit(const store::Archive& archive) : archive_(archive) {}
+  base::Result<model::AuditPage> list(const model::AuditQuery& query) const override {
+    return archive_.audit(query);
+  }
+
+ private:
+  const store::Archive& archive_;
+};
+
 class StoredEnvironments : public execution::EnvironmentSource {
  public:
   explicit StoredEnvironments(const store::Journal& journal) : journal_(journal) {}

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 
 #include "api/event_hub.h"
 #include "api/rest/server.h"
+#include "api/user_directory.h"
 #include "bin/adaptors.h"
 #include "bin/board_registrar.h"
 #include "bin/emulated_boards.h"
@@ -47,6 +49,12 @@ constexpr std::chrono::seconds kDiscoveryLimit{60};
 
 // For a file that a user has named to be opened.
 constexpr std::chrono::seconds kFilePatience{2};
+
+// The user as the accounts of the system know it.
+model::Origin origin_of_process(model::Door door, std::uint32_t uid, pid_t pid) {
+  api::UserDirectory users;
+  return {door, users.name_of(uid), uid, static_cast<std::uint64_t>(std::max(pid, 0))};
+}
 
 model::Policy policy_of(const config::Configuration& configuration) {
   model::Policy policy = configuration.policy;
@@ -165,6 +173,7 @@ struct Daemon::Parts {
   std::unique_ptr<LoopCommands> commands;
   std::unique_ptr<LoopSnapshots> snapshots;
   std::unique_ptr<StoredJobs> archive;
+  std::unique_ptr<StoredAudit> audit;
   std::unique_ptr<EngineChannels> channels;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
@@ -258,7 +267,8 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
     notifier = std::make_unique<Notifier>(configuration.notify_command);
     controller->add_listener(notifier.get());
   }
-  loop->change_policy(policy_of(configuration), "configuration");
+  loop->change_policy(policy_of(configuration), "configuration",
+                      origin_of_process(model::Door::kStart, geteuid(), getpid()));
   gate = std::make_unique<monitoring::ReleaseGate>(
       *loop, [this] { return loop->snapshot(); },
       [this](const std::string& node) {
@@ -316,6 +326,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
+  audit = std::make_unique<StoredAudit>(*store);
   channels = std::make_unique<EngineChannels>(*engine);
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
@@ -334,7 +345,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          {},
                                          readings.get(),
                                          [this] { return isolation_of(engine->node_part()); },
-                                         channels.get()},
+                                         channels.get(),
+                                         audit.get()},
                          *hub));
   return {};
 }
@@ -384,8 +396,18 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
 }
 
-void Daemon::reload(const config::Configuration& configuration) {
-  parts_->loop->change_policy(policy_of(configuration), "configuration");
+void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
+  parts_->loop->change_policy(policy_of(configuration), "configuration",
+                              origin_of_process(model::Door::kSignal, sender.uid, sender.pid));
+}
+
+void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender) {
+  model::AuditedCall call;
+  call.by = origin_of_process(model::Door::kSignal, sender.uid, sender.pid);
+  call.action = model::AuditAction::kConfigure;
+  call.refusal = model::refusal_of(error);
+  parts_->loop->command({{}, model::RecordCalls{{std::move(call)}}},
+                        [](const base::Result<model::CommandReply>&) {});
 }
 
 void Daemon::stop() {

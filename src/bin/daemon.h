@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,12 @@ struct DaemonOptions {
   std::string launcher;  // socket of a launcher that runs as a service; empty: we start one
 };
 
+// Who sent a signal, as the kernel says.
+struct SignalSender {
+  std::uint32_t uid = 0;
+  std::int32_t pid = 0;
+};
+
 // The daemon: all rooms joined and running. Started it answers on its socket; stopped (or
 // destroyed) it has ended its threads and left the jobs running.
 class Daemon {
@@ -28,8 +35,10 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Takes up what may change while it runs.
-  void reload(const config::Configuration& configuration);
+  // Takes up what may change while it runs. The audit trail says who asked for it.
+  void reload(const config::Configuration& configuration, const SignalSender& sender);
+  // Where the configuration is not as it must be: the audit trail says that too.
+  void refuse_reload(const base::Error& error, const SignalSender& sender);
   void stop();
 
  private:

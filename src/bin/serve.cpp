@@ -67,16 +67,22 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
   return std::nullopt;
 }
 
-void reload(Daemon& daemon, const std::string& path, cli::Console& console) {
+void reload(Daemon& daemon, const std::string& path, const SignalSender& sender,
+            cli::Console& console) {
+  const auto refuse = [&](std::string why) {
+    daemon.refuse_reload({base::ErrorCode::kFailedPrecondition, std::move(why), {}}, sender);
+  };
   if (path.empty()) {
     spdlog::warn("reload asked for, but there is no configuration file (--config)");
-    return;
+    return refuse("there is no configuration file");
   }
   if (const auto configuration = read_configuration(path, console)) {
-    daemon.reload(*configuration);
-    spdlog::info("configuration reloaded file={}", path);
+    daemon.reload(*configuration, sender);
+    spdlog::info("configuration reloaded file={} uid={} pid={}", path, sender.uid, sender.pid);
   } else {
-    spdlog::error("configuration not reloaded, the former one goes on file={}", path);
+    spdlog::error("configuration not reloaded, the former one goes on file={} uid={} pid={}", path,
+                  sender.uid, sender.pid);
+    refuse("the configuration file is not as it must be; the daemon's log says what is wrong");
   }
 }
 
@@ -87,7 +93,7 @@ int serve_until_told(Daemon& daemon, int signal_fd, const std::string& config_pa
     const ssize_t n = read(signal_fd, &info, sizeof info);
     if (n < 0 && errno == EINTR) continue;
     if (n == static_cast<ssize_t>(sizeof info) && info.ssi_signo == SIGHUP) {
-      reload(daemon, config_path, console);
+      reload(daemon, config_path, {info.ssi_uid, static_cast<std::int32_t>(info.ssi_pid)}, console);
       continue;
     }
     spdlog::info("stopping, running jobs go on");

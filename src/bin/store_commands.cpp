@@ -26,9 +26,11 @@ int report_failure(cli::Console& console, const base::Error& error) {
 
 void print_report(cli::Console& console, const store::StoreReport& report) {
   console.out(
-      fmt::format("{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments\n",
+      fmt::format("{}: schema {}, events {} to {}, {} ended jobs, {} snapshots, {} environments, "
+                  "{} audit entries\n",
                   report.file.string(), report.schema_version, report.first_event.value,
-                  report.last_event.value, report.jobs, report.snapshots, report.environments));
+                  report.last_event.value, report.jobs, report.snapshots, report.environments,
+                  report.audit_entries));
   for (const std::string& damage : report.damages) console.out("damaged: " + damage + "\n");
 }
 

@@ -171,6 +171,12 @@ constexpr std::array kCommands = {
              "  gpu-platform online --gpu dgx-h100-1:3\n"
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
+    Command{{"audit list", "[options]",
+             "Show who did what, for whom, from where, with what outcome.",
+             "  gpu-platform audit list\n"
+             "  gpu-platform audit list --job 42\n"
+             "  gpu-platform audit list --outcome refused --since 1d\n"
+             "  gpu-platform audit list --action exec --json | jq -r '.entries[].user'\n"}, run_audit_list},
     Command{{"version", "[options]",
              "Show the version of this program and of the daemon.",
              "  gpu-platform version\n"

@@ -54,6 +54,7 @@ int run_reservations_create(const CommandText& text, Invocation& invocation);
 int run_reservations_list(const CommandText& text, Invocation& invocation);
 int run_reservations_describe(const CommandText& text, Invocation& invocation);
 int run_reservations_cancel(const CommandText& text, Invocation& invocation);
+int run_audit_list(const CommandText& text, Invocation& invocation);
 int run_drain(const CommandText& text, Invocation& invocation);
 int run_offline(const CommandText& text, Invocation& invocation);
 int run_online(const CommandText& text, Invocation& invocation);

@@ -207,6 +207,12 @@ const std::array kKeys = {
     Key{"store.reserve_bytes", +[](C& c) -> base::Bytes& { return c.store_reserve_bytes; },
         kKi * kKi, 64 * kKi * kKi * kKi, Effect::kRestart,
         "Disk space held back so that the end of running jobs can be recorded when the disk is full."},
+    Key{"store.audit_keep", +[](C& c) -> base::Duration& { return c.policy.audit_keep; },
+        kDay, 3650 * kDay, Effect::kAnytime,
+        "How long an entry of the audit trail is kept; older ones go when new ones come."},
+    Key{"store.max_audit_entries", +[](C& c) -> std::uint64_t& { return c.policy.max_audit_entries; },
+        1'000, 100'000'000, Effect::kAnytime,
+        "Most entries of the audit trail; past it the oldest go. A million take about 150 MB."},
 
     Key{"api.threads", +[](C& c) -> std::uint32_t& { return c.api_threads; },
         1, 256, Effect::kRestart,

@@ -76,6 +76,7 @@ class Application {
     state_.windows.put(event.window);
   }
   void on(const model::ReservationEnded& event) { state_.windows.erase(event.name); }
+  void on(const model::CallAudited&) {}  // for the archive alone
   void on(const model::ClaimDropped& event) { drop_claim(event.job); }
 
   void on(const model::JobOverdue& event) {

@@ -67,15 +67,20 @@ void Controller::take(Input& input, base::Instant now, store::Room room) {
          model::CommandReply{}});
   } else {
     auto& change = std::get<PolicyChange>(input);
-    core_.apply_policy(change.policy, std::move(change.by), now);
+    core_.apply_policy(change.policy, std::move(change.by), now, change.origin);
   }
 }
 
 base::Status Controller::commit() {
   if (batch_.events.empty()) return {};
   TRY(check_batch());
+  const model::Policy& policy = *core_.state().policy;
   TRY(journal_.append(
-      {batch_.events, batch_.ended_jobs, batch_.new_environments, batch_.dropped_environments}));
+      {batch_.events,
+       batch_.ended_jobs,
+       batch_.new_environments,
+       batch_.dropped_environments,
+       {core_.state().at + (base::Duration() - policy.audit_keep), policy.max_audit_entries}}));
   events_since_snapshot_ += batch_.events.size();
   return {};
 }

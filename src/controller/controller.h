@@ -22,6 +22,7 @@ using CommandDone = std::function<void(base::Result<model::CommandReply>)>;
 struct PolicyChange {
   model::Policy policy;
   std::string by;
+  model::Origin origin = {};  // whom the audit trail names
 };
 
 struct CommandInput {

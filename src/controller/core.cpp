@@ -120,10 +120,20 @@ const Attempt* Core::find_attempt(model::AttemptId id) const {
   return &job->attempts[id.attempt - 1];
 }
 
-void Core::apply_policy(const model::Policy& policy, std::string by, base::Instant now) {
-  if (state_.seq.valid() && policy == *state_.policy) return;
-  emit(model::PolicyApplied{policy, std::move(by)}, now);
-  judge_strangers_again(now);
+void Core::apply_policy(const model::Policy& policy, std::string by, base::Instant now,
+                        const model::Origin& origin) {
+  const bool is_new = !state_.seq.valid() || policy != *state_.policy;
+  if (is_new) {
+    emit(model::PolicyApplied{policy, std::move(by)}, now);
+    judge_strangers_again(now);
+  }
+  const bool is_asked_for = origin.door == model::Door::kSignal;
+  if (is_asked_for || (is_new && origin.door != model::Door::kNone)) {
+    model::AuditedCall call;
+    call.by = origin;
+    call.action = model::AuditAction::kConfigure;
+    emit(model::CallAudited{std::move(call)}, now);
+  }
 }
 
 void Core::advance(base::Instant now) {

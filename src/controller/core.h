@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,7 +64,10 @@ class Core {
   base::Result<model::CommandReply> command(const model::Command& command, base::Instant now,
                                             store::Room room);
   void observe(const execution::Observation& observation, base::Instant now);
-  void apply_policy(const model::Policy& policy, std::string by, base::Instant now);
+  // `origin`: whom the audit trail names; kNone: it says nothing. A start that changes nothing is
+  // not in it.
+  void apply_policy(const model::Policy& policy, std::string by, base::Instant now,
+                    const model::Origin& origin = {});
   // Timers that are due, then one scheduling cycle.
   void advance(base::Instant now);
   Batch take_batch();
@@ -88,6 +93,22 @@ class Core {
   void emit(model::Event event, base::Instant now);
   void effects_of(const model::Event& event);
   void effect(Effect effect) { batch_.effects.push_back(std::move(effect)); }
+
+  base::Result<model::CommandReply> carry_out(const model::Command& command, base::Instant now,
+                                              store::Room room);
+  base::Result<model::CommandReply> record_calls(const model::RecordCalls& command,
+                                                 base::Instant now, store::Room room);
+  // Says in the audit trail what the command did, whose events and ended jobs in the open batch
+  // begin there.
+  void audit_changes(const model::Command& command, std::size_t events_before,
+                     std::size_t ended_before, base::Instant now);
+  struct TouchedJobs {
+    std::string user;
+    std::vector<model::JobId> jobs;
+  };
+  std::map<std::uint32_t, TouchedJobs> jobs_touched_since(std::size_t events_before,
+                                                          std::size_t ended_before) const;
+  void add_gpus_since(std::size_t events_before, model::AuditedCall& call) const;
 
   base::Result<model::CommandReply> submit(const model::Caller& caller,
                                            const model::SubmitJob& command, base::Instant now,

@@ -31,10 +31,29 @@ std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::I
   return std::make_shared<const Job>(std::move(job));
 }
 
+// The owner's name need not be written twice.
+model::Origin submitter(const model::Caller& caller, const model::JobSpec& spec) {
+  model::Origin origin = origin_of(caller);
+  if (origin.uid == spec.uid && origin.user == spec.user) {
+    origin.user.clear();
+    origin.uid = 0;
+  }
+  return origin;
+}
+
 }  // namespace
 
 base::Result<model::CommandReply> Core::command(const model::Command& command, base::Instant now,
                                                 store::Room room) {
+  const std::size_t events_before = batch_.events.size();
+  const std::size_t ended_before = batch_.ended_jobs.size();
+  auto reply = carry_out(command, now, room);
+  audit_changes(command, events_before, ended_before, now);
+  return reply;
+}
+
+base::Result<model::CommandReply> Core::carry_out(const model::Command& command, base::Instant now,
+                                                  store::Room room) {
   if (const auto* request = std::get_if<model::SubmitJob>(&command.body)) {
     return submit(command.caller, *request, now, room);
   }
@@ -52,6 +71,9 @@ base::Result<model::CommandReply> Core::command(const model::Command& command, b
   }
   if (const auto* cancelled = std::get_if<model::CancelReservation>(&command.body)) {
     return cancel_reservation(command.caller, *cancelled, now);
+  }
+  if (const auto* calls = std::get_if<model::RecordCalls>(&command.body)) {
+    return record_calls(*calls, now, room);
   }
   return act_on_job(command.caller, std::get<model::ActOnJob>(command.body), now);
 }
@@ -91,8 +113,12 @@ base::Result<model::CommandReply> Core::submit(const model::Caller& caller,
   TRY(check_expected(spec->expected_time, spec->time_limit));
   TRY(check_quota(*spec));
   const model::JobId id(state_.last_job_id + 1);
-  model::JobSubmitted event{id, spec, command.hold ? hold_by(caller, *spec) : model::Hold::kNone,
-                            std::move(dependencies.waits_for), std::move(dependencies.failure)};
+  model::JobSubmitted event{id,
+                            spec,
+                            command.hold ? hold_by(caller, *spec) : model::Hold::kNone,
+                            std::move(dependencies.waits_for),
+                            std::move(dependencies.failure),
+                            submitter(caller, *spec)};
   if (command.dry_run) return model::CommandReply{{}, false, {}, {}, as_accepted(event, now)};
   // The job's number names its environment: unique, and no secret itself.
   spec->environment_ref =

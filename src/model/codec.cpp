@@ -201,7 +201,7 @@ void fields(Policy& v, F& f) {
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
     v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
     v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
-    v.overdue_after, v.backfill_by_prediction);
+    v.overdue_after, v.backfill_by_prediction, v.audit_keep, v.max_audit_entries);
 }
 template <class F>
 void fields(Claim& v, F& f) {
@@ -238,7 +238,32 @@ void fields(GpuStrangersChanged& v, F& f) {
 }
 template <class F>
 void fields(JobSubmitted& v, F& f) {
-  f(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure);
+  f(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
+}
+template <class F>
+void fields(Origin& v, F& f) {
+  f(v.door, v.user, v.uid, v.pid);
+}
+template <class F>
+void fields(JobOwner& v, F& f) {
+  f(v.user, v.uid);
+}
+template <class F>
+void fields(Refusal& v, F& f) {
+  f(v.code, v.text);
+}
+template <class F>
+void fields(AuditedCall& v, F& f) {
+  f(v.by, v.action, v.owner, v.jobs, v.job_count, v.gpus, v.gpu_count, v.target, v.refusal,
+    v.request_id, v.calls, v.since);
+}
+template <class F>
+void fields(AuditEntry& v, F& f) {
+  f(v.seq, v.at, v.call);
+}
+template <class F>
+void fields(CallAudited& v, F& f) {
+  f(v.call);
 }
 template <class F>
 void fields(JobHoldChanged& v, F& f) {
@@ -370,6 +395,8 @@ template <>
 constexpr std::uint64_t kRecordNumber<StartForeseen> = 24;
 template <>
 constexpr std::uint64_t kRecordNumber<YieldPutOff> = 25;
+template <>
+constexpr std::uint64_t kRecordNumber<CallAudited> = 32;
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
@@ -424,6 +451,10 @@ constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
 
 template <>
 constexpr std::size_t kValues<ForecastBasis> = kForecastBases;
+template <>
+constexpr std::size_t kValues<Door> = kDoors;
+template <>
+constexpr std::size_t kValues<AuditAction> = kAuditActions;
 
 template <class T>
 struct is_shared : std::false_type {};
@@ -687,6 +718,19 @@ void append_claim(const Claim& claim, std::string& out) {
 }
 base::Result<Claim> decode_claim(std::string_view bytes) {
   return decode_whole<Claim>(bytes, "claim");
+}
+
+void append_audit_entry(const AuditEntry& entry, std::string& out) {
+  Writer{out}.write(const_cast<AuditEntry&>(entry));
+}
+base::Result<std::vector<AuditEntry>> decode_audit_entries(std::string_view bytes) {
+  std::vector<AuditEntry> entries;
+  Reader reader(bytes);
+  while (!reader.decoder.at_end() && !reader.bad) reader.read(entries.emplace_back());
+  if (reader.bad || !reader.decoder.ok()) {
+    return base::fail(base::ErrorCode::kDataLoss, "stored audit entries cannot be read");
+  }
+  return entries;
 }
 
 void append_window(const Window& window, std::string& out) {

@@ -42,6 +42,10 @@ base::Result<Policy> decode_policy(std::string_view bytes);
 void append_claim(const Claim& claim, std::string& out);
 base::Result<Claim> decode_claim(std::string_view bytes);
 
+// Of those appended one after another.
+void append_audit_entry(const AuditEntry& entry, std::string& out);
+base::Result<std::vector<AuditEntry>> decode_audit_entries(std::string_view bytes);
+
 void append_window(const Window& window, std::string& out);
 base::Result<Window> decode_window(std::string_view bytes);
 

@@ -285,6 +285,27 @@ Window draw_window(Prng& r) {
           draw_instant(r)};
 }
 
+Origin draw_origin(Prng& r) {
+  return {draw_enum<Door>(r, kDoors), draw_text(r), static_cast<std::uint32_t>(r.next()), r.next()};
+}
+
+AuditedCall draw_call(Prng& r) {
+  AuditedCall call;
+  call.by = draw_origin(r);
+  call.action = draw_enum<AuditAction>(r, kAuditActions);
+  if (r.chance(1, 2)) call.owner = {draw_text(r), static_cast<std::uint32_t>(r.next())};
+  call.jobs = {JobId(r.next()), JobId(r.next())};
+  call.job_count = r.next();
+  call.gpus = {draw_text(r)};
+  call.gpu_count = r.next();
+  call.target = draw_text(r);
+  if (r.chance(1, 2)) call.refusal = {draw_text(r), draw_text(r)};
+  call.request_id = draw_text(r);
+  call.calls = r.next();
+  call.since = draw_instant(r);
+  return call;
+}
+
 std::vector<Event> draw_events(Prng& r) {
   const AttemptId attempt{JobId(r.next()), static_cast<std::uint32_t>(r.next())};
   const Node node = draw_node(r);
@@ -306,8 +327,10 @@ std::vector<Event> draw_events(Prng& r) {
                       draw_enum<GpuTrigger>(r, kGpuTriggers),
                       draw_text(r),
                       draw_text(r)},
-      JobSubmitted{attempt.job, std::make_shared<JobSpec>(draw_spec(r)),
-                   draw_enum<Hold>(r, kHolds)},
+      JobSubmitted{.job = attempt.job,
+                   .spec = std::make_shared<JobSpec>(draw_spec(r)),
+                   .hold = draw_enum<Hold>(r, kHolds),
+                   .by = draw_origin(r)},
       JobEligible{attempt.job},
       StartRequested{attempt, draw_allocation(r), draw_enum<StartWhy>(r, kStartWhys), draw_text(r),
                      draw_text(r), JobId(r.next()), draw_instant(r)},
@@ -336,6 +359,7 @@ std::vector<Event> draw_events(Prng& r) {
       ClaimDropped{attempt.job},
       StartForeseen{attempt.job, draw_forecast(r)},
       YieldPutOff{attempt, draw_instant(r)},
+      CallAudited{draw_call(r)},
   };
 }
 
@@ -373,6 +397,22 @@ TEST(ModelCodec, JobsNodesAndPoliciesComeBack) {
     const auto policy_again = decode_policy(bytes);
     ASSERT_TRUE(policy_again) << "seed " << seed;
     EXPECT_EQ(*policy_again, policy) << "seed " << seed;
+  }
+}
+
+TEST(ModelCodec, AuditEntriesComeBack) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Prng random(seed);
+    std::vector<AuditEntry> entries;
+    std::string bytes;
+    for (int i = 0; i < 3; ++i) {
+      entries.push_back({EventSeq(random.next()), draw_instant(random), draw_call(random)});
+      append_audit_entry(entries.back(), bytes);
+    }
+    const auto found = decode_audit_entries(bytes);
+    ASSERT_TRUE(found) << "seed " << seed;
+    EXPECT_EQ(*found, entries) << "seed " << seed;
+    EXPECT_FALSE(decode_audit_entries(std::string_view(bytes).substr(0, bytes.size() - 1)));
   }
 }
 
@@ -444,7 +484,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.backfill_by_prediction = false;  // the newest field, one byte
+  policy.max_audit_entries = 1;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -452,7 +492,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_TRUE(again->backfill_by_prediction);
+  EXPECT_EQ(again->max_audit_entries, Policy().max_audit_entries);
 }
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {

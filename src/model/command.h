@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/audit.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/job_selection.h"
@@ -19,7 +20,14 @@ struct Caller {
   std::string user;
   std::uint32_t uid = 0;
   bool is_administrator = false;  // root: sees and changes everybody's jobs
+  Door door = Door::kNone;        // kNone: nothing of it goes into the audit trail
+  std::uint64_t pid = 0;          // 0: not known
 };
+
+// Who the caller is to the audit trail.
+inline Origin origin_of(const Caller& caller) {
+  return {caller.door, caller.user, caller.uid, caller.pid};
+}
 
 // Accept a job. `environment` is what the job's processes get, as NAME=VALUE strings each ended by
 // NUL; it goes to the store's owner-only table and into no event, list or log.
@@ -44,6 +52,12 @@ enum class JobAction : std::uint8_t {
   kRequeueAndHold,  // likewise, and is held then
 };
 inline constexpr std::size_t kJobActions = 6;
+// What the audit trail calls it.
+constexpr AuditAction audit_action(JobAction action) {
+  return static_cast<AuditAction>(static_cast<int>(action) + 1);
+}
+static_assert(audit_action(JobAction::kCancel) == AuditAction::kCancel &&
+              audit_action(JobAction::kRequeueAndHold) == AuditAction::kRequeueAndHold);
 
 struct ActOnJob {
   JobId job;
@@ -119,10 +133,16 @@ struct CancelReservation {
   std::string name;
 };
 
+// Calls for the audit trail that are none of the commands above: ways into jobs that were opened,
+// refused calls, a configuration that was refused.
+struct RecordCalls {
+  std::vector<AuditedCall> calls;
+};
+
 struct Command {
   Caller caller;
   std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
-               CancelReservation>
+               CancelReservation, RecordCalls>
       body;
 };
 

@@ -15,7 +15,7 @@ std::string_view name_of(const Event& event) {
                                          "PreemptionDecided", "JobOverdue",
                                          "ReservationMade",   "ReservationEnded",
                                          "ClaimDropped",      "StartForeseen",
-                                         "YieldPutOff"};
+                                         "YieldPutOff",       "CallAudited"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }
@@ -32,6 +32,40 @@ JobId job_of(const Event& event) {
         }
       },
       event);
+}
+
+namespace {
+
+AuditedCall call_of(const JobSubmitted& event) {
+  const JobSpec& spec = *event.spec;
+  AuditedCall call;
+  call.by = event.by;
+  call.owner = {spec.user, spec.uid};
+  if (call.by.user.empty()) {
+    call.by.user = spec.user;
+    call.by.uid = spec.uid;
+  }
+  call.action = AuditAction::kSubmit;
+  call.jobs = {event.job};
+  call.job_count = spec.array ? member_count(*spec.array) : 1;
+  call.request_id = spec.request_id;
+  return call;
+}
+
+}  // namespace
+
+bool has_audit_entry(const Event& event) {
+  const auto* submitted = std::get_if<JobSubmitted>(&event);
+  if (submitted != nullptr) return submitted->by.door != Door::kNone;
+  return std::holds_alternative<CallAudited>(event);
+}
+
+std::optional<AuditEntry> audit_entry(const EventRecord& record) {
+  if (!has_audit_entry(record.event)) return std::nullopt;
+  if (const auto* submitted = std::get_if<JobSubmitted>(&record.event)) {
+    return AuditEntry{record.seq, record.at, call_of(*submitted)};
+  }
+  return AuditEntry{record.seq, record.at, std::get<CallAudited>(record.event).call};
 }
 
 }  // namespace gpu_platform::model

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/audit.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/node.h"
@@ -62,6 +63,8 @@ struct JobSubmitted {
   Hold hold = Hold::kNone;
   std::vector<Dependency> waits_for;  // of spec.dependencies, those not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be
+  // Who submitted it, so that the trail needs no event of its own. No user: the job's.
+  Origin by;
 };
 
 // What a job waits for from here on.
@@ -210,12 +213,19 @@ struct YieldPutOff {
   base::Instant yields_at;  // as in Attempt
 };
 
-using Event =
-    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                 AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, ClaimDropped, StartForeseen, YieldPutOff>;
+// A call of a person, for the audit trail: one that changed something, beside the events that say
+// what it changed (a submission says so itself), one that opened a way into a job, or a refused
+// one.
+struct CallAudited {
+  AuditedCall call;
+};
+
+using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                           JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
+                           JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
+                           PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded,
+                           ClaimDropped, StartForeseen, YieldPutOff, CallAudited>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {
@@ -226,5 +236,8 @@ struct EventRecord {
 
 std::string_view name_of(const Event& event);  // "JobSubmitted"
 JobId job_of(const Event& event);              // the job it is about; invalid when about none
+// What the event adds to the audit trail; most add nothing.
+std::optional<AuditEntry> audit_entry(const EventRecord& record);
+bool has_audit_entry(const Event& event);
 
 }  // namespace gpu_platform::model

@@ -94,6 +94,9 @@ struct Policy {
   // Lets jobs that can be stopped in front of places kept for others if they are expected to be
   // gone by then; they are stopped if they are not.
   bool backfill_by_prediction = true;
+  // What the audit trail keeps: nothing older, and not much more than so many entries.
+  base::Duration audit_keep = base::hours(90 * 24);
+  std::uint64_t max_audit_entries = 1'000'000;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/audit_query.h"
 #include "model/event.h"
 #include "model/ids.h"
 #include "model/job.h"
@@ -23,6 +24,12 @@ struct Environment {
   std::string bytes;  // NAME=VALUE strings, each ended by NUL
 };
 
+// What of the audit trail is still wanted.
+struct AuditKeep {
+  base::Instant not_before;  // unset: all
+  std::uint64_t max_entries = UINT64_MAX;
+};
+
 // One batch: all of it becomes durable or none.
 struct Commit {
   std::span<const model::EventRecord>
@@ -30,6 +37,9 @@ struct Commit {
   std::span<const model::Job> ended_jobs;  // leave the core with this batch, go into the archive
   std::span<const Environment> new_environments;
   std::span<const std::string> dropped_environments;  // refs no job needs any more
+  // The entries of the audit trail that the events make (model::audit_entry) go into the archive.
+  // Older ones that are not wanted any more leave it, few at a time.
+  AuditKeep audit_keep = {};
 };
 
 // How much work the medium can still take.
@@ -88,12 +98,14 @@ struct ArchiveQuery {
   std::size_t limit = 100;              // newest (largest id) first
 };
 
-// The reading side of ended jobs. Safe from any thread, never blocks the writer.
+// The reading side of ended jobs and of the audit trail. Safe from any thread, never blocks the
+// writer.
 class Archive {
  public:
   virtual ~Archive() = default;
   virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
   virtual base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const = 0;
+  virtual base::Result<model::AuditPage> audit(const model::AuditQuery& query) const = 0;
 };
 
 }  // namespace gpu_platform::store

@@ -37,6 +37,43 @@ class StoreContract : public testing::Test {
     return ids;
   }
 
+  // Batches of up to nine events; all entries that they make, ascending.
+  std::vector<model::AuditEntry> fill_audit(std::size_t batches, base::Prng& prng,
+                                            AuditKeep keep = {}) {
+    std::vector<model::AuditEntry> made;
+    std::uint64_t last_job = 0;
+    for (std::size_t i = 0; i < batches; ++i) {
+      const std::uint64_t first = journal().last_seq().value + 1;
+      const auto events = audited_events(first, 1 + prng.below(9), last_job, prng);
+      EXPECT_TRUE(journal().append({.events = events, .audit_keep = keep}));
+      for (const auto& record : events) {
+        if (auto entry = model::audit_entry(record)) made.push_back(*std::move(entry));
+      }
+    }
+    return made;
+  }
+  std::vector<model::AuditEntry> audit_of(const model::AuditQuery& query) {
+    const auto page = archive().audit(query);
+    EXPECT_TRUE(page) << page.error().message;
+    return page ? page->entries : std::vector<model::AuditEntry>();
+  }
+  // All of it, newest first, in pages of so many.
+  std::vector<model::AuditEntry> whole_audit(std::size_t limit,
+                                             std::size_t max_looked_at = SIZE_MAX) {
+    std::vector<model::AuditEntry> all;
+    model::AuditQuery query;
+    query.limit = limit;
+    query.max_looked_at = max_looked_at;
+    do {
+      const auto page = archive().audit(query);
+      EXPECT_TRUE(page) << page.error().message;
+      if (!page) return all;
+      all.insert(all.end(), page->entries.begin(), page->entries.end());
+      query.before = page->next;
+    } while (query.before.valid());
+    return all;
+  }
+
   Subject subject_;
 };
 
@@ -221,14 +258,73 @@ TYPED_TEST_P(StoreContract, PagesJoinToTheWholeList) {
   EXPECT_EQ(paged.size(), jobs.size());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(StoreContract, ANewStoreIsEmpty,
-                            ReplayGivesEveryEventInOrderFromAnyPlace,
-                            ReplayStopsWithTheVisitorsError, ReplayFromBeyondTheEndIsDataLoss,
-                            RefusesBatchesThatDoNotFollowAndGoesOn, KeepsEverythingOverARestart,
-                            NamesADamagedRecordAndVisitsNothingOfIt,
-                            KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne,
-                            RefusesASnapshotOfEventsItDoesNotHave, EnvironmentsAreThereUntilDropped,
-                            FindsEndedJobsById, AJobThatEndsAgainReplacesItsRecord,
-                            ListsExactlyTheJobsThatMatchNewestFirst, PagesJoinToTheWholeList);
+TYPED_TEST_P(StoreContract, TheAuditTrailIsWhatTheEventsSay) {
+  base::Prng prng(11);
+  auto made = this->fill_audit(40, prng);
+  std::ranges::reverse(made);
+  EXPECT_EQ(this->whole_audit(1'000), made);
+  EXPECT_EQ(this->whole_audit(7), made) << "pages join to the whole";
+  EXPECT_EQ(this->whole_audit(1'000, 5), made) << "so do pages that end because they looked enough";
+  this->subject_.restart();
+  EXPECT_EQ(this->whole_audit(1'000), made);
+}
+
+TYPED_TEST_P(StoreContract, ListsExactlyTheAuditEntriesThatMatchNewestFirst) {
+  constexpr std::uint64_t kSeed = 20261122;
+  base::Prng prng(kSeed);
+  const auto made = this->fill_audit(60, prng);
+  for (int round = 0; round < 600; ++round) {
+    const model::AuditQuery query = random_audit_query(prng, this->journal().last_seq().value);
+    std::vector<model::AuditEntry> expected;
+    for (auto entry = made.rbegin(); entry != made.rend() && expected.size() < query.limit;
+         ++entry) {
+      if (model::matches(query, *entry)) expected.push_back(*entry);
+    }
+    ASSERT_EQ(this->audit_of(query), expected) << "seed " << kSeed << ", round " << round;
+  }
+}
+
+TYPED_TEST_P(StoreContract, ABoundOnTheAuditTrailLetsTheOldestGo) {
+  base::Prng prng(5);
+  auto made = this->fill_audit(200, prng, {.max_entries = 50});
+  const auto kept = this->whole_audit(1'000);
+  EXPECT_LE(kept.size(), 50u + 9u);
+  EXPECT_GE(kept.size(), 50u - 9u);
+  std::ranges::reverse(made);
+  made.resize(kept.size());
+  EXPECT_EQ(kept, made) << "the newest stay, whole";
+  // What has gone is found by no key.
+  for (std::uint32_t uid = 1000; uid < 1004; ++uid) {
+    model::AuditQuery query;
+    query.seen_by = uid;
+    query.limit = 1'000;
+    for (const auto& entry : this->audit_of(query)) EXPECT_GE(entry.seq, kept.back().seq);
+  }
+}
+
+TYPED_TEST_P(StoreContract, AuditEntriesGoWhenTheirTimeIsOver) {
+  base::Prng prng(6);
+  const auto early = this->fill_audit(20, prng);
+  const base::Instant bound = early[early.size() / 2].at;
+  this->fill_audit(40, prng, {.not_before = bound});
+  const auto kept = this->whole_audit(1'000);
+  EXPECT_LT(kept.size(), early.size() + 40 * 9);
+  // A batch goes as a whole, when all but its first may still be wanted.
+  model::AuditQuery before;
+  before.until = base::Instant(bound.unix_ns() - 9'000);
+  before.limit = 1'000;
+  EXPECT_TRUE(this->audit_of(before).empty());
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    StoreContract, ANewStoreIsEmpty, ReplayGivesEveryEventInOrderFromAnyPlace,
+    ReplayStopsWithTheVisitorsError, ReplayFromBeyondTheEndIsDataLoss,
+    RefusesBatchesThatDoNotFollowAndGoesOn, KeepsEverythingOverARestart,
+    NamesADamagedRecordAndVisitsNothingOfIt, KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne,
+    RefusesASnapshotOfEventsItDoesNotHave, EnvironmentsAreThereUntilDropped, FindsEndedJobsById,
+    AJobThatEndsAgainReplacesItsRecord, ListsExactlyTheJobsThatMatchNewestFirst,
+    PagesJoinToTheWholeList, TheAuditTrailIsWhatTheEventsSay,
+    ListsExactlyTheAuditEntriesThatMatchNewestFirst, ABoundOnTheAuditTrailLetsTheOldestGo,
+    AuditEntriesGoWhenTheirTimeIsOver);
 
 }  // namespace gpu_platform::store

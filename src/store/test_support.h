@@ -173,4 +173,70 @@ inline ArchiveQuery random_query(base::Prng& prng, std::uint64_t most_id) {
   return query;
 }
 
+// Events that add to the audit trail, of few users, jobs and outcomes: those of a batch that begins
+// at `first`. `last_job` goes on with each submission.
+inline std::vector<model::EventRecord> audited_events(std::uint64_t first, std::size_t count,
+                                                      std::uint64_t& last_job, base::Prng& prng) {
+  std::vector<model::EventRecord> events;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t seq = first + i;
+    model::EventRecord record{model::EventSeq(seq),
+                              base::Instant(1'000'000 + static_cast<std::int64_t>(seq) * 1'000),
+                              model::UseCounted{}};
+    const auto uid = static_cast<std::uint32_t>(1000 + prng.below(4));
+    const model::Origin by{model::Door::kUnixSocket, "user" + std::to_string(uid), uid, seq};
+    const std::uint64_t kind = prng.below(4);
+    if (kind == 0) {
+      model::JobSpec spec;
+      spec.uid = static_cast<std::uint32_t>(1000 + prng.below(4));
+      spec.user = "user" + std::to_string(spec.uid);
+      if (prng.chance(1, 3)) spec.array = model::ArraySpec{{{0, 4, 1}}, 0};
+      const std::uint64_t jobs = spec.array ? 5 : 1;
+      record.event = model::JobSubmitted{.job = model::JobId(last_job + 1),
+                                         .spec = std::make_shared<model::JobSpec>(std::move(spec)),
+                                         .by = by};
+      last_job += jobs;
+    } else if (kind < 3) {
+      model::AuditedCall call;
+      call.by = by;
+      call.action = static_cast<model::AuditAction>(prng.below(model::kAuditActions));
+      if (prng.chance(1, 2)) {
+        call.jobs = {model::JobId(1 + prng.below(40)), model::JobId(50 + prng.below(9))};
+        call.job_count = 2;
+        const auto owner = static_cast<std::uint32_t>(1000 + prng.below(4));
+        call.owner = {"user" + std::to_string(owner), owner};
+      }
+      if (prng.chance(1, 3)) call.refusal = {prng.chance(1, 2) ? "NOT_FOUND" : "INTERNAL", "no"};
+      record.event = model::CallAudited{std::move(call)};
+    }
+    events.push_back(std::move(record));
+  }
+  return events;
+}
+
+inline model::AuditQuery random_audit_query(base::Prng& prng, std::uint64_t last_seq) {
+  model::AuditQuery query;
+  query.max_looked_at = SIZE_MAX;
+  if (prng.chance(1, 3)) query.seen_by = static_cast<std::uint32_t>(1000 + prng.below(5));
+  if (prng.chance(1, 4)) query.user = "user" + std::to_string(1000 + prng.below(5));
+  if (prng.chance(1, 4)) query.owner = "user" + std::to_string(1000 + prng.below(5));
+  if (prng.chance(1, 5)) {
+    query.action = static_cast<model::AuditAction>(prng.below(model::kAuditActions));
+  }
+  if (prng.chance(1, 4)) query.outcome = static_cast<model::AuditOutcome>(prng.below(3));
+  if (prng.chance(1, 6)) query.code = "NOT_FOUND";
+  if (prng.chance(1, 3)) {
+    query.first_job = model::JobId(1 + prng.below(70));
+    query.last_job = model::JobId(query.first_job.value + prng.below(3));
+  }
+  const auto moment = [&] {
+    return base::Instant(1'000'000 + static_cast<std::int64_t>(prng.below(last_seq + 2)) * 1'000);
+  };
+  if (prng.chance(1, 4)) query.since = moment();
+  if (prng.chance(1, 4)) query.until = moment();
+  if (prng.chance(1, 3)) query.before = model::EventSeq(1 + prng.below(last_seq + 2));
+  query.limit = prng.chance(1, 2) ? 1'000 : 1 + prng.below(6);
+  return query;
+}
+
 }  // namespace gpu_platform::store

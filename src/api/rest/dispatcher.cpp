@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/enums.h"
+#include "api/convert/job.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
 #include "api/rest/openapi.h"
@@ -73,13 +75,31 @@ bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Me
   return status.has_value();
 }
 
-// Replies with what comes, where the connection is still there by then.
-template <class Message>
-std::function<void(base::Result<Message>)> answer(Exchange& exchange, const HttpRequest& request,
-                                                  const Route& route) {
-  return [weak = exchange.weak_from_this(), id = request.id, &route](base::Result<Message> result) {
-    if (const auto alive = weak.lock()) alive->reply(json_reply(route, std::move(result), id));
-  };
+model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action) {
+  model::AuditedCall call;
+  call.by = model::origin_of(exchange.peer().caller);
+  call.action = action;
+  return call;
+}
+
+// About the job that is named so, where that is a name of one.
+model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action,
+                           std::string_view id) {
+  model::AuditedCall call = call_of(exchange, action);
+  const auto job = to_job_ref(id);
+  if (!job) return call;
+  call.jobs = {job->job};
+  call.job_count = 1;
+  return call;
+}
+
+model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action,
+                           const std::string& target, const std::string& request_id) {
+  constexpr std::size_t kMaxBytes = 255;
+  model::AuditedCall call = call_of(exchange, action);
+  call.target = model::one_line(target, kMaxBytes);
+  call.request_id = model::one_line(request_id, kMaxBytes);
+  return call;
 }
 
 }  // namespace
@@ -97,49 +117,93 @@ Reply problem_reply(int status, base::Error error, const std::string& request_id
   return reply;
 }
 
-Dispatcher::Dispatcher(const Calls& calls, EventHub& hub) : calls_(calls), hub_(hub) {
-  const std::pair<std::string_view, Handler> entries[] = {
-      {"JobService.SubmitJob", &Dispatcher::submit},
-      {"JobService.GetJob", &Dispatcher::get_job},
-      {"JobService.ListJobs", &Dispatcher::list_jobs},
-      {"JobService.CancelJob", &Dispatcher::cancel},
-      {"JobService.KillJob", &Dispatcher::kill},
-      {"JobService.HoldJob", &Dispatcher::hold},
-      {"JobService.ReleaseJob", &Dispatcher::release},
-      {"JobService.RequeueJob", &Dispatcher::requeue},
-      {"JobService.UpdateJob", &Dispatcher::update},
-      {"JobService.ActOnJobs", &Dispatcher::act_on_jobs},
-      {"JobService.WaitJob", &Dispatcher::wait_job},
-      {"JobService.GetOutput", &Dispatcher::get_output},
-      {"JobService.StreamOutput", &Dispatcher::stream_output},
-      {"JobService.ExecInJob", &Dispatcher::exec_in_job},
-      {"JobService.AttachToJob", &Dispatcher::attach_to_job},
-      {"JobService.ForwardPort", &Dispatcher::forward_port},
-      {"JobService.WatchJob", &Dispatcher::watch_job},
-      {"JobService.WatchJobs", &Dispatcher::watch_jobs},
-      {"JobService.GetQueue", &Dispatcher::get_queue},
-      {"ClusterService.GetStatus", &Dispatcher::get_status},
-      {"ClusterService.ListNodes", &Dispatcher::list_nodes},
-      {"ClusterService.GetGpuHealth", &Dispatcher::get_gpu_health},
-      {"ClusterService.ListGpus", &Dispatcher::list_gpus},
-      {"ClusterService.GetTopology", &Dispatcher::get_topology},
-      {"ClusterService.DrainGpus", &Dispatcher::drain_gpus},
-      {"ClusterService.TakeGpusOffline", &Dispatcher::take_gpus_offline},
-      {"ClusterService.BringGpusOnline", &Dispatcher::bring_gpus_online},
-      {"ClusterService.GetHealth", &Dispatcher::get_health},
-      {"ClusterService.GetReadiness", &Dispatcher::get_readiness},
-      {"ClusterService.GetVersion", &Dispatcher::get_version},
-      {"ReservationService.CreateReservation", &Dispatcher::create_reservation},
-      {"ReservationService.ListReservations", &Dispatcher::list_reservations},
-      {"ReservationService.GetReservation", &Dispatcher::get_reservation},
-      {"ReservationService.CancelReservation", &Dispatcher::cancel_reservation},
-      {"PlanningService.ExplainJob", &Dispatcher::explain_job},
-      {"PlanningService.CheckJob", &Dispatcher::check_job},
-      {"PlanningService.EstimateNeeds", &Dispatcher::estimate_needs},
-      {"ShareService.ListShares", &Dispatcher::list_shares},
+void Dispatcher::refuse(Exchange& exchange, const std::string& request_id,
+                        std::optional<model::AuditedCall> call, base::Error error) const {
+  if (refusals_ == nullptr || !call) {
+    return exchange.reply(problem_reply(std::move(error), request_id));
+  }
+  call->refusal = model::refusal_of(error);
+  const auto answer = [weak = exchange.weak_from_this(), error, request_id] {
+    if (const auto open = weak.lock()) open->reply(problem_reply(error, request_id));
   };
-  for (const auto& [name, handler] : entries) {
-    handlers_.emplace(fmt::format("{}{}", kPackage, name), handler);
+  const bool is_written =
+      refusals_->note(*std::move(call), [resume = exchange.resume(), answer] { resume(answer); });
+  if (!is_written) answer();
+}
+
+template <class Message>
+bool Dispatcher::read_changing(const Context& context, Message& out) const {
+  const HttpRequest& request = context.request;
+  const base::Status status = read_request(context.route, request.target, request.body, out);
+  if (!status) {
+    refuse(context.exchange, request.id, call_of(context.exchange, *context.action),
+           status.error());
+  }
+  return status.has_value();
+}
+
+template <class Message>
+std::function<void(base::Result<Message>)> Dispatcher::answer_changing(
+    const Context& context, std::optional<model::AuditedCall> call) const {
+  return [this, weak = context.exchange.weak_from_this(), id = context.request.id,
+          &route = context.route, call = std::move(call)](base::Result<Message> result) {
+    const auto open = weak.lock();
+    if (open == nullptr) return;
+    if (!result) return refuse(*open, id, call, std::move(result).error());
+    open->reply(json_reply(route.success_status, *result));
+  };
+}
+
+Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, RefusalBook* refusals)
+    : calls_(calls), hub_(hub), refusals_(refusals) {
+  using model::AuditAction;
+  const std::pair<std::string_view, Entry> entries[] = {
+      {"JobService.SubmitJob", {&Dispatcher::submit, AuditAction::kSubmit}},
+      {"JobService.GetJob", {&Dispatcher::get_job}},
+      {"JobService.ListJobs", {&Dispatcher::list_jobs}},
+      {"JobService.CancelJob", {&Dispatcher::cancel, AuditAction::kCancel}},
+      {"JobService.KillJob", {&Dispatcher::kill, AuditAction::kKill}},
+      {"JobService.HoldJob", {&Dispatcher::hold, AuditAction::kHold}},
+      {"JobService.ReleaseJob", {&Dispatcher::release, AuditAction::kRelease}},
+      {"JobService.RequeueJob", {&Dispatcher::requeue, AuditAction::kRequeue}},
+      {"JobService.UpdateJob", {&Dispatcher::update, AuditAction::kUpdate}},
+      {"JobService.ActOnJobs", {&Dispatcher::act_on_jobs, AuditAction::kChangeMany}},
+      {"JobService.WaitJob", {&Dispatcher::wait_job}},
+      {"JobService.GetOutput", {&Dispatcher::get_output}},
+      {"JobService.StreamOutput", {&Dispatcher::stream_output}},
+      {"JobService.ExecInJob", {&Dispatcher::exec_in_job, AuditAction::kExec}},
+      {"JobService.AttachToJob", {&Dispatcher::attach_to_job, AuditAction::kAttach}},
+      {"JobService.ForwardPort", {&Dispatcher::forward_port, AuditAction::kPortForward}},
+      {"JobService.WatchJob", {&Dispatcher::watch_job}},
+      {"JobService.WatchJobs", {&Dispatcher::watch_jobs}},
+      {"JobService.GetQueue", {&Dispatcher::get_queue}},
+      {"ClusterService.GetStatus", {&Dispatcher::get_status}},
+      {"ClusterService.ListNodes", {&Dispatcher::list_nodes}},
+      {"ClusterService.GetGpuHealth", {&Dispatcher::get_gpu_health}},
+      {"ClusterService.ListGpus", {&Dispatcher::list_gpus}},
+      {"ClusterService.GetTopology", {&Dispatcher::get_topology}},
+      {"ClusterService.DrainGpus", {&Dispatcher::drain_gpus, AuditAction::kDrain}},
+      {"ClusterService.TakeGpusOffline",
+       {&Dispatcher::take_gpus_offline, AuditAction::kTakeOffline}},
+      {"ClusterService.BringGpusOnline",
+       {&Dispatcher::bring_gpus_online, AuditAction::kBringOnline}},
+      {"ClusterService.GetHealth", {&Dispatcher::get_health}},
+      {"ClusterService.GetReadiness", {&Dispatcher::get_readiness}},
+      {"ClusterService.GetVersion", {&Dispatcher::get_version}},
+      {"ReservationService.CreateReservation",
+       {&Dispatcher::create_reservation, AuditAction::kMakeReservation}},
+      {"ReservationService.ListReservations", {&Dispatcher::list_reservations}},
+      {"ReservationService.GetReservation", {&Dispatcher::get_reservation}},
+      {"ReservationService.CancelReservation",
+       {&Dispatcher::cancel_reservation, AuditAction::kCancelReservation}},
+      {"PlanningService.ExplainJob", {&Dispatcher::explain_job}},
+      {"PlanningService.CheckJob", {&Dispatcher::check_job}},
+      {"PlanningService.EstimateNeeds", {&Dispatcher::estimate_needs}},
+      {"ShareService.ListShares", {&Dispatcher::list_shares}},
+      {"AuditService.ListAudit", {&Dispatcher::list_audit}},
+  };
+  for (const auto& [name, entry] : entries) {
+    handlers_.emplace(fmt::format("{}{}", kPackage, name), entry);
   }
   // A route without a handler would be a promise of the contract that nobody keeps.
   for (const Route& route : table_.routes()) CHECK(handlers_.contains(route.call->full_name()));
@@ -170,26 +234,26 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
     reply.headers.emplace_back("Allow", match.allowed);
     return exchange.reply(std::move(reply));
   }
+  const Entry& entry = handlers_.find(match.route->call->full_name())->second;
   const bool needs_json = match.route->has_body || request.body != nullptr;
   if (needs_json && !is_json(request.content_type)) {
     return exchange.reply(refuse(415, base::ErrorCode::kInvalidArgument,
                                  "the body must be JSON: Content-Type: application/json"));
   }
-  const auto handler = handlers_.find(match.route->call->full_name());
-  (this->*handler->second)({request, *match.route, exchange, watcher});
+  (this->*entry.handle)({request, *match.route, exchange, watcher, entry.action});
 }
 
 void Dispatcher::submit(const Context& context) const {
   v1::SubmitJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   calls_.submit(message, context.exchange.peer(), context.exchange.resume(),
-                [weak = context.exchange.weak_from_this(), id = context.request.id,
-                 created = context.route.success_status](base::Result<Calls::Submitted> result) {
+                [this, weak = context.exchange.weak_from_this(), id = context.request.id,
+                 created = context.route.success_status,
+                 call = call_of(context.exchange, model::AuditAction::kSubmit, message.user(),
+                                message.request_id())](base::Result<Calls::Submitted> result) {
                   const auto exchange = weak.lock();
                   if (exchange == nullptr) return;
-                  if (!result) {
-                    return exchange->reply(problem_reply(std::move(result).error(), id));
-                  }
+                  if (!result) return refuse(*exchange, id, call, std::move(result).error());
                   Reply reply = json_reply(result->is_repeat ? 200 : created, result->job);
                   reply.headers.emplace_back("Location", "/v1/jobs/" + result->job.id());
                   exchange->reply(std::move(reply));
@@ -197,54 +261,62 @@ void Dispatcher::submit(const Context& context) const {
 }
 
 void Dispatcher::act(const Context& context, std::string_view id, model::JobAction action) const {
-  calls_.act(id, action, context.exchange.peer(), context.exchange.resume(),
-             answer<v1::ChangeJobResponse>(context.exchange, context.request, context.route));
+  const model::AuditAction audited = model::audit_action(action);
+  calls_.act(
+      id, action, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::ChangeJobResponse>(context, call_of(context.exchange, audited, id)));
 }
 
 void Dispatcher::cancel(const Context& context) const {
   v1::CancelJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   act(context, message.id(), model::JobAction::kCancel);
 }
 
 void Dispatcher::kill(const Context& context) const {
   v1::KillJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   act(context, message.id(), model::JobAction::kKill);
 }
 
 void Dispatcher::hold(const Context& context) const {
   v1::HoldJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   act(context, message.id(), model::JobAction::kHold);
 }
 
 void Dispatcher::release(const Context& context) const {
   v1::ReleaseJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   act(context, message.id(), model::JobAction::kRelease);
 }
 
 void Dispatcher::requeue(const Context& context) const {
   v1::RequeueJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   act(context, message.id(),
       message.hold() ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue);
 }
 
 void Dispatcher::update(const Context& context) const {
   v1::UpdateJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   calls_.update(message, context.exchange.peer(), context.exchange.resume(),
-                answer<v1::ChangeJobResponse>(context.exchange, context.request, context.route));
+                answer_changing<v1::ChangeJobResponse>(
+                    context, call_of(context.exchange, *context.action, message.id())));
 }
 
 void Dispatcher::act_on_jobs(const Context& context) const {
   v1::ActOnJobsRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  calls_.act_on_many(
-      message, context.exchange.peer(), context.exchange.resume(),
-      answer<v1::ActOnJobsResponse>(context.exchange, context.request, context.route));
+  if (!read_changing(context, message)) return;
+  std::optional<model::AuditedCall> call;
+  if (!message.dry_run()) {
+    const bool is_named = message.action() != v1::JOB_ACTION_UNSPECIFIED;
+    call = call_of(context.exchange,
+                   is_named ? model::audit_action(to_model(message.action())) : *context.action);
+  }
+  calls_.act_on_many(message, context.exchange.peer(), context.exchange.resume(),
+                     answer_changing<v1::ActOnJobsResponse>(context, std::move(call)));
 }
 
 void Dispatcher::get_job(const Context& context) const {
@@ -334,10 +406,11 @@ template <class Message>
 void Dispatcher::open_channel(const Context& context) const {
   Message message;
   Exchange& exchange = context.exchange;
-  if (!read(context.request, context.route, exchange, message)) return;
+  if (!read_changing(context, message)) return;
+  model::AuditedCall call = call_of(exchange, *context.action, message.id());
   auto order = calls_.channel(message, exchange.peer());
   if (!order) {
-    return exchange.reply(problem_reply(std::move(order).error(), context.request.id));
+    return refuse(exchange, context.request.id, std::move(call), std::move(order).error());
   }
   if (!exchange.wants_websocket()) {
     Reply reply = problem_reply(
@@ -349,13 +422,26 @@ void Dispatcher::open_channel(const Context& context) const {
     return exchange.reply(std::move(reply));
   }
   order->by = exchange.peer().caller.user;
-  calls_.open_channel(*std::move(order), exchange.resume(),
-                      [weak = exchange.weak_from_this(),
-                       id = context.request.id](base::Result<ChannelSocket> channel) {
+  const model::ChannelOrder& recorded = *order;
+  calls_.record_channel(*context.action, recorded, exchange.peer(), exchange.resume(),
+                        [this, weak = exchange.weak_from_this(), id = context.request.id, call,
+                         order = *order](base::Status status) {
+                          const auto open = weak.lock();
+                          if (open == nullptr) return;
+                          if (status) return begin_channel(*open, id, call, order);
+                          open->reply(problem_reply(std::move(status).error(), id));
+                        });
+}
+
+void Dispatcher::begin_channel(Exchange& exchange, const std::string& request_id,
+                               model::AuditedCall call, model::ChannelOrder order) const {
+  calls_.open_channel(std::move(order), exchange.resume(),
+                      [this, weak = exchange.weak_from_this(), request_id,
+                       call = std::move(call)](base::Result<ChannelSocket> channel) {
                         const auto open = weak.lock();
                         if (open == nullptr) return;
                         if (channel) return open->bridge(*std::move(channel));
-                        open->reply(problem_reply(std::move(channel).error(), id));
+                        refuse(*open, request_id, call, std::move(channel).error());
                       });
 }
 
@@ -439,10 +525,13 @@ void Dispatcher::get_topology(const Context& context) const {
 
 void Dispatcher::change_gpus(const Context& context, model::GpuAction action) const {
   v1::ChangeGpusRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  calls_.change_gpus(
-      message, action, context.exchange.peer(), context.exchange.resume(),
-      answer<v1::ChangeGpusResponse>(context.exchange, context.request, context.route));
+  if (!read_changing(context, message)) return;
+  const std::string& target = !message.node().empty()  ? message.node()
+                              : !message.gpu().empty() ? message.gpu()
+                                                       : message.gpu_id();
+  calls_.change_gpus(message, action, context.exchange.peer(), context.exchange.resume(),
+                     answer_changing<v1::ChangeGpusResponse>(
+                         context, call_of(context.exchange, *context.action, target, {})));
 }
 
 void Dispatcher::drain_gpus(const Context& context) const {
@@ -503,10 +592,11 @@ void Dispatcher::list_shares(const Context& context) const {
 
 void Dispatcher::create_reservation(const Context& context) const {
   v1::CreateReservationRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   calls_.create_reservation(
       message, context.exchange.peer(), context.exchange.resume(),
-      answer<v1::Reservation>(context.exchange, context.request, context.route));
+      answer_changing<v1::Reservation>(
+          context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
 void Dispatcher::list_reservations(const Context& context) const {
@@ -524,10 +614,18 @@ void Dispatcher::get_reservation(const Context& context) const {
 
 void Dispatcher::cancel_reservation(const Context& context) const {
   v1::CancelReservationRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+  if (!read_changing(context, message)) return;
   calls_.cancel_reservation(
       message.name(), context.exchange.peer(), context.exchange.resume(),
-      answer<v1::Reservation>(context.exchange, context.request, context.route));
+      answer_changing<v1::Reservation>(
+          context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
+void Dispatcher::list_audit(const Context& context) const {
+  v1::ListAuditRequest message;
+  if (!read(context.request, context.route, context.exchange, message)) return;
+  context.exchange.reply(json_reply(context.route, calls_.audit(message, context.exchange.peer()),
+                                    context.request.id));
 }
 
 void Dispatcher::get_health(const Context& context) const {

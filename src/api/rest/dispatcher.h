@@ -2,10 +2,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/calls.h"
 #include "api/event_hub.h"
+#include "api/refusal_book.h"
 #include "api/rest/exchange.h"
 #include "api/rest/file_watcher.h"
 #include "api/rest/routes.h"
@@ -16,7 +18,8 @@ namespace gpu_platform::api {
 // from any thread.
 class Dispatcher {
  public:
-  Dispatcher(const Calls& calls, EventHub& hub);
+  // `refusals` is told of refused calls that were to change something; null: nobody is.
+  Dispatcher(const Calls& calls, EventHub& hub, RefusalBook* refusals = nullptr);
 
   // `watcher` belongs to the connection's thread.
   void handle(const HttpRequest& request, Exchange& exchange, FileWatcher& watcher) const;
@@ -29,8 +32,25 @@ class Dispatcher {
     const Route& route;
     Exchange& exchange;
     FileWatcher& watcher;
+    std::optional<model::AuditAction> action;  // of calls that change something
   };
   using Handler = void (Dispatcher::*)(const Context&) const;
+  struct Entry {
+    Handler handle = nullptr;
+    std::optional<model::AuditAction> action = std::nullopt;
+  };
+
+  // Answers with the error; of a call that was to change something once the audit trail says so.
+  // `call` is what is known of it.
+  void refuse(Exchange& exchange, const std::string& request_id,
+              std::optional<model::AuditedCall> call, base::Error error) const;
+  // Reads the request's message, or refuses it.
+  template <class Message>
+  bool read_changing(const Context& context, Message& out) const;
+  // Answers what comes, where the connection is still there by then.
+  template <class Message>
+  std::function<void(base::Result<Message>)> answer_changing(
+      const Context& context, std::optional<model::AuditedCall> call) const;
 
   void submit(const Context& context) const;
   void cancel(const Context& context) const;
@@ -57,6 +77,7 @@ class Dispatcher {
   void list_gpus(const Context& context) const;
   void get_topology(const Context& context) const;
   void list_shares(const Context& context) const;
+  void list_audit(const Context& context) const;
   void drain_gpus(const Context& context) const;
   void take_gpus_offline(const Context& context) const;
   void bring_gpus_online(const Context& context) const;
@@ -73,6 +94,8 @@ class Dispatcher {
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>
   void open_channel(const Context& context) const;
+  void begin_channel(Exchange& exchange, const std::string& request_id, model::AuditedCall call,
+                     model::ChannelOrder order) const;
   void change_gpus(const Context& context, model::GpuAction action) const;
   void stream_changes(const Context& context, model::JobId job, bool all_users,
                       std::optional<model::EventSeq> after) const;
@@ -80,7 +103,8 @@ class Dispatcher {
   const Calls& calls_;
   EventHub& hub_;
   RoutingTable table_;
-  std::map<std::string, Handler, std::less<>> handlers_;  // by the call's full name
+  std::map<std::string, Entry, std::less<>> handlers_;  // by the call's full name
+  RefusalBook* refusals_;
   std::string openapi_;
 };
 

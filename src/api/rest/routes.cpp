@@ -8,6 +8,7 @@
 #include "api/convert/json_reader.h"
 #include "api/convert/text_forms.h"
 #include "base/check.h"
+#include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
@@ -157,7 +158,7 @@ RoutingTable::RoutingTable() {
   for (const pb::FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
         v1::Needs::descriptor()->file(), v1::Share::descriptor()->file(),
-        v1::Reservation::descriptor()->file()}) {
+        v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.

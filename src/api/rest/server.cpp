@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <boost/asio/post.hpp>
 
 #include "api/calls.h"
+#include "api/refusal_book.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/unix_listener.h"
 #include "api/user_directory.h"
@@ -31,6 +33,9 @@ using Acceptor =
 
 // After the system ran out of descriptors there is no use in trying again at once.
 constexpr std::chrono::milliseconds kAcceptPause{50};
+
+// Between two looks at refused calls that wait to be told.
+constexpr std::chrono::seconds kTick{15};
 
 // One thread with everything that runs on it.
 struct Worker {
@@ -86,7 +91,8 @@ class Server::Impl {
       : options_(std::move(options)),
         core_(std::move(core)),
         calls_(core_, users_, options_.version),
-        dispatcher_(calls_, hub),
+        refusals_(core_.commands),
+        dispatcher_(calls_, hub, core_.audit == nullptr ? nullptr : &refusals_),
         registry_(options_) {}
 
   base::Status start() {
@@ -102,6 +108,8 @@ class Server::Impl {
     }
     listener_.emplace(std::move(listener));
     retry_.emplace(workers_.front()->io);
+    tick_.emplace(workers_.front()->io);
+    tick();
     accept();
     for (auto& worker : workers_) {
       worker->thread = std::thread([&io = worker->io] { io.run(); });
@@ -116,6 +124,7 @@ class Server::Impl {
       error_code ignored;
       if (acceptor_) acceptor_->close(ignored);
       if (retry_) retry_->cancel();
+      if (tick_) tick_->cancel();
     });
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       asio::post(workers_[i]->io, [this, i] {
@@ -134,8 +143,10 @@ class Server::Impl {
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       for (const auto& session : open_sessions(i)) session->close();
     }
+    refusals_.finish();
     acceptor_.reset();
     retry_.reset();
+    tick_.reset();
     workers_.clear();
   }
 
@@ -154,6 +165,16 @@ class Server::Impl {
                             [this, turn](const error_code& error, LocalSocket socket) {
                               on_accepted(turn, error, std::move(socket));
                             });
+  }
+
+  // Refused calls that were only counted are told some time after the last of them too.
+  void tick() {
+    tick_->expires_after(kTick);
+    tick_->async_wait([this](const error_code& cancelled) {
+      if (cancelled) return;
+      refusals_.tick();
+      tick();
+    });
   }
 
   void on_accepted(std::size_t turn, const error_code& error, LocalSocket socket) {
@@ -181,7 +202,8 @@ class Server::Impl {
       return refuse_busy(std::move(socket));
     }
     Peer peer;
-    peer.caller = {users_.name_of(uid), uid, uid == 0};
+    peer.caller = {users_.name_of(uid), uid, uid == 0, model::Door::kUnixSocket,
+                   static_cast<std::uint64_t>(std::max(credentials.pid, 0))};
     peer.gid = credentials.gid;
     Worker& worker = *workers_[turn];
     Session::Environment environment{
@@ -236,6 +258,7 @@ class Server::Impl {
   const CoreAccess core_;
   UserDirectory users_;
   Calls calls_;
+  RefusalBook refusals_;
   Dispatcher dispatcher_;
   Registry registry_;
   std::atomic<std::uint64_t> requests_{0};
@@ -244,6 +267,7 @@ class Server::Impl {
   std::optional<UnixListener> listener_;
   std::optional<Acceptor> acceptor_;
   std::optional<asio::steady_timer> retry_;
+  std::optional<asio::steady_timer> tick_;
   std::size_t next_worker_ = 0;
   bool is_stopped_ = false;
 };

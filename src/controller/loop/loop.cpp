@@ -74,8 +74,8 @@ void Loop::observe(execution::Observation observation) {
   push(std::move(observation));
 }
 
-void Loop::change_policy(model::Policy policy, std::string by) {
-  push(PolicyChange{std::move(policy), std::move(by)});
+void Loop::change_policy(model::Policy policy, std::string by, model::Origin origin) {
+  push(PolicyChange{std::move(policy), std::move(by), std::move(origin)});
 }
 
 void Loop::wait_until_published() {

@@ -44,7 +44,7 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   void command(model::Command command, CommandDone done);
   void observe(
       execution::Observation observation) override;  // never refused: facts are not optional
-  void change_policy(model::Policy policy, std::string by);
+  void change_policy(model::Policy policy, std::string by, model::Origin origin = {});
   // Waits until all that was handed in before is durable and published. Not on the loop thread, and
   // only while the loop runs.
   void wait_until_published();

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "store/archive_query.h"
+#include "store/audit_batch.h"
 #include "store/batch.h"
 
 namespace gpu_platform::store {
@@ -26,6 +27,8 @@ base::Status MemoryStore::append(const Commit& commit) {
   written.new_environments.assign(commit.new_environments.begin(), commit.new_environments.end());
   written.dropped_environments.assign(commit.dropped_environments.begin(),
                                       commit.dropped_environments.end());
+  written.audit = audit_entries_of(commit.events);
+  written.audit_keep = commit.audit_keep;
   written_ = std::move(written);
 
   const SyncOutcome outcome = hook_ ? hook_(commit.events.back().seq) : SyncOutcome::kSynced;
@@ -45,7 +48,22 @@ void MemoryStore::sync() {
     environments_.insert_or_assign(environment.ref, std::move(environment.bytes));
   }
   for (const auto& ref : written_->dropped_environments) environments_.erase(ref);
+  keep_audit(std::move(written_->audit), written_->audit_keep);
   written_.reset();
+}
+
+void MemoryStore::keep_audit(std::vector<model::AuditEntry> entries, const AuditKeep& keep) {
+  if (entries.empty()) return;
+  audit_entries_ += entries.size();
+  audit_.emplace(entries.front().seq.value, std::move(entries));
+  for (std::size_t dropped = 0; dropped < kAuditBatchesDropped && audit_.size() > 1; ++dropped) {
+    const auto& oldest = audit_.begin()->second;
+    const bool is_wanted =
+        oldest.front().at >= keep.not_before && audit_entries_ <= keep.max_entries;
+    if (is_wanted) return;
+    audit_entries_ -= oldest.size();
+    audit_.erase(audit_.begin());
+  }
 }
 
 void MemoryStore::crash() {
@@ -117,6 +135,16 @@ base::Result<std::vector<model::Job>> MemoryStore::list(const ArchiveQuery& quer
     if (matches(query, it->second)) found.push_back(it->second);
   }
   return found;
+}
+
+base::Result<model::AuditPage> MemoryStore::audit(const model::AuditQuery& query) const {
+  model::AuditPager pager(query);
+  for (auto batch = audit_.rbegin(); batch != audit_.rend(); ++batch) {
+    for (auto entry = batch->second.rbegin(); entry != batch->second.rend(); ++entry) {
+      if (!pager.take(*entry)) return pager.done();
+    }
+  }
+  return pager.done();
 }
 
 void MemoryStore::damage_event(model::EventSeq seq) {

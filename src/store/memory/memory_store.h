@@ -39,6 +39,7 @@ class MemoryStore final : public Journal, public Archive {
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
   base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const override;
+  base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
   // ---- Faults ----
 
@@ -73,14 +74,19 @@ class MemoryStore final : public Journal, public Archive {
     std::vector<model::Job> ended_jobs;
     std::vector<Environment> new_environments;
     std::vector<std::string> dropped_environments;
+    std::vector<model::AuditEntry> audit;
+    AuditKeep audit_keep;
   };
 
   void sync();
+  void keep_audit(std::vector<model::AuditEntry> entries, const AuditKeep& keep);
 
   std::map<std::uint64_t, Batch> journal_;  // by first seq
   std::map<std::uint64_t, Snapshot> snapshots_;
   std::map<model::JobId, model::Job> jobs_;
   std::map<std::string, std::string, std::less<>> environments_;
+  std::map<std::uint64_t, std::vector<model::AuditEntry>> audit_;  // by first seq of the batch
+  std::uint64_t audit_entries_ = 0;
   model::EventSeq last_seq_;
   std::optional<Written> written_;
   bool is_broken_ = false;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "store/audit_batch.h"
+#include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/open_database.h"
 #include "store/sqlite/records.h"
@@ -31,6 +34,7 @@ struct Table {
 constexpr Table kJournal{"journal", "first_seq", kBatchColumns};
 constexpr Table kSnapshots{"snapshots", "upto", kSnapshotColumns};
 constexpr Table kJobs{"jobs", "id", kJobColumns};
+constexpr Table kAudit{"audit", "first_seq", kAuditColumns};
 constexpr Table kEnvironments{"environments", "ref", kEnvironmentColumns, true};
 
 using Visit = std::function<base::Status(const Statement& row)>;
@@ -77,9 +81,14 @@ base::Status scan(const Database& database, const Table& table, const Visit& vis
   return {};
 }
 
+// Entries of the audit trail, counted by the first event of their batch.
+using EntryCounts = std::map<std::uint64_t, std::uint64_t>;
+
 // What the database holds that verifies.
 struct Inventory {
   std::vector<EventRange> runs;
+  EntryCounts audit_made;  // by the journal's events
+  EntryCounts audit_kept;  // in the table
   std::vector<std::uint64_t> snapshots;
   std::optional<Head> head;
   StoreReport report;
@@ -102,7 +111,12 @@ base::Status take_journal(const Database& database, Inventory& inventory) {
   std::vector<EventRange> batches;
   const auto take = [&](const Statement& row) -> base::Status {
     const StoredBatch batch = batch_of_row(row);
-    TRY(visit_batch(batch, {}, [](const model::EventRecord&) { return base::Status{}; }));
+    std::uint64_t entries = 0;
+    TRY(visit_batch(batch, {}, [&](const model::EventRecord& record) -> base::Status {
+      entries += model::has_audit_entry(record.event) ? 1 : 0;
+      return {};
+    }));
+    if (entries != 0) inventory.audit_made[batch.first_seq] = entries;
     batches.push_back({batch.first_seq, batch.last_seq()});
     return {};
   };
@@ -163,6 +177,35 @@ base::Status compare_with_head(const Database& database, Inventory& inventory) {
   return {};
 }
 
+// Databases of the first version have no such table.
+bool has_audit(const Inventory& inventory) {
+  return inventory.report.schema_version >= 2;
+}
+
+base::Status take_audit(const Database& database, Inventory& inventory) {
+  if (!has_audit(inventory)) return {};
+  const auto take = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const AuditRow found, audit_row_of(row));
+    inventory.audit_kept[found.first_seq] = found.entries.size();
+    inventory.report.audit_entries += found.entries.size();
+    return {};
+  };
+  return scan(database, kAudit, take, inventory.report.damages);
+}
+
+// The oldest part of the trail goes in time; from there on it is what the events say.
+void compare_audit(Inventory& inventory) {
+  if (!has_audit(inventory) || inventory.audit_kept.empty()) return;
+  const std::uint64_t oldest = inventory.audit_kept.begin()->first;
+  for (auto made = inventory.audit_made.lower_bound(oldest); made != inventory.audit_made.end();
+       ++made) {
+    const auto kept = inventory.audit_kept.find(made->first);
+    if (kept != inventory.audit_kept.end() && kept->second == made->second) continue;
+    inventory.report.damages.push_back(fmt::format(
+        "table audit: the entries of the batch of event {} are not there", made->first));
+  }
+}
+
 base::Status check_structure(const Database& database, std::vector<std::string>& damages) {
   TRY_ASSIGN(Statement rows, database.prepare("PRAGMA integrity_check(20)"));
   while (true) {
@@ -200,6 +243,8 @@ base::Result<Inventory> take_inventory(const Database& database, const StoreFile
   TRY_ASSIGN(inventory.report.schema_version, database.query_integer("PRAGMA user_version"));
   TRY(take_journal(database, inventory));
   TRY(take_others(database, inventory));
+  TRY(take_audit(database, inventory));
+  compare_audit(inventory);
   TRY(compare_with_head(database, inventory));
   TRY(check_structure(database, inventory.report.damages));
   if (!inventory.runs.empty()) {
@@ -240,14 +285,18 @@ class Copier {
     TRY_ASSIGN(copier.database_, Database::open(path.string(), Database::Mode::kReadWrite));
     TRY(copier.database_.execute("PRAGMA synchronous = FULL"));
     TRY_ASSIGN(copier.writer_, RecordWriter::prepare(copier.database_));
+    TRY_ASSIGN(copier.audit_, AuditWriter::prepare(copier.database_));
     TRY(copier.database_.execute("BEGIN"));
     return copier;
   }
 
   base::Status copy(const std::function<base::Status(RecordWriter&)>& write) {
     TRY(write(writer_));
-    if (++rows_ % 10'000 != 0) return {};
-    return database_.execute("COMMIT; BEGIN");
+    return count_row();
+  }
+  base::Status copy(const AuditRow& row) {
+    TRY(audit_.put(row));
+    return count_row();
   }
 
   base::Status finish(const Head& head) {
@@ -257,18 +306,48 @@ class Copier {
   }
 
  private:
+  base::Status count_row() {
+    if (++rows_ % 10'000 != 0) return {};
+    return database_.execute("COMMIT; BEGIN");
+  }
+
   Database database_;
   RecordWriter writer_;
+  AuditWriter audit_;
   std::uint64_t rows_ = 0;
 };
 
+// The audit trail: of events that are kept, what they say; of earlier ones, what the table has.
+base::Status copy_audit(const Database& from, const Inventory& old, const EventRange& events,
+                        Copier& to, StoreReport& kept) {
+  if (!has_audit(old)) return {};
+  const auto copy_row = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const AuditRow found, audit_row_of(row));
+    if (found.first_seq >= events.first) return {};
+    kept.audit_entries += found.entries.size();
+    return to.copy(found);
+  };
+  std::vector<std::string> known;
+  return scan(from, kAudit, copy_row, known);
+}
+
 // Copies everything worth keeping; counts it in `kept`.
-base::Status copy_rows(const Database& from, const EventRange& events, Copier& to,
-                       StoreReport& kept) {
+base::Status copy_rows(const Database& from, const Inventory& old, const EventRange& events,
+                       Copier& to, StoreReport& kept) {
+  const std::uint64_t oldest_audited =
+      old.audit_kept.empty() ? events.first : old.audit_kept.begin()->first;
   const auto copy_batch = [&](const Statement& row) -> base::Status {
     const StoredBatch batch = batch_of_row(row);
     if (batch.first_seq < events.first || batch.first_seq > events.last) return {};
-    TRY(visit_batch(batch, {}, [](const model::EventRecord&) { return base::Status{}; }));
+    AuditRow audit{batch.first_seq, {}};
+    TRY(visit_batch(batch, {}, [&](const model::EventRecord& record) -> base::Status {
+      if (auto entry = model::audit_entry(record)) audit.entries.push_back(*std::move(entry));
+      return {};
+    }));
+    if (!audit.entries.empty() && batch.first_seq >= oldest_audited) {
+      kept.audit_entries += audit.entries.size();
+      TRY(to.copy(audit));
+    }
     return to.copy([&](RecordWriter& writer) { return writer.put_batch(batch); });
   };
   const auto copy_snapshot = [&](const Statement& row) -> base::Status {
@@ -295,6 +374,7 @@ base::Status copy_rows(const Database& from, const EventRange& events, Copier& t
   };
   std::vector<std::string> known;  // every damage is in the inventory already
   TRY(scan(from, kJournal, copy_batch, known));
+  TRY(copy_audit(from, old, events, to, kept));
   TRY(scan(from, kSnapshots, copy_snapshot, known));
   TRY(scan(from, kJobs, copy_job, known));
   return scan(from, kEnvironments, copy_environment, known);
@@ -316,6 +396,11 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
   }
   if (old.head && old.head->jobs > kept.jobs) {
     lost.push_back(fmt::format("{} of {} ended jobs", old.head->jobs - kept.jobs, old.head->jobs));
+  }
+  if (old.report.audit_entries > kept.audit_entries) {
+    lost.push_back(fmt::format("{} of {} entries of the audit trail",
+                               old.report.audit_entries - kept.audit_entries,
+                               old.report.audit_entries));
   }
   if (lost.empty()) lost.emplace_back("no event and no ended job");
   return lost;
@@ -402,7 +487,7 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
   }
   {
     TRY_ASSIGN(Copier copier, Copier::create(files.recovering));
-    TRY(copy_rows(*database, events, copier, report.kept));
+    TRY(copy_rows(*database, old, events, copier, report.kept));
     TRY(copier.finish({events.first, events.last, report.kept.jobs}));
   }
   database.reset();

@@ -21,6 +21,7 @@ struct StoreReport {
   std::uint64_t jobs = 0;  // intact records of each kind
   std::uint64_t snapshots = 0;
   std::uint64_t environments = 0;
+  std::uint64_t audit_entries = 0;
   std::vector<std::string> damages;  // one sentence each, naming table and record; empty: sound
 
   bool is_sound() const { return damages.empty(); }

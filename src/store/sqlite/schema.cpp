@@ -61,8 +61,33 @@ CREATE TABLE environments(
   bytes BLOB NOT NULL) WITHOUT ROWID;
 )sql";
 
+// audit: the entries of the audit trail that the journal's batch of that first_seq makes.
+// audit_by_time also counts them. audit_submissions: the first of the jobs that were submitted in
+// the batch; their ids are consecutive.
+constexpr std::string_view kVersion2 = R"sql(
+CREATE TABLE audit(
+  first_seq INTEGER PRIMARY KEY,
+  at_ns INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
+  payload BLOB NOT NULL);
+CREATE INDEX audit_by_time ON audit(at_ns, count);
+CREATE TABLE audit_users(
+  uid INTEGER NOT NULL,
+  batch INTEGER NOT NULL,
+  PRIMARY KEY (uid, batch)) WITHOUT ROWID;
+CREATE TABLE audit_jobs(
+  job INTEGER NOT NULL,
+  batch INTEGER NOT NULL,
+  PRIMARY KEY (job, batch)) WITHOUT ROWID;
+CREATE TABLE audit_submissions(
+  first_job INTEGER PRIMARY KEY,
+  batch INTEGER NOT NULL);
+)sql";
+
 constexpr std::array kMigrations{
     Migration{1, kVersion1},
+    Migration{2, kVersion2},
 };
 
 base::Status apply_steps(const Database& database, std::span<const Migration> steps,

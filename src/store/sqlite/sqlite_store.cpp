@@ -71,6 +71,8 @@ base::Status SqliteStore::open_database(std::span<const Migration> steps) {
   // Only now, when nothing is known to be damaged, is anything written.
   TRY(upgrade_schema(database_, steps));
   TRY_ASSIGN(writer_, RecordWriter::prepare(database_));
+  TRY_ASSIGN(audit_writer_, AuditWriter::prepare(database_));
+  TRY_ASSIGN(audit_, audit_writer_.read_extent());
   if (!file_exists(files_.marker)) TRY(write_private_file(files_.marker, "store.db\n"));
   TRY(lock_.note_open());
   // Starts the log anew, so that nothing of a transaction that a crash cut off stays behind
@@ -135,15 +137,18 @@ base::Status SqliteStore::append(const Commit& commit) {
 
 base::Status SqliteStore::write(const Commit& commit, std::string_view payload) {
   Head head;
+  AuditExtent audit = audit_;
   TRY(database_.transaction([&]() -> base::Status {
-    TRY_ASSIGN(head, write_rows(commit, payload));
+    TRY_ASSIGN(head, write_rows(commit, payload, audit));
     return writer_.put_head(head);
   }));
   head_ = head;
+  audit_ = audit;
   return {};
 }
 
-base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_view payload) {
+base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_view payload,
+                                           AuditExtent& audit) {
   Head head = head_;
   const std::uint64_t first = commit.events.front().seq.value;
   const std::uint64_t count = commit.events.size();
@@ -157,6 +162,7 @@ base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_vie
     head.jobs += is_new ? 1 : 0;
   }
   for (const auto& ref : commit.dropped_environments) TRY(writer_.drop_environment(ref));
+  TRY(audit_writer_.put(commit, audit));
   return head;
 }
 
@@ -314,6 +320,26 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
           files_, fmt::format("an index of table jobs gives job {} for another", job->id.value)));
     }
     jobs.push_back(*std::move(job));
+  }
+}
+
+base::Result<model::AuditPage> SqliteStore::audit(const model::AuditQuery& query) const {
+  const AuditSql sql = audit_sql(query);
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement * rows, reader->statement(sql.text));
+  const StatementRun scope(*rows);
+  for (const std::int64_t parameter : sql.parameters) rows->bind(parameter);
+  model::AuditPager pager(query);
+  while (true) {
+    auto has_row = rows->step();
+    if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+    if (!*has_row) return pager.done();
+    auto row = audit_row_of(*rows);
+    if (!row) return std::unexpected(explain(std::move(row).error()));
+    while (!row->entries.empty()) {
+      if (!pager.take(std::move(row->entries.back()))) return pager.done();
+      row->entries.pop_back();
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/disk_room.h"
@@ -53,6 +54,7 @@ class SqliteStore final : public Journal, public Archive {
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
   base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const override;
+  base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
  private:
   SqliteStore(const SqliteOptions& options, DirectoryLock lock);
@@ -63,7 +65,7 @@ class SqliteStore final : public Journal, public Archive {
       model::EventSeq after,
       const std::function<base::Status(const model::EventRecord&)>& visit) const;
   base::Status write(const Commit& commit, std::string_view payload);
-  base::Result<Head> write_rows(const Commit& commit, std::string_view payload);
+  base::Result<Head> write_rows(const Commit& commit, std::string_view payload, AuditExtent& audit);
   void checkpoint_when_due();
   void checkpoint();
   base::Error explain(base::Error error) const;
@@ -73,7 +75,9 @@ class SqliteStore final : public Journal, public Archive {
   DiskRoom room_;
   Database database_;
   RecordWriter writer_;
+  AuditWriter audit_writer_;
   Head head_;
+  AuditExtent audit_;
   bool is_broken_ = true;  // not opened yet, or an append failed
   int wal_pages_ = 0;      // after the last commit, told by SQLite
   int checkpoint_at_pages_ = 0;

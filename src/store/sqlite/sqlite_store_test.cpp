@@ -141,12 +141,14 @@ TEST(SqliteStore, TheLogIsCopiedAndReusedRatherThanGrown) {
 
 // ---- Versions ----
 
-constexpr std::string_view kSecondVersion =
+constexpr std::string_view kNextVersion =
     "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX jobs_by_project ON jobs(project, id);";
 
-std::array<Migration, 2> with_second(std::string_view sql) {
-  return {migrations().front(), Migration{2, sql}};
+std::vector<Migration> with_next(std::string_view sql) {
+  std::vector<Migration> steps(migrations().begin(), migrations().end());
+  steps.push_back({steps.back().version + 1, sql});
+  return steps;
 }
 
 TEST(SqliteStore, UpgradesAnOlderDatabaseInPlace) {
@@ -154,7 +156,7 @@ TEST(SqliteStore, UpgradesAnOlderDatabaseInPlace) {
   const model::Job job = JobBuilder(3);
   ASSERT_TRUE(append_events(*open_store(directory.path()), 1, 5, {job}));
 
-  const auto steps = with_second(kSecondVersion);
+  const auto steps = with_next(kNextVersion);
   auto options = options_for(directory.path());
   options.migrations = steps;
   {
@@ -166,14 +168,15 @@ TEST(SqliteStore, UpgradesAnOlderDatabaseInPlace) {
   }
   auto database =
       Database::open((directory.path() / "store.db").string(), Database::Mode::kReadWrite);
-  EXPECT_EQ(database->query_integer("PRAGMA user_version").value(), 2);
+  EXPECT_EQ(database->query_integer("PRAGMA user_version").value(),
+            migrations().back().version + 1);
   EXPECT_EQ(database->query_text("SELECT group_concat(id || project) FROM jobs").value(), "3,4");
 }
 
 TEST(SqliteStore, AnUpgradeThatFailsChangesNothing) {
   const TemporaryDirectory directory;
   ASSERT_TRUE(append_events(*open_store(directory.path()), 1, 5));
-  const auto steps = with_second("CREATE TABLE extra(a); INSERT INTO no_such_table VALUES (1);");
+  const auto steps = with_next("CREATE TABLE extra(a); INSERT INTO no_such_table VALUES (1);");
   auto options = options_for(directory.path());
   options.migrations = steps;
   EXPECT_TRUE(mentions(open_error(options), "no_such_table"));
@@ -183,14 +186,14 @@ TEST(SqliteStore, AnUpgradeThatFailsChangesNothing) {
 
 TEST(SqliteStore, RefusesADatabaseOfANewerProgram) {
   const TemporaryDirectory directory;
-  const auto steps = with_second(kSecondVersion);
+  const auto steps = with_next(kNextVersion);
   auto options = options_for(directory.path());
   options.migrations = steps;
   ASSERT_TRUE(SqliteStore::open(options));
 
   const base::Error error = open_error(directory.path());
   EXPECT_EQ(error.code, base::ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(mentions(error, "schema version 2, written by a newer program")) << error.message;
+  EXPECT_TRUE(mentions(error, "schema version 3, written by a newer program")) << error.message;
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/input.h"
+#include "cli/json_view.h"
+#include "cli/pages.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+// The audit trail.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr PagedList kList{"/v1/audit", "entries", 1'000};
+// As many as a person looks through.
+constexpr std::uint64_t kRowsOfTable = 100;
+
+struct Options {
+  std::optional<std::string> user, owner, job, action, since, until, outcome, limit, page_token;
+  bool json = false;
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+// "port-forward" as "PORT_FORWARD".
+std::string constant(std::string_view text) {
+  std::string name = upper(text);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+base::Result<std::string> query_of(const Options& o, base::Instant now) {
+  std::string query;
+  const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
+      {"user", &o.user}, {"owner", &o.owner}, {"job", &o.job}};
+  for (const auto& [key, value] : texts) {
+    if (value->has_value()) append_query(query, key, **value);
+  }
+  if (o.action) append_query(query, "action", constant(*o.action));
+  if (o.outcome) {
+    const std::string outcome = constant(*o.outcome);
+    const bool is_code = outcome != "OK" && outcome != "REFUSED";
+    append_query(query, is_code ? "code" : "outcome", outcome);
+  }
+  const std::pair<std::string_view, const std::optional<std::string>*> times[] = {
+      {"since", &o.since}, {"until", &o.until}};
+  for (const auto& [key, value] : times) {
+    if (!value->has_value()) continue;
+    TRY_ASSIGN(const std::string time, past_time(fmt::format("--{}", key), **value, now));
+    append_query(query, key, time);
+  }
+  return query;
+}
+
+// "40, 41 and 3 more"
+std::string some_of(const std::vector<std::string>& names, std::uint64_t count) {
+  constexpr std::size_t kShown = 3;
+  const std::size_t shown = std::min(names.size(), kShown);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (count > shown) text += fmt::format(" and {} more", count - shown);
+  return text;
+}
+
+std::uint64_t count_at(const Json& entry, std::string_view key) {
+  return static_cast<std::uint64_t>(integer_at(entry, key).value_or(0));
+}
+
+std::string what_of(const Json& entry) {
+  std::vector<std::string> parts;
+  const auto jobs = texts_at(entry, "jobs");
+  if (!jobs.empty()) parts.push_back("job " + some_of(jobs, count_at(entry, "job_count")));
+  const auto gpus = texts_at(entry, "gpus");
+  const std::string target = text_at(entry, "target");
+  if (!gpus.empty()) {
+    parts.push_back(some_of(gpus, count_at(entry, "gpu_count")));
+  } else if (!target.empty()) {
+    parts.push_back(target);
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string outcome_of(const Json& entry) {
+  if (text_at(entry, "outcome") == "OK") return "ok";
+  const std::uint64_t calls = count_at(entry, "calls");
+  return fmt::format("{}{}: {}", text_at(entry, "code"),
+                     calls > 1 ? fmt::format(" ({} calls, the last)", calls) : std::string(),
+                     text_at(entry, "reason"));
+}
+
+std::string origin_of(const Json& entry) {
+  const std::string pid = text_at(entry, "pid");
+  std::string door = lower(text_at(entry, "door"));
+  for (char& c : door) c = c == '_' ? ' ' : c;
+  return pid.empty() ? door : fmt::format("{}, pid {}", door, pid);
+}
+
+Table table_of() {
+  using Align = Column::Align;
+  return Table({{"WHEN", Align::kLeft, 19},
+                {"USER", Align::kLeft, 6},
+                {"ACTION"},
+                {"WHAT", Align::kLeft, 12},
+                {"FOR", Align::kLeft, 6},
+                {"OUTCOME", Align::kLeft, 12},
+                {"FROM", Align::kLeft, 8, 1}});
+}
+
+std::vector<std::string> row_of(const Json& entry) {
+  const auto at = time_at(entry, "at");
+  return {at ? local_time(*at) : std::string(),
+          text_at(entry, "user"),
+          lower(text_at(entry, "action")),
+          what_of(entry),
+          text_at(entry, "owner"),
+          outcome_of(entry),
+          origin_of(entry)};
+}
+
+int print_table(Console& console, Client& client, const std::string& query, std::uint64_t max_rows,
+                const std::string& token) {
+  Table table = table_of();
+  const auto next = fetch_pages(client, kList, query, max_rows, token, [&](const Json& entries) {
+    for (const Json& entry : entries) table.add(row_of(entry));
+  });
+  if (!next) return report(console, next.error(), false);
+  if (table.empty()) {
+    console.note("no such entries");
+    return kOk;
+  }
+  console.out(table.render(console.surroundings().width));
+  if (!next->empty()) {
+    console.note(
+        fmt::format("there are more; go on with --page-token {}, or ask for more at once "
+                    "with --limit",
+                    *next));
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace
+
+int run_audit_list(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Options o;
+  Arguments arguments(text);
+  arguments.option("--user", o.user, "NAME", "only what this user did")
+      .option("--for", o.owner, "NAME", "only what was done to jobs of this user")
+      .option("--job", o.job, "ID", "only what was done to this job, or array")
+      .option("--action", o.action, "ACTION",
+              "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
+              "offline, online, reserve, unreserve, configure, exec, attach, port-forward")
+      .option("--since", o.since, "TIME", "from then on: 2h, 7d, or a time")
+      .option("--until", o.until, "TIME", "up to then")
+      .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")
+      .option(
+          "--limit", o.limit, "N",
+          fmt::format("at most so many, the newest (default: {}; all with --json)", kRowsOfTable))
+      .option("--page-token", o.page_token, "TOKEN", "where the page before ended")
+      .flag("--json", o.json, "print JSON");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::uint64_t limit = o.json ? UINT64_MAX : kRowsOfTable;
+  if (o.limit) {
+    const auto asked = base::parse_count(*o.limit, 1, UINT32_MAX);
+    if (!asked) return usage_error(console, "--limit: " + asked.error().message, text.name);
+    limit = *asked;
+  }
+  const auto query = query_of(o, console.surroundings().now());
+  if (!query) {
+    return usage_error(console, fmt::format("{}: {}", query.error().field, query.error().message),
+                       text.name);
+  }
+  const std::string token = o.page_token.value_or("");
+  return o.json ? print_pages(console, *client, kList, *query, limit, token)
+                : print_table(console, *client, *query, limit, token);
+}
+
+}  // namespace gpu_platform::cli

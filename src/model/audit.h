@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "model/ids.h"
+
+// The audit trail: who did what, for whom, from where, and with what outcome. An entry follows from
+// one event of the journal alone (model::audit_entry of model/event.h), so whoever reads the
+// journal again finds the same trail. Never in it: command lines, environments, secrets.
+
+namespace gpu_platform::model {
+
+// The way in that a call took.
+enum class Door : std::uint8_t {
+  kNone,        // not known: recorded before there was a trail
+  kUnixSocket,  // the API; who called is known by the socket's peer credentials
+  kSignal,      // a signal to the daemon; who sent it is known by the kernel
+  kStart,       // the daemon's own start
+};
+inline constexpr std::size_t kDoors = 4;
+std::string_view to_string(Door door);  // "unix socket"
+
+// Who called, and from where.
+struct Origin {
+  Door door = Door::kNone;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint64_t pid = 0;  // of the caller when it came in; 0: not known
+
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+enum class AuditAction : std::uint8_t {
+  kSubmit,
+  kCancel,
+  kKill,
+  kHold,
+  kRelease,
+  kRequeue,
+  kRequeueAndHold,
+  kUpdate,
+  kDrain,
+  kTakeOffline,
+  kBringOnline,
+  kMakeReservation,
+  kCancelReservation,
+  kConfigure,
+  kExec,
+  kAttach,
+  kPortForward,
+  kChangeMany,  // a change of many jobs that was refused before it could be read which
+};
+inline constexpr std::size_t kAuditActions = 18;
+std::string_view to_string(AuditAction action);  // "requeue_and_hold"
+std::optional<AuditAction> parse_audit_action(std::string_view text);
+
+// Whose the jobs are.
+struct JobOwner {
+  std::string user;
+  std::uint32_t uid = 0;
+
+  friend bool operator==(const JobOwner&, const JobOwner&) = default;
+};
+
+// What was refused, and why.
+struct Refusal {
+  std::string code;  // of base::ErrorCode: "PERMISSION_DENIED"
+  std::string text;  // short, of one line
+
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
+
+// What a call did, or would have done.
+struct AuditedCall {
+  Origin by;
+  AuditAction action = AuditAction::kSubmit;
+  // A call that touches jobs of several users makes an entry for each of them.
+  std::optional<JobOwner> owner;
+  std::vector<JobId> jobs;  // the first kMaxAuditedJobs, ascending
+  std::uint64_t job_count = 0;
+  std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
+  std::uint64_t gpu_count = 0;
+  std::string target;  // a node or a reservation by name
+  std::optional<Refusal> refusal;
+  std::string request_id;
+  // Of refused calls past the rate: so many since `since` are one entry. Else 1, and unset.
+  std::uint64_t calls = 1;
+  base::Instant since;
+
+  friend bool operator==(const AuditedCall&, const AuditedCall&) = default;
+};
+inline constexpr std::size_t kMaxAuditedJobs = 100;
+inline constexpr std::size_t kMaxAuditedGpus = 64;
+inline constexpr std::size_t kMaxRefusalBytes = 200;
+
+struct AuditEntry {
+  EventSeq seq;  // of the event that says it: the entry's id
+  base::Instant at;
+  AuditedCall call;
+
+  friend bool operator==(const AuditEntry&, const AuditEntry&) = default;
+};
+
+// On one line, no longer than `max_bytes`, and cut between two characters of UTF-8.
+std::string one_line(std::string_view text, std::size_t max_bytes);
+
+// The refusal as it is recorded. The message of a malformed request may repeat what was sent, which
+// may be secret: of such a one the field alone is told.
+Refusal refusal_of(const base::Error& error);
+// True for who did it, and for whose jobs it was done to.
+bool concerns(const AuditedCall& call, std::uint32_t uid);
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/audit.h"
+
+namespace gpu_platform::model {
+
+enum class AuditOutcome : std::uint8_t { kAny, kOk, kRefused };
+
+// Which entries a reader wants. Absent filters match all.
+struct AuditQuery {
+  std::optional<std::uint32_t> seen_by;  // only what this uid did, or what was done to its jobs
+  std::optional<std::string> user;       // who did it
+  std::optional<std::string> owner;      // whose jobs
+  std::optional<AuditAction> action;
+  AuditOutcome outcome = AuditOutcome::kAny;
+  std::string code;         // of a refusal; empty: any
+  JobId first_job;          // entries that name or submitted one of these; invalid: any
+  JobId last_job;           // at least first_job where that is valid
+  base::Instant since;      // unset: no bound
+  base::Instant until;      // likewise; not included
+  EventSeq before;          // only smaller ones (paging); invalid: no bound
+  std::size_t limit = 100;  // newest first
+  // What a filter passes over costs time too: past so many the answer ends, and may be short.
+  std::size_t max_looked_at = 50'000;
+};
+
+struct AuditPage {
+  std::vector<AuditEntry> entries;
+  EventSeq next;  // `before` of the next page; invalid: that was all
+};
+
+// Whether `entry` passes every filter; the limits are not looked at.
+bool matches(const AuditQuery& query, const AuditEntry& entry);
+
+// Takes entries one after the other, newest first, and says when a page is full.
+class AuditPager {
+ public:
+  explicit AuditPager(const AuditQuery& query) : query_(query) {}
+
+  // False when the page is full: `entry` and all older ones are for the next.
+  bool take(AuditEntry entry);
+  AuditPage done() { return std::move(page_); }
+
+ private:
+  const AuditQuery& query_;
+  AuditPage page_;
+  EventSeq last_;
+  std::size_t looked_at_ = 0;
+};
+
+}  // namespace gpu_platform::model
