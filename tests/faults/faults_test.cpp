@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(All, Planted,
                                          Plant::kLateNews, Plant::kForgottenCancel,
                                          Plant::kEarlyAnswer, Plant::kEarlyFree,
                                          Plant::kLostRequeue, Plant::kForgottenRequeue,
-                                         Plant::kUnsaidLimit),
+                                         Plant::kUnsaidLimit, Plant::kForgottenCaller),
                          [](const auto& instance) {
                            std::string name(to_string(instance.param));
                            for (char& c : name) c = c == '-' ? '_' : c;

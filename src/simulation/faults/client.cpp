@@ -247,6 +247,17 @@ void Client::check_end(const store::Archive& archive) {
   }
   for (const auto& [job, attempts] : requeued_) check_requeued(job, attempts);
   for (const model::Job& job : ledger_.departed()) check_archived(job, archive);
+  check_audit(archive);
+}
+
+void Client::check_audit(const store::Archive& archive) {
+  model::AuditQuery query;
+  query.limit = query.max_looked_at = SIZE_MAX;
+  auto page = archive.audit(query);
+  if (page) std::ranges::reverse(page->entries);
+  if (!page || page->entries != ledger_.audit()) {
+    findings_.violated("audited", "the audit trail is not what the journal says");
+  }
 }
 
 void Client::check_submission(const Submission& submission) {

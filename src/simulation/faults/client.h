@@ -86,6 +86,7 @@ class Client {
   void check_submission(const Submission& submission);
   void check_requeued(model::JobId job, std::uint32_t attempts);
   void check_archived(const model::Job& job, const store::Archive& archive);
+  void check_audit(const store::Archive& archive);
 
   base::Prng random_;
   const Setup& setup_;

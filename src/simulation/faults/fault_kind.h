@@ -86,8 +86,9 @@ enum class Plant : std::uint8_t {
   kLostRequeue,       // what is to be queued again and exits with 0 is journalled as completed
   kForgottenRequeue,  // requeues are acknowledged, and nothing is done
   kUnsaidLimit,       // the engine does not say which time limit was over
+  kForgottenCaller,   // the audit trail does not say which jobs a call changed
 };
-inline constexpr std::size_t kPlants = 13;
+inline constexpr std::size_t kPlants = 14;
 
 std::string_view to_string(Plant plant);  // "double-start"
 std::optional<Plant> parse_plant(std::string_view name);

@@ -35,6 +35,24 @@ std::string shown(const model::Exit& exit) {
   return exit.lost == Lost::kNo ? "no exit" : std::string(to_string(exit.lost));
 }
 
+// What a person did to a job, by the event that says it; invalid where nobody did.
+model::JobId changed_by_person(const model::Event& event) {
+  using model::EndReason;
+  const auto is_asked_for = [](EndReason reason) {
+    return reason == EndReason::kCancelledBy || reason == EndReason::kKilledBy ||
+           reason == EndReason::kRequeuedBy || reason == EndReason::kGpuOffline;
+  };
+  if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
+    return is_asked_for(stop->reason) && !stop->by.empty() ? stop->attempt.job : model::JobId();
+  }
+  if (const auto* ended = std::get_if<model::JobEnded>(&event)) {
+    return is_asked_for(ended->reason) && !ended->by.empty() ? ended->job : model::JobId();
+  }
+  if (const auto* hold = std::get_if<model::JobHoldChanged>(&event)) return hold->job;
+  if (const auto* change = std::get_if<model::JobChanged>(&event)) return change->job;
+  return {};
+}
+
 }  // namespace
 
 model::JobState state_after(model::JobTrigger how) {
@@ -50,6 +68,11 @@ void Ledger::absorb(const store::Journal& journal) {
         return {};
       });
   if (!read) findings_.violated("readable", read.error().message);
+  if (!unaudited_.empty()) {
+    findings_.violated("audited", fmt::format("job {} was changed, and the audit trail does not "
+                                              "say by whom",
+                                              unaudited_.begin()->value));
+  }
   if (to_settle_.valid()) {
     findings_.violated("settled", fmt::format("the journal ends before it says what becomes of "
                                               "job {}, whose attempt has ended",
@@ -91,10 +114,21 @@ void Ledger::take(const model::EventRecord& record) {
   model::append_record(record, bytes_);
   hash_ = base::hash64(bytes_, hash_);
   std::visit([&](const auto& event) { on(event); }, record.event);
+  follow_audit(record);
   const scheduling::Claims claims = state_.claims;
   controller::apply(state_, record, departed_);
   check_claims_ended(claims, record.event);
   check_state(record);
+}
+
+void Ledger::follow_audit(const model::EventRecord& record) {
+  if (auto entry = model::audit_entry(record)) {
+    for (const model::JobId job : entry->call.jobs) unaudited_.erase(job);
+    if (entry->call.job_count > entry->call.jobs.size()) unaudited_.clear();
+    audit_.push_back(*std::move(entry));
+  } else if (const model::JobId job = changed_by_person(record.event); job.valid()) {
+    unaudited_.insert(job);
+  }
 }
 
 // Between the end of an attempt and what becomes of its job, the very next event, the job is active

@@ -36,6 +36,7 @@ model::JobState state_after(model::JobTrigger how);
 //   for-nothing      who is stopped for a job is of a lower class and among its victims, and such a
 //                    claim ends only when that job starts, leaves the queue or is changed, or what
 //                    is claimed changes
+//   audited          whoever changes a job is in the audit trail with it, in the same batch
 //   settled          the end of an attempt is followed at once by what becomes of its job
 //   queued-again     who was told to stop so as to be queued again (a requeue, a preemption, GPUs
 //                    taken out of service) gets another attempt before it ends, unless a person or
@@ -91,6 +92,8 @@ class Ledger {
   const std::vector<model::Job>& departed() const { return departed_; }
   std::uint64_t events() const { return state_.seq.value; }
   std::uint64_t hash() const { return hash_; }
+  // That the events make, ascending.
+  const std::vector<model::AuditEntry>& audit() const { return audit_; }
 
  private:
   using GpuPlace = std::pair<model::NodeId, std::uint32_t>;
@@ -116,6 +119,7 @@ class Ledger {
   void on(const model::JobEnded& event);
   void check_kept(model::JobId id, const Job& job, const model::JobEnded& event);
   void check_given_time(model::JobId id, const Job& job);
+  void follow_audit(const model::EventRecord& record);
   void check_exit(const model::AttemptEnded& event);
   void check_claimed(const model::StartRequested& event);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
@@ -147,6 +151,8 @@ class Ledger {
   std::map<model::AttemptId, model::Lost> heard_lost_;
   std::map<std::string, std::set<std::string>> heard_boots_;  // by node name
   std::set<std::string> heard_unreachable_;                   // node names
+  std::vector<model::AuditEntry> audit_;
+  std::set<model::JobId> unaudited_;  // changed by somebody the trail has not named yet
   std::vector<model::Job> departed_;
   std::string bytes_;
   std::uint64_t hash_ = 0;

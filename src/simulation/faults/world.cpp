@@ -106,6 +106,7 @@ bool World::dies_at(FaultKind point) {
 bool World::decide_and_commit() {
   std::vector<controller::Input> inputs = std::exchange(commands_, {});
   if (plant_ == Plant::kForgottenRequeue) forget_requeues(inputs);
+  come_through_the_door(inputs);
   for (execution::Observation& seen : link_.take_news()) inputs.emplace_back(std::move(seen));
   controller_->decide(inputs, clock_.told());
   plant_in_batch();
@@ -134,6 +135,15 @@ void World::forget_requeues(std::vector<controller::Input>& inputs) {
   });
 }
 
+// All who command are known to the audit trail.
+void World::come_through_the_door(std::vector<controller::Input>& inputs) {
+  for (controller::Input& input : inputs) {
+    if (auto* command = std::get_if<controller::CommandInput>(&input)) {
+      command->command.caller.door = model::Door::kUnixSocket;
+    }
+  }
+}
+
 void World::plant_in_batch() {
   controller::Batch& batch = controller_->open_batch();
   if (plant_ == Plant::kLostRequeue) lose_requeues(batch.events);
@@ -143,6 +153,13 @@ void World::plant_in_batch() {
       if (start == nullptr) continue;
       auto& claims = start->allocation.nodes.front().claims;
       if (claims.size() > 1) claims.pop_back();
+    }
+  } else if (plant_ == Plant::kForgottenCaller) {
+    for (model::EventRecord& record : batch.events) {
+      auto* audited = std::get_if<model::CallAudited>(&record.event);
+      if (audited == nullptr) continue;
+      audited->call.jobs.clear();
+      audited->call.job_count = 0;
     }
   } else if (plant_ == Plant::kEffectBeforeSync) {
     for (const controller::Effect& effect : batch.effects) {

@@ -52,6 +52,7 @@ class World : private execution::VirtualScript {
   bool decide_and_commit();
   bool publish_and_dispatch();
   bool commit();
+  static void come_through_the_door(std::vector<controller::Input>& inputs);
   void plant_in_batch();
   void forget_requeues(std::vector<controller::Input>& inputs);
   static void lose_requeues(std::vector<model::EventRecord>& events);
