@@ -7,11 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace gpu_platform::cli {
 
 namespace {
 
-constexpr char32_t kNotUtf8 = 0xffffffff;
+using base::kNotUtf8;
+using base::take_character;
 
 struct Range {
   char32_t first;
@@ -28,45 +31,10 @@ constexpr std::array kWide = {
     Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},   Range{0xfe30, 0xfe4f},
     Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},   Range{0x1f300, 0x1f64f},
     Range{0x1f680, 0x1f6ff}, Range{0x1f900, 0x1f9ff}, Range{0x20000, 0x3fffd}};
-// C0 and C1 controls, and what turns the direction of writing.
-constexpr std::array kHarmful = {
-    Range{0x00, 0x1f},     Range{0x7f, 0x9f},     Range{0x061c, 0x061c}, Range{0x200e, 0x200f},
-    Range{0x2028, 0x202e}, Range{0x2060, 0x206f}, Range{0xfeff, 0xfeff}, Range{0xe0000, 0xe0fff}};
 
 template <std::size_t N>
 bool is_in(char32_t c, const std::array<Range, N>& ranges) {
   return std::ranges::any_of(ranges, [c](Range r) { return c >= r.first && c <= r.last; });
-}
-
-// Takes the first character off the text; kNotUtf8 for a byte that begins none.
-char32_t take_character(std::string_view& text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const std::size_t size = lead < 0x80             ? 1
-                           : (lead & 0xe0) == 0xc0 ? 2
-                           : (lead & 0xf0) == 0xe0 ? 3
-                           : (lead & 0xf8) == 0xf0 ? 4
-                                                   : 0;
-  if (size == 0 || size > text.size()) {
-    text.remove_prefix(1);
-    return kNotUtf8;
-  }
-  char32_t c = size == 1 ? lead : static_cast<char32_t>(lead & (0x7f >> size));
-  for (std::size_t i = 1; i < size; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) {
-      text.remove_prefix(1);
-      return kNotUtf8;
-    }
-    c = c << 6 | (byte & 0x3f);
-  }
-  constexpr char32_t kLeastOfSize[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = c >= 0xd800 && c <= 0xdfff;
-  if (c < kLeastOfSize[size] || surrogate || c > 0x10ffff) {
-    text.remove_prefix(1);
-    return kNotUtf8;
-  }
-  text.remove_prefix(size);
-  return c;
 }
 
 std::size_t width_of(char32_t c) {
@@ -90,7 +58,7 @@ std::string harmless(std::string_view text) {
   while (!text.empty()) {
     const std::string_view before = text;
     const char32_t c = take_character(text);
-    if (c == kNotUtf8 || is_in(c, kHarmful)) {
+    if (base::is_harmful(c)) {
       shown.push_back('?');
     } else {
       shown.append(before.substr(0, before.size() - text.size()));

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+namespace gpu_platform::base {
+
+// What take_character gives for a byte that begins no character.
+inline constexpr char32_t kNotUtf8 = 0xffffffff;
+
+// Takes the first character off the text, which must not be empty.
+char32_t take_character(std::string_view& text);
+
+// Characters that do more to a terminal or a log than show: C0 and C1 controls, marks that turn the
+// direction of writing, other invisible ones; and kNotUtf8.
+bool is_harmful(char32_t c);
+
+}  // namespace gpu_platform::base

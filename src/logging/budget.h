@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace gpu_platform::logging {
+
+// Where lines come from. Those of one source have a budget of their own, so that a flood from one
+// takes nothing from another.
+struct Source {
+  std::string name;  // "uid 1000"; as it stands in the line that tells what was dropped
+  bool is_user = false;
+
+  friend auto operator<=>(const Source&, const Source&) = default;
+};
+
+// What a user has caused. Lines that root causes are the platform's own.
+Source of_user(std::uint32_t uid);
+// A part of the platform: "probe of n1".
+Source of_platform(std::string name);
+
+// How many lines each source may write. Without a clock: the time of each call is an argument, and
+// never runs backwards. One thread.
+class Budget {
+ public:
+  struct Limits {
+    base::Duration window = base::seconds(60);
+    std::uint64_t of_source = 60;
+    std::uint64_t of_all_users = 600;  // who has many user ids has no more than this
+    std::size_t sources = 4096;        // told apart; what comes from others is counted together
+  };
+  struct Dropped {
+    std::string source;
+    std::uint64_t lines = 0;
+    friend bool operator==(const Dropped&, const Dropped&) = default;
+  };
+
+  explicit Budget(Limits limits) : limits_(limits) {}
+
+  // Whether a line of this source may be written; if not, it is counted. Call close_if_over first.
+  bool take(const Source& source, base::Instant now);
+
+  // What was dropped in a window that is over at `now`, most first; the next begins with the next
+  // line. Nothing while it lasts.
+  std::vector<Dropped> close_if_over(base::Instant now);
+  // The same for a window that is not over.
+  std::vector<Dropped> close();
+
+  // When the window is over, if something of it is to be told; unset: nothing is.
+  base::Instant due() const;
+
+  const Limits& limits() const { return limits_; }
+
+ private:
+  struct Count {
+    std::uint64_t written = 0;
+    std::uint64_t dropped = 0;
+  };
+
+  Limits limits_;
+  base::Instant end_;  // of the window; unset: none has begun
+  std::map<Source, Count> counts_;
+  std::uint64_t of_users_ = 0;
+  bool has_dropped_ = false;
+};
+
+}  // namespace gpu_platform::logging
