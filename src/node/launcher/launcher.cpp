@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "node/cgroup.h"
+#include "node/channel_lines.h"
 #include "node/channel_refusal.h"
 #include "node/confinement.h"
 #include "node/folders/node_folders.h"
@@ -455,12 +456,13 @@ class Launcher {
   }
 
   void start_relay(model::AttemptId attempt, const Record& record, const Identity& user, int fd) {
+    const int log_fd = log_for_channel_of(user.uid);
     const bool has_cgroup = !record.beginning->cgroup.empty();
     const int cgroup = has_cgroup ? attempts_->open_cgroup(attempt, record) : -1;
     if (has_cgroup && cgroup < 0) return refuse_channel(fd, "the job has just ended");
     int pidfd = -1;
     const int pid = fork_with_pidfd(&pidfd);
-    if (pid == 0) become_relay(attempt, record, user, cgroup, fd);
+    if (pid == 0) become_relay(attempt, record, user, {cgroup, fd, log_fd});
     if (pid < 0) refuse_channel(fd, std::string("start a relay: ") + strerror(errno));
     if (pid > 0) close(pidfd);
     if (cgroup >= 0) close(cgroup);
@@ -473,20 +475,34 @@ class Launcher {
     if (session >= 0) close(session);
   }
 
+  struct RelayHandles {
+    int cgroup = -1;
+    int channel = -1;
+    int log = -1;  // -1: nothing is told
+  };
+
+  // Who opens very many channels must not fill the log.
+  int log_for_channel_of(std::uint32_t uid) {
+    if (o_.error_fd < 0) return -1;
+    const std::string dropped = channel_lines_.close_if_over(now_ms());
+    [[maybe_unused]] const ssize_t wrote = write(o_.error_fd, dropped.data(), dropped.size());
+    return channel_lines_.take(uid, now_ms()) ? o_.error_fd : -1;
+  }
+
   [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record,
-                                 const Identity& user, int cgroup, int channel) {
+                                 const Identity& user, const RelayHandles& handles) {
     RelayOptions options;
     // A channel ends soon after the daemon, so that a reader of the log need not wait for it.
-    options.log_fd = o_.error_fd < 0 ? -1 : fcntl(o_.error_fd, F_DUPFD_CLOEXEC, 3);
+    if (handles.log >= 0) options.log_fd = fcntl(handles.log, F_DUPFD_CLOEXEC, 3);
     leave_launcher();
     options.attempt = attempt;
     options.record = record;
     options.boot_id = boot_id_;
     options.user = user;
-    options.cgroup_fd = cgroup;
+    options.cgroup_fd = handles.cgroup;
     options.notice_fd = notice_fd_;
     options.limits = &confinement_.limits;
-    options.channel = channel;
+    options.channel = handles.channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.title = o_.title;
     run_relay(options);
@@ -518,6 +534,7 @@ class Launcher {
   std::optional<AttemptsOnDisk> attempts_;
   std::optional<std::vector<std::uint32_t>> gpu_minors_;  // as the driver said last
   Identities identities_;
+  ChannelLines channel_lines_;
   FileOpener files_;
   std::vector<Waiting> waiting_;
   int base_fd_ = -1;
