@@ -10,33 +10,63 @@ constexpr std::uint32_t kDefaultOutputBytes = 256 * 1024;
 
 }  // namespace
 
-base::Result<Account> Calls::account_of(const v1::SubmitJobRequest& request,
-                                        const Peer& peer) const {
+base::Status Calls::check_named(const Peer& peer) {
+  if (peer.is_name_known) return {};
+  return base::fail(
+      base::ErrorCode::kUnavailable,
+      fmt::format("the user database of this host does not answer, so your name (user "
+                  "{}) is not known; try again in a moment",
+                  peer.caller.uid));
+}
+
+void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, const Resume& resume,
+                       AccountFound done) const {
   const model::Caller& caller = peer.caller;
   if (request.user().empty() || request.user() == caller.user) {
-    return Account{caller.user, caller.uid, peer.gid};
+    const base::Status named = check_named(peer);
+    if (!named) return done(std::unexpected(named.error()));
+    return done(Account{caller.user, caller.uid, peer.gid});
   }
   if (!caller.is_administrator) {
-    return base::fail(
-        base::ErrorCode::kPermissionDenied,
-        fmt::format("user: only an administrator may submit jobs of another user; you "
-                    "are {}",
-                    caller.user),
-        "user");
+    return done(
+        base::fail(base::ErrorCode::kPermissionDenied,
+                   fmt::format("user: only an administrator may submit jobs of another user; you "
+                               "are {}",
+                               caller.user),
+                   "user"));
   }
-  return users_.find(request.user());
+  core_.users.find(
+      request.user(), caller.uid,
+      [resume, done = std::move(done), name = request.user()](base::Result<host::User> found) {
+        resume([done, name, found = std::move(found)] {
+          if (found) return done(Account{found->name, found->uid, found->gid});
+          if (found.error().code == base::ErrorCode::kNotFound) {
+            return done(base::invalid(
+                "user", fmt::format("user: there is no user '{}' on this machine", name)));
+          }
+          done(base::fail(found.error().code, "user: " + found.error().message, "user"));
+        });
+      });
 }
 
 void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
                    std::function<void(base::Result<Submitted>)> done) const {
-  const auto refuse = [&](base::Error error) { done(std::unexpected(std::move(error))); };
-  // Limits first: a user's name is looked up only when it has a sane size.
-  auto account = account_of(request, peer);
-  if (!account) return refuse(std::move(account).error());
-  auto submission = to_model(request, *account, core_.snapshots.snapshot()->nodes);
-  if (!submission) return refuse(std::move(submission).error());
+  // Looking up another user takes longer than the caller keeps its request.
+  const auto kept = std::make_shared<const v1::SubmitJobRequest>(request);
+  account_of(request, peer, resume,
+             [this, kept, caller = peer.caller, resume,
+              done = std::move(done)](base::Result<Account> account) {
+               if (!account) return done(std::unexpected(std::move(account).error()));
+               submit_as(*account, *kept, caller, resume, done);
+             });
+}
 
-  const model::Caller caller = peer.caller;
+void Calls::submit_as(const Account& account, const v1::SubmitJobRequest& request,
+                      const model::Caller& caller, Resume resume,
+                      std::function<void(base::Result<Submitted>)> done) const {
+  auto submission = to_model(request, account, core_.snapshots.snapshot()->nodes);
+  if (!submission) return done(std::unexpected(std::move(submission).error()));
+
   auto finish = [this, caller, done = std::move(done)](base::Result<model::CommandReply> reply) {
     if (!reply) return done(std::unexpected(std::move(reply).error()));
     auto found = reader_.find(caller, reply->job);
@@ -105,46 +135,39 @@ base::Result<v1::Job> Calls::get(const v1::GetJobRequest& request, const Peer& p
   return out;
 }
 
-base::Result<v1::OutputChunk> Calls::output(const v1::GetOutputRequest& request,
-                                            const Peer& peer) const {
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
-  TRY(check_is_one(found));
-  const model::Job& job = *found.job;
+void Calls::output(const v1::GetOutputRequest& request, const Peer& peer, Resume resume,
+                   std::function<void(base::Result<v1::OutputChunk>)> done) const {
+  const auto found = reader_.find(peer.caller, request.id());
+  if (!found) return done(std::unexpected(found.error()));
+  if (const base::Status one = check_is_one(*found); !one) {
+    return done(std::unexpected(one.error()));
+  }
+  const model::Job& job = *found->job;
   const std::uint32_t latest = job.attempts.empty() ? 0 : job.attempts.back().number;
   const std::uint32_t attempt = request.has_attempt() ? request.attempt() : latest;
   if (attempt > latest) {
-    return base::fail(base::ErrorCode::kNotFound,
-                      fmt::format("attempt: job {} has {} attempts", request.id(), latest),
-                      "attempt");
+    return done(base::fail(base::ErrorCode::kNotFound,
+                           fmt::format("attempt: job {} has {} attempts", request.id(), latest),
+                           "attempt"));
   }
   v1::OutputChunk out;
   out.set_attempt(attempt);
   out.set_offset(request.offset());
   out.set_next_offset(request.offset());
   out.set_ended(attempt == latest && model::is_ended(job.state));
-  if (attempt == 0) return out;
+  if (attempt == 0) return done(std::move(out));
   const std::uint32_t most = request.has_limit() ? request.limit() : kDefaultOutputBytes;
-  TRY_ASSIGN(OutputPiece piece, read_whole(job, attempt, request.offset(), most));
-  out.set_offset(piece.offset);
-  out.set_next_offset(piece.offset + piece.bytes.size());
-  // More may follow a full piece.
-  if (piece.bytes.size() == most) out.set_ended(false);
-  out.set_data(std::move(piece.bytes));
-  return out;
-}
-
-base::Result<OutputPiece> Calls::read_whole(const model::Job& job, std::uint32_t attempt,
-                                            std::uint64_t offset, std::size_t most) const {
-  TRY_ASSIGN(OutputPiece whole, core_.outputs.read(job, attempt, offset, most));
-  bool is_at_end = whole.bytes.empty();
-  while (!is_at_end && whole.bytes.size() < most) {
-    const std::uint64_t next = whole.offset + whole.bytes.size();
-    TRY_ASSIGN(const OutputPiece more,
-               core_.outputs.read(job, attempt, next, most - whole.bytes.size()));
-    is_at_end = more.bytes.empty() || more.offset != next;
-    if (!is_at_end) whole.bytes += more.bytes;
-  }
-  return whole;
+  reader_.outputs().read(job, attempt, {request.offset(), most}, resume,
+                         [most, out = std::move(out),
+                          done = std::move(done)](base::Result<OutputPiece> piece) mutable {
+                           if (!piece) return done(std::unexpected(std::move(piece).error()));
+                           out.set_offset(piece->offset);
+                           out.set_next_offset(piece->offset + piece->bytes.size());
+                           // More may follow a full piece.
+                           if (piece->bytes.size() == most) out.set_ended(false);
+                           out.set_data(std::move(piece->bytes));
+                           done(std::move(out));
+                         });
 }
 
 v1::Health Calls::health() const {
@@ -167,7 +190,7 @@ base::Result<v1::Readiness> Calls::readiness() const {
 
 v1::Version Calls::version() const {
   v1::Version out;
-  out.set_version(version_);
+  out.set_version(options_.version);
   out.set_api("v1");
   return out;
 }

@@ -8,7 +8,6 @@
 #include "api/core_access.h"
 #include "api/dependencies.h"
 #include "api/job_reader.h"
-#include "api/user_directory.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -22,14 +21,22 @@ namespace gpu_platform::api {
 struct Peer {
   model::Caller caller;
   std::uint32_t gid = 0;
+  // False: the user database does not answer, and the name is the number. Nothing that goes by the
+  // name is done for them.
+  bool is_name_known = true;
 };
 
 // The calls of proto/gpu_platform/v1 that answer once, independent of the door that they come
 // through. Requests have passed check_limits. Safe from any thread.
 class Calls {
  public:
-  Calls(const CoreAccess& core, UserDirectory& users, std::string version)
-      : core_(core), users_(users), reader_(core), version_(std::move(version)) {}
+  struct Options {
+    std::string version;  // of the program
+    bool shows_all_commands =
+        false;  // of processes on GPUs: to everybody, not to their owner alone
+  };
+  Calls(const CoreAccess& core, Options options)
+      : core_(core), reader_(core), options_(std::move(options)) {}
 
   const JobReader& reader() const { return reader_; }
 
@@ -55,11 +62,19 @@ class Calls {
                    std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const;
 
   base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
-  base::Result<v1::OutputChunk> output(const v1::GetOutputRequest& request, const Peer& peer) const;
-  v1::Status status(const v1::GetStatusRequest& request) const;
+  // kUnavailable for a caller whose name cannot be told just now.
+  static base::Status check_named(const Peer& peer);
+
+  // `done` is called at once for output that the platform keeps, and through `resume` for a file of
+  // the job's user.
+  void output(const v1::GetOutputRequest& request, const Peer& peer, Resume resume,
+              std::function<void(base::Result<v1::OutputChunk>)> done) const;
+  v1::Status status(const v1::GetStatusRequest& request, const Peer& peer) const;
   v1::ListNodesResponse nodes() const;
-  base::Result<v1::GpuHealth> gpu_health(const v1::GetGpuHealthRequest& request) const;
-  base::Result<v1::ListGpusResponse> gpus(const v1::ListGpusRequest& request) const;
+  base::Result<v1::GpuHealth> gpu_health(const v1::GetGpuHealthRequest& request,
+                                         const Peer& peer) const;
+  base::Result<v1::ListGpusResponse> gpus(const v1::ListGpusRequest& request,
+                                          const Peer& peer) const;
   base::Result<v1::GetTopologyResponse> topology(const v1::GetTopologyRequest& request) const;
   // `done` is called through `resume`, or at once when the request is refused at the door.
   void change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction action, const Peer& peer,
@@ -113,12 +128,23 @@ class Calls {
  private:
   // A running job that the caller may enter.
   base::Result<FoundJob> enterable(std::string_view id, const Peer& peer) const;
-  base::Result<Account> account_of(const v1::SubmitJobRequest& request, const Peer& peer) const;
-  // Goes on over the ends of rotated files until `most` bytes are read or there are no more.
-  base::Result<OutputPiece> read_whole(const model::Job& job, std::uint32_t attempt,
-                                       std::uint64_t offset, std::size_t most) const;
-  std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid) const;
-  v1::ChangeGpusResponse changed(const model::CommandReply& reply) const;
+  // Whose job it is to be. `done` is called through `resume` where another user has to be looked
+  // up.
+  using AccountFound = std::function<void(base::Result<Account>)>;
+  void account_of(const v1::SubmitJobRequest& request, const Peer& peer, const Resume& resume,
+                  AccountFound done) const;
+  // As the caller may see it.
+  std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid,
+                                                      const model::Caller& caller,
+                                                      const controller::Snapshot& snapshot) const;
+  v1::ChangeGpusResponse changed(const model::CommandReply& reply,
+                                 const model::Caller& caller) const;
+  void submit_as(const Account& account, const v1::SubmitJobRequest& request,
+                 const model::Caller& caller, Resume resume,
+                 std::function<void(base::Result<Submitted>)> done) const;
+  void judge_as(const Account& account, const v1::SubmitJobRequest& request,
+                const model::Caller& caller, Resume resume,
+                std::function<void(Accepted)> done) const;
   // Hands the command to the core, and its answer to `finish` through `resume`.
   void send(model::Command command, Resume resume,
             std::function<void(base::Result<model::CommandReply>)> finish) const;
@@ -143,9 +169,8 @@ class Calls {
   v1::ActOnJobsResponse outcomes(const model::CommandReply& reply, bool dry_run) const;
 
   const CoreAccess& core_;
-  UserDirectory& users_;
   JobReader reader_;
-  std::string version_;
+  Options options_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 

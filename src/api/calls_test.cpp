@@ -1,6 +1,10 @@
 #include "api/calls.h"
 
 #include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+
 #include <nlohmann/json.hpp>
 
 #include "api/fake_core_test.h"
@@ -28,6 +32,13 @@ class CallsTest : public testing::Test {
         });
     return code;
   }
+  base::Result<v1::OutputChunk> output_of(const v1::GetOutputRequest& request, const Peer& peer) {
+    std::promise<base::Result<v1::OutputChunk>> answer;
+    calls_.output(
+        request, peer, [](auto proceed) { proceed(); },
+        [&](base::Result<v1::OutputChunk> chunk) { answer.set_value(std::move(chunk)); });
+    return answer.get_future().get();
+  }
   nlohmann::json list(const v1::ListJobsRequest& request, const Peer& peer) {
     auto filter = to_model(request, peer.caller);
     EXPECT_TRUE(filter.has_value());
@@ -46,8 +57,7 @@ class CallsTest : public testing::Test {
 
   FakeCore core_;
   CoreAccess access_ = core_.access();
-  UserDirectory users_;
-  Calls calls_{access_, users_, "1.2.3"};
+  Calls calls_{access_, {.version = "1.2.3"}};
 };
 
 TEST_F(CallsTest, HideTheJobsOfOthers) {
@@ -63,7 +73,7 @@ TEST_F(CallsTest, HideTheJobsOfOthers) {
   EXPECT_TRUE(core_.commands().empty());
   v1::GetOutputRequest output;
   output.set_id("1");
-  EXPECT_EQ(calls_.output(output, kBob).error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(output_of(output, kBob).error().code, base::ErrorCode::kNotFound);
 }
 
 TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
@@ -92,11 +102,15 @@ TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code, base::ErrorCode::kPermissionDenied);
   EXPECT_EQ(error->field, "user");
-  error.reset();
   request.set_user("no-such-user-here");
-  calls_.submit(request, kRoot, [](auto) {}, note);
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code, base::ErrorCode::kInvalidArgument);
+  std::promise<base::Result<Calls::Submitted>> answer;
+  calls_.submit(
+      request, kRoot, [](auto proceed) { proceed(); },
+      [&](base::Result<Calls::Submitted> result) { answer.set_value(std::move(result)); });
+  const auto refused = answer.get_future().get();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused.error().field, "user");
 }
 
 TEST_F(CallsTest, ListNewestFirstFromBothPlaces) {
@@ -168,24 +182,72 @@ TEST_F(CallsTest, GiveOutputByPieces) {
   const model::JobId job = core_.add_job("ada", 1000);
   v1::GetOutputRequest request;
   request.set_id("1");
-  auto chunk = calls_.output(request, kAda);
+  auto chunk = output_of(request, kAda);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_EQ(chunk->attempt(), 0U);
   EXPECT_FALSE(chunk->ended());
   core_.start_job(job);
   core_.print(job, "hello world");
   request.set_limit(5);
-  chunk = calls_.output(request, kAda);
+  chunk = output_of(request, kAda);
   EXPECT_EQ(chunk->data(), "hello");
   EXPECT_EQ(chunk->next_offset(), 5U);
   core_.end_job(job, 0);
   request.set_offset(5);
   request.set_limit(100);
-  chunk = calls_.output(request, kAda);
+  chunk = output_of(request, kAda);
   EXPECT_EQ(chunk->data(), " world");
   EXPECT_TRUE(chunk->ended());
   request.set_attempt(2);
-  EXPECT_EQ(calls_.output(request, kAda).error().field, "attempt");
+  EXPECT_EQ(output_of(request, kAda).error().field, "attempt");
+}
+
+TEST_F(CallsTest, WaitForNoFileOfAUsers) {
+  const model::JobId job = core_.add_job_with_output("ada", 1000, "/net/gone/out");
+  core_.start_job(job);
+  core_.print(job, "hello");
+  std::promise<void> asked;
+  std::promise<void> server_is_back;
+  std::once_flag once;
+  core_.users_disk = [&, back = server_is_back.get_future().share()] {
+    std::call_once(once, [&] { asked.set_value(); });
+    back.wait();
+  };
+  v1::GetOutputRequest request;
+  request.set_id("1");
+  std::promise<std::string> answer;
+  calls_.output(
+      request, kAda, [](auto proceed) { proceed(); },
+      [&](base::Result<v1::OutputChunk> chunk) { answer.set_value(chunk->data()); });
+  asked.get_future().wait();  // this thread came back while the file hangs
+  core_.users_disk = nullptr;
+  server_is_back.set_value();
+  EXPECT_EQ(answer.get_future().get(), "hello");
+}
+
+TEST_F(CallsTest, DoNothingByNameForACallerWhoseNameIsNotKnown) {
+  Peer unnamed = kAda;
+  unnamed.caller.user = "1000";
+  unnamed.is_name_known = false;
+  const model::JobId job = core_.add_job("ada", 1000);
+  const auto refused = Calls::check_named(unnamed);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_NE(refused.error().message.find("try again"), std::string::npos);
+  v1::SubmitJobRequest submission;
+  submission.add_command("/bin/true");
+  auto code = base::ErrorCode::kInternal;
+  calls_.submit(
+      submission, unnamed, [](auto) {},
+      [&](base::Result<Calls::Submitted> result) { code = result.error().code; });
+  EXPECT_EQ(code, base::ErrorCode::kUnavailable);
+  code = base::ErrorCode::kInternal;
+  calls_.act_on_many(
+      {}, unnamed, [](auto) {},
+      [&](base::Result<v1::ActOnJobsResponse> result) { code = result.error().code; });
+  EXPECT_EQ(code, base::ErrorCode::kUnavailable);
+  EXPECT_TRUE(core_.commands().empty());
+  EXPECT_TRUE(calls_.get(of(job), unnamed).has_value()) << "by number they are who they are";
 }
 
 TEST_F(CallsTest, ShowTheQueueFromItsHead) {

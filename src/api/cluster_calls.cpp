@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -81,6 +82,14 @@ void add_isolation(const std::vector<IsolationGuard>& guards, v1::Status& out) {
   }
 }
 
+// A process of the caller's, or of a job of theirs.
+bool is_own(const model::GpuProcess& process, const model::Caller& caller,
+            const controller::Snapshot& snapshot) {
+  if (process.uid == caller.uid) return true;
+  const model::Job* const job = process.job ? snapshot.jobs.find(process.job->value) : nullptr;
+  return job != nullptr && job->spec->uid == caller.uid;
+}
+
 // What is to be said of nodes all of which is reserved now.
 void tell_reserved(const controller::Snapshot& snapshot,
                    google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
@@ -104,18 +113,34 @@ void tell_reserved(const controller::Snapshot& snapshot,
 
 }  // namespace
 
-std::shared_ptr<const model::GpuReading> Calls::reading_of(std::string_view uuid) const {
-  return core_.readings == nullptr ? nullptr : core_.readings->latest(uuid);
+std::shared_ptr<const model::GpuReading> Calls::reading_of(
+    std::string_view uuid, const model::Caller& caller,
+    const controller::Snapshot& snapshot) const {
+  if (core_.readings == nullptr) return nullptr;
+  auto reading = core_.readings->latest(uuid);
+  if (reading == nullptr || caller.is_administrator || options_.shows_all_commands) return reading;
+  const auto is_hidden = [&](const model::GpuProcess& process) {
+    return !is_own(process, caller, snapshot);
+  };
+  if (std::ranges::none_of(reading->processes, is_hidden)) return reading;
+  auto shown = std::make_shared<model::GpuReading>(*reading);
+  for (model::GpuProcess& process : shown->processes) {
+    if (is_hidden(process)) process.command.clear();
+  }
+  return shown;
 }
 
-v1::Status Calls::status(const v1::GetStatusRequest& request) const {
+v1::Status Calls::status(const v1::GetStatusRequest& request, const Peer& peer) const {
   if (core_.readings != nullptr && request.max_age_seconds() > 0) {
     const auto age = std::chrono::milliseconds(std::llround(request.max_age_seconds() * 1000));
     core_.readings->ask_for_newer_than(age);
   }
   const auto snapshot = core_.snapshots.snapshot();
   v1::Status out;
-  to_proto(snapshot->nodes, [this](std::string_view uuid) { return reading_of(uuid); }, out);
+  const ReadingOf reading = [&](std::string_view uuid) {
+    return reading_of(uuid, peer.caller, *snapshot);
+  };
+  to_proto(snapshot->nodes, reading, out);
   tell_reserved(*snapshot, *out.mutable_nodes());
   const controller::Counts& counts = snapshot->counts;
   out.set_queued_jobs(counts.pending + counts.queued);
@@ -137,23 +162,27 @@ v1::ListNodesResponse Calls::nodes() const {
   return out;
 }
 
-base::Result<v1::GpuHealth> Calls::gpu_health(const v1::GetGpuHealthRequest& request) const {
+base::Result<v1::GpuHealth> Calls::gpu_health(const v1::GetGpuHealthRequest& request,
+                                              const Peer& peer) const {
   TRY_ASSIGN(const model::GpuSelector which, to_model(request));
   const auto snapshot = core_.snapshots.snapshot();
   TRY_ASSIGN(const FoundGpu found, find_gpu(snapshot->nodes, which));
   const model::Gpu& gpu = found.node->gpus[found.index];
   v1::GpuHealth out;
-  to_proto(gpu, *found.node, found.index, reading_of(gpu.info.uuid).get(), out);
+  const auto reading = reading_of(gpu.info.uuid, peer.caller, *snapshot);
+  to_proto(gpu, *found.node, found.index, reading.get(), out);
   return out;
 }
 
-base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& request) const {
+base::Result<v1::ListGpusResponse> Calls::gpus(const v1::ListGpusRequest& request,
+                                               const Peer& peer) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ListGpusResponse out;
   TRY(for_nodes(snapshot->nodes, request.node(), [&](const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
-      to_proto(gpu, node, i, reading_of(gpu.info.uuid).get(), *out.add_gpus());
+      const auto reading = reading_of(gpu.info.uuid, peer.caller, *snapshot);
+      to_proto(gpu, node, i, reading.get(), *out.add_gpus());
     }
   }));
   return out;
@@ -172,14 +201,16 @@ void Calls::change_gpus(const v1::ChangeGpusRequest& request, model::GpuAction a
                         std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const {
   auto change = to_model(request, action);
   if (!change) return done(std::unexpected(std::move(change).error()));
-  auto finish = [this, done = std::move(done)](base::Result<model::CommandReply> reply) {
+  auto finish = [this, caller = peer.caller,
+                 done = std::move(done)](base::Result<model::CommandReply> reply) {
     if (!reply) return done(std::unexpected(std::move(reply).error()));
-    done(changed(*reply));
+    done(changed(*reply, caller));
   };
   send({peer.caller, *std::move(change)}, std::move(resume), std::move(finish));
 }
 
-v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply) const {
+v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply,
+                                      const model::Caller& caller) const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ChangeGpusResponse out;
   out.set_changed(reply.changed);
@@ -187,7 +218,8 @@ v1::ChangeGpusResponse Calls::changed(const model::CommandReply& reply) const {
     const model::Node* node = snapshot->nodes.find(ref.node.value);
     if (node == nullptr || ref.index >= node->gpus.size()) continue;
     const model::Gpu& gpu = node->gpus[ref.index];
-    to_proto(gpu, *node, ref.index, reading_of(gpu.info.uuid).get(), *out.add_gpus());
+    const auto reading = reading_of(gpu.info.uuid, caller, *snapshot);
+    to_proto(gpu, *node, ref.index, reading.get(), *out.add_gpus());
   }
   return out;
 }

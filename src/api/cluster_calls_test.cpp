@@ -11,6 +11,9 @@ namespace {
 using base::ErrorCode;
 using model::GpuAction;
 
+const Peer kAda{{"ada", 1000, false}, 1000};
+const Peer kRoot{{"root", 0, true}, 0};
+
 class ClusterCalls : public testing::Test {
  protected:
   // The answer, on whatever thread it comes.
@@ -32,8 +35,7 @@ class ClusterCalls : public testing::Test {
 
   FakeCore core_;
   CoreAccess access_ = core_.access();
-  UserDirectory users_;
-  Calls calls_{access_, users_, "1.2.3"};
+  Calls calls_{access_, {.version = "1.2.3"}};
 };
 
 TEST_F(ClusterCalls, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
@@ -81,17 +83,17 @@ TEST_F(ClusterCalls, ShowReadingsInTheStatus) {
   model::GpuReading reading;
   reading.utilization_percent = 93;
   core_.readings.set("GPU-2", reading);
-  const v1::Status status = calls_.status({});
+  const v1::Status status = calls_.status({}, kRoot);
   EXPECT_EQ(status.gpus(2).utilization_percent(), 93);
   EXPECT_FALSE(status.gpus(1).has_utilization_percent());
 }
 
 TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
-  EXPECT_EQ(calls_.status({}).isolation_size(), 0);
+  EXPECT_EQ(calls_.status({}, kRoot).isolation_size(), 0);
   access_.isolation = [] {
     return std::vector<IsolationGuard>{{"user", true, {}}, {"devices", false, "no CAP_BPF"}};
   };
-  const v1::Status status = calls_.status({});
+  const v1::Status status = calls_.status({}, kRoot);
   ASSERT_EQ(status.isolation_size(), 2);
   EXPECT_TRUE(status.isolation(0).held());
   EXPECT_FALSE(status.isolation(0).has_reason());
@@ -101,11 +103,11 @@ TEST_F(ClusterCalls, SayHowJobsAreKeptApart) {
 }
 
 TEST_F(ClusterCalls, AskForNewReadingsOnlyWhenAnAgeIsGiven) {
-  calls_.status({});
+  calls_.status({}, kRoot);
   EXPECT_TRUE(core_.readings.asked().empty());
   v1::GetStatusRequest request;
   request.set_max_age_seconds(0.5);
-  calls_.status(request);
+  calls_.status(request, kRoot);
   EXPECT_EQ(core_.readings.asked(),
             std::vector<std::chrono::milliseconds>{std::chrono::milliseconds(500)});
 }
@@ -114,8 +116,46 @@ TEST_F(ClusterCalls, WorkWithoutReadings) {
   access_.readings = nullptr;
   v1::GetStatusRequest request;
   request.set_max_age_seconds(1);
-  EXPECT_EQ(calls_.status(request).gpus_size(), 8);
-  EXPECT_FALSE(calls_.gpus({})->gpus(0).has_read_at());
+  EXPECT_EQ(calls_.status(request, kRoot).gpus_size(), 8);
+  EXPECT_FALSE(calls_.gpus({}, kRoot)->gpus(0).has_read_at());
+}
+
+// On GPU 1: a process of ada's, one of bob's, and one of root's in a job of ada's.
+model::GpuReading crowded(model::JobId job) {
+  model::GpuReading reading;
+  reading.processes = {{1, "ada", "hers", base::kMiB, {}, true, 1000},
+                       {2, "bob", "his-secret", base::kMiB, {}, true, 1001},
+                       {3, "root", "in-her-job", base::kMiB, job, false, 0}};
+  return reading;
+}
+
+std::string commands_of(const google::protobuf::RepeatedPtrField<v1::GpuProcess>& processes) {
+  std::string text;
+  for (const v1::GpuProcess& process : processes) text += process.command() + " ";
+  return text;
+}
+
+TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
+  core_.readings.set("GPU-1", crowded(core_.add_job("ada", 1000)));
+  v1::GetGpuHealthRequest request;
+  request.set_gpu("dgx-h100-1:1");
+  const auto seen_by = [&](const Calls& calls, const Peer& peer) {
+    const auto health = calls.gpu_health(request, peer);
+    EXPECT_EQ(health->processes_size(), 3) << "that there is one is everybody's to know";
+    EXPECT_EQ(health->processes(1).user(), "bob");
+    const std::string shown = commands_of(health->processes());
+    EXPECT_EQ(commands_of(calls.gpus({}, peer)->gpus(1).processes()), shown);
+    std::string strangers;
+    for (const v1::GpuProcess& process : health->processes()) {
+      if (!process.has_job()) strangers += process.command() + " ";
+    }
+    EXPECT_EQ(commands_of(calls.status({}, peer).gpus(1).strangers()), strangers);
+    return shown;
+  };
+  const Calls all(access_, {.version = "1.2.3", .shows_all_commands = true});
+  EXPECT_EQ(seen_by(calls_, kAda), "hers  in-her-job ");
+  EXPECT_EQ(seen_by(calls_, kRoot), "hers his-secret in-her-job ");
+  EXPECT_EQ(seen_by(all, kAda), "hers his-secret in-her-job ");
 }
 
 TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeStrangersAsAvailable) {
@@ -124,7 +164,7 @@ TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeStrangersAsAvailable) {
     node.gpus[1].avoid_strangers = true;
     node.gpus[2].strangers = "pid 78 of bob";
   });
-  const v1::Status status = calls_.status({});
+  const v1::Status status = calls_.status({}, kRoot);
   EXPECT_EQ(status.available_gpus(), 7U);
   EXPECT_EQ(status.gpus(1).reason(), "processes of no job: pid 77 of bob");
   EXPECT_FALSE(status.gpus(2).has_reason());
@@ -135,37 +175,37 @@ TEST_F(ClusterCalls, TellTheHealthOfAGpuByEitherName) {
   by_uuid.set_gpu_id("GPU-5");
   v1::GetGpuHealthRequest by_place;
   by_place.set_gpu("dgx-h100-1:5");
-  ASSERT_TRUE(calls_.gpu_health(by_uuid).has_value());
-  EXPECT_EQ(calls_.gpu_health(by_uuid)->gpu().index(), 5U);
-  EXPECT_EQ(calls_.gpu_health(by_place)->gpu().uuid(), "GPU-5");
+  ASSERT_TRUE(calls_.gpu_health(by_uuid, kRoot).has_value());
+  EXPECT_EQ(calls_.gpu_health(by_uuid, kRoot)->gpu().index(), 5U);
+  EXPECT_EQ(calls_.gpu_health(by_place, kRoot)->gpu().uuid(), "GPU-5");
 }
 
 TEST_F(ClusterCalls, NameTheFieldOfAGpuThatIsNotThere) {
   v1::GetGpuHealthRequest request;
   request.set_gpu_id("GPU-8");
-  EXPECT_EQ(calls_.gpu_health(request).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(calls_.gpu_health(request).error().field, "gpu_id");
+  EXPECT_EQ(calls_.gpu_health(request, kRoot).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(calls_.gpu_health(request, kRoot).error().field, "gpu_id");
   request.clear_gpu_id();
   for (const char* place : {"dgx-h100-1:8", "dgx-h100-2:0"}) {
     request.set_gpu(place);
-    EXPECT_EQ(calls_.gpu_health(request).error().code, ErrorCode::kNotFound) << place;
-    EXPECT_EQ(calls_.gpu_health(request).error().field, "gpu") << place;
+    EXPECT_EQ(calls_.gpu_health(request, kRoot).error().code, ErrorCode::kNotFound) << place;
+    EXPECT_EQ(calls_.gpu_health(request, kRoot).error().field, "gpu") << place;
   }
 }
 
 TEST_F(ClusterCalls, ListTheGpusAndTheTopologyOfOneNodeOrAll) {
   v1::ListGpusRequest gpus;
   v1::GetTopologyRequest topology;
-  EXPECT_EQ(calls_.gpus(gpus)->gpus_size(), 8);
+  EXPECT_EQ(calls_.gpus(gpus, kRoot)->gpus_size(), 8);
   EXPECT_EQ(calls_.topology(topology)->nodes_size(), 1);
   gpus.set_node("dgx-h100-1");
   topology.set_node("dgx-h100-1");
-  EXPECT_EQ(calls_.gpus(gpus)->gpus_size(), 8);
+  EXPECT_EQ(calls_.gpus(gpus, kRoot)->gpus_size(), 8);
   EXPECT_EQ(calls_.topology(topology)->nodes(0).links_size(), 28);
   gpus.set_node("elsewhere");
   topology.set_node("elsewhere");
-  EXPECT_EQ(calls_.gpus(gpus).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(calls_.gpus(gpus).error().field, "node");
+  EXPECT_EQ(calls_.gpus(gpus, kRoot).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(calls_.gpus(gpus, kRoot).error().field, "node");
   EXPECT_EQ(calls_.topology(topology).error().field, "node");
 }
 

@@ -11,6 +11,7 @@
 #include "api/gpu_reading_source.h"
 #include "base/result.h"
 #include "controller/snapshot.h"
+#include "host/user_directory.h"
 #include "model/audit_query.h"
 #include "model/command.h"
 #include "model/job.h"
@@ -74,17 +75,25 @@ struct OutputPiece {
   std::string bytes;  // empty: nothing there yet
 };
 
-// What attempts printed. Safe from any thread; calls take the time of a local file read.
+// A way to read what one attempt printed. A file of the user's may lie anywhere, so that opening it
+// may hang.
+struct OutputReader {
+  bool may_hang = false;
+  // At most `most` bytes from `offset` on, counted from the first that the attempt ever printed. A
+  // file that is not there yet is an empty piece. Looks with the rights of the job's user alone: an
+  // answer says nothing of files that the user may not see. Owns what it touches: it may come back
+  // when all else is gone.
+  std::function<base::Result<OutputPiece>(std::uint64_t offset, std::size_t most)> read;
+};
+
+// What attempts printed. Safe from any thread; calls return at once.
 class OutputSource {
  public:
   virtual ~OutputSource() = default;
   // Path of the file that the attempt's output is (or will be) written to; rotated pieces lie in
   // the same directory, and their names begin with the file's.
   virtual std::string path(const model::Job& job, std::uint32_t attempt) const = 0;
-  // At most `most` bytes from `offset` on, counted from the first that the attempt ever printed. A
-  // file that is not there yet is an empty piece.
-  virtual base::Result<OutputPiece> read(const model::Job& job, std::uint32_t attempt,
-                                         std::uint64_t offset, std::size_t most) const = 0;
+  virtual OutputReader reader(const model::Job& job, std::uint32_t attempt) const = 0;
 };
 
 // One way in which jobs are kept apart on this host.
@@ -100,6 +109,7 @@ struct CoreAccess {
   const SnapshotSource& snapshots;
   const JobArchive& archive;
   const OutputSource& outputs;
+  host::UserDirectory& users;
   // Whether new work is taken now; an error says why not. Null: always.
   std::function<base::Status()> readiness;
   GpuReadingSource* readings = nullptr;  // null: nothing is read

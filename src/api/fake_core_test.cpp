@@ -245,11 +245,25 @@ model::Job& FakeCore::mutable_job(model::JobId id) {
 }
 
 model::JobId FakeCore::add_job(std::string user, std::uint32_t uid, std::string name) {
-  const std::lock_guard lock(state_mutex_);
   model::JobSpec spec;
   spec.name = std::move(name);
   spec.user = std::move(user);
   spec.uid = uid;
+  return add(std::move(spec));
+}
+
+model::JobId FakeCore::add_job_with_output(std::string user, std::uint32_t uid,
+                                           std::string output) {
+  model::JobSpec spec;
+  spec.name = "writer";
+  spec.user = std::move(user);
+  spec.uid = uid;
+  spec.output = std::move(output);
+  return add(std::move(spec));
+}
+
+model::JobId FakeCore::add(model::JobSpec spec) {
+  const std::lock_guard lock(state_mutex_);
   spec.command = {"work"};
   spec.workdir = "/";
   spec.time_limit = base::hours(1);
@@ -387,15 +401,21 @@ std::string FakeCore::path(const model::Job& job, std::uint32_t attempt) const {
   return fmt::format("{}/{}.{}.out", directory_, job.id.value, attempt);
 }
 
-base::Result<OutputPiece> FakeCore::read(const model::Job& job, std::uint32_t attempt,
-                                         std::uint64_t offset, std::size_t most) const {
-  OutputPiece piece{offset, std::string(most, '\0')};
-  const int file = ::open(path(job, attempt).c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return OutputPiece{offset, {}};
-  const ssize_t bytes = ::pread(file, piece.bytes.data(), most, static_cast<off_t>(offset));
-  ::close(file);
-  piece.bytes.resize(bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
-  return piece;
+OutputReader FakeCore::reader(const model::Job& job, std::uint32_t attempt) const {
+  const bool may_hang = !job.spec->output.empty();
+  return {may_hang,
+          [file_path = path(job, attempt), hang = may_hang ? users_disk : nullptr](
+              std::uint64_t offset, std::size_t most) -> base::Result<OutputPiece> {
+            if (hang) hang();
+            OutputPiece piece{offset, std::string(most, '\0')};
+            const int file = ::open(file_path.c_str(), O_RDONLY | O_CLOEXEC);
+            if (file < 0) return OutputPiece{offset, {}};
+            const ssize_t bytes =
+                ::pread(file, piece.bytes.data(), most, static_cast<off_t>(offset));
+            ::close(file);
+            piece.bytes.resize(bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+            return piece;
+          }};
 }
 
 }  // namespace gpu_platform::api

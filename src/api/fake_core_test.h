@@ -45,14 +45,19 @@ class FakeCore final : public CommandSink,
 
   EventHub& hub() { return hub_; }
   CoreAccess access() {
-    return {*this, *this, *this, *this, readiness, &readings, nullptr, channels};
+    return {*this, *this, *this, *this, users, readiness, &readings, nullptr, channels};
   }
   std::function<base::Status()> readiness;
   FakeReadings readings;
+  host::UserDirectory users;
+  // Called, where it is set, by whoever reads the output of a job with a file of its own.
+  std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
 
   // ---- what happens to jobs; visible when the call returns
   model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");
+  // One that prints into a file of its user's.
+  model::JobId add_job_with_output(std::string user, std::uint32_t uid, std::string output);
   // Several at once, in one batch.
   void add_jobs(std::size_t count, std::string user, std::uint32_t uid);
   void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {});
@@ -79,11 +84,11 @@ class FakeCore final : public CommandSink,
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
   base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const override;
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
-  base::Result<OutputPiece> read(const model::Job& job, std::uint32_t attempt, std::uint64_t offset,
-                                 std::size_t most) const override;
+  OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
 
  private:
   void run();
+  model::JobId add(model::JobSpec spec);
   base::Result<model::CommandReply> carry_out(const model::Command& command);
   base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
                                                 const model::ChangeGpus& change);

@@ -90,6 +90,10 @@ base::Result<v1::ChangeJobResponse> Calls::changed(base::Result<model::CommandRe
 
 void Calls::act_on_many(const v1::ActOnJobsRequest& request, const Peer& peer, Resume resume,
                         std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const {
+  // Without a filter by user it is the caller's own jobs, by their name.
+  if (const base::Status named = check_named(peer); !named) {
+    return done(std::unexpected(named.error()));
+  }
   auto many = to_model(request, peer.caller);
   if (!many) return done(std::unexpected(std::move(many).error()));
   auto finish = [this, dry_run = many->dry_run,

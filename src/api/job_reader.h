@@ -8,6 +8,7 @@
 
 #include "api/convert/job.h"
 #include "api/core_access.h"
+#include "api/job_output.h"
 #include "api/planner.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
@@ -45,10 +46,13 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
 // any thread.
 class JobReader {
  public:
-  explicit JobReader(const CoreAccess& core) : core_(core) {}
+  explicit JobReader(const CoreAccess& core) : core_(core), outputs_(core.outputs) {}
 
   // Questions about what would be.
   Planner& planner() const { return planner_; }
+
+  // What they printed.
+  const JobOutput& outputs() const { return outputs_; }
 
   const CoreAccess& core() const { return core_; }
 
@@ -69,6 +73,7 @@ class JobReader {
 
  private:
   const CoreAccess& core_;
+  JobOutput outputs_;
   mutable Planner planner_;
   // The explainer of the snapshot asked about last: it remembers what it has worked out.
   mutable std::mutex mutex_;

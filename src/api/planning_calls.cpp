@@ -141,13 +141,22 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
 
 void Calls::judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
                   std::function<void(Accepted)> done) const {
-  const auto refuse = [&](base::Error error) { done(std::unexpected(std::move(error))); };
-  auto account = account_of(request, peer);
-  if (!account) return refuse(std::move(account).error());
-  auto submission = to_model(request, *account, core_.snapshots.snapshot()->nodes);
-  if (!submission) return refuse(std::move(submission).error());
+  const auto kept = std::make_shared<const v1::SubmitJobRequest>(request);
+  account_of(request, peer, resume,
+             [this, kept, caller = peer.caller, resume,
+              done = std::move(done)](base::Result<Account> account) {
+               if (!account) return done(std::unexpected(std::move(account).error()));
+               judge_as(*account, *kept, caller, resume, done);
+             });
+}
+
+void Calls::judge_as(const Account& account, const v1::SubmitJobRequest& request,
+                     const model::Caller& caller, Resume resume,
+                     std::function<void(Accepted)> done) const {
+  auto submission = to_model(request, account, core_.snapshots.snapshot()->nodes);
+  if (!submission) return done(std::unexpected(std::move(submission).error()));
   submission->dry_run = true;
-  send_submission(*std::move(submission), request.dependency(), peer.caller, std::move(resume),
+  send_submission(*std::move(submission), request.dependency(), caller, std::move(resume),
                   [done = std::move(done)](base::Result<model::CommandReply> reply) {
                     if (!reply) return done(std::unexpected(std::move(reply).error()));
                     done(std::move(reply->accepted));

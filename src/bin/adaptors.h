@@ -59,19 +59,21 @@ class MonitoredReadings : public api::GpuReadingSource {
 
 class EngineChannels : public api::ChannelSource {
  public:
-  explicit EngineChannels(execution::ProcessEngine& engine) : engine_(engine) {}
+  EngineChannels(execution::ProcessEngine& engine, logging::Log& log)
+      : engine_(engine), log_(log) {}
   void open(model::ChannelOrder order, Opened opened) override {
     const std::uint64_t number = ++last_;
-    engine_.open_channel(order, [order, number, opened = std::move(opened)](
+    engine_.open_channel(order, [&log = log_, order, number, opened = std::move(opened)](
                                     base::Result<execution::Descriptor> channel) {
       if (!channel) return opened(std::unexpected(std::move(channel).error()));
       opened(api::ChannelSocket(channel->release(),
-                                std::make_shared<const ChannelLog>(number, order)));
+                                std::make_shared<const ChannelLog>(log, number, order)));
     });
   }
 
  private:
   execution::ProcessEngine& engine_;
+  logging::Log& log_;
   std::atomic<std::uint64_t> last_ = 0;  // number of the latest channel
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -19,7 +20,6 @@
 
 #include "api/event_hub.h"
 #include "api/rest/server.h"
-#include "api/user_directory.h"
 #include "bin/adaptors.h"
 #include "bin/board_registrar.h"
 #include "bin/emulated_boards.h"
@@ -32,6 +32,8 @@
 #include "controller/loop/clock.h"
 #include "controller/loop/loop.h"
 #include "execution/process/process_engine.h"
+#include "host/user_directory.h"
+#include "logging/log.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/node_observer.h"
 #include "monitoring/release_gate.h"
@@ -47,13 +49,12 @@ namespace {
 // without the nodes that have not answered, and takes them in when they do.
 constexpr std::chrono::seconds kDiscoveryLimit{60};
 
-// For a file that a user has named to be opened.
-constexpr std::chrono::seconds kFilePatience{2};
-
-// The user as the accounts of the system know it.
-model::Origin origin_of_process(model::Door door, std::uint32_t uid, pid_t pid) {
-  api::UserDirectory users;
-  return {door, users.name_of(uid), uid, static_cast<std::uint64_t>(std::max(pid, 0))};
+// The user as the accounts of the system know it, or its number where they do not answer.
+model::Origin origin_of_process(host::UserDirectory& users, model::Door door, std::uint32_t uid,
+                                pid_t pid) {
+  std::promise<std::string> name;
+  users.name_of(uid, [&name](const host::UserName& found) { name.set_value(found.text); });
+  return {door, name.get_future().get(), uid, static_cast<std::uint64_t>(std::max(pid, 0))};
 }
 
 model::Policy policy_of(const config::Configuration& configuration) {
@@ -137,11 +138,9 @@ void tell_isolation(const execution::NodePart& node) {
 struct Daemon::Parts {
   explicit Parts(std::string directory)
       : data_dir(std::move(directory)),
+        event_log(log),
         outputs([this] { return engine->node_part().folder; },
-                [this] { return loop->snapshot()->nodes; },
-                [this](std::uint32_t uid, const std::string& path) {
-                  return engine->open_users_file(uid, path, kFilePatience);
-                }) {}
+                [this] { return loop->snapshot()->nodes; }, users_files) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
@@ -153,6 +152,8 @@ struct Daemon::Parts {
   base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration);
 
   std::string data_dir;
+  logging::Log log;
+  std::shared_ptr<host::UserDirectory> users = std::make_shared<host::UserDirectory>();
   std::unique_ptr<store::SqliteStore> store;
   LateSink observations;
   std::unique_ptr<StoredEnvironments> environments;
@@ -175,6 +176,7 @@ struct Daemon::Parts {
   std::unique_ptr<StoredJobs> archive;
   std::unique_ptr<StoredAudit> audit;
   std::unique_ptr<EngineChannels> channels;
+  UsersFiles users_files;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
 };
@@ -185,6 +187,7 @@ Daemon::Parts::~Parts() {
   if (gate != nullptr) gate->stop();
   probes.reset();
   if (loop != nullptr) loop->stop();
+  users_files.disconnect();
   observations.disconnect();
 }
 
@@ -264,11 +267,11 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
   controller->add_listener(&event_log);
   controller->add_listener(hub.get());
   if (!configuration.notify_command.empty()) {
-    notifier = std::make_unique<Notifier>(configuration.notify_command);
+    notifier = std::make_unique<Notifier>(configuration.notify_command, log);
     controller->add_listener(notifier.get());
   }
   loop->change_policy(policy_of(configuration), "configuration",
-                      origin_of_process(model::Door::kStart, geteuid(), getpid()));
+                      origin_of_process(*users, model::Door::kStart, geteuid(), getpid()));
   gate = std::make_unique<monitoring::ReleaseGate>(
       *loop, [this] { return loop->snapshot(); },
       [this](const std::string& node) {
@@ -284,10 +287,10 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
                                      const config::Configuration& configuration,
                                      const ProgramPaths& paths) {
   monitor = std::make_unique<monitoring::GpuMonitor>(
-      observations, [this] { return loop->snapshot(); }, engine->node_part().detail);
+      observations, [this] { return loop->snapshot(); }, engine->node_part().detail, *users);
   TRY_ASSIGN(config::NetworkPlaces places, network_places_of(configuration.network_file.path));
-  nodes =
-      std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate, std::move(places));
+  nodes = std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate, log,
+                                                     std::move(places));
   node::ProbeRunnerOptions options;
   options.executable = paths.probe;
   options.interval = configuration.monitoring_interval;
@@ -327,12 +330,15 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
   audit = std::make_unique<StoredAudit>(*store);
-  channels = std::make_unique<EngineChannels>(*engine);
+  channels = std::make_unique<EngineChannels>(*engine, log);
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
   server_options.io_threads = configuration.api_threads;
-  server_options.warn = [](const std::string& line) { spdlog::warn("api {}", line); };
+  server_options.shows_all_commands = configuration.show_commands == config::ShowCommands::kAll;
+  server_options.warn = [this](std::optional<std::uint32_t> user, const std::string& line) {
+    log.warn(user ? logging::of_user(*user) : logging::of_platform("the API"), "api {}", line);
+  };
   const std::filesystem::path directory = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
@@ -342,6 +348,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          *snapshots,
                                          *archive,
                                          outputs,
+                                         *users,
                                          {},
                                          readings.get(),
                                          [this] { return isolation_of(engine->node_part()); },
@@ -367,6 +374,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   parts->environments = std::make_unique<StoredEnvironments>(*parts->store);
   execution::ProcessEngineOptions engine;
   engine.data_dir = parts->data_dir;
+  engine.users = parts->users;
   engine.node_program = paths.node;
   engine.launcher_socket = options.launcher;
   if (!options.emulate.empty()) {
@@ -384,6 +392,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   TRY(set_launcher(configuration, options.launcher, engine));
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
+  parts->users_files.connect(*parts->engine);
   tell_isolation(parts->engine->node_part());
   if (geteuid() == 0 && configuration.root_jobs == config::RootJobs::kAllow) {
     spdlog::warn(
@@ -398,12 +407,12 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
 
 void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
   parts_->loop->change_policy(policy_of(configuration), "configuration",
-                              origin_of_process(model::Door::kSignal, sender.uid, sender.pid));
+                              origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
 }
 
 void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender) {
   model::AuditedCall call;
-  call.by = origin_of_process(model::Door::kSignal, sender.uid, sender.pid);
+  call.by = origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid);
   call.action = model::AuditAction::kConfigure;
   call.refusal = model::refusal_of(error);
   parts_->loop->command({{}, model::RecordCalls{{std::move(call)}}},

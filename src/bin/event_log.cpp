@@ -1,39 +1,77 @@
 #include "bin/event_log.h"
 
-#include <spdlog/spdlog.h>
+#include <algorithm>
+
+#include "logging/line.h"
 
 namespace gpu_platform::bin {
 
 namespace {
 
-void log_event(const model::EventRecord& record) {
+using logging::quoted;
+
+// What a site's program prints of a user's job, and causes that people wrote.
+std::string text_of_others(const std::string& text) {
+  return logging::one_line(text, 1024);
+}
+
+// Whom a line about a job counts to: its owner.
+class Owners {
+ public:
+  Owners(const controller::Snapshot& snapshot, std::span<const model::Job> ended)
+      : snapshot_(snapshot), ended_(ended) {}
+
+  logging::Source of(model::JobId id) const {
+    const model::Job* job = snapshot_.jobs.find(id.value);
+    if (job == nullptr) {
+      const auto left = std::ranges::find(ended_, id, &model::Job::id);
+      if (left != ended_.end()) job = &*left;
+    }
+    return job != nullptr ? logging::of_user(job->spec->uid)
+                          : logging::Source{"jobs that have left", true};
+  }
+
+ private:
+  const controller::Snapshot& snapshot_;
+  std::span<const model::Job> ended_;
+};
+
+void log_event(logging::Log& log, const Owners& owners, const model::EventRecord& record) {
+  const std::uint64_t seq = record.seq.value;
   if (const auto* ended = std::get_if<model::AttemptEnded>(&record.event);
       ended != nullptr && ended->reason == model::EndReason::kPrologFailed) {
-    spdlog::warn("event={} job={} attempt={} not started: {}", record.seq.value,
-                 ended->attempt.job.value, ended->attempt.attempt, ended->detail);
+    log.warn(owners.of(ended->attempt.job), "event={} job={} attempt={} not started: {}", seq,
+             ended->attempt.job.value, ended->attempt.attempt, text_of_others(ended->detail));
   } else if (const auto* released = std::get_if<model::AttemptReleased>(&record.event);
              released != nullptr && !released->epilog_failure.empty()) {
-    spdlog::warn("event={} job={} attempt={} the site's epilog: {}", record.seq.value,
-                 released->attempt.job.value, released->attempt.attempt, released->epilog_failure);
+    log.warn(owners.of(released->attempt.job), "event={} job={} attempt={} the site's epilog: {}",
+             seq, released->attempt.job.value, released->attempt.attempt,
+             text_of_others(released->epilog_failure));
   } else if (const auto* node = std::get_if<model::NodeStateChanged>(&record.event)) {
-    spdlog::info("event={} node_id={} trigger={} cause=\"{}\"", record.seq.value, node->node.value,
-                 to_string(node->trigger), node->cause);
+    log.info(logging::of_platform(fmt::format("events of node {}", node->node.value)),
+             "event={} node_id={} trigger={} cause={}", seq, node->node.value,
+             to_string(node->trigger), quoted(node->cause, 1024));
   } else if (const auto* gpu = std::get_if<model::GpuStateChanged>(&record.event)) {
-    spdlog::info("event={} node_id={} gpu={} trigger={} cause=\"{}\" by={}", record.seq.value,
-                 gpu->gpu.node.value, gpu->gpu.index, to_string(gpu->trigger), gpu->cause, gpu->by);
+    log.info(logging::of_platform(
+                 fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),
+             "event={} node_id={} gpu={} trigger={} cause={} by={}", seq, gpu->gpu.node.value,
+             gpu->gpu.index, to_string(gpu->trigger), quoted(gpu->cause, 1024), quoted(gpu->by));
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
-    spdlog::debug("event={} kind={} job={}", record.seq.value, model::name_of(record.event),
-                  job.value);
+    log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
+              model::name_of(record.event), job.value);
   } else {
-    spdlog::info("event={} kind={}", record.seq.value, model::name_of(record.event));
+    const std::string kind(model::name_of(record.event));
+    log.info(logging::of_platform("events of kind " + kind), "event={} kind={}", seq, kind);
   }
 }
 
 }  // namespace
 
-void EventLog::published(const std::shared_ptr<const controller::Snapshot>&,
-                         std::span<const model::EventRecord> events, std::span<const model::Job>) {
-  for (const model::EventRecord& record : events) log_event(record);
+void EventLog::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                         std::span<const model::EventRecord> events,
+                         std::span<const model::Job> ended) {
+  const Owners owners(*snapshot, ended);
+  for (const model::EventRecord& record : events) log_event(log_, owners, record);
 }
 
 }  // namespace gpu_platform::bin

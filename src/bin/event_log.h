@@ -1,6 +1,7 @@
 #pragma once
 
 #include "controller/snapshot.h"
+#include "logging/log.h"
 
 namespace gpu_platform::bin {
 
@@ -8,9 +9,15 @@ namespace gpu_platform::bin {
 // environment are not in events, so they cannot come here; commands are left out as well.
 class EventLog : public controller::PublicationListener {
  public:
+  // `log` outlives this.
+  explicit EventLog(logging::Log& log) : log_(log) {}
+
   void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                  std::span<const model::EventRecord> events,
                  std::span<const model::Job> ended) override;
+
+ private:
+  logging::Log& log_;
 };
 
 }  // namespace gpu_platform::bin

@@ -32,14 +32,19 @@ std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const
   return api::users_file(job, attempt, named, nodes_());
 }
 
-base::Result<api::OutputPiece> JobOutputs::read(const model::Job& job, std::uint32_t attempt,
-                                                std::uint64_t offset, std::size_t most) const {
+api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attempt) const {
   const std::string file = path(job, attempt);
   if (!job.spec->output.empty()) {
-    return read_users_file(open_(job.spec->uid, file), file, offset, most);
+    return {true,
+            [files = files_, uid = job.spec->uid, file](std::uint64_t offset, std::size_t most) {
+              return read_users_file(files.open(uid, file), file, offset, most);
+            }};
   }
-  TRY_ASSIGN(execution::OutputRange range, execution::read_kept_output(file, offset, most));
-  return api::OutputPiece{range.offset, std::move(range.bytes)};
+  return {false, [file](std::uint64_t offset, std::size_t most) -> base::Result<api::OutputPiece> {
+            TRY_ASSIGN(execution::OutputRange range,
+                       execution::read_kept_output(file, offset, most));
+            return api::OutputPiece{range.offset, std::move(range.bytes)};
+          }};
 }
 
 }  // namespace gpu_platform::bin

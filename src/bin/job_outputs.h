@@ -6,7 +6,7 @@
 
 #include "api/convert/job.h"
 #include "api/core_access.h"
-#include "execution/process/descriptor.h"
+#include "bin/users_files.h"
 
 namespace gpu_platform::bin {
 
@@ -15,22 +15,19 @@ class JobOutputs : public api::OutputSource {
  public:
   // `nodes` gives those of the newest snapshot, for their names in patterns.
   // `folder`: the launcher's, where kept output is.
-  // `open`: a file that a user has named, with that user's rights.
-  using Open = std::function<base::Result<execution::Descriptor>(std::uint32_t uid,
-                                                                 const std::string& path)>;
-  JobOutputs(std::function<std::string()> folder, std::function<api::Nodes()> nodes, Open open)
-      : folder_(std::move(folder)), nodes_(std::move(nodes)), open_(std::move(open)) {}
+  JobOutputs(std::function<std::string()> folder, std::function<api::Nodes()> nodes,
+             UsersFiles files)
+      : folder_(std::move(folder)), nodes_(std::move(nodes)), files_(std::move(files)) {}
 
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   // A file that the user named is opened as that user: the daemon may read more than the user may,
   // or less, and a name or a link must not become a way to other people's files.
-  base::Result<api::OutputPiece> read(const model::Job& job, std::uint32_t attempt,
-                                      std::uint64_t offset, std::size_t most) const override;
+  api::OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
 
  private:
   std::function<std::string()> folder_;
   std::function<api::Nodes()> nodes_;
-  Open open_;
+  UsersFiles files_;
 };
 
 }  // namespace gpu_platform::bin

@@ -101,7 +101,8 @@ int spawn(const std::vector<std::string>& command, int input, const char* event,
 
 }  // namespace
 
-Notifier::Notifier(const std::string& command) : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Notifier::Notifier(const std::string& command, logging::Log& log)
+    : log_(log), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   std::istringstream words(command);
   for (std::string word; words >> word;) command_.push_back(std::move(word));
   thread_ = std::thread([this] { work(); });
@@ -138,12 +139,11 @@ void Notifier::published(const std::shared_ptr<const controller::Snapshot>& snap
 void Notifier::enqueue(Notice notice) {
   const std::lock_guard lock(mutex_);
   if (waiting_.size() >= kMostWaiting) {
-    if (!std::exchange(is_dropping_, true)) {
-      spdlog::warn("notify dropped: {} notifications wait already", kMostWaiting);
-    }
+    log_.warn(logging::of_user(notice.job.spec->uid),
+              "notify job={} dropped: {} notifications wait already", notice.job.id.value,
+              kMostWaiting);
     return;
   }
-  is_dropping_ = false;
   waiting_.push_back(std::move(notice));
   wake_.notify_one();
 }
@@ -171,8 +171,8 @@ void Notifier::tell(const Notice& notice) {
   document += "}\n";
   const std::string failure = run(document, event.c_str());
   if (failure.empty()) return;
-  spdlog::warn("notify job={} event={} command={} failed: {}", notice.job.id.value, event,
-               command_.front(), failure);
+  log_.warn(logging::of_user(notice.job.spec->uid), "notify job={} event={} command={} failed: {}",
+            notice.job.id.value, event, command_.front(), failure);
 }
 
 std::string Notifier::run(const std::string& document, const char* event) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controller/snapshot.h"
+#include "logging/log.h"
 
 namespace gpu_platform::bin {
 
@@ -21,8 +22,8 @@ class Notifier : public controller::PublicationListener {
   static constexpr std::size_t kMostWaiting = 1000;
   static constexpr std::int64_t kLongestMs = 30'000;
 
-  // `command`: program and arguments, separated by blanks; not empty.
-  explicit Notifier(const std::string& command);
+  // `command`: program and arguments, separated by blanks; not empty. `log` outlives this.
+  Notifier(const std::string& command, logging::Log& log);
   ~Notifier() override;
 
   void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
@@ -43,13 +44,13 @@ class Notifier : public controller::PublicationListener {
   std::string run(const std::string& document, const char* event);
   std::string wait_for(int pid);
 
+  logging::Log& log_;
   std::vector<std::string> command_;
   int stop_ = -1;  // an eventfd: readable once the end has come
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Notice> waiting_;
   bool stopping_ = false;
-  bool is_dropping_ = false;
   std::thread thread_;
 };
 

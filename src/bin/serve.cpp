@@ -14,6 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/session.h"
 #include "config/yaml/reader.h"
+#include "logging/harmless_sink.h"
 
 namespace gpu_platform::bin {
 
@@ -47,8 +48,8 @@ int watched_signals() {
 }
 
 void start_log(spdlog::level::level_enum level) {
-  auto logger =
-      std::make_shared<spdlog::logger>("serve", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(
+      "serve", logging::harmless(std::make_shared<spdlog::sinks::stderr_sink_mt>()));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
   logger->set_level(level);
   logger->flush_on(spdlog::level::info);

@@ -17,6 +17,9 @@ namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 
+// Whose processes on GPUs are shown with their names to whom: their owner alone, or everybody.
+enum class ShowCommands : std::uint8_t { kOwn, kAll };
+
 // A program by its absolute path; empty: none.
 struct ProgramFile {
   std::string path;
@@ -60,6 +63,7 @@ struct Configuration {
       base::kMiB * 16;  // disk kept free so that endings can be recorded
 
   std::uint32_t api_threads = 2;
+  ShowCommands show_commands = ShowCommands::kOwn;
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;

@@ -217,6 +217,10 @@ const std::array kKeys = {
     Key{"api.threads", +[](C& c) -> std::uint32_t& { return c.api_threads; },
         1, 256, Effect::kRestart,
         "Threads that answer requests."},
+    Key{"api.show_commands", +[](C& c) -> ShowCommands& { return c.show_commands; },
+        0, 0, Effect::kRestart,
+        "Whose processes on GPUs are shown with the name of their program: own, to each user those of their own jobs and "
+        "their own alone; all, everybody's to everybody. Root sees all. docs/isolation.md has who sees what."},
 };
 // clang-format on
 
@@ -347,6 +351,8 @@ template <class Value>
 constexpr std::array<std::string_view, 0> kWords{};
 template <>
 constexpr std::array<std::string_view, 2> kWords<RootJobs>{"allow", "refuse"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<ShowCommands>{"own", "all"};
 template <>
 constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",
                                                                        "low"};

@@ -25,6 +25,7 @@ using Field =
                  base::Duration& (*)(Configuration&),                // "90s", or a count of `unit`
                  base::Bytes& (*)(Configuration&),                   // "16G"
                  RootJobs& (*)(Configuration&),                      // one of its words
+                 ShowCommands& (*)(Configuration&),                  // likewise
                  model::StrangerPolicy& (*)(Configuration&),         // likewise
                  model::PriorityClass& (*)(Configuration&),          // likewise
                  model::QueueOrder& (*)(Configuration&),             // likewise

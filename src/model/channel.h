@@ -35,6 +35,7 @@ struct ChannelOrder {
   std::uint16_t port = 0;                // 0: no port
   bool without_output = false;           // of the job itself only the input is wanted
   std::string by;                        // who opens it, for the log
+  std::uint32_t by_uid = 0;
 
   bool is_attach() const { return command.empty() && port == 0; }
   friend bool operator==(const ChannelOrder&, const ChannelOrder&) = default;

@@ -21,6 +21,7 @@ struct GpuProcess {
   std::optional<base::Bytes> memory;  // of the GPU
   std::optional<JobId> job;           // none: a stranger
   bool is_stranger = false;           // of no job that holds this GPU
+  std::optional<std::uint32_t> uid;   // whose it is; none: it cannot be seen from here
 
   friend bool operator==(const GpuProcess&, const GpuProcess&) = default;
 };

@@ -132,9 +132,9 @@ std::string describe(const std::vector<const model::GpuProcess*>& strangers) {
   for (std::size_t i = 0; i < named; ++i) {
     const model::GpuProcess& process = *strangers[i];
     if (i > 0) text += ", ";
-    text += process.user.empty()
-                ? fmt::format("pid {} (not seen from here)", process.pid)
-                : fmt::format("pid {} ({} of {})", process.pid, process.command, process.user);
+    // Everybody may read this text: what the process runs is for those who may see it.
+    text += process.user.empty() ? fmt::format("pid {} (not seen from here)", process.pid)
+                                 : fmt::format("pid {} of {}", process.pid, process.user);
   }
   if (strangers.size() > named) text += fmt::format(" and {} more", strangers.size() - named);
   return text;
@@ -194,6 +194,7 @@ std::vector<model::GpuProcess> GpuMonitor::processes_of(const std::string& node,
         in.pid, [&](std::uint64_t pid) { return attempt_with_pid(snapshot, gpu, pid); });
     model::GpuProcess out{in.pid, owner.user, owner.command, in.memory, {}, false};
     if (owner.attempt) out.job = owner.attempt->job;
+    if (owner.exists) out.uid = owner.uid;
     const bool is_holders = gpu != nullptr && owner.attempt &&
                             std::ranges::find(gpu->holders, *owner.attempt,
                                               &model::GpuHolder::attempt) != gpu->holders.end();

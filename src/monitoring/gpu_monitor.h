@@ -26,8 +26,9 @@ using SnapshotNow = std::function<std::shared_ptr<const controller::Snapshot>()>
 // take_*() are called by one thread (the probe runner's), everything else from any.
 class GpuMonitor {
  public:
-  GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base)
-      : sink_(sink), snapshot_(std::move(snapshot)), owners_(cgroup_base) {}
+  GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base,
+             host::UserDirectory& users)
+      : sink_(sink), snapshot_(std::move(snapshot)), owners_(cgroup_base, users) {}
 
   void take_inventory(const hardware::Inventory& inventory);
   // `uuids` by the index of the readings.

@@ -53,7 +53,8 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   const std::uint32_t own_ = static_cast<std::uint32_t>(getpid());
   std::shared_ptr<controller::Snapshot> snapshot_ = std::make_shared<controller::Snapshot>();
   std::vector<std::string> told_;
-  GpuMonitor monitor_{*this, [this] { return snapshot_; }, ""};
+  host::UserDirectory users_;
+  GpuMonitor monitor_{*this, [this] { return snapshot_; }, "", users_};
 };
 
 TEST_F(GpuMonitorTest, KeepsTheLatestReading) {

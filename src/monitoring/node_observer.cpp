@@ -2,15 +2,23 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 #include "discovery/describe_node.h"
+#include "logging/line.h"
 
 namespace gpu_platform::monitoring {
 
+namespace {
+
+logging::Source probe_of(const std::string& node) {
+  return logging::of_platform("the probe of " + node);
+}
+
+}  // namespace
+
 void NodeObserver::on_report(node::ProbeReport report) {
   if (const auto* problem = std::get_if<node::ProbeProblem>(&report.content)) {
-    spdlog::warn("probe node={} trouble=\"{}\"", report.node_name, problem->message);
+    log_.warn(probe_of(report.node_name), "probe node={} trouble={}", report.node_name,
+              logging::quoted(problem->message, logging::kLongestLine));
     return;
   }
   if (const auto* inventory = std::get_if<hardware::Inventory>(&report.content)) {
@@ -22,7 +30,10 @@ void NodeObserver::on_report(node::ProbeReport report) {
   } else if (const auto* events = std::get_if<node::ProbeEvents>(&report.content)) {
     for (const hardware::GpuEvent& event : events->events) {
       if (event.kind != hardware::GpuEventKind::kXid) continue;
-      spdlog::error("node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
+      // A program can cause some of them as often as it likes: they hide no other.
+      const auto source =
+          logging::of_platform(fmt::format("XID {} of GPU {}", event.value, event.uuid));
+      log_.error(source, "node={} gpu={} xid={}", report.node_name, event.uuid, event.value);
     }
     monitor_.take_events(*events);
   }
@@ -40,16 +51,18 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   auto described = discovery::describe_node({report.node_name, report.emulated}, inventory,
                                             known_gpus_[report.node_name]);
   if (!described) {
-    spdlog::error("node={} cannot be used: {}", report.node_name, described.error().message);
+    log_.error(probe_of(report.node_name), "node={} cannot be used: {}", report.node_name,
+               described.error().message);
     settle(report.node_name, 0);
     return;
   }
   for (const std::string& note : described->notes) {
-    spdlog::warn("node={} note=\"{}\"", described->info.name, note);
+    log_.warn(probe_of(report.node_name), "node={} note={}", described->info.name,
+              logging::quoted(note, logging::kLongestLine));
   }
-  spdlog::info("node={} gpus={} cpus={} memory_bytes={} emulated={}", described->info.name,
-               described->info.gpus.size(), described->info.cpus, described->info.memory.value(),
-               described->info.emulated);
+  log_.info(probe_of(report.node_name), "node={} gpus={} cpus={} memory_bytes={} emulated={}",
+            described->info.name, described->info.gpus.size(), described->info.cpus,
+            described->info.memory.value(), described->info.emulated);
   const auto place = places_.find(described->info.name);
   if (place != places_.end()) described->info.network = place->second;
   const std::size_t gpus = described->info.gpus.size();

@@ -11,6 +11,7 @@
 
 #include "discovery/describe_node.h"
 #include "execution/engine.h"
+#include "logging/log.h"
 #include "monitoring/gpu_monitor.h"
 #include "monitoring/release_gate.h"
 #include "node/probe/probe_runner.h"
@@ -24,10 +25,11 @@ class NodeObserver : public node::ProbeListener {
  public:
   using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
 
-  // `places`: where the site says that nodes are, for those that do not know it themselves.
+  // `places`: where the site says that nodes are, for those that do not know it themselves. `log`
+  // outlives this.
   NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate,
-               Places places)
-      : sink_(sink), monitor_(monitor), gate_(gate), places_(std::move(places)) {}
+               logging::Log& log, Places places)
+      : sink_(sink), monitor_(monitor), gate_(gate), log_(log), places_(std::move(places)) {}
 
   void on_report(node::ProbeReport report) override;
 
@@ -45,6 +47,7 @@ class NodeObserver : public node::ProbeListener {
   execution::ObservationSink& sink_;
   GpuMonitor& monitor_;
   ReleaseGate& gate_;
+  logging::Log& log_;
   const Places places_;
   std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node

@@ -1,9 +1,7 @@
 #include "monitoring/process_owners.h"
 
-#include <pwd.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -59,7 +57,8 @@ std::optional<model::AttemptId> attempt_of_cgroup(std::string_view proc_cgroup,
   return ends_here ? std::optional(attempt) : std::nullopt;
 }
 
-ProcessOwners::ProcessOwners(const std::string& cgroup_base) {
+ProcessOwners::ProcessOwners(const std::string& cgroup_base, host::UserDirectory& users)
+    : users_(users) {
   const std::size_t slash = cgroup_base.rfind('/');
   if (slash != std::string::npos) cgroup_prefix_ = cgroup_base.substr(slash) + "/";
 }
@@ -69,6 +68,7 @@ ProcessOwner ProcessOwners::find(std::uint32_t pid, const AttemptOfPid& attempt_
   struct stat about{};
   if (::stat(fmt::format("/proc/{}", pid).c_str(), &about) != 0) return owner;
   owner.exists = true;
+  owner.uid = about.st_uid;
   owner.user = user_name(about.st_uid);
   owner.command = read_text(fmt::format("/proc/{}/comm", pid));
   if (!owner.command.empty() && owner.command.back() == '\n') owner.command.pop_back();
@@ -81,14 +81,10 @@ ProcessOwner ProcessOwners::find(std::uint32_t pid, const AttemptOfPid& attempt_
   return owner;
 }
 
-std::string ProcessOwners::user_name(uid_t uid) {
-  const auto known = users_.find(uid);
-  if (known != users_.end()) return known->second;
-  std::array<char, 4096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
-  return users_[uid] = found != nullptr ? found->pw_name : fmt::format("uid {}", uid);
+std::string ProcessOwners::user_name(uid_t uid) const {
+  // A name that comes late is there with the next reading.
+  const host::UserName name = users_.name_now(uid);
+  return name.text == fmt::format("{}", uid) ? "uid " + name.text : name.text;
 }
 
 }  // namespace gpu_platform::monitoring

@@ -4,17 +4,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "host/user_directory.h"
 #include "model/ids.h"
 
 namespace gpu_platform::monitoring {
 
 struct ProcessOwner {
   bool exists = false;                      // false: it has ended
-  std::string user;                         // name, or "uid 1001" where there is none
+  std::uint32_t uid = 0;                    // of one that exists
+  std::string user;                         // name, or "uid 1001" where none is known
   std::string command;                      // its name, as the kernel keeps it
   std::optional<model::AttemptId> attempt;  // none: of no job of ours
 };
@@ -27,15 +28,16 @@ class ProcessOwners {
   using AttemptOfPid = std::function<std::optional<model::AttemptId>(std::uint64_t pid)>;
 
   // `cgroup_base`: the absolute folder below which each attempt has its cgroup; empty: none.
-  explicit ProcessOwners(const std::string& cgroup_base);
+  // `users` outlives this.
+  ProcessOwners(const std::string& cgroup_base, host::UserDirectory& users);
 
   ProcessOwner find(std::uint32_t pid, const AttemptOfPid& attempt_of_pid);
 
  private:
-  std::string user_name(uid_t uid);
+  std::string user_name(uid_t uid) const;
 
   std::string cgroup_prefix_;  // as /proc/PID/cgroup writes it, with a slash on both ends
-  std::map<uid_t, std::string> users_;
+  host::UserDirectory& users_;
 };
 
 // "42-1" below the prefix in the text of a /proc/PID/cgroup: attempt 1 of job 42.

@@ -34,7 +34,8 @@ TEST(ProcessOwners, OtherCgroupsNameNone) {
 }
 
 TEST(ProcessOwners, AProcessOfThisTestBelongsToItsUserAndToNoJob) {
-  ProcessOwners owners("/sys/fs/cgroup/gpu-platform-none");
+  host::UserDirectory users;
+  ProcessOwners owners("/sys/fs/cgroup/gpu-platform-none", users);
   const ProcessOwner owner = owners.find(static_cast<std::uint32_t>(getpid()), kNobody);
   EXPECT_TRUE(owner.exists);
   EXPECT_FALSE(owner.user.empty());
@@ -48,7 +49,8 @@ TEST(ProcessOwners, AnAncestorThatIsAnAttemptsFirstProcessTells) {
   char* arguments[] = {program, time, nullptr};
   pid_t child = 0;
   ASSERT_EQ(posix_spawn(&child, program, nullptr, nullptr, arguments, environ), 0);
-  ProcessOwners owners("");
+  host::UserDirectory users;
+  ProcessOwners owners("", users);
   const model::AttemptId attempt{model::JobId(7), 1};
   const ProcessOwner owner = owners.find(static_cast<std::uint32_t>(child), [&](std::uint64_t pid) {
     return pid == static_cast<std::uint64_t>(getpid()) ? std::optional(attempt) : std::nullopt;

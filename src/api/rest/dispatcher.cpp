@@ -11,7 +11,6 @@
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
 #include "api/rest/openapi.h"
-#include "api/rest/streams.h"
 #include "base/check.h"
 
 namespace gpu_platform::api {
@@ -52,6 +51,17 @@ Reply event_stream(std::unique_ptr<BodySource> source) {
   reply.content_type = "text/event-stream";
   reply.headers.emplace_back("Cache-Control", "no-store");
   reply.source = std::move(source);
+  return reply;
+}
+
+Reply plain_output(v1::OutputChunk chunk) {
+  Reply reply;
+  reply.content_type = "application/octet-stream";
+  reply.headers.emplace_back("Output-Attempt", fmt::format("{}", chunk.attempt()));
+  reply.headers.emplace_back("Output-Offset", fmt::format("{}", chunk.offset()));
+  reply.headers.emplace_back("Output-Next-Offset", fmt::format("{}", chunk.next_offset()));
+  reply.headers.emplace_back("Output-Ended", chunk.ended() ? "true" : "false");
+  reply.body = std::move(*chunk.mutable_data());
   return reply;
 }
 
@@ -329,6 +339,10 @@ void Dispatcher::get_job(const Context& context) const {
 void Dispatcher::list_jobs(const Context& context) const {
   v1::ListJobsRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
+  // Whose jobs have ended is known by name.
+  if (const base::Status named = Calls::check_named(context.exchange.peer()); !named) {
+    return context.exchange.reply(problem_reply(named.error(), context.request.id));
+  }
   const model::Caller& caller = context.exchange.peer().caller;
   auto filter = to_model(message, caller);
   if (!filter) {
@@ -363,41 +377,50 @@ void Dispatcher::wait_job(const Context& context) const {
 void Dispatcher::get_output(const Context& context) const {
   v1::GetOutputRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  auto chunk = calls_.output(message, context.exchange.peer());
-  if (!chunk || !wants_plain(context.request)) {
-    return context.exchange.reply(json_reply(context.route, std::move(chunk), context.request.id));
-  }
-  Reply reply;
-  reply.content_type = "application/octet-stream";
-  reply.headers.emplace_back("Output-Attempt", fmt::format("{}", chunk->attempt()));
-  reply.headers.emplace_back("Output-Offset", fmt::format("{}", chunk->offset()));
-  reply.headers.emplace_back("Output-Next-Offset", fmt::format("{}", chunk->next_offset()));
-  reply.headers.emplace_back("Output-Ended", chunk->ended() ? "true" : "false");
-  reply.body = std::move(*chunk->mutable_data());
-  context.exchange.reply(std::move(reply));
+  calls_.output(message, context.exchange.peer(), context.exchange.resume(),
+                [weak = context.exchange.weak_from_this(), id = context.request.id,
+                 is_plain = wants_plain(context.request),
+                 &route = context.route](base::Result<v1::OutputChunk> chunk) {
+                  const auto exchange = weak.lock();
+                  if (exchange == nullptr) return;
+                  if (chunk && is_plain) return exchange->reply(plain_output(*std::move(chunk)));
+                  exchange->reply(json_reply(route, std::move(chunk), id));
+                });
 }
 
 void Dispatcher::stream_output(const Context& context) const {
   v1::GetOutputRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  Exchange& exchange = context.exchange;
-  auto offset = last_event_id(context.request);
+  const auto offset = last_event_id(context.request);
+  OutputStream::Options options;
+  if (message.has_attempt()) options.attempt = message.attempt();
+  options.offset = offset && *offset ? (*offset)->value : message.offset();
+  options.is_plain = wants_plain(context.request);
   // The same check as for one chunk, with its errors.
   v1::GetOutputRequest probe = message;
   probe.set_limit(1);
-  const auto first = calls_.output(probe, exchange.peer());
-  if (!first) return exchange.reply(problem_reply(first.error(), context.request.id));
-  if (!offset) return exchange.reply(problem_reply(offset.error(), context.request.id));
-  OutputStream::Options options;
-  const auto job = calls_.reader().find(exchange.peer().caller, message.id());
-  if (!job) return exchange.reply(problem_reply(job.error(), context.request.id));
+  calls_.output(
+      probe, context.exchange.peer(), context.exchange.resume(),
+      [this, weak = context.exchange.weak_from_this(), id = context.request.id, job = message.id(),
+       options, offset, &watcher = context.watcher](base::Result<v1::OutputChunk> first) {
+        const auto exchange = weak.lock();
+        if (exchange == nullptr) return;
+        if (!first) return exchange->reply(problem_reply(std::move(first).error(), id));
+        if (!offset) return exchange->reply(problem_reply(offset.error(), id));
+        begin_output_stream(*exchange, watcher, {job, id}, options);
+      });
+}
+
+void Dispatcher::begin_output_stream(Exchange& exchange, FileWatcher& watcher,
+                                     const OutputRequest& request,
+                                     OutputStream::Options options) const {
+  const auto job = calls_.reader().find(exchange.peer().caller, request.job);
+  if (!job) return exchange.reply(problem_reply(job.error(), request.id));
   options.job = job->job->id;
-  if (message.has_attempt()) options.attempt = message.attempt();
-  options.offset = *offset ? (*offset)->value : message.offset();
-  options.is_plain = wants_plain(context.request);
-  StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
-  Reply reply = event_stream(std::make_unique<OutputStream>(std::move(stream), context.watcher,
-                                                            exchange.context(), options));
+  StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker(),
+                       exchange.resume()};
+  Reply reply = event_stream(
+      std::make_unique<OutputStream>(std::move(stream), watcher, exchange.context(), options));
   if (options.is_plain) reply.content_type = "application/octet-stream";
   exchange.reply(std::move(reply));
 }
@@ -422,6 +445,7 @@ void Dispatcher::open_channel(const Context& context) const {
     return exchange.reply(std::move(reply));
   }
   order->by = exchange.peer().caller.user;
+  order->by_uid = exchange.peer().caller.uid;
   const model::ChannelOrder& recorded = *order;
   calls_.record_channel(*context.action, recorded, exchange.peer(), exchange.resume(),
                         [this, weak = exchange.weak_from_this(), id = context.request.id, call,
@@ -496,7 +520,7 @@ void Dispatcher::get_queue(const Context& context) const {
 void Dispatcher::get_status(const Context& context) const {
   v1::GetStatusRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.status(message)));
+  context.exchange.reply(json_reply(200, calls_.status(message, context.exchange.peer())));
 }
 
 void Dispatcher::list_nodes(const Context& context) const {
@@ -508,13 +532,15 @@ void Dispatcher::list_nodes(const Context& context) const {
 void Dispatcher::get_gpu_health(const Context& context) const {
   v1::GetGpuHealthRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.gpu_health(message), context.request.id));
+  context.exchange.reply(json_reply(
+      context.route, calls_.gpu_health(message, context.exchange.peer()), context.request.id));
 }
 
 void Dispatcher::list_gpus(const Context& context) const {
   v1::ListGpusRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.gpus(message), context.request.id));
+  context.exchange.reply(
+      json_reply(context.route, calls_.gpus(message, context.exchange.peer()), context.request.id));
 }
 
 void Dispatcher::get_topology(const Context& context) const {

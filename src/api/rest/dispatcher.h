@@ -11,6 +11,7 @@
 #include "api/rest/exchange.h"
 #include "api/rest/file_watcher.h"
 #include "api/rest/routes.h"
+#include "api/rest/streams.h"
 
 namespace gpu_platform::api {
 
@@ -97,6 +98,12 @@ class Dispatcher {
   void begin_channel(Exchange& exchange, const std::string& request_id, model::AuditedCall call,
                      model::ChannelOrder order) const;
   void change_gpus(const Context& context, model::GpuAction action) const;
+  struct OutputRequest {
+    std::string job;
+    std::string id;  // of the request
+  };
+  void begin_output_stream(Exchange& exchange, FileWatcher& watcher, const OutputRequest& request,
+                           OutputStream::Options options) const;
   void stream_changes(const Context& context, model::JobId job, bool all_users,
                       std::optional<model::EventSeq> after) const;
 

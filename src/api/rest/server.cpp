@@ -1,6 +1,7 @@
 #include "api/rest/server.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -19,7 +20,6 @@
 #include "api/refusal_book.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/unix_listener.h"
-#include "api/user_directory.h"
 
 namespace gpu_platform::api {
 
@@ -49,13 +49,14 @@ struct Worker {
 // The open connections, counted by user. Safe from any thread.
 class Registry {
  public:
-  explicit Registry(const ServerOptions& options) : options_(options) {}
+  explicit Registry(const ServerOptions& options)
+      : most_(options.max_connections), most_of_user_(options.max_connections_per_user) {}
 
   bool try_enter(std::uint32_t uid) {
     const std::lock_guard lock(mutex_);
-    if (total_ >= options_.max_connections) return false;
+    if (total_ >= most_) return false;
     std::size_t& of_user = by_user_[uid];
-    if (uid != 0 && of_user >= options_.max_connections_per_user) return false;
+    if (uid != 0 && of_user >= most_of_user_) return false;
     ++of_user;
     ++total_;
     return true;
@@ -76,12 +77,41 @@ class Registry {
   }
 
  private:
-  const ServerOptions& options_;
+  const std::size_t most_;
+  const std::size_t most_of_user_;
   mutable std::mutex mutex_;
   std::condition_variable all_gone_;
   std::map<std::uint32_t, std::size_t> by_user_;
   std::size_t total_ = 0;
 };
+
+// A connection that waits for its user's name; counted until it is a session's or gone. It may
+// outlive the server and its io contexts, so it is no socket of theirs.
+struct Newcomer {
+  Newcomer(int accepted, std::shared_ptr<Registry> counted, std::uint32_t user)
+      : descriptor(accepted), registry(std::move(counted)), uid(user) {}
+  ~Newcomer() {
+    if (descriptor >= 0) ::close(descriptor);
+    if (registry != nullptr) registry->leave(uid);
+  }
+  Newcomer(const Newcomer&) = delete;
+  Newcomer& operator=(const Newcomer&) = delete;
+
+  int descriptor;
+  std::shared_ptr<Registry> registry;
+  std::uint32_t uid;
+};
+
+// What the kernel says of it, and its name.
+Peer peer_of(const ucred& credentials, const host::UserName& name) {
+  const std::uint32_t uid = credentials.uid;
+  Peer peer;
+  peer.caller = {name.text, uid, uid == 0, model::Door::kUnixSocket,
+                 static_cast<std::uint64_t>(std::max(credentials.pid, 0))};
+  peer.gid = credentials.gid;
+  peer.is_name_known = name.is_known;
+  return peer;
+}
 
 }  // namespace
 
@@ -90,10 +120,10 @@ class Server::Impl {
   Impl(ServerOptions options, CoreAccess core, EventHub& hub)
       : options_(std::move(options)),
         core_(std::move(core)),
-        calls_(core_, users_, options_.version),
+        calls_(core_, {options_.version, options_.shows_all_commands}),
         refusals_(core_.commands),
         dispatcher_(calls_, hub, core_.audit == nullptr ? nullptr : &refusals_),
-        registry_(options_) {}
+        registry_(std::make_shared<Registry>(options_)) {}
 
   base::Status start() {
     const unsigned threads = options_.io_threads == 0 ? 1 : options_.io_threads;
@@ -131,7 +161,7 @@ class Server::Impl {
         for (const auto& session : open_sessions(i)) session->begin_stop();
       });
     }
-    registry_.wait_until_all_gone(options_.stop_grace);
+    registry_->wait_until_all_gone(options_.stop_grace);
     for (auto& worker : workers_) {
       worker->gate->close();
       worker->io.stop();
@@ -150,10 +180,12 @@ class Server::Impl {
     workers_.clear();
   }
 
-  Figures figures() const { return {registry_.total(), requests_.load(std::memory_order_relaxed)}; }
+  Figures figures() const {
+    return {registry_->total(), requests_.load(std::memory_order_relaxed)};
+  }
 
  private:
-  // The open sessions of one worker. Entered on the first worker's thread, left on their own.
+  // The open sessions of one worker. Entered and left on its thread.
   struct Sessions {
     std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
     std::map<Session*, std::shared_ptr<Session>> entries;
@@ -183,7 +215,7 @@ class Server::Impl {
       open_session(turn, std::move(socket));
       return accept();
     }
-    if (error != asio::error::connection_aborted) warn("accept: " + error.message());
+    if (error != asio::error::connection_aborted) warn(std::nullopt, "accept: " + error.message());
     retry_->expires_after(kAcceptPause);
     retry_->async_wait([this](const error_code& cancelled) {
       if (!cancelled) accept();
@@ -197,14 +229,25 @@ class Server::Impl {
       return;
     }
     const std::uint32_t uid = credentials.uid;
-    if (!registry_.try_enter(uid)) {
-      warn(fmt::format("connection of user {} refused: too many are open", uid));
+    if (!registry_->try_enter(uid)) {
+      warn(uid, fmt::format("connection of user {} refused: too many are open", uid));
       return refuse_busy(std::move(socket));
     }
-    Peer peer;
-    peer.caller = {users_.name_of(uid), uid, uid == 0, model::Door::kUnixSocket,
-                   static_cast<std::uint64_t>(std::max(credentials.pid, 0))};
-    peer.gid = credentials.gid;
+    // The user's name may come late or never: nobody else waits for it.
+    error_code ignored;
+    auto newcomer = std::make_shared<Newcomer>(socket.release(ignored), registry_, uid);
+    core_.users.name_of(uid, [this, turn, credentials, newcomer = std::move(newcomer),
+                              gate = workers_[turn]->gate](host::UserName name) {
+      // Posted where it came at once, too: the session begins on its own thread. When the server
+      // has ended the gate is closed, and nothing of it is touched.
+      gate->post([this, turn, newcomer, peer = peer_of(credentials, name)] {
+        begin_session(turn, *newcomer, peer);
+      });
+    });
+  }
+
+  void begin_session(std::size_t turn, Newcomer& newcomer, Peer peer) {
+    const std::uint32_t uid = newcomer.uid;
     Worker& worker = *workers_[turn];
     Session::Environment environment{
         dispatcher_,
@@ -213,14 +256,28 @@ class Server::Impl {
         worker.gate,
         options_.limits,
         [this] { return next_request_id(); },
-        [this, turn, uid](Session* session) { on_closed(turn, uid, session); }};
+        [this](Peer& unnamed) { name_again(unnamed); },
+        [this, turn, uid](Session* closed) { on_closed(turn, uid, closed); }};
+    LocalSocket socket(worker.io);
+    error_code error;
+    socket.assign(asio::local::stream_protocol(), newcomer.descriptor, error);
+    if (error) return warn(std::nullopt, "accept: " + error.message());
+    newcomer.descriptor = -1;
+    newcomer.registry = nullptr;
     auto session =
         std::make_shared<Session>(std::move(socket), std::move(peer), std::move(environment));
     {
       const std::lock_guard lock(*sessions_[turn].mutex);
       sessions_[turn].entries.emplace(session.get(), session);
     }
-    asio::post(worker.io, [session = std::move(session)] { session->start(); });
+    session->start();
+  }
+
+  void name_again(Peer& peer) const {
+    const host::UserName name = core_.users.name_now(peer.caller.uid);
+    if (!name.is_known) return;
+    peer.caller.user = name.text;
+    peer.is_name_known = true;
   }
 
   std::vector<std::shared_ptr<Session>> open_sessions(std::size_t turn) {
@@ -235,7 +292,7 @@ class Server::Impl {
       const std::lock_guard lock(*sessions_[turn].mutex);
       sessions_[turn].entries.erase(session);
     }
-    registry_.leave(uid);
+    registry_->leave(uid);
   }
 
   static void refuse_busy(LocalSocket socket) {
@@ -250,17 +307,16 @@ class Server::Impl {
     return fmt::format("r{}", requests_.fetch_add(1, std::memory_order_relaxed) + 1);
   }
 
-  void warn(const std::string& line) const {
-    if (options_.warn) options_.warn(line);
+  void warn(std::optional<std::uint32_t> user, const std::string& line) const {
+    if (options_.warn) options_.warn(user, line);
   }
 
   const ServerOptions options_;
   const CoreAccess core_;
-  UserDirectory users_;
   Calls calls_;
   RefusalBook refusals_;
   Dispatcher dispatcher_;
-  Registry registry_;
+  std::shared_ptr<Registry> registry_;  // connections whose user is looked up have it too
   std::atomic<std::uint64_t> requests_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Sessions> sessions_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/core_access.h"
@@ -23,9 +24,10 @@ struct ServerOptions {
   std::size_t max_connections_per_user = 1024;
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
-  // One line about something that a person should know; called from the server's threads. Null:
-  // none.
-  std::function<void(const std::string& line)> warn;
+  bool shows_all_commands = false;  // see Calls::Options
+  // One line about something that a person should know, with the user who caused it, if one did;
+  // called from the server's threads. Null: none.
+  std::function<void(std::optional<std::uint32_t> user, const std::string& line)> warn;
 };
 
 // REST over HTTP/1.1 on a Unix socket. Who calls is known by the socket's peer credentials: root is

@@ -53,6 +53,11 @@ class ServerTest : public testing::Test {
     return document;
   }
 
+  static std::string name_of(std::uint32_t uid) {
+    const auto user = host::system_users()->find(uid);
+    return user ? user->name : std::to_string(uid);
+  }
+
   // Waits for what other threads do; false after 20 s.
   template <class Condition>
   static bool eventually(Condition&& condition) {
@@ -69,7 +74,7 @@ class ServerTest : public testing::Test {
 
   // The user that the connections of this process are of.
   std::uint32_t uid_ = ::getuid();
-  std::string user_ = UserDirectory().name_of(uid_);
+  std::string user_ = name_of(uid_);
   std::string directory_;
   ServerOptions options_;
   FakeCore core_;

@@ -167,6 +167,7 @@ void Session::refuse_malformed(const error_code& error) {
 void Session::dispatch() {
   state_ = State::kAnswering;
   clear_deadline();
+  if (!peer_.is_name_known) environment_.name_again(peer_);
   const auto& message = parser_->get();
   keeps_alive_ = message.keep_alive() && !is_stopping_;
   is_http_1_0_ = message.version() < 11;

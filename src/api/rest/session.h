@@ -63,6 +63,8 @@ class Session final : public Exchange {
     std::shared_ptr<Gate> gate;
     const SessionLimits& limits;
     std::function<std::string()> next_request_id;
+    // Fills in what is known of a peer whose name was not.
+    std::function<void(Peer&)> name_again;
     std::function<void(Session*)> closed;  // once, by close()
   };
   Session(LocalSocket socket, Peer peer, Environment environment);

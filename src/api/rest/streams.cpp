@@ -121,26 +121,45 @@ OutputStream::OutputStream(StreamContext context, FileWatcher& watcher, boost::a
 }
 
 BodySource::Next OutputStream::fill(std::string& out) {
-  // The job first, then its file: what ended before the look has printed all before the read.
-  const auto found = context_.reader.find(context_.caller, options_.job);
-  if (!found) {
-    append_error(found.error(), out);
-    return options_.is_plain ? Next::kBroken : Next::kEnd;
+  if (reading_ == nullptr) {
+    auto found = context_.reader.find(context_.caller, options_.job);
+    if (!found) {
+      append_error(found.error(), out);
+      return options_.is_plain ? Next::kBroken : Next::kEnd;
+    }
+    const model::Job& job = *found->job;
+    if (attempt_ == 0 && !job.attempts.empty()) attempt_ = job.attempts.back().number;
+    if (attempt_ == 0) return at_end_of_attempt(*found, out);
+    watch_file(job);
+    begin_reading(*std::move(found));
   }
-  const model::Job& job = *found->job;
-  if (attempt_ == 0 && !job.attempts.empty()) attempt_ = job.attempts.back().number;
-  if (attempt_ == 0) return at_end_of_attempt(*found, out);
-  watch_file(job);
-  return append_piece(*found, out);
+  if (!reading_->piece) return Next::kWait;
+  return append_piece(std::move(*std::exchange(reading_, nullptr)), out);
 }
 
-BodySource::Next OutputStream::append_piece(const FoundJob& found, std::string& out) {
-  auto piece = context_.reader.core().outputs.read(*found.job, attempt_, offset_, kEnoughBytes);
+// The job first, then its file: what ended before the look has printed all before the read.
+void OutputStream::begin_reading(FoundJob found) {
+  reading_ = std::make_shared<Reading>(std::move(found));
+  const std::weak_ptr<Reading> weak = reading_;
+  context_.reader.outputs().read(*reading_->found.job, attempt_, {offset_, kEnoughBytes},
+                                 context_.resume,
+                                 [weak, wake = context_.wake](base::Result<OutputPiece> piece) {
+                                   // On the connection's thread: at once, or in a turn of its own.
+                                   const auto reading = weak.lock();
+                                   if (reading == nullptr) return;
+                                   reading->piece = std::move(piece);
+                                   if (reading->is_waited_for) wake();
+                                 });
+  reading_->is_waited_for = !reading_->piece;
+}
+
+BodySource::Next OutputStream::append_piece(Reading reading, std::string& out) {
+  auto& piece = *reading.piece;
   if (!piece) {
     append_error(piece.error(), out);
     return options_.is_plain ? Next::kBroken : Next::kEnd;
   }
-  if (piece->bytes.empty()) return at_end_of_attempt(found, out);
+  if (piece->bytes.empty()) return at_end_of_attempt(reading.found, out);
   v1::OutputChunk chunk;
   chunk.set_attempt(attempt_);
   chunk.set_offset(piece->offset);
@@ -184,7 +203,9 @@ BodySource::Next OutputStream::wait() {
   return Next::kWait;
 }
 
+// A user's file may lie where even a look hangs: it is read again and again instead.
 void OutputStream::watch_file(const model::Job& job) {
+  if (!job.spec->output.empty()) return;
   if (watch_ != nullptr && watched_attempt_ == attempt_) return;
   watched_attempt_ = attempt_;
   watch_ = watcher_.watch(context_.reader.core().outputs.path(job, attempt_), context_.wake);

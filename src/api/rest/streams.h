@@ -33,6 +33,7 @@ struct StreamContext {
   EventHub& hub;
   model::Caller caller;
   std::function<void()> wake;
+  Calls::Resume resume = nullptr;  // onto the connection's thread; of output alone
 };
 
 // Changes of one job, or of all.
@@ -70,12 +71,20 @@ class OutputStream final : public BodySource {
     std::uint64_t offset = 0;
     bool is_plain = false;  // the bytes alone instead of events
   };
+  // What is read of a user's file comes through the exchange's resume().
   OutputStream(StreamContext context, FileWatcher& watcher, boost::asio::io_context& io,
                Options options);
   Next fill(std::string& out) override;
 
  private:
-  Next append_piece(const FoundJob& found, std::string& out);
+  // One read of a file; it may be under way on another thread.
+  struct Reading {
+    FoundJob found;  // as it was before
+    std::optional<base::Result<OutputPiece>> piece;
+    bool is_waited_for = false;
+  };
+  void begin_reading(FoundJob found);
+  Next append_piece(Reading reading, std::string& out);
   Next at_end_of_attempt(const FoundJob& found, std::string& out);
   Next wait();
   void watch_file(const model::Job& job);
@@ -90,6 +99,7 @@ class OutputStream final : public BodySource {
   std::unique_ptr<EventHub::Subscription> subscription_;
   std::unique_ptr<FileWatcher::Watch> watch_;
   std::uint32_t watched_attempt_ = 0;
+  std::shared_ptr<Reading> reading_;  // null: none is under way
   boost::asio::steady_timer fallback_;
 };
 

@@ -1,5 +1,7 @@
 #include "api/rest/streams.h"
 
+#include <future>
+
 #include <fmt/format.h>
 
 #include "api/convert/text_forms.h"
@@ -167,6 +169,46 @@ TEST_F(StreamsTest, FollowOutputAsItIsPrinted) {
   EXPECT_EQ(end->data["ended"], true);
   EXPECT_EQ(end->data["next_offset"], 13);
   EXPECT_TRUE(reader.is_at_end());
+}
+
+TEST_F(StreamsTest, FollowAFileOfTheUsersAsWell) {
+  const model::JobId job = core_.add_job_with_output(user_, uid_, "/home/out");
+  start();
+  SseReader reader(options_.socket_path, "/v1/jobs/1/output?follow=true");
+  EXPECT_EQ(reader.head().status, 200);
+  core_.start_job(job);
+  core_.print(job, "one\n");
+  EXPECT_EQ(text_of(reader.next()), "one\n");
+  core_.print(job, "two");
+  EXPECT_EQ(text_of(reader.next()), "two") << "nobody tells of a change there: it is looked for";
+  core_.print(job, "last");
+  core_.end_job(job, 0);
+  EXPECT_EQ(text_of(reader.next()), "last");
+  const auto end = reader.next();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->data["ended"], true);
+  EXPECT_TRUE(reader.is_at_end());
+}
+
+// The server has one thread. Whoever asks for a file on a disk that is gone hears of it in the end.
+TEST_F(StreamsTest, ADiskThatHangsKeepsNobodyElseWaiting) {
+  const model::JobId job = core_.add_job_with_output(user_, uid_, "/net/gone/out");
+  core_.start_job(job);
+  std::promise<void> is_back;
+  core_.users_disk = [back = is_back.get_future().share()] { back.wait(); };
+  start();
+  RawClient waiting(options_.socket_path);
+  waiting.send(request_text("GET", "/v1/jobs/1/output"));
+  RawClient follower(options_.socket_path);
+  follower.send(request_text("GET", "/v1/jobs/1/output?follow=true"));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+  for (RawClient* const client : {&waiting, &follower}) {
+    const auto answer = client->receive();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->status, 503);
+    EXPECT_NE(answer->body.find("does not answer; try again"), std::string::npos) << answer->body;
+  }
+  is_back.set_value();
 }
 
 TEST_F(StreamsTest, FollowOutputOverAllAttempts) {

@@ -22,7 +22,7 @@
 #include "execution/process/descriptor.h"
 #include "execution/process/job_request.h"
 #include "execution/process/launcher_link.h"
-#include "execution/process/users.h"
+#include "host/user_directory.h"
 #include "node/packet_socket.h"
 #include "node/protocol.h"
 #include "node/record.h"
@@ -98,8 +98,9 @@ class ProcessEngine::Worker {
     node::OpenFile order;
     std::shared_ptr<const Descriptor> answer;  // where the launcher answers
   };
+  struct UserKnown {};  // what waits for a user is to be tried again
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder,
-                             std::vector<KnownAttempt>, ChannelRequest, FileRequest>;
+                             std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -107,9 +108,15 @@ class ProcessEngine::Worker {
         environment_(environment),
         attempts_(std::move(boot_id), sink),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
-               options.hooks, options.launcher_rules}) {}
+               options.hooks, options.launcher_rules}),
+        users_(options.users != nullptr ? options.users : std::make_shared<host::UserDirectory>()) {
+  }
 
   ~Worker() {
+    {
+      const std::lock_guard lock(bell_->mutex);
+      bell_->worker = nullptr;
+    }
     stopping_ = true;
     wake();
     if (thread_.joinable()) thread_.join();
@@ -146,6 +153,13 @@ class ProcessEngine::Worker {
   }
 
  private:
+  // What the user directory, which may outlive us, tells us by.
+  struct Bell {
+    explicit Bell(Worker* of) : worker(of) {}
+    std::mutex mutex;
+    Worker* worker;
+  };
+
   // ---- the loop
 
   void run() {
@@ -230,35 +244,77 @@ class ProcessEngine::Worker {
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
       attempts_.forget(*forget);
     } else if (const auto* channel = std::get_if<ChannelRequest>(&order)) {
-      channel->done(open_channel(channel->order));
+      take_channel(*channel);
     } else if (const auto* file = std::get_if<FileRequest>(&order)) {
       if (up_) link_.send(file->order, file->answer->get());
+    } else if (std::holds_alternative<UserKnown>(order)) {
+      try_again();
     } else {
       attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), steady_now());
     }
   }
 
+  // ---- whom a job runs as
+
+  // Nothing: the user database is being asked, and try_again() follows.
+  std::optional<base::Result<UserIdentity>> user_of(const model::JobSpec& spec) {
+    const auto found = users_->user_now(spec.uid, [bell = bell_] {
+      const std::lock_guard lock(bell->mutex);
+      if (bell->worker != nullptr) bell->worker->post(UserKnown{});
+    });
+    if (!found) return std::nullopt;
+    if (*found) {
+      const host::User& user = **found;
+      return UserIdentity{user.name, user.home, user.shell, spec.uid};
+    }
+    // Arbitrary ids in containers have no entry.
+    const bool is_own = spec.uid == geteuid() && found->error().code == base::ErrorCode::kNotFound;
+    if (is_own) return UserIdentity{{}, {}, {}, spec.uid};
+    return base::Result<UserIdentity>(std::unexpected(found->error()));
+  }
+
+  void try_again() {
+    auto& launches = attempts_.launches();
+    launches.insert(launches.begin(), unnamed_launches_.begin(), unnamed_launches_.end());
+    unnamed_launches_.clear();
+    for (const ChannelRequest& channel : std::exchange(unnamed_channels_, {})) {
+      take_channel(channel);
+    }
+  }
+
+  // ---- channels
+
+  void take_channel(const ChannelRequest& channel) {
+    const StartOrder* const started = attempts_.order_of_running(channel.order.attempt);
+    if (started == nullptr) {
+      return channel.done(
+          base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more"));
+    }
+    Descriptor file;  // who attaches to the job itself asks for nothing to be run
+    if (!channel.order.is_attach()) {
+      const auto user = user_of(*started->spec);
+      if (!user) return unnamed_channels_.push_back(channel);
+      auto made = request_beside(*started, channel.order.command, *user);
+      if (!made) return channel.done(std::unexpected(std::move(made).error()));
+      file = std::move(*made);
+    }
+    channel.done(open_channel(channel.order, std::move(file)));
+  }
+
   // What a command beside the job is run with; without one, a connection is made.
-  base::Result<Descriptor> request_beside(StartOrder job, const std::vector<std::string>& command) {
+  base::Result<Descriptor> request_beside(StartOrder job, const std::vector<std::string>& command,
+                                          const base::Result<UserIdentity>& user) {
     auto spec = std::make_shared<model::JobSpec>(*job.spec);
     if (!command.empty()) spec->command = command;
     spec->takes_input = false;
     spec->terminal.reset();
     spec->idle_timeout.reset();
     job.spec = std::move(spec);
-    TRY_ASSIGN(const std::string request, request_for(job));
+    TRY_ASSIGN(const std::string request, request_for(job, user));
     return to_memory_file(request);
   }
 
-  base::Result<Descriptor> open_channel(const model::ChannelOrder& order) {
-    const StartOrder* const started = attempts_.order_of_running(order.attempt);
-    if (started == nullptr) {
-      return base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more");
-    }
-    Descriptor file;  // who attaches to the job itself asks for nothing to be run
-    if (!order.is_attach()) {
-      TRY_ASSIGN(file, request_beside(*started, order.command));
-    }
+  base::Result<Descriptor> open_channel(const model::ChannelOrder& order, const Descriptor& file) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
       return std::unexpected(base::system_error("make a channel", errno));
@@ -406,7 +462,12 @@ class ProcessEngine::Worker {
   LauncherLink::Sent launch(model::AttemptId id) {
     const StartOrder* order = attempts_.order_to_launch(id);
     if (order == nullptr) return LauncherLink::Sent::kYes;
-    const base::Result<std::string> request = request_for(*order);
+    const auto user = user_of(*order->spec);
+    if (!user) {
+      unnamed_launches_.push_back(id);
+      return LauncherLink::Sent::kYes;
+    }
+    const base::Result<std::string> request = request_for(*order, *user);
     if (!request) {
       const bool fault_of_job = request.error().code == base::ErrorCode::kInvalidArgument ||
                                 request.error().code == base::ErrorCode::kResourceExhausted;
@@ -431,14 +492,15 @@ class ProcessEngine::Worker {
     return sent;
   }
 
-  base::Result<std::string> request_for(const StartOrder& order) {
+  base::Result<std::string> request_for(const StartOrder& order,
+                                        const base::Result<UserIdentity>& known) {
     const model::JobSpec& spec = *order.spec;
     TRY(check_is_here(order));
     std::string submitted;
     if (!spec.environment_ref.empty()) {
       TRY_ASSIGN(submitted, environment_.environment(spec.environment_ref));
     }
-    TRY_ASSIGN(const UserIdentity user, users_.find(spec.uid));
+    TRY_ASSIGN(const UserIdentity user, known);
     RequestOptions options;
     options.node_program = options_.node_program;
     options.output_file_bytes = options_.output_file_bytes;
@@ -453,7 +515,9 @@ class ProcessEngine::Worker {
   const EnvironmentSource& environment_;
   Attempts attempts_;
   LauncherLink link_;
-  Users users_;
+  const std::shared_ptr<host::UserDirectory> users_;
+  std::vector<model::AttemptId> unnamed_launches_;  // they wait for their user
+  std::vector<ChannelRequest> unnamed_channels_;
   Descriptor epoll_;
   Descriptor fifo_;
   Descriptor mailbox_;
@@ -473,6 +537,7 @@ class ProcessEngine::Worker {
 
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
+  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>(this);
 };
 
 base::Result<std::unique_ptr<ProcessEngine>> ProcessEngine::open(
@@ -515,20 +580,25 @@ void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
 void ProcessEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
   worker_->post(Worker::ChannelRequest{std::move(order), std::move(done)});
 }
-base::Result<Descriptor> ProcessEngine::open_users_file(std::uint32_t uid, std::string path,
-                                                        std::chrono::milliseconds patience) {
+base::Result<Descriptor> ProcessEngine::ask_for_users_file(std::uint32_t uid, std::string path) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return std::unexpected(base::system_error("make a socket", errno));
   }
-  const Descriptor ours(ends[0]);
+  Descriptor ours(ends[0]);
   // Closed here with the last copy of the order, so that a launcher that goes is noticed.
-  worker_->post(Worker::FileRequest{{uid, path}, std::make_shared<const Descriptor>(ends[1])});
-  pollfd answer{ours.get(), POLLIN, 0};
+  worker_->post(
+      Worker::FileRequest{{uid, std::move(path)}, std::make_shared<const Descriptor>(ends[1])});
+  return ours;
+}
+base::Result<Descriptor> ProcessEngine::take_users_file(const Descriptor& asked,
+                                                        const std::string& path,
+                                                        std::chrono::milliseconds patience) {
+  pollfd answer{asked.get(), POLLIN, 0};
   char buffer[node::kMaxText + 64];
   node::Packet packet;
   if (poll(&answer, 1, static_cast<int>(patience.count())) == 1) {
-    packet = node::receive_packet(ours.get(), buffer, sizeof buffer);
+    packet = node::receive_packet(asked.get(), buffer, sizeof buffer);
   }
   Descriptor file(packet.fd);
   const auto opened = packet.kind == node::Packet::Kind::kMessage

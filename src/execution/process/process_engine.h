@@ -12,6 +12,7 @@
 #include "execution/environment_source.h"
 #include "execution/process/descriptor.h"
 #include "execution/process/launcher_link.h"
+#include "host/user_directory.h"
 #include "model/channel.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
@@ -30,6 +31,8 @@ struct ProcessEngineOptions {
   // For the launcher that we start; one that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
+  // What logins of jobs' users have. Null: the engine has a directory of its own.
+  std::shared_ptr<host::UserDirectory> users;
   // Tells the board of an emulated node that a process runs on these GPUs; null: no boards here. On
   // the engine's thread; must not wait.
   std::function<void(const std::string& node, const std::vector<std::string>& uuids,
@@ -75,11 +78,13 @@ class ProcessEngine : public Engine {
   using ChannelOpened = std::function<void(base::Result<Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);
 
-  // Opens a regular file that a user has named, for reading, with that user's rights. kNotFound,
-  // kPermissionDenied as for the user; kUnavailable where it takes longer than `patience`. Any
-  // thread but the engine's; waits.
-  base::Result<Descriptor> open_users_file(std::uint32_t uid, std::string path,
-                                           std::chrono::milliseconds patience);
+  // Has a regular file that a user has named opened for reading, with that user's rights. Returns
+  // at once; the answer comes through what it returns. Any thread.
+  base::Result<Descriptor> ask_for_users_file(std::uint32_t uid, std::string path);
+  // Waits for that answer. kNotFound, kPermissionDenied as for the user; kUnavailable where it
+  // takes longer than `patience`.
+  static base::Result<Descriptor> take_users_file(const Descriptor& asked, const std::string& path,
+                                                  std::chrono::milliseconds patience);
 
   // Any thread.
   NodePart node_part() const;

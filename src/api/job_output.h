@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "api/core_access.h"
+#include "host/slow_calls.h"
+
+namespace gpu_platform::api {
+
+// Reads what jobs print without ever waiting for a file of a user's: those are read on threads of
+// their own, bounded for each user whose files they are, with a deadline. Safe from any thread.
+class JobOutput {
+ public:
+  explicit JobOutput(const OutputSource& source) : source_(source) {}
+
+  struct Range {
+    std::uint64_t offset = 0;
+    std::size_t most = 0;
+  };
+  using Resume = std::function<void(std::function<void()>)>;
+  using Done = std::function<void(base::Result<OutputPiece>)>;
+
+  // Goes on over the ends of rotated files until the range is read or there is no more. `done` is
+  // called at once for what the platform keeps, through `resume` for a user's file.
+  void read(const model::Job& job, std::uint32_t attempt, Range range, const Resume& resume,
+            Done done) const;
+
+ private:
+  const OutputSource& source_;
+  mutable host::SlowCalls calls_{"the file system of the job's output", {}};
+};
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "execution/process/process_engine.h"
+
+namespace gpu_platform::bin {
+
+// The way to the engine for those who open files that users have named. A copy may outlive the
+// engine: who reads a file on a disk that is gone may come back at any time. Safe from any thread,
+// but for the engine's own.
+class UsersFiles {
+ public:
+  // `engine` lives until disconnect().
+  void connect(execution::ProcessEngine& engine);
+  void disconnect();
+
+  // With the user's rights; kUnavailable when it takes too long. Waits.
+  base::Result<execution::Descriptor> open(std::uint32_t uid, const std::string& path) const;
+
+ private:
+  struct Link;
+  std::shared_ptr<Link> link_ = make_link();
+  static std::shared_ptr<Link> make_link();
+};
+
+}  // namespace gpu_platform::bin
