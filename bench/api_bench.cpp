@@ -91,9 +91,8 @@ class JobsOnly final : public CommandSink,
     return std::vector<model::Job>();
   }
   std::string path(const model::Job&, std::uint32_t) const override { return {}; }
-  base::Result<OutputPiece> read(const model::Job&, std::uint32_t, std::uint64_t,
-                                 std::size_t) const override {
-    return OutputPiece();
+  OutputReader reader(const model::Job&, std::uint32_t) const override {
+    return {false, [](std::uint64_t, std::size_t) { return OutputPiece(); }};
   }
 
  private:
@@ -102,7 +101,8 @@ class JobsOnly final : public CommandSink,
 
 void ListWaitingJobs(benchmark::State& state) {
   JobsOnly jobs(static_cast<std::size_t>(state.range(0)));
-  const CoreAccess core{jobs, jobs, jobs, jobs, {}};
+  host::UserDirectory users;
+  const CoreAccess core{jobs, jobs, jobs, jobs, users, {}};
   const JobReader reader(core);
   const model::Caller caller{"ada", 1000, false};
   std::size_t bytes = 0;

@@ -95,16 +95,18 @@ class World : public execution::ObservationSink, public execution::VirtualScript
     for (std::size_t i = 0; i < jobs; ++i) submit(typical_spec());
   }
   void submit(model::JobSpec spec) {
-    const model::Caller caller{spec.user, spec.uid, false};
-    inputs_.emplace_back(CommandInput{{caller, model::SubmitJob{std::move(spec), {}}}, {}});
+    model::Caller caller = caller_of(spec);
+    inputs_.emplace_back(
+        CommandInput{{std::move(caller), model::SubmitJob{std::move(spec), {}}}, {}});
   }
   std::shared_ptr<const Snapshot> snapshot() const { return controller_->snapshot(); }
   base::Instant now() const { return now_; }
   void submit_array(std::uint32_t members, std::uint32_t limit) {
     model::JobSpec spec = typical_spec();
     spec.array = model::ArraySpec{{{0, members - 1, 1}}, limit};
+    model::Caller caller = caller_of(spec);
     inputs_.emplace_back(
-        CommandInput{{{spec.user, spec.uid, false}, model::SubmitJob{std::move(spec), {}}}, {}});
+        CommandInput{{std::move(caller), model::SubmitJob{std::move(spec), {}}}, {}});
   }
   void step() {
     std::vector<Input> inputs = std::exchange(inputs_, {});
@@ -129,6 +131,10 @@ class World : public execution::ObservationSink, public execution::VirtualScript
   store::MemoryStore& store() { return store_; }
 
  private:
+  // Through the door, as everybody: so it is in the audit trail.
+  static model::Caller caller_of(const model::JobSpec& spec) {
+    return {spec.user, spec.uid, false, model::Door::kUnixSocket, 4242};
+  }
   static ControllerOptions options() {
     ControllerOptions options;
     options.events_per_snapshot = ~std::uint64_t{0};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/text.h"
 #include "logging/line.h"
 
 namespace gpu_platform::bin {
@@ -11,7 +12,8 @@ namespace {
 std::string kind_of(const model::ChannelOrder& order) {
   if (order.port != 0) return fmt::format("kind=port port={}", order.port);
   if (order.command.empty()) return "kind=attach";
-  return fmt::format("kind=exec command={}", logging::quoted(order.command.front()));
+  const std::string word = logging::one_line(order.command.front(), logging::kLongestValue);
+  return fmt::format("kind=exec command={}", cli::shell_quoted({word}));
 }
 
 }  // namespace

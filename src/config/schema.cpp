@@ -219,8 +219,8 @@ const std::array kKeys = {
         "Threads that answer requests."},
     Key{"api.show_commands", +[](C& c) -> ShowCommands& { return c.show_commands; },
         0, 0, Effect::kRestart,
-        "Whose processes on GPUs are shown with the name of their program: own, to each user those of their own jobs and "
-        "their own alone; all, everybody's to everybody. Root sees all. docs/isolation.md has who sees what."},
+        "Who sees which program a process on a GPU is. own: its user and the user of its job; all: everybody. Root sees all. "
+        "docs/isolation.md has who sees what."},
 };
 // clang-format on
 

@@ -56,8 +56,9 @@ inline model::EventRecord event_at(std::uint64_t seq) {
       spec.name = "job-" + std::to_string(seq);
       spec.user = "ann";
       spec.command = {"/bin/true", std::to_string(seq)};
-      record.event =
-          model::JobSubmitted{model::JobId(seq), std::make_shared<model::JobSpec>(std::move(spec))};
+      record.event = model::JobSubmitted{.job = model::JobId(seq),
+                                         .spec = std::make_shared<model::JobSpec>(std::move(spec)),
+                                         .by = {model::Door::kUnixSocket, "root", 0, seq}};
       break;
     }
     case 1:

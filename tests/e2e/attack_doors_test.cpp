@@ -102,7 +102,7 @@ class Doors : public ::testing::Test {
   }
   std::vector<std::string> command(uid_t uid, std::vector<std::string> words,
                                    const std::string& patience = "60") const {
-    words.insert(words.begin(), {"/usr/bin/timeout", patience, program("gpu-platform")});
+    words.insert(words.begin(), {"/usr/bin/timeout", "-k", "5", patience, program("gpu-platform")});
     return as(uid, words);
   }
   std::string server() const { return "GPU_PLATFORM_SERVER=unix:" + daemon_->socket(); }

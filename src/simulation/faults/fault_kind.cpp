@@ -61,9 +61,11 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {
-    "none",         "double-start",      "leaked-gpu",       "lost-job",     "effect-before-sync",
-    "half-gang",    "late-news",         "forgotten-cancel", "early-answer", "early-free",
-    "lost-requeue", "forgotten-requeue", "unsaid-limit", "forgotten-caller",
+    "none",         "double-start",       "leaked-gpu",
+    "lost-job",     "effect-before-sync", "half-gang",
+    "late-news",    "forgotten-cancel",   "early-answer",
+    "early-free",   "lost-requeue",       "forgotten-requeue",
+    "unsaid-limit", "forgotten-caller",
 };
 
 }  // namespace

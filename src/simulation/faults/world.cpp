@@ -105,8 +105,8 @@ bool World::dies_at(FaultKind point) {
 
 bool World::decide_and_commit() {
   std::vector<controller::Input> inputs = std::exchange(commands_, {});
-  if (plant_ == Plant::kForgottenRequeue) forget_requeues(inputs);
   come_through_the_door(inputs);
+  if (plant_ == Plant::kForgottenRequeue) forget_requeues(inputs);
   for (execution::Observation& seen : link_.take_news()) inputs.emplace_back(std::move(seen));
   controller_->decide(inputs, clock_.told());
   plant_in_batch();

@@ -234,7 +234,8 @@ void expect_right_or_refused(const std::filesystem::path& dir, std::uint64_t las
   EXPECT_EQ(store.last_seq().value, last);
   auto events = replayed(store);
   const auto expected = bytes_of_events(1, last);
-  if (!events.empty() && events.back() == "DATA_LOSS") {
+  const bool is_journal_damaged = !events.empty() && events.back() == "DATA_LOSS";
+  if (is_journal_damaged) {
     ++noticed;
     events.pop_back();
     EXPECT_TRUE(std::equal(events.begin(), events.end(), expected.begin()));
@@ -261,6 +262,15 @@ void expect_right_or_refused(const std::filesystem::path& dir, std::uint64_t las
   const auto jobs = store.list({.user = "ann", .limit = 1000});
   if (jobs) {
     for (const auto& job : *jobs) EXPECT_EQ(job, model::Job(JobBuilder(job.id.value)));
+  }
+  const auto trail = store.audit({.limit = 1000});
+  if (trail) {
+    for (const auto& entry : trail->entries) {
+      EXPECT_EQ(entry, model::audit_entry(event_at(entry.seq.value)));
+    }
+  } else {
+    noticed += is_journal_damaged ? 0 : 1;
+    EXPECT_EQ(trail.error().code, base::ErrorCode::kDataLoss) << trail.error().message;
   }
 }
 

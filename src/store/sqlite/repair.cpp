@@ -397,10 +397,14 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
   if (old.head && old.head->jobs > kept.jobs) {
     lost.push_back(fmt::format("{} of {} ended jobs", old.head->jobs - kept.jobs, old.head->jobs));
   }
-  if (old.report.audit_entries > kept.audit_entries) {
-    lost.push_back(fmt::format("{} of {} entries of the audit trail",
-                               old.report.audit_entries - kept.audit_entries,
-                               old.report.audit_entries));
+  // Those of events that are lost go with them.
+  std::uint64_t audited = 0;
+  for (const auto& [first_seq, entries] : old.audit_kept) {
+    if (first_seq <= events.last) audited += entries;
+  }
+  if (audited > kept.audit_entries) {
+    lost.push_back(
+        fmt::format("{} of {} entries of the audit trail", audited - kept.audit_entries, audited));
   }
   if (lost.empty()) lost.emplace_back("no event and no ended job");
   return lost;
