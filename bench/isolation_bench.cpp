@@ -6,6 +6,7 @@
 // free again: the removal of the job's mounts and folders.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -94,6 +95,7 @@ node::LaunchRequest request() {
   request.cpus = 4;
   request.near_cpus = "0";
   request.private_folders = true;
+  request.hide_processes = true;
   return request;
 }
 
@@ -109,10 +111,13 @@ void start_confined(const node::HostConfinement& host, const std::string& base,
   options.request = &job;
   options.cgroup_fd = fd;
   options.confinement = &confinement;
-  const node::JobStart started = node::start_job(options);
-  if (!started.executed) fail(started.detail);
-  confinement.hold_mounts(started.mounts_fd);
-  waitpid(started.pid, nullptr, 0);
+  node::JobStart start(options);
+  if (!start.begin()) fail(start.detail());
+  pollfd handle{start.handle(), POLLIN, 0};
+  while (!start.is_over()) poll(&handle, 1, -1);
+  if (!start.was_executed()) fail(start.detail());
+  confinement.hold_mounts(start.take_mounts());
+  waitpid(start.pid(), nullptr, 0);
   close(fd);
   confinement.limits().close_entrances();
   rmdir(cgroup.c_str());
@@ -160,6 +165,10 @@ int run(int starts) {
   }
   some.private_folders = all.private_folders;
   add("+ own /tmp and /dev/shm");
+  some.proc_fd = all.proc_fd;
+  add("+ own view of /proc");
+  some.filters_syscalls = all.filters_syscalls;
+  add("+ filter of system calls");
   measure(rows, starts);
   print(rows);
 

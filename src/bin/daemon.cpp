@@ -224,6 +224,7 @@ LauncherKey launcher_key(const config::Configuration& configuration) {
     return {"epilog_timeout", "--epilog-timeout TIME"};
   }
   if (configuration.min_uid != defaults.min_uid) return {"min_uid", "--min-uid N"};
+  if (configuration.seccomp != defaults.seccomp) return {"seccomp", "--seccomp off"};
   if (configuration.mode_setting != defaults.mode_setting) {
     return {"mode_setting", "--mode-setting allow"};
   }
@@ -388,6 +389,10 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   engine.output_files = configuration.output_files_kept + 1;
   engine.max_processes = configuration.max_processes;
   engine.private_folders = configuration.private_tmp;
+  engine.hide_processes = configuration.hide_processes;
+  engine.start_timeout_ms =
+      static_cast<std::uint64_t>(base::whole_milliseconds(configuration.start_timeout));
+  engine.filter_syscalls = configuration.seccomp == config::Seccomp::kDefault;
   engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   TRY(set_launcher(configuration, options.launcher, engine));
   TRY_ASSIGN(parts->engine,

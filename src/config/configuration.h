@@ -16,6 +16,7 @@
 namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
+enum class Seccomp : std::uint8_t { kDefault, kOff };
 
 // Whose processes on GPUs are shown with their names to whom: their owner alone, or everybody.
 enum class ShowCommands : std::uint8_t { kOwn, kAll };
@@ -46,6 +47,9 @@ struct Configuration {
   bool mode_setting = false;                          // jobs with GPUs may open nvidia-modeset
   std::uint64_t max_processes = 16'384;               // of a job, threads included
   bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own
+  bool hide_processes = true;                         // of other users; with private_tmp
+  base::Duration start_timeout = base::seconds(30);   // of a job's program, once all is prepared
+  Seccomp seccomp = Seccomp::kDefault;                // only where the daemon starts the launcher
   base::Bytes output_rotate_bytes = base::kMiB * 64;  // one output file grows to this size
   std::uint32_t output_files_kept = 8;                // rotated files kept besides the current one
   std::string notify_command;                         // program and arguments; empty: none

@@ -168,6 +168,15 @@ const std::array kKeys = {
     Key{"execution.private_tmp", +[](C& c) -> bool& { return c.private_tmp; },
         0, 0, Effect::kRestart,
         "Give each job a /tmp and /dev/shm of its own, removed at its end. Where false it shares the host's."},
+    Key{"execution.hide_processes", +[](C& c) -> bool& { return c.hide_processes; },
+        0, 0, Effect::kRestart,
+        "Show a job in its /proc, and so in ps and top, no processes of other users. Only with private_tmp. Where false it sees them, with their command lines."},
+    Key{"execution.start_timeout", +[](C& c) -> base::Duration& { return c.start_timeout; },
+        1, kDay, Effect::kRestart,
+        "Longest time from the birth of a job's first process until its program is executed. A job whose directory, output file or program is on a file system that does not answer is ended then, and tried again as after the loss of a node."},
+    Key{"execution.seccomp", +[](C& c) -> Seccomp& { return c.seccomp; },
+        0, 0, Effect::kRestart,
+        "default: the kernel refuses jobs some system calls that they have no use for (docs/isolation.md lists them). off: they may make every call that their rights allow. A launcher that is a service has its own: --seccomp of its command line."},
     Key{"execution.output_rotate_bytes", +[](C& c) -> base::Bytes& { return c.output_rotate_bytes; },
         64 * kKi, kKi * kKi * kKi * kKi, Effect::kRestart,
         "Size at which the output file of a running job is rotated."},
@@ -353,6 +362,8 @@ template <>
 constexpr std::array<std::string_view, 2> kWords<RootJobs>{"allow", "refuse"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<ShowCommands>{"own", "all"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>
 constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",
                                                                        "low"};

@@ -26,6 +26,7 @@ using Field =
                  base::Bytes& (*)(Configuration&),                   // "16G"
                  RootJobs& (*)(Configuration&),                      // one of its words
                  ShowCommands& (*)(Configuration&),                  // likewise
+                 Seccomp& (*)(Configuration&),                       // likewise
                  model::StrangerPolicy& (*)(Configuration&),         // likewise
                  model::PriorityClass& (*)(Configuration&),          // likewise
                  model::QueueOrder& (*)(Configuration&),             // likewise

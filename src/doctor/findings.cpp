@@ -29,6 +29,12 @@ std::string advice_for(Guard guard) {
     case Guard::kCores:
       return "let the host pass on the memory, pids, cpu and cpuset controllers "
              "(systemd: Delegate=yes, as the packaged units have it)";
+    case Guard::kSyscalls:
+      return "run a kernel with CONFIG_SECCOMP_FILTER, with execution.seccomp: default (--seccomp "
+             "default of a launcher that is a service)";
+    case Guard::kProcessList:
+      return "start the launcher as root on Linux 5.8 or later, with execution.hide_processes: "
+             "true";
     case Guard::kFolders:
       return "start the launcher as root, with execution.private_tmp: true";
   }

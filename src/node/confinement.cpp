@@ -11,6 +11,7 @@
 #include "node/devices/device_program.h"
 #include "node/devices/device_rules.h"
 #include "node/folders/remove_tree.h"
+#include "node/seccomp/syscall_filter.h"
 #include "node/small_file.h"
 #include "node/syscalls.h"
 
@@ -86,6 +87,11 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
   const std::string no_folders =
       geteuid() == 0 ? objection_to_private_folders() : "not started as root";
   host.private_folders = no_folders.empty();
+  std::string no_hiding = no_folders;
+  if (no_hiding.empty()) host.proc_fd = open_hidden_proc(no_hiding);
+  const std::string no_filter =
+      grounds.filters_syscalls ? objection_to_syscall_filter() : "switched off (--seccomp off)";
+  host.filters_syscalls = no_filter.empty();
   host.devices = no_devices.empty();
   host.guards = {
       state_of(Guard::kProcessTree, has_cgroups ? "" : grounds.why_no_cgroup),
@@ -96,6 +102,8 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
       state_of(Guard::kCpu, host.limits.of(Resource::kCpu)),
       state_of(Guard::kFolders, no_folders),
       state_of(Guard::kCores, host.limits.of(Resource::kCores)),
+      state_of(Guard::kSyscalls, no_filter),
+      state_of(Guard::kProcessList, no_hiding),
   };
   if (geteuid() != 0) admit_one_user(host.guards);
   return host;
@@ -137,6 +145,7 @@ std::string JobConfinement::set_up(const LaunchRequest& request, int cgroup_fd) 
   const std::string_view workdir =
       request.workdir.substr(0, request.workdir.size() - 1);  // its NUL
   describe_folders(request.memory_bytes, workdir, folders_);
+  if (request.hide_processes) folders_.proc = host_.proc_fd;
   return make_private_tmp(host_.folders->tmp, name_, {request.user.uid, request.user.gid},
                           folders_);
 }

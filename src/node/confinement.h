@@ -23,6 +23,8 @@ struct HostConfinement {
   bool devices = false;
   bool mode_setting = false;  // jobs with GPUs may open /dev/nvidia-modeset
   bool private_folders = false;
+  int proc_fd = -1;  // what becomes jobs' /proc; -1: /proc shows all processes
+  bool filters_syscalls = false;
   std::string proc_devices;  // as it was for the last job
   DevicePrograms programs;
   std::vector<GuardState> guards;  // the same for people; one for each Guard
@@ -35,6 +37,7 @@ struct HostGrounds {
   std::string why_no_cgroup;
   std::string jobs_cgroup;  // parent of the base where it was given to us; empty: none
   bool mode_setting = false;
+  bool filters_syscalls = true;  // as the site wants it
 };
 HostConfinement find_confinement(const HostGrounds& grounds);
 void leave_confinement(const HostConfinement& host);
@@ -56,6 +59,7 @@ class JobConfinement {
 
   JobLimits& limits() { return limits_; }
   const CpuBinding& binding() const { return binding_; }
+  bool filters_syscalls() const { return host_.filters_syscalls; }
   // Null: the host's are shared.
   const PrivateFolders* folders() const { return has_folders_ ? &folders_ : nullptr; }
 

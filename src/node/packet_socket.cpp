@@ -33,7 +33,7 @@ bool take_fd(msghdr& message, int& fd) {
 
 }  // namespace
 
-Packet receive_packet(int socket, char* buffer, std::size_t size) {
+Packet receive_packet(int socket, char* buffer, std::size_t size, int flags) {
   iovec data{buffer, size};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
   msghdr message{};
@@ -43,7 +43,7 @@ Packet receive_packet(int socket, char* buffer, std::size_t size) {
   message.msg_controllen = sizeof control;
   ssize_t got = -1;
   do {
-    got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
 
   Packet packet;

@@ -19,8 +19,8 @@ struct Packet {
 };
 
 // Receives into buffer; a packet larger than it, or with more than one descriptor, is dropped as
-// damaged.
-Packet receive_packet(int socket, char* buffer, std::size_t size);
+// damaged. `flags`: of recvmsg, MSG_DONTWAIT for one.
+Packet receive_packet(int socket, char* buffer, std::size_t size, int flags = 0);
 
 // False with errno when it was not sent (EAGAIN: not now). fd is passed along and stays the
 // caller's.

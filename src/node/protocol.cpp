@@ -343,6 +343,10 @@ std::string_view to_string(Guard guard) {
       return "folders";
     case Guard::kCores:
       return "cores";
+    case Guard::kSyscalls:
+      return "syscalls";
+    case Guard::kProcessList:
+      return "process-list";
   }
   return "?";
 }
@@ -400,6 +404,8 @@ std::string encode_request(const LaunchRequest& r) {
   out.boolean(r.takes_input);
   put_terminal(out, r.terminal);
   out.u64(r.idle_timeout_ms);
+  out.boolean(r.hide_processes);
+  out.u64(r.start_timeout_ms);
   return bytes;
 }
 
@@ -437,9 +443,11 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.takes_input = in.boolean();
   r.terminal = get_terminal(in);
   r.idle_timeout_ms = in.u64();
+  r.hide_processes = in.boolean();
+  r.start_timeout_ms = in.u64();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
-  if (r.limit_signal > kMostSignal) return std::nullopt;
+  if (r.limit_signal > kMostSignal || r.start_timeout_ms == 0) return std::nullopt;
   if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
   return r;
 }

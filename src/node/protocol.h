@@ -124,8 +124,10 @@ enum class Guard : std::uint8_t {
   kCpu,          // its weight when CPUs are short
   kFolders,      // /tmp and /dev/shm of its own
   kCores,        // on GPUs: the cores near them and no others
+  kSyscalls,     // what the kernel refuses all jobs
+  kProcessList,  // nothing is seen of other users' processes
 };
-inline constexpr std::size_t kGuards = 8;
+inline constexpr std::size_t kGuards = 10;
 std::string_view to_string(Guard guard);  // "devices"
 
 struct GuardState {
@@ -234,6 +236,8 @@ struct LaunchRequest {
   bool takes_input = false;                     // stdin is what people send; else it is /dev/null
   std::optional<model::TerminalSize> terminal;  // stdin, stdout and stderr are one; takes_input
   std::uint64_t idle_timeout_ms = 0;  // without input and output it is ended; takes_input. 0: none
+  bool hide_processes = false;        // of other users, in its /proc; private_folders
+  std::uint64_t start_timeout_ms = 30'000;  // of each of its steps, until its program is executed
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };

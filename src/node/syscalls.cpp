@@ -110,7 +110,7 @@ int fork_with_pidfd(int* pidfd) {
 
 int spawn_sharing_memory(void (*run)(void*), void* argument, SharedStack stack, int cgroup_fd) {
   clone_args args = fork_arguments(cgroup_fd);
-  args.flags |= CLONE_VM | CLONE_VFORK;
+  args.flags |= CLONE_VM;
   args.stack = reinterpret_cast<std::uint64_t>(stack.base);
   args.stack_size = stack.size;
   const long result = clone3_and_call(&args, run, argument);

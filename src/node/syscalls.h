@@ -22,9 +22,11 @@ int fork_into_cgroup(int cgroup_fd);
 // fork(2) that also opens a handle of the child. For a process without threads.
 int fork_with_pidfd(int* pidfd);
 
-// Like vfork: the child shares the caller's memory, runs `run(argument)` on the stack given, and
-// the caller goes on when the child has executed a program or exited. `run` must not return, and
-// must use plain system calls only. cgroup_fd -1: the caller's cgroup.
+// A child that shares the caller's memory until it executes a program or exits, and runs
+// `run(argument)` on the stack given. As cheap as vfork, but the caller goes on at once: a child
+// that hangs holds nobody up. So stack, argument and all that `run` reads stay as they are until
+// then; `run` must not return, allocates nothing and uses raw calls only (raw_call.h), because
+// errno is shared too. cgroup_fd -1: the caller's cgroup.
 struct SharedStack {
   void* base = nullptr;
   std::size_t size = 0;

@@ -107,9 +107,12 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
     tell(*a, Cleaned{order.attempt, a->epilog_failure});
     return;
   }
+  // Patience ends when the first order ends it, or a sharper one does: repeating one buys no time.
+  const std::int64_t give_up_at =
+      now + kStopPatience + (order.without_grace ? 0 : order.grace.value());
+  a->give_up_stop_at = a->stop ? std::min(a->give_up_stop_at, give_up_at) : give_up_at;
   a->stop = order;
   a->stop_taken = false;
-  a->give_up_stop_at = now + kStopPatience + (order.without_grace ? 0 : order.grace.value());
   if (a->phase == Phase::kWaiting) {
     end_unstarted(order.attempt, *a, std::nullopt, "stopped before it was started");
   } else if (a->phase == Phase::kRunning) {

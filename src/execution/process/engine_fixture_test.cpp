@@ -115,6 +115,7 @@ void EngineTest::SetUp() {
   options_.max_processes = 200;
   options_.private_folders = true;
   options_.launcher_rules = {.allow_root = true, .min_uid = 1};
+  options_.hide_processes = true;
   if (mode_ == Mode::kAdvisory) start_service();
   open_engine();
 }

@@ -263,6 +263,8 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
 
   request.max_processes = options.max_processes;
   request.private_folders = options.private_folders;
+  request.hide_processes = options.private_folders && options.hide_processes;
+  request.start_timeout_ms = options.start_timeout_ms;
   const NodeTexts texts = texts_of(order);
   set_bounds(request, order);
   request.near_cpus = texts.near_cpus;

@@ -26,6 +26,8 @@ struct RequestOptions {
   std::uint32_t output_files = 1;
   std::uint64_t max_processes = 0;
   bool private_folders = false;
+  bool hide_processes = false;
+  std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t output_limit_bytes = 0;
   std::string node_program;  // starts the processes of jobs that have several
 };

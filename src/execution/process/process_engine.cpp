@@ -108,7 +108,7 @@ class ProcessEngine::Worker {
         environment_(environment),
         attempts_(std::move(boot_id), sink),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
-               options.hooks, options.launcher_rules}),
+               options.hooks, options.launcher_rules, options.filter_syscalls}),
         users_(options.users != nullptr ? options.users : std::make_shared<host::UserDirectory>()) {
   }
 
@@ -407,7 +407,7 @@ class ProcessEngine::Worker {
     node_part_ = {welcome.isolation == node::Isolation::kCgroup,
                   welcome.can_switch_user,
                   welcome.detail,
-                  welcome.guards,
+                  as_configured(welcome.guards),
                   welcome.pid,
                   welcome.folder};
     node_part_known_ = true;
@@ -492,6 +492,20 @@ class ProcessEngine::Worker {
     return sent;
   }
 
+  // The launcher knows what the host can hold, but not what is asked of it for each job.
+  std::vector<node::GuardState> as_configured(std::vector<node::GuardState> guards) const {
+    for (node::GuardState& state : guards) {
+      const bool is_folders = state.guard == node::Guard::kFolders;
+      const bool is_list = state.guard == node::Guard::kProcessList;
+      if ((is_folders || is_list) && !options_.private_folders) {
+        state = {state.guard, false, "switched off (execution.private_tmp: false)"};
+      } else if (is_list && !options_.hide_processes) {
+        state = {state.guard, false, "switched off (execution.hide_processes: false)"};
+      }
+    }
+    return guards;
+  }
+
   base::Result<std::string> request_for(const StartOrder& order,
                                         const base::Result<UserIdentity>& known) {
     const model::JobSpec& spec = *order.spec;
@@ -507,6 +521,8 @@ class ProcessEngine::Worker {
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;
     options.private_folders = options_.private_folders;
+    options.hide_processes = options_.hide_processes;
+    options.start_timeout_ms = options_.start_timeout_ms;
     options.output_limit_bytes = options_.output_limit_bytes;
     return launch_request(order, submitted, user, options);
   }

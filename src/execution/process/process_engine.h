@@ -24,13 +24,16 @@ struct ProcessEngineOptions {
   std::string node_program;     // path of gpu-platform-node
   std::string launcher_socket;  // of a launcher that runs as a service; empty: we start one
   std::uint64_t output_file_bytes = std::uint64_t{64} << 20;  // kept output is rotated at this size
-  std::uint32_t output_files = 2;        // parts kept, the current one included
-  std::uint64_t max_processes = 0;       // of a job, threads included; 0: any number
-  bool private_folders = false;          // each job has /tmp and /dev/shm of its own
+  std::uint32_t output_files = 2;   // parts kept, the current one included
+  std::uint64_t max_processes = 0;  // of a job, threads included; 0: any number
+  bool private_folders = false;     // each job has /tmp and /dev/shm of its own
+  bool hide_processes = false;      // of other users, where it has
+  std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
   // For the launcher that we start; one that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
+  bool filter_syscalls = true;
   // What logins of jobs' users have. Null: the engine has a directory of its own.
   std::shared_ptr<host::UserDirectory> users;
   // Tells the board of an emulated node that a process runs on these GPUs; null: no boards here. On

@@ -14,6 +14,7 @@
 
 #include "node/folders/node_folders.h"
 #include "node/folders/remove_tree.h"
+#include "node/raw_call.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::node {
@@ -22,6 +23,8 @@ namespace {
 
 constexpr const char* kTmp = "/tmp";
 constexpr const char* kShm = "/dev/shm";
+constexpr const char* kProc = "/proc";
+constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
 constexpr std::size_t kMaxPath = 4096;
 
 std::string failed(const std::string& what) {
@@ -43,49 +46,90 @@ std::string plain_path(std::string_view path) {
   return plain;
 }
 
+// From here to the end of the namespace: in a child that shares its parent's memory.
+
+int mount_at(const char* source, const char* target, const char* type, unsigned long flags,
+             const char* options = nullptr) {
+  return static_cast<int>(raw_call(SYS_mount, source, target, type, flags, options));
+}
+
+int make_folder(const char* path) {
+  const long made = raw_call(SYS_mkdirat, AT_FDCWD, path, 0755);
+  return made == -EEXIST ? 0 : static_cast<int>(made);
+}
+
 // The folders above `path` and itself, as far as they are missing.
-bool make_folders(const std::string& path) {
+int make_folders(const std::string& path) {
   char part[kMaxPath];
-  if (path.size() >= sizeof part) {
-    errno = ENAMETOOLONG;
-    return false;
-  }
+  if (path.size() >= sizeof part) return -ENAMETOOLONG;
   memcpy(part, path.c_str(), path.size() + 1);
   for (char* slash = strchr(part + 1, '/'); slash != nullptr; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
-    if (mkdir(part, 0755) != 0 && errno != EEXIST) return false;
+    if (const int failed = make_folder(part); failed != 0) return failed;
     *slash = '/';
   }
-  return mkdir(part, 0755) == 0 || errno == EEXIST;
-}
-
-int copy_of_tree(int folder, int depth) {
-  return static_cast<int>(syscall(SYS_open_tree, folder, "",
-                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | depth));
+  return make_folder(part);
 }
 
 // By handle: whatever is called so by now is not asked. What is mounted within later stays there.
-bool mount_tmp(const PrivateFolders& folders) {
-  return syscall(SYS_move_mount, folders.tmp, "", AT_FDCWD, kTmp, MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
-         mount(nullptr, kTmp, nullptr, MS_PRIVATE, nullptr) == 0;
+int mount_tmp(const PrivateFolders& folders) {
+  const long moved =
+      raw_call(SYS_move_mount, folders.tmp, "", AT_FDCWD, kTmp, MOVE_MOUNT_F_EMPTY_PATH);
+  if (moved != 0) return static_cast<int>(moved);
+  if (const int error = mount_at(nullptr, kTmp, nullptr, MS_PRIVATE); error != 0) return error;
+  return mount_at(nullptr, kTmp, nullptr, MS_REMOUNT | MS_BIND | kPlain);
 }
 
-bool show_again(int tree, const std::string& path) {
-  return make_folders(path) &&
-         syscall(SYS_move_mount, tree, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
+int replace_shm(const PrivateFolders& folders) {
+  const int error = mount_at("tmpfs", kShm, "tmpfs", kPlain, folders.shm_options.c_str());
+  return error == -ENOENT ? 0 : error;
+}
+
+long copy_of_tree(int fd, unsigned flags) {
+  return raw_call(SYS_open_tree, fd, "",
+                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | flags);
+}
+
+// Ours to close, whatever comes of it.
+int show_tree(int tree, const char* path) {
+  const long moved = raw_call(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
+  raw_close(tree);
+  return static_cast<int>(moved);
+}
+
+// A copy of the mount that is there costs a third of a new one, but Linux makes it only since 6.15.
+int hide_processes(int proc) {
+  const long copy = copy_of_tree(proc, 0);
+  if (copy >= 0) return show_tree(static_cast<int>(copy), kProc);
+  return mount_at("proc", kProc, "proc", kPlain | MS_NOEXEC, "hidepid=invisible");
 }
 
 }  // namespace
 
 std::string objection_to_private_folders() {
   const int pid = fork_into_cgroup(-1);
-  if (pid == 0) _exit(enter_mount_namespace() ? 0 : errno);
+  if (pid == 0) _exit(-enter_mount_namespace());
   int status = 0;
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (pid > 0 && WIFEXITED(status)) errno = WEXITSTATUS(status);
   return failed("make a mount namespace");
+}
+
+int open_hidden_proc(std::string& why) {
+  const int context = static_cast<int>(syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC));
+  const bool is_made =
+      context >= 0 &&
+      syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, "hidepid", "invisible", 0) == 0 &&
+      syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0;
+  const int proc =
+      is_made ? static_cast<int>(syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
+                                         MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC))
+              : -1;
+  if (proc < 0) why = failed("mount /proc with hidepid=invisible (Linux 5.8)");
+  if (context >= 0) close(context);
+  return proc;
 }
 
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
@@ -98,7 +142,8 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
   const int folder = open_below(tmp_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
   // Here and not in the job's mount namespace, whose own this folder's mount is not.
   if (folder >= 0 && fchown(folder, owner.uid, owner.gid) == 0) {
-    folders.tmp = copy_of_tree(folder, 0);
+    folders.tmp = static_cast<int>(copy_of_tree(folder, 0));
+    if (folders.tmp < 0) errno = -folders.tmp;
   }
   const std::string why = folders.tmp >= 0 ? "" : failed("give away the folder for /tmp");
   if (folder >= 0) close(folder);
@@ -121,26 +166,23 @@ void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
   }
 }
 
-bool enter_mount_namespace() {
-  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
+int enter_mount_namespace() {
+  const long own = raw_call(SYS_unshare, CLONE_NEWNS);
+  return own != 0 ? static_cast<int>(own) : mount_at(nullptr, "/", nullptr, MS_REC | MS_SLAVE);
 }
 
-bool replace_folders(const PrivateFolders& folders, int workdir_fd) {
-  int tree = -1;
+int replace_folders(const PrivateFolders& folders, int workdir_fd) {
+  long tree = -1;
   if (workdir_fd >= 0) {
     tree = copy_of_tree(workdir_fd, AT_RECURSIVE);
-    if (tree < 0) return false;
+    if (tree < 0) return static_cast<int>(tree);
   }
-  constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
-  const bool replaced =
-      mount_tmp(folders) &&
-      mount(nullptr, kTmp, nullptr, MS_REMOUNT | MS_BIND | kPlain, nullptr) == 0 &&
-      (mount("tmpfs", kShm, "tmpfs", kPlain, folders.shm_options.c_str()) == 0 || errno == ENOENT);
-  const bool shown = replaced && (tree < 0 || show_again(tree, folders.workdir));
-  const int error = errno;
-  if (tree >= 0) close(tree);
-  errno = error;
-  return shown;
+  int error = mount_tmp(folders);
+  if (error == 0) error = replace_shm(folders);
+  if (error == 0 && folders.proc >= 0) error = hide_processes(folders.proc);
+  if (error != 0 || tree < 0) return error;
+  error = make_folders(folders.workdir);
+  return error != 0 ? error : show_tree(static_cast<int>(tree), folders.workdir.c_str());
 }
 
 }  // namespace gpu_platform::node

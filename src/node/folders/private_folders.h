@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-// A job's own /tmp and /dev/shm, in a mount namespace of its first process: nobody else's are in
-// sight, and nobody else sees the job's. /tmp is the folder <job>-<attempt> of
+// A job's own /tmp, /dev/shm and /proc, in a mount namespace of its first process: nobody else's
+// are in sight, and nobody else sees the job's. /tmp is the folder <job>-<attempt> of
 // NodeFolders::tmp, the user's alone; /dev/shm a tmpfs that goes with the job's last process.
 //
 // A working directory below either is shown in its place within the private one, because a job must
@@ -16,6 +16,10 @@ namespace gpu_platform::node {
 // Whether this process may make mount namespaces; empty, or why not.
 std::string objection_to_private_folders();
 
+// A /proc that shows nobody the processes of others but root, to be seen by no one yet; jobs get
+// copies of it. -1, and why not.
+int open_hidden_proc(std::string& why);
+
 struct FolderOwner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -25,6 +29,7 @@ struct PrivateFolders {
   int tmp = -1;             // what becomes /tmp: a mount that is nowhere yet
   std::string shm_options;  // of the tmpfs that becomes /dev/shm
   std::string workdir;      // the working directory where it would be hidden, else empty
+  int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's
 };
 // Makes the folder `name`, empty, in NodeFolders::tmp, and opens it. Empty, or what failed.
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
@@ -35,10 +40,10 @@ void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
                       PrivateFolders& folders);
 
 // In the child, as root, first: a mount namespace of its own, into which the host's new mounts come
-// and out of which none go. False with errno.
-bool enter_mount_namespace();
+// and out of which none go. This and the next: raw calls only (raw_call.h), 0 or -errno.
+int enter_mount_namespace();
 // Then the host's folders are replaced. `workdir_fd`: the directory to be shown again, opened by
-// the job's user after entering; -1: none. False with errno.
-bool replace_folders(const PrivateFolders& folders, int workdir_fd);
+// the job's user after entering; -1: none.
+int replace_folders(const PrivateFolders& folders, int workdir_fd);
 
 }  // namespace gpu_platform::node

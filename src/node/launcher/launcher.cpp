@@ -109,8 +109,8 @@ class Launcher {
     folders_.path.assign(real, static_cast<std::size_t>(size));
     const std::string token = root_token(folders_.path, about.st_dev, about.st_ino);
     base_ = make_cgroup_base(token, o_.jobs_cgroup);
-    confinement_ = find_confinement(
-        {&folders_, token, base_.path, base_.why, o_.jobs_cgroup, o_.mode_setting});
+    confinement_ = find_confinement({&folders_, token, base_.path, base_.why, o_.jobs_cgroup,
+                                     o_.mode_setting, o_.filter_syscalls});
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
@@ -502,6 +502,7 @@ class Launcher {
     options.cgroup_fd = handles.cgroup;
     options.notice_fd = notice_fd_;
     options.limits = &confinement_.limits;
+    options.filters_syscalls = confinement_.filters_syscalls;
     options.channel = handles.channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.title = o_.title;

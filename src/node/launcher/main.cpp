@@ -31,6 +31,7 @@ constexpr std::string_view kHelp =
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
     "                                  [--jobs-cgroup DIR] [--root-jobs allow|refuse]\n"
     "                                  [--min-uid N] [--mode-setting allow|refuse]\n"
+    "                                  [--seccomp default|off]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node keeper\n"
@@ -44,6 +45,8 @@ constexpr std::string_view kHelp =
     "  /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by nobody else. TIME: 90s, 5m, 1h (default: 5m).\n"
+    "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
+    "  them are refused to all jobs.\n"
     "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "None is for people; the units in deploy/systemd run the first two.\n";
@@ -88,6 +91,10 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
   if (name == "--root-jobs") {
     options.identities.allow_root = value == "allow";
     return value == "allow" || value == "refuse";
+  }
+  if (name == "--seccomp") {
+    options.filter_syscalls = value == "default";
+    return value == "default" || value == "off";
   }
   if (name == "--mode-setting") {
     options.mode_setting = value == "allow";

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "node/raw_call.h"
+
 namespace gpu_platform::node {
 
 namespace {
@@ -76,13 +78,13 @@ Bits common_numbers(const Bits& a, const Bits& b) {
 
 void bind_self(const CpuBinding& binding) {
   if (!binding.cpus.empty()) {
-    syscall(SYS_sched_setaffinity, 0, binding.cpus.size() * sizeof(unsigned long),
-            binding.cpus.data());
+    raw_call(SYS_sched_setaffinity, 0, binding.cpus.size() * sizeof(unsigned long),
+             binding.cpus.data());
   }
   if (!binding.nodes.empty()) {
     // The kernel counts one bit more than it reads. Several preferred nodes need Linux 5.15.
-    syscall(SYS_set_mempolicy, MPOL_PREFERRED_MANY, binding.nodes.data(),
-            binding.nodes.size() * kWordBits + 1);
+    raw_call(SYS_set_mempolicy, MPOL_PREFERRED_MANY, binding.nodes.data(),
+             binding.nodes.size() * kWordBits + 1);
   }
 }
 

@@ -3,8 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,8 +26,11 @@
 
 #include "node/limits/job_limits.h"
 #include "node/packet_socket.h"
+#include "node/seccomp/syscall_filter.h"
+#include "node/session_keyring.h"
 #include "node/small_file.h"
 #include "node/syscalls.h"
+#include "node/user_switch.h"
 
 namespace gpu_platform::node {
 
@@ -47,12 +54,14 @@ struct Failure {
   int error = 0;
 };
 
-std::optional<Step> become_user(const Identity& user) {
+std::optional<Step> become_user(const EntryOptions& options) {
+  const int keyring = join_new_session_keyring();
+  errno = -keyring;
   if (geteuid() != 0) return std::nullopt;
-  const bool done = setgroups(user.groups.size(), user.groups.data()) == 0 &&
-                    setresgid(user.gid, user.gid, user.gid) == 0 &&
-                    setresuid(user.uid, user.uid, user.uid) == 0;
-  return done ? std::nullopt : std::optional(Step::kUser);
+  if (keyring != 0) return Step::kUser;
+  const SwitchFailure failure = UserSwitch(options.request->user).become();
+  errno = failure.error != 0 ? failure.error : EPERM;
+  return failure.what == nullptr ? std::nullopt : std::optional(Step::kUser);
 }
 
 // Where the job has a mount namespace of its own, it becomes ours.
@@ -147,12 +156,22 @@ bool take_streams(const Streams& streams) {
   return dup2(streams.input, 0) >= 0 && dup2(streams.output, 1) >= 0 && dup2(streams.error, 2) >= 0;
 }
 
+// As the job has it; what may gain rights may not be filtered without them.
+std::optional<Step> filter_syscalls(const EntryOptions& options) {
+  if (!options.filters_syscalls) return std::nullopt;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Step::kSetUp;
+  const int error = install_syscall_filter();
+  errno = -error;
+  return error == 0 ? std::nullopt : std::optional(Step::kSetUp);
+}
+
 // Returns only on failure.
 Step run_command(const EntryOptions& options, const Streams& streams) {
   const LaunchRequest& request = *options.request;
   if (const auto failed = join_job(options)) return *failed;
   if (!take_streams(streams)) return Step::kStreams;
-  if (const auto failed = become_user(request.user)) return *failed;
+  if (const auto failed = become_user(options)) return *failed;
+  if (const auto failed = filter_syscalls(options)) return *failed;
   umask(request.umask);
   if (chdir(request.workdir.data()) != 0) return Step::kWorkdir;
   sigset_t none;
@@ -189,6 +208,32 @@ std::string fork_failure(int error) {
   return std::string("start a process in the job: ") + strerror(error);
 }
 
+// Until the child has spoken or closed its end. What holds it up may never end; nothing where it
+// has come so far, else why it was given up and killed.
+std::string wait_for_word(const EntryOptions& options, int report, int pid) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto patience = std::chrono::milliseconds(options.request->start_timeout_ms);
+  std::string why;
+  while (why.empty()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        start + patience - std::chrono::steady_clock::now());
+    pollfd fds[] = {
+        {report, POLLIN, 0}, {options.channel, POLLRDHUP, 0}, {options.job_fd, POLLIN, 0}};
+    const auto timeout = std::clamp<std::int64_t>(left.count(), 0, INT_MAX);
+    const int ready = poll(fds, std::size(fds), static_cast<int>(timeout));
+    if (ready < 0 && errno == EINTR) continue;
+    if (fds[0].revents != 0) return {};
+    if (fds[1].revents != 0) why = "the client has gone";
+    if (fds[2].revents != 0) why = "the job has just ended";
+    if (ready <= 0) {
+      why = "not started after " + std::to_string(options.request->start_timeout_ms / 1000) +
+            " s: its directory or its program is on a file system that does not answer";
+    }
+  }
+  kill(pid, SIGKILL);  // not reaped, so the number is its own
+  return why;
+}
+
 // The child's word on how it failed; nothing when it executed its program (the pipe closed then).
 std::optional<Failure> read_failure(int pipe) {
   Failure failure;
@@ -207,7 +252,7 @@ std::optional<Failure> read_failure(int pipe) {
     _exit(1);
   };
   if (const auto failed = join_job(options)) give_up(*failed);
-  if (const auto failed = become_user(options.request->user)) give_up(*failed);
+  if (const auto failed = become_user(options)) give_up(*failed);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -238,10 +283,14 @@ Entered enter_with_command(const EntryOptions& options, const Streams& streams) 
     _exit(127);
   }
   close(ends[1]);
-  const std::optional<Failure> failure = pid > 0 ? read_failure(ends[0]) : std::nullopt;
+  if (pid > 0) entered.why = wait_for_word(options, ends[0], pid);
+  const bool has_spoken = pid > 0 && entered.why.empty();
+  const std::optional<Failure> failure = has_spoken ? read_failure(ends[0]) : std::nullopt;
   close(ends[0]);
   if (pid < 0) {
     entered.why = fork_failure(fork_error);
+  } else if (!has_spoken) {
+    return entered;  // nobody waits for what the kernel may not let go of
   } else if (failure) {
     wait_for(pid);
     entered.why = describe(*options.request, *failure);
@@ -265,8 +314,11 @@ Connected connect_as_job(const EntryOptions& options, std::uint16_t port) {
   if (pid == 0) be_connector(options, port, ends[1]);
   close(ends[1]);
   char buffer[64];
-  const Packet packet = pid > 0 ? receive_packet(ends[0], buffer, sizeof buffer) : Packet();
+  if (pid > 0) connected.why = wait_for_word(options, ends[0], pid);
+  const bool has_spoken = pid > 0 && connected.why.empty();
+  const Packet packet = has_spoken ? receive_packet(ends[0], buffer, sizeof buffer) : Packet();
   close(ends[0]);
+  if (pid > 0 && !has_spoken) return connected;
   if (pid > 0) wait_for(pid);
   Failure failure;
   if (packet.fd >= 0) {

@@ -18,6 +18,11 @@ struct EntryOptions {
   const LimitPlaces* limits = nullptr;
   std::string name;                 // of the attempt, and of its groups there
   const char* oom_score = nullptr;  // what the process gets instead of ours; null: inherited
+  bool filters_syscalls = false;
+  // To give up a start for: the client's socket (it hung up), and a handle of the job's process (it
+  // ended).
+  int channel = -1;
+  int job_fd = -1;
 };
 
 struct Streams {
@@ -34,7 +39,8 @@ struct Entered {
 };
 
 // Starts the request's command as leader of a session of its own. Without a shell. Returns once the
-// program is executed or that has failed.
+// program is executed or that has failed, at the latest after the request's start_timeout_ms: what
+// hangs on the way is killed.
 Entered enter_with_command(const EntryOptions& options, const Streams& streams);
 
 struct Connected {

@@ -27,6 +27,7 @@
 #include "node/small_file.h"
 #include "node/syscalls.h"
 #include "node/terminal.h"
+#include "node/user_switch.h"
 
 namespace gpu_platform::node {
 
@@ -110,6 +111,7 @@ class Relay {
     std::string why = read_start();
     if (why.empty()) why = find_job();
     if (why.empty()) why = start_.port != 0 ? connect_to_port() : start_command();
+    if (why.empty()) why = become_user();
     return why;
   }
 
@@ -140,8 +142,28 @@ class Relay {
     const int pid = static_cast<int>(record.started->pid);
     job_fd_ = open_pidfd(pid);
     if (job_fd_ < 0 || !is_its_own(pid)) return "the job has just ended";
-    entry_ = {&request_, o_.cgroup_fd, pid, o_.limits, attempt_name(o_.attempt), o_.oom_score};
+    entry_ = {&request_,    o_.cgroup_fd,        pid,      o_.limits, attempt_name(o_.attempt),
+              o_.oom_score, o_.filters_syscalls, channel_, job_fd_};
     return {};
+  }
+
+  // From here on nothing needs more than the user's own rights, and what is signalled may be named
+  // by what the user's programs have done to their terminal.
+  std::string become_user() {
+    for (const int fd : {o_.cgroup_fd, o_.notice_fd}) {
+      if (fd >= 0) close(fd);
+    }
+    if (geteuid() == 0) {
+      const SwitchFailure failure = UserSwitch(request_.user).become();
+      if (failure.what != nullptr) {
+        if (pid_ > 0) kill(pid_, SIGKILL);
+        return std::string("become user ") + std::to_string(request_.user.uid) + ": " +
+               failure.what;
+      }
+    }
+    const bool is_bound = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // not to be traced by the user's processes
+    return is_bound ? std::string() : failed("give up rights");
   }
 
   // The pid may have been given to another process since: the cgroup, or the start time, tells.
@@ -437,10 +459,27 @@ class Relay {
   // The command is not reaped yet, so its group is its own.
   void signal_command(int signal) {
     if (pid_ <= 0) return;
+    const pid_t group = foreground_group();
+    if (group <= 0) {
+      kill(-pid_, signal);
+      return;
+    }
+    // The kernel knows the group itself, not only its number, but takes none other this way.
+    const bool is_key = signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP;
+    if (is_key && ioctl(terminal_, TIOCSIG, signal) == 0) return;
+    kill(-group, signal);
+    if (group != pid_ && signal == SIGHUP) kill(-pid_, signal);
+  }
+
+  // The terminal's, if it still is of the session that was made for the command: its number may
+  // have been left on the terminal by a group that is gone, and belong to another by now. 0: none.
+  pid_t foreground_group() const {
+    pid_t session = 0;
     pid_t group = 0;
-    const bool has_group = terminal_ >= 0 && ioctl(terminal_, TIOCGPGRP, &group) == 0 && group > 0;
-    kill(has_group ? -group : -pid_, signal);
-    if (has_group && group != pid_ && signal == SIGHUP) kill(-pid_, signal);
+    const bool is_known = terminal_ >= 0 && ioctl(terminal_, TIOCGSID, &session) == 0 &&
+                          ioctl(terminal_, TIOCGPGRP, &group) == 0;
+    const bool is_its_own = is_known && session == pid_ && group > 1 && getsid(group) == session;
+    return is_its_own ? group : 0;
   }
 
   const RelayOptions& o_;

@@ -16,6 +16,7 @@ struct RelayOptions {
   Record record;                        // of the attempt, which has begun
   std::string boot_id;                  // of this boot
   const LimitPlaces* limits = nullptr;  // where this host limits jobs
+  bool filters_syscalls = false;        // of jobs
   int channel = -1;                     // to the daemon; ChannelStart comes next
   const char* oom_score = nullptr;      // see EntryOptions
   Identity user;                        // whose job it is
@@ -29,6 +30,10 @@ struct RelayOptions {
 // frames until one side ends. When the client goes, a command gets SIGHUP, and SIGKILL after some
 // seconds; when the job ends, so does what was started here, with the job's cgroup. Runs in a
 // process forked for it, with all signals blocked and no thread beside it.
+//
+// It is root, where the launcher is, only until the command runs or the connection stands. Then it
+// becomes the job's user for good, without a capability and closed to tracing: whatever it signals,
+// the kernel asks whether that user might.
 [[noreturn]] void run_relay(const RelayOptions& options);
 
 }  // namespace gpu_platform::node

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "node/confinement.h"
 #include "node/protocol.h"
+#include "node/supervisor/job_child.h"
 
 namespace gpu_platform::node {
 
@@ -27,20 +29,53 @@ struct JobStartOptions {
       nullptr;  // what the job gets instead of the node part's own; null: inherited
 };
 
-struct JobStart {
-  int pid =
-      -1;  // of a child to be waited for, also when the program was not executed; -1: no child
-  bool executed = false;
-  int exit_code = 0;   // when not executed: see EndKind::kNotStarted
-  std::string detail;  // when not executed: which step failed and why
-  int mounts_fd = -1;  // of the folders that were made private for it; the caller's to close
-};
-
-// Starts the command: within its confinement, as its user, in its directory, with its umask,
+// One start of a command: within its confinement, as its user, in its directory, with its umask,
 // environment and output, as leader of a session of its own. What it names, directory and output
-// file, is opened with the rights of its user, and nothing that it executes gains rights that this
-// one has not (no_new_privs). Returns once the program is executed or that has failed. Without
-// a shell.
-JobStart start_job(const JobStartOptions& options);
+// files, is opened with the rights of its user, and nothing that it executes gains rights that this
+// one has not (no_new_privs). Without a shell.
+//
+// The start may take for ever: a directory or a program can be on a file system that hangs. Nobody
+// waits for it here: handle() tells when to look.
+//
+// An object for each start. One whose child is still on its way when it is destroyed leaves it the
+// memory that it needs.
+class JobStart {
+ public:
+  explicit JobStart(const JobStartOptions& options);
+  ~JobStart();
+  JobStart(const JobStart&) = delete;
+  JobStart& operator=(const JobStart&) = delete;
+
+  // Makes the child. False: failed at once, and is over.
+  bool begin();
+  int handle() const { return socket_; }  // to be polled for input; -1 once it is over
+  // Whether it is over: the program was executed, or it failed. Takes what the child has sent.
+  bool is_over();
+  // What it is doing, for a start that is given up: "open output file /x".
+  std::string doing() const;
+  // SIGKILL, and no more is heard of it. The process, which may hang on, is the caller's to reap.
+  void give_up();
+
+  int pid() const { return pid_; }  // of a child to be waited for; -1: none
+  // Of folders that were made private for it, for the caller to close; -1: none (yet).
+  int take_mounts();
+
+  // Of one that is over:
+  bool was_executed() const { return was_executed_; }
+  int exit_code() const;       // when not executed: see EndKind::kNotStarted
+  std::string detail() const;  // when not executed: which step failed and why
+
+ private:
+  void finish();
+
+  const JobStartOptions options_;
+  std::unique_ptr<JobChild> child_;
+  std::unique_ptr<char[]> stack_;
+  int socket_ = -1;
+  int pid_ = -1;
+  int mounts_ = -1;
+  bool was_executed_ = false;
+  std::string failure_;  // before there was a child
+};
 
 }  // namespace gpu_platform::node

@@ -315,14 +315,18 @@ void Session::close_input() {
 }
 
 // A terminal of the same size as before tells its programs too: there is a new screen to be filled.
+// The kernel tells them itself, when the size changes: whom the terminal names as its foreground
+// group is the users' doing, and nothing for us to signal as root.
 void Session::resize(model::TerminalSize size) const {
   if (terminal_ < 0) return;
   winsize before{};
-  const bool is_known = ioctl(terminal_, TIOCGWINSZ, &before) == 0;
+  const bool is_same = ioctl(terminal_, TIOCGWINSZ, &before) == 0 &&
+                       before.ws_col == size.columns && before.ws_row == size.rows;
+  if (is_same) {
+    const std::uint16_t other = size.rows > 1 ? size.rows - 1 : size.rows + 1;
+    resize_terminal(terminal_, {size.columns, other});
+  }
   resize_terminal(terminal_, size);
-  pid_t group = 0;
-  const bool is_same = is_known && before.ws_col == size.columns && before.ws_row == size.rows;
-  if (is_same && ioctl(terminal_, TIOCGPGRP, &group) == 0 && group > 0) kill(-group, SIGWINCH);
 }
 
 // ---- from the job

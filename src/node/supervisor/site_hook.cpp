@@ -11,8 +11,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "node/raw_call.h"
+#include "node/session_keyring.h"
 #include "node/site_hooks.h"
-#include "node/small_file.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::node {
@@ -23,52 +24,67 @@ constexpr std::size_t kStackSize = 64 * 1024;
 constexpr std::uint64_t kKeptOutput = 64 * 1024;
 constexpr std::size_t kLastWords = 120;  // bytes
 
+}  // namespace
+
 // Everything the child needs, made ready before it exists: it shares our memory, so it must not
 // allocate.
-struct HookPlan {
-  const char* file = nullptr;
+struct SiteHook::Plan {
+  std::string file;
   const char* oom_score = nullptr;
   const std::vector<int>* entrances = nullptr;
   int cgroup_procs = -1;  // -1: no cgroup
   int output_fd = -1;
+  std::vector<std::string> entries;
   std::vector<char*> environment;
   const char* failed = nullptr;  // a step
   int error = 0;
+  alignas(16) char stack[kStackSize];  // not initialised
 };
 
-[[noreturn]] void give_up(HookPlan& plan, const char* step) {
-  plan.failed = step;
-  plan.error = errno;
-  _exit(127);
+namespace {
+
+[[noreturn]] void give_up(const char*& failed, int& error, const char* step, long result) {
+  error = static_cast<int>(-result);
+  failed = step;
+  raw_exit(127);
 }
 
-bool enter(const std::vector<int>& entrances) {
-  return std::ranges::all_of(entrances, [](int fd) { return write(fd, "0", 1) == 1; });
+}  // namespace
+
+void SiteHook::run_child(void* argument) {
+  Plan& plan = *static_cast<Plan*>(argument);
+  const auto check = [&plan](long result, const char* step) {
+    if (result < 0) give_up(plan.failed, plan.error, step, result);
+  };
+  check(raw_call(SYS_setsid), "setsid");
+  if (plan.oom_score != nullptr) {  // best effort, as for the job itself
+    const int fd = raw_open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) raw_write_text(fd, plan.oom_score, strlen(plan.oom_score));
+    if (fd >= 0) raw_close(fd);
+  }
+  if (plan.cgroup_procs >= 0) {
+    check(raw_call(SYS_write, plan.cgroup_procs, "0", 1), "enter the job's cgroup");
+  }
+  for (const int fd : *plan.entrances) {
+    check(raw_call(SYS_write, fd, "0", 1), "enter the groups that limit the job");
+  }
+  const int null = raw_open("/dev/null", O_RDONLY | O_CLOEXEC);
+  check(null, "open /dev/null");
+  check(raw_keep_as(null, 0), "open /dev/null");
+  check(raw_keep_as(plan.output_fd, 1), "its output");
+  check(raw_keep_as(plan.output_fd, 2), "its output");
+  check(join_new_session_keyring(), "make a session keyring");
+  raw_call(SYS_umask, 022);
+  check(raw_call(SYS_chdir, "/"), "change to /");
+  const std::uint64_t none = 0;
+  raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
+  char* const arguments[] = {plan.file.data(), nullptr};
+  const long result =
+      raw_call(SYS_execve, plan.file.c_str(), &arguments[0], plan.environment.data());
+  give_up(plan.failed, plan.error, "execute it", result);
 }
 
-[[noreturn]] void hook_main(void* argument) {
-  HookPlan& plan = *static_cast<HookPlan*>(argument);
-  if (setsid() < 0) give_up(plan, "setsid");
-  // Best effort, as for the job itself.
-  if (plan.oom_score != nullptr) {
-    write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", plan.oom_score);
-  }
-  if (plan.cgroup_procs >= 0 && write(plan.cgroup_procs, "0", 1) != 1) {
-    give_up(plan, "enter the job's cgroup");
-  }
-  if (!enter(*plan.entrances)) give_up(plan, "enter the groups that limit the job");
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0 || dup2(null, 0) < 0) give_up(plan, "open /dev/null");
-  if (dup2(plan.output_fd, 1) < 0 || dup2(plan.output_fd, 2) < 0) give_up(plan, "its output");
-  umask(022);
-  if (chdir("/") != 0) give_up(plan, "change to /");
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  char* arguments[] = {const_cast<char*>(plan.file), nullptr};
-  execve(plan.file, arguments, plan.environment.data());
-  give_up(plan, "execute it");
-}
+namespace {
 
 // One line of plain characters: it is shown wherever a reason is.
 std::string made_plain(std::string text) {
@@ -85,6 +101,11 @@ std::string made_plain(std::string text) {
 SiteHook::SiteHook(int output, std::string folder, std::string name)
     : pump_({output, std::move(folder), std::move(name), kKeptOutput, 1, 0}) {}
 
+// A child that hangs on its way needs its plan as long as it is there, which may be longer than us.
+SiteHook::~SiteHook() {
+  if (pid_ > 0) static_cast<void>(plan_.release());
+}
+
 void SiteHook::fail(std::string why) {
   has_ended_ = true;
   failure_ = std::move(why);
@@ -94,14 +115,14 @@ void SiteHook::start(const Options& options) {
   // Checked again: it may have been replaced since the launcher began.
   if (const std::string why = objection_to_hook(options.file); !why.empty()) return fail(why);
   if (!pump_.open()) return fail(std::string("make its pipe: ") + strerror(errno));
-  HookPlan plan;
-  plan.file = options.file.c_str();
+  plan_.reset(new Plan);
+  Plan& plan = *plan_;
+  plan.file = options.file;
   plan.oom_score = options.oom_score;
   plan.entrances = options.entrances;
   plan.output_fd = pump_.write_end();
-  for (const std::string& entry : options.environment) {
-    plan.environment.push_back(const_cast<char*>(entry.c_str()));
-  }
+  plan.entries = options.environment;
+  for (std::string& entry : plan.entries) plan.environment.push_back(entry.data());
   plan.environment.push_back(nullptr);
   // It enters by itself: one born into a cgroup that was killed before is killed too by some
   // kernels (seen with Linux 6.18).
@@ -109,23 +130,26 @@ void SiteHook::start(const Options& options) {
     plan.cgroup_procs = openat(options.cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (plan.cgroup_procs < 0) return fail(std::string("open its cgroup: ") + strerror(errno));
   }
-  alignas(16) char stack[kStackSize];
-  pid_ = spawn_sharing_memory(hook_main, &plan, {stack, sizeof stack}, -1);
+  pid_ = spawn_sharing_memory(run_child, &plan, {plan.stack, sizeof plan.stack}, -1);
   const int spawn_error = errno;
+  // The child has its own.
   if (plan.cgroup_procs >= 0) close(plan.cgroup_procs);
   pump_.close_write_end();
-  if (pid_ < 0) return fail(std::string("start a process: ") + strerror(spawn_error));
-  if (plan.failed == nullptr) return;
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
-  fail(std::string(plan.failed) + ": " + strerror(plan.error));
+  if (pid_ < 0) fail(std::string("start a process: ") + strerror(spawn_error));
+}
+
+void SiteHook::kill_now() const {
+  if (pid_ > 0) kill(pid_, SIGKILL);
 }
 
 void SiteHook::ended(int status) {
   pid_ = -1;
   has_ended_ = true;
   pump_.pump();
+  if (plan_->failed != nullptr) {
+    failure_ = std::string(plan_->failed) + ": " + strerror(plan_->error);
+    return;
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (killed_after_ms_ != 0) {
     failure_ = "not done after " + std::to_string(killed_after_ms_ / 1000) + " s, killed";

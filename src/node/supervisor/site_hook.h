@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,18 @@ class SiteHook {
 
   // For what it prints: the file `name` in `folder` of `output` (OutputPump::Options).
   SiteHook(int output, std::string folder, std::string name);
+  ~SiteHook();
+  SiteHook(const SiteHook&) = delete;
+  SiteHook& operator=(const SiteHook&) = delete;
 
-  // Not executed, it has ended at once. No shell.
+  // Once. Nobody waits until it is executed: what fails before is told when it has ended. No shell.
   void start(const Options& options);
   int pid() const { return pid_; }  // -1: no process to wait for
   bool has_ended() const { return has_ended_; }
   void ended(int status);
   void is_out_of_time(std::uint64_t after_ms) { killed_after_ms_ = after_ms; }
+  // Its first process, which may not have come into the job's cgroup yet.
+  void kill_now() const;
 
   // To be polled for input, also when it has ended: it may have left processes. -1: nothing more.
   int output() const { return pump_.read_end(); }
@@ -38,10 +44,13 @@ class SiteHook {
   const std::string& failure() const { return failure_; }
 
  private:
+  struct Plan;
+  [[noreturn]] static void run_child(void* plan);
   void fail(std::string why);
   std::string last_words() const;
 
   OutputPump pump_;
+  std::unique_ptr<Plan> plan_;
   int pid_ = -1;
   bool has_ended_ = false;
   std::uint64_t killed_after_ms_ = 0;

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -91,7 +92,11 @@ class Supervisor {
       retry_notice();
       wait_for_something();
       take_signals();
+      look_at_start();
       if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
+      if (start_by_ != 0 && boot_now() >= start_by_) {
+        give_up_start("not done after " + std::to_string(request_.start_timeout_ms / 1000) + " s");
+      }
       if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
       session_.work(boot_now());
       if (session_.is_idle(boot_now())) end_idle();
@@ -266,21 +271,15 @@ class Supervisor {
       end_job({});
       return;
     }
-    const JobStart job = start_step();
-    if (steps_.is_last(step_)) no_more_writers();
-    if (job.executed) {
-      step_has_started(job);
-      return;
-    }
-    if (job.pid > 0) wait_for(job.pid);
-    if (step_ == JobStep::kEpilog) {
-      end_job(JobSteps::told(step_, job.detail));
+    start_ = std::make_unique<JobStart>(start_options());
+    if (start_->begin()) {
+      start_by_ = after_ms(request_.start_timeout_ms);
     } else {
-      end_unstarted(static_cast<std::uint8_t>(job.exit_code), JobSteps::told(step_, job.detail));
+      start_is_over();
     }
   }
 
-  JobStart start_step() {
+  JobStartOptions start_options() {
     JobStartOptions options;
     options.command = steps_.command_of(step_);
     options.more_environment = JobSteps::environment_of(step_, end_);
@@ -294,19 +293,67 @@ class Supervisor {
     options.cgroup_fd = cgroup_fd_;
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
-    JobStart job = start_job(options);
-    if (job.mounts_fd >= 0) confinement_.hold_mounts(job.mounts_fd);
-    return job;
+    return options;
+  }
+
+  bool is_starting() const { return start_ != nullptr; }
+
+  void look_at_start() {
+    if (is_starting() && start_->is_over()) start_is_over();
+  }
+
+  void start_is_over() {
+    const std::unique_ptr<JobStart> start = take_start();
+    if (steps_.is_last(step_)) no_more_writers();
+    if (start->was_executed()) {
+      step_has_started(start->pid());
+      return;
+    }
+    if (start->pid() > 0) wait_for(start->pid());  // it is on its last few steps
+    if (step_ == JobStep::kEpilog) {
+      end_job(JobSteps::told(step_, start->detail()));
+    } else {
+      end_unstarted(static_cast<std::uint8_t>(start->exit_code()),
+                    JobSteps::told(step_, start->detail()));
+    }
+  }
+
+  std::unique_ptr<JobStart> take_start() {
+    start_by_ = 0;
+    const int mounts = start_->take_mounts();
+    if (mounts >= 0) confinement_.hold_mounts(mounts);
+    return std::move(start_);
+  }
+
+  // Nothing of the step has run, and what hangs on the way to it is killed. One that the kernel
+  // does not let go of, because its file system does not answer, is waited for like any process
+  // that is left; the end of the attempt is told before.
+  void give_up_start(const std::string& why) {
+    const std::string detail = JobSteps::told(step_, start_->doing() + ": " + why);
+    start_->give_up();
+    abandoned_ = take_start();
+    begin_kill();
+    if (step_ == JobStep::kEpilog) {
+      end_job(detail);
+    } else if (has_started_) {
+      end_.kind = EndKind::kSignalled;
+      end_.value = SIGKILL;
+      end_.cause = cause_;
+      end_job(detail);
+    } else {
+      end_unstarted(0, detail);
+    }
   }
 
   // The first step's start is the job's; of later ones the record says whom to join.
-  void step_has_started(const JobStart& job) {
-    main_pid_ = job.pid;
+  void step_has_started(int pid) {
+    main_pid_ = pid;
     started_.pid = static_cast<std::uint32_t>(main_pid_);
     if (cgroup_fd_ < 0) started_.start_ticks = start_ticks_of(main_pid_);
     if (!has_started_) started_.at = wall_now();
     write_slot(encode_slot(started_));
     if (step_ == JobStep::kCommand) session_.begin(boot_now());
+    if (std::exchange(owes_warning_, false)) send_warning();
     Notice notice;
     notice.kind = has_started_ ? Notice::Kind::kEntered : Notice::Kind::kStarted;
     notice.started = started_;
@@ -335,12 +382,12 @@ class Supervisor {
 
   void wait_for_something() {
     const int empty_fd = phase_ == Phase::kClearing ? empty_fd_ : -1;
-    pollfd fds[6 + Session::kHandles] = {
+    pollfd fds[7 + Session::kHandles] = {
         {signal_fd_, POLLIN, 0},       {timer_fd_, POLLIN, 0},
         {pump_.read_end(), POLLIN, 0},  // -1 is skipped
         {prolog_.output(), POLLIN, 0}, {epilog_.output(), POLLIN, 0},
-        {empty_fd, POLLPRI, 0}};
-    session_.watch(fds + 6);
+        {empty_fd, POLLPRI, 0},        {is_starting() ? start_->handle() : -1, POLLIN, 0}};
+    session_.watch(fds + 7);
     set_timer();
     poll(fds, std::size(fds), unsent_ ? kRetryNoticeMs : -1);
     std::uint64_t expirations = 0;
@@ -366,7 +413,7 @@ class Supervisor {
 
   // Nothing to do before the start, and once its end has begun.
   void arm_limit() {
-    if (phase_ != Phase::kJob || main_pid_ < 0 || main_ended_ || in_grace_ || killing_) return;
+    if (phase_ != Phase::kJob || !has_started_ || main_ended_ || in_grace_ || killing_) return;
     warn_at_ = request_.limit_signal == 0 ? 0 : limit_.warning();
     arm(limit_.deadline());
   }
@@ -374,27 +421,38 @@ class Supervisor {
   void warn() {
     limit_.warned();
     warn_at_ = 0;
-    if (main_pid_ > 0) reap();
+    reap();
     if (next_step_) start_next_step();
     if (has_end()) return;
-    if (request_.limit_signal_first_only) {
-      kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
+    if (is_starting()) {
+      owes_warning_ = true;  // it would be the signal's end before it could take it
     } else {
+      send_warning();
+    }
+  }
+
+  void send_warning() {
+    if (!request_.limit_signal_first_only) {
       signal_tree(request_.limit_signal);
+    } else if (main_pid_ > 0) {
+      kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
     }
   }
 
   void take_stop(const StopSignal& stop) {
     // An exit that came before the order was not caused by it. A death by signal may be: who
     // bypasses a supervisor that does not answer kills first and is heard afterwards.
-    if (main_pid_ > 0) reap();
+    look_at_start();
+    if (has_started_) reap();
     const bool came_too_late =
         end_recorded_ || step_ == JobStep::kEpilog || (has_end() && end_.kind == EndKind::kExited);
     if (cause_ == EndCause::kItself && !came_too_late) {
       cause_ = EndCause::kStopped;
       end_.stop_code = stop.code;
     }
-    if (phase_ == Phase::kProlog || (is_of_job() && stop.without_grace)) {
+    if (is_starting() && step_ != JobStep::kEpilog) {
+      give_up_start("stopped meanwhile");
+    } else if (phase_ == Phase::kProlog || (is_of_job() && stop.without_grace)) {
       begin_kill();
     } else if (is_of_job()) {
       begin_grace(stop.grace_ms);
@@ -407,7 +465,7 @@ class Supervisor {
   // Whether processes of the job itself may be there.
   bool is_of_job() const {
     const bool is_before_epilog = phase_ == Phase::kJob || phase_ == Phase::kClearing;
-    return main_pid_ > 0 && is_before_epilog && !has_begun_epilog_;
+    return has_started_ && is_before_epilog && !has_begun_epilog_;
   }
   // How the command ended is known, or that it will not be run.
   bool has_end() const { return main_ended_ || step_ == JobStep::kEpilog || next_is_epilog(); }
@@ -423,6 +481,10 @@ class Supervisor {
     if (cause_ == EndCause::kItself && !has_end()) {
       cause_ = EndCause::kTimeLimit;
       end_.time_limit = base::Duration(limit_.limit());
+    }
+    if (is_starting() && step_ != JobStep::kEpilog) {
+      give_up_start("the time limit is over");
+      return;
     }
     begin_grace(request_.grace_ms);
   }
@@ -479,6 +541,9 @@ class Supervisor {
     } else {
       signal_descendants(SIGKILL);
     }
+    if (is_starting()) start_->give_up();
+    if (phase_ == Phase::kProlog) prolog_.kill_now();
+    if (phase_ == Phase::kEpilog) epilog_.kill_now();
     arm(boot_now() + kRepeatKill);
   }
 
@@ -499,11 +564,14 @@ class Supervisor {
       if (pid <= 0) return;
       if (pid == prolog_.pid()) prolog_.ended(status);
       if (pid == epilog_.pid()) epilog_.ended(status);
-      if (pid == main_pid_ && !main_ended_) step_has_ended(status, usage);
+      if (is_starting() && pid == start_->pid()) look_at_start();  // it had executed, or has failed
+      if (pid == main_pid_) step_has_ended(status, usage);
     }
   }
 
   void step_has_ended(int status, const rusage& usage) {
+    main_pid_ = -1;
+    if (main_ended_) return;
     const EndRecord end = end_of(status);
     const bool did_well = end.kind == EndKind::kExited && end.value == 0;
     if (step_ == JobStep::kProlog && did_well) {
@@ -636,7 +704,7 @@ class Supervisor {
   // For the earliest of what is to come; without anything it stays quiet.
   void set_timer() {
     std::int64_t next = deadline_;
-    for (const std::int64_t at : {warn_at_, session_.wake_at()}) {
+    for (const std::int64_t at : {warn_at_, start_by_, session_.wake_at()}) {
       if (at != 0 && (next == 0 || at < next)) next = at;
     }
     if (std::exchange(armed_for_, next) == next) return;
@@ -692,13 +760,17 @@ class Supervisor {
   int signal_fd_ = -1;
   int timer_fd_ = -1;
   int empty_fd_ = -1;
-  int main_pid_ = -1;
+  std::unique_ptr<JobStart> start_;      // of a step that is on its way
+  std::unique_ptr<JobStart> abandoned_;  // its child may still need it
+  std::int64_t start_by_ = 0;            // when that must be over, on the boot clock; 0: none is
+  int main_pid_ = -1;                    // of the step that runs, until it is reaped
   TimeLimit limit_;
   std::int64_t deadline_ = 0;   // on the boot clock; 0: none
   std::int64_t warn_at_ = 0;    // likewise
   std::int64_t armed_for_ = 0;  // what the timer is set to
   bool in_grace_ = false;
   bool killing_ = false;
+  bool owes_warning_ = false;  // to a step that is on its way
   bool no_children_ = false;
   bool main_ended_ = false;  // all steps of the job
   bool end_recorded_ = false;

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node/folders/private_folders.h"
+#include "node/limits/cpu_binding.h"
+#include "node/protocol.h"
+#include "node/user_switch.h"
+
+// The way of a job's process from its birth to its program. It shares the supervisor's memory
+// meanwhile (spawn_sharing_memory), so nothing here allocates, and every call is a raw one.
+
+namespace gpu_platform::node {
+
+// What it is doing, in this order.
+enum class StartStep : std::uint8_t {
+  kSession,
+  kLimits,
+  kInput,
+  kUser,
+  kFolders,
+  kWorkdir,
+  kOutput,
+  kError,
+  kSyscalls,
+  kExecute
+};
+
+// Everything the child needs, made ready before it exists, and what it says of itself.
+struct JobChild {
+  explicit JobChild(const LaunchRequest& of) : request(&of), user(of.user) {}
+
+  const LaunchRequest* request;
+  UserSwitch user;
+  bool switches_user = false;
+  const char* oom_score = nullptr;
+  const char* search_path = nullptr;
+  const CpuBinding* binding = nullptr;
+  const std::vector<int>* entrances = nullptr;  // see JobLimits
+  const PrivateFolders* folders = nullptr;      // null: the host's
+  int mounts_fd = -1;                           // of the job's first process; -1: this is the first
+  bool truncates = false;
+  bool filters_syscalls = false;
+  int output_fd = -1;
+  int input_fd = -1;
+  // Nothing is written to it but the handle of its mounts; closed when the program is executed.
+  int parent_socket = -1;
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+
+  std::atomic<StartStep> step = StartStep::kSession;
+  bool has_failed = false;    // at that step
+  int error = 0;              // of the failure; 0: `why` says it alone
+  const char* why = nullptr;  // more telling than the error
+
+  static constexpr std::size_t kMaxPath = 4096;
+  char path[kMaxPath];  // of the program, while it is looked up; not initialised
+};
+
+[[noreturn]] void run_job_child(void* job_child);
+
+}  // namespace gpu_platform::node

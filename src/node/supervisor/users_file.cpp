@@ -1,0 +1,57 @@
+#include "node/supervisor/users_file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "node/raw_call.h"
+
+namespace gpu_platform::node {
+
+namespace {
+
+constexpr unsigned kNullMajor = 1;
+constexpr unsigned kNullMinor = 3;
+
+// Why a file of this kind is not taken; null when it is.
+const char* objection_to_kind(const struct stat& about) {
+  if (S_ISREG(about.st_mode) || S_ISFIFO(about.st_mode)) return nullptr;
+  if (S_ISCHR(about.st_mode)) {
+    const bool is_null = major(about.st_rdev) == kNullMajor && minor(about.st_rdev) == kNullMinor;
+    return is_null ? nullptr : "it is a device; of devices only /dev/null takes output";
+  }
+  if (S_ISBLK(about.st_mode)) return "it is a device; of devices only /dev/null takes output";
+  if (S_ISSOCK(about.st_mode)) return "it is a socket";
+  return "it is no regular file";
+}
+
+// open() answers the same for several of them.
+const char* meaning_of(int error, const char* path) {
+  struct stat about;
+  if (error == EAGAIN) return "another process has a lease on it";
+  if (error != ENXIO || raw_stat_at(path, about) != 0) return nullptr;
+  if (S_ISFIFO(about.st_mode)) return "it is a FIFO that nobody reads";
+  return objection_to_kind(about);
+}
+
+UsersFile refused(int fd, int error, const char* why) {
+  if (fd >= 0) raw_close(fd);
+  return {-1, error, why};
+}
+
+}  // namespace
+
+UsersFile open_users_file(const char* path, bool truncates) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  const int fd = raw_open(path, truncates ? kFlags | O_TRUNC : kFlags, 0666);
+  if (fd < 0) return refused(fd, -fd, meaning_of(-fd, path));
+  struct stat about;
+  if (const int got = raw_stat_of(fd, about); got != 0) return refused(fd, -got, nullptr);
+  if (const char* why = objection_to_kind(about)) return refused(fd, EINVAL, why);
+  // A program finds what it writes to as a shell would hand it over.
+  const long set = raw_call(SYS_fcntl, fd, F_SETFL, O_WRONLY | O_APPEND | O_LARGEFILE);
+  if (set != 0) return refused(fd, static_cast<int>(-set), nullptr);
+  return {fd, 0, nullptr};
+}
+
+}  // namespace gpu_platform::node

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "node/identity.h"
+
+// How one of our processes, as root, becomes the user of a job for good, and how it acts as that
+// user for a while. Used by the job's own processes and by what stands beside them.
+
+namespace gpu_platform::node {
+
+struct SwitchFailure {
+  const char* what = nullptr;  // null: none
+  int error = 0;               // 0: done, but not what was asked for
+};
+
+// Made ready where memory may be allocated; the rest is raw calls only (raw_call.h).
+class UserSwitch {
+ public:
+  explicit UserSwitch(Identity identity);
+  std::uint32_t uid() const { return identity_.uid; }
+
+  // Real, effective and saved ids, groups, and no capability but root's own. Then all of it is read
+  // back and compared: a security module, a kernel or a container that did something else ends
+  // the start. The process is not dumpable afterwards: nobody traces it before it executes.
+  SwitchFailure become();
+
+  // Between the two we are root with the user's rights: what is opened is opened as by the user,
+  // and what only root may do can follow. False: not switched.
+  bool borrow() const;
+  static bool give_back();
+
+ private:
+  SwitchFailure compare();
+
+  Identity identity_;  // its groups sorted, as the kernel keeps them
+  std::vector<std::uint32_t> read_back_;
+};
+
+}  // namespace gpu_platform::node
