@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +24,7 @@
 #include "node/process_tree.h"
 #include "node/record.h"
 #include "node/small_file.h"
+#include "node/supervisor/clocks.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
@@ -36,22 +36,8 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kRepeatKill = kSecond / 5;  // where cgroup.kill is missing or processes hang
 constexpr int kRetryNoticeMs = 100;
-
-std::int64_t clock_ns(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
-base::Instant wall_now() {
-  return base::Instant(clock_ns(CLOCK_REALTIME));
-}
-// Counts on while the machine sleeps: time limits mean real time.
-std::int64_t boot_now() {
-  return clock_ns(CLOCK_BOOTTIME);
-}
 
 std::int64_t after_ms(std::uint64_t ms) {
   return boot_now() + in_ns(ms);
