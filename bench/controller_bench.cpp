@@ -75,6 +75,9 @@ class World : public execution::ObservationSink, public execution::VirtualScript
     if (!controller_->recover(kStart)) std::abort();
     model::Policy policy;
     policy.max_queue_size = 10'000'000;
+    policy.max_queue_percent_per_user = 100;
+    policy.max_specification_bytes = base::kGiB * 64;
+    policy.max_specification_bytes_per_user = base::kGiB * 32;
     policy.max_array_size = model::kMostArrayMembers;
     inputs_.emplace_back(PolicyChange{policy, "bench"});
     engine_.advance(kStart);

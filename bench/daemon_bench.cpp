@@ -105,7 +105,8 @@ std::string submission(int gpus, const std::string& program, const std::string& 
                               "}");
 }
 
-constexpr const char* kLargeQueue = "scheduling:\n  max_queue_size: 200000\n";
+constexpr const char* kLargeQueue =
+    "scheduling:\n  max_queue_size: 200000\n  max_specification_bytes: 4G\n";
 
 void require_daemon(Daemon& daemon) {
   if (daemon.start()) return;

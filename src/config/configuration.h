@@ -68,6 +68,18 @@ struct Configuration {
 
   std::uint32_t api_threads = 2;
   ShowCommands show_commands = ShowCommands::kOwn;
+  // What clients may have of the daemon; docs/deployment.md, "Limits".
+  std::uint32_t api_connections = 4096;
+  std::uint32_t api_connections_per_user = 512;
+  std::uint32_t api_channels = 1024;
+  std::uint32_t api_channels_per_user = 128;
+  std::uint32_t api_streams_per_user = 256;
+  base::Bytes api_body_bytes = base::kMiB * 64;
+  base::Bytes api_body_bytes_per_user = base::kMiB * 16;
+  base::Bytes api_answer_bytes = base::kMiB * 128;
+  base::Bytes api_answer_bytes_per_user = base::kMiB * 16;
+  base::Bytes api_page_bytes = base::kMiB * 4;
+  std::uint32_t api_percent_for_root = 10;
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;

@@ -304,6 +304,7 @@ class Application {
   void leave(const Job& j) {
     if (counts_as_waiting(j.state)) {
       state_.quotas.remove(organisation(), *j.spec, {.waiting_jobs = 1});
+      state_.load.end_waiting(j.spec->uid);
     }
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
     if (j.state == JobState::kQueued) {
@@ -317,6 +318,7 @@ class Application {
   void enter(Job& j) {
     if (counts_as_waiting(j.state)) {
       state_.quotas.add(organisation(), *j.spec, {.waiting_jobs = 1});
+      state_.load.begin_waiting(j.spec->uid);
     }
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     j.overdue_since = {};
@@ -371,13 +373,19 @@ class Application {
     const auto entry = state_.requests.find(key);
     if (!is_last || entry == state_.requests.end() || entry->second.job != answered) return;
     entry->second.expires = at_ + state_.policy->request_id_lifetime;
-    state_.expiring_requests.emplace(entry->second.expires, key);
+    state_.expiring_requests.put(entry->second.expires, key);
+    while (state_.expiring_requests.count_of(key.first) > kMostEndedRequests) {
+      const auto [expires, oldest] = state_.expiring_requests.first_of(key.first);
+      state_.requests.erase(oldest);
+      state_.expiring_requests.erase(expires, oldest);
+    }
   }
 
   void depart_if_done(Job& j) {
     if (!model::is_ended(j.state) || model::holds_resources(j)) return;
     const model::JobId id = j.id;
     const model::JobId array = j.array_id;
+    state_.load.leave(*j.spec);
     departed_.push_back(j);
     state_.jobs.erase(id.value);
     if (!array.valid() || --state_.arrays.find_mutable(array.value)->members > 0) return;
@@ -531,6 +539,7 @@ void Application::on(const model::JobSubmitted& event) {
     state_.arrays.put(event.job.value, {event.job, count, count, array->limit, {.open = count}});
     state_.gates.set_limit(event.job, array->limit);
   }
+  state_.load.enter(*event.spec, count);
   for (std::uint64_t position = 0; position < count; ++position) {
     Job member = fresh;
     member.id = model::JobId(event.job.value + position);
@@ -568,7 +577,9 @@ void Application::on(const model::JobChanged& event) {
     note_changes(state_.lending.remove(lending_use_of(j, attempt)));
     attempt.is_borrowed = false;
   }
+  state_.load.leave(*j.spec);
   j.spec = std::move(spec);
+  state_.load.enter(*j.spec);
   if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
     const bool waited_for_it = j.eligible_at == former_begin;
     j.eligible_at = waited_for_it ? *event.begin : std::max(j.eligible_at, *event.begin);
@@ -719,9 +730,11 @@ void apply(State& state, const model::EventRecord& record, std::vector<Job>& dep
   CHECK(record.at >= state.at);
   state.seq = record.seq;
   state.at = record.at;
-  while (!state.expiring_requests.empty() && state.expiring_requests.begin()->first <= record.at) {
-    state.requests.erase(state.expiring_requests.begin()->second);
-    state.expiring_requests.erase(state.expiring_requests.begin());
+  while (!state.expiring_requests.empty()) {
+    const auto [expires, key] = state.expiring_requests.first();
+    if (expires > record.at) break;
+    state.requests.erase(key);
+    state.expiring_requests.erase(expires, key);
   }
   Application application(state, record.at, departed);
   std::visit([&](const auto& event) { application.on(event); }, record.event);

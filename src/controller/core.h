@@ -120,6 +120,12 @@ class Core {
   static base::Status check_expected(std::optional<base::Duration> expected,
                                      base::Duration time_limit);
   base::Status check_array(const model::JobSpec& spec) const;
+  // Places in the queue and memory (core_admission.cpp).
+  base::Status check_room(const model::Caller& caller, const model::JobSpec& spec) const;
+  base::Status check_memory(const model::Caller& caller, const std::string& user, std::uint32_t uid,
+                            base::Bytes more) const;
+  base::Status check_growth(const model::Caller& caller, const model::Job& job,
+                            const model::JobChanged& change) const;
   // What of the dependencies is open, for a job of `id`: invalid for one that is not there yet.
   base::Result<model::NewDependencies> judge_dependencies(
       const model::Caller& caller, const std::vector<model::Dependency>& asked,

@@ -206,24 +206,7 @@ base::Status Core::check_submission(const model::Caller& caller, const model::Jo
   }
   TRY(check_times(spec, now));
   TRY(check_array(spec));
-  const Counts& counts = state_.counts;
-  const std::uint64_t waiting = counts.pending + counts.queued + counts.held;
-  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
-  if (spec.array && waiting + jobs > policy.max_queue_size) {
-    return base::fail(
-        ErrorCode::kResourceExhausted,
-        fmt::format("array: {} members asked, the queue has room for {} of {} "
-                    "(scheduling.max_queue_size)",
-                    jobs, policy.max_queue_size - std::min(waiting, policy.max_queue_size),
-                    policy.max_queue_size),
-        "array");
-  }
-  if (waiting >= policy.max_queue_size) {
-    return base::fail(ErrorCode::kResourceExhausted,
-                      fmt::format("the queue is full: {} jobs are waiting, which is the limit "
-                                  "(scheduling.max_queue_size)",
-                                  policy.max_queue_size));
-  }
+  TRY(check_room(caller, spec));
   return check_feasible(spec.request);
 }
 

@@ -259,6 +259,7 @@ base::Status Core::check_update(const model::Caller& caller, const Job& job,
                                 const model::JobChanged& change, base::Instant now) const {
   if (model::is_ended(job.state)) return has_ended(job, "changed");
   TRY(check_new_start(job, change));
+  TRY(check_growth(caller, job, change));
   if (change.labels && change.labels->size() > model::kMostLabels) {
     return base::invalid("labels",
                          fmt::format("labels: job {} would have {}, the most is {}", job.id.value,

@@ -339,6 +339,7 @@ void check_indices(const State& state, Found& found) {
     return;
   }
   if (again->counts != state.counts) found.push_back("indices: counts differ");
+  if (again->load != state.load) found.push_back("indices: what users have in the core differs");
   if (again->gates != state.gates) {
     found.push_back("indices: what stands between waiting jobs and the queue differs");
   }

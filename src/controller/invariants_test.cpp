@@ -111,7 +111,7 @@ std::vector<Breakage> breakages() {
       {"indices", "an attempt that holds resources is forgotten",
        [](State& s) { s.held_attempts.clear(); }},
       {"indices", "a lifetime of a request id is invented",
-       [](State& s) { s.expiring_requests.insert({kNoon, {"ann", "r"}}); }},
+       [](State& s) { s.expiring_requests.put(kNoon, {"ann", "r"}); }},
       {"indices", "a queued job is not in the queue",
        [](State& s) { s.queue.erase(model::JobId(3)); }},
       {"indices", "the index of free capacity is behind",

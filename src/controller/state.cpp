@@ -386,9 +386,10 @@ std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
 
 void rebuild_indices(State& state) {
   state.counts = {};
+  state.load = {};
   state.node_ids.clear();
   state.gates = Gates();
-  state.expiring_requests.clear();
+  state.expiring_requests = {};
   state.held_attempts.clear();
   state.running = scheduling::RunningEnds();
   state.victims = scheduling::VictimIndex();
@@ -408,6 +409,8 @@ void rebuild_indices(State& state) {
   });
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
+    state.load.enter(*job.spec);
+    if (counts_as_waiting(job.state)) state.load.begin_waiting(job.spec->uid);
     state.gates.enter(job);
     for (const model::Attempt& attempt : job.attempts) {
       if (model::holds_resources(attempt.state)) {
@@ -427,7 +430,7 @@ void rebuild_indices(State& state) {
   state.lending = lending_of(state.jobs, *state.policy, state.totals.gpus());
   state.limits_hours = scheduling::limits_hours(organisation);
   for (const auto& [key, entry] : state.requests) {
-    if (entry.expires.is_set()) state.expiring_requests.emplace(entry.expires, key);
+    if (entry.expires.is_set()) state.expiring_requests.put(entry.expires, key);
   }
 }
 

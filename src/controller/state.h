@@ -14,7 +14,9 @@
 #include "base/result.h"
 #include "base/shared.h"
 #include "base/units.h"
+#include "controller/expiring_requests.h"
 #include "controller/gates.h"
+#include "controller/load.h"
 #include "controller/snapshot.h"
 #include "model/event.h"
 #include "model/job.h"
@@ -38,7 +40,9 @@
 namespace gpu_platform::controller {
 
 // What a request id was used for. Kept until its lifetime after the job's end is over, so that a
-// repeated submission returns the first answer.
+// repeated submission returns the first answer; of those of a user whose jobs have ended no more
+// than kMostEndedRequests, the oldest of which are forgotten earlier.
+inline constexpr std::size_t kMostEndedRequests = 20'000;
 struct RequestEntry {
   model::JobId job;
   base::Instant expires;  // unset while the job has not ended
@@ -73,9 +77,10 @@ struct State {
 
   // ---- derived
   Counts counts;
+  Load load;                                                   // what each user has in the core
   std::map<std::string, model::NodeId, std::less<>> node_ids;  // by name
   Gates gates;                                                 // between waiting jobs and the queue
-  std::set<std::pair<base::Instant, std::pair<std::string, std::string>>> expiring_requests;
+  ExpiringRequests expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   scheduling::RunningEnds running;           // their latest ends, without the grace
   scheduling::VictimIndex victims;           // those that may be stopped for others

@@ -201,7 +201,9 @@ void fields(Policy& v, F& f) {
     v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
     v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
     v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
-    v.overdue_after, v.backfill_by_prediction, v.audit_keep, v.max_audit_entries);
+    v.overdue_after, v.backfill_by_prediction, v.audit_keep, v.max_audit_entries,
+    v.max_queue_percent_per_user, v.max_specification_bytes, v.max_specification_bytes_per_user,
+    v.percent_for_root, v.own_uid);
 }
 template <class F>
 void fields(Claim& v, F& f) {

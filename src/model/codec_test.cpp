@@ -250,6 +250,11 @@ Policy draw_policy(Prng& r) {
   policy.preempt_below = draw_enum<PriorityClass>(r, 4);
   policy.max_preemptions_per_job = static_cast<std::uint32_t>(r.next());
   policy.preempt_min_runtime = base::Duration(draw_number(r));
+  policy.max_queue_percent_per_user = static_cast<std::uint32_t>(r.below(101));
+  policy.max_specification_bytes = base::Bytes(draw_number(r));
+  policy.max_specification_bytes_per_user = base::Bytes(draw_number(r));
+  policy.percent_for_root = static_cast<std::uint32_t>(r.below(101));
+  policy.own_uid = static_cast<std::uint32_t>(r.next());
   return policy;
 }
 
@@ -484,7 +489,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.max_audit_entries = 1;  // the newest field, one byte
+  policy.own_uid = 7;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -492,7 +497,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->max_audit_entries, Policy().max_audit_entries);
+  EXPECT_EQ(again->own_uid, 0U);
 }
 
 TEST(ModelCodec, APolicyKeepsItsOrganisation) {

@@ -63,6 +63,14 @@ struct Policy {
   // Points of R2.5, by PriorityClass (critical, high, medium, low); higher goes first.
   std::int64_t priority_points[4] = {1'000'000, 10'000, 1'000, 100};
   std::uint64_t max_queue_size = 1000;
+  // Limits on what one user may take of what all have; an administrator, and the user that the
+  // daemon runs as, are held to the whole alone (controller/core_admission.cpp).
+  std::uint32_t max_queue_percent_per_user = 25;           // of max_queue_size; rounded up
+  base::Bytes max_specification_bytes = base::kMiB * 256;  // of jobs in the core, by size_of()
+  base::Bytes max_specification_bytes_per_user = base::kMiB * 32;
+  std::uint32_t percent_for_root =
+      10;                     // of max_queue_size and max_specification_bytes; rounded down
+  std::uint32_t own_uid = 0;  // that the daemon runs as
   base::Duration max_time_limit = base::hours(48);
   std::uint32_t max_loss_retries = 3;                // hardware and node loss
   base::Duration retry_backoff = base::seconds(10);  // doubles with each retry

@@ -33,6 +33,8 @@ const std::vector<Rule>& rules() {
        0,
        "policy",
        {"max_queue_size",
+        "max_queue_percent_per_user",
+        "percent_for_root",
         "max_time_limit",
         "max_loss_retries",
         "retry_backoff",

@@ -121,7 +121,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   execution::VirtualEngine engine_;
   store::MemoryStore store_;
   std::optional<controller::Controller> controller_;
-  model::Policy policy_;
+  // Of a site where each user may have the whole queue, unless the scenario says otherwise.
+  model::Policy policy_ = {.max_queue_percent_per_user = 100, .percent_for_root = 0};
   std::map<std::string, model::NodeInfo> nodes_;
   std::map<std::string, std::uint32_t> boots_;
   std::map<std::string, NamedJob> jobs_;

@@ -246,6 +246,9 @@ base::Result<JobScript> script_of(const Statement& statement) {
 
 base::Status change_policy(const Statement& statement, model::Policy& policy) {
   TRY(set_count(statement, "max_queue_size", 1, 1'000'000, policy.max_queue_size));
+  TRY(set_count(statement, "max_queue_percent_per_user", 1, 100,
+                policy.max_queue_percent_per_user));
+  TRY(set_count(statement, "percent_for_root", 0, 90, policy.percent_for_root));
   TRY(set_duration(statement, "max_time_limit", policy.max_time_limit));
   TRY(set_count(statement, "max_loss_retries", 0, 100, policy.max_loss_retries));
   TRY(set_duration(statement, "retry_backoff", policy.retry_backoff));

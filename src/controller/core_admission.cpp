@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+#include "controller/core.h"
+#include "model/job_size.h"
+
+// Whether there is a place for what is submitted: in the queue, and in the memory that jobs take.
+// Of both each user may have a part, and the last part of the whole is root's, so that nobody who
+// has filled them keeps root from its work. Administrators, and the user that the daemon runs as,
+// are held to the whole alone.
+
+namespace gpu_platform::controller {
+
+using base::ErrorCode;
+
+namespace {
+
+bool is_privileged(const model::Caller& caller, const model::Policy& policy) {
+  return caller.is_administrator || caller.uid == policy.own_uid;
+}
+
+// Rounded down, without overflow.
+std::uint64_t percent_of(std::uint64_t whole, std::uint32_t percent) {
+  return whole / 100 * percent + whole % 100 * percent / 100;
+}
+
+std::unexpected<base::Error> full(std::string message, std::string field = {}) {
+  return base::fail(ErrorCode::kResourceExhausted, std::move(message), std::move(field));
+}
+
+std::string share_of_root(const model::Policy& policy) {
+  return fmt::format("the last {} % are root's (scheduling.percent_for_root)",
+                     policy.percent_for_root);
+}
+
+// The queue's places, of which `most` may be taken by the caller's jobs.
+base::Status check_queue(const model::JobSpec& spec, const model::Policy& policy,
+                         std::uint64_t waiting, std::uint64_t most) {
+  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
+  const std::string whose =
+      most < policy.max_queue_size ? ", of which " + share_of_root(policy) : std::string();
+  if (spec.array && waiting + jobs > most) {
+    return full(fmt::format("array: {} members asked, the queue has room for {} of {} "
+                            "(scheduling.max_queue_size){}",
+                            jobs, most - std::min(waiting, most), policy.max_queue_size, whose),
+                "array");
+  }
+  if (waiting < most) return {};
+  return full(
+      fmt::format("the queue is full: {} jobs are waiting, which is the limit "
+                  "(scheduling.max_queue_size){}; submit again when some of them have "
+                  "started or ended",
+                  waiting, whose));
+}
+
+base::Status check_waiting_of_user(const model::JobSpec& spec, const model::Policy& policy,
+                                   std::uint64_t waiting) {
+  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
+  const std::uint32_t percent = policy.max_queue_percent_per_user;
+  const std::uint64_t most =
+      policy.max_queue_size - percent_of(policy.max_queue_size, 100 - std::min(percent, 100U));
+  if (waiting + jobs <= most) return {};
+  const std::string asked = jobs == 1 ? std::string() : fmt::format(" and asks for {} more", jobs);
+  return full(fmt::format("user {} has {} jobs waiting{}, the most for one user is {}: {} % "
+                          "(scheduling.max_queue_percent_per_user) of {} "
+                          "(scheduling.max_queue_size); submit again when some of them have "
+                          "started, or cancel some",
+                          spec.user, waiting, asked, most, percent, policy.max_queue_size),
+              spec.array ? "array" : "user");
+}
+
+// So much more, in all or of one user. `whose`: "all jobs", "user ann's jobs".
+base::Status check_bytes(base::Bytes more, base::Bytes had, base::Bytes most,
+                         std::string_view whose, std::string_view key) {
+  if (more <= base::Bytes() || had + more <= most) return {};
+  return full(fmt::format("the specification (command, paths, labels) would take {} bytes of "
+                          "memory beside the {} that {} take, the most is {} ({}): pass less on "
+                          "the command line, for example the name of a file, or submit again when "
+                          "earlier jobs have ended",
+                          more.value(), had.value(), whose, base::written(most), key),
+              "command");
+}
+
+}  // namespace
+
+base::Status Core::check_room(const model::Caller& caller, const model::JobSpec& spec) const {
+  const model::Policy& policy = *state_.policy;
+  const bool is_whole = is_privileged(caller, policy);
+  if (!is_whole) {
+    TRY(check_waiting_of_user(spec, policy, state_.load.of(spec.uid).waiting_jobs));
+  }
+  const std::uint64_t for_root =
+      is_whole ? 0 : percent_of(policy.max_queue_size, policy.percent_for_root);
+  TRY(check_queue(spec, policy, state_.load.in_all().waiting_jobs,
+                  policy.max_queue_size - for_root));
+  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
+  return check_memory(caller, spec.user, spec.uid,
+                      model::size_of(spec) * static_cast<std::int64_t>(jobs));
+}
+
+base::Status Core::check_memory(const model::Caller& caller, const std::string& user,
+                                std::uint32_t uid, base::Bytes more) const {
+  const model::Policy& policy = *state_.policy;
+  const base::Bytes most = policy.max_specification_bytes;
+  if (is_privileged(caller, policy)) {
+    return check_bytes(more, state_.load.in_all().specifications, most, "all jobs",
+                       "scheduling.max_specification_bytes");
+  }
+  TRY(check_bytes(more, state_.load.of(uid).specifications, policy.max_specification_bytes_per_user,
+                  fmt::format("the jobs of user {}", user),
+                  "scheduling.max_specification_bytes_per_user"));
+  const auto whole = static_cast<std::uint64_t>(most.value());
+  const base::Bytes for_root(static_cast<std::int64_t>(percent_of(whole, policy.percent_for_root)));
+  return check_bytes(more, state_.load.in_all().specifications, most - for_root, "all jobs",
+                     fmt::format("scheduling.max_specification_bytes: {}, of which {}",
+                                 base::written(most), share_of_root(policy)));
+}
+
+// A longer name or more labels, which every member of an array may be given of its own.
+base::Status Core::check_growth(const model::Caller& caller, const model::Job& job,
+                                const model::JobChanged& change) const {
+  if (!change.name && !change.labels && !change.dependencies) return {};
+  model::JobSpec before;
+  model::JobSpec after;
+  if (change.name) {
+    before.name = job.spec->name;
+    after.name = *change.name;
+  }
+  if (change.labels) {
+    before.labels = job.spec->labels;
+    after.labels = *change.labels;
+  }
+  if (change.dependencies) {
+    before.dependencies = job.spec->dependencies;
+    after.dependencies = change.dependencies->asked;
+  }
+  return check_memory(caller, job.spec->user, job.spec->uid,
+                      model::size_of(after) - model::size_of(before));
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/core.h"
+#include "controller/invariants.h"
+#include "controller/test_support.h"
+#include "model/job_size.h"
+
+// What one user may take of the memory that jobs have; places in the queue are in tests/scenarios.
+
+namespace gpu_platform::controller {
+namespace {
+
+using base::ErrorCode;
+using testing::kNoon;
+
+class Admission : public ::testing::Test {
+ protected:
+  Admission() {
+    policy_.max_specification_bytes_per_user = base::Bytes(100'000);
+    policy_.max_specification_bytes = base::Bytes(200'000);
+    policy_.percent_for_root = 10;
+    policy_.own_uid = 900;
+    core_.apply_policy(policy_, "test", kNoon);
+    core_.observe(execution::NodeObserved{testing::node_info("n1", 1)}, kNoon);
+  }
+
+  static model::JobSpec large(std::string user, std::uint32_t uid, std::size_t bytes = 40'000) {
+    model::JobSpec spec = testing::spec(0);
+    spec.user = std::move(user);
+    spec.uid = uid;
+    spec.command = {"/bin/true", std::string(bytes, 'x')};
+    return spec;
+  }
+  base::Result<model::CommandReply> submit(model::JobSpec spec) {
+    model::Command command = testing::submission(std::move(spec));
+    std::get<model::SubmitJob>(command.body).hold = true;
+    command.caller.is_administrator = command.caller.uid == 0;
+    auto reply = core_.command(command, kNoon, store::Room::kAmple);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+    return reply;
+  }
+  base::Result<model::CommandReply> act(std::uint64_t job, model::JobAction action,
+                                        std::uint32_t uid) {
+    auto reply = core_.command({{"ann", uid, false}, model::ActOnJob{model::JobId(job), action}},
+                               kNoon, store::Room::kAmple);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+    return reply;
+  }
+  base::Bytes of(std::uint32_t uid) const { return core_.state().load.of(uid).specifications; }
+
+  model::Policy policy_;
+  Core core_;
+};
+
+TEST_F(Admission, SpecificationsOfOneUserHaveALimitThatTheRefusalNames) {
+  ASSERT_TRUE(submit(large("ann", 1001)));
+  ASSERT_TRUE(submit(large("ann", 1001)));
+  const auto refused = submit(large("ann", 1001));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused.error().field, "command");
+  for (const char* word : {"user ann", "100KB", "scheduling.max_specification_bytes_per_user",
+                           "submit again when earlier jobs have ended"}) {
+    EXPECT_NE(refused.error().message.find(word), std::string::npos) << refused.error().message;
+  }
+  EXPECT_TRUE(submit(large("bob", 1002))) << "it is the limit of one user";
+}
+
+TEST_F(Admission, WhatAllTakeHasALimitOfWhichAPartIsKeptForRoot) {
+  for (const std::uint32_t uid : {1001U, 1002U}) {
+    ASSERT_TRUE(submit(large("u" + std::to_string(uid), uid, 80'000)));
+  }
+  const auto refused = submit(large("cid", 1003, 30'000));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("scheduling.max_specification_bytes:"), std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("the last 10 % are root's (scheduling.percent_for_root)"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(submit(large("root", 0, 10'000))) << "the part that is kept for it";
+  EXPECT_TRUE(submit(large("daemon", 900, 10'000))) << "the daemon's own user likewise";
+  const auto too_much = submit(large("root", 0, 100'000));
+  ASSERT_FALSE(too_much) << "root too is held to the whole";
+  EXPECT_NE(too_much.error().message.find("scheduling.max_specification_bytes)"),
+            std::string::npos);
+}
+
+TEST_F(Admission, MembersOfAnArrayCountEachWithAllOfIt) {
+  model::JobSpec array = large("ann", 1001, 30'000);
+  array.array = *model::parse_array("0-3");
+  EXPECT_FALSE(submit(array));
+  array.array = *model::parse_array("0-2");
+  ASSERT_TRUE(submit(array));
+  EXPECT_EQ(of(1001).value() % 3, 0);
+  EXPECT_GT(of(1001), base::Bytes(90'000));
+  ASSERT_TRUE(act(2, model::JobAction::kCancel, 1001));
+  EXPECT_LT(of(1001), base::Bytes(63'000));
+}
+
+TEST_F(Admission, WhatIsGoneCountsNoMore) {
+  ASSERT_TRUE(submit(large("ann", 1001, 90'000)));
+  ASSERT_FALSE(submit(large("ann", 1001, 90'000)));
+  ASSERT_TRUE(act(1, model::JobAction::kCancel, 1001));
+  EXPECT_EQ(of(1001), base::Bytes());
+  EXPECT_TRUE(submit(large("ann", 1001, 90'000)));
+}
+
+TEST_F(Admission, EmptyArgumentsAreNotFree) {
+  model::JobSpec spec = large("ann", 1001, 1);
+  spec.command.resize(4'000);
+  const auto refused = submit(spec);
+  ASSERT_FALSE(refused) << "4,000 strings of 32 bytes";
+  EXPECT_NE(refused.error().message.find("max_specification_bytes_per_user"), std::string::npos);
+}
+
+TEST_F(Admission, AJobDoesNotGrowPastTheLimitByAnUpdate) {
+  ASSERT_TRUE(submit(large("ann", 1001, 90'000)));
+  model::UpdateJob update;
+  update.job = model::JobId(1);
+  for (int i = 0; i < 60; ++i) {
+    update.labels.push_back({"key" + std::to_string(i), std::string(200, 'v')});
+  }
+  const auto refused = core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  update.labels.resize(2);
+  ASSERT_TRUE(core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple));
+  EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+  EXPECT_EQ(of(1001), model::size_of(*core_.state().jobs.find(1)->spec));
+}
+
+TEST_F(Admission, CountsSurviveRecovery) {
+  ASSERT_TRUE(submit(large("ann", 1001)));
+  ASSERT_TRUE(submit(large("bob", 1002)));
+  const auto again = decode_state(encode_state(core_.state()));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->load, core_.state().load);
+  EXPECT_EQ(again->load.of(1001).waiting_jobs, 1U);
+  EXPECT_EQ(again->load.in_all().waiting_jobs, 2U);
+}
+
+TEST_F(Admission, RequestIdsOfAUsersEndedJobsAreNotRememberedWithoutEnd) {
+  const auto submit_and_cancel = [&](std::size_t number) {
+    model::JobSpec spec = testing::spec(1);
+    spec.request_id = "request-" + std::to_string(number);
+    model::Command command = testing::submission(spec);
+    std::get<model::SubmitJob>(command.body).hold = true;
+    const auto reply = core_.command(command, kNoon + base::seconds(1) * std::int64_t(number),
+                                     store::Room::kAmple);
+    ASSERT_TRUE(reply) << reply.error().message;
+    if (reply->changed) {
+      ASSERT_TRUE(core_.command(testing::stop(reply->job.value),
+                                kNoon + base::seconds(1) * std::int64_t(number),
+                                store::Room::kAmple));
+    }
+    core_.take_batch();
+  };
+  for (std::size_t i = 1; i <= kMostEndedRequests + 5; ++i) submit_and_cancel(i);
+  EXPECT_EQ(core_.state().requests.size(), kMostEndedRequests);
+  EXPECT_FALSE(core_.state().requests.contains({"ann", "request-5"})) << "the oldest";
+  EXPECT_TRUE(core_.state().requests.contains({"ann", "request-6"}));
+  EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+}
+
+TEST_F(Admission, ADryRunIsJudgedByTheSameLimits) {
+  model::Command command = testing::submission(large("ann", 1001, 200'000));
+  std::get<model::SubmitJob>(command.body).dry_run = true;
+  EXPECT_FALSE(core_.command(command, kNoon, store::Room::kAmple));
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/units.h"
+#include "model/job.h"
+
+namespace gpu_platform::controller {
+
+// What one user has in the core, or all have.
+struct UserLoad {
+  std::uint64_t waiting_jobs = 0;  // held ones too; of an array each member
+  // Of all jobs that have not left the core, by model::size_of(). Each member of an array counts
+  // with all of its specification: members share it only until one of them is changed.
+  base::Bytes specifications;
+
+  friend bool operator==(const UserLoad&, const UserLoad&) = default;
+};
+
+// Counts, for the limits that keep one user from taking what all have. Follows from the jobs in the
+// core; who is told what happens keeps it so.
+// Ownership: values. Thread: one owner. Cost: O(log users), and size_of() where a specification
+// comes, changes or goes, which are the moments at which it is copied or stored anyway.
+class Load {
+ public:
+  // So many jobs of that specification enter the core; one leaves it.
+  void enter(const model::JobSpec& spec, std::uint64_t jobs = 1);
+  void leave(const model::JobSpec& spec);
+
+  void begin_waiting(std::uint32_t uid);
+  void end_waiting(std::uint32_t uid);
+
+  UserLoad of(std::uint32_t uid) const;
+  const UserLoad& in_all() const { return in_all_; }
+
+  friend bool operator==(const Load&, const Load&) = default;
+
+ private:
+  void drop_if_empty(std::uint32_t uid);
+
+  std::map<std::uint32_t, UserLoad> users_;  // none empty
+  UserLoad in_all_;
+};
+
+}  // namespace gpu_platform::controller
