@@ -22,6 +22,14 @@ base::Status Calls::check_named(const Peer& peer) {
 void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, const Resume& resume,
                        AccountFound done) const {
   const model::Caller& caller = peer.caller;
+  if (!peer.has_account) {
+    return base::fail(
+        base::ErrorCode::kPermissionDenied,
+        fmt::format("user: uid {} has no account on this machine, and only those who have one may "
+                    "submit jobs (in a user namespace: submit from outside of it)",
+                    caller.uid),
+        "user");
+  }
   if (request.user().empty() || request.user() == caller.user) {
     const base::Status named = check_named(peer);
     if (!named) return done(std::unexpected(named.error()));

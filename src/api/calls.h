@@ -24,6 +24,7 @@ struct Peer {
   // False: the user database does not answer, and the name is the number. Nothing that goes by the
   // name is done for them.
   bool is_name_known = true;
+  bool has_account = true;  // on this machine
 };
 
 // The calls of proto/gpu_platform/v1 that answer once, independent of the door that they come

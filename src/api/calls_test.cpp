@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/fake_core_test.h"
+#include "api/queue_writer.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -254,18 +255,42 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
   core_.add_job("ada", 1000);
   core_.add_job("bob", 1001);
   core_.add_job("ada", 1000);
+  const auto queue = [&](const Peer& peer, const v1::GetQueueRequest& request) {
+    QueueWriter writer(calls_.reader(), peer.caller, request, 1'000'000);
+    std::string out;
+    while (writer.append(out, 1)) writer.rest();
+    return nlohmann::json::parse(out);
+  };
   v1::GetQueueRequest request;
-  const v1::GetQueueResponse mine = calls_.reader().queue(kAda.caller, request);
-  ASSERT_EQ(mine.jobs_size(), 2);
-  EXPECT_EQ(mine.jobs(0).id(), "1");
-  EXPECT_EQ(mine.jobs(0).queue_position(), 1U);
-  EXPECT_EQ(mine.jobs(1).queue_position(), 3U);
-  EXPECT_TRUE(mine.jobs(1).has_wait_reason());
+  const auto mine = queue(kAda, request);
+  ASSERT_EQ(mine["jobs"].size(), 2U);
+  EXPECT_EQ(mine["jobs"][0]["id"], "1");
+  EXPECT_EQ(mine["jobs"][0]["queue_position"], 1);
+  EXPECT_EQ(mine["jobs"][1]["queue_position"], 3);
+  EXPECT_FALSE(mine["jobs"][1]["wait_reason"].is_null());
   request.set_all(true);
   request.set_limit(1);
-  const v1::GetQueueResponse all = calls_.reader().queue(kRoot.caller, request);
-  EXPECT_EQ(all.jobs_size(), 1);
-  EXPECT_EQ(all.total(), 3U);
+  const auto all = queue(kRoot, request);
+  EXPECT_EQ(all["jobs"].size(), 1U);
+  EXPECT_EQ(all["total"], 3);
+  EXPECT_TRUE(all["scores"].empty());
+}
+
+TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {
+  Peer stranger = kAda;
+  stranger.has_account = false;
+  v1::SubmitJobRequest request;
+  request.add_command("true");
+  std::optional<base::Error> refused;
+  calls_.submit(
+      request, stranger, [](auto work) { work(); },
+      [&](base::Result<Calls::Submitted> result) {
+        if (!result) refused = result.error();
+      });
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->code, base::ErrorCode::kPermissionDenied);
+  EXPECT_EQ(refused->field, "user");
+  EXPECT_NE(refused->message.find("uid 1000 has no account"), std::string::npos);
 }
 
 TEST_F(CallsTest, AreNotReadyWhenTheCoreIsNot) {

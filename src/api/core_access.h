@@ -50,6 +50,9 @@ struct EndedJobsQuery {
   base::Instant ended_since;            // unset: no bound
   model::JobId before;                  // only smaller ids; invalid: no bound
   std::size_t limit = 100;              // newest (largest id) first
+  // Of specifications: it ends with the job that makes it so many, though there be more; 0: no
+  // bound.
+  std::size_t max_bytes = 0;
 };
 
 // Jobs that have left the core. A job is found here before the snapshot without it is published.

@@ -5,18 +5,24 @@
 
 #include "api/convert/json_writer.h"
 #include "api/job_reader.h"
+#include "model/job_size.h"
 
 // Lists of jobs: those of the snapshot and ended ones of the archive, merged by id.
 
 namespace gpu_platform::api {
 
+namespace {
+
+// Of ended jobs fetched at once: about what one piece of an answer takes.
+constexpr std::size_t kBatch = 500;
+constexpr std::size_t kBatchBytes = 256 * 1024;
+// A message that was larger is not kept for the next job.
+constexpr std::size_t kLargeJob = 64 * 1024;
+
+}  // namespace
+
 JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter)
-    : reader_(reader),
-      caller_(std::move(caller)),
-      filter_(std::move(filter)),
-      snapshot_(reader.core().snapshots.snapshot()),
-      explainer_(snapshot_),
-      archived_before_(filter_.before) {}
+    : reader_(reader), caller_(std::move(caller)), filter_(std::move(filter)) {}
 
 bool JobListWriter::matches(const model::Job& job) const {
   const model::JobSpec& spec = *job.spec;
@@ -34,20 +40,32 @@ bool JobListWriter::matches(const model::Job& job) const {
 }
 
 base::Status JobListWriter::begin() {
+  snapshot_ = reader_.core().snapshots.snapshot();
+  explainer_.emplace(snapshot_);
   // One more than the page, to know whether there is a next one.
-  const std::size_t most = filter_.limit + 1;
+  const std::size_t most = filter_.limit + 1 - written_;
   snapshot_->jobs.for_each_descending_while([&](std::uint64_t id, const model::Job& job) {
     if (filter_.before.valid() && id >= filter_.before.value) return true;
     if (matches(job)) active_.push_back(&job);
     return active_.size() < most;
   });
+  archived_before_ = filter_.before;
   is_archive_done_ = !filter_.with_ended;
   return fetch_archived();
 }
 
+void JobListWriter::rest() {
+  if (last_.valid()) filter_.before = last_;
+  active_.clear();
+  archived_.clear();
+  next_active_ = next_archived_ = 0;
+  explainer_.reset();
+  snapshot_.reset();
+  scratch_ = v1::Job();
+}
+
 base::Status JobListWriter::fetch_archived() {
   if (is_archive_done_ || next_archived_ < archived_.size()) return {};
-  constexpr std::size_t kBatch = 500;
   EndedJobsQuery query;
   query.user = filter_.user;
   if (!caller_.is_administrator) {
@@ -69,9 +87,14 @@ base::Status JobListWriter::fetch_archived() {
   query.ended_since = filter_.since;
   query.before = archived_before_;
   query.limit = std::min(filter_.limit + 1 - written_, kBatch);
+  query.max_bytes = kBatchBytes;
   TRY_ASSIGN(archived_, reader_.core().archive.list(query));
   next_archived_ = 0;
-  is_archive_done_ = archived_.size() < query.limit;
+  std::size_t bytes = 0;
+  for (const model::Job& job : archived_) {
+    bytes += static_cast<std::size_t>(model::size_of(*job.spec).value());
+  }
+  is_archive_done_ = archived_.size() < query.limit && bytes < kBatchBytes;
   if (!archived_.empty()) archived_before_ = archived_.back().id;
   return {};
 }
@@ -94,7 +117,13 @@ base::Result<const model::Job*> JobListWriter::take_next() {
   }
 }
 
+bool JobListWriter::is_page_full() const {
+  if (written_ == filter_.limit) return true;
+  return written_ > 0 && filter_.max_bytes != 0 && written_bytes_ >= filter_.max_bytes;
+}
+
 base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
+  if (snapshot_ == nullptr) TRY(begin());
   if (!std::exchange(is_begun_, true)) out += R"({"jobs":[)";
   const std::size_t target = out.size() + enough;
   while (out.size() < target) {
@@ -103,7 +132,7 @@ base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
       out += R"(],"next_page":null})";
       return false;
     }
-    if (written_ == filter_.limit) {
+    if (is_page_full()) {
       out += fmt::format(R"(],"next_page":"{}"}})", last_.value);
       return false;
     }
@@ -112,9 +141,12 @@ base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
     scratch_.Clear();
     reader_.describe(*job, snapshot_->nodes, scratch_);
     if (is_explained(job->state)) {
-      to_proto(explainer_.explain(*job), *scratch_.mutable_wait_reason());
+      to_proto(explainer_->explain(*job), *scratch_.mutable_wait_reason());
     }
+    const std::size_t before = out.size();
     append_json(out, scratch_);
+    written_bytes_ += out.size() - before;
+    if (out.size() - before > kLargeJob) scratch_ = v1::Job();
   }
   return true;
 }

@@ -143,39 +143,17 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   out.set_queue_position(line.jobs_ahead + 1);
 }
 
-v1::GetQueueResponse JobReader::queue(const model::Caller& caller,
-                                      const v1::GetQueueRequest& request) const {
-  const auto snapshot = core_.snapshots.snapshot();
-  controller::WaitExplainer explainer(snapshot);
-  const controller::StartEstimates estimates =
-      request.eta() ? planner_.estimates(snapshot) : controller::reserved_starts(*snapshot);
-  const scheduling::Forecast forecast =
-      request.eta() ? planner_.forecast(snapshot) : scheduling::Forecast();
-  const auto limit = static_cast<int>(request.has_limit() ? request.limit() : 1000);
-  v1::GetQueueResponse out;
-  if (request.eta()) add_scores(*snapshot, *out.mutable_scores());
-  const auto add = [&](const model::Job& job, std::uint64_t position) {
-    const bool is_wanted = request.all() ? may_see(caller, job) : job.spec->uid == caller.uid;
-    if (!is_wanted) return;
-    out.set_total(out.total() + 1);
-    if (out.jobs_size() >= limit) return;
-    v1::Job& message = *out.add_jobs();
-    describe(job, snapshot->nodes, message);
-    to_proto(explainer.explain(job), *message.mutable_wait_reason());
-    if (position != 0) message.set_queue_position(position);
-    add_estimate(estimates, job.id, message);
-    add_expected(forecast, estimates, job.id, message);
-  };
-  std::uint64_t position = 0;
-  for (const model::JobId id : explainer.order()) {
-    ++position;
-    if (const model::Job* job = snapshot->jobs.find(id.value)) add(*job, position);
-  }
-  for (const auto state : {model::JobState::kPending, model::JobState::kHeld}) {
-    snapshot->jobs.for_each([&](std::uint64_t, const model::Job& job) {
-      if (job.state == state) add(job, 0);
-    });
-  }
+StartForecasts JobReader::forecasts(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                                    bool of_all) const {
+  if (!of_all) return {controller::reserved_starts(*snapshot), {}};
+  return {planner_.estimates(snapshot), planner_.forecast(snapshot)};
+}
+
+std::unique_ptr<v1::Job> StartForecasts::of(model::JobId job) const {
+  if (!estimates.contains(job) && !forecast.starts.contains(job)) return nullptr;
+  auto out = std::make_unique<v1::Job>();
+  add_estimate(estimates, job, *out);
+  add_expected(forecast, estimates, job, *out);
   return out;
 }
 

@@ -38,9 +38,20 @@ struct ListFilter {
   base::Instant since;
   model::JobId before;
   std::size_t limit = 1000;
+  // A page ends at the first job behind so many bytes; 0: it does not.
+  std::size_t max_bytes = 0;
   bool with_ended = false;
 };
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
+
+// When waiting jobs are expected to start.
+struct StartForecasts {
+  controller::StartEstimates estimates;
+  scheduling::Forecast forecast;
+
+  // As the fields of a job that say so; null where nothing is expected.
+  std::unique_ptr<v1::Job> of(model::JobId job) const;
+};
 
 // Finds jobs, in the snapshot first and then in the archive, and makes messages of them. Safe from
 // any thread.
@@ -68,8 +79,10 @@ class JobReader {
   // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
   void explain(const FoundJob& found, v1::Job& out) const;
 
-  // The waiting jobs that the caller may see, from the head; all users' with `all`.
-  v1::GetQueueResponse queue(const model::Caller& caller, const v1::GetQueueRequest& request) const;
+  // When waiting jobs are expected to start: those that have a reservation, or all where that is
+  // asked for, which costs a look at the whole queue.
+  StartForecasts forecasts(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                           bool of_all) const;
 
  private:
   const CoreAccess& core_;
@@ -84,8 +97,9 @@ class JobReader {
 // True for jobs of which a WaitExplainer can say something.
 bool is_explained(model::JobState state);
 
-// One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Holds the
-// snapshot it began with; fetches ended jobs in batches as they are reached.
+// One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Fetches
+// ended jobs in batches as they are reached. What it has of snapshot and archive it holds while the
+// pieces follow each other, and lets go by rest(): behind the last job written it begins anew.
 class JobListWriter {
  public:
   JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter);
@@ -95,9 +109,11 @@ class JobListWriter {
   // Appends at least `enough` bytes unless the end comes first; true when there is more. On an
   // error the text is cut off and the reader must be told so (nothing more is appended).
   base::Result<bool> append(std::string& out, std::size_t enough);
+  void rest();
 
  private:
   bool matches(const model::Job& job) const;
+  bool is_page_full() const;
   base::Status fetch_archived();
   // The next job in descending order of id from either source; null at the end.
   base::Result<const model::Job*> take_next();
@@ -105,8 +121,8 @@ class JobListWriter {
   const JobReader& reader_;
   model::Caller caller_;
   ListFilter filter_;
-  std::shared_ptr<const controller::Snapshot> snapshot_;
-  controller::WaitExplainer explainer_;
+  std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
+  std::optional<controller::WaitExplainer> explainer_;
   std::vector<const model::Job*> active_;
   std::size_t next_active_ = 0;
   std::vector<model::Job> archived_;
@@ -114,6 +130,7 @@ class JobListWriter {
   model::JobId archived_before_;
   bool is_archive_done_ = false;
   std::size_t written_ = 0;
+  std::size_t written_bytes_ = 0;
   model::JobId last_;
   bool is_begun_ = false;
   v1::Job scratch_;

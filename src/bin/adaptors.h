@@ -84,8 +84,8 @@ class StoredJobs : public api::JobArchive {
     return archive_.find(job);
   }
   base::Result<std::vector<model::Job>> list(const api::EndedJobsQuery& q) const override {
-    return archive_.list(
-        {q.user, q.team, q.name, q.states, q.labels, q.ended_since, q.before, q.limit});
+    return archive_.list({q.user, q.team, q.name, q.states, q.labels, q.ended_since, q.before,
+                          q.limit, q.max_bytes});
   }
 
  private:

@@ -61,7 +61,21 @@ model::Policy policy_of(const config::Configuration& configuration) {
   model::Policy policy = configuration.policy;
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
   policy.can_notify = !configuration.notify_command.empty();
+  policy.own_uid = geteuid();
   return policy;
+}
+
+api::BudgetLimits budgets_of(const config::Configuration& c) {
+  return {.connections = c.api_connections,
+          .connections_per_user = c.api_connections_per_user,
+          .channels = c.api_channels,
+          .channels_per_user = c.api_channels_per_user,
+          .streams_per_user = c.api_streams_per_user,
+          .body_bytes = c.api_body_bytes,
+          .body_bytes_per_user = c.api_body_bytes_per_user,
+          .answer_bytes = c.api_answer_bytes,
+          .answer_bytes_per_user = c.api_answer_bytes_per_user,
+          .percent_for_root = c.api_percent_for_root};
 }
 
 // Ends the process so that the next one recovers from the journal: what is durable and what is in
@@ -337,6 +351,11 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   server_options.version = GP_VERSION;
   server_options.io_threads = configuration.api_threads;
   server_options.shows_all_commands = configuration.show_commands == config::ShowCommands::kAll;
+  server_options.budgets = budgets_of(configuration);
+  server_options.page_bytes = static_cast<std::size_t>(configuration.api_page_bytes.value());
+  server_options.is_privileged = [own = geteuid()](std::uint32_t uid) {
+    return uid == 0 || uid == own;
+  };
   server_options.warn = [this](std::optional<std::uint32_t> user, const std::string& line) {
     log.warn(user ? logging::of_user(*user) : logging::of_platform("the API"), "api {}", line);
   };

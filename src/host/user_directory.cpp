@@ -10,7 +10,8 @@ namespace {
 
 UserName name_from(std::uint32_t uid, const base::Result<User>& answer) {
   if (answer) return {answer->name, true};
-  return {fmt::format("{}", uid), answer.error().code == base::ErrorCode::kNotFound};
+  const bool is_absent = answer.error().code == base::ErrorCode::kNotFound;
+  return {fmt::format("{}", uid), is_absent, !is_absent};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/job_size.h"
+
 namespace gpu_platform::store {
 
 bool matches(const ArchiveQuery& query, const model::Job& job) {
@@ -17,6 +19,12 @@ bool matches(const ArchiveQuery& query, const model::Job& job) {
   return std::ranges::all_of(query.labels, [&](const model::Label& label) {
     return std::ranges::find(spec.labels, label) != spec.labels.end();
   });
+}
+
+bool is_enough(const ArchiveQuery& query, const model::Job& job, std::size_t& bytes) {
+  if (query.max_bytes == 0) return false;
+  bytes += static_cast<std::size_t>(model::size_of(*job.spec).value());
+  return bytes >= query.max_bytes;
 }
 
 }  // namespace gpu_platform::store

@@ -9,4 +9,7 @@ namespace gpu_platform::store {
 // query: the memory store filters with it, the others check what their indices found.
 bool matches(const ArchiveQuery& query, const model::Job& job);
 
+// Adds what the job takes to `bytes`; true when that is all that the query wants.
+bool is_enough(const ArchiveQuery& query, const model::Job& job, std::size_t& bytes);
+
 }  // namespace gpu_platform::store

@@ -96,6 +96,9 @@ struct ArchiveQuery {
   base::Instant ended_since;            // unset: no bound
   model::JobId before;                  // only smaller ids (paging); invalid: no bound
   std::size_t limit = 100;              // newest (largest id) first
+  // Of specifications, by model::size_of(): it ends with the job that makes it so many, though
+  // there be more; 0: no bound.
+  std::size_t max_bytes = 0;
 };
 
 // The reading side of ended jobs and of the audit trail. Safe from any thread, never blocks the

@@ -258,6 +258,22 @@ TYPED_TEST_P(StoreContract, PagesJoinToTheWholeList) {
   EXPECT_EQ(paged.size(), jobs.size());
 }
 
+// Jobs of any size: a reader has to hold no more of them than it asks for.
+TYPED_TEST_P(StoreContract, APageEndsWithTheJobThatMakesItLarge) {
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 9; ++id) {
+    model::Job job = JobBuilder(id);
+    auto spec = std::make_shared<model::JobSpec>(*job.spec);
+    spec->command = {std::string(10'000, 'x')};
+    job.spec = std::move(spec);
+    jobs.push_back(std::move(job));
+  }
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, jobs));
+  EXPECT_EQ(this->ids_of({.max_bytes = 25'000}), (std::vector<std::uint64_t>{9, 8, 7}));
+  EXPECT_EQ(this->ids_of({.max_bytes = 1}), (std::vector<std::uint64_t>{9})) << "one at least";
+  EXPECT_EQ(this->ids_of({.limit = 2, .max_bytes = 25'000}), (std::vector<std::uint64_t>{9, 8}));
+}
+
 TYPED_TEST_P(StoreContract, TheAuditTrailIsWhatTheEventsSay) {
   base::Prng prng(11);
   auto made = this->fill_audit(40, prng);
@@ -323,7 +339,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     NamesADamagedRecordAndVisitsNothingOfIt, KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne,
     RefusesASnapshotOfEventsItDoesNotHave, EnvironmentsAreThereUntilDropped, FindsEndedJobsById,
     AJobThatEndsAgainReplacesItsRecord, ListsExactlyTheJobsThatMatchNewestFirst,
-    PagesJoinToTheWholeList, TheAuditTrailIsWhatTheEventsSay,
+    PagesJoinToTheWholeList, APageEndsWithTheJobThatMakesItLarge, TheAuditTrailIsWhatTheEventsSay,
     ListsExactlyTheAuditEntriesThatMatchNewestFirst, ABoundOnTheAuditTrailLetsTheOldestGo,
     AuditEntriesGoWhenTheirTimeIsOver);
 

@@ -19,7 +19,16 @@ namespace gpu_platform::api {
 
 namespace {
 
+// Each takes memory beyond its bytes, from the request to the job's end.
+constexpr int kMostArguments = 65'536;
+
 base::Status check_command(const v1::SubmitJobRequest& request) {
+  if (request.command_size() > kMostArguments) {
+    return base::invalid("command",
+                         fmt::format("command: has {} arguments, the most is {}; put them into a "
+                                     "file and name that",
+                                     request.command_size(), kMostArguments));
+  }
   if (request.command_size() == 0) {
     return base::invalid("command", "command: must name the program to run");
   }

@@ -85,6 +85,13 @@ bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Me
   return status.has_value();
 }
 
+// Counts the answer among those that go on, or answers that there are too many.
+bool begin_stream(Exchange& exchange, const std::string& request_id) {
+  const base::Status begun = exchange.begin_stream();
+  if (!begun) exchange.reply(problem_reply(begun.error(), request_id));
+  return begun.has_value();
+}
+
 model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action) {
   model::AuditedCall call;
   call.by = model::origin_of(exchange.peer().caller);
@@ -164,8 +171,9 @@ std::function<void(base::Result<Message>)> Dispatcher::answer_changing(
   };
 }
 
-Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, RefusalBook* refusals)
-    : calls_(calls), hub_(hub), refusals_(refusals) {
+Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes,
+                       RefusalBook* refusals)
+    : calls_(calls), hub_(hub), page_bytes_(page_bytes), refusals_(refusals) {
   using model::AuditAction;
   const std::pair<std::string_view, Entry> entries[] = {
       {"JobService.SubmitJob", {&Dispatcher::submit, AuditAction::kSubmit}},
@@ -348,6 +356,7 @@ void Dispatcher::list_jobs(const Context& context) const {
   if (!filter) {
     return context.exchange.reply(problem_reply(std::move(filter).error(), context.request.id));
   }
+  filter->max_bytes = page_bytes_;
   auto writer = std::make_unique<JobListWriter>(calls_.reader(), caller, *std::move(filter));
   const base::Status begun = writer->begin();
   if (!begun) return context.exchange.reply(problem_reply(begun.error(), context.request.id));
@@ -364,6 +373,7 @@ void Dispatcher::wait_job(const Context& context) const {
   const double seconds = message.has_timeout_seconds() ? message.timeout_seconds() : 60;
   const std::chrono::milliseconds timeout(std::llround(seconds * 1000));
   Exchange* exchange = &context.exchange;
+  if (!begin_stream(*exchange, context.request)) return;
   // The exchange keeps the waiter, so the waiter's pointer back is good as long as it lives.
   auto waiter = std::make_shared<JobWaiter>(
       calls_.reader(), exchange->peer().caller, job->job->id, exchange->context(),
@@ -417,6 +427,7 @@ void Dispatcher::begin_output_stream(Exchange& exchange, FileWatcher& watcher,
   const auto job = calls_.reader().find(exchange.peer().caller, request.job);
   if (!job) return exchange.reply(problem_reply(job.error(), request.id));
   options.job = job->job->id;
+  if (!begin_stream(exchange, request.id)) return;
   StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker(),
                        exchange.resume()};
   Reply reply = event_stream(
@@ -443,6 +454,9 @@ void Dispatcher::open_channel(const Context& context) const {
         context.request.id);
     reply.headers.emplace_back("Upgrade", "websocket");
     return exchange.reply(std::move(reply));
+  }
+  if (const base::Status begun = exchange.begin_channel(); !begun) {
+    return exchange.reply(problem_reply(begun.error(), context.request.id));
   }
   order->by = exchange.peer().caller.user;
   order->by_uid = exchange.peer().caller.uid;
@@ -505,6 +519,7 @@ void Dispatcher::watch_jobs(const Context& context) const {
 void Dispatcher::stream_changes(const Context& context, model::JobId job, bool all_users,
                                 std::optional<model::EventSeq> after) const {
   Exchange& exchange = context.exchange;
+  if (!begin_stream(exchange, context.request.id)) return;
   StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
   exchange.reply(event_stream(std::make_unique<ChangeStream>(
       std::move(stream), ChangeStream::Options{job, all_users, after})));
@@ -513,8 +528,10 @@ void Dispatcher::stream_changes(const Context& context, model::JobId job, bool a
 void Dispatcher::get_queue(const Context& context) const {
   v1::GetQueueRequest message;
   if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(
-      json_reply(200, calls_.reader().queue(context.exchange.peer().caller, message)));
+  Reply reply;
+  reply.source = std::make_unique<QueueSource>(
+      QueueWriter(calls_.reader(), context.exchange.peer().caller, message, page_bytes_));
+  context.exchange.reply(std::move(reply));
 }
 
 void Dispatcher::get_status(const Context& context) const {
@@ -584,6 +601,7 @@ void Dispatcher::check_job(const Context& context) const {
   if (!read(context.request, context.route, context.exchange, message)) return;
   const std::chrono::milliseconds timeout(std::llround(message.timeout_seconds() * 1000));
   Exchange& exchange = context.exchange;
+  if (timeout.count() > 0 && !begin_stream(exchange, context.request.id)) return;
   calls_.judge(message.job(), exchange.peer(), exchange.resume(),
                [weak = exchange.weak_from_this(), this, timeout, id = context.request.id,
                 &route = context.route](Calls::Accepted job) {

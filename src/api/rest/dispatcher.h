@@ -19,8 +19,10 @@ namespace gpu_platform::api {
 // from any thread.
 class Dispatcher {
  public:
-  // `refusals` is told of refused calls that were to change something; null: nobody is.
-  Dispatcher(const Calls& calls, EventHub& hub, RefusalBook* refusals = nullptr);
+  // `page_bytes`: what one page of a list comes to, about. `refusals` is told of refused calls that
+  // were to change something; null: nothing is kept of them.
+  Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes,
+             RefusalBook* refusals = nullptr);
 
   // `watcher` belongs to the connection's thread.
   void handle(const HttpRequest& request, Exchange& exchange, FileWatcher& watcher) const;
@@ -109,6 +111,7 @@ class Dispatcher {
 
   const Calls& calls_;
   EventHub& hub_;
+  const std::size_t page_bytes_;
   RoutingTable table_;
   std::map<std::string, Entry, std::less<>> handlers_;  // by the call's full name
   RefusalBook* refusals_;

@@ -24,8 +24,10 @@ class BodySource {
     kBroken,  // cannot go on: the connection is cut, so that the client sees an incomplete answer
   };
   virtual ~BodySource() = default;
-  // Appends what there is, some 64 KiB at most.
+  // Appends what there is, some 64 KiB, or one thing where that alone is more.
   virtual Next fill(std::string& out) = 0;
+  // The client is slow: what is large and can be had again is let go until the next fill.
+  virtual void rest() {}
 };
 
 struct Reply {
@@ -65,6 +67,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   virtual bool wants_websocket() const = 0;
   // Instead of reply(): makes it one that carries the channel's frames until either side ends.
   virtual void bridge(ChannelSocket channel) = 0;
+  // Counts the answer among those of its user that go on, or the connection among the channels,
+  // until it is over; an error is to be the answer.
+  virtual base::Status begin_stream() = 0;
+  virtual base::Status begin_channel() = 0;
   // For answers that may take long: `waiter` lives until the answer is given or the client has
   // gone, which is watched from here on.
   virtual void keep(std::shared_ptr<void> waiter) = 0;

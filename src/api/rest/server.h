@@ -10,6 +10,7 @@
 
 #include "api/core_access.h"
 #include "api/event_hub.h"
+#include "api/rest/budget.h"
 #include "api/rest/session.h"
 #include "base/result.h"
 
@@ -17,11 +18,13 @@ namespace gpu_platform::api {
 
 struct ServerOptions {
   std::string socket_path;
-  std::string version;  // of the program
-  unsigned io_threads = 1;
-  std::size_t max_connections = 4096;
-  // Of one user who is no administrator, so that nobody can shut out the others.
-  std::size_t max_connections_per_user = 1024;
+  std::string version;      // of the program
+  unsigned io_threads = 1;  // that serve everybody; one more keeps the privileged apart from the others
+  BudgetLimits budgets;
+  std::size_t page_bytes = std::size_t{4} << 20;  // of a list
+  // Who is held to the whole of each budget alone. Null: root.
+  std::function<bool(std::uint32_t uid)> is_privileged;
+  std::string subordinate_ids = "/etc/subuid";
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
   bool shows_all_commands = false;  // see Calls::Options

@@ -326,7 +326,7 @@ TEST_F(ServerTest, ForgetsAClientThatVanishesBeforeTheCoreAnswers) {
 }
 
 TEST_F(ServerTest, LetsOneUserHaveSoManyConnections) {
-  options_.max_connections = 3;
+  options_.budgets.connections = 3;
   start();
   RawClient one(options_.socket_path);
   RawClient two(options_.socket_path);

@@ -1,5 +1,7 @@
 #include "api/rest/session.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 
 #include "api/convert/problem.h"
 #include "api/rest/channel_bridge.h"
+#include "base/check.h"
 
 namespace gpu_platform::api {
 
@@ -21,9 +24,10 @@ using boost::system::error_code;
 
 // Bytes that may wait unparsed while a request is being answered, and be read and dropped after an
 // answer that ends the connection.
-constexpr std::size_t kMostPending = 64 * 1024;
+constexpr std::size_t kMostPending = 16 * 1024;
 constexpr std::uint64_t kMostDrained = 16 << 20;
-constexpr std::size_t kMostKept = 256 * 1024;
+// What a connection may have in memory besides what counts against its user's budgets.
+constexpr std::size_t kMostKept = 16 * 1024;
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
 std::string header(const auto& message, http::field name) {
@@ -42,6 +46,10 @@ Session::Session(LocalSocket socket, Peer peer, Environment environment)
     : socket_(std::move(socket)),
       peer_(std::move(peer)),
       environment_(std::move(environment)),
+      request_bytes_(environment_.budgets.bodies, environment_.holder),
+      answer_bytes_(environment_.budgets.answers, environment_.holder),
+      stream_(environment_.budgets.streams, environment_.holder),
+      channel_(environment_.budgets.channels, environment_.holder),
       is_woken_(std::make_shared<std::atomic<bool>>(false)),
       timer_(environment_.io) {}
 
@@ -56,7 +64,11 @@ void Gate::close() {
 }
 
 void Session::start() {
-  if (state_ != State::kClosed) begin_request();
+  if (state_ == State::kClosed) return;
+  // A write that is not waited for (100 Continue) must not make the thread wait either.
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  begin_request();
 }
 
 // ---- reading ----
@@ -67,6 +79,7 @@ void Session::begin_request() {
   parser_->body_limit(environment_.limits.body_bytes);
   parser_->header_limit(environment_.limits.header_bytes);
   has_continued_ = false;
+  is_header_checked_ = false;
   if (consumed_ < buffer_.size()) {
     set_deadline(environment_.limits.request_time);
     parse();
@@ -123,6 +136,7 @@ void Session::parse() {
   }
   if (consumed_ == buffer_.size()) {
     buffer_.clear();
+    if (buffer_.capacity() > kMostKept) buffer_.shrink_to_fit();
     consumed_ = 0;
   } else if (consumed_ > kMostPending) {
     buffer_.erase(0, consumed_);
@@ -130,9 +144,34 @@ void Session::parse() {
   }
   if (error == http::error::need_more) error = {};
   if (error) return refuse_malformed(error);
+  if (!is_header_sane()) return;
+  if (auto taken = request_bytes_.try_become(bytes_under_way()); !taken) {
+    base::Error refusal = std::move(taken).error();
+    return refuse(http_status(refusal.code), std::move(refusal));
+  }
   if (parser_->is_done()) return dispatch();
   continue_if_expected();
   read();
+}
+
+// Those of the request beyond what every connection may have.
+std::uint64_t Session::bytes_under_way() const {
+  const std::size_t bytes = buffer_.size() + parser_->get().body().size();
+  return bytes > kMostKept ? bytes : 0;
+}
+
+// Each field takes far more memory than its bytes. False: it was refused.
+bool Session::is_header_sane() {
+  if (is_header_checked_ || !parser_->is_header_done()) return true;
+  is_header_checked_ = true;
+  const auto& fields = parser_->get();
+  const auto count = static_cast<std::size_t>(std::distance(fields.begin(), fields.end()));
+  if (count <= environment_.limits.header_fields) return true;
+  refuse(431, base::Error{base::ErrorCode::kInvalidArgument,
+                          fmt::format("the header has {} fields, the most is {}", count,
+                                      environment_.limits.header_fields),
+                          {}});
+  return false;
 }
 
 // A client that asks before it sends a large body. What is too large was refused with the header.
@@ -157,11 +196,17 @@ void Session::refuse_malformed(const error_code& error) {
     status = 431;
     detail = fmt::format("the header is larger than {} bytes", environment_.limits.header_bytes);
   }
+  refuse(status, base::Error{code, std::move(detail), {}});
+}
+
+// Of a request that was not read to its end: the connection ends with the answer.
+void Session::refuse(int status, base::Error error) {
   state_ = State::kAnswering;
   keeps_alive_ = false;
   is_http_1_0_ = false;
-  reply(problem_reply(status, base::Error{code, std::move(detail), {}},
-                      environment_.next_request_id()));
+  std::string().swap(buffer_);
+  consumed_ = 0;
+  reply(problem_reply(status, std::move(error), environment_.next_request_id()));
 }
 
 void Session::dispatch() {
@@ -182,7 +227,17 @@ void Session::dispatch() {
   auto target = parse_target(raw);
   if (!target) return reply(problem_reply(std::move(target).error(), request.id));
   request.target = *std::move(target);
+  // A client that reads nothing is asked to, before anything is made for it.
+  if (auto room = environment_.budgets.answers.check_room(environment_.holder); !room) {
+    return reply(problem_reply(std::move(room).error(), request.id));
+  }
   environment_.dispatcher.handle(request, *this, environment_.watcher);
+  drop_request_body();
+}
+
+// What the dispatcher made of it is what is left of it.
+void Session::drop_request_body() {
+  std::string().swap(parser_->get().body());
 }
 
 // ---- answering ----
@@ -211,6 +266,14 @@ void Session::keep(std::shared_ptr<void> waiter) {
   read();
 }
 
+base::Status Session::begin_stream() {
+  return stream_.try_become(1);
+}
+
+base::Status Session::begin_channel() {
+  return channel_.try_become(1);
+}
+
 bool Session::wants_websocket() const {
   return boost::beast::websocket::is_upgrade(parser_->get());
 }
@@ -236,7 +299,10 @@ void Session::reply(Reply reply) {
   if (source_ != nullptr && is_http_1_0_) keeps_alive_ = false;
   if (is_stopping_) keeps_alive_ = false;
   write_head(reply, source_ != nullptr && !is_http_1_0_);
-  out_ += reply.body;
+  body_ = std::move(reply.body);
+  drop_request_body();
+  request_bytes_.become(0);
+  if (source_ == nullptr) stream_.become(0);
   state_ = State::kWriting;
   if (source_ != nullptr) {
     read();  // to notice a client that goes
@@ -265,17 +331,45 @@ void Session::write_head(const Reply& reply, bool is_chunked) {
   out_ += "\r\n";
 }
 
+// Whether a client whose user has enough answers that nobody reads may have more made for it.
+// False: it is asked again when there is room, and closed where that takes too long.
+bool Session::has_room_to_go_on() {
+  Budget& answers = environment_.budgets.answers;
+  if (answers.check_room(environment_.holder)) return true;
+  const bool has_waited = state_ == State::kWaiting && is_in_line_;
+  state_ = State::kWaiting;
+  if (!has_waited) set_deadline(environment_.limits.write_time);
+  if (std::exchange(is_in_line_, true)) return false;
+  answers.call_when_less(environment_.holder, [weak = std::weak_ptr<Exchange>(shared_from_this()),
+                                               gate = environment_.gate] {
+    gate->post([weak] {
+      const auto session = std::static_pointer_cast<Session>(weak.lock());
+      if (session == nullptr) return;
+      session->is_in_line_ = false;
+      if (session->state_ == State::kWaiting) session->pump();
+    });
+  });
+  return false;
+}
+
 // Asks the source for its next piece and writes it behind what is in out_.
 void Session::pump() {
+  if (!has_room_to_go_on()) return;
   state_ = State::kWriting;
-  std::string piece;
-  const BodySource::Next next = source_->fill(piece);
+  is_source_resting_ = false;
+  // In its place from the start: a piece may be large.
+  static constexpr std::string_view kNoSize = "00000000\r\n";
+  const std::size_t begin = out_.size();
+  if (!is_http_1_0_) out_ += kNoSize;
+  const std::size_t piece = out_.size();
+  const BodySource::Next next = source_->fill(out_);
   if (next == BodySource::Next::kBroken) return close();
-  if (is_http_1_0_) {
-    out_ += piece;
-  } else if (!piece.empty()) {
-    fmt::format_to(std::back_inserter(out_), "{:x}\r\n", piece.size());
-    out_ += piece;
+  if (out_.size() == piece) {
+    out_.resize(begin);
+  } else if (!is_http_1_0_) {
+    const std::string size = fmt::format("{:08x}", out_.size() - piece);
+    CHECK(size.size() + 2 == kNoSize.size());
+    out_.replace(begin, size.size(), size);
     out_ += "\r\n";
   }
   if (next == BodySource::Next::kEnd || (next == BodySource::Next::kWait && is_stopping_)) {
@@ -295,24 +389,33 @@ void Session::pump() {
 }
 
 void Session::write() {
-  set_deadline(environment_.limits.write_time);
-  asio::async_write(
-      socket_, asio::buffer(out_),
-      [session = self()](const error_code& error, std::size_t) { session->on_written(error); });
+  const std::size_t bytes = out_.size() + body_.size();
+  answer_bytes_.become(bytes > kMostKept ? bytes : 0);
+  const SessionLimits& limits = environment_.limits;
+  set_deadline(source_ == nullptr ? limits.write_time
+                                  : std::min(limits.slow_after, limits.write_time));
+  const std::array<asio::const_buffer, 2> pieces = {asio::buffer(out_), asio::buffer(body_)};
+  asio::async_write(socket_, pieces, [session = self()](const error_code& error, std::size_t) {
+    session->on_written(error);
+  });
 }
 
 void Session::on_written(const error_code& error) {
   if (state_ == State::kClosed) return;
   if (error) return close();
   out_.clear();
-  // One large answer must not stay in memory for as long as its connection.
+  // A large answer must not stay in memory for as long as its connection.
   if (out_.capacity() > kMostKept) out_.shrink_to_fit();
+  std::string().swap(body_);
+  answer_bytes_.become(0);
   if (!is_source_at_end_) return pump();
   end_of_answer();
 }
 
 void Session::end_of_answer() {
   source_.reset();
+  stream_.become(0);
+  channel_.become(0);
   if (!keeps_alive_ || is_stopping_) return drain();
   begin_request();
 }
@@ -333,6 +436,7 @@ void Session::close() {
   const std::shared_ptr<Session> alive = self();
   source_.reset();
   waiter_.reset();
+  for (Lease* lease : {&request_bytes_, &answer_bytes_, &stream_, &channel_}) lease->become(0);
   if (const auto bridge = std::exchange(bridge_, nullptr)) bridge->close();
   error_code ignored;
   socket_.close(ignored);
@@ -394,13 +498,13 @@ void Session::on_deadline() {
   if (deadline_ == std::chrono::steady_clock::time_point::max()) return;
   if (std::chrono::steady_clock::now() < deadline_) return arm_timer();
   if (state_ == State::kReading && (parser_->got_some() || !buffer_.empty())) {
-    state_ = State::kAnswering;
-    keeps_alive_ = false;
-    is_http_1_0_ = false;
-    return reply(problem_reply(
+    return refuse(
         408,
-        base::Error{base::ErrorCode::kInvalidArgument, "the request took too long to come", {}},
-        environment_.next_request_id()));
+        base::Error{base::ErrorCode::kInvalidArgument, "the request took too long to come", {}});
+  }
+  if (state_ == State::kWriting && source_ != nullptr && !std::exchange(is_source_resting_, true)) {
+    source_->rest();
+    return set_deadline(environment_.limits.write_time);
   }
   close();
 }

@@ -16,6 +16,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "api/rest/budget.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/exchange.h"
 
@@ -26,8 +27,10 @@ class ChannelBridge;
 struct SessionLimits {
   std::uint64_t body_bytes = std::uint64_t{1} << 20;
   std::uint32_t header_bytes = 16 * 1024;
+  std::size_t header_fields = 100;
   std::chrono::milliseconds request_time{30'000};  // from a request's first byte to its last
   std::chrono::milliseconds write_time{30'000};    // for the client to take what is written
+  std::chrono::milliseconds slow_after{1'000};     // a client that takes nothing for so long
   std::chrono::milliseconds idle_time{300'000};    // between two requests
 };
 
@@ -62,6 +65,8 @@ class Session final : public Exchange {
     boost::asio::io_context& io;
     std::shared_ptr<Gate> gate;
     const SessionLimits& limits;
+    Budgets& budgets;
+    Holder holder;
     std::function<std::string()> next_request_id;
     // Fills in what is known of a peer whose name was not.
     std::function<void(Peer&)> name_again;
@@ -81,6 +86,8 @@ class Session final : public Exchange {
   Calls::Resume resume() override;
   std::function<void()> waker() override;
   void keep(std::shared_ptr<void> waiter) override;
+  base::Status begin_stream() override;
+  base::Status begin_channel() override;
   bool wants_websocket() const override;
   void bridge(ChannelSocket channel) override;
 
@@ -103,13 +110,18 @@ class Session final : public Exchange {
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void on_client_finished();
   void parse();
+  bool is_header_sane();
   void continue_if_expected();
   void refuse_malformed(const boost::system::error_code& error);
+  void refuse(int status, base::Error error);
   void dispatch();
+  void drop_request_body();
   void write_head(const Reply& reply, bool is_chunked);
   void write();
   void on_written(const boost::system::error_code& error);
   void pump();
+  bool has_room_to_go_on();
+  std::uint64_t bytes_under_way() const;
   void end_of_answer();
   void drain();
   void set_deadline(std::chrono::milliseconds after);
@@ -128,14 +140,22 @@ class Session final : public Exchange {
   std::size_t consumed_ = 0;  // of buffer_
   std::uint64_t drained_ = 0;
   std::optional<Parser> parser_;
+  bool is_header_checked_ = false;
   bool has_continued_ = false;
+  Lease request_bytes_;  // of a large one, until it is answered
 
   bool keeps_alive_ = true;
   bool is_http_1_0_ = false;
   bool is_stopping_ = false;
   std::string out_;
+  std::string body_;  // behind out_, of an answer that is there as a whole
+  Lease answer_bytes_;
   std::unique_ptr<BodySource> source_;
   bool is_source_at_end_ = false;
+  bool is_source_resting_ = false;
+  bool is_in_line_ = false;  // for room to go on
+  Lease stream_;
+  Lease channel_;
   std::shared_ptr<void> waiter_;
   std::shared_ptr<std::atomic<bool>> is_woken_;  // a wake-up is on its way
 

@@ -34,6 +34,10 @@ BodySource::Next JobListSource::fill(std::string& out) {
   return *more ? Next::kMore : Next::kEnd;
 }
 
+BodySource::Next QueueSource::fill(std::string& out) {
+  return writer_.append(out, kEnoughBytes) ? Next::kMore : Next::kEnd;
+}
+
 // ---- changes ----
 
 ChangeStream::ChangeStream(StreamContext context, Options options)
@@ -53,10 +57,13 @@ BodySource::Next ChangeStream::fill(std::string& out) {
     append_reset(out);
     return Next::kMore;
   }
-  cursor_ = changes.upto;
   for (const ChangeRecord& record : changes.records) {
+    // A few jobs may be as much as thousands of others.
+    if (out.size() >= kEnoughBytes) return Next::kMore;
+    cursor_ = record.seq;
     if (!append_change(record, out)) return Next::kEnd;
   }
+  cursor_ = changes.upto;
   return changes.records.empty() ? Next::kWait : Next::kMore;
 }
 

@@ -10,6 +10,7 @@
 
 #include "api/calls.h"
 #include "api/event_hub.h"
+#include "api/queue_writer.h"
 #include "api/rest/exchange.h"
 #include "api/rest/file_watcher.h"
 
@@ -22,9 +23,21 @@ class JobListSource final : public BodySource {
  public:
   explicit JobListSource(std::unique_ptr<JobListWriter> writer) : writer_(std::move(writer)) {}
   Next fill(std::string& out) override;
+  void rest() override { writer_->rest(); }
 
  private:
   std::unique_ptr<JobListWriter> writer_;
+};
+
+// The queue as JSON.
+class QueueSource final : public BodySource {
+ public:
+  explicit QueueSource(QueueWriter writer) : writer_(std::move(writer)) {}
+  Next fill(std::string& out) override;
+  void rest() override { writer_.rest(); }
+
+ private:
+  QueueWriter writer_;
 };
 
 // What the streams share.

@@ -131,8 +131,11 @@ base::Result<std::optional<model::Job>> MemoryStore::find(model::JobId job) cons
 
 base::Result<std::vector<model::Job>> MemoryStore::list(const ArchiveQuery& query) const {
   std::vector<model::Job> found;
+  std::size_t bytes = 0;
   for (auto it = jobs_.rbegin(); it != jobs_.rend() && found.size() < query.limit; ++it) {
-    if (matches(query, it->second)) found.push_back(it->second);
+    if (!matches(query, it->second)) continue;
+    found.push_back(it->second);
+    if (is_enough(query, it->second, bytes)) break;
   }
   return found;
 }

@@ -301,6 +301,7 @@ base::Result<std::optional<model::Job>> SqliteStore::find(model::JobId job) cons
 
 base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& query) const {
   std::vector<model::Job> jobs;
+  std::size_t bytes = 0;
   if (query.limit == 0) return jobs;
   const ArchiveSql sql = archive_sql(query);
   TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
@@ -320,6 +321,7 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
           files_, fmt::format("an index of table jobs gives job {} for another", job->id.value)));
     }
     jobs.push_back(*std::move(job));
+    if (is_enough(query, jobs.back(), bytes)) return jobs;
   }
 }
 

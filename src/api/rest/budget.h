@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace gpu_platform::api {
+
+// On whose account a connection is.
+struct Holder {
+  std::uint32_t account = 0;   // a uid, or kUnknownUsers
+  std::string name;            // "user ann", for messages
+  bool is_privileged = false;  // root, or the user that the daemon runs as
+};
+
+// Whoever has no account on this machine: all of them together, as uids are to be had in thousands
+// by those who may make a user namespace.
+inline constexpr std::uint32_t kUnknownUsers = UINT32_MAX;
+
+// Something of which there is so much: what one user may take, what all may, and a last part of it
+// that is kept for those who are privileged, who are held to the whole alone.
+//
+// Thread: safe from any. Cost: one uncontended lock and O(log users).
+class Budget {
+ public:
+  struct Limits {
+    std::string_view has;         // "has {} connections open"
+    std::string_view advice;      // "close some"
+    std::string_view key_in_all;  // of the configuration
+    std::string_view key_per_user;
+    std::uint64_t in_all = 0;
+    std::uint64_t per_user = 0;
+    std::uint32_t percent_kept = 0;  // of in_all, for those who are privileged; rounded up
+  };
+  explicit Budget(const Limits& limits);
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+
+  // kResourceExhausted where the user's own limit is reached, kUnavailable where that of all is;
+  // the message names the limit, its value, the key and what to do.
+  base::Status try_take(const Holder& holder, std::uint64_t amount);
+  // The same for what is there already and cannot be refused.
+  void take(const Holder& holder, std::uint64_t amount);
+  void give_back(const Holder& holder, std::uint64_t amount);
+
+  // Whether anything may be taken, whatever it comes to: for what is only known when it is there.
+  base::Status check_room(const Holder& holder) const;
+  // Calls `wake` once, on whatever thread gives something back that may make room, or at once where
+  // there is room. Those who wait for one user's limit are told in their order, a few at a time.
+  void call_when_less(const Holder& holder, std::function<void()> wake);
+
+  std::uint64_t taken() const;
+  // By those who are not privileged.
+  std::uint64_t taken_by_users() const;
+
+ private:
+  using Wakers = std::deque<std::function<void()>>;
+
+  bool is_own_limit_reached(const Holder& holder, std::uint64_t amount) const;
+  base::Status judge(const Holder& holder, std::uint64_t amount) const;
+  void add(const Holder& holder, std::uint64_t amount);
+  static void take_some(Wakers& from, std::vector<std::function<void()>>& into);
+
+  const Limits limits_;
+  const std::uint64_t for_users_;  // of in_all
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::uint64_t> by_account_;  // of those who are not privileged
+  std::uint64_t of_users_ = 0;
+  std::uint64_t of_privileged_ = 0;
+  std::map<std::uint32_t, Wakers> waiting_;  // by account; for their own limit; none empty
+  Wakers waiting_for_all_;
+};
+
+// An amount taken of a budget, given back at the end. Thread: one owner at a time.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Budget& budget, Holder holder) : budget_(&budget), holder_(std::move(holder)) {}
+  Lease(Lease&& other) noexcept
+      : budget_(other.budget_),
+        holder_(std::move(other.holder_)),
+        amount_(std::exchange(other.amount_, 0)) {}
+  Lease& operator=(Lease&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(holder_, other.holder_);
+    std::swap(amount_, other.amount_);
+    return *this;
+  }
+  ~Lease() { become(0); }
+
+  std::uint64_t amount() const { return amount_; }
+  // What is more must be had; what is less is given back.
+  base::Status try_become(std::uint64_t amount);
+  void become(std::uint64_t amount);
+
+ private:
+  Budget* budget_ = nullptr;
+  Holder holder_;
+  std::uint64_t amount_ = 0;
+};
+
+// Of one server.
+struct BudgetLimits {
+  std::uint64_t connections = 4'096;
+  std::uint64_t connections_per_user = 512;
+  std::uint64_t channels = 1'024;
+  std::uint64_t channels_per_user = 128;
+  std::uint64_t streams_per_user = 256;
+  base::Bytes body_bytes = base::kMiB * 64;
+  base::Bytes body_bytes_per_user = base::kMiB * 16;
+  base::Bytes answer_bytes = base::kMiB * 128;
+  base::Bytes answer_bytes_per_user = base::kMiB * 16;
+  std::uint32_t percent_for_root = 10;
+};
+
+struct Budgets {
+  explicit Budgets(const BudgetLimits& limits);
+
+  Budget connections;
+  Budget channels;  // into running jobs
+  Budget streams;   // answers that are held back or go on: long polls, event streams, output
+  Budget bodies;    // bytes of requests that are not answered yet
+  Budget answers;   // bytes that a client has not taken yet
+};
+
+}  // namespace gpu_platform::api
