@@ -373,7 +373,7 @@ void Dispatcher::wait_job(const Context& context) const {
   const double seconds = message.has_timeout_seconds() ? message.timeout_seconds() : 60;
   const std::chrono::milliseconds timeout(std::llround(seconds * 1000));
   Exchange* exchange = &context.exchange;
-  if (!begin_stream(*exchange, context.request)) return;
+  if (!begin_stream(*exchange, context.request.id)) return;
   // The exchange keeps the waiter, so the waiter's pointer back is good as long as it lives.
   auto waiter = std::make_shared<JobWaiter>(
       calls_.reader(), exchange->peer().caller, job->job->id, exchange->context(),
