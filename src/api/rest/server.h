@@ -18,8 +18,9 @@ namespace gpu_platform::api {
 
 struct ServerOptions {
   std::string socket_path;
-  std::string version;      // of the program
-  unsigned io_threads = 1;  // that serve everybody; one more keeps the privileged apart from the others
+  std::string version;  // of the program
+  // That serve everybody; one more keeps the privileged apart from the others.
+  unsigned io_threads = 1;
   BudgetLimits budgets;
   std::size_t page_bytes = std::size_t{4} << 20;  // of a list
   // Who is held to the whole of each budget alone. Null: root.
