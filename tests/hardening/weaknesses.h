@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "elf_file.h"
+
+// What of a program's file makes a mistake in memory easier to use than it has to be. Reads what
+// the file does, not what the compiler was told: whether our own functions check their stack, call
+// the checked functions of the C library and begin where an indirect jump may land.
+
+namespace gpu_platform::hardening {
+
+enum class Linked {
+  kProgram,        // with a loader
+  kStaticProgram,  // without one: it needs nothing of the host
+  kLibrary,
+};
+
+// One sentence each; empty: none was found.
+std::vector<std::string> weaknesses(const ElfFile& file, Linked linked);
+
+}  // namespace gpu_platform::hardening
