@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <sanitizer/asan_interface.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -114,6 +115,8 @@ int spawn_sharing_memory(void (*run)(void*), void* argument, SharedStack stack, 
   args.stack = reinterpret_cast<std::uint64_t>(stack.base);
   args.stack_size = stack.size;
   const long result = clone3_and_call(&args, run, argument);
+  // A child does not return from its frames, which AddressSanitizer would go on guarding there.
+  ASAN_UNPOISON_MEMORY_REGION(stack.base, stack.size);
   if (result >= 0) return static_cast<int>(result);
   errno = static_cast<int>(-result);
   return -1;

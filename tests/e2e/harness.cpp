@@ -116,7 +116,8 @@ Finished run_command(const std::vector<std::string>& command,
 }
 
 std::string program(const std::string& name) {
-  return std::string(GP_PROGRAM_DIRECTORY) + "/" + name;
+  const char* const other_build = std::getenv("GP_PROGRAMS");
+  return std::string(other_build != nullptr ? other_build : GP_PROGRAM_DIRECTORY) + "/" + name;
 }
 
 bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {

@@ -26,7 +26,8 @@ Finished run_command(const std::vector<std::string>& command,
                      const std::vector<std::string>& environment = {},
                      const std::string& standard_input = {});
 
-// Path of a program of the build under test ("gpu-platform").
+// Path of a program of the build under test ("gpu-platform"): the one that this belongs to, or that
+// of the folder that GP_PROGRAMS names (scripts/test runs attacks on sanitized programs so).
 std::string program(const std::string& name);
 
 // Waits until `condition` holds, looking again each few milliseconds. False when `limit` passes
