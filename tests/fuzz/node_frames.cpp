@@ -2,12 +2,13 @@
 #include <utility>
 
 #include "base/check.h"
-#include "node/devices/device_rules.h"
+#include "node/identity.h"
 #include "node/protocol.h"
 #include "target.h"
 
 // What the launcher, its supervisors and the daemon say to each other: messages, requests to run
-// something, the start of a channel, orders that travel as a signal's number.
+// something, the start of a channel, orders that travel as a signal's number; and what the user
+// database says of an account.
 
 namespace gpu_platform::fuzz {
 
@@ -29,9 +30,7 @@ void expect_stable(std::string_view input, const Decode& decode, const Encode& e
 node::LaunchRequest a_request() {
   node::LaunchRequest request;
   request.boot_id = "8d3f";
-  request.uid = 1500;
-  request.gid = 1500;
-  request.groups = {27, 1500};
+  request.user.uid = 1500;
   request.command = {std::string_view("sh\0", 3), std::string_view("-c\0", 3)};
   request.environment = {std::string_view("A=b\0", 4)};
   request.workdir = std::string_view("/\0", 2);
@@ -52,6 +51,10 @@ void run(std::string_view input) {
   expect_stable(input, node::decode, [](const node::Message& m) { return node::encode(m); });
   expect_stable(input, node::decode_request, node::encode_request);
   expect_stable(input, node::decode_channel_start, node::encode_channel_start);
+  expect_stable(input, node::decode_opened_file, node::encode_opened_file);
+  node::Identity user;
+  if (node::parse_account(input, 1500, user)) CHECK(user.uid == 1500);
+  (void)node::parse_groups(input, user);
   if (const auto attempt = node::parse_attempt_name(input)) {
     CHECK(node::attempt_name(*attempt) == input);
   }
@@ -80,7 +83,8 @@ std::vector<std::string> seeds() {
                                     node::LaunchFailed{attempt, "why"},
                                     node::StopSent{attempt, true},
                                     node::TreeState{attempt, true},
-                                    node::ForgetRefused{attempt}};
+                                    node::ForgetRefused{attempt},
+                                    node::OpenFile{1500, "/home/ann/out"}};
   for (const node::Message& message : messages) seeds.push_back(node::encode(message));
   node::Welcome welcome;
   welcome.detail = "/sys/fs/cgroup/x";
@@ -91,13 +95,14 @@ std::vector<std::string> seeds() {
   request.takes_input = true;
   request.terminal = model::TerminalSize{25, 80};
   request.idle_timeout_ms = 1000;
-  request.emulated_node = "dgx-h100-1";
-  request.emulated_gpus = "GPU-1,GPU-2";
   request.private_folders = true;
   seeds.push_back(node::encode_request(request));
   seeds.push_back(node::encode_channel_start({model::TerminalSize{25, 80}, 0, false}));
   seeds.push_back(node::encode_channel_start({std::nullopt, 8888, true}));
+  seeds.push_back(node::encode_opened_file({13, ""}));
   seeds.push_back("42-1");
+  seeds.push_back("ann:x:1500:1500:Ann:/home/ann:/bin/sh");
+  seeds.push_back("ann 1500 27 100");
   return seeds;
 }
 

@@ -20,6 +20,8 @@ node::Record draw_record(std::string_view input) {
   beginning.attempt = {model::JobId(in.u64()), static_cast<std::uint32_t>(in.u64())};
   beginning.boot_id = in.text().substr(0, 64);
   beginning.supervisor_pid = static_cast<std::uint32_t>(in.u64());
+  beginning.supervisor_ticks = in.u64();
+  beginning.uid = static_cast<std::uint32_t>(in.u64());
   beginning.cgroup = in.text().substr(0, 1024);
   record.beginning = beginning;
   record.started =
@@ -97,7 +99,8 @@ void run(std::string_view input) {
 
 std::vector<std::string> seeds() {
   node::Record record = draw_record("");
-  record.beginning = node::Beginning{{model::JobId(42), 1}, "8d3f", 4711, "/sys/fs/cgroup/x/42-1"};
+  record.beginning =
+      node::Beginning{{model::JobId(42), 1}, "8d3f", 4711, 99, 1500, "/sys/fs/cgroup/x/42-1"};
   std::vector<std::string> seeds{file_of(record)};
   node::Notice notice;
   notice.attempt = {model::JobId(42), 1};
@@ -116,6 +119,8 @@ std::vector<std::string> seeds() {
   out.u64(1);
   out.text("8d3f");
   out.u64(4711);
+  out.u64(99);
+  out.u64(1500);
   out.text("/sys/fs/cgroup/x/42-1");
   seeds.push_back(fields);
   return seeds;
