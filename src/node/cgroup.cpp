@@ -114,6 +114,14 @@ std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup) {
   return std::nullopt;
 }
 
+std::optional<std::string> find_systemd_top(std::string_view init_cgroup) {
+  constexpr std::string_view kOwn = "/init.scope";
+  auto path = find_cgroup2_path(init_cgroup);
+  if (!path || !path->ends_with(kOwn)) return std::nullopt;
+  path->resize(path->size() - kOwn.size());
+  return path;
+}
+
 CgroupBase make_cgroup_base(std::string_view token, const std::string& parent) {
   const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   if (!mount) return {{}, "no cgroup v2 tree is mounted"};

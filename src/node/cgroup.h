@@ -15,6 +15,9 @@ namespace gpu_platform::node {
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
 // Path of the calling process in it, from the text of /proc/self/cgroup.
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
+// Top of the tree that systemd rules, "" or "/a/b", from the text of /proc/1/cgroup; nothing where
+// the first process is not systemd.
+std::optional<std::string> find_systemd_top(std::string_view init_cgroup);
 
 struct CgroupBase {
   std::string path;  // absolute; empty: jobs cannot have cgroups here
@@ -24,7 +27,7 @@ struct CgroupBase {
 
 // Makes gpu-platform-<token> in `parent` and proves with a process that jobs can be born into its
 // children. `parent` is an absolute path in the cgroup v2 tree, such as the delegated cgroup of a
-// service that holds jobs; empty: the top of the tree as root, else the own cgroup.
+// service or scope that holds jobs; empty: the top of the tree as root, else the own cgroup.
 CgroupBase make_cgroup_base(std::string_view token, const std::string& parent = {});
 
 // For a launcher that ends: removes what make_cgroup_base made, unless jobs or supervisors live in

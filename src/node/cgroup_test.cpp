@@ -40,6 +40,18 @@ TEST(CgroupPath, IsThatOfTheUnifiedTree) {
   EXPECT_EQ(find_cgroup2_path("3:cpuset:/x\n"), std::nullopt);
 }
 
+TEST(SystemdTop, IsWhereTheFirstProcessHasItsScope) {
+  EXPECT_EQ(find_systemd_top("0::/init.scope\n"), "");
+  EXPECT_EQ(find_systemd_top("1:name=systemd:/init.scope\n0::/machine/a/init.scope\n"),
+            "/machine/a");
+}
+
+TEST(SystemdTop, IsAbsentWhereSystemdIsNotTheFirstProcess) {
+  EXPECT_EQ(find_systemd_top("0::/\n"), std::nullopt);
+  EXPECT_EQ(find_systemd_top("0::/user.slice/init.scope.d\n"), std::nullopt);
+  EXPECT_EQ(find_systemd_top("1:name=systemd:/init.scope\n"), std::nullopt);
+}
+
 TEST(NumberAfter, ReadsTheLineOfItsKey) {
   constexpr std::string_view kText = "usage_usec 4711\nuser_usec 12\npopulated 0";
   EXPECT_EQ(number_after(kText, "usage_usec"), 4711);

@@ -41,10 +41,11 @@ GuardState state_of(Guard guard, const std::string& why_not) {
   return {guard, why_not.empty(), why_not};
 }
 
-GuardState state_of(Guard guard, const LimitPlace& place) {
-  const bool held = place.kind != LimitPlace::Kind::kNone;
-  return {guard, held,
-          held ? "" : "the host passes its controller on neither in cgroup v2 nor in v1"};
+GuardState state_of(Guard guard, const LimitPlace& place, const std::string& why_no_scope) {
+  if (place.kind != LimitPlace::Kind::kNone) return {guard, true, ""};
+  std::string why = "the host passes its controller on neither in cgroup v2 nor in v1";
+  if (!why_no_scope.empty()) why += ", and systemd gives jobs no scope: " + why_no_scope;
+  return {guard, false, std::move(why)};
 }
 
 // Where jobs are the daemon's own user, what is set for them they may change.
@@ -97,11 +98,11 @@ HostConfinement find_confinement(const HostGrounds& grounds) {
       state_of(Guard::kProcessTree, has_cgroups ? "" : grounds.why_no_cgroup),
       state_of(Guard::kUser, ""),
       state_of(Guard::kDevices, no_devices),
-      state_of(Guard::kMemory, host.limits.of(Resource::kMemory)),
-      state_of(Guard::kProcesses, host.limits.of(Resource::kProcesses)),
-      state_of(Guard::kCpu, host.limits.of(Resource::kCpu)),
+      state_of(Guard::kMemory, host.limits.of(Resource::kMemory), grounds.why_no_scope),
+      state_of(Guard::kProcesses, host.limits.of(Resource::kProcesses), grounds.why_no_scope),
+      state_of(Guard::kCpu, host.limits.of(Resource::kCpu), grounds.why_no_scope),
       state_of(Guard::kFolders, no_folders),
-      state_of(Guard::kCores, host.limits.of(Resource::kCores)),
+      state_of(Guard::kCores, host.limits.of(Resource::kCores), grounds.why_no_scope),
       state_of(Guard::kSyscalls, no_filter),
       state_of(Guard::kProcessList, no_hiding),
   };

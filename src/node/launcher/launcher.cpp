@@ -24,6 +24,7 @@
 #include "node/confinement.h"
 #include "node/folders/node_folders.h"
 #include "node/launcher/attempts_on_disk.h"
+#include "node/launcher/delegated_scope.h"
 #include "node/launcher/file_opener.h"
 #include "node/launcher/identities.h"
 #include "node/packet_socket.h"
@@ -108,9 +109,7 @@ class Launcher {
     if (size <= 0 || fstat(folders_.root, &about) != 0) return failed("find", o_.root);
     folders_.path.assign(real, static_cast<std::size_t>(size));
     const std::string token = root_token(folders_.path, about.st_dev, about.st_ino);
-    base_ = make_cgroup_base(token, o_.jobs_cgroup);
-    confinement_ = find_confinement({&folders_, token, base_.path, base_.why, o_.jobs_cgroup,
-                                     o_.mode_setting, o_.filter_syscalls});
+    make_cgroups(token);
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
@@ -122,6 +121,26 @@ class Launcher {
     let_children_vanish();
     remove_lost_folders(confinement_);
     return true;
+  }
+
+  // Below the cgroup that was given to us, else below one that systemd gives us, else at the top of
+  // the tree, with the controllers that are passed on there.
+  void make_cgroups(const std::string& token) {
+    DelegatedScope scope;
+    std::string parent = o_.jobs_cgroup;
+    if (parent.empty()) {
+      scope.open(token);
+      parent = scope.path();
+    }
+    base_ = make_cgroup_base(token, parent);
+    if (base_.path.empty() && parent != o_.jobs_cgroup) {
+      parent = o_.jobs_cgroup;
+      base_ = make_cgroup_base(token, parent);
+    }
+    scope.let_go();
+    confinement_ = find_confinement(
+        {&folders_, token, base_.path, base_.why, parent, scope.why(), o_.mode_setting,
+         o_.filter_syscalls});
   }
 
   // Orders to supervisors come as a queued signal and may come before a new supervisor is ready: it

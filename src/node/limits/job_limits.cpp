@@ -24,6 +24,15 @@ std::uint64_t shares_of(std::uint32_t cpus) {
   return std::clamp<std::uint64_t>(weight_of(cpus) * 1024 / 100, 2, 262'144);
 }
 
+// Each file is there, and means something, where the kernel has what reads it: io.weight the cost
+// model (io.cost.qos), io.bfq.weight the scheduler of that name, whose weights end at 1000.
+void weigh_disk_time(int cgroup_fd, std::uint32_t cpus) {
+  const std::uint64_t weight = weight_of(cpus);
+  write_small_file(cgroup_fd, "io.weight", std::to_string(weight));
+  write_small_file(cgroup_fd, "io.bfq.weight",
+                   std::to_string(std::min<std::uint64_t>(weight, 1000)));
+}
+
 std::string failed(const std::string& what) {
   return what + ": " + strerror(errno);
 }
@@ -55,10 +64,7 @@ std::string JobLimits::apply(const LimitPlaces& places, const std::string& name,
     const bool unified = places.of(Resource::kCpu).kind == LimitPlace::Kind::kUnified;
     why = set(Resource::kCpu, "cpu.weight", "cpu.shares",
               std::to_string(unified ? weight_of(values.cpus) : shares_of(values.cpus)));
-    // Taken only where the disk's scheduler knows weights.
-    if (places.has_io_weight) {
-      write_small_file(cgroup_fd, "io.weight", std::to_string(weight_of(values.cpus)));
-    }
+    if (places.has_io_weight) weigh_disk_time(cgroup_fd, values.cpus);
   }
   if (why.empty() && !values.cores.empty()) why = keep_to(values.cores);
   return why;

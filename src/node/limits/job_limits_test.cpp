@@ -20,9 +20,9 @@ class JobLimitsInACgroup : public ::testing::Test {
     char name[] = "/tmp/job_limits_test.XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     root_ = name;
-    for (const char* file :
-         {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.weight",
-          "io.weight", "memory.events", "memory.peak", "cpuset.cpus", "cpuset.cpus.effective"}) {
+    for (const char* file : {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max",
+                             "cpu.weight", "io.weight", "io.bfq.weight", "memory.events",
+                             "memory.peak", "cpuset.cpus", "cpuset.cpus.effective"}) {
       std::ofstream(root_ + "/" + file).flush();
     }
     fd_ = open(name, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -53,7 +53,15 @@ TEST_F(JobLimitsInACgroup, AreWhatTheJobAskedFor) {
   EXPECT_EQ(text("pids.max"), "100");
   EXPECT_EQ(text("cpu.weight"), "40");
   EXPECT_EQ(text("io.weight"), "40");
+  EXPECT_EQ(text("io.bfq.weight"), "40");
   EXPECT_TRUE(limits_.entrances().empty());
+}
+
+TEST_F(JobLimitsInACgroup, WeighDiskTimeWithinWhatEachReaderTakes) {
+  unified_.has_io_weight = true;
+  EXPECT_EQ(limits_.apply(unified_, "1-1", fd_, {0, 0, 400, {}}), "");
+  EXPECT_EQ(text("io.weight"), "4000");
+  EXPECT_EQ(text("io.bfq.weight"), "1000");
 }
 
 TEST_F(JobLimitsInACgroup, AreNotTouchedWhereNothingWasAskedFor) {

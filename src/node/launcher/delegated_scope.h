@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpu_platform::node {
+
+// A part of systemd's cgroup tree that is ours to divide: for a launcher that root has started by
+// hand. Where systemd rules the tree it alone says which controllers go where, and leaves out of
+// the top what none of its units asks for; below a scope with Delegate=yes all of them are ours,
+// and stay it through its reloads. The scope bears the name of the data directory's token, lies in
+// system.slice, and lasts as long as a process is in it: launcher, supervisor or job. systemd
+// removes it after the last one, so nothing is left behind, and a launcher that is started anew
+// finds the scope with the jobs in it.
+//
+// It is asked for with systemd-run(1), which speaks to systemd without a message bus and without a
+// shell; a deadline keeps a systemd that does not answer from holding up the start.
+class DelegatedScope {
+ public:
+  DelegatedScope() = default;
+  ~DelegatedScope() { let_go(); }
+  DelegatedScope(const DelegatedScope&) = delete;
+  DelegatedScope& operator=(const DelegatedScope&) = delete;
+
+  // Finds the scope or asks for it. Afterwards path() is its cgroup; empty where there is none, and
+  // then why() says what failed: nothing where systemd does not rule the controllers of this host.
+  void open(std::string_view token);
+  const std::string& path() const { return path_; }
+  const std::string& why() const { return why_; }
+
+  // Once the caller is in a cgroup below: the process that held a new scope until then ends. It has
+  // to, because a cgroup with processes of its own passes no controllers on.
+  void let_go();
+
+ private:
+  bool ask(const std::string& name, const std::string& expected);
+  std::string wait_for_holder(int said);
+
+  std::string path_;
+  std::string why_;
+  int holder_ = -1;  // pid of the process in a new scope; -1: none
+  int line_ = -1;    // when it is closed, the holder ends
+  std::int64_t deadline_ms_ = 0;
+};
+
+}  // namespace gpu_platform::node
