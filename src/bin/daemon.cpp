@@ -430,8 +430,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
 }
 
 void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
-  parts_->loop->change_policy(policy_of(configuration), "configuration",
-                              origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
+  parts_->loop->change_policy(
+      policy_of(configuration), "configuration",
+      origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
 }
 
 void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender) {

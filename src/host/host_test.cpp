@@ -200,8 +200,8 @@ TEST_F(Directory, RemembersNames) {
 
 TEST_F(Directory, ANumberIsTheNameOfWhomTheSystemDoesNotKnow) {
   UserDirectory directory(users_, within(kLong));
-  EXPECT_EQ(name_of(directory, 4711), (UserName{"4711", true}));
-  EXPECT_EQ(name_of(directory, 4711), (UserName{"4711", true}));
+  EXPECT_EQ(name_of(directory, 4711), (UserName{"4711", true, false}));
+  EXPECT_EQ(name_of(directory, 4711), (UserName{"4711", true, false}));
   EXPECT_EQ(users_->asked, 1) << "that there is none is remembered too";
 }
 

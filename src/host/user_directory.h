@@ -15,8 +15,8 @@ namespace gpu_platform::host {
 
 // A user's name for people.
 struct UserName {
-  std::string text;      // the number where the system has no name for it, or does not answer
-  bool is_known = true;  // false: it does not answer, so what the name is cannot be told
+  std::string text;         // the number where the system has no name for it, or does not answer
+  bool is_known = true;     // false: it does not answer, so what the name is cannot be told
   bool has_account = true;  // false: it answers that there is no such user
 
   friend bool operator==(const UserName&, const UserName&) = default;

@@ -92,8 +92,8 @@ struct Newcomer {
 
   int descriptor;
   ucred credentials;
-  Holder holder;                       // on whose account it is meanwhile
-  std::shared_ptr<Budgets> budgets;    // these two where it is counted
+  Holder holder;                     // on whose account it is meanwhile
+  std::shared_ptr<Budgets> budgets;  // these two where it is counted
   std::shared_ptr<Registry> registry;
 };
 
@@ -131,7 +131,8 @@ class Server::Impl {
         refusals_(core_.commands),
         subordinate_ids_(options_.subordinate_ids),
         budgets_(std::make_shared<Budgets>(possible(options_.budgets))),
-        dispatcher_(calls_, hub, options_.page_bytes, core_.audit == nullptr ? nullptr : &refusals_),
+        dispatcher_(calls_, hub, options_.page_bytes,
+                    core_.audit == nullptr ? nullptr : &refusals_),
         registry_(std::make_shared<Registry>()) {}
 
   base::Status start() {
@@ -312,11 +313,15 @@ class Server::Impl {
     if (code == std::errc() && end == owner->data() + owner->size()) {
       return hand_over(turn, *newcomer, name, {number, "user " + *owner, false});
     }
-    core_.users.find(*owner, uid, [this, turn, newcomer, name, together,
-                                   gate = workers_[turn]->gate](base::Result<host::User> user) {
-      const Holder holder = user ? Holder{user->uid, "user " + user->name, false} : together;
-      gate->post([this, turn, newcomer, name, holder] { hand_over(turn, *newcomer, name, holder); });
-    });
+    core_.users.find(*owner, uid,
+                     [this, turn, newcomer, name, together,
+                      gate = workers_[turn]->gate](base::Result<host::User> user) {
+                       const Holder holder =
+                           user ? Holder{user->uid, "user " + user->name, false} : together;
+                       gate->post([this, turn, newcomer, name, holder] {
+                         hand_over(turn, *newcomer, name, holder);
+                       });
+                     });
   }
 
   // To another account than its uid's own, if that has room.
@@ -341,21 +346,20 @@ class Server::Impl {
     if (error) return warn(std::nullopt, "accept: " + error.message());
     newcomer.descriptor = -1;
     newcomer.registry = nullptr;  // what is counted is the session's from here on
-    Session::Environment environment{
-        dispatcher_,
-        worker.watcher,
-        worker.io,
-        worker.gate,
-        options_.limits,
-        *budgets_,
-        newcomer.holder,
-        [this] { return next_request_id(); },
-        [this](Peer& unnamed) { name_again(unnamed); },
-        [this, turn, holder = newcomer.holder](Session* closed) {
-          on_closed(turn, holder, closed);
-        }};
-    auto session = std::make_shared<Session>(
-        std::move(socket), peer_of(newcomer.credentials, name), std::move(environment));
+    Session::Environment environment{dispatcher_,
+                                     worker.watcher,
+                                     worker.io,
+                                     worker.gate,
+                                     options_.limits,
+                                     *budgets_,
+                                     newcomer.holder,
+                                     [this] { return next_request_id(); },
+                                     [this](Peer& unnamed) { name_again(unnamed); },
+                                     [this, turn, holder = newcomer.holder](Session* closed) {
+                                       on_closed(turn, holder, closed);
+                                     }};
+    auto session = std::make_shared<Session>(std::move(socket), peer_of(newcomer.credentials, name),
+                                             std::move(environment));
     sessions_[turn].add(session);
     session->start();
   }

@@ -138,9 +138,8 @@ class Launcher {
       base_ = make_cgroup_base(token, parent);
     }
     scope.let_go();
-    confinement_ = find_confinement(
-        {&folders_, token, base_.path, base_.why, parent, scope.why(), o_.mode_setting,
-         o_.filter_syscalls});
+    confinement_ = find_confinement({&folders_, token, base_.path, base_.why, parent, scope.why(),
+                                     o_.mode_setting, o_.filter_syscalls});
   }
 
   // Orders to supervisors come as a queued signal and may come before a new supervisor is ready: it
