@@ -74,6 +74,7 @@ std::vector<node::GuardState> try_launcher(const ProgramPaths& paths, cli::Conso
   options.data_dir = folder.path();
   options.node_program = paths.node;
   options.private_folders = true;
+  options.hide_processes = true;
   const auto engine = execution::ProcessEngine::open(options, environments, observer);
   if (engine) return (*engine)->node_part().guards;
   console.error(engine.error().message);
