@@ -10,7 +10,7 @@ check_restarts() {
   for unit in gpu-platform gpu-platform-launcher gpu-platform-jobs; do
     inside "systemctl restart $unit" || true
     is_untouched "$unit restarted"
-    inside "systemctl kill -s KILL $unit" || true
+    inside "systemctl kill --kill-who=main -s KILL $unit" || true
     is_untouched "$unit killed"
   done
   inside 'for round in 1 2 3 4 5; do systemctl daemon-reload; done; systemctl daemon-reexec' || true
