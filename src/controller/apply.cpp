@@ -137,6 +137,7 @@ class Application {
     attempt.usage = event.usage;
     if (came_to_its_end(attempt)) state_.runs.add(*j.spec, run_of(attempt));
     move_attempt(attempt, AttemptTrigger::kEnded);
+    state_.relimited.erase(event.attempt);
     note_end(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
     if (event.reason == model::EndReason::kPrologFailed) {
@@ -580,6 +581,9 @@ void Application::on(const model::JobChanged& event) {
   state_.load.leave(*j.spec);
   j.spec = std::move(spec);
   state_.load.enter(*j.spec);
+  if (event.time_limit && model::is_active(j.state)) {
+    state_.relimited.insert({j.id, j.attempts.back().number});
+  }
   if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
     const bool waited_for_it = j.eligible_at == former_begin;
     j.eligible_at = waited_for_it ? *event.begin : std::max(j.eligible_at, *event.begin);

@@ -99,7 +99,7 @@ std::vector<Effect> Core::pending_effects() const {
     const Attempt& attempt = job->attempts.at(id.attempt - 1);
     if (attempt.state == AttemptState::kRequested) effects.push_back(start_order(*job, attempt));
     const bool runs = attempt.state == AttemptState::kRunning;
-    if (runs && attempt.time_limit != time_limit_of(*job, attempt)) {
+    if (runs && state_.relimited.contains(id)) {
       effects.push_back(execution::LimitOrder{id, time_limit_of(*job, attempt)});
     }
     if (attempt.state == AttemptState::kStopping) {

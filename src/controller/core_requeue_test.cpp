@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -305,6 +306,28 @@ TEST_F(MoreTimeTest, WhatCannotBeginAnewHasTimedOut) {
   give(id, minutes(20));
   end_at_limit(id, minutes(10));
   EXPECT_EQ(job(id).state, JobState::kTimedOut);
+}
+
+// The order that takes it back may have got lost, and the one before it not.
+TEST_F(MoreTimeTest, ALimitThatIsAsItWasAtTheStartIsToldAgainAfterACrash) {
+  const std::uint64_t id = limited();
+  give(id, minutes(20));
+  give(id, minutes(10));
+  const auto limits = [](const Core& core) {
+    std::vector<base::Duration> told;
+    for (const Effect& effect : core.pending_effects()) {
+      const auto* order = std::get_if<execution::LimitOrder>(&effect);
+      if (order != nullptr) told.push_back(order->time_limit);
+    }
+    return told;
+  };
+  EXPECT_EQ(limits(core_), std::vector{minutes(10)});
+  const auto restored = decode_state(encode_state(core_.state()));
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->relimited, std::set{attempt(id)});
+  end_at_limit(id, minutes(10));
+  EXPECT_TRUE(limits(core_).empty());
+  EXPECT_TRUE(core_.state().relimited.empty());
 }
 
 TEST_F(RequeueTest, WhatIsAskedForAfterTheEndWasSeenIsRefused) {

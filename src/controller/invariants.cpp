@@ -249,6 +249,8 @@ void check_in_window(const State& state, const model::Window& window, model::Att
   const Job& job = *state.jobs.find(id.job.value);
   const Attempt& attempt = job.attempts.at(id.attempt - 1);
   if (std::ranges::binary_search(window.let_finish, id)) return;
+  // What has ended is not prolonged by what its job is given for the next attempt.
+  if (!model::may_have_processes(attempt.state)) return;
   const base::Instant end = attempt.requested_at + time_limit_of(job, attempt);
   const auto violated = [&](std::string_view what) {
     found.push_back(fmt::format("windows: attempt {} of job {} {} reservation {}", id.attempt,
@@ -277,6 +279,16 @@ void check_windows(const State& state, Found& found) {
     for (const model::AttemptId id : state.held_attempts) {
       check_in_window(state, window, id, found);
     }
+  }
+}
+
+void check_limits(const State& state, Found& found) {
+  for (const model::AttemptId id : state.relimited) {
+    const Job* job = state.jobs.find(id.job.value);
+    const bool is_there = job != nullptr && id.attempt >= 1 && id.attempt <= job->attempts.size();
+    if (is_there && model::may_have_processes(job->attempts[id.attempt - 1].state)) continue;
+    found.push_back(fmt::format("limits: attempt {} of job {} is over and its time limit is kept",
+                                id.attempt, id.job.value));
   }
 }
 
@@ -389,6 +401,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_sums(state, found);
   check_claims(state, found);
   check_windows(state, found);
+  check_limits(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
   for (std::string& passed : passed_guarantees(state)) found.push_back(std::move(passed));

@@ -17,6 +17,7 @@ namespace gpu_platform::controller {
 //   conservation  every job is waiting, held, active, preempted, or ended and still holding
 //   chain         nobody waits for what has been decided, or passes what it waits for
 //   array         an array counts its members, and no more of them than its limit go on at once
+//   limits        changed time limits are kept for attempts that may have processes
 //   indices       every index equals what the truth gives when worked out anew
 // Visits everything: for tests and simulations.
 std::vector<std::string> check_invariants(const State& state);

@@ -16,7 +16,7 @@ namespace {
 
 // Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
 // (model/codec.h); anything else that changes here raises it.
-constexpr std::uint64_t kVersion = 3;
+constexpr std::uint64_t kVersion = 4;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
   return base::fail(base::ErrorCode::kDataLoss, fmt::format("snapshot: {} cannot be read", what));
@@ -239,6 +239,11 @@ std::string encode_state(const State& state) {
   }
   encode_runs(state.runs, encoder);
   encode_scores(*state.scores, encoder);
+  encoder.u64(state.relimited.size());
+  for (const model::AttemptId id : state.relimited) {
+    encoder.u64(id.job.value);
+    encoder.u64(id.attempt);
+  }
   return out;
 }
 
@@ -294,6 +299,10 @@ base::Result<State> decode_state(std::string_view bytes) {
   }
   TRY_ASSIGN(state.runs, decode_runs(decoder));
   TRY_ASSIGN(state.scores, decode_scores(decoder));
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    const model::JobId job(decoder.u64());
+    state.relimited.insert({job, static_cast<std::uint32_t>(decoder.u64())});
+  }
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   rebuild_indices(state);
   return state;

@@ -74,6 +74,9 @@ struct State {
   scheduling::Windows windows;  // reserved, until their end
   scheduling::RunHistory runs;  // of attempts that came to their end
   base::Shared<scheduling::EstimateScores> scores;
+  // Attempts that may have processes and whose time limit was changed since they were asked for:
+  // what their engine was told last may have got lost.
+  std::set<model::AttemptId> relimited;
 
   // ---- derived
   Counts counts;
