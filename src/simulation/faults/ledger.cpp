@@ -36,7 +36,7 @@ std::string shown(const model::Exit& exit) {
 }
 
 // What a person did to a job, by the event that says it; invalid where nobody did.
-model::JobId changed_by_person(const model::Event& event) {
+model::JobId changed_by_person(const model::Event& event, bool was_active) {
   using model::EndReason;
   const auto is_asked_for = [](EndReason reason) {
     return reason == EndReason::kCancelledBy || reason == EndReason::kKilledBy ||
@@ -45,7 +45,8 @@ model::JobId changed_by_person(const model::Event& event) {
   if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
     return is_asked_for(stop->reason) && !stop->by.empty() ? stop->attempt.job : model::JobId();
   }
-  if (const auto* ended = std::get_if<model::JobEnded>(&event)) {
+  // Of one that runs it is what became of a stop.
+  if (const auto* ended = std::get_if<model::JobEnded>(&event); ended != nullptr && !was_active) {
     return is_asked_for(ended->reason) && !ended->by.empty() ? ended->job : model::JobId();
   }
   if (const auto* hold = std::get_if<model::JobHoldChanged>(&event)) return hold->job;
@@ -126,9 +127,12 @@ void Ledger::follow_audit(const model::EventRecord& record) {
     for (const model::JobId job : entry->call.jobs) unaudited_.erase(job);
     if (entry->call.job_count > entry->call.jobs.size()) unaudited_.clear();
     audit_.push_back(*std::move(entry));
-  } else if (const model::JobId job = changed_by_person(record.event); job.valid()) {
-    unaudited_.insert(job);
+    return;
   }
+  const model::Job* before = state_.jobs.find(model::job_of(record.event).value);
+  const bool was_active = before != nullptr && model::is_active(before->state);
+  const model::JobId job = changed_by_person(record.event, was_active);
+  if (job.valid()) unaudited_.insert(job);
 }
 
 // Between the end of an attempt and what becomes of its job, the very next event, the job is active
