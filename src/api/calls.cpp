@@ -23,12 +23,12 @@ void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, co
                        AccountFound done) const {
   const model::Caller& caller = peer.caller;
   if (!peer.has_account) {
-    return base::fail(
+    return done(base::fail(
         base::ErrorCode::kPermissionDenied,
         fmt::format("user: uid {} has no account on this machine, and only those who have one may "
                     "submit jobs (in a user namespace: submit from outside of it)",
                     caller.uid),
-        "user");
+        "user"));
   }
   if (request.user().empty() || request.user() == caller.user) {
     const base::Status named = check_named(peer);
