@@ -59,8 +59,9 @@ base::Status check_waiting_of_user(const model::JobSpec& spec, const model::Poli
                                    std::uint64_t waiting) {
   const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
   const std::uint32_t percent = policy.max_queue_percent_per_user;
+  if (percent >= 100) return {};  // the limit of the queue alone
   const std::uint64_t most =
-      policy.max_queue_size - percent_of(policy.max_queue_size, 100 - std::min(percent, 100U));
+      policy.max_queue_size - percent_of(policy.max_queue_size, 100 - percent);
   if (waiting + jobs <= most) return {};
   const std::string asked = jobs == 1 ? std::string() : fmt::format(" and asks for {} more", jobs);
   return full(fmt::format("user {} has {} jobs waiting{}, the most for one user is {}: {} % "

@@ -273,7 +273,7 @@ class Server::Impl {
       return;
     }
     const std::uint32_t uid = credentials.uid;
-    const Holder holder = holder_of(uid, fmt::format("user {}", uid));
+    const Holder holder = holder_of(uid, "user " + core_.users.name_now(uid).text);
     const base::Status taken = budgets_->connections.try_take(holder, 1);
     if (!taken) return refuse_busy(std::move(accepted), uid, taken.error());
     error_code ignored;
