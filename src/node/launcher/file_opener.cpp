@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "node/packet_socket.h"
 #include "node/protocol.h"
 #include "node/syscalls.h"
+#include "node/user_switch.h"
 
 namespace gpu_platform::node {
 
@@ -23,13 +23,6 @@ void tell(int socket, const OpenedFile& opened, int file = -1) {
   send_packet(socket, encode_opened_file(opened), file);
 }
 
-bool become(const Identity& user) {
-  if (geteuid() != 0) return true;
-  return setgroups(user.groups.size(), user.groups.data()) == 0 &&
-         setresgid(user.gid, user.gid, user.gid) == 0 &&
-         setresuid(user.uid, user.uid, user.uid) == 0;
-}
-
 // Nothing of ours is open in it but the socket, and it ends by itself where the file system answers
 // at all.
 [[noreturn]] void open_and_tell(const Identity& user, const std::string& path, int socket) {
@@ -37,8 +30,10 @@ bool become(const Identity& user) {
   if (socket != kKept && dup2(socket, kKept) < 0) _exit(1);
   syscall(SYS_close_range, kKept + 1, ~0U, 0);
   alarm(kPatienceSeconds);
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !become(user)) {
-    tell(kKept, {errno, {}});
+  const SwitchFailure failure = geteuid() == 0 ? UserSwitch(user).become() : SwitchFailure();
+  if (failure.what != nullptr || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    tell(kKept, {failure.what != nullptr ? failure.error : errno,
+                 failure.what != nullptr ? failure.what : ""});
     _exit(1);
   }
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
