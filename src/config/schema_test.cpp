@@ -25,7 +25,7 @@ TEST(Schema, EveryKeyChangesAFieldOfItsOwn) {
     bool changed = false;
     for (const std::string_view text :
          {"true", "false", "refuse", "alert", "low", "7", "77", "77s", "weighted", "month",
-          "hybrid", "900s", "70M", "/bin/true", "off", "all"}) {
+          "hybrid", "900s", "70M", "/bin/true", "off", "all", "9d", "77777"}) {
       configuration = Configuration{};
       changed = set_value(key, text, configuration).has_value() && configuration != Configuration{};
       if (changed) break;

@@ -50,11 +50,12 @@ struct House {
                          .snapshots = inner.snapshots,
                          .archive = inner.archive,
                          .outputs = inner.outputs,
+                         .users = core.users,
                          .readiness = inner.readiness,
                          .readings = inner.readings};
-  api::UserDirectory users;
-  api::Calls calls{access, users, "1.2.3"};
-  api::Dispatcher dispatcher{calls, core.hub()};
+  api::Calls calls{access, {"1.2.3", false}};
+  api::Dispatcher dispatcher{calls, core.hub(), std::size_t{1} << 20};
+  api::Budgets budgets{api::BudgetLimits()};
   asio::io_context io{1};
   api::FileWatcher watcher{io};
   std::shared_ptr<api::Gate> gate = std::make_shared<api::Gate>(io);
@@ -106,9 +107,16 @@ std::string answer_to(std::string_view bytes, bool is_administrator) {
   {
     api::LocalSocket socket(h.io, asio::local::stream_protocol(), ends[1]);
     const auto session = std::make_shared<api::Session>(
-        std::move(socket), std::move(peer),
-        api::Session::Environment{h.dispatcher, h.watcher, h.io, h.gate, h.limits,
+        std::move(socket), peer,
+        api::Session::Environment{h.dispatcher,
+                                  h.watcher,
+                                  h.io,
+                                  h.gate,
+                                  h.limits,
+                                  h.budgets,
+                                  {peer.caller.uid, "user " + peer.caller.user, is_administrator},
                                   [] { return std::string("r1"); },
+                                  [](api::Peer&) {},
                                   [&](api::Session*) { is_closed = true; }});
     session->start();
     h.io.restart();
