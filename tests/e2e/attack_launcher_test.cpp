@@ -18,6 +18,7 @@
 #include <set>
 
 #include "node/packet_socket.h"
+#include "node/process_tree.h"
 #include "node/protocol.h"
 #include "node/record.h"
 #include "service_fixture.h"
@@ -101,8 +102,11 @@ class AttackOnTheLauncher : public ServiceFixture {
 
   void greet() {
     if (socket_ >= 0) close(socket_);
-    socket_ = connect_as(kService, launcher_socket());
-    ASSERT_GE(socket_, 0);
+    // Its name is there a moment before it listens.
+    ASSERT_TRUE(eventually([&] {
+      socket_ = connect_as(kService, launcher_socket());
+      return socket_ >= 0;
+    }));
     const auto welcome = ask(node::Hello{});
     ASSERT_TRUE(welcome && std::holds_alternative<node::Welcome>(*welcome));
     for (const auto& guard : std::get<node::Welcome>(*welcome).guards) {
@@ -381,6 +385,8 @@ TEST_F(AttackOnTheLauncher, LockOnARecordIsNoProofOfASupervisor) {
   // this, so the test does.
   node::Record old = record(1);
   old.beginning->supervisor_pid = static_cast<std::uint32_t>(bystander.pid());
+  // Both may have begun within one tick of the clock; a number comes round again much later.
+  old.beginning->supervisor_ticks = node::start_ticks_of(bystander.pid()) - 1;
   std::ofstream(record_path(1), std::ios::binary) << node::encode_new_record(*old.beginning);
   int lock[2];
   ASSERT_EQ(pipe(lock), 0);
