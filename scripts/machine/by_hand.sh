@@ -47,9 +47,9 @@ check_by_hand() {
 
 # serve_by_hand [OPTION…]
 serve_by_hand() {
-  inside 'GPU_EMULATOR_STATE=/srv/board/state setsid gpu-platform serve '"$*"' --config /etc/gpu-platform/config.yaml --data-dir /root/data \
-    --socket /run/gpu-platform/gpu-platform.sock >>/root/serve.log 2>&1 </dev/null & disown' || true
-  expect "serve answers" until_inside 60 "gpu-platform status --json" || inside 'cat /root/serve.log' >&2
+  inside 'GPU_EMULATOR_STATE=/srv/board/state setsid gpu-platform serve '"$*"' --config /etc/gpu-platform/config.yaml --data-dir /srv/data \
+    --socket /run/gpu-platform/gpu-platform.sock >>/srv/serve.log 2>&1 </dev/null & disown' || true
+  expect "serve answers" until_inside 60 "gpu-platform status --json" || inside 'cat /srv/serve.log' >&2
 }
 stop_by_hand() {
   inside 'kill $(pgrep -f "gpu-platform serve") && while pgrep -f "gpu-platform serve"; do sleep 0.1; done' >/dev/null || true
