@@ -106,15 +106,15 @@ guard_disk() {
   after=($(bytes_read "$large") $(bytes_read "$small"))
   share=$(ratio $((after[0] - before[0])) $((after[1] - before[1])))
   expect "disk: 60 CPUs read $((share / 100)).$((share % 100)) times what 20 read (3)" between 160 "$share" 500
-  inside "systemctl set-property --runtime gpu-platform-jobs.service 'IOReadBandwidthMax=/dev/vda 1M'" || true
+  inside "systemctl set-property --runtime gpu-platform-jobs.scope 'IOReadBandwidthMax=/dev/vda 1M'" || true
   sleep 1
   before=($(bytes_read "$large") $(bytes_read "$small") $(inside 'date +%s%N'))
   sleep 8
   after=($(bytes_read "$large") $(bytes_read "$small") $(inside 'date +%s%N'))
   local rate=$(( (after[0] + after[1] - before[0] - before[1]) * 1000000 / ((after[2] - before[2]) / 1000) ))
-  expect "disk: what a site allows gpu-platform-jobs.service all jobs have together: $((rate >> 10)) KiB/s of 977" \
+  expect "disk: what a site allows gpu-platform-jobs.scope all jobs have together: $((rate >> 10)) KiB/s of 977" \
     between 500000 "$rate" 1200000
-  inside "systemctl set-property --runtime gpu-platform-jobs.service IOReadBandwidthMax=; echo none >/sys/block/vda/queue/scheduler" || true
+  inside "systemctl set-property --runtime gpu-platform-jobs.scope IOReadBandwidthMax=; echo none >/sys/block/vda/queue/scheduler" || true
   cancel "$large" "$small"
 }
 bytes_read() { in_cgroup "$1" 'grep -o "rbytes=[0-9]*" io.stat | cut -d= -f2'; }

@@ -7,12 +7,14 @@ check_restarts() {
   job=$(submit_as alice --gpus 1 --nodelist machine --memory 64M -- sh -c 'until [ -e /home/alice/flag ]; do sleep 0.2; done')
   until_job "$job" RUNNING 30 || true
   pid=$(of_job "$job" '.attempts[-1].pid')
-  for unit in gpu-platform gpu-platform-launcher gpu-platform-jobs; do
+  for unit in gpu-platform gpu-platform-launcher; do
     inside "systemctl restart $unit" || true
     is_untouched "$unit restarted"
     inside "systemctl kill --kill-who=main -s KILL $unit" || true
     is_untouched "$unit killed"
   done
+  inside "systemctl stop gpu-platform-jobs.scope && systemctl restart gpu-platform-launcher" || true
+  is_untouched "the scope of jobs stopped, the launcher restarted"
   inside 'for round in 1 2 3 4 5; do systemctl daemon-reload; done; systemctl daemon-reexec' || true
   is_untouched "systemd reloaded and executed anew"
   expect "the job's walls are where they were" \

@@ -35,7 +35,7 @@ struct HostGrounds {
   std::string token;
   std::string cgroup_base;  // empty: none, for the reason beside it
   std::string why_no_cgroup;
-  std::string jobs_cgroup;   // parent of the base where it was given to us; empty: none
+  std::string jobs_cgroup;   // of the scope that the base is in; empty: none
   std::string why_no_scope;  // systemd was asked for one and gave none
   bool mode_setting = false;
   bool filters_syscalls = true;  // as the site wants it

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "node/host_shutdown.h"
 #include "node/syscalls.h"
 
 namespace gpu_platform::execution {
@@ -322,6 +323,9 @@ void Attempts::look(model::AttemptId id, Asked asked, std::int64_t now) {
   } else if (files.record.beginning && files.record.beginning->boot_id != boot_id_) {
     if (!a.told_ended) lose(id, a, true);
     finish(id, a);
+  } else if (node::host_is_shutting_down()) {
+    // Ended with the host, as we are about to; our successor sees another boot.
+    a.phase = Phase::kRunning;
   } else {
     if (!a.told_ended) lose(id, a, false);
     begin_kill(id, a, now);

@@ -56,8 +56,7 @@ bool has_controllers(const std::string& cgroup) {
   const std::string program = find_program("systemd-run");
   const std::string holder = find_program("cat");
   const std::string unit = "--unit=" + name;
-  // Jobs and supervisors are ended by nothing but the platform, and counted by it: as in
-  // gpu-platform-jobs.service.
+  // Jobs and supervisors are ended by nothing but the platform, and counted by it.
   const char* arguments[] = {"systemd-run",
                              "--scope",
                              "--quiet",
@@ -80,17 +79,34 @@ bool has_controllers(const std::string& cgroup) {
   _exit(127);
 }
 
-}  // namespace
-
-void DelegatedScope::open(std::string_view token) {
+// The cgroup at the top of the tree that systemd rules; empty: it rules none, or we may not ask it.
+std::string find_top() {
   struct stat about{};
   // What sd_booted(3) looks at.
-  if (geteuid() != 0 || lstat("/run/systemd/system", &about) != 0) return;
+  if (geteuid() != 0 || lstat("/run/systemd/system", &about) != 0) return {};
   const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   const auto top = find_systemd_top(read_small_file(AT_FDCWD, "/proc/1/cgroup"));
-  if (!mount || !top || !has_controllers(*mount + *top)) return;
-  const std::string name = "gpu-platform-" + std::string(token) + ".scope";
-  const std::string expected = *mount + *top + "/system.slice/" + name;
+  return mount && top ? *mount + *top : std::string();
+}
+
+}  // namespace
+
+void DelegatedScope::open(const std::string& name) {
+  const std::string top = find_top();
+  if (top.empty()) {
+    why_ = "the first process is not systemd, or we are not root";
+  } else {
+    find_or_ask(name + ".scope", top);
+  }
+}
+
+void DelegatedScope::open_for_controllers(const std::string& name) {
+  const std::string top = find_top();
+  if (!top.empty() && has_controllers(top)) find_or_ask(name + ".scope", top);
+}
+
+void DelegatedScope::find_or_ask(const std::string& name, const std::string& top) {
+  const std::string expected = top + "/system.slice/" + name;
   deadline_ms_ = now_ms() + kPatienceMs;
   do {
     if (is_populated(expected) || ask(name, expected)) {

@@ -2,17 +2,16 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace gpu_platform::node {
 
-// A part of systemd's cgroup tree that is ours to divide: for a launcher that root has started by
-// hand. Where systemd rules the tree it alone says which controllers go where, and leaves out of
-// the top what none of its units asks for; below a scope with Delegate=yes all of them are ours,
-// and stay it through its reloads. The scope bears the name of the data directory's token, lies in
-// system.slice, and lasts as long as a process is in it: launcher, supervisor or job. systemd
+// A part of systemd's cgroup tree that is ours to divide. Where systemd rules the tree it alone
+// says which controllers go where, and leaves out of the top what none of its units asks for; below
+// a scope with Delegate=yes all of them are ours, and stay it through its reloads. The scope lies
+// in system.slice and lasts as long as a process is in it: launcher, supervisor or job. systemd
 // removes it after the last one, so nothing is left behind, and a launcher that is started anew
-// finds the scope with the jobs in it.
+// finds the scope with the jobs in it. A service would not do: nothing can be started in one again
+// while jobs are below it, since a cgroup that passes controllers on takes no process.
 //
 // It is asked for with systemd-run(1), which speaks to systemd without a message bus and without a
 // shell; a deadline keeps a systemd that does not answer from holding up the start.
@@ -23,9 +22,12 @@ class DelegatedScope {
   DelegatedScope(const DelegatedScope&) = delete;
   DelegatedScope& operator=(const DelegatedScope&) = delete;
 
-  // Finds the scope or asks for it. Afterwards path() is its cgroup; empty where there is none, and
-  // then why() says what failed: nothing where systemd does not rule the controllers of this host.
-  void open(std::string_view token);
+  // Finds the scope NAME.scope or asks for it. Afterwards path() is its cgroup; empty where there
+  // is none, and then why() says what failed.
+  void open(const std::string& name);
+  // The same where systemd rules the controllers of this host. Elsewhere there is no need for a
+  // scope: path() and why() stay empty.
+  void open_for_controllers(const std::string& name);
   const std::string& path() const { return path_; }
   const std::string& why() const { return why_; }
 
@@ -34,6 +36,7 @@ class DelegatedScope {
   void let_go();
 
  private:
+  void find_or_ask(const std::string& name, const std::string& top);
   bool ask(const std::string& name, const std::string& expected);
   std::string wait_for_holder(int said);
 

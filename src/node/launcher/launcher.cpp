@@ -109,7 +109,7 @@ class Launcher {
     if (size <= 0 || fstat(folders_.root, &about) != 0) return failed("find", o_.root);
     folders_.path.assign(real, static_cast<std::size_t>(size));
     const std::string token = root_token(folders_.path, about.st_dev, about.st_ino);
-    make_cgroups(token);
+    if (!make_cgroups(token)) return false;
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
@@ -123,23 +123,30 @@ class Launcher {
     return true;
   }
 
-  // Below the cgroup that was given to us, else below one that systemd gives us, else at the top of
-  // the tree, with the controllers that are passed on there.
-  void make_cgroups(const std::string& token) {
+  // Below a cgroup that systemd gives us; without --jobs-scope else at the top of the tree, with
+  // the controllers that are passed on there.
+  bool make_cgroups(const std::string& token) {
     DelegatedScope scope;
-    std::string parent = o_.jobs_cgroup;
-    if (parent.empty()) {
-      scope.open(token);
-      parent = scope.path();
+    const std::string& name = o_.jobs_scope;
+    if (name.empty()) {
+      scope.open_for_controllers("gpu-platform-" + token);
+    } else {
+      scope.open(name);
+      if (scope.path().empty()) {
+        error_ = "systemd gave no " + name + ".scope for jobs: " + scope.why();
+        return false;
+      }
     }
+    std::string parent = scope.path();
     base_ = make_cgroup_base(token, parent);
-    if (base_.path.empty() && parent != o_.jobs_cgroup) {
-      parent = o_.jobs_cgroup;
+    if (base_.path.empty() && !parent.empty()) {
+      parent.clear();
       base_ = make_cgroup_base(token, parent);
     }
     scope.let_go();
     confinement_ = find_confinement({&folders_, token, base_.path, base_.why, parent, scope.why(),
                                      o_.mode_setting, o_.filter_syscalls});
+    return true;
   }
 
   // Orders to supervisors come as a queued signal and may come before a new supervisor is ready: it

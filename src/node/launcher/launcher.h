@@ -15,7 +15,7 @@ struct LauncherOptions {
   int socket_fd = -1;            // connected to the daemon; or:
   std::string listen_path;       // wait here for daemons, one after the other
   std::uint32_t client_uid = 0;  // whose connections are taken; root's always are
-  std::string jobs_cgroup;       // parent of jobs' cgroups; empty: as make_cgroup_base chooses
+  std::string jobs_scope;        // systemd's, for jobs' cgroups; empty: named after the folder
   IdentityRules identities;      // as whom jobs may run
   bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we

@@ -5,11 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "node/launcher/keeper.h"
 #include "node/launcher/launcher.h"
 #include "node/local_user.h"
 #include "node/ranks/ranks.h"
@@ -29,12 +29,11 @@ constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
     "usage: gpu-platform-node launcher --root DIR (--socket-fd N | --listen PATH)\n"
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
-    "                                  [--jobs-cgroup DIR] [--root-jobs allow|refuse]\n"
+    "                                  [--jobs-scope SCOPE] [--root-jobs allow|refuse]\n"
     "                                  [--min-uid N] [--mode-setting allow|refuse]\n"
     "                                  [--seccomp default|off]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
-    "       gpu-platform-node keeper\n"
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
     "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
@@ -45,11 +44,12 @@ constexpr std::string_view kHelp =
     "  /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by nobody else. TIME: 90s, 5m, 1h (default: 5m).\n"
+    "  SCOPE: the name of systemd's scope in which jobs' cgroups are made: lower-case letters,\n"
+    "  digits and '-'. Without it root's launcher asks for a scope where that adds guards.\n"
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
-    "keeper: keeps its service's cgroup, in which jobs are, and does nothing else.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
-    "None is for people; the units in deploy/systemd run the first two.\n";
+    "Neither is for people; gpu-platform-launcher.service runs the first.\n";
 
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
@@ -79,14 +79,23 @@ bool parse_hook(std::string_view name, std::string_view value, SiteHooks& hooks)
   return name == "--epilog-timeout" && parse_time(value, hooks.epilog_timeout_ms);
 }
 
+bool is_scope_name(std::string_view text) {
+  constexpr std::size_t kMaxLength = 100;
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.size() <= kMaxLength && !text.starts_with('-') &&
+         std::ranges::all_of(text, is_allowed);
+}
+
 bool parse_option(std::string_view name, std::string_view value, LauncherOptions& options) {
   if (name == "--root") {
     options.root = value;
     return value.starts_with('/');
   }
-  if (name == "--jobs-cgroup") {
-    options.jobs_cgroup = value;
-    return value.starts_with('/');
+  if (name == "--jobs-scope") {
+    options.jobs_scope = value;
+    return is_scope_name(value);
   }
   if (name == "--root-jobs") {
     options.identities.allow_root = value == "allow";
@@ -161,9 +170,6 @@ bool shed_descriptors(int& socket) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "keeper") {
-    return gpu_platform::node::keep_cgroup();
-  }
   if (argc >= 2 && std::string_view(argv[1]) == "ranks") {
     return gpu_platform::node::run_ranks(argc, argv);
   }

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "node/cgroup.h"
+#include "node/host_shutdown.h"
 #include "node/process_tree.h"
 #include "node/record.h"
 #include "node/small_file.h"
@@ -170,6 +171,7 @@ class Supervisor {
   bool advance() {
     if (phase_ == Phase::kProlog && prolog_.has_ended()) prolog_has_ended();
     if (phase_ == Phase::kJob && next_step_) start_next_step();
+    if (is_lost_with_host()) return false;
     if (phase_ == Phase::kJob && main_ended_) {
       end_session();
       pump_.pump();  // all that it wrote is kept before its end is told
@@ -183,6 +185,15 @@ class Supervisor {
     }
     if (end_recorded_ && !end_told_) tell_end(Notice::Kind::kEnded);
     return phase_ != Phase::kOver;
+  }
+
+  // The host ends what it runs: no end of the job's own, and none of the site's programs. Without a
+  // record of it the daemon finds, when it is back, that the attempt was lost with its node.
+  bool is_lost_with_host() const {
+    const bool job_ended = phase_ == Phase::kJob && main_ended_ &&
+                           (cause_ == EndCause::kItself || cause_ == EndCause::kPrologFailed);
+    const bool epilog_ended = phase_ == Phase::kEpilog && epilog_.has_ended();
+    return (job_ended || epilog_ended) && host_is_shutting_down();
   }
 
   void begin_hook(SiteHook& hook, const std::string& file, std::string_view name,
