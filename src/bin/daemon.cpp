@@ -264,7 +264,8 @@ base::Status set_launcher(const config::Configuration& configuration, const std:
   engine.hooks = {configuration.prolog.path, configuration.epilog.path,
                   ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
   engine.launcher_rules = {configuration.root_jobs == config::RootJobs::kAllow,
-                           configuration.min_uid, configuration.mode_setting};
+                           configuration.min_uid, configuration.mode_setting,
+                           configuration.seccomp == config::Seccomp::kDefault};
   return {};
 }
 
@@ -411,7 +412,6 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   engine.hide_processes = configuration.hide_processes;
   engine.start_timeout_ms =
       static_cast<std::uint64_t>(base::whole_milliseconds(configuration.start_timeout));
-  engine.filter_syscalls = configuration.seccomp == config::Seccomp::kDefault;
   engine.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   TRY(set_launcher(configuration, options.launcher, engine));
   TRY_ASSIGN(parts->engine,

@@ -22,6 +22,7 @@
 
 #include "harness.h"
 #include "http_load.h"
+#include "terminal.h"
 
 // What local users can do to the daemon and to each other through its socket. The attackers are
 // processes with the rights of their users and nothing else.
@@ -443,6 +444,39 @@ TEST_F(AttackBudget, UidsWithoutAnAccountSubmitNothing) {
                  {fmt::format("403: user: uid {} has no account on this machine", uid)});
   }
   EXPECT_EQ(daemon_->json({"status"})["held_jobs"], 0);
+}
+
+TEST_F(AttackBudget, OneUserHoldsAFewChannelsAndLeavesThoseOfOthers) {
+  start("api: {max_channels_per_user: 2}\n");
+  if (IsSkipped()) return;
+  const auto words_of = [&](const char* user, std::vector<std::string> arguments) {
+    std::vector<std::string> words = {
+        "/usr/bin/setpriv", "--reuid",         user, "--regid", user,
+        "--clear-groups",   "/usr/bin/env",    "-C", "/",       program("gpu-platform"),
+        "--server",         "unix:" + socket()};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return words;
+  };
+  const auto sleeper_of = [&](const char* user) {
+    return daemon_->submit(
+        {"--user", user, "--gpus", "1", "--workdir", "/", "--", "/bin/sleep", "1000"});
+  };
+  const std::string first = sleeper_of("daemon");
+  const std::string second = sleeper_of("bin");
+  for (const std::string& id : {first, second}) ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  const std::vector<std::string> stay = {
+      "jobs", "exec", first, "--", "/bin/sh", "-c", "echo in; exec sleep 1000"};
+  Terminal one(words_of("daemon", stay));
+  Terminal two(words_of("daemon", stay));
+  ASSERT_TRUE(one.shows("in") && two.shows("in"));
+  const Finished third =
+      run_command(words_of("daemon", {"jobs", "exec", first, "--", "/bin/true"}));
+  EXPECT_EQ(third.exit_code, 251);
+  expect_words(third.err, {"user daemon has 2 channels into jobs open",
+                           "the most for one user is 2 (api.max_channels_per_user)"});
+  // Another user's, and root's into the same job.
+  EXPECT_EQ(run_command(words_of("bin", {"jobs", "exec", second, "--", "/bin/true"})).exit_code, 0);
+  EXPECT_EQ(daemon_->cli({"jobs", "exec", first, "--", "/bin/true"}).exit_code, 0);
 }
 
 // The interim answer to "Expect: 100-continue" used to be written with a call that waits: two

@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 
 #include "harness.h"
 #include "http_load.h"
+#include "terminal.h"
 
 namespace gpu_platform::e2e {
 namespace {
@@ -49,10 +52,21 @@ class Audit : public testing::Test {
     return run_command(words, environment, input);
   }
   // The command line as that user.
-  Finished cli(const char* user, std::vector<std::string> arguments) const {
+  Finished cli(const char* user, std::vector<std::string> arguments,
+               const std::string& input = {}) const {
     arguments.insert(arguments.begin(),
                      {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
-    return as(user, std::move(arguments));
+    return as(user, std::move(arguments), {}, input);
+  }
+  // A connection to this host's port that is closed again at once.
+  static void connect_to(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    close(fd);
   }
   std::string submit(const char* user, std::vector<std::string> options,
                      const std::string& script = "exec sleep 1000") const {
@@ -204,6 +218,28 @@ TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill)
   // Nothing of what was run.
   EXPECT_EQ(before.dump().find("sleep"), std::string::npos);
   EXPECT_EQ(before.dump().find("/bin/true"), std::string::npos);
+}
+
+TEST_F(Audit, EachWayIntoAJobIsTold) {
+  const std::string ann = kAnn;
+  const Finished sat = cli(kAnn, {"run", "--gpus", "1", "--stdin", "--", "/bin/cat"}, "said\n");
+  EXPECT_EQ(sat.exit_code, 0) << sat.err;
+  EXPECT_EQ(sat.out, "said\n");
+  const std::string other = submit(kAnn, {"--gpus", "1"});
+  ASSERT_TRUE(daemon_.reaches(other, "RUNNING"));
+  EXPECT_NE(cli(kBob, {"jobs", "exec", other, "--", "/bin/true"}).exit_code, 0);
+  Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon_.socket(), "jobs",
+                    "port-forward", other, "0:9"});
+  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  const std::string& screen = forward.screen();
+  connect_to(std::stoi(screen.substr(screen.find("127.0.0.1:") + 10)));
+  const auto find = [&](const std::string& action) {
+    return told(entries("root", {"--action", action}));
+  };
+  EXPECT_TRUE(eventually([&] { return !find("port_forward").empty(); }));
+  EXPECT_EQ(find("attach"), std::vector{ann + " ATTACH for " + ann + " 1 ok"});
+  EXPECT_EQ(find("port_forward").front(), "root PORT_FORWARD for " + ann + " " + other + " ok");
+  EXPECT_EQ(find("exec").size(), 1u) << "the one that was refused";
 }
 
 TEST_F(Audit, AUserSeesWhatHeDidAndWhatWasDoneToHisJobsAndNothingElse) {

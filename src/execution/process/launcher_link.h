@@ -17,6 +17,7 @@ struct LauncherRules {
   bool allow_root = false;
   std::uint32_t min_uid = 1000;  // of jobs' users
   bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
+  bool filter_syscalls = true;   // of jobs
 };
 
 // The connection to the launcher: started by us, or a service of its own that listens. One thread;
@@ -27,9 +28,8 @@ class LauncherLink {
     std::string folder;     // of one that we start
     std::string program;    // of gpu-platform-node, where we start it
     std::string socket;     // where it listens; empty: we start it
-    node::SiteHooks hooks;  // these three for one that we start
+    node::SiteHooks hooks;  // these two for one that we start
     LauncherRules rules;
-    bool filter_syscalls = true;
   };
 
   explicit LauncherLink(Options options) : options_(std::move(options)) {}

@@ -33,7 +33,6 @@ struct ProcessEngineOptions {
   // For the launcher that we start; one that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
-  bool filter_syscalls = true;
   // What logins of jobs' users have. Null: the engine has a directory of its own.
   std::shared_ptr<host::UserDirectory> users;
   // Tells the board of an emulated node that a process runs on these GPUs; null: no boards here. On
