@@ -15,26 +15,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "os/descriptor.h"
 
 namespace gpu_emulator {
 namespace {
 
 using gpu_platform::base::hash64;
 using gpu_platform::base::system_error;
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 template <std::size_t N>
 void copy_text(const std::string& text, char (&out)[N]) {
@@ -276,7 +263,8 @@ Status write_all(int fd, const char* data, std::size_t size, const std::string& 
 Status replace_file(const std::string& path, const char* data, std::size_t size, mode_t mode) {
   const std::string temporary = fmt::format("{}.{}.new", path, ::getpid());
   {
-    const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const gpu_platform::os::Descriptor fd(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (fd.get() < 0) return std::unexpected(system_error("create " + temporary, errno));
     // Not left to the umask: readings are no secret.
     if (::fchmod(fd.get(), mode) != 0) {
@@ -324,7 +312,8 @@ Status create_node(const Board& board, const std::string& node_name, const std::
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   if (error) return std::unexpected(system_error("create " + dir, error.value()));
-  const Fd folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const gpu_platform::os::Descriptor folder(
+      ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return std::unexpected(system_error("open " + dir, errno));
   while (flock(folder.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return std::unexpected(system_error("lock " + dir, errno));

@@ -13,6 +13,7 @@
 #include "api/convert/topology.h"
 #include "api/estimates.h"
 #include "model/utc.h"
+#include "os/clock.h"
 
 // The calls about nodes and GPUs.
 
@@ -96,9 +97,7 @@ void tell_reserved(const controller::Snapshot& snapshot,
   if (snapshot.windows == nullptr) return;
   std::map<std::string_view, v1::Node*> by_name;
   for (v1::Node& node : nodes) by_name[node.name()] = &node;
-  const base::Instant now(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                              std::chrono::system_clock::now().time_since_epoch())
-                              .count());
+  const base::Instant now = os::wall_now();
   for (const auto& [name, window] : snapshot.windows->all()) {
     if (now < window.begin || now >= window.end) continue;
     for (const model::WindowPart& part : window.parts) {

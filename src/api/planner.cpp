@@ -1,16 +1,15 @@
 #include "api/planner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
+
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
 base::Instant Planner::follow(const Snapshot& snapshot) {
   picture_.follow(snapshot);
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch);
-  return std::max(base::Instant(ns.count()), snapshot->at);
+  return std::max(os::wall_now(), snapshot->at);
 }
 
 controller::Explanation Planner::explain(const Snapshot& snapshot, model::JobId job,

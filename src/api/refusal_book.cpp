@@ -1,8 +1,9 @@
 #include "api/refusal_book.h"
 
-#include <chrono>
 #include <limits>
 #include <utility>
+
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
@@ -14,8 +15,7 @@ constexpr std::uint32_t kOthers = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 base::Instant RefusalBook::present() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return os::wall_now();
 }
 
 bool RefusalBook::is_over(base::Instant now) const {

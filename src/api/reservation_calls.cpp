@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -7,17 +6,13 @@
 
 #include "api/calls.h"
 #include "api/convert/reservation.h"
+#include "os/clock.h"
 
 // The calls about reservations of time windows.
 
 namespace gpu_platform::api {
 
 namespace {
-
-base::Instant present() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
 
 base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const std::string& name) {
   const model::Window* window =
@@ -27,7 +22,7 @@ base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const s
                       fmt::format("there is no reservation {} that has not ended", name), "name");
   }
   v1::Reservation out;
-  to_proto(*window, snapshot.nodes, present(), out);
+  to_proto(*window, snapshot.nodes, os::wall_now(), out);
   return out;
 }
 
@@ -40,7 +35,7 @@ v1::ListReservationsResponse Calls::reservations() const {
   std::vector<const model::Window*> windows;
   for (const auto& [name, window] : snapshot->windows->all()) windows.push_back(&window);
   std::ranges::stable_sort(windows, {}, &model::Window::begin);
-  const base::Instant now = present();
+  const base::Instant now = os::wall_now();
   for (const model::Window* window : windows) {
     to_proto(*window, snapshot->nodes, now, *out.add_reservations());
   }

@@ -63,8 +63,8 @@ class EngineChannels : public api::ChannelSource {
       : engine_(engine), log_(log) {}
   void open(model::ChannelOrder order, Opened opened) override {
     const std::uint64_t number = ++last_;
-    engine_.open_channel(order, [&log = log_, order, number, opened = std::move(opened)](
-                                    base::Result<execution::Descriptor> channel) {
+    engine_.open_channel(order, [&log = log_, order, number,
+                                 opened = std::move(opened)](base::Result<os::Descriptor> channel) {
       if (!channel) return opened(std::unexpected(std::move(channel).error()));
       opened(api::ChannelSocket(channel->release(),
                                 std::make_shared<const ChannelLog>(log, number, order)));

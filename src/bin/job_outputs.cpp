@@ -10,7 +10,7 @@ namespace gpu_platform::bin {
 
 namespace {
 
-base::Result<api::OutputPiece> read_users_file(const base::Result<execution::Descriptor>& file,
+base::Result<api::OutputPiece> read_users_file(const base::Result<os::Descriptor>& file,
                                                const std::string& path, std::uint64_t offset,
                                                std::size_t most) {
   if (!file && file.error().code == base::ErrorCode::kNotFound) {

@@ -31,9 +31,8 @@ void UsersFiles::disconnect() {
   link_->engine = nullptr;
 }
 
-base::Result<execution::Descriptor> UsersFiles::open(std::uint32_t uid,
-                                                     const std::string& path) const {
-  execution::Descriptor answer;
+base::Result<os::Descriptor> UsersFiles::open(std::uint32_t uid, const std::string& path) const {
+  os::Descriptor answer;
   {
     const std::lock_guard lock(link_->mutex);
     if (link_->engine == nullptr) {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "execution/process/process_engine.h"
+#include "os/descriptor.h"
 
 namespace gpu_platform::bin {
 
@@ -19,7 +20,7 @@ class UsersFiles {
   void disconnect();
 
   // With the user's rights; kUnavailable when it takes too long. Waits.
-  base::Result<execution::Descriptor> open(std::uint32_t uid, const std::string& path) const;
+  base::Result<os::Descriptor> open(std::uint32_t uid, const std::string& path) const;
 
  private:
   struct Link;

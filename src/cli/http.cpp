@@ -13,6 +13,8 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "os/descriptor.h"
+
 namespace gpu_platform::cli {
 
 namespace {
@@ -51,20 +53,6 @@ class AnswerParser : public http::basic_parser<false> {
     return bytes.size();
   }
   void on_finish_impl(error_code&) override {}
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
 };
 
 std::unexpected<TransportError> failed(Kind kind, std::string_view what, int error) {
@@ -138,7 +126,7 @@ struct Exchange::State {
     parser.body_limit(boost::none);
     parser.header_limit(64 * 1024);
   }
-  Descriptor socket;
+  os::Descriptor socket;
   AnswerParser parser;
   std::string unparsed;
 };

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/text.h"
+#include "os/clock.h"
 
 extern char** environ;
 
@@ -47,13 +48,11 @@ void pause_for(base::Duration duration, int fd) {
 }
 
 base::Instant wall_clock() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return os::wall_now();
 }
 
 base::Instant steady_clock_time() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return base::Instant(os::monotonic_ns());
 }
 
 std::size_t terminal_width(const Surroundings& surroundings) {

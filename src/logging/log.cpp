@@ -4,6 +4,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::logging {
 
 namespace {
@@ -12,8 +14,7 @@ namespace {
 constexpr std::size_t kMostNamed = 10;
 
 base::Instant steady_now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return base::Instant(os::monotonic_ns());
 }
 
 std::chrono::steady_clock::time_point time_point(base::Instant at) {

@@ -5,18 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::monitoring {
 
 namespace {
 
 constexpr std::size_t kXidsKept = 16;
 constexpr std::size_t kNamedStrangers = 4;
-
-base::Instant wall_now() {
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                           std::chrono::system_clock::now().time_since_epoch())
-                           .count());
-}
 
 std::string_view words(hardware::RecoveryAction action) {
   using hardware::RecoveryAction;
@@ -74,7 +70,7 @@ std::string problem_of(const hardware::GpuReading& reading) {
 
 model::GpuReading to_model(const hardware::GpuReading& in) {
   model::GpuReading out;
-  out.at = wall_now();
+  out.at = os::wall_now();
   out.problem = problem_of(in);
   out.utilization_percent = in.utilization_percent;
   out.memory_utilization_percent = in.memory_utilization_percent;
@@ -174,7 +170,7 @@ void GpuMonitor::take_events(const node::ProbeEvents& events) {
   for (const hardware::GpuEvent& event : events.events) {
     if (event.kind != hardware::GpuEventKind::kXid || event.uuid.empty()) continue;
     GpuSeen& seen = gpus_[event.uuid];
-    seen.xids.insert(seen.xids.begin(), {event.value, wall_now()});
+    seen.xids.insert(seen.xids.begin(), {event.value, os::wall_now()});
     if (seen.xids.size() > kXidsKept) seen.xids.resize(kXidsKept);
     auto reading = seen.reading ? *seen.reading : model::GpuReading{};
     reading.xids = seen.xids;

@@ -1,6 +1,5 @@
 #include "monitoring/release_gate.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "os/clock.h"
 
 namespace gpu_platform::monitoring {
 
@@ -20,12 +21,6 @@ constexpr milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kAlertAfter{30};
 // The driver's own bookkeeping moves by some megabytes.
 const base::Bytes kTolerance = base::kMiB * 64;
-
-std::int64_t boot_clock_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool exists(std::uint32_t pid) {
   return access(fmt::format("/proc/{}", pid).c_str(), F_OK) == 0;
@@ -65,7 +60,7 @@ void ReleaseGate::observe(execution::Observation observation) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
-    waiting_.try_emplace(cleaned->attempt, Waiting{std::move(gpus), *cleaned, boot_clock_ns(), now,
+    waiting_.try_emplace(cleaned->attempt, Waiting{std::move(gpus), *cleaned, os::boot_ns(), now,
                                                    now, kFirstPause, false});
   }
   wake_.notify_one();

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "node/mount_table.h"
-#include "node/small_file.h"
 #include "node/syscalls.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -22,7 +22,7 @@ namespace {
 
 std::vector<int> pids_in(int cgroup_fd) {
   std::vector<int> pids;
-  const std::string text = read_small_file(cgroup_fd, "cgroup.procs");
+  const std::string text = os::read_small_file(cgroup_fd, "cgroup.procs");
   std::string_view rest = text;
   while (!rest.empty()) {
     int pid = 0;
@@ -86,7 +86,8 @@ void wait_until_empty(const std::string& cgroup) {
   // Each reading arms the next wake-up.
   while (events >= 0) {
     const ssize_t got = pread(events, text, sizeof text, 0);
-    if (got <= 0 || number_after({text, static_cast<std::size_t>(got)}, "populated") == 0) break;
+    if (got <= 0 || os::number_after({text, static_cast<std::size_t>(got)}, "populated") == 0)
+      break;
     if (poll(&changed, 1, kPatienceMs) <= 0) break;
   }
   if (events >= 0) close(events);
@@ -94,7 +95,7 @@ void wait_until_empty(const std::string& cgroup) {
 
 void move_self_into(const std::string& path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return;
-  write_small_file(AT_FDCWD, (path + "/cgroup.procs").c_str(), "0");
+  os::write_small_file(AT_FDCWD, (path + "/cgroup.procs").c_str(), "0");
 }
 
 }  // namespace
@@ -123,9 +124,9 @@ std::optional<std::string> find_systemd_top(std::string_view init_cgroup) {
 }
 
 CgroupBase make_cgroup_base(std::string_view token, const std::string& parent) {
-  const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+  const auto mount = find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   if (!mount) return {{}, "no cgroup v2 tree is mounted"};
-  const auto own = find_cgroup2_path(read_small_file(AT_FDCWD, "/proc/self/cgroup"));
+  const auto own = find_cgroup2_path(os::read_small_file(AT_FDCWD, "/proc/self/cgroup"));
   const std::string home = *mount + (own && *own != "/" ? *own : "");
   const std::string own_choice = geteuid() == 0 ? *mount : home;
   const std::string base =
@@ -141,7 +142,7 @@ CgroupBase make_cgroup_base(std::string_view token, const std::string& parent) {
 
 void leave_cgroup_base(const CgroupBase& base) {
   if (base.path.empty()) return;
-  write_small_file(AT_FDCWD, (base.home + "/cgroup.procs").c_str(), "0");
+  os::write_small_file(AT_FDCWD, (base.home + "/cgroup.procs").c_str(), "0");
   const std::string node = base.path + "/node";
   if (rmdir(node.c_str()) != 0 && errno == EBUSY && !holds_jobs(base.path)) {
     wait_until_empty(node);
@@ -151,8 +152,8 @@ void leave_cgroup_base(const CgroupBase& base) {
 }
 
 bool cgroup_is_empty(int cgroup_fd) {
-  const std::string events = read_small_file(cgroup_fd, "cgroup.events");
-  return number_after(events, "populated") == 0;
+  const std::string events = os::read_small_file(cgroup_fd, "cgroup.events");
+  return os::number_after(events, "populated") == 0;
 }
 
 void signal_cgroup(int cgroup_fd, int signal) {
@@ -175,7 +176,7 @@ void signal_cgroup(int cgroup_fd, int signal) {
 }
 
 void kill_cgroup(int cgroup_fd) {
-  if (write_small_file(cgroup_fd, "cgroup.kill", "1")) return;
+  if (os::write_small_file(cgroup_fd, "cgroup.kill", "1")) return;
   // Before Linux 5.14. Repeated by the caller until the cgroup is empty.
   signal_cgroup(cgroup_fd, SIGKILL);
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -54,10 +54,10 @@ TEST(SystemdTop, IsAbsentWhereSystemdIsNotTheFirstProcess) {
 
 TEST(NumberAfter, ReadsTheLineOfItsKey) {
   constexpr std::string_view kText = "usage_usec 4711\nuser_usec 12\npopulated 0";
-  EXPECT_EQ(number_after(kText, "usage_usec"), 4711);
-  EXPECT_EQ(number_after(kText, "populated"), 0);
-  EXPECT_EQ(number_after(kText, "usec"), -1);
-  EXPECT_EQ(number_after("", "populated"), -1);
+  EXPECT_EQ(os::number_after(kText, "usage_usec"), 4711);
+  EXPECT_EQ(os::number_after(kText, "populated"), 0);
+  EXPECT_EQ(os::number_after(kText, "usec"), -1);
+  EXPECT_EQ(os::number_after("", "populated"), -1);
 }
 
 }  // namespace

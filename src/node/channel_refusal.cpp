@@ -1,14 +1,14 @@
 #include "node/channel_refusal.h"
 
 #include "model/channel.h"
-#include "node/packet_socket.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::node {
 
 void refuse_channel(int channel, std::string_view why, std::uint8_t value) {
   // What does not go at once goes to nobody: the client sees the end all the same.
-  send_packet(channel,
-              model::encode_frame(model::EndFrame{model::ChannelEnd::kNotOpened, value, why}));
+  os::send_packet(channel,
+                  model::encode_frame(model::EndFrame{model::ChannelEnd::kNotOpened, value, why}));
 }
 
 }  // namespace gpu_platform::node

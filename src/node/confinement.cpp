@@ -12,8 +12,8 @@
 #include "node/devices/device_rules.h"
 #include "node/folders/remove_tree.h"
 #include "node/seccomp/syscall_filter.h"
-#include "node/small_file.h"
 #include "node/syscalls.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -117,7 +117,7 @@ void leave_confinement(const HostConfinement& host) {
 // Drivers may come while we run, and most of their majors are given out when they do.
 void prepare_for(HostConfinement& host, const LaunchRequest& request) {
   if (!host.devices) return;
-  host.proc_devices = read_small_file(AT_FDCWD, "/proc/devices");
+  host.proc_devices = os::read_small_file(AT_FDCWD, "/proc/devices");
   std::string why;  // told by the supervisor, which tries again
   host.programs.load(device_rules({host.proc_devices, host.mode_setting}, request.devices), why);
 }

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -12,7 +12,7 @@ bool is_shutdown_program(std::string_view comm) {
 }
 
 bool host_is_shutting_down() {
-  return is_shutdown_program(read_small_file(AT_FDCWD, "/proc/1/comm"));
+  return is_shutdown_program(os::read_small_file(AT_FDCWD, "/proc/1/comm"));
 }
 
 }  // namespace gpu_platform::node

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "node/small_file.h"
 #include "node/syscalls.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -24,7 +24,7 @@ std::string proc_path(int pid, std::string_view rest) {
 // Field of /proc/PID/stat, counted from 1 as in proc(5); the name in field 2 may hold blanks and
 // brackets.
 std::string stat_field(int pid, int number) {
-  const std::string text = read_small_file(AT_FDCWD, proc_path(pid, "/stat").c_str());
+  const std::string text = os::read_small_file(AT_FDCWD, proc_path(pid, "/stat").c_str());
   std::size_t at = text.rfind(')');
   if (at == std::string::npos) return {};
   for (int field = 2; field < number; ++field) {
@@ -36,7 +36,7 @@ std::string stat_field(int pid, int number) {
 
 std::vector<int> children_of(int pid) {
   const std::string path = proc_path(pid, "/task/") + std::to_string(pid) + "/children";
-  const std::string text = read_small_file(AT_FDCWD, path.c_str());
+  const std::string text = os::read_small_file(AT_FDCWD, path.c_str());
   std::vector<int> children;
   const char* at = text.c_str();
   while (true) {

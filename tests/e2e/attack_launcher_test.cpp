@@ -17,10 +17,10 @@
 #include <functional>
 #include <set>
 
-#include "node/packet_socket.h"
 #include "node/process_tree.h"
 #include "node/protocol.h"
 #include "node/record.h"
+#include "os/packet_socket.h"
 #include "service_fixture.h"
 
 namespace gpu_platform::e2e {
@@ -69,12 +69,12 @@ int connect_as(uid_t uid, const std::string& path) {
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "refused";
-    node::send_packet(ends[1], "connected", fd);
+    os::send_packet(ends[1], "connected", fd);
     return "";
   });
   close(ends[1]);
   char buffer[64];
-  const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+  const os::Packet packet = os::receive_packet(ends[0], buffer, sizeof buffer);
   close(ends[0]);
   return packet.fd;
 }
@@ -115,12 +115,12 @@ class AttackOnTheLauncher : public ServiceFixture {
   }
 
   void say(const node::Message& message, int fd = -1) const {
-    node::send_packet(socket_, node::encode(message), fd);
+    os::send_packet(socket_, node::encode(message), fd);
   }
   std::optional<node::Message> hear() {
-    const node::Packet packet = node::receive_packet(socket_, buffer_, sizeof buffer_);
+    const os::Packet packet = os::receive_packet(socket_, buffer_, sizeof buffer_);
     if (packet.fd >= 0) close(packet.fd);
-    return packet.kind == node::Packet::Kind::kMessage ? node::decode(packet.bytes) : std::nullopt;
+    return packet.kind == os::Packet::Kind::kMessage ? node::decode(packet.bytes) : std::nullopt;
   }
   std::optional<node::Message> ask(const node::Message& message, int fd = -1) {
     say(message, fd);
@@ -317,7 +317,7 @@ TEST_F(AttackOnTheLauncher, FilesAreOpenedAsTheUserAndNeverAsRoot) {
     say(node::OpenFile{uid, path}, ends[1]);
     close(ends[1]);
     char buffer[4096];
-    const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+    const os::Packet packet = os::receive_packet(ends[0], buffer, sizeof buffer);
     if (packet.fd >= 0) close(packet.fd);
     close(ends[0]);
     const auto opened = node::decode_opened_file(packet.bytes);
@@ -461,11 +461,11 @@ TEST_F(AttackOnTheLauncher, NoWayIntoAJobAsAnotherUserThanItsOwn) {
   const int file = memfd_create("request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(write(file, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   ASSERT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), 0);
-  node::send_packet(ends[0], node::encode_channel_start({}), file);
+  os::send_packet(ends[0], node::encode_channel_start({}), file);
   say(node::OpenChannel{{model::JobId(1), 1}, false}, ends[1]);
   close(ends[1]);
   char buffer[4096];
-  const node::Packet packet = node::receive_packet(ends[0], buffer, sizeof buffer);
+  const os::Packet packet = os::receive_packet(ends[0], buffer, sizeof buffer);
   EXPECT_THAT(std::string(packet.bytes), HasSubstr("the job is another user's"));
   close(ends[0]);
   close(file);
@@ -513,7 +513,7 @@ TEST_F(AttackOnTheLauncher, DamagedAndOversizedMessagesEndTheConnectionAndNothin
        {std::string("\xff\xff\xff"), std::string(1, '\0'), std::string(node::kMaxMessage, 'x'),
         node::encode(node::Welcome{}),
         node::encode(node::Launch{{model::JobId(1), 1}, true, {}})}) {
-    node::send_packet(socket_, bytes);
+    os::send_packet(socket_, bytes);
     hear();
     greet();
   }

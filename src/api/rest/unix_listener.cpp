@@ -12,25 +12,11 @@
 
 #include <fmt/format.h>
 
+#include "os/descriptor.h"
+
 namespace gpu_platform::api {
 
 namespace {
-
-// Closes a descriptor unless it is released.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
 
 base::Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
@@ -63,7 +49,7 @@ base::Status check_free(const std::string& path, const sockaddr_un& address) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
                       fmt::format("{} exists and is no socket; it is left alone", path), "socket");
   }
-  const Descriptor probe(open_socket());
+  const os::Descriptor probe(open_socket());
   if (probe.get() < 0) return std::unexpected(base::system_error("open a socket", errno));
   const int result = ::connect(probe.get(), generic(address), sizeof address);
   // EAGAIN: somebody listens and is busy.
@@ -85,7 +71,7 @@ base::Result<UnixListener> UnixListener::open(const std::string& path) {
   // Bound and listening under another name first: who sees the path can connect at once.
   const std::string temporary = path + ".new";
   TRY_ASSIGN(const sockaddr_un temporary_address, address_of(temporary));
-  Descriptor socket(open_socket());
+  os::Descriptor socket(open_socket());
   if (socket.get() < 0) return std::unexpected(base::system_error("open a socket", errno));
   ::unlink(temporary.c_str());
   if (::bind(socket.get(), generic(temporary_address), sizeof temporary_address) != 0) {

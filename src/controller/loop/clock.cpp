@@ -1,24 +1,14 @@
 #include "controller/loop/clock.h"
 
-#include <ctime>
+#include "os/clock.h"
 
 namespace gpu_platform::controller {
 
-namespace {
-
-std::int64_t read_ns(clockid_t id) {
-  timespec t{};
-  clock_gettime(id, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-}  // namespace
-
 base::Instant Clock::wall() const {
-  return base::Instant(read_ns(CLOCK_REALTIME));
+  return os::wall_now();
 }
 base::Duration Clock::since_boot() const {
-  return base::Duration(read_ns(CLOCK_BOOTTIME));
+  return base::Duration(os::boot_ns());
 }
 
 base::Instant Clock::now() {

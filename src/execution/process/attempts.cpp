@@ -7,6 +7,7 @@
 
 #include "node/host_shutdown.h"
 #include "node/syscalls.h"
+#include "os/clock.h"
 
 namespace gpu_platform::execution {
 
@@ -20,12 +21,6 @@ constexpr std::int64_t kStopRepeat = 1000 * kMillisecond;
 constexpr std::int64_t kStopPatience = 5000 * kMillisecond;
 // Supervisors that died before they began, until the fault is the host's.
 constexpr std::uint32_t kMaxFruitlessLaunches = 10;
-
-base::Instant wall_now() {
-  return base::Instant(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                           std::chrono::system_clock::now().time_since_epoch())
-                           .count());
-}
 
 std::uint64_t milliseconds(base::Duration d) {
   return d.value() <= 0 ? 0 : static_cast<std::uint64_t>(base::whole_milliseconds(d));
@@ -232,7 +227,7 @@ void Attempts::notice(const node::Notice& notice) {
   finish(notice.attempt, *a, std::move(epilog_failure));
 }
 
-void Attempts::answer(const node::Message& message, Descriptor pidfd, std::int64_t now) {
+void Attempts::answer(const node::Message& message, os::Descriptor pidfd, std::int64_t now) {
   if (const auto* m = std::get_if<node::Launched>(&message)) {
     launched(m->attempt, std::move(pidfd), now);
   } else if (const auto* existing = std::get_if<node::Exists>(&message)) {
@@ -256,7 +251,7 @@ void Attempts::answer(const node::Message& message, Descriptor pidfd, std::int64
   }
 }
 
-void Attempts::launched(model::AttemptId id, Descriptor pidfd, std::int64_t now) {
+void Attempts::launched(model::AttemptId id, os::Descriptor pidfd, std::int64_t now) {
   Attempt* a = find(id);
   if (a == nullptr || a->phase != Phase::kSent) return;  // its end was quicker than this answer
   if (!pidfd.is_open()) {  // we have no room for it; by its pid it can be found later
@@ -360,7 +355,7 @@ void Attempts::look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked) {
 // False when the process could not be proved to be the supervisor.
 bool Attempts::watch(model::AttemptId id, Attempt& a, std::uint32_t pid) {
   if (a.supervisor.is_open()) return true;
-  Descriptor pidfd(node::open_pidfd(static_cast<int>(pid)));
+  os::Descriptor pidfd(node::open_pidfd(static_cast<int>(pid)));
   // The lock is held still: the pid was its holder's when the handle was opened.
   if (!pidfd.is_open() || !read_attempt(folder_, id).supervised) return false;
   a.phase = Phase::kRunning;
@@ -368,7 +363,7 @@ bool Attempts::watch(model::AttemptId id, Attempt& a, std::uint32_t pid) {
   return true;
 }
 
-void Attempts::keep_handle(model::AttemptId id, Attempt& a, Descriptor pidfd) {
+void Attempts::keep_handle(model::AttemptId id, Attempt& a, os::Descriptor pidfd) {
   drop_handle(a);
   if (!pidfd.is_open()) return;
   by_handle_[pidfd.get()] = id;
@@ -492,7 +487,7 @@ void Attempts::lose(model::AttemptId id, Attempt& a, bool node_lost) {
   a.told_ended = true;
   Ended ended;
   ended.attempt = id;
-  ended.at = wall_now();
+  ended.at = os::wall_now();
   ended.exit.lost = node_lost ? model::Lost::kNodeLost : model::Lost::kUnknown;
   ended.reason = node_lost ? model::EndReason::kNodeLost : model::EndReason::kSupervisorLost;
   ended.detail = node_lost ? "the node was started anew" : "its supervisor ended without a record";
@@ -504,7 +499,7 @@ void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std:
   if (!std::exchange(a.told_ended, true)) {
     Ended ended;
     ended.attempt = id;
-    ended.at = wall_now();
+    ended.at = os::wall_now();
     ended.exit.code = code;
     ended.reason = model::EndReason::kLaunchFailed;
     ended.detail = std::move(why);

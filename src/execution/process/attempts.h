@@ -12,8 +12,8 @@
 
 #include "execution/engine.h"
 #include "execution/process/attempt_files.h"
-#include "execution/process/descriptor.h"
 #include "node/protocol.h"
+#include "os/descriptor.h"
 
 namespace gpu_platform::execution {
 
@@ -37,7 +37,7 @@ class Attempts {
 
   void notice(const node::Notice& notice);
   // An answer of the launcher; pidfd comes with Launched.
-  void answer(const node::Message& message, Descriptor pidfd, std::int64_t now);
+  void answer(const node::Message& message, os::Descriptor pidfd, std::int64_t now);
   // The launcher is there again: what was sent to its predecessor may have been done or not.
   void launcher_is_new(std::int64_t now);
   // The process behind a watched handle has ended.
@@ -76,7 +76,7 @@ class Attempts {
   struct Attempt {
     Phase phase = Phase::kWaiting;
     std::optional<StartOrder> order;
-    Descriptor supervisor;
+    os::Descriptor supervisor;
     bool told_started = false;
     bool told_ended = false;
     std::string epilog_failure;  // of one that is over
@@ -95,9 +95,9 @@ class Attempts {
   void look(model::AttemptId id, Asked asked, std::int64_t now);
   void look_at_unbegun(model::AttemptId id, Attempt& a, Asked asked);
   bool watch(model::AttemptId id, Attempt& a, std::uint32_t pid);
-  void keep_handle(model::AttemptId id, Attempt& a, Descriptor pidfd);
+  void keep_handle(model::AttemptId id, Attempt& a, os::Descriptor pidfd);
   void drop_handle(Attempt& a);
-  void launched(model::AttemptId id, Descriptor pidfd, std::int64_t now);
+  void launched(model::AttemptId id, os::Descriptor pidfd, std::int64_t now);
   void send_stop(model::AttemptId id, Attempt& a, std::int64_t now);
   void begin_kill(model::AttemptId id, Attempt& a, std::int64_t now);
   void do_one(model::AttemptId id, Due due, std::int64_t now);

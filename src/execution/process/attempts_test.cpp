@@ -26,7 +26,7 @@ class StopOfAnAttempt : public ::testing::Test {
     attempts_.start(order);
     attempts_.launch_sent(id_);
     // The supervisor is this very process: it lives and confirms nothing.
-    attempts_.answer(node::Launched{id_, 1}, Descriptor(node::open_pidfd(getpid())), 0);
+    attempts_.answer(node::Launched{id_, 1}, os::Descriptor(node::open_pidfd(getpid())), 0);
   }
   StopOrder with_grace(base::Duration grace) const {
     return {id_, false, grace, model::EndReason::kCancelledBy};

@@ -36,27 +36,27 @@ class ChannelTest : public EngineTest, public ::testing::WithParamInterface<Mode
     EXPECT_TRUE(observed_->wait_started(start.attempt));
     return start;
   }
-  base::Result<Descriptor> open(model::ChannelOrder order) {
-    std::promise<base::Result<Descriptor>> opened;
-    engine_->open_channel(std::move(order), [&](base::Result<Descriptor> channel) {
+  base::Result<os::Descriptor> open(model::ChannelOrder order) {
+    std::promise<base::Result<os::Descriptor>> opened;
+    engine_->open_channel(std::move(order), [&](base::Result<os::Descriptor> channel) {
       opened.set_value(std::move(channel));
     });
     return opened.get_future().get();
   }
-  Descriptor open_shell(const StartOrder& job, const std::string& script) {
+  os::Descriptor open_shell(const StartOrder& job, const std::string& script) {
     auto channel = open({job.attempt, {"/bin/sh", "-c", script}, std::nullopt});
     EXPECT_TRUE(channel.has_value()) << channel.error().message;
-    return channel ? *std::move(channel) : Descriptor();
+    return channel ? *std::move(channel) : os::Descriptor();
   }
-  static bool send(const Descriptor& channel, std::string_view packet) {
+  static bool send(const os::Descriptor& channel, std::string_view packet) {
     return ::send(channel.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(packet.size());
   }
-  static bool send(const Descriptor& channel, const model::Frame& frame) {
+  static bool send(const os::Descriptor& channel, const model::Frame& frame) {
     return send(channel, model::encode_frame(frame));
   }
   // The next packet; nothing at the end, and when none comes for long.
-  static std::string receive(const Descriptor& channel) {
+  static std::string receive(const os::Descriptor& channel) {
     pollfd handle{channel.get(), POLLIN, 0};
     if (poll(&handle, 1, 60'000) != 1) return {};
     std::string bytes(model::kMaxFrame + 1, '\0');
@@ -68,7 +68,7 @@ class ChannelTest : public EngineTest, public ::testing::WithParamInterface<Mode
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
-  static Heard listen(const Descriptor& channel) {
+  static Heard listen(const os::Descriptor& channel) {
     Heard heard;
     while (true) {
       const std::string packet = receive(channel);

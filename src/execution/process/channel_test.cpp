@@ -15,7 +15,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, ChannelTest, ::testing::Values(Mode::kCgroup, M
 
 TEST_P(ChannelTest, CommandHasThreeStreamsAndAnExitCode) {
   const StartOrder job = sleeper();
-  const Descriptor channel = open_shell(job, "cat; echo wrong >&2; exit 3");
+  const os::Descriptor channel = open_shell(job, "cat; echo wrong >&2; exit 3");
   EXPECT_TRUE(send(channel, model::InputFrame{"typed\n"}));
   EXPECT_TRUE(send(channel, model::EndOfInputFrame{}));
   const Heard heard = listen(channel);
@@ -29,7 +29,7 @@ TEST_P(ChannelTest, CommandHasThreeStreamsAndAnExitCode) {
 
 TEST_P(ChannelTest, SignalReachesACommandThatReadsNoInput) {
   const StartOrder job = sleeper();
-  const Descriptor channel = open_shell(job, "exec sleep 1000");
+  const os::Descriptor channel = open_shell(job, "exec sleep 1000");
   const std::string most(model::kMaxFrameBytes, 'x');
   for (std::size_t sent = 0; sent + most.size() <= model::kInputWindow; sent += most.size()) {
     ASSERT_TRUE(send(channel, model::InputFrame{most}));
@@ -42,7 +42,7 @@ TEST_P(ChannelTest, SignalReachesACommandThatReadsNoInput) {
 
 TEST_P(ChannelTest, LargeOutputIsWhole) {
   const StartOrder job = sleeper();
-  const Descriptor channel = open_shell(job, "seq 1 300000");
+  const os::Descriptor channel = open_shell(job, "seq 1 300000");
   std::string expected;
   for (int i = 1; i <= 300'000; ++i) expected += std::to_string(i) + "\n";
   EXPECT_TRUE(listen(channel).output == expected);
@@ -50,7 +50,7 @@ TEST_P(ChannelTest, LargeOutputIsWhole) {
 
 TEST_P(ChannelTest, MoreInputThanTheWindowAndWhatIsNoFrameHangUp) {
   const StartOrder job = sleeper();
-  const Descriptor full = open_shell(job, "echo $$ > full; exec sleep 1000");
+  const os::Descriptor full = open_shell(job, "echo $$ > full; exec sleep 1000");
   ASSERT_TRUE(eventually([&] { return !read(path("full")).empty(); }));
   const std::string most(model::kMaxFrameBytes, 'x');
   // A pipe's own buffer takes some of it; beyond both it is too much.
@@ -63,7 +63,7 @@ TEST_P(ChannelTest, MoreInputThanTheWindowAndWhatIsNoFrameHangUp) {
 
   base::Prng random(11);
   for (int i = 0; i < 20; ++i) {
-    const Descriptor channel = open_shell(job, "exec sleep 1000");
+    const os::Descriptor channel = open_shell(job, "exec sleep 1000");
     std::string packet(1 + random.below(40), '\0');
     for (char& c : packet) c = static_cast<char>(random.below(256));
     packet.front() = static_cast<char>(5 + random.below(250));  // none that a client may send
@@ -75,7 +75,7 @@ TEST_P(ChannelTest, MoreInputThanTheWindowAndWhatIsNoFrameHangUp) {
 
 TEST_P(ChannelTest, CommandEndsWithItsJob) {
   const StartOrder job = sleeper();
-  const Descriptor channel = open_shell(job, "exec sleep 1000");
+  const os::Descriptor channel = open_shell(job, "exec sleep 1000");
   EXPECT_EQ(model::decode_frame(receive(channel)), model::Frame(model::OpenedFrame{}));
   engine_->stop({job.attempt, true, {}, model::EndReason::kKilledBy});
   const Heard heard = listen(channel);

@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "node/packet_socket.h"
 #include "node/syscalls.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::execution {
 
@@ -63,15 +63,15 @@ base::Status LauncherLink::spawn() {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return std::unexpected(base::system_error("make a socket for the launcher", errno));
   }
-  Descriptor ours(ends[0]);
-  Descriptor theirs(ends[1]);
+  os::Descriptor ours(ends[0]);
+  os::Descriptor theirs(ends[1]);
   // Only our end shall not block; the launcher waits in receive.
   if (fcntl(theirs.get(), F_SETFL, 0) != 0) {
     return std::unexpected(base::system_error("prepare the launcher's socket", errno));
   }
   SpawnSetup setup;
   // dup2 onto itself would leave the close-on-exec mark, so the end must not already be number 3.
-  Descriptor high(fcntl(theirs.get(), F_DUPFD_CLOEXEC, kChildSocket + 1));
+  os::Descriptor high(fcntl(theirs.get(), F_DUPFD_CLOEXEC, kChildSocket + 1));
   posix_spawn_file_actions_adddup2(&setup.actions, high.get(), kChildSocket);
   // A session of its own: Ctrl-C at the daemon's terminal is not meant for jobs. All signals as
   // new.
@@ -122,7 +122,7 @@ base::Status LauncherLink::dial() {
     return base::invalid("--launcher", "the path is too long for a socket");
   }
   memcpy(address.sun_path, options_.socket.data(), options_.socket.size());
-  Descriptor dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  os::Descriptor dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!dialled.is_open() ||
       ::connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return std::unexpected(
@@ -137,7 +137,7 @@ void LauncherLink::hang_up() {
   if (child_ <= 0) return;
   // It ends by itself when it finds the socket closed; this is for one that hangs. It is our child
   // and not waited for yet, so the pid is its own.
-  const Descriptor handle(node::open_pidfd(child_));
+  const os::Descriptor handle(node::open_pidfd(child_));
   pollfd ended{handle.get(), POLLIN, 0};
   if (!handle.is_open() || poll(&ended, 1, kPatienceMs) != 1) kill(child_, SIGKILL);
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
@@ -147,19 +147,19 @@ void LauncherLink::hang_up() {
 
 LauncherLink::Sent LauncherLink::send(const node::Message& message, int fd) {
   if (!socket_.is_open()) return Sent::kBroken;
-  if (node::send_packet(socket_.get(), node::encode(message), fd)) return Sent::kYes;
+  if (os::send_packet(socket_.get(), node::encode(message), fd)) return Sent::kYes;
   return errno == EAGAIN || errno == ENOBUFS ? Sent::kNotNow : Sent::kBroken;
 }
 
 LauncherLink::Received LauncherLink::receive() {
   Received received;
   if (!socket_.is_open()) return received;
-  const node::Packet packet = node::receive_packet(socket_.get(), buffer_, sizeof buffer_);
-  received.fd = Descriptor(packet.fd);
-  if (packet.kind == node::Packet::Kind::kMessage) received.message = node::decode(packet.bytes);
+  const os::Packet packet = os::receive_packet(socket_.get(), buffer_, sizeof buffer_);
+  received.fd = os::Descriptor(packet.fd);
+  if (packet.kind == os::Packet::Kind::kMessage) received.message = node::decode(packet.bytes);
   // A launcher that sends what we do not know is as good as gone.
-  received.closed = packet.kind == node::Packet::Kind::kClosed ||
-                    (packet.kind == node::Packet::Kind::kMessage && !received.message);
+  received.closed = packet.kind == os::Packet::Kind::kClosed ||
+                    (packet.kind == os::Packet::Kind::kMessage && !received.message);
   return received;
 }
 

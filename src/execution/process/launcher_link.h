@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "execution/process/descriptor.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
+#include "os/descriptor.h"
 
 namespace gpu_platform::execution {
 
@@ -50,7 +50,7 @@ class LauncherLink {
   struct Received {
     bool closed = false;
     std::optional<node::Message> message;  // its views end with the next receive
-    Descriptor fd;
+    os::Descriptor fd;
   };
   // Neither closed nor message: nothing is there now.
   Received receive();
@@ -60,7 +60,7 @@ class LauncherLink {
   base::Status dial();
 
   Options options_;
-  Descriptor socket_;
+  os::Descriptor socket_;
   pid_t child_ = -1;
   char buffer_[node::kMaxMessage];
 };

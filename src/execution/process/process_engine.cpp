@@ -19,13 +19,14 @@
 #include <fmt/format.h>
 
 #include "execution/process/attempts.h"
-#include "execution/process/descriptor.h"
 #include "execution/process/job_request.h"
 #include "execution/process/launcher_link.h"
 #include "host/user_directory.h"
-#include "node/packet_socket.h"
 #include "node/protocol.h"
 #include "node/record.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::execution {
 
@@ -37,12 +38,6 @@ constexpr std::int64_t kLongestReconnect = 1000 * kMillisecond;
 // A launcher that lived this long is not in a loop of crashes.
 constexpr std::int64_t kSettled = 1000 * kMillisecond;
 constexpr std::chrono::seconds kOpenPatience{10};
-
-std::int64_t steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 base::Result<std::string> read_boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -60,7 +55,7 @@ base::Status check_is_here(const StartOrder& order) {
   return base::invalid("nodes", "the process engine starts processes on its own host only");
 }
 
-base::Result<Descriptor> cannot_open(const std::string& path, int error) {
+base::Result<os::Descriptor> cannot_open(const std::string& path, int error) {
   base::Error why = base::system_error("open " + path, error);
   if (error == ENOENT || error == ENOTDIR) why.code = base::ErrorCode::kNotFound;
   if (error == EACCES || error == EPERM || error == ELOOP) {
@@ -70,8 +65,8 @@ base::Result<Descriptor> cannot_open(const std::string& path, int error) {
 }
 
 // A request too large for a message, in memory that cannot change any more.
-base::Result<Descriptor> to_memory_file(std::string_view bytes) {
-  Descriptor file(memfd_create("launch-request", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+base::Result<os::Descriptor> to_memory_file(std::string_view bytes) {
+  os::Descriptor file(memfd_create("launch-request", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   std::string_view rest = bytes;
   while (file.is_open() && !rest.empty()) {
     const ssize_t wrote = write(file.get(), rest.data(), rest.size());
@@ -96,7 +91,7 @@ class ProcessEngine::Worker {
   };
   struct FileRequest {
     node::OpenFile order;
-    std::shared_ptr<const Descriptor> answer;  // where the launcher answers
+    std::shared_ptr<const os::Descriptor> answer;  // where the launcher answers
   };
   struct UserKnown {};  // what waits for a user is to be tried again
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder,
@@ -189,13 +184,13 @@ class ProcessEngine::Worker {
       } else if (fd == link_.fd()) {
         read_link();
       } else {
-        attempts_.supervisor_ended(fd, steady_now());
+        attempts_.supervisor_ended(fd, os::monotonic_ns());
       }
     }
   }
 
   int timeout_ms() {
-    const std::int64_t now = steady_now();
+    const std::int64_t now = os::monotonic_ns();
     std::optional<std::int64_t> next = attempts_.do_due(now);
     if (link_.fd() < 0) next = std::min(next.value_or(reconnect_at_), reconnect_at_);
     flush();  // what was due may have messages
@@ -238,7 +233,7 @@ class ProcessEngine::Worker {
     if (const auto* start = std::get_if<StartOrder>(&order)) {
       attempts_.start(*start);
     } else if (const auto* stop = std::get_if<StopOrder>(&order)) {
-      attempts_.stop(*stop, steady_now());
+      attempts_.stop(*stop, os::monotonic_ns());
     } else if (const auto* limit = std::get_if<LimitOrder>(&order)) {
       attempts_.set_limit(*limit);
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
@@ -250,7 +245,7 @@ class ProcessEngine::Worker {
     } else if (std::holds_alternative<UserKnown>(order)) {
       try_again();
     } else {
-      attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), steady_now());
+      attempts_.adopt(std::get<std::vector<KnownAttempt>>(order), os::monotonic_ns());
     }
   }
 
@@ -290,7 +285,7 @@ class ProcessEngine::Worker {
       return channel.done(
           base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more"));
     }
-    Descriptor file;  // who attaches to the job itself asks for nothing to be run
+    os::Descriptor file;  // who attaches to the job itself asks for nothing to be run
     if (!channel.order.is_attach()) {
       const auto user = user_of(*started->spec);
       if (!user) return unnamed_channels_.push_back(channel);
@@ -302,8 +297,9 @@ class ProcessEngine::Worker {
   }
 
   // What a command beside the job is run with; without one, a connection is made.
-  base::Result<Descriptor> request_beside(StartOrder job, const std::vector<std::string>& command,
-                                          const base::Result<UserIdentity>& user) {
+  base::Result<os::Descriptor> request_beside(StartOrder job,
+                                              const std::vector<std::string>& command,
+                                              const base::Result<UserIdentity>& user) {
     auto spec = std::make_shared<model::JobSpec>(*job.spec);
     if (!command.empty()) spec->command = command;
     spec->takes_input = false;
@@ -314,16 +310,17 @@ class ProcessEngine::Worker {
     return to_memory_file(request);
   }
 
-  base::Result<Descriptor> open_channel(const model::ChannelOrder& order, const Descriptor& file) {
+  base::Result<os::Descriptor> open_channel(const model::ChannelOrder& order,
+                                            const os::Descriptor& file) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
       return std::unexpected(base::system_error("make a channel", errno));
     }
-    Descriptor ours(ends[0]);
-    const Descriptor theirs(ends[1]);
+    os::Descriptor ours(ends[0]);
+    const os::Descriptor theirs(ends[1]);
     const std::string start =
         node::encode_channel_start({order.terminal, order.port, order.without_output});
-    const bool sent = up_ && node::send_packet(ours.get(), start, file.get()) &&
+    const bool sent = up_ && os::send_packet(ours.get(), start, file.get()) &&
                       link_.send(node::OpenChannel{order.attempt, order.is_attach()},
                                  theirs.get()) == LauncherLink::Sent::kYes;
     if (sent) return ours;
@@ -363,7 +360,7 @@ class ProcessEngine::Worker {
         link_lost("the launcher refuses us: " + refused->why);
         return;
       } else {
-        attempts_.answer(*received.message, std::move(received.fd), steady_now());
+        attempts_.answer(*received.message, std::move(received.fd), os::monotonic_ns());
       }
     }
   }
@@ -385,7 +382,7 @@ class ProcessEngine::Worker {
   // ---- the launcher
 
   void connect() {
-    connected_at_ = steady_now();
+    connected_at_ = os::monotonic_ns();
     if (const base::Status status = link_.connect(); !status) {
       link_lost(status.error().message);
       return;
@@ -396,12 +393,12 @@ class ProcessEngine::Worker {
 
   // The FIFO through which supervisors tell is the launcher's; without it their records are looked
   // at when they end.
-  void greeted(const node::Welcome& welcome, Descriptor notices) {
+  void greeted(const node::Welcome& welcome, os::Descriptor notices) {
     up_ = true;
     fifo_ = std::move(notices);
     if (fifo_.is_open()) add(fifo_.get(), EPOLLIN);
     attempts_.use_folder(welcome.folder);
-    if (was_up_) attempts_.launcher_is_new(steady_now());
+    if (was_up_) attempts_.launcher_is_new(os::monotonic_ns());
     was_up_ = true;
     const std::lock_guard lock(mutex_);
     node_part_ = {welcome.isolation == node::Isolation::kCgroup,
@@ -417,7 +414,7 @@ class ProcessEngine::Worker {
   void link_lost(std::string why) {
     link_.hang_up();
     up_ = false;
-    const std::int64_t now = steady_now();
+    const std::int64_t now = os::monotonic_ns();
     if (now - connected_at_ > kSettled) reconnect_delay_ = kFirstReconnect;
     reconnect_at_ = now + reconnect_delay_;
     reconnect_delay_ = std::min(reconnect_delay_ * 2, kLongestReconnect);
@@ -426,7 +423,7 @@ class ProcessEngine::Worker {
   }
 
   void maintain_link() {
-    if (link_.fd() < 0 && steady_now() >= reconnect_at_) connect();
+    if (link_.fd() < 0 && os::monotonic_ns() >= reconnect_at_) connect();
   }
 
   void flush() {
@@ -477,7 +474,7 @@ class ProcessEngine::Worker {
       return LauncherLink::Sent::kYes;
     }
     node::Launch message{id, request->size() > node::kMaxInlineRequest, *request};
-    Descriptor file;
+    os::Descriptor file;
     if (message.in_memory_file) {
       auto made = to_memory_file(*request);
       if (!made) {
@@ -534,9 +531,9 @@ class ProcessEngine::Worker {
   const std::shared_ptr<host::UserDirectory> users_;
   std::vector<model::AttemptId> unnamed_launches_;  // they wait for their user
   std::vector<ChannelRequest> unnamed_channels_;
-  Descriptor epoll_;
-  Descriptor fifo_;
-  Descriptor mailbox_;
+  os::Descriptor epoll_;
+  os::Descriptor fifo_;
+  os::Descriptor mailbox_;
   bool up_ = false;
   bool was_up_ = false;
   bool waits_for_room_ = false;
@@ -596,28 +593,29 @@ void ProcessEngine::adopt(const std::vector<KnownAttempt>& known) {
 void ProcessEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
   worker_->post(Worker::ChannelRequest{std::move(order), std::move(done)});
 }
-base::Result<Descriptor> ProcessEngine::ask_for_users_file(std::uint32_t uid, std::string path) {
+base::Result<os::Descriptor> ProcessEngine::ask_for_users_file(std::uint32_t uid,
+                                                               std::string path) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return std::unexpected(base::system_error("make a socket", errno));
   }
-  Descriptor ours(ends[0]);
+  os::Descriptor ours(ends[0]);
   // Closed here with the last copy of the order, so that a launcher that goes is noticed.
   worker_->post(
-      Worker::FileRequest{{uid, std::move(path)}, std::make_shared<const Descriptor>(ends[1])});
+      Worker::FileRequest{{uid, std::move(path)}, std::make_shared<const os::Descriptor>(ends[1])});
   return ours;
 }
-base::Result<Descriptor> ProcessEngine::take_users_file(const Descriptor& asked,
-                                                        const std::string& path,
-                                                        std::chrono::milliseconds patience) {
+base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor& asked,
+                                                            const std::string& path,
+                                                            std::chrono::milliseconds patience) {
   pollfd answer{asked.get(), POLLIN, 0};
   char buffer[node::kMaxText + 64];
-  node::Packet packet;
+  os::Packet packet;
   if (poll(&answer, 1, static_cast<int>(patience.count())) == 1) {
-    packet = node::receive_packet(asked.get(), buffer, sizeof buffer);
+    packet = os::receive_packet(asked.get(), buffer, sizeof buffer);
   }
-  Descriptor file(packet.fd);
-  const auto opened = packet.kind == node::Packet::Kind::kMessage
+  os::Descriptor file(packet.fd);
+  const auto opened = packet.kind == os::Packet::Kind::kMessage
                           ? node::decode_opened_file(packet.bytes)
                           : std::nullopt;
   if (opened && file.is_open()) return file;

@@ -10,12 +10,12 @@
 #include "base/result.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
-#include "execution/process/descriptor.h"
 #include "execution/process/launcher_link.h"
 #include "host/user_directory.h"
 #include "model/channel.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
+#include "os/descriptor.h"
 
 namespace gpu_platform::execution {
 
@@ -77,16 +77,17 @@ class ProcessEngine : public Engine {
   // Opens a channel into a running attempt: a SOCK_SEQPACKET socket that carries its frames.
   // Closing it hangs up. Any thread; `done` is called once, on the engine's thread, or dropped when
   // the engine ends first.
-  using ChannelOpened = std::function<void(base::Result<Descriptor>)>;
+  using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);
 
   // Has a regular file that a user has named opened for reading, with that user's rights. Returns
   // at once; the answer comes through what it returns. Any thread.
-  base::Result<Descriptor> ask_for_users_file(std::uint32_t uid, std::string path);
+  base::Result<os::Descriptor> ask_for_users_file(std::uint32_t uid, std::string path);
   // Waits for that answer. kNotFound, kPermissionDenied as for the user; kUnavailable where it
   // takes longer than `patience`.
-  static base::Result<Descriptor> take_users_file(const Descriptor& asked, const std::string& path,
-                                                  std::chrono::milliseconds patience);
+  static base::Result<os::Descriptor> take_users_file(const os::Descriptor& asked,
+                                                      const std::string& path,
+                                                      std::chrono::milliseconds patience);
 
   // Any thread.
   NodePart node_part() const;

@@ -32,13 +32,13 @@ class SessionTest : public ChannelTest {
     engine_->start(start);
     ASSERT_TRUE(observed_->wait_started(start.attempt));
   }
-  Descriptor attach(const StartOrder& start) {
+  os::Descriptor attach(const StartOrder& start) {
     auto channel = open({start.attempt, {}, std::nullopt});
     EXPECT_TRUE(channel.has_value()) << channel.error().message;
-    return channel ? *std::move(channel) : Descriptor();
+    return channel ? *std::move(channel) : os::Descriptor();
   }
   // Reads until the text has come.
-  static std::string hear(const Descriptor& channel, const std::string& text) {
+  static std::string hear(const os::Descriptor& channel, const std::string& text) {
     std::string heard;
     while (heard.find(text) == std::string::npos) {
       const std::string packet = receive(channel);
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, SessionTest, ::testing::Values(Mode::kCgroup, M
 TEST_P(SessionTest, InputIsWhatIsSentUntilItsEnd) {
   const StartOrder job = piped("cat; echo whole; exit 3");
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   EXPECT_TRUE(send(channel, model::InputFrame{"typed\n"}));
   EXPECT_TRUE(send(channel, model::EndOfInputFrame{}));
   const Heard heard = listen(channel);
@@ -81,7 +81,7 @@ TEST_P(SessionTest, JobHasATerminalOfItsOwn) {
   const StartOrder job =
       on_terminal("tty -s && stty size && echo by-name > /dev/tty; read word; echo \"got $word\"");
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   EXPECT_NE(hear(channel, "by-name").find("50 132"), std::string::npos);
   EXPECT_TRUE(send(channel, model::InputFrame{"something\n"}));
   const Heard heard = listen(channel);
@@ -107,7 +107,7 @@ TEST_P(SessionTest, ControlCInterruptsWhatIsInTheForeground) {
   const StartOrder job =
       on_terminal("trap 'echo interrupted' INT; echo ready; sleep 1000; echo alive");
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   std::string heard = hear(channel, "ready");
   // Before the shell has begun to sleep it interrupts nothing.
   ASSERT_TRUE(eventually([&] {
@@ -138,9 +138,9 @@ TEST_P(SessionTest, OnlyTheNewestIsKeptForThat) {
 TEST_P(SessionTest, WhoeverComesTakesThePlaceOfWhoeverWasThere) {
   const StartOrder job = on_terminal("read word; echo \"got $word\"");
   begin(job);
-  const Descriptor first = attach(job);
+  const os::Descriptor first = attach(job);
   EXPECT_EQ(model::decode_frame(receive(first)), model::Frame(model::OpenedFrame{}));
-  const Descriptor second = attach(job);
+  const os::Descriptor second = attach(job);
   const Heard heard = listen(first);
   EXPECT_EQ(heard.end, model::ChannelEnd::kDetached);
   EXPECT_NE(heard.text.find("somebody else has attached"), std::string::npos) << heard.text;
@@ -151,14 +151,14 @@ TEST_P(SessionTest, WhoeverComesTakesThePlaceOfWhoeverWasThere) {
 TEST_P(SessionTest, OutlivesEngineAndLauncher) {
   const StartOrder job = on_terminal("echo $$; read word; echo \"got $word\"");
   begin(job);
-  const Descriptor before = attach(job);
+  const os::Descriptor before = attach(job);
   EXPECT_NE(hear(before, "\n"), "");
   kill(static_cast<pid_t>(engine_->node_part().launcher_pid), SIGKILL);
   if (mode_ == Mode::kAdvisory) restart_service();
   open_engine();
   adopt(job, model::AttemptState::kRunning);
   ASSERT_TRUE(observed_->wait_started(job.attempt));
-  const Descriptor after = attach(job);
+  const os::Descriptor after = attach(job);
   EXPECT_TRUE(send(after, model::InputFrame{"word\n"}));
   EXPECT_NE(listen(after).output.find("got word"), std::string::npos);
 }
@@ -179,7 +179,7 @@ TEST_P(SessionTest, InputOnlyIsSentWhereNoOutputIsWanted) {
 TEST_P(SessionTest, JobThatReadsNothingHoldsNobodyUp) {
   const StartOrder job = piped("exec 0</dev/null; echo closed; read never; sleep 1000");
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   EXPECT_NE(hear(channel, "closed"), "");
   const std::string most(model::kMaxFrameBytes, 'x');
   EXPECT_TRUE(send(channel, model::InputFrame{most}));
@@ -196,7 +196,7 @@ TEST_P(SessionTest, JobThatReadsNothingHoldsNobodyUp) {
 TEST_P(SessionTest, WhoeverTakesNothingIsLeftBehindAndTheJobGoesOn) {
   const StartOrder job = piped("read go; seq 1 1000000; touch done; cat");
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   EXPECT_TRUE(send(channel, model::InputFrame{"go\n"}));
   ASSERT_TRUE(wait_for_file(path("done")));
   const Heard heard = listen(channel);
@@ -209,7 +209,7 @@ TEST_P(SessionTest, WhoeverTakesNothingIsLeftBehindAndTheJobGoesOn) {
 TEST_P(SessionTest, IdleJobIsAnnouncedAndEndedWithoutDaemon) {
   const StartOrder job = on_terminal("echo ready; read word", base::milliseconds(400));
   begin(job);
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   close_engine();
   const Heard heard = listen(channel);
   EXPECT_NE(heard.output.find("the job is ended in"), std::string::npos) << heard.output;
@@ -234,7 +234,7 @@ TEST_P(SessionTest, JobThatPrintsIsNotIdle) {
 
 TEST_P(SessionTest, JobWithoutInputCannotBeAttachedTo) {
   const StartOrder job = sleeper();
-  const Descriptor channel = attach(job);
+  const os::Descriptor channel = attach(job);
   const Heard heard = listen(channel);
   EXPECT_FALSE(heard.opened);
   EXPECT_EQ(heard.end, model::ChannelEnd::kNotOpened);

@@ -1,7 +1,5 @@
 #include "hardware/nvidia_smi/nvidia_smi_library.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "hardware/nvidia_smi/run_tool.h"
 #include "hardware/nvidia_smi/smi_text.h"
 #include "hardware/nvidia_smi/smi_xml.h"
+#include "os/clock.h"
 
 namespace gpu_platform::hardware {
 namespace {
@@ -22,12 +21,6 @@ using base::Result;
 constexpr int kMostRefusedColumns = 16;
 
 constexpr base::Duration kTimeLimit = base::seconds(10);
-
-std::int64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, std::min<std::size_t>(text.find('\n'), 300)));
@@ -122,13 +115,13 @@ class NvidiaSmi final : public GpuLibrary {
 
   // A program that hung is not asked again at once: the rounds of the caller would add up.
   Result<ToolOutput> run(const std::vector<std::string>& command) {
-    const std::int64_t now = monotonic_ns();
+    const std::int64_t now = os::monotonic_ns();
     if (now < hung_until_ns_) {
       return base::fail(ErrorCode::kUnavailable, fmt::format("{} hangs", program_));
     }
     auto output = run_tool(command, {kTimeLimit});
-    if (!output && monotonic_ns() - now >= kTimeLimit.value()) {
-      hung_until_ns_ = monotonic_ns() + kTimeLimit.value();
+    if (!output && os::monotonic_ns() - now >= kTimeLimit.value()) {
+      hung_until_ns_ = os::monotonic_ns() + kTimeLimit.value();
     }
     return output;
   }

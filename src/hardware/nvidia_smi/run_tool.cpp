@@ -6,7 +6,6 @@
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,34 +13,15 @@
 
 #include <fmt/format.h>
 
+#include "os/clock.h"
+#include "os/descriptor.h"
+
 namespace gpu_platform::hardware {
 namespace {
 
 using base::ErrorCode;
 using base::fail;
 using base::Result;
-
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { reset(); }
-  int get() const { return fd_; }
-  void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 // A process group of its own, so that what the program started can be killed with it.
 Result<pid_t> start(const std::vector<std::string>& command, int output) {
@@ -71,11 +51,11 @@ Result<pid_t> start(const std::vector<std::string>& command, int output) {
 
 // All that the program says until it closes its output; empty where a limit was passed.
 Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
-  const std::int64_t until = now_ns() + limits.time.value();
+  const std::int64_t until = os::monotonic_ns() + limits.time.value();
   std::string text;
   char buffer[4096];
   while (true) {
-    const std::int64_t left_ms = (until - now_ns() + 999'999) / 1'000'000;
+    const std::int64_t left_ms = (until - os::monotonic_ns() + 999'999) / 1'000'000;
     pollfd wanted{fd, POLLIN, 0};
     const int ready = ::poll(&wanted, 1, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
     if (ready < 0 && errno == EINTR) continue;
@@ -99,7 +79,7 @@ Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
 int wait_for(pid_t pid, bool is_killed) {
   if (is_killed) {
     // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
-    const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const os::Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     pollfd wanted{end.get(), POLLIN, 0};
     (void)::poll(&wanted, 1, 1000);
   }
@@ -114,8 +94,8 @@ int wait_for(pid_t pid, bool is_killed) {
 Result<ToolOutput> run_tool(const std::vector<std::string>& command, ToolLimits limits) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(base::system_error("pipe", errno));
-  const Fd from(ends[0]);
-  Fd to(ends[1]);
+  const os::Descriptor from(ends[0]);
+  os::Descriptor to(ends[1]);
   TRY_ASSIGN(const pid_t pid, start(command, to.get()));
   to.reset();
   auto text = listen(from.get(), command.front(), limits);

@@ -11,34 +11,14 @@
 
 #include <string_view>
 
+#include "os/descriptor.h"
+
 namespace gpu_platform::node {
 
 namespace {
 
 constexpr int kMaxLinks = 40;
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-
-// A handle that closes itself.
-class Handle {
- public:
-  explicit Handle(int fd) : fd_(fd) {}
-  ~Handle() { reset(-1); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
-  }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
 
 std::string failed(std::string_view what, const std::string& path) {
   return std::string(what) + " " + path + ": " + strerror(errno);
@@ -101,7 +81,7 @@ class Walk {
       if (errno != ENOENT || !makes) return refuse(failed("find", shown));
       if (mkdirat(here_.get(), name.c_str(), 0700) != 0) return refuse(failed("make", shown));
     }
-    Handle found(openat(here_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    os::Descriptor found(openat(here_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (found.get() < 0 || fstat(found.get(), &about) != 0) return refuse(failed("open", shown));
     if (is_strict_) {
       if (std::string why = objection_to_owner(shown, about); !why.empty()) return refuse(why);
@@ -131,7 +111,7 @@ class Walk {
   }
 
   std::string& why_;
-  Handle here_;
+  os::Descriptor here_;
   const bool is_strict_;
   std::string shown_;
   int links_ = 0;

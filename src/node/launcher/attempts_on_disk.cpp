@@ -14,9 +14,9 @@
 #include "node/cgroup.h"
 #include "node/process_tree.h"
 #include "node/protocol.h"
-#include "node/small_file.h"
 #include "node/supervisor/session_socket.h"
 #include "node/syscalls.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -77,7 +77,7 @@ int AttemptsOnDisk::open_parent_of_cgroup(model::AttemptId attempt, const Record
   }
   const std::string_view path = record.beginning->cgroup;
   const std::string ending = "/" + base_name_ + "/" + attempt_name(attempt);
-  const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+  const auto mount = find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   if (!mount || !path.starts_with(*mount + "/") || !path.ends_with(ending)) {
     return give_up(-1, EINVAL);
   }

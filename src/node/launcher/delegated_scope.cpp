@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "node/cgroup.h"
-#include "node/small_file.h"
+#include "os/clock.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -23,12 +23,6 @@ constexpr int kPatienceMs = 5000;
 constexpr int kPauseMs = 100;
 constexpr std::string_view kReady = "ready\n";
 
-std::int64_t now_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * std::int64_t{1000} + t.tv_nsec / 1'000'000;
-}
-
 // Empty: this host has it in neither place.
 std::string find_program(const std::string& name) {
   for (const char* folder : {"/usr/bin/", "/bin/"}) {
@@ -39,13 +33,13 @@ std::string find_program(const std::string& name) {
 
 // Of processes: a supervisor of an earlier launcher, or a job.
 bool is_populated(const std::string& cgroup) {
-  const std::string events = read_small_file(AT_FDCWD, (cgroup + "/cgroup.events").c_str());
-  return number_after(events, "populated") == 1;
+  const std::string events = os::read_small_file(AT_FDCWD, (cgroup + "/cgroup.events").c_str());
+  return os::number_after(events, "populated") == 1;
 }
 
 bool has_controllers(const std::string& cgroup) {
   const std::string file = cgroup + "/cgroup.controllers";
-  return read_small_file(AT_FDCWD, file.c_str()).find("cpu") != std::string::npos;
+  return os::read_small_file(AT_FDCWD, file.c_str()).find("cpu") != std::string::npos;
 }
 
 // In the child: says `ready` from within the scope, and is there until its input ends.
@@ -84,8 +78,8 @@ std::string find_top() {
   struct stat about{};
   // What sd_booted(3) looks at.
   if (geteuid() != 0 || lstat("/run/systemd/system", &about) != 0) return {};
-  const auto mount = find_cgroup2_mount(read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
-  const auto top = find_systemd_top(read_small_file(AT_FDCWD, "/proc/1/cgroup"));
+  const auto mount = find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+  const auto top = find_systemd_top(os::read_small_file(AT_FDCWD, "/proc/1/cgroup"));
   return mount && top ? *mount + *top : std::string();
 }
 
@@ -107,7 +101,7 @@ void DelegatedScope::open_for_controllers(const std::string& name) {
 
 void DelegatedScope::find_or_ask(const std::string& name, const std::string& top) {
   const std::string expected = top + "/system.slice/" + name;
-  deadline_ms_ = now_ms() + kPatienceMs;
+  deadline_ms_ = os::monotonic_ms() + kPatienceMs;
   do {
     if (is_populated(expected) || ask(name, expected)) {
       path_ = expected;
@@ -115,7 +109,7 @@ void DelegatedScope::find_or_ask(const std::string& name, const std::string& top
       return;
     }
     poll(nullptr, 0, kPauseMs);
-  } while (now_ms() < deadline_ms_);
+  } while (os::monotonic_ms() < deadline_ms_);
 }
 
 // False with why_.
@@ -152,7 +146,7 @@ std::string DelegatedScope::wait_for_holder(int said) {
   std::string text;
   char buffer[512];
   while (text != kReady) {
-    const std::int64_t left = deadline_ms_ - now_ms();
+    const std::int64_t left = deadline_ms_ - os::monotonic_ms();
     pollfd waiting{said, POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
       kill(holder_, SIGKILL);

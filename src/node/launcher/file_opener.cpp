@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/packet_socket.h"
 #include "node/protocol.h"
 #include "node/syscalls.h"
 #include "node/user_switch.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::node {
 
@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kPatienceSeconds = 60;
 
 void tell(int socket, const OpenedFile& opened, int file = -1) {
-  send_packet(socket, encode_opened_file(opened), file);
+  os::send_packet(socket, encode_opened_file(opened), file);
 }
 
 // Nothing of ours is open in it but the socket, and it ends by itself where the file system answers

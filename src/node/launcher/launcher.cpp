@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <optional>
@@ -27,14 +26,15 @@
 #include "node/launcher/delegated_scope.h"
 #include "node/launcher/file_opener.h"
 #include "node/launcher/identities.h"
-#include "node/packet_socket.h"
 #include "node/received_request.h"
 #include "node/record.h"
 #include "node/relay/relay.h"
-#include "node/small_file.h"
 #include "node/supervisor/session_socket.h"
 #include "node/supervisor/supervisor.h"
 #include "node/syscalls.h"
+#include "os/clock.h"
+#include "os/packet_socket.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -44,12 +44,6 @@ constexpr std::size_t kMaxWaiting = 4096;
 constexpr const char* kNotices = "notices";
 constexpr int kNoticesSize = 1 << 20;
 
-std::int64_t now_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * std::int64_t{1000} + t.tv_nsec / 1'000'000;
-}
-
 // Nothing where there is no driver of NVIDIA's.
 std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
   const std::string path = "/proc/driver/nvidia/gpus";
@@ -58,7 +52,7 @@ std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
   std::vector<std::uint32_t> minors;
   while (const dirent* entry = readdir(folder)) {
     const std::string file = path + "/" + entry->d_name + "/information";
-    const auto minor = parse_device_minor(read_small_file(AT_FDCWD, file.c_str()));
+    const auto minor = parse_device_minor(os::read_small_file(AT_FDCWD, file.c_str()));
     if (minor) minors.push_back(*minor);
   }
   closedir(folder);
@@ -114,7 +108,7 @@ class Launcher {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
     }
-    boot_id_ = read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
+    boot_id_ = os::read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
     if (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
     attempts_.emplace(folders_, confinement_, token, boot_id_, base_fd_);
     protect_from_oom();
@@ -199,8 +193,8 @@ class Launcher {
   // A supervisor that the kernel kills for memory leaves a job whose end nobody can know; jobs get
   // back what we were given.
   void protect_from_oom() {
-    const std::string own = read_small_file(AT_FDCWD, "/proc/self/oom_score_adj");
-    if (own.empty() || !write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", "-900")) return;
+    const std::string own = os::read_small_file(AT_FDCWD, "/proc/self/oom_score_adj");
+    if (own.empty() || !os::write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", "-900")) return;
     job_oom_score_ = own;
   }
 
@@ -271,14 +265,14 @@ class Launcher {
     std::vector<pollfd> handles{{socket_, POLLIN, 0}};
     identities_.watch(handles);
     if (handles.size() > 1) {
-      poll(handles.data(), handles.size(), identities_.patience_ms(now_ms()));
-      if (identities_.work(now_ms())) go_on_with_waiting();
+      poll(handles.data(), handles.size(), identities_.patience_ms(os::boot_ms()));
+      if (identities_.work(os::boot_ms())) go_on_with_waiting();
       if (handles[0].revents == 0) return true;
     }
-    const Packet packet = receive_packet(socket_, buffer_, sizeof buffer_);
-    if (packet.kind == Packet::Kind::kClosed) return false;
+    const os::Packet packet = os::receive_packet(socket_, buffer_, sizeof buffer_);
+    if (packet.kind == os::Packet::Kind::kClosed) return false;
     const auto message =
-        packet.kind == Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
+        packet.kind == os::Packet::Kind::kMessage ? decode(packet.bytes) : std::optional<Message>();
     const bool go_on =
         message ? handle(*message, packet.bytes, packet.fd) : refuse("not a message we know");
     if (packet.fd >= 0) close(packet.fd);
@@ -314,7 +308,7 @@ class Launcher {
 
   void answer(const Message& message, int fd = -1) {
     // A daemon that is gone is noticed at the next read.
-    send_packet(socket_, encode(message), fd);
+    os::send_packet(socket_, encode(message), fd);
   }
 
   // False: hang up.
@@ -385,7 +379,7 @@ class Launcher {
                                                 int fd) {
     if (std::string why = objection_to(request, boot_id_); !why.empty()) return why;
     if (std::string why = objection_to_devices(request.devices); !why.empty()) return why;
-    Identities::Answer user = identities_.find(request.user.uid, now_ms());
+    Identities::Answer user = identities_.find(request.user.uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kRefused) return std::move(user.why);
     if (user.kind == Identities::Answer::Kind::kKnown) {
       request.user = std::move(user.user);
@@ -397,7 +391,7 @@ class Launcher {
   // GPUs may come while we run, with their driver.
   std::string objection_to_devices(const std::vector<DeviceNumber>& devices) {
     if (devices.empty()) return {};
-    const std::string drivers = read_small_file(AT_FDCWD, "/proc/devices");
+    const std::string drivers = os::read_small_file(AT_FDCWD, "/proc/devices");
     std::string why = node::objection_to_devices(devices, drivers, gpu_minors_);
     if (!gpu_minors_ || !why.empty()) {
       gpu_minors_ = read_gpu_minors();
@@ -472,7 +466,7 @@ class Launcher {
                             found.record.started && !found.record.end;
     if (!is_running) return refuse_channel(fd, "the job has just ended");
     if (order.attach) return hand_to_supervisor(attempt, fd);
-    const Identities::Answer user = identities_.find(found.record.beginning->uid, now_ms());
+    const Identities::Answer user = identities_.find(found.record.beginning->uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kRefused) return refuse_channel(fd, user.why);
     if (user.kind == Identities::Answer::Kind::kKnown) {
       return start_relay(attempt, found.record, user.user, fd);
@@ -495,7 +489,7 @@ class Launcher {
 
   void hand_to_supervisor(model::AttemptId attempt, int channel) const {
     const int session = connect_to_session(folders_.run, attempt);
-    const bool is_handed = session >= 0 && send_packet(session, "attach", channel);
+    const bool is_handed = session >= 0 && os::send_packet(session, "attach", channel);
     if (!is_handed) refuse_channel(channel, "the job has just ended, or takes no input");
     if (session >= 0) close(session);
   }
@@ -509,9 +503,9 @@ class Launcher {
   // Who opens very many channels must not fill the log.
   int log_for_channel_of(std::uint32_t uid) {
     if (o_.error_fd < 0) return -1;
-    const std::string dropped = channel_lines_.close_if_over(now_ms());
+    const std::string dropped = channel_lines_.close_if_over(os::boot_ms());
     [[maybe_unused]] const ssize_t wrote = write(o_.error_fd, dropped.data(), dropped.size());
-    return channel_lines_.take(uid, now_ms()) ? o_.error_fd : -1;
+    return channel_lines_.take(uid, os::boot_ms()) ? o_.error_fd : -1;
   }
 
   [[noreturn]] void become_relay(model::AttemptId attempt, const Record& record,
@@ -536,11 +530,11 @@ class Launcher {
 
   void open_file(const OpenFile& order, std::string_view packet, int fd) {
     if (fd < 0) return;
-    const Identities::Answer user = identities_.find(order.uid, now_ms());
+    const Identities::Answer user = identities_.find(order.uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kKnown) {
       files_.open(user.user, order.path, fd);
     } else if (user.kind == Identities::Answer::Kind::kRefused || !keep_waiting(packet, fd)) {
-      send_packet(fd, encode_opened_file({0, user.why}));
+      os::send_packet(fd, encode_opened_file({0, user.why}));
     }
   }
 

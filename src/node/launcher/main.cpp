@@ -13,7 +13,7 @@
 #include "node/launcher/launcher.h"
 #include "node/local_user.h"
 #include "node/ranks/ranks.h"
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 // gpu-platform-node: the node part as one small static program. It starts as the launcher;
 // supervisors are forked from it and never execute another program of ours.
@@ -22,8 +22,8 @@ namespace {
 
 using gpu_platform::node::find_local_user;
 using gpu_platform::node::LauncherOptions;
-using gpu_platform::node::read_small_file;
 using gpu_platform::node::SiteHooks;
+using gpu_platform::os::read_small_file;
 
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -28,9 +28,9 @@ std::uint64_t shares_of(std::uint32_t cpus) {
 // model (io.cost.qos), io.bfq.weight the scheduler of that name, whose weights end at 1000.
 void weigh_disk_time(int cgroup_fd, std::uint32_t cpus) {
   const std::uint64_t weight = weight_of(cpus);
-  write_small_file(cgroup_fd, "io.weight", std::to_string(weight));
-  write_small_file(cgroup_fd, "io.bfq.weight",
-                   std::to_string(std::min<std::uint64_t>(weight, 1000)));
+  os::write_small_file(cgroup_fd, "io.weight", std::to_string(weight));
+  os::write_small_file(cgroup_fd, "io.bfq.weight",
+                       std::to_string(std::min<std::uint64_t>(weight, 1000)));
 }
 
 std::string failed(const std::string& what) {
@@ -38,7 +38,7 @@ std::string failed(const std::string& what) {
 }
 
 std::optional<std::uint64_t> read_number(int dir, const std::string& path) {
-  const std::string text = read_small_file(dir, path.c_str());
+  const std::string text = os::read_small_file(dir, path.c_str());
   if (text.empty()) return std::nullopt;
   return strtoull(text.c_str(), nullptr, 10);
 }
@@ -76,14 +76,14 @@ std::string JobLimits::keep_to(const Bits& cores) {
   const LimitPlace& place = places_.of(Resource::kCores);
   if (place.kind == LimitPlace::Kind::kNone) return {};
   const bool apart = place.kind == LimitPlace::Kind::kApart;
-  std::string ours = apart ? read_small_file(AT_FDCWD, (place.path + "/cpuset.cpus").c_str())
-                           : read_small_file(cgroup_fd_, "cpuset.cpus.effective");
+  std::string ours = apart ? os::read_small_file(AT_FDCWD, (place.path + "/cpuset.cpus").c_str())
+                           : os::read_small_file(cgroup_fd_, "cpuset.cpus.effective");
   while (ours.ends_with('\n')) ours.pop_back();
   const std::string common =
       format_number_list(common_numbers(cores, parse_number_list(ours).value_or(Bits())));
   if (common.empty()) return {};
   if (apart) {
-    const std::string memory = read_small_file(AT_FDCWD, (place.path + "/cpuset.mems").c_str());
+    const std::string memory = os::read_small_file(AT_FDCWD, (place.path + "/cpuset.mems").c_str());
     const std::string why = set(Resource::kCores, "", "cpuset.mems", memory);
     if (!why.empty()) return why;
   }
@@ -94,13 +94,13 @@ std::string JobLimits::set(Resource resource, const char* unified_file, const ch
                            const std::string& value) {
   const LimitPlace& place = places_.of(resource);
   if (place.kind == LimitPlace::Kind::kUnified) {
-    return write_small_file(cgroup_fd_, unified_file, value) ? "" : failed(unified_file);
+    return os::write_small_file(cgroup_fd_, unified_file, value) ? "" : failed(unified_file);
   }
   if (place.kind == LimitPlace::Kind::kNone) return {};
   const std::string group = place.path + "/" + name_;
   if (std::string why = make_group(group); !why.empty()) return why;
   const std::string file = group + "/" + apart_file;
-  return write_small_file(AT_FDCWD, file.c_str(), value) ? "" : failed("write " + file);
+  return os::write_small_file(AT_FDCWD, file.c_str(), value) ? "" : failed("write " + file);
 }
 
 // Without swap a job that is out of memory ends instead of crawling, and takes no other's swap. All
@@ -109,12 +109,12 @@ std::string JobLimits::set(Resource resource, const char* unified_file, const ch
 void JobLimits::refuse_swap(std::uint64_t memory_bytes) {
   const LimitPlace& place = places_.of(Resource::kMemory);
   if (place.kind == LimitPlace::Kind::kUnified) {
-    write_small_file(cgroup_fd_, "memory.swap.max", "0");
-    write_small_file(cgroup_fd_, "memory.oom.group", "1");
+    os::write_small_file(cgroup_fd_, "memory.swap.max", "0");
+    os::write_small_file(cgroup_fd_, "memory.oom.group", "1");
     return;
   }
   const std::string file = place.path + "/" + name_ + "/memory.memsw.limit_in_bytes";
-  write_small_file(AT_FDCWD, file.c_str(), std::to_string(memory_bytes));
+  os::write_small_file(AT_FDCWD, file.c_str(), std::to_string(memory_bytes));
 }
 
 std::string JobLimits::make_group(const std::string& path) {
@@ -144,10 +144,10 @@ bool JobLimits::ran_out_of_memory() const {
   const LimitPlace& place = places_.of(Resource::kMemory);
   const bool unified = place.kind == LimitPlace::Kind::kUnified;
   const std::string text =
-      unified
-          ? read_small_file(cgroup_fd_, "memory.events")
-          : read_small_file(AT_FDCWD, (place.path + "/" + name_ + "/memory.oom_control").c_str());
-  return number_after(text, "oom_kill") > 0;
+      unified ? os::read_small_file(cgroup_fd_, "memory.events")
+              : os::read_small_file(AT_FDCWD,
+                                    (place.path + "/" + name_ + "/memory.oom_control").c_str());
+  return os::number_after(text, "oom_kill") > 0;
 }
 
 std::optional<std::uint64_t> JobLimits::peak_memory_bytes() const {
@@ -162,7 +162,7 @@ bool join_limit_groups(const LimitPlaces& places, const std::string& name) {
     if (place.kind != LimitPlace::Kind::kApart) continue;
     const std::string file = place.path + "/" + name + "/cgroup.procs";
     // A job that needs no bound there has no group.
-    if (!write_small_file(AT_FDCWD, file.c_str(), "0") && errno != ENOENT) return false;
+    if (!os::write_small_file(AT_FDCWD, file.c_str(), "0") && errno != ENOENT) return false;
   }
   return true;
 }

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -33,7 +33,7 @@ class JobLimitsInACgroup : public ::testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(root_, ignored);
   }
-  std::string text(const char* file) const { return read_small_file(fd_, file); }
+  std::string text(const char* file) const { return os::read_small_file(fd_, file); }
   void write(const char* file, std::string_view text) const {
     std::ofstream(root_ + "/" + file) << text;
   }

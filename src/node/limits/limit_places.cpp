@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "node/mount_table.h"
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -44,10 +44,11 @@ std::optional<std::string_view> own_path(std::string_view proc_cgroup,
 
 // A parent that does not pass a controller on is left as it is.
 bool enable_below(const std::string& base, std::string_view controller) {
-  const std::string passed_on = read_small_file(AT_FDCWD, (base + "/cgroup.controllers").c_str());
+  const std::string passed_on =
+      os::read_small_file(AT_FDCWD, (base + "/cgroup.controllers").c_str());
   return has_word(passed_on, controller, ' ') &&
-         write_small_file(AT_FDCWD, (base + "/cgroup.subtree_control").c_str(),
-                          "+" + std::string(controller));
+         os::write_small_file(AT_FDCWD, (base + "/cgroup.subtree_control").c_str(),
+                              "+" + std::string(controller));
 }
 
 // All jobs together weigh as much as one ordinary process for each CPU: by default they would weigh
@@ -55,19 +56,19 @@ bool enable_below(const std::string& base, std::string_view controller) {
 void set_weight_of_all_jobs(const LimitPlace& place, const std::string& base) {
   const auto cpus = static_cast<std::uint64_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
   if (place.kind == LimitPlace::Kind::kUnified) {
-    write_small_file(AT_FDCWD, (base + "/cpu.weight").c_str(),
-                     std::to_string(std::min<std::uint64_t>(100 * cpus, 10'000)));
+    os::write_small_file(AT_FDCWD, (base + "/cpu.weight").c_str(),
+                         std::to_string(std::min<std::uint64_t>(100 * cpus, 10'000)));
   } else if (place.kind == LimitPlace::Kind::kApart) {
-    write_small_file(AT_FDCWD, (place.path + "/cpu.shares").c_str(),
-                     std::to_string(std::min<std::uint64_t>(1024 * cpus, 262'144)));
+    os::write_small_file(AT_FDCWD, (place.path + "/cpu.shares").c_str(),
+                         std::to_string(std::min<std::uint64_t>(1024 * cpus, 262'144)));
   }
 }
 
 // A group of v1 takes no process before it was told its cores and memory nodes.
 void pass_on_cores(const std::string& from, const std::string& to) {
   for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
-    write_small_file(AT_FDCWD, (to + file).c_str(),
-                     read_small_file(AT_FDCWD, (from + file).c_str()));
+    os::write_small_file(AT_FDCWD, (to + file).c_str(),
+                         os::read_small_file(AT_FDCWD, (from + file).c_str()));
   }
 }
 
@@ -99,8 +100,8 @@ LimitPlaces make_limit_places(std::string_view token, const std::string& base,
     for (const std::string_view controller : kControllers) enable_below(delegated, controller);
   }
   places.has_io_weight = enable_below(base, "io");
-  const std::string mounts = read_small_file(AT_FDCWD, "/proc/self/mountinfo");
-  const std::string own = read_small_file(AT_FDCWD, "/proc/self/cgroup");
+  const std::string mounts = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+  const std::string own = os::read_small_file(AT_FDCWD, "/proc/self/cgroup");
   for (std::size_t i = 0; i < kResources; ++i) {
     LimitPlace& place = places.places[i];
     if (enable_below(base, kControllers[i])) {

@@ -1,22 +1,14 @@
 #include "node/probe/driver_thread.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <thread>
 
+#include "os/clock.h"
+
 namespace gpu_platform::node {
-namespace {
-
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void DriverThread::resume() {
   const std::lock_guard lock(mutex_);
@@ -38,13 +30,13 @@ void DriverThread::suspend() {
 ThreadSilence DriverThread::silence() const {
   const std::int64_t entered = entered_ns_;
   if (entered == 0) return is_wanted_ ? ThreadSilence(0) : std::nullopt;
-  const std::int64_t ms = std::max<std::int64_t>(now_ns() - entered, 0) / 1'000'000;
+  const std::int64_t ms = std::max<std::int64_t>(os::boot_ns() - entered, 0) / 1'000'000;
   return static_cast<std::uint32_t>(
       std::min<std::int64_t>(ms, std::numeric_limits<std::uint32_t>::max()));
 }
 
 void DriverThread::enter(base::Duration expected) {
-  entered_ns_ = now_ns() + expected.value();
+  entered_ns_ = os::boot_ns() + expected.value();
 }
 
 void DriverThread::loop() {

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "hardware/host_file/host_file.h"
 #include "hardware/hwloc/hwloc_host.h"
 #include "hardware/procfs/procfs_host.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -30,12 +30,6 @@ constexpr base::Duration kSlowReadInterval = base::seconds(30);
 // A driver call that takes longer than this and can be interrupted ends the process: the daemon
 // gave up on it long ago, or is gone itself.
 constexpr unsigned kGiveUpSeconds = 180;
-
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -55,14 +49,15 @@ Probe::Probe(ProbeOptions options)
 
 void Probe::run() {
   output_.send(encode(ProbeMessage(ProbeHello{})));
-  std::int64_t next_ns = now_ns();
+  std::int64_t next_ns = os::boot_ns();
   while (true) {
     alarm(kGiveUpSeconds);
-    if (is_inventory_due_ || now_ns() >= next_inventory_ns_) report_inventory();
+    if (is_inventory_due_ || os::boot_ns() >= next_inventory_ns_) report_inventory();
     report_readings();
     // Readings keep their rhythm; after a pause of the machine missed ones are not made up for.
     // Readings that were asked for come in addition: they move nothing.
-    if (now_ns() >= next_ns) next_ns = std::max(next_ns + options_.interval.value(), now_ns());
+    if (os::boot_ns() >= next_ns)
+      next_ns = std::max(next_ns + options_.interval.value(), os::boot_ns());
     if (wait(next_ns) == Wake::kHangUp) std::_Exit(0);
   }
 }
@@ -122,7 +117,7 @@ void Probe::report_inventory() {
   }
   hardware::Inventory inventory = take_inventory(std::move(*host));
   const bool is_whole = gpus_.library && gpus_.fallback.empty();
-  next_inventory_ns_ = now_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
+  next_inventory_ns_ = os::boot_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
   gpu_count_ = inventory.gpus.size();
   if (gpus_.library) {
     slow_.set_gpu_count(gpu_count_);
@@ -140,7 +135,7 @@ void Probe::report_inventory() {
 
 void Probe::report_readings() {
   ProbeReadings readings;
-  readings.began_ns = now_ns();
+  readings.began_ns = os::boot_ns();
   for (std::size_t i = 0; i < gpu_count_ && gpus_.library; ++i) {
     hardware::GpuReading reading = gpus_.library->read(static_cast<std::uint32_t>(i));
     if (reading.condition == GpuCondition::kAnswering) {
@@ -162,7 +157,7 @@ void Probe::report_readings() {
 
 Probe::Wake Probe::wait(std::int64_t until_ns) const {
   while (true) {
-    const std::int64_t left_ns = until_ns - now_ns();
+    const std::int64_t left_ns = until_ns - os::boot_ns();
     if (left_ns <= 0) return Wake::kInterval;
     pollfd socket{options_.fd, POLLIN, 0};
     const int ready = ::poll(&socket, 1, static_cast<int>((left_ns + 999'999) / 1'000'000));

@@ -77,18 +77,14 @@ void fill(SpawnTables& tables, int socket) {
 
 }  // namespace
 
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const ProbeTarget& target) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return std::unexpected(system_error("socketpair", errno));
   }
   ProbeChild child;
-  child.socket = OwnedFd(pair[0]);
-  const OwnedFd theirs(pair[1]);
+  child.socket = os::Descriptor(pair[0]);
+  const os::Descriptor theirs(pair[1]);
   std::vector<std::string> arguments{options.executable,
                                      "--library",
                                      target.library,
@@ -110,7 +106,7 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
                   pointers(arguments).data(), pointers(environment).data());
   if (error != 0) return std::unexpected(system_error("start " + options.executable, error));
   // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
-  child.pidfd = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+  child.pidfd = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   if (child.pidfd.is_open()) return child;
   const int open_error = errno;
   ::kill(child.pid, SIGKILL);

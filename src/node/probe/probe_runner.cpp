@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "base/check.h"
 #include "node/probe/probe_child.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -33,12 +33,6 @@ constexpr std::size_t kMaxAbandoned = 3;
 constexpr int kFarewellMs = 2000;
 
 constexpr std::uint64_t kWakeToken = 0;
-
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // One node: the probe that runs, those given up on, and when to do what next. Used by the runner's
 // thread alone.
@@ -58,7 +52,8 @@ struct Watched {
 
 class ProbeRunner::Impl {
  public:
-  Impl(ProbeRunnerOptions options, ProbeListener& listener, OwnedFd epoll, OwnedFd wake)
+  Impl(ProbeRunnerOptions options, ProbeListener& listener, os::Descriptor epoll,
+       os::Descriptor wake)
       : options_(std::move(options)),
         listener_(listener),
         epoll_(std::move(epoll)),
@@ -143,7 +138,7 @@ class ProbeRunner::Impl {
   }
 
   void start_and_give_up() {
-    const std::int64_t now = now_ns();
+    const std::int64_t now = os::boot_ns();
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       Watched& node = nodes_[i];
       if (now < node.deadline_ns) continue;
@@ -159,7 +154,7 @@ class ProbeRunner::Impl {
   }
 
   void start(Watched& node, std::size_t index) {
-    const std::int64_t now = now_ns();
+    const std::int64_t now = os::boot_ns();
     ++node.starts;
     ++node.generation;
     node.started_ns = node.heard_ns = now;
@@ -179,7 +174,7 @@ class ProbeRunner::Impl {
   // the pidfd, which stays in epoll, tells of it.
   void abandon(Watched& node, const std::string& why) {
     ::kill(node.child->pid, SIGKILL);
-    node.child->socket = OwnedFd();
+    node.child->socket = os::Descriptor();
     node.abandoned.push_back(std::move(*node.child));
     node.child.reset();
     restart_later(node);
@@ -219,7 +214,7 @@ class ProbeRunner::Impl {
     if (!node.child) return;  // given up for it
     const std::string how = reap(*node.child);
     if (how.empty()) return;
-    const std::int64_t lived_ns = now_ns() - node.started_ns;
+    const std::int64_t lived_ns = os::boot_ns() - node.started_ns;
     node.child.reset();
     if (lived_ns > options_.max_restart_delay.value()) node.delay = options_.min_restart_delay;
     restart_later(node);
@@ -238,7 +233,7 @@ class ProbeRunner::Impl {
       if (size < 0 && errno == EAGAIN) return;
       if (size <= 0) {
         // It hung up: its end follows by pidfd, or the deadline passes.
-        node.child->socket = OwnedFd();
+        node.child->socket = os::Descriptor();
         return;
       }
       if (static_cast<std::size_t>(size) > buffer_.size()) {
@@ -261,7 +256,7 @@ class ProbeRunner::Impl {
       report(node, std::move(*events));
       return;
     }
-    node.heard_ns = now_ns();
+    node.heard_ns = os::boot_ns();
     node.deadline_ns = node.heard_ns + options_.interval.value() + options_.silence_limit.value();
     if (auto* inventory = std::get_if<hardware::Inventory>(&message)) {
       report(node, std::move(*inventory));
@@ -292,7 +287,7 @@ class ProbeRunner::Impl {
   // Ends a probe whose words cannot be trusted.
   void distrust(Watched& node, std::string why) {
     ::kill(node.child->pid, SIGKILL);
-    node.child->socket = OwnedFd();
+    node.child->socket = os::Descriptor();
     report(node, ProbeProblem{ProbeTrouble::kCannotRead, std::move(why)});
   }
 
@@ -300,7 +295,7 @@ class ProbeRunner::Impl {
   // --------------------------------------------------------------------------------
 
   void restart_later(Watched& node) {
-    node.deadline_ns = now_ns() + node.delay.value();
+    node.deadline_ns = os::boot_ns() + node.delay.value();
     node.delay = std::min(node.delay * 2, options_.max_restart_delay);
   }
 
@@ -312,7 +307,7 @@ class ProbeRunner::Impl {
     std::int64_t next = std::numeric_limits<std::int64_t>::max();
     for (const Watched& node : nodes_) next = std::min(next, node.deadline_ns);
     if (next == std::numeric_limits<std::int64_t>::max()) return -1;
-    const std::int64_t left_ms = (next - now_ns() + 999'999) / 1'000'000;
+    const std::int64_t left_ms = (next - os::boot_ns() + 999'999) / 1'000'000;
     return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000));
   }
 
@@ -327,7 +322,7 @@ class ProbeRunner::Impl {
   }
 
   void end_all() {
-    const std::int64_t until = now_ns() + std::int64_t{kFarewellMs} * 1'000'000;
+    const std::int64_t until = os::boot_ns() + std::int64_t{kFarewellMs} * 1'000'000;
     for (Watched& node : nodes_) {
       if (node.child) node.abandoned.push_back(std::move(*node.child));
       for (const ProbeChild& child : node.abandoned) ::kill(child.pid, SIGKILL);
@@ -335,7 +330,7 @@ class ProbeRunner::Impl {
     for (Watched& node : nodes_) {
       for (const ProbeChild& child : node.abandoned) {
         pollfd end{child.pidfd.get(), POLLIN, 0};
-        const std::int64_t left_ms = (until - now_ns()) / 1'000'000;
+        const std::int64_t left_ms = (until - os::boot_ns()) / 1'000'000;
         (void)::poll(&end, 1, static_cast<int>(std::max<std::int64_t>(left_ms, 0)));
         (void)reap(child);
       }
@@ -356,8 +351,8 @@ class ProbeRunner::Impl {
 
   const ProbeRunnerOptions options_;
   ProbeListener& listener_;
-  const OwnedFd epoll_;
-  const OwnedFd wake_;
+  const os::Descriptor epoll_;
+  const os::Descriptor wake_;
 
   // Of the thread (and of the destructor, after it).
   std::vector<Watched> nodes_;
@@ -389,9 +384,9 @@ ProbeRunner::~ProbeRunner() = default;
 
 base::Result<std::unique_ptr<ProbeRunner>> ProbeRunner::start(ProbeRunnerOptions options,
                                                               ProbeListener& listener) {
-  OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  os::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.is_open()) return std::unexpected(base::system_error("epoll_create1", errno));
-  OwnedFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  os::Descriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return std::unexpected(base::system_error("eventfd", errno));
   auto impl =
       std::make_unique<Impl>(std::move(options), listener, std::move(epoll), std::move(wake));

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "os/clock.h"
+
 namespace gpu_platform::node {
 
 namespace {
@@ -24,12 +26,6 @@ namespace {
 constexpr int kUsage = 2;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
 
 class Ranks {
  public:
@@ -57,10 +53,10 @@ class Ranks {
       reap();
       if (has_failed_ && kill_at_ == 0) {
         tell(SIGTERM);
-        kill_at_ = now_ns() + static_cast<std::int64_t>(grace_ms_) * kMillisecond;
+        kill_at_ = os::boot_ns() + static_cast<std::int64_t>(grace_ms_) * kMillisecond;
       }
       if (pids_.empty()) break;
-      if (kill_at_ != 0 && now_ns() >= kill_at_) tell(SIGKILL);
+      if (kill_at_ != 0 && os::boot_ns() >= kill_at_) tell(SIGKILL);
       sleep_until_child();
     }
     return status_;
@@ -112,7 +108,7 @@ class Ranks {
       return;
     }
     // After SIGKILL there is nothing to be done but to wait.
-    const std::int64_t left = kill_at_ - now_ns();
+    const std::int64_t left = kill_at_ - os::boot_ns();
     const std::int64_t pause = left > 0 ? left : kSecond;
     const timespec patience{pause / kSecond, pause % kSecond};
     sigtimedwait(&child, nullptr, &patience);

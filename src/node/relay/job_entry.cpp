@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "node/limits/job_limits.h"
-#include "node/packet_socket.h"
 #include "node/seccomp/syscall_filter.h"
 #include "node/session_keyring.h"
-#include "node/small_file.h"
 #include "node/syscalls.h"
 #include "node/user_switch.h"
+#include "os/packet_socket.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -80,7 +80,7 @@ bool share_mounts_of(int pid) {
 // What the job may not gain, nobody beside it may either.
 bool share_privileges_of(int pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/status";
-  const std::string status = read_small_file(AT_FDCWD, path.c_str());
+  const std::string status = os::read_small_file(AT_FDCWD, path.c_str());
   if (status.empty()) return false;
   const bool is_bound = status.find("\nNoNewPrivs:\t1\n") != std::string::npos;
   return !is_bound || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
@@ -91,7 +91,7 @@ std::optional<Step> join_job(const EntryOptions& options) {
   if (setsid() < 0) return Step::kSetUp;
   if (options.oom_score != nullptr) {
     // Best effort: a process that keeps our protection is a smaller evil than none.
-    write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", options.oom_score);
+    os::write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", options.oom_score);
   }
   if (!join_limit_groups(*options.limits, options.name)) return Step::kSetUp;
   cpu_set_t cpus;
@@ -248,7 +248,7 @@ std::optional<Failure> read_failure(int pipe) {
 [[noreturn]] void be_connector(const EntryOptions& options, std::uint16_t port, int report) {
   const auto give_up = [&](Step step) {
     const Failure failure{step, errno};
-    send_packet(report, {reinterpret_cast<const char*>(&failure), sizeof failure});
+    os::send_packet(report, {reinterpret_cast<const char*>(&failure), sizeof failure});
     _exit(1);
   };
   if (const auto failed = join_job(options)) give_up(*failed);
@@ -261,7 +261,7 @@ std::optional<Failure> read_failure(int pipe) {
   if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     give_up(Step::kConnect);
   }
-  send_packet(report, "connected", fd);
+  os::send_packet(report, "connected", fd);
   _exit(0);
 }
 
@@ -316,7 +316,8 @@ Connected connect_as_job(const EntryOptions& options, std::uint16_t port) {
   char buffer[64];
   if (pid > 0) connected.why = wait_for_word(options, ends[0], pid);
   const bool has_spoken = pid > 0 && connected.why.empty();
-  const Packet packet = has_spoken ? receive_packet(ends[0], buffer, sizeof buffer) : Packet();
+  const os::Packet packet =
+      has_spoken ? os::receive_packet(ends[0], buffer, sizeof buffer) : os::Packet();
   close(ends[0]);
   if (pid > 0 && !has_spoken) return connected;
   if (pid > 0) wait_for(pid);

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,14 +19,15 @@
 
 #include "node/cgroup.h"
 #include "node/channel_refusal.h"
-#include "node/packet_socket.h"
 #include "node/process_tree.h"
 #include "node/received_request.h"
 #include "node/relay/job_entry.h"
-#include "node/small_file.h"
 #include "node/syscalls.h"
 #include "node/terminal.h"
 #include "node/user_switch.h"
+#include "os/clock.h"
+#include "os/packet_socket.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
@@ -37,12 +37,6 @@ constexpr int kStartPatienceMs = 10'000;  // for the daemon to say what the chan
 constexpr std::int64_t kHangUpGraceMs = 5'000;
 constexpr int kKilledTogetherMs = 100;
 constexpr int kTurns = 16;  // of output, before signals and input are looked at again
-
-std::int64_t now_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * std::int64_t{1000} + t.tv_nsec / 1'000'000;
-}
 
 bool dont_block(int fd) {
   const int flags = fcntl(fd, F_GETFL);
@@ -79,7 +73,7 @@ class Relay {
       wait();
       take_signals();
       look_at_job();
-      if (deadline_ != 0 && now_ms() >= deadline_) kill_command();
+      if (deadline_ != 0 && os::boot_ms() >= deadline_) kill_command();
       read_frames();
       feed_input();
       pass_output();
@@ -122,8 +116,8 @@ class Relay {
   std::string read_start() {
     pollfd channel{channel_, POLLIN, 0};
     if (poll(&channel, 1, kStartPatienceMs) != 1) return "nothing was asked for";
-    const Packet packet = receive_packet(channel_, buffer_, sizeof buffer_);
-    if (packet.kind != Packet::Kind::kMessage) return "nothing was asked for";
+    const os::Packet packet = os::receive_packet(channel_, buffer_, sizeof buffer_);
+    if (packet.kind != os::Packet::Kind::kMessage) return "nothing was asked for";
     const auto start = decode_channel_start(packet.bytes);
     const std::string_view bytes = map_request(packet.fd);
     if (packet.fd >= 0) close(packet.fd);
@@ -171,7 +165,7 @@ class Relay {
     const std::uint64_t ticks = o_.record.started->start_ticks;
     if (o_.cgroup_fd < 0) return ticks != 0 && start_ticks_of(pid) == ticks;
     const std::string file = "/proc/" + std::to_string(pid) + "/cgroup";
-    const auto path = find_cgroup2_path(read_small_file(AT_FDCWD, file.c_str()));
+    const auto path = find_cgroup2_path(os::read_small_file(AT_FDCWD, file.c_str()));
     return path && path->size() > 1 && o_.record.beginning->cgroup.ends_with(*path);
   }
 
@@ -263,7 +257,7 @@ class Relay {
     const bool has_more = pid_ < 0 && start_.port == 0 && !drained_ && wants_output;
     int timeout = -1;
     if (deadline_ != 0) {
-      timeout = static_cast<int>(std::clamp<std::int64_t>(deadline_ - now_ms(), 0, 60'000));
+      timeout = static_cast<int>(std::clamp<std::int64_t>(deadline_ - os::boot_ms(), 0, 60'000));
     }
     if (has_more) timeout = 0;
     poll(fds, std::size(fds), timeout);
@@ -295,11 +289,12 @@ class Relay {
 
   void read_frames() {
     while (!peer_gone_) {
-      const Packet packet = receive_packet(channel_, buffer_, sizeof buffer_);
+      const os::Packet packet = os::receive_packet(channel_, buffer_, sizeof buffer_);
       if (packet.fd >= 0) close(packet.fd);
-      if (packet.kind == Packet::Kind::kNothing) return;
-      const auto frame = packet.kind == Packet::Kind::kMessage ? model::decode_frame(packet.bytes)
-                                                               : std::optional<model::Frame>();
+      if (packet.kind == os::Packet::Kind::kNothing) return;
+      const auto frame = packet.kind == os::Packet::Kind::kMessage
+                             ? model::decode_frame(packet.bytes)
+                             : std::optional<model::Frame>();
       if (!frame || !take(*frame)) return lose_peer();
     }
   }
@@ -412,7 +407,7 @@ class Relay {
 
   void flush() {
     if (pending_.empty()) return;
-    if (peer_gone_ || send_packet(channel_, pending_)) {
+    if (peer_gone_ || os::send_packet(channel_, pending_)) {
       pending_.clear();
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
       pending_.clear();
@@ -448,12 +443,12 @@ class Relay {
     if (pid_ <= 0 || deadline_ != 0) return;
     signal_command(SIGHUP);
     signal_command(SIGCONT);
-    deadline_ = now_ms() + kHangUpGraceMs;
+    deadline_ = os::boot_ms() + kHangUpGraceMs;
   }
 
   void kill_command() {
     if (pid_ > 0) kill(-pid_, SIGKILL);
-    deadline_ = now_ms() + kHangUpGraceMs;
+    deadline_ = os::boot_ms() + kHangUpGraceMs;
   }
 
   // The command is not reaped yet, so its group is its own.

@@ -9,8 +9,8 @@
 
 #include <utility>
 
-#include "node/packet_socket.h"
 #include "node/syscalls.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::node {
 
@@ -105,13 +105,13 @@ bool JobStart::is_over() {
   if (socket_ < 0) return true;
   char buffer[16];
   while (true) {
-    const Packet packet = receive_packet(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
+    const os::Packet packet = os::receive_packet(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
     if (packet.fd >= 0) {
       if (mounts_ >= 0) close(mounts_);
       mounts_ = packet.fd;
     }
-    if (packet.kind == Packet::Kind::kNothing) return false;
-    if (packet.kind == Packet::Kind::kClosed) break;
+    if (packet.kind == os::Packet::Kind::kNothing) return false;
+    if (packet.kind == os::Packet::Kind::kClosed) break;
   }
   was_executed_ = !child_->has_failed && child_->step.load() == StartStep::kExecute;
   finish();

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "node/channel_refusal.h"
-#include "node/packet_socket.h"
 #include "node/supervisor/session_socket.h"
+#include "os/packet_socket.h"
 
 namespace gpu_platform::node {
 
@@ -189,8 +189,8 @@ bool Session::has_arrival() {
 void Session::take_arrival(std::int64_t now) {
   if (!has_arrival()) return;
   char buffer[64];
-  const Packet packet = receive_packet(arriving_, buffer, sizeof buffer);
-  if (packet.kind == Packet::Kind::kNothing) return;
+  const os::Packet packet = os::receive_packet(arriving_, buffer, sizeof buffer);
+  if (packet.kind == os::Packet::Kind::kNothing) return;
   close_if_open(arriving_);
   if (packet.fd >= 0) welcome(packet.fd, now);
 }
@@ -210,10 +210,10 @@ void Session::welcome(int channel, std::int64_t now) {
   char buffer[256];
   const bool is_ready = dont_block(channel);
   // Sent before the channel came here.
-  const Packet packet = receive_packet(channel, buffer, sizeof buffer);
+  const os::Packet packet = os::receive_packet(channel, buffer, sizeof buffer);
   if (packet.fd >= 0) close(packet.fd);
-  const auto start = packet.kind == Packet::Kind::kMessage ? decode_channel_start(packet.bytes)
-                                                           : std::optional<ChannelStart>();
+  const auto start = packet.kind == os::Packet::Kind::kMessage ? decode_channel_start(packet.bytes)
+                                                               : std::optional<ChannelStart>();
   if (!is_ready || !start) {
     refuse_channel(channel, "the request is damaged");
     close(channel);
@@ -247,11 +247,11 @@ void Session::hang_up() {
 void Session::read_frames(std::int64_t now) {
   char buffer[model::kMaxFrame + 1];
   for (int turn = 0; turn < kTurns && person_ >= 0; ++turn) {
-    const Packet packet = receive_packet(person_, buffer, sizeof buffer);
+    const os::Packet packet = os::receive_packet(person_, buffer, sizeof buffer);
     if (packet.fd >= 0) close(packet.fd);
-    if (packet.kind == Packet::Kind::kNothing) return;
-    const auto frame = packet.kind == Packet::Kind::kMessage ? model::decode_frame(packet.bytes)
-                                                             : std::optional<model::Frame>();
+    if (packet.kind == os::Packet::Kind::kNothing) return;
+    const auto frame = packet.kind == os::Packet::Kind::kMessage ? model::decode_frame(packet.bytes)
+                                                                 : std::optional<model::Frame>();
     if (!frame || !take(*frame, now)) return hang_up();
   }
 }
@@ -399,7 +399,7 @@ void Session::show(std::int64_t now) {
 
 void Session::send(const model::Frame& frame) const {
   // A person that has gone is seen at the next read.
-  send_packet(person_, model::encode_frame(frame));
+  os::send_packet(person_, model::encode_frame(frame));
 }
 
 }  // namespace gpu_platform::node

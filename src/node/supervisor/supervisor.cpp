@@ -24,24 +24,25 @@
 #include "node/host_shutdown.h"
 #include "node/process_tree.h"
 #include "node/record.h"
-#include "node/small_file.h"
-#include "node/supervisor/clocks.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
 #include "node/supervisor/session.h"
 #include "node/supervisor/site_hook.h"
 #include "node/time_limit.h"
+#include "os/clock.h"
+#include "os/small_file.h"
 
 namespace gpu_platform::node {
 
 namespace {
 
+constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kRepeatKill = kSecond / 5;  // where cgroup.kill is missing or processes hang
 constexpr int kRetryNoticeMs = 100;
 
 std::int64_t after_ms(std::uint64_t ms) {
-  return boot_now() + in_ns(ms);
+  return os::boot_ns() + in_ns(ms);
 }
 
 class Supervisor {
@@ -80,13 +81,13 @@ class Supervisor {
       wait_for_something();
       take_signals();
       look_at_start();
-      if (warn_at_ != 0 && boot_now() >= warn_at_) warn();
-      if (start_by_ != 0 && boot_now() >= start_by_) {
+      if (warn_at_ != 0 && os::boot_ns() >= warn_at_) warn();
+      if (start_by_ != 0 && os::boot_ns() >= start_by_) {
         give_up_start("not done after " + std::to_string(request_.start_timeout_ms / 1000) + " s");
       }
-      if (deadline_ != 0 && boot_now() >= deadline_) deadline_passed();
-      session_.work(boot_now());
-      if (session_.is_idle(boot_now())) end_idle();
+      if (deadline_ != 0 && os::boot_ns() >= deadline_) deadline_passed();
+      session_.work(os::boot_ns());
+      if (session_.is_idle(os::boot_ns())) end_idle();
       pump_all();
       reap();
     }
@@ -347,16 +348,16 @@ class Supervisor {
     main_pid_ = pid;
     started_.pid = static_cast<std::uint32_t>(main_pid_);
     if (cgroup_fd_ < 0) started_.start_ticks = start_ticks_of(main_pid_);
-    if (!has_started_) started_.at = wall_now();
+    if (!has_started_) started_.at = os::wall_now();
     write_slot(encode_slot(started_));
-    if (step_ == JobStep::kCommand) session_.begin(boot_now());
+    if (step_ == JobStep::kCommand) session_.begin(os::boot_ns());
     if (std::exchange(owes_warning_, false)) send_warning();
     Notice notice;
     notice.kind = has_started_ ? Notice::Kind::kEntered : Notice::Kind::kStarted;
     notice.started = started_;
     send(notice);
     if (std::exchange(has_started_, true)) return;
-    limit_.begin(boot_now());
+    limit_.begin(os::boot_ns());
     arm_limit();
   }
 
@@ -502,7 +503,7 @@ class Supervisor {
   void end_session() {
     const bool was_signalled = end_.kind == EndKind::kSignalled;
     session_.end(was_signalled ? model::ChannelEnd::kSignalled : model::ChannelEnd::kExited,
-                 end_.value, boot_now());
+                 end_.value, os::boot_ns());
   }
 
   // Everything of the job is gone and recorded, but somebody still reads what it printed.
@@ -513,7 +514,7 @@ class Supervisor {
       session_.watch(fds + 1);
       set_timer();
       poll(fds, std::size(fds), -1);
-      session_.work(boot_now());
+      session_.work(os::boot_ns());
     }
   }
 
@@ -541,7 +542,7 @@ class Supervisor {
     if (is_starting()) start_->give_up();
     if (phase_ == Phase::kProlog) prolog_.kill_now();
     if (phase_ == Phase::kEpilog) epilog_.kill_now();
-    arm(boot_now() + kRepeatKill);
+    arm(os::boot_ns() + kRepeatKill);
   }
 
   void signal_tree(int signal) {
@@ -614,7 +615,8 @@ class Supervisor {
 
   void measure_usage() {
     if (cgroup_fd_ >= 0) {
-      const long long us = number_after(read_small_file(cgroup_fd_, "cpu.stat"), "usage_usec");
+      const long long us =
+          os::number_after(os::read_small_file(cgroup_fd_, "cpu.stat"), "usage_usec");
       if (us >= 0) end_.cpu_time = base::microseconds(us);
       if (const auto peak = confinement_.limits().peak_memory_bytes()) {
         end_.peak_memory = base::Bytes(static_cast<std::int64_t>(*peak));
@@ -634,7 +636,7 @@ class Supervisor {
 
   void record_end() {
     end_recorded_ = true;
-    end_.at = wall_now();
+    end_.at = os::wall_now();
     end_.cause = cause_;
     if (has_started_) measure_usage();
     if (pump_.dropped_bytes() > 0) {
@@ -651,7 +653,7 @@ class Supervisor {
   }
 
   void record_cleaned() {
-    write_slot(encode_slot(CleanedRecord{wall_now(), epilog_.failure()}));
+    write_slot(encode_slot(CleanedRecord{os::wall_now(), epilog_.failure()}));
     tell_end(Notice::Kind::kCleaned);
   }
 
@@ -690,7 +692,7 @@ class Supervisor {
     // Reading arms the next wake-up.
     const ssize_t got = empty_fd_ < 0 ? -1 : pread(empty_fd_, text, sizeof text, 0);
     if (got <= 0) return true;
-    if (number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
+    if (os::number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
     return !is_gone();
   }
 

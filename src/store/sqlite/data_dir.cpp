@@ -47,14 +47,10 @@ std::string read_small(int fd) {
 
 }  // namespace
 
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 base::Result<DirectoryLock> DirectoryLock::acquire(const StoreFiles& files) {
   DirectoryLock lock;
   lock.path_ = files.lock.string();
-  lock.fd_ = OwnedFd(
+  lock.fd_ = os::Descriptor(
       ::open(lock.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (lock.fd_.get() < 0) return failed("open", files.lock);
   if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -111,8 +107,8 @@ base::Status prepare_directory(const StoreFiles& files) {
 }
 
 base::Status write_private_file(const std::filesystem::path& path, std::string_view content) {
-  const OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                          S_IRUSR | S_IWUSR));
+  const os::Descriptor fd(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (fd.get() < 0) return failed("create", path);
   TRY(write_all(fd.get(), content, path));
   if (::fsync(fd.get()) != 0) return failed("sync", path);
@@ -124,7 +120,7 @@ base::Status create_private_file(const std::filesystem::path& path) {
 }
 
 base::Status sync_directory(const std::filesystem::path& dir) {
-  const OwnedFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const os::Descriptor fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) return failed("sync", dir);
   return {};
 }

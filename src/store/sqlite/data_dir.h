@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "os/descriptor.h"
 
 // The files of a store and who may use them:
 //
@@ -33,24 +34,6 @@ struct StoreFiles {
   std::filesystem::path recovered = dir / "store.db.recovered";    // complete, not yet in its place
 };
 
-// An open file descriptor, closed with the object.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd();
-
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 // The right to use a data directory, released with the object or the process. Not inherited by
 // programs that this one executes.
 class DirectoryLock {
@@ -67,7 +50,7 @@ class DirectoryLock {
  private:
   base::Status write(std::string_view text);
 
-  OwnedFd fd_;
+  os::Descriptor fd_;
   std::string path_;
   bool was_left_open_ = false;
 };

@@ -72,8 +72,8 @@ bool DiskRoom::release_ballast() {
 }
 
 bool DiskRoom::make_ballast() {
-  const OwnedFd fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                          S_IRUSR | S_IWUSR));
+  const os::Descriptor fd(::open(
+      file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (fd.get() < 0) return false;
   has_ballast_ = allocate(fd.get(), options_.ballast);
   if (!has_ballast_) ::unlink(file_.c_str());

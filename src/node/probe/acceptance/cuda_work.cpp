@@ -1,11 +1,12 @@
 #include "node/probe/acceptance/cuda_work.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -101,12 +102,6 @@ base::Status done(int code, const char* what) {
   return fail(ErrorCode::kUnavailable, fmt::format("{} answers {}", what, code));
 }
 
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 base::Status launch_and_check(const Cuda& cuda, void* kernel, std::uint64_t memory,
                               const std::vector<std::uint32_t>& right, CudaWork& work) {
   std::uint32_t rounds = kRounds;
@@ -152,10 +147,10 @@ Result<CudaWork> do_cuda_work(const std::string& library, base::Duration time) {
   }
   CudaWork work;
   work.device = name;
-  const std::int64_t until = now_ns() + time.value();
+  const std::int64_t until = os::monotonic_ns() + time.value();
   do {
     TRY(launch_and_check(cuda, kernel, memory, right, work));
-  } while (now_ns() < until);
+  } while (os::monotonic_ns() < until);
   return work;
 }
 

@@ -1,7 +1,6 @@
 #include "node/probe/acceptance/gpu_report.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "hardware/nvml/nvml_library.h"
 #include "hardware/nvml/nvml_session.h"
 #include "hardware/procfs/procfs_host.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -20,12 +20,6 @@ namespace {
 using hardware::GpuDescription;
 using hardware::GpuReading;
 using json = nlohmann::ordered_json;
-
-std::int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
-}
 
 json value_of(const std::string& value) {
   return value;
@@ -267,7 +261,7 @@ json make_gpu_report(const ReportSources& sources) {
   json out;
   const auto host = hardware::open_hwloc_host(hardware::open_procfs_host());
   out["host"] = host_report(*host);
-  const std::int64_t start_ms = now_ms();
+  const std::int64_t start_ms = os::monotonic_ms();
   auto library = hardware::open_nvml(sources.library);
   auto session = hardware::NvmlSession::open(sources.library);
   if (!library || !session) {
@@ -283,7 +277,7 @@ json make_gpu_report(const ReportSources& sources) {
     out["problem"] = gpus.error().message;
     return out;
   }
-  out["discovery_ms"] = now_ms() - start_ms;
+  out["discovery_ms"] = os::monotonic_ms() - start_ms;
   std::vector<GpuReading> readings;
   out["gpus"] = json::array();
   for (GpuDescription& gpu : *gpus) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpu_platform::node {
+namespace gpu_platform::os {
 
 // One packet of a SOCK_SEQPACKET socket with at most one file descriptor beside it.
 struct Packet {
@@ -26,4 +26,4 @@ Packet receive_packet(int socket, char* buffer, std::size_t size, int flags = 0)
 // caller's.
 bool send_packet(int socket, std::string_view bytes, int fd = -1);
 
-}  // namespace gpu_platform::node
+}  // namespace gpu_platform::os

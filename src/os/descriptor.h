@@ -4,9 +4,9 @@
 
 #include <utility>
 
-namespace gpu_platform::execution {
+namespace gpu_platform::os {
 
-// Owns a file descriptor.
+// Owns a file descriptor and closes it. -1: none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -31,4 +31,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace gpu_platform::execution
+}  // namespace gpu_platform::os

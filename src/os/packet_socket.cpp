@@ -1,11 +1,11 @@
-#include "node/packet_socket.h"
+#include "os/packet_socket.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace gpu_platform::node {
+namespace gpu_platform::os {
 
 namespace {
 
@@ -88,4 +88,4 @@ bool send_packet(int socket, std::string_view bytes, int fd) {
   return sent == static_cast<ssize_t>(bytes.size());
 }
 
-}  // namespace gpu_platform::node
+}  // namespace gpu_platform::os

@@ -1,10 +1,10 @@
-#include "node/small_file.h"
+#include "os/small_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace gpu_platform::node {
+namespace gpu_platform::os {
 
 std::string read_small_file(int dir, const char* path) {
   constexpr std::size_t kMost = 1024 * 1024;
@@ -51,4 +51,4 @@ long long number_after(std::string_view text, std::string_view key) {
   return -1;
 }
 
-}  // namespace gpu_platform::node
+}  // namespace gpu_platform::os
