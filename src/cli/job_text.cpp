@@ -237,15 +237,15 @@ std::string waited(const Json& job, base::Instant now) {
 }
 
 std::string place_of(const Json& object) {
-  std::vector<std::pair<std::string, std::string>> nodes;
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> nodes;
   for (const Json& gpu : list_at(object, "gpus")) {
     const std::string node = text_at(gpu, "node");
-    if (nodes.empty() || nodes.back().first != node) nodes.emplace_back(node, "");
-    std::string& indices = nodes.back().second;
-    indices += (indices.empty() ? "" : ",") + text_at(gpu, "index");
+    if (nodes.empty() || nodes.back().first != node)
+      nodes.emplace_back(node, std::vector<std::int64_t>());
+    nodes.back().second.push_back(integer_at(gpu, "index").value_or(0));
   }
   std::vector<std::string> places;
-  for (const auto& [node, indices] : nodes) places.push_back(node + ":" + indices);
+  for (const auto& [node, indices] : nodes) places.push_back(node + ":" + ranges_of(indices));
   if (places.empty()) places = texts_at(object, "nodes");
   const Json& attempts = list_at(object, "attempts");
   if (places.empty() && !attempts.empty()) return place_of(attempts.back());

@@ -21,7 +21,7 @@ std::string efficiency_of(const Json& job);
 
 std::string job_page(const Json& job, base::Instant now);
 
-// "dgx-1:0,1,2 dgx-2:4": nodes with the indices of their GPUs; the nodes alone where there are
+// "dgx-1:0-2 dgx-2:4,6": nodes with the indices of their GPUs; the nodes alone where there are
 // none.
 std::string place_of(const Json& object);
 

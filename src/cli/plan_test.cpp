@@ -48,7 +48,7 @@ TEST_F(Plan, CheckOfAJobThatWouldWaitIsRefusedWithWhatWouldHelp) {
   EXPECT_EQ(out(),
             "would wait\n"
             "Why              1 node is 2 GPUs short\n"
-            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0,1, when jobs 7 and 9 "
+            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 and 9 "
             "have ended\n"
             "Starts now with  --gpus 2\n"
             "  or             --time 40m\n");

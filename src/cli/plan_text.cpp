@@ -26,7 +26,7 @@ std::string enumerated(const std::vector<std::string>& words) {
   return text;
 }
 
-// "in 2h05m, on dgx-1:0,1, when jobs 7 and 9 have ended, by their time limits"
+// "in 2h05m, on dgx-1:0-1, when jobs 7 and 9 have ended, by their time limits"
 std::string start_text(const Json& start, std::string_view when_key, base::Instant now) {
   const auto at = time_at(start, when_key);
   if (!at) return {};

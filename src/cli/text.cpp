@@ -147,6 +147,18 @@ std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view
   return {std::string(name.substr(0, digits)), number};
 }
 
+std::string ranges_of(std::span<const std::int64_t> numbers) {
+  std::string text;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    std::size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
 std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

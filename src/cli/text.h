@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,9 @@ std::string shell_quoted(const std::vector<std::string>& command);
 // A name that ends in a number, as ("dgx-", 7); without one, or with one that is too large, all of
 // it and nothing. Names sort by it as people count.
 std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view name);
+
+// "0-3,6": numbers in the order given, neighbours that count up joined.
+std::string ranges_of(std::span<const std::int64_t> numbers);
 
 // "1 job", "3 jobs".
 std::string counted(std::uint64_t count, std::string_view noun);

@@ -77,5 +77,12 @@ TEST(Counted, KnowsThePlural) {
   EXPECT_EQ(counted(2, "job"), "2 jobs");
 }
 
+TEST(Text, NumbersInARowAreARange) {
+  EXPECT_EQ(ranges_of({}), "");
+  EXPECT_EQ(ranges_of(std::vector<std::int64_t>{4}), "4");
+  EXPECT_EQ(ranges_of(std::vector<std::int64_t>{0, 1, 2, 3, 6, 8, 9}), "0-3,6,8-9");
+  EXPECT_EQ(ranges_of(std::vector<std::int64_t>{3, 1, 2}), "3,1-2");
+}
+
 }  // namespace
 }  // namespace gpu_platform::cli
