@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +34,14 @@ template <class Message>
 Reply json_reply(const Route& route, base::Result<Message> result, const std::string& request_id) {
   if (!result) return problem_reply(std::move(result).error(), request_id);
   return json_reply(route.success_status, *result);
+}
+
+template <class Message>
+Reply answer_of(const Route& route, base::Result<Message> result, const std::string& request_id) {
+  return json_reply(route, std::move(result), request_id);
+}
+Reply answer_of(const Route& route, const google::protobuf::Message& message, const std::string&) {
+  return json_reply(route.success_status, message);
 }
 
 bool is_json(std::string_view content_type) {
@@ -75,14 +85,6 @@ base::Result<std::optional<model::EventSeq>> last_event_id(const HttpRequest& re
                          "Last-Event-ID: must be the id of an event of this stream");
   }
   return model::EventSeq(value);
-}
-
-// Reads the request's message, or answers with what is wrong with it.
-template <class Message>
-bool read(const HttpRequest& request, const Route& route, Exchange& exchange, Message& out) {
-  const base::Status status = read_request(route, request.target, request.body, out);
-  if (!status) exchange.reply(problem_reply(status.error(), request.id));
-  return status.has_value();
 }
 
 // Counts the answer among those that go on, or answers that there are too many.
@@ -149,6 +151,14 @@ void Dispatcher::refuse(Exchange& exchange, const std::string& request_id,
 }
 
 template <class Message>
+bool Dispatcher::read(const Context& context, Message& out) const {
+  const HttpRequest& request = context.request;
+  const base::Status status = read_request(context.route, request.target, request.body, out);
+  if (!status) context.exchange.reply(problem_reply(status.error(), request.id));
+  return status.has_value();
+}
+
+template <class Message>
 bool Dispatcher::read_changing(const Context& context, Message& out) const {
   const HttpRequest& request = context.request;
   const base::Status status = read_request(context.route, request.target, request.body, out);
@@ -169,63 +179,6 @@ std::function<void(base::Result<Message>)> Dispatcher::answer_changing(
     if (!result) return refuse(*open, id, call, std::move(result).error());
     open->reply(json_reply(route.success_status, *result));
   };
-}
-
-Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes,
-                       RefusalBook* refusals)
-    : calls_(calls), hub_(hub), page_bytes_(page_bytes), refusals_(refusals) {
-  using model::AuditAction;
-  const std::pair<std::string_view, Entry> entries[] = {
-      {"JobService.SubmitJob", {&Dispatcher::submit, AuditAction::kSubmit}},
-      {"JobService.GetJob", {&Dispatcher::get_job}},
-      {"JobService.ListJobs", {&Dispatcher::list_jobs}},
-      {"JobService.CancelJob", {&Dispatcher::cancel, AuditAction::kCancel}},
-      {"JobService.KillJob", {&Dispatcher::kill, AuditAction::kKill}},
-      {"JobService.HoldJob", {&Dispatcher::hold, AuditAction::kHold}},
-      {"JobService.ReleaseJob", {&Dispatcher::release, AuditAction::kRelease}},
-      {"JobService.RequeueJob", {&Dispatcher::requeue, AuditAction::kRequeue}},
-      {"JobService.UpdateJob", {&Dispatcher::update, AuditAction::kUpdate}},
-      {"JobService.ActOnJobs", {&Dispatcher::act_on_jobs, AuditAction::kChangeMany}},
-      {"JobService.WaitJob", {&Dispatcher::wait_job}},
-      {"JobService.GetOutput", {&Dispatcher::get_output}},
-      {"JobService.StreamOutput", {&Dispatcher::stream_output}},
-      {"JobService.ExecInJob", {&Dispatcher::exec_in_job, AuditAction::kExec}},
-      {"JobService.AttachToJob", {&Dispatcher::attach_to_job, AuditAction::kAttach}},
-      {"JobService.ForwardPort", {&Dispatcher::forward_port, AuditAction::kPortForward}},
-      {"JobService.WatchJob", {&Dispatcher::watch_job}},
-      {"JobService.WatchJobs", {&Dispatcher::watch_jobs}},
-      {"JobService.GetQueue", {&Dispatcher::get_queue}},
-      {"ClusterService.GetStatus", {&Dispatcher::get_status}},
-      {"ClusterService.ListNodes", {&Dispatcher::list_nodes}},
-      {"ClusterService.GetGpuHealth", {&Dispatcher::get_gpu_health}},
-      {"ClusterService.ListGpus", {&Dispatcher::list_gpus}},
-      {"ClusterService.GetTopology", {&Dispatcher::get_topology}},
-      {"ClusterService.DrainGpus", {&Dispatcher::drain_gpus, AuditAction::kDrain}},
-      {"ClusterService.TakeGpusOffline",
-       {&Dispatcher::take_gpus_offline, AuditAction::kTakeOffline}},
-      {"ClusterService.BringGpusOnline",
-       {&Dispatcher::bring_gpus_online, AuditAction::kBringOnline}},
-      {"ClusterService.GetHealth", {&Dispatcher::get_health}},
-      {"ClusterService.GetReadiness", {&Dispatcher::get_readiness}},
-      {"ClusterService.GetVersion", {&Dispatcher::get_version}},
-      {"ReservationService.CreateReservation",
-       {&Dispatcher::create_reservation, AuditAction::kMakeReservation}},
-      {"ReservationService.ListReservations", {&Dispatcher::list_reservations}},
-      {"ReservationService.GetReservation", {&Dispatcher::get_reservation}},
-      {"ReservationService.CancelReservation",
-       {&Dispatcher::cancel_reservation, AuditAction::kCancelReservation}},
-      {"PlanningService.ExplainJob", {&Dispatcher::explain_job}},
-      {"PlanningService.CheckJob", {&Dispatcher::check_job}},
-      {"PlanningService.EstimateNeeds", {&Dispatcher::estimate_needs}},
-      {"ShareService.ListShares", {&Dispatcher::list_shares}},
-      {"AuditService.ListAudit", {&Dispatcher::list_audit}},
-  };
-  for (const auto& [name, entry] : entries) {
-    handlers_.emplace(fmt::format("{}{}", kPackage, name), entry);
-  }
-  // A route without a handler would be a promise of the contract that nobody keeps.
-  for (const Route& route : table_.routes()) CHECK(handlers_.contains(route.call->full_name()));
-  openapi_ = openapi_document(table_.routes(), calls.version().version());
 }
 
 void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
@@ -258,12 +211,10 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
     return exchange.reply(refuse(415, base::ErrorCode::kInvalidArgument,
                                  "the body must be JSON: Content-Type: application/json"));
   }
-  (this->*entry.handle)({request, *match.route, exchange, watcher, entry.action});
+  entry.handle(*this, {request, *match.route, exchange, watcher, entry.action});
 }
 
-void Dispatcher::submit(const Context& context) const {
-  v1::SubmitJobRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::submit(const Context& context, const v1::SubmitJobRequest& message) const {
   calls_.submit(message, context.exchange.peer(), context.exchange.resume(),
                 [this, weak = context.exchange.weak_from_this(), id = context.request.id,
                  created = context.route.success_status,
@@ -285,48 +236,18 @@ void Dispatcher::act(const Context& context, std::string_view id, model::JobActi
       answer_changing<v1::ChangeJobResponse>(context, call_of(context.exchange, audited, id)));
 }
 
-void Dispatcher::cancel(const Context& context) const {
-  v1::CancelJobRequest message;
-  if (!read_changing(context, message)) return;
-  act(context, message.id(), model::JobAction::kCancel);
-}
-
-void Dispatcher::kill(const Context& context) const {
-  v1::KillJobRequest message;
-  if (!read_changing(context, message)) return;
-  act(context, message.id(), model::JobAction::kKill);
-}
-
-void Dispatcher::hold(const Context& context) const {
-  v1::HoldJobRequest message;
-  if (!read_changing(context, message)) return;
-  act(context, message.id(), model::JobAction::kHold);
-}
-
-void Dispatcher::release(const Context& context) const {
-  v1::ReleaseJobRequest message;
-  if (!read_changing(context, message)) return;
-  act(context, message.id(), model::JobAction::kRelease);
-}
-
-void Dispatcher::requeue(const Context& context) const {
-  v1::RequeueJobRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::requeue(const Context& context, const v1::RequeueJobRequest& message) const {
   act(context, message.id(),
       message.hold() ? model::JobAction::kRequeueAndHold : model::JobAction::kRequeue);
 }
 
-void Dispatcher::update(const Context& context) const {
-  v1::UpdateJobRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::update(const Context& context, const v1::UpdateJobRequest& message) const {
   calls_.update(message, context.exchange.peer(), context.exchange.resume(),
                 answer_changing<v1::ChangeJobResponse>(
                     context, call_of(context.exchange, *context.action, message.id())));
 }
 
-void Dispatcher::act_on_jobs(const Context& context) const {
-  v1::ActOnJobsRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest& message) const {
   std::optional<model::AuditedCall> call;
   if (!message.dry_run()) {
     const bool is_named = message.action() != v1::JOB_ACTION_UNSPECIFIED;
@@ -337,16 +258,7 @@ void Dispatcher::act_on_jobs(const Context& context) const {
                      answer_changing<v1::ActOnJobsResponse>(context, std::move(call)));
 }
 
-void Dispatcher::get_job(const Context& context) const {
-  v1::GetJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(
-      json_reply(context.route, calls_.get(message, context.exchange.peer()), context.request.id));
-}
-
-void Dispatcher::list_jobs(const Context& context) const {
-  v1::ListJobsRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::list_jobs(const Context& context, const v1::ListJobsRequest& message) const {
   // Whose jobs have ended is known by name.
   if (const base::Status named = Calls::check_named(context.exchange.peer()); !named) {
     return context.exchange.reply(problem_reply(named.error(), context.request.id));
@@ -365,9 +277,7 @@ void Dispatcher::list_jobs(const Context& context) const {
   context.exchange.reply(std::move(reply));
 }
 
-void Dispatcher::wait_job(const Context& context) const {
-  v1::WaitJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::wait_job(const Context& context, const v1::WaitJobRequest& message) const {
   const auto job = calls_.reader().find(context.exchange.peer().caller, message.id());
   if (!job) return context.exchange.reply(problem_reply(job.error(), context.request.id));
   const double seconds = message.has_timeout_seconds() ? message.timeout_seconds() : 60;
@@ -384,9 +294,7 @@ void Dispatcher::wait_job(const Context& context) const {
   waiter->begin(hub_, timeout);
 }
 
-void Dispatcher::get_output(const Context& context) const {
-  v1::GetOutputRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::get_output(const Context& context, const v1::GetOutputRequest& message) const {
   calls_.output(message, context.exchange.peer(), context.exchange.resume(),
                 [weak = context.exchange.weak_from_this(), id = context.request.id,
                  is_plain = wants_plain(context.request),
@@ -398,9 +306,7 @@ void Dispatcher::get_output(const Context& context) const {
                 });
 }
 
-void Dispatcher::stream_output(const Context& context) const {
-  v1::GetOutputRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::stream_output(const Context& context, const v1::GetOutputRequest& message) const {
   const auto offset = last_event_id(context.request);
   OutputStream::Options options;
   if (message.has_attempt()) options.attempt = message.attempt();
@@ -437,10 +343,8 @@ void Dispatcher::begin_output_stream(Exchange& exchange, FileWatcher& watcher,
 }
 
 template <class Message>
-void Dispatcher::open_channel(const Context& context) const {
-  Message message;
+void Dispatcher::open_channel(const Context& context, const Message& message) const {
   Exchange& exchange = context.exchange;
-  if (!read_changing(context, message)) return;
   model::AuditedCall call = call_of(exchange, *context.action, message.id());
   auto order = calls_.channel(message, exchange.peer());
   if (!order) {
@@ -483,21 +387,7 @@ void Dispatcher::begin_channel(Exchange& exchange, const std::string& request_id
                       });
 }
 
-void Dispatcher::exec_in_job(const Context& context) const {
-  open_channel<v1::ExecInJobRequest>(context);
-}
-
-void Dispatcher::attach_to_job(const Context& context) const {
-  open_channel<v1::AttachToJobRequest>(context);
-}
-
-void Dispatcher::forward_port(const Context& context) const {
-  open_channel<v1::ForwardPortRequest>(context);
-}
-
-void Dispatcher::watch_job(const Context& context) const {
-  v1::WatchJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::watch_job(const Context& context, const v1::WatchJobRequest& message) const {
   v1::GetJobRequest get;
   get.set_id(message.id());
   const auto job = calls_.get(get, context.exchange.peer());
@@ -507,9 +397,7 @@ void Dispatcher::watch_job(const Context& context) const {
   stream_changes(context, *to_job_id(job->id()), false, *after);
 }
 
-void Dispatcher::watch_jobs(const Context& context) const {
-  v1::WatchJobsRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::watch_jobs(const Context& context, const v1::WatchJobsRequest& message) const {
   auto after = last_event_id(context.request);
   if (!after) return context.exchange.reply(problem_reply(after.error(), context.request.id));
   if (!*after && message.after_seq() != 0) *after = model::EventSeq(message.after_seq());
@@ -525,50 +413,15 @@ void Dispatcher::stream_changes(const Context& context, model::JobId job, bool a
       std::move(stream), ChangeStream::Options{job, all_users, after})));
 }
 
-void Dispatcher::get_queue(const Context& context) const {
-  v1::GetQueueRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::get_queue(const Context& context, const v1::GetQueueRequest& message) const {
   Reply reply;
   reply.source = std::make_unique<QueueSource>(
       QueueWriter(calls_.reader(), context.exchange.peer().caller, message, page_bytes_));
   context.exchange.reply(std::move(reply));
 }
 
-void Dispatcher::get_status(const Context& context) const {
-  v1::GetStatusRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.status(message, context.exchange.peer())));
-}
-
-void Dispatcher::list_nodes(const Context& context) const {
-  v1::ListNodesRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.nodes()));
-}
-
-void Dispatcher::get_gpu_health(const Context& context) const {
-  v1::GetGpuHealthRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(
-      context.route, calls_.gpu_health(message, context.exchange.peer()), context.request.id));
-}
-
-void Dispatcher::list_gpus(const Context& context) const {
-  v1::ListGpusRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(
-      json_reply(context.route, calls_.gpus(message, context.exchange.peer()), context.request.id));
-}
-
-void Dispatcher::get_topology(const Context& context) const {
-  v1::GetTopologyRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.topology(message), context.request.id));
-}
-
-void Dispatcher::change_gpus(const Context& context, model::GpuAction action) const {
-  v1::ChangeGpusRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::change_gpus(const Context& context, model::GpuAction action,
+                             const v1::ChangeGpusRequest& message) const {
   const std::string& target = !message.node().empty()  ? message.node()
                               : !message.gpu().empty() ? message.gpu()
                                                        : message.gpu_id();
@@ -577,28 +430,7 @@ void Dispatcher::change_gpus(const Context& context, model::GpuAction action) co
                          context, call_of(context.exchange, *context.action, target, {})));
 }
 
-void Dispatcher::drain_gpus(const Context& context) const {
-  change_gpus(context, model::GpuAction::kDrain);
-}
-
-void Dispatcher::take_gpus_offline(const Context& context) const {
-  change_gpus(context, model::GpuAction::kTakeOffline);
-}
-
-void Dispatcher::bring_gpus_online(const Context& context) const {
-  change_gpus(context, model::GpuAction::kBringOnline);
-}
-
-void Dispatcher::explain_job(const Context& context) const {
-  v1::ExplainJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.explain(message, context.exchange.peer()),
-                                    context.request.id));
-}
-
-void Dispatcher::check_job(const Context& context) const {
-  v1::CheckJobRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
+void Dispatcher::check_job(const Context& context, const v1::CheckJobRequest& message) const {
   const std::chrono::milliseconds timeout(std::llround(message.timeout_seconds() * 1000));
   Exchange& exchange = context.exchange;
   if (timeout.count() > 0 && !begin_stream(exchange, context.request.id)) return;
@@ -621,73 +453,143 @@ void Dispatcher::check_job(const Context& context) const {
                });
 }
 
-void Dispatcher::estimate_needs(const Context& context) const {
-  v1::EstimateNeedsRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(
-      json_reply(context.route, Calls::estimate_needs(message), context.request.id));
-}
-
-void Dispatcher::list_shares(const Context& context) const {
-  v1::ListSharesRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.shares(message), context.request.id));
-}
-
-void Dispatcher::create_reservation(const Context& context) const {
-  v1::CreateReservationRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::create_reservation(const Context& context,
+                                    const v1::CreateReservationRequest& message) const {
   calls_.create_reservation(
       message, context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
-void Dispatcher::list_reservations(const Context& context) const {
-  v1::ListReservationsRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.reservations()));
-}
-
-void Dispatcher::get_reservation(const Context& context) const {
-  v1::GetReservationRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(
-      json_reply(context.route, calls_.reservation(message.name()), context.request.id));
-}
-
-void Dispatcher::cancel_reservation(const Context& context) const {
-  v1::CancelReservationRequest message;
-  if (!read_changing(context, message)) return;
+void Dispatcher::cancel_reservation(const Context& context,
+                                    const v1::CancelReservationRequest& message) const {
   calls_.cancel_reservation(
       message.name(), context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
-void Dispatcher::list_audit(const Context& context) const {
-  v1::ListAuditRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.audit(message, context.exchange.peer()),
-                                    context.request.id));
+// A call that answers at once: with what a function of Calls returns.
+template <class Request, class Answer>
+Dispatcher::Entry Dispatcher::asks(Answer answer) {
+  return {[answer](const Dispatcher& self, const Context& context) {
+    Request message;
+    if (!self.read(context, message)) return;
+    const auto ask = [&] {
+      if constexpr (std::is_invocable_v<Answer, const Calls&, const Request&, const Peer&>) {
+        return std::invoke(answer, self.calls_, message, context.exchange.peer());
+      } else if constexpr (std::is_invocable_v<Answer, const Calls&, const Request&>) {
+        return std::invoke(answer, self.calls_, message);
+      } else {
+        return std::invoke(answer, self.calls_);
+      }
+    };
+    context.exchange.reply(answer_of(context.route, ask(), context.request.id));
+  }};
 }
 
-void Dispatcher::get_health(const Context& context) const {
-  v1::GetHealthRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.health()));
+template <class Request>
+Dispatcher::Entry Dispatcher::reads(void (Dispatcher::*handle)(const Context&, const Request&)
+                                        const) {
+  return {[handle](const Dispatcher& self, const Context& context) {
+    Request message;
+    if (self.read(context, message)) (self.*handle)(context, message);
+  }};
 }
 
-void Dispatcher::get_readiness(const Context& context) const {
-  v1::GetReadinessRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(context.route, calls_.readiness(), context.request.id));
+template <class Request>
+Dispatcher::Entry Dispatcher::changes(model::AuditAction action,
+                                      void (Dispatcher::*handle)(const Context&, const Request&)
+                                          const) {
+  return {[handle](const Dispatcher& self, const Context& context) {
+            Request message;
+            if (self.read_changing(context, message)) (self.*handle)(context, message);
+          },
+          action};
 }
 
-void Dispatcher::get_version(const Context& context) const {
-  v1::GetVersionRequest message;
-  if (!read(context.request, context.route, context.exchange, message)) return;
-  context.exchange.reply(json_reply(200, calls_.version()));
+template <class Request>
+Dispatcher::Entry Dispatcher::acts(model::JobAction action) {
+  return {[action](const Dispatcher& self, const Context& context) {
+            Request message;
+            if (self.read_changing(context, message)) self.act(context, message.id(), action);
+          },
+          model::audit_action(action)};
+}
+
+Dispatcher::Entry Dispatcher::changes_gpus(model::AuditAction audited, model::GpuAction action) {
+  return {[action](const Dispatcher& self, const Context& context) {
+            v1::ChangeGpusRequest message;
+            if (self.read_changing(context, message)) self.change_gpus(context, action, message);
+          },
+          audited};
+}
+
+Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes,
+                       RefusalBook* refusals)
+    : calls_(calls), hub_(hub), page_bytes_(page_bytes), refusals_(refusals) {
+  using D = Dispatcher;
+  using model::AuditAction;
+  using model::GpuAction;
+  using model::JobAction;
+  const std::pair<std::string_view, Entry> entries[] = {
+      {"JobService.SubmitJob", changes(AuditAction::kSubmit, &D::submit)},
+      {"JobService.GetJob", asks<v1::GetJobRequest>(&Calls::get)},
+      {"JobService.ListJobs", reads(&D::list_jobs)},
+      {"JobService.CancelJob", acts<v1::CancelJobRequest>(JobAction::kCancel)},
+      {"JobService.KillJob", acts<v1::KillJobRequest>(JobAction::kKill)},
+      {"JobService.HoldJob", acts<v1::HoldJobRequest>(JobAction::kHold)},
+      {"JobService.ReleaseJob", acts<v1::ReleaseJobRequest>(JobAction::kRelease)},
+      {"JobService.RequeueJob", changes(AuditAction::kRequeue, &D::requeue)},
+      {"JobService.UpdateJob", changes(AuditAction::kUpdate, &D::update)},
+      {"JobService.ActOnJobs", changes(AuditAction::kChangeMany, &D::act_on_jobs)},
+      {"JobService.WaitJob", reads(&D::wait_job)},
+      {"JobService.GetOutput", reads(&D::get_output)},
+      {"JobService.StreamOutput", reads(&D::stream_output)},
+      {"JobService.ExecInJob", changes(AuditAction::kExec, &D::open_channel<v1::ExecInJobRequest>)},
+      {"JobService.AttachToJob",
+       changes(AuditAction::kAttach, &D::open_channel<v1::AttachToJobRequest>)},
+      {"JobService.ForwardPort",
+       changes(AuditAction::kPortForward, &D::open_channel<v1::ForwardPortRequest>)},
+      {"JobService.WatchJob", reads(&D::watch_job)},
+      {"JobService.WatchJobs", reads(&D::watch_jobs)},
+      {"JobService.GetQueue", reads(&D::get_queue)},
+      {"ClusterService.GetStatus", asks<v1::GetStatusRequest>(&Calls::status)},
+      {"ClusterService.ListNodes", asks<v1::ListNodesRequest>(&Calls::nodes)},
+      {"ClusterService.GetGpuHealth", asks<v1::GetGpuHealthRequest>(&Calls::gpu_health)},
+      {"ClusterService.ListGpus", asks<v1::ListGpusRequest>(&Calls::gpus)},
+      {"ClusterService.GetTopology", asks<v1::GetTopologyRequest>(&Calls::topology)},
+      {"ClusterService.DrainGpus", changes_gpus(AuditAction::kDrain, GpuAction::kDrain)},
+      {"ClusterService.TakeGpusOffline",
+       changes_gpus(AuditAction::kTakeOffline, GpuAction::kTakeOffline)},
+      {"ClusterService.BringGpusOnline",
+       changes_gpus(AuditAction::kBringOnline, GpuAction::kBringOnline)},
+      {"ClusterService.GetHealth", asks<v1::GetHealthRequest>(&Calls::health)},
+      {"ClusterService.GetReadiness", asks<v1::GetReadinessRequest>(&Calls::readiness)},
+      {"ClusterService.GetVersion", asks<v1::GetVersionRequest>(&Calls::version)},
+      {"ReservationService.CreateReservation",
+       changes(AuditAction::kMakeReservation, &D::create_reservation)},
+      {"ReservationService.ListReservations",
+       asks<v1::ListReservationsRequest>(&Calls::reservations)},
+      {"ReservationService.GetReservation",
+       asks<v1::GetReservationRequest>(
+           [](const Calls& of, const auto& message) { return of.reservation(message.name()); })},
+      {"ReservationService.CancelReservation",
+       changes(AuditAction::kCancelReservation, &D::cancel_reservation)},
+      {"PlanningService.ExplainJob", asks<v1::ExplainJobRequest>(&Calls::explain)},
+      {"PlanningService.CheckJob", reads(&D::check_job)},
+      {"PlanningService.EstimateNeeds",
+       asks<v1::EstimateNeedsRequest>(
+           [](const Calls&, const auto& message) { return Calls::estimate_needs(message); })},
+      {"ShareService.ListShares", asks<v1::ListSharesRequest>(&Calls::shares)},
+      {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
+  };
+  for (const auto& [name, entry] : entries) {
+    handlers_.emplace(fmt::format("{}{}", kPackage, name), entry);
+  }
+  // A route without a handler would be a promise of the contract that nobody keeps.
+  for (const Route& route : table_.routes()) CHECK(handlers_.contains(route.call->full_name()));
+  openapi_ = openapi_document(table_.routes(), calls.version().version());
 }
 
 }  // namespace gpu_platform::api

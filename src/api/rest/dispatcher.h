@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,16 +38,31 @@ class Dispatcher {
     FileWatcher& watcher;
     std::optional<model::AuditAction> action;  // of calls that change something
   };
-  using Handler = void (Dispatcher::*)(const Context&) const;
   struct Entry {
-    Handler handle = nullptr;
+    std::function<void(const Dispatcher&, const Context&)> handle;
     std::optional<model::AuditAction> action = std::nullopt;
   };
+
+  // The rows of the table of calls. Each reads its message; those that change something are told to
+  // the audit trail where they are refused.
+  template <class Request, class Answer>
+  static Entry asks(Answer answer);
+  template <class Request>
+  static Entry reads(void (Dispatcher::*handle)(const Context&, const Request&) const);
+  template <class Request>
+  static Entry changes(model::AuditAction action,
+                       void (Dispatcher::*handle)(const Context&, const Request&) const);
+  template <class Request>
+  static Entry acts(model::JobAction action);
+  static Entry changes_gpus(model::AuditAction audited, model::GpuAction action);
 
   // Answers with the error; of a call that was to change something once the audit trail says so.
   // `call` is what is known of it.
   void refuse(Exchange& exchange, const std::string& request_id,
               std::optional<model::AuditedCall> call, base::Error error) const;
+  // Reads the request's message, or answers with what is wrong with it.
+  template <class Message>
+  bool read(const Context& context, Message& out) const;
   // Reads the request's message, or refuses it.
   template <class Message>
   bool read_changing(const Context& context, Message& out) const;
@@ -55,51 +71,29 @@ class Dispatcher {
   std::function<void(base::Result<Message>)> answer_changing(
       const Context& context, std::optional<model::AuditedCall> call) const;
 
-  void submit(const Context& context) const;
-  void cancel(const Context& context) const;
-  void kill(const Context& context) const;
-  void hold(const Context& context) const;
-  void release(const Context& context) const;
-  void requeue(const Context& context) const;
-  void update(const Context& context) const;
-  void act_on_jobs(const Context& context) const;
-  void get_job(const Context& context) const;
-  void list_jobs(const Context& context) const;
-  void wait_job(const Context& context) const;
-  void get_output(const Context& context) const;
-  void stream_output(const Context& context) const;
-  void exec_in_job(const Context& context) const;
-  void attach_to_job(const Context& context) const;
-  void forward_port(const Context& context) const;
-  void watch_job(const Context& context) const;
-  void watch_jobs(const Context& context) const;
-  void get_queue(const Context& context) const;
-  void get_status(const Context& context) const;
-  void list_nodes(const Context& context) const;
-  void get_gpu_health(const Context& context) const;
-  void list_gpus(const Context& context) const;
-  void get_topology(const Context& context) const;
-  void list_shares(const Context& context) const;
-  void list_audit(const Context& context) const;
-  void drain_gpus(const Context& context) const;
-  void take_gpus_offline(const Context& context) const;
-  void bring_gpus_online(const Context& context) const;
-  void get_health(const Context& context) const;
-  void get_readiness(const Context& context) const;
-  void get_version(const Context& context) const;
-  void explain_job(const Context& context) const;
-  void check_job(const Context& context) const;
-  void estimate_needs(const Context& context) const;
-  void create_reservation(const Context& context) const;
-  void list_reservations(const Context& context) const;
-  void get_reservation(const Context& context) const;
-  void cancel_reservation(const Context& context) const;
+  void submit(const Context& context, const v1::SubmitJobRequest& message) const;
+  void requeue(const Context& context, const v1::RequeueJobRequest& message) const;
+  void update(const Context& context, const v1::UpdateJobRequest& message) const;
+  void act_on_jobs(const Context& context, const v1::ActOnJobsRequest& message) const;
+  void list_jobs(const Context& context, const v1::ListJobsRequest& message) const;
+  void wait_job(const Context& context, const v1::WaitJobRequest& message) const;
+  void get_output(const Context& context, const v1::GetOutputRequest& message) const;
+  void stream_output(const Context& context, const v1::GetOutputRequest& message) const;
+  void watch_job(const Context& context, const v1::WatchJobRequest& message) const;
+  void watch_jobs(const Context& context, const v1::WatchJobsRequest& message) const;
+  void get_queue(const Context& context, const v1::GetQueueRequest& message) const;
+  void check_job(const Context& context, const v1::CheckJobRequest& message) const;
+  void create_reservation(const Context& context,
+                          const v1::CreateReservationRequest& message) const;
+  void cancel_reservation(const Context& context,
+                          const v1::CancelReservationRequest& message) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>
-  void open_channel(const Context& context) const;
+  void open_channel(const Context& context, const Message& message) const;
   void begin_channel(Exchange& exchange, const std::string& request_id, model::AuditedCall call,
                      model::ChannelOrder order) const;
-  void change_gpus(const Context& context, model::GpuAction action) const;
+  void change_gpus(const Context& context, model::GpuAction action,
+                   const v1::ChangeGpusRequest& message) const;
   struct OutputRequest {
     std::string job;
     std::string id;  // of the request
