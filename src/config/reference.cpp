@@ -10,20 +10,19 @@ namespace {
 constexpr std::string_view kIntroduction =
     R"(# Configuration
 
-Printed by `gpu-platform config reference` from the table that also checks the file; a test keeps this page
-equal to it.
+This page is printed by `gpu-platform config reference` from the table that also checks the file. A test keeps it
+equal to that table.
 
-`gpu-platform serve --config FILE` reads one YAML file; every key has a default, so an empty file is a valid one.
-`gpu-platform config check FILE` reports everything that is wrong with a file (`FILE:LINE:COLUMN: what, and what
-is allowed`) and exits with 2, or prints `FILE: ok` and exits with 0. Unknown keys, keys that stand twice and
-values out of range are refused.
+`gpu-platform serve --config FILE` reads one YAML file. Every key has a default, so an empty file is valid.
+`gpu-platform config check FILE` reports all problems of a file (`FILE:LINE:COLUMN: what, and what is allowed`) and
+exits with 2, or prints `FILE: ok` and exits with 0. Unknown keys, duplicate keys and values out of range are refused.
 
-Durations are written `90s`, `15m`, `2h`, `1d` or `HH:MM:SS`; a bare number is minutes, except in a key whose name
-ends in its unit (`_seconds`, `_hours`). Sizes are written `16G` (2^30 bytes), `16GB` (10^9 bytes); a bare number is
-MiB. Numbers and words stand without quotes.
+A duration is written as `90s`, `15m`, `2h`, `1d` or `HH:MM:SS`. A bare number means minutes, except in a key whose
+name ends in its unit (`_seconds`, `_hours`). A size is written as `16G` (2^30 bytes) or `16GB` (10^9 bytes). A bare
+number means MiB. Numbers and words are written without quotes.
 
-"Takes effect" says whether a changed value is taken up while the daemon runs, when it gets SIGHUP and reads the file
-again (`at any time`), or is read once (`at start`).
+"Takes effect" says when a changed value is used: `at any time` when the daemon gets SIGHUP and reads the file again,
+`at start` only when the daemon starts.
 )";
 
 std::string_view section_of(const Key& key) {
@@ -64,8 +63,7 @@ std::string example() {
 
 std::string lists_and_tables() {
   std::string text =
-      "\n## Lists and tables\n\nThey take effect at any time, and have nothing in them where they "
-      "are absent.\n";
+      "\n## Lists and tables\n\nThese take effect at any time. An absent list or table is empty.\n";
   for (const Structure& each : structures()) {
     text += fmt::format("\n### {}\n\n{}: {}\n", each.path, each.form, each.doc);
     if (!each.example.empty()) text += fmt::format("\n```yaml\n{}```\n", each.example);
