@@ -25,8 +25,8 @@ void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, co
   if (!peer.has_account) {
     return done(base::fail(
         base::ErrorCode::kPermissionDenied,
-        fmt::format("user: uid {} has no account on this machine, and only those who have one may "
-                    "submit jobs (in a user namespace: submit from outside of it)",
+        fmt::format("user: uid {} has no account on this machine, and only users with an account "
+                    "may submit jobs (from a user namespace: submit from outside of it)",
                     caller.uid),
         "user"));
   }

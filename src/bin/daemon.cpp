@@ -334,7 +334,8 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
                              organisation.allocation == model::AllocationMode::kStatic;
   if (is_as_written && guaranteed > found) {
     spdlog::warn(
-        "guaranteed_gpus come to {} GPUs, {} were found: not everybody can have theirs at once",
+        "guaranteed_gpus add up to {} GPUs, but {} were found: not all guarantees can be met at "
+        "once",
         guaranteed, found);
   }
   return {};

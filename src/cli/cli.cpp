@@ -28,7 +28,7 @@ constexpr std::array kCommands = {
              "  gpu-platform run --gpus 0 -i -- sha256sum < data.tar\n"
              "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
     Command{{"check", "[options] [-- COMMAND [ARGUMENT…]]",
-             "Say whether such a job would start now, else when and why not; submits nothing.",
+             "Say whether such a job would start now, or why not and when. Nothing is submitted.",
              "  gpu-platform check --gpus 8 --time 2h\n"
              "  gpu-platform check --gpus 4 --gpu-type H100 && echo free\n"
              "  gpu-platform check --gpus 64 --json | jq .reasons\n"}, run_check},
@@ -38,27 +38,27 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs list --all --state FAILED --since 1d\n"
              "  gpu-platform jobs list --label run=7 --json | jq -r '.jobs[].id'\n"}, run_jobs_list},
     Command{{"jobs describe", "[options] ID",
-             "Show all about a job.",
+             "Show the details of a job.",
              "  gpu-platform jobs describe 42\n"
              "  gpu-platform jobs describe 42 --json\n"
              "  gpu-platform jobs describe 40_3\n"}, run_jobs_describe},
     Command{{"jobs cancel", "[options] (ID… | filters)",
-             "Stop jobs: SIGTERM, and SIGKILL after the grace time.",
+             "Cancel jobs: send SIGTERM, and SIGKILL after the grace time.",
              "  gpu-platform jobs cancel 42 43\n"
              "  gpu-platform jobs cancel --name 'sweep-*' --state QUEUED\n"
              "  gpu-platform jobs cancel --label run=7 --yes --json\n"}, run_jobs_cancel},
     Command{{"jobs kill", "[options] (ID… | filters)",
-             "Stop jobs at once, without grace time.",
+             "Kill jobs at once, without a grace time.",
              "  gpu-platform jobs kill 42 43\n"
              "  gpu-platform jobs kill --state RUNNING --name 'sweep-*'\n"
              "  gpu-platform jobs kill 42 --json\n"}, run_jobs_kill},
     Command{{"jobs hold", "[options] (ID… | filters)",
-             "Hold waiting jobs back until they are released.",
+             "Hold waiting jobs until they are released.",
              "  gpu-platform jobs hold 42 43\n"
              "  gpu-platform jobs hold --name 'sweep-*'\n"
              "  gpu-platform jobs hold --state QUEUED --yes --json\n"}, run_jobs_hold},
     Command{{"jobs release", "[options] (ID… | filters)",
-             "Let held jobs go.",
+             "Release held jobs.",
              "  gpu-platform jobs release 42 43\n"
              "  gpu-platform jobs release --all\n"
              "  gpu-platform jobs release 42 --json\n"}, run_jobs_release},
@@ -68,30 +68,30 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs requeue --hold 42\n"
              "  gpu-platform jobs requeue --label run=7 --yes\n"}, run_jobs_requeue},
     Command{{"jobs update", "[options] ID…",
-             "Change what jobs ask for.",
+             "Change the requests of jobs.",
              "  gpu-platform jobs update 42 --time 2h\n"
              "  gpu-platform jobs update 42 43 --priority low\n"
              "  gpu-platform jobs update 42 --name final --label run=8 --remove-label draft\n"}, run_jobs_update},
     Command{{"jobs logs", "[options] ID",
-             "Print what a job has printed.",
+             "Print the output of a job.",
              "  gpu-platform jobs logs 42\n"
              "  gpu-platform jobs logs --follow 42\n"
              "  gpu-platform jobs logs 42 --attempt 1 > first-attempt.log\n"}, run_jobs_logs},
     Command{{"jobs wait", "[options] ID…",
-             "Wait until jobs have ended; exit code 0 when all are COMPLETED, else 1.",
+             "Wait until jobs have ended; exit with 0 if all are COMPLETED, else with 1.",
              "  gpu-platform jobs wait 42\n"
              "  gpu-platform jobs wait 42 43 --timeout 2h\n"
              "  gpu-platform jobs wait $id && echo done\n"}, run_jobs_wait},
     Command{{"jobs explain", "[options] ID",
-             "Say why a job waits, until when, and what would have it start now; why a running one started.",
+             "Explain why a job waits, until when, and what would start it now, or why a running job started.",
              "  gpu-platform jobs explain 42\n"
              "  gpu-platform jobs explain 42 --json | jq .counterfactuals\n"}, run_jobs_explain},
     Command{{"jobs wait-gpus", "[options]",
-             "Wait until a job that asks for this would start; exit code 0, or 124 when time is up.",
+             "Wait until such a job would start; exit with 0, or with 124 when the time is up.",
              "  gpu-platform jobs wait-gpus --gpus 4 --timeout 10m\n"
              "  gpu-platform jobs wait-gpus --gpus 1 --gpu-memory 40G --time 1h && ./start\n"}, run_jobs_wait_gpus},
     Command{{"jobs attach", "[options] ID",
-             "Sit at a job of 'run --pty' or 'run --stdin' again; Ctrl-P Ctrl-Q leaves it and it goes on.",
+             "Attach to a job started with 'run --pty' or 'run --stdin'; Ctrl-P Ctrl-Q detaches.",
              "  gpu-platform jobs attach 42\n"}, run_jobs_attach},
     Command{{"jobs exec", "[options] ID -- COMMAND [ARGUMENT…]",
              "Run a command inside a running job, and exit with its exit code.",
@@ -99,70 +99,70 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs exec -t 42 -- bash\n"
              "  tar c src | gpu-platform jobs exec 42 -- tar x -C /tmp\n"}, run_jobs_exec},
     Command{{"jobs port-forward", "[options] ID [LOCAL:]REMOTE",
-             "Reach a port inside a running job from here: a notebook, a dashboard.",
+             "Forward a local port to a port inside a running job, such as a notebook's.",
              "  gpu-platform jobs port-forward 42 8888\n"
              "  gpu-platform jobs port-forward 42 9000:8888\n"
              "  gpu-platform jobs port-forward 42 0:8888\n"}, run_jobs_port_forward},
     Command{{"queue", "[options]",
-             "Show the jobs that wait, in their order, and why.",
+             "Show the waiting jobs in their order, with the reasons.",
              "  gpu-platform queue\n"
              "  gpu-platform queue --limit 20\n"
              "  gpu-platform queue --eta\n"
              "  gpu-platform queue --json\n"}, run_queue},
     Command{{"status", "[options]",
-             "Show the cluster: GPUs, nodes, jobs in figures.",
+             "Show the GPUs, nodes and jobs of the cluster in figures.",
              "  gpu-platform status\n"
              "  gpu-platform status --all\n"
              "  gpu-platform status --json | jq .available_gpus\n"}, run_status},
     Command{{"watch", "[options]",
-             "Show the GPUs and what runs on them, again and again; q quits.",
+             "Show the GPUs and the jobs on them live; q quits.",
              "  gpu-platform watch\n"
              "  gpu-platform watch --interval 5s\n"
              "  gpu-platform watch --count 1 > now.txt\n"}, run_watch},
     Command{{"health", "[options]",
-             "Show what is wrong with GPUs; of one GPU everything that was read.",
+             "Show the health of the GPUs, or all readings of one GPU.",
              "  gpu-platform health\n"
              "  gpu-platform health --gpu dgx-h100-1:3\n"
              "  gpu-platform health --gpu-id GPU-3f2a… --json | jq .xids\n"}, run_health},
     Command{{"topology", "[options]",
-             "Show how GPUs, NUMA nodes and sockets lie to each other.",
+             "Show the links between GPUs, NUMA nodes and sockets.",
              "  gpu-platform topology\n"
              "  gpu-platform topology --node dgx-h100-1\n"
              "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
     Command{{"shares", "[options]",
-             "Show who has used how much of what is theirs, and whose turn it is by that.",
+             "Show each team's and user's fair-share usage and their place in the order.",
              "  gpu-platform shares\n"
              "  gpu-platform shares --team vision\n"
              "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
     Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
-             "Say what a server of a language model needs: GPUs and memory.",
+             "Compute the GPUs and the memory that a server of a language model needs.",
              "  gpu-platform estimate llama-3-70b tp-size=4 dtype=bfloat16\n"
              "  gpu-platform estimate --file task.json\n"
              "  gpu-platform estimate -- vllm serve llama-3-70b --tensor-parallel-size 4\n"}, run_estimate},
     Command{{"reservations create", "NAME [options]",
-             "Reserve GPUs for a time window, for maintenance or a team (administrators).",
+             "Reserve GPUs for a time, for maintenance or a team (administrators only).",
              "  gpu-platform reservations create driver-update --begin tomorrow --duration 4h --maintenance --nodes dgx-1,dgx-2\n"
              "  gpu-platform reservations create course --begin 2026-01-31T09:00 --end 2026-01-31T17:00 --team teaching --gpus 8\n"
              "  gpu-platform reservations create deadline --begin now --duration 2d --user ann,bob --nodes dgx-3 --gpus-per-node 4\n"}, run_reservations_create},
     Command{{"reservations list", "[options]",
-             "Show what is reserved, from when to when and for whom.",
+             "Show the reservations with their times, GPUs and users.",
              "  gpu-platform reservations list\n"
              "  gpu-platform reservations list --json | jq -r '.reservations[].name'\n"}, run_reservations_list},
     Command{{"reservations describe", "[options] NAME",
-             "Show all about a reservation.",
+             "Show the details of a reservation.",
              "  gpu-platform reservations describe course\n"
              "  gpu-platform reservations describe course --json\n"}, run_reservations_describe},
     Command{{"reservations cancel", "[options] NAME",
-             "Give back what is reserved; jobs that wait for it are cancelled, running ones go on.",
+             "Cancel a reservation; jobs that wait for it are cancelled, running jobs go on.",
              "  gpu-platform reservations cancel course\n"
              "  gpu-platform reservations cancel course --json\n"}, run_reservations_cancel},
     Command{{"drain", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
-             "Let a GPU or node finish its jobs, and give it no new ones.",
+             "Let a GPU or node finish its jobs and give it no new ones.",
              "  gpu-platform drain --gpu dgx-h100-1:3 --reason 'a fan is loud'\n"
              "  gpu-platform drain --node dgx-h100-1 --reason 'new memory on Friday'\n"
              "  gpu-platform drain --gpu-id GPU-3f2a… --json\n"}, run_drain},
     Command{{"offline", "(--gpu-id UUID | --gpu NODE:INDEX | --node NAME) [options]",
-             "Take a GPU or node out of service; refused while jobs hold it.",
+             "Take a GPU or node out of service; this is refused while jobs hold it.",
              "  gpu-platform offline --gpu dgx-h100-1:3 --reason 'falls off the bus'\n"
              "  gpu-platform offline --node dgx-h100-1 --force\n"
              "  gpu-platform offline --gpu-id GPU-3f2a… --json\n"}, run_offline},
@@ -172,7 +172,7 @@ constexpr std::array kCommands = {
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
     Command{{"audit list", "[options]",
-             "Show who did what, for whom, from where, with what outcome.",
+             "Show the audit trail: who did what, for whom, from where, with what outcome.",
              "  gpu-platform audit list\n"
              "  gpu-platform audit list --job 42\n"
              "  gpu-platform audit list --outcome refused --since 1d\n"
@@ -183,7 +183,7 @@ constexpr std::array kCommands = {
              "  gpu-platform version --json\n"
              "  gpu-platform --version\n"}, run_version},
     Command{{"config check", "[options] FILE",
-             "Say everything that is wrong with a configuration file.",
+             "Check a configuration file and report all problems.",
              "  gpu-platform config check /etc/gpu-platform/config.yaml\n"
              "  gpu-platform config check site.yaml --json\n"
              "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
@@ -206,11 +206,11 @@ std::string_view second_word(std::string_view name) {
 
 std::string overview(std::span<const OtherCommand> others) {
   std::string page =
-      "gpu-platform runs jobs on GPUs: one queue, one cluster, nothing lost.\n\n"
+      "gpu-platform queues jobs, places them on GPUs and runs them.\n\n"
       "Examples:\n"
-      "  gpu-platform status                                what there is, and what is free\n"
+      "  gpu-platform status                                show the cluster and what is free\n"
       "  gpu-platform run --gpus 1 -- python train.py       run, watch, get the exit code\n"
-      "  gpu-platform submit --gpus 8 -- torchrun train.py  queue it and go home\n\n"
+      "  gpu-platform submit --gpus 8 -- torchrun train.py  submit a job and return at once\n\n"
       "Commands:\n";
   for (const Command& command : kCommands) {
     page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
@@ -218,7 +218,8 @@ std::string overview(std::span<const OtherCommand> others) {
   for (const OtherCommand& other : others) {
     page += fmt::format("  {:<23}{}\n", other.name, other.summary);
   }
-  return page + "\n'gpu-platform COMMAND --help' tells more. Exit codes: docs/cli.md.\n";
+  return page +
+         "\n'gpu-platform COMMAND --help' has the details. docs/cli.md has the exit codes.\n";
 }
 
 int unknown_command(Console& console, std::string_view word, std::string_view group,
@@ -228,7 +229,7 @@ int unknown_command(Console& console, std::string_view word, std::string_view gr
                                          : fmt::format("unknown command '{} {}'", group, word);
   return usage_error(
       console,
-      what + (suggestion.empty() ? fmt::format("; there are: {}", fmt::join(known, ", "))
+      what + (suggestion.empty() ? fmt::format("; the commands are: {}", fmt::join(known, ", "))
                                  : suggestion),
       "");
 }
@@ -268,7 +269,7 @@ std::string group_page(std::string_view group) {
       page += fmt::format("  {:<23}{}\n", command.text.name, command.text.summary);
     }
   }
-  return page + fmt::format("\n'gpu-platform {} COMMAND --help' tells more.\n", group);
+  return page + fmt::format("\n'gpu-platform {} COMMAND --help' has the details.\n", group);
 }
 
 bool asks_for_help(std::string_view word) {

@@ -117,7 +117,7 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
   const UsageCase cases[] = {
       {{"sumbit"}, "did you mean 'submit'?"},
       {{"jobs", "lits"}, "unknown command 'jobs lits'; did you mean 'list'?"},
-      {{"frobnicate"}, "there are: submit, run, check, jobs"},
+      {{"frobnicate"}, "the commands are: submit, run, check, jobs"},
       {{"submit", "--gpu", "1", "--", "true"}, "unknown option '--gpu'; did you mean '--gpus'?"},
       {{"submit", "--gpus", "-1", "--", "true"},
        "--gpus: '-1' is not a whole number from 0 to 65535"},

@@ -78,7 +78,7 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   bool json = false;
   Arguments arguments(text);
   which.add_to(arguments);
-  arguments.option("--reason", reason, "TEXT", "for those who ask why");
+  arguments.option("--reason", reason, "TEXT", "reason that is shown with the GPU or node");
   if (change.can_force) {
     arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
   }

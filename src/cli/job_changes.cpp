@@ -188,7 +188,7 @@ int change_many(const CommandText& text, Console& console, Client& client, const
                        text.name);
   }
   if (!o.yes && ::isatty(console.surroundings().in_fd) != 1) {
-    return usage_error(console, "nobody can be asked here: say --yes", text.name);
+    return usage_error(console, "stdin is no terminal to ask on: use --yes", text.name);
   }
   const auto ask = [&](bool dry_run) {
     (*body)["dry_run"] = dry_run;

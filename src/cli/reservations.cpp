@@ -158,7 +158,7 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
       .option("--duration", o.duration, "DURATION", "so long, instead of --end: 4h, 2d")
       .many("--team", o.teams, "NAME[,NAME]", "for jobs of these teams and those below them")
       .many("--user", o.users, "NAME[,NAME]", "for jobs of these users")
-      .flag("--maintenance", o.maintenance, "for nobody's jobs")
+      .flag("--maintenance", o.maintenance, "admit no jobs")
       .many("--nodes", o.nodes, "NODE[,NODE]", "whole nodes: dgx-1,dgx-[3-4]")
       .option("--gpus-per-node", o.gpus_per_node, "N", "only so many GPUs of each of these nodes")
       .option("--gpus", o.gpus, "N", "so many GPUs of one type, wherever they are best spared")

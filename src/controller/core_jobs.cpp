@@ -64,7 +64,8 @@ Judged judge_release(const model::Caller& caller, const Job& job) {
   if (job.hold == Hold::kByAdministrator && !caller.is_administrator) {
     return base::fail(
         ErrorCode::kPermissionDenied,
-        fmt::format("job {} is held by an administrator, who alone can release it", job.id.value),
+        fmt::format("job {} is held by an administrator, and only an administrator can release it",
+                    job.id.value),
         "id");
   }
   return model::JobHoldChanged{job.id, Hold::kNone, caller.user};

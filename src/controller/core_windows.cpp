@@ -160,7 +160,7 @@ bool admits(const Window& window, const model::JobSpec& spec,
 }
 
 std::string admitted_text(const Window& window) {
-  if (window.maintenance) return "it is for maintenance, and admits nobody's jobs";
+  if (window.maintenance) return "it is for maintenance and admits no jobs";
   std::string text = "it is for";
   if (!window.teams.empty()) text += fmt::format(" team {}", some_of(window.teams));
   if (!window.users.empty()) {
@@ -221,7 +221,7 @@ base::Status Core::check_name(const std::string& name) const {
 base::Status Core::check_admitted(const model::MakeReservation& command) const {
   const bool names_somebody = !command.teams.empty() || !command.users.empty();
   if (names_somebody == command.maintenance) {
-    return wrong("teams", "name teams or users who may use it, or say maintenance; one of both");
+    return wrong("teams", "name the teams or users that may use it, or set maintenance, not both");
   }
   if (command.teams.size() > model::kMostWindowUsers ||
       command.users.size() > model::kMostWindowUsers) {
@@ -324,7 +324,7 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
         "gpus",
         fmt::format("{} of one type{} asked in equal parts on as few nodes as can be; "
                     "so many are not in service, free of other reservations and, "
-                    "by the time limits of those who run, of jobs then{}",
+                    "by the time limits of running jobs, free then{}",
                     command.gpus, command.gpu_type.empty() ? "" : " (" + command.gpu_type + ")",
                     command.ignore_running ? "" : " (ignore_running lets these finish)"));
   }

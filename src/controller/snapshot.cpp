@@ -224,7 +224,7 @@ model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
   return reason;
 }
 
-// Where some node has room, but for a reservation of others.
+// Where some node has enough free, but for a reservation of others.
 void WaitExplainer::explain_window(const ClassAnswer& answer, model::WaitReason& reason) {
   const bool is_reserved = std::ranges::find(answer.counts, model::Shortage::kReserved,
                                              &model::WaitCount::shortage) != answer.counts.end();

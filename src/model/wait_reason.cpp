@@ -59,10 +59,10 @@ std::string predicate(const WaitCount& count) {
       return fmt::format("{} {}", are,
                          missing(count, memory_amount(count.short_by) + " of memory"));
     case Shortage::kFits:
-      return fmt::format("{} room now", have);
+      return fmt::format("{} enough free now", have);
     case Shortage::kReserved:
-      return fmt::format("{} room, but {} reserved for others before it must have ended", have,
-                         are);
+      return fmt::format("{} enough free, but {} reserved for others before it must have ended",
+                         have, are);
   }
   CHECK(false);
   std::unreachable();
@@ -113,7 +113,7 @@ std::string describe_queue(const WaitReason& reason) {
 }
 
 std::string describe_preemption(const WaitReason& reason) {
-  if (reason.stopping.empty()) return "room has been made for it";
+  if (reason.stopping.empty()) return "enough has been freed for it by preemption";
   std::string text =
       counted(reason.stopping.size(), "job is", "jobs are") + " being stopped for it";
   std::string_view separator = ": ";
@@ -166,7 +166,7 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kHeldByUser:
       return "held by its owner until it is released (jobs release)";
     case WaitCode::kHeldByAdministrator:
-      return "held by an administrator, who alone can release it";
+      return "held by an administrator; only an administrator can release it";
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
     case WaitCode::kHeldByPlatform:

@@ -46,7 +46,7 @@ enum class Shortage : std::uint8_t {
   kCpus,
   kMemory,
   kFits,
-  kReserved  // has room, but a reservation of others begins before the job must have ended
+  kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
 inline constexpr std::size_t kShortages = 10;
 std::string_view to_string(Shortage shortage);  // "gpus_short"

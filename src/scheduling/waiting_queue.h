@@ -24,7 +24,7 @@ struct WaitingJob {
   model::JobId id;
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
-  std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has room now
+  std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has enough free now
   base::Instant overdue_since;       // unset: it is not
   std::uint32_t preemptions = 0;     // how often it was stopped for others
 };

@@ -214,7 +214,7 @@ int sacctmgr(Call& call) {
   const std::string verb = words.empty() ? std::string() : words.front();
   if (verb != "list" && verb != "show") {
     return call.fail(fmt::format(
-        "'{}' is not there: accounts are the teams of the configuration (teams:)", verb));
+        "'{}' is not supported: accounts are the teams of the configuration (teams:)", verb));
   }
   const Listing listing = listing_of(std::span(words).subspan(1));
   if (listing.kind == Listing::Kind::kOther) return 0;

@@ -17,11 +17,11 @@ constexpr auto kAccepted = Rule::kAccepted;
 constexpr auto kIgnored = Rule::kIgnored;
 constexpr auto kRefused = Rule::kRefused;
 
-constexpr std::string_view kNoMail = "no mail is sent; 'gpu-platform jobs wait' tells of the end";
-constexpr std::string_view kOneNode = "a job has one node, and the platform chooses it";
+constexpr std::string_view kNoMail = "no mail is sent; 'gpu-platform jobs wait' waits for the end";
+constexpr std::string_view kOneNode = "a job of sbatch or srun has one node";
 constexpr std::string_view kBinding = "the platform binds a job to the CPUs next to its GPUs";
 constexpr std::string_view kNoNodes =
-    "nodes cannot be named; take it away, or ask for a type with --gres=gpu:TYPE:N";
+    "name the nodes with --nodelist, or ask for a type with --gres=gpu:TYPE:N";
 
 // What sbatch and srun both know. The variables are sbatch's; srun reads none.
 constexpr Option kShared[] = {
@@ -65,7 +65,7 @@ constexpr Option kShared[] = {
     {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
     {"reservation", 0, kValue, kHonoured, "", "SBATCH_RESERVATION"},
     {"gpu-bind", 0, kValue, kIgnored, "every task sees all GPUs of the job", "SBATCH_GPU_BIND"},
-    {"gpu-freq", 0, kValue, kIgnored, "clocks are the administrator's", "SBATCH_GPU_FREQ"},
+    {"gpu-freq", 0, kValue, kIgnored, "the administrator sets the clocks", "SBATCH_GPU_FREQ"},
     {"gres-flags", 0, kValue, kIgnored, kBinding, ""},
     {"distribution", 'm', kValue, kIgnored, kOneNode, "SBATCH_DISTRIBUTION"},
     {"cpu-bind", 0, kValue, kIgnored, kBinding, ""},
@@ -77,7 +77,7 @@ constexpr Option kShared[] = {
     {"sockets-per-node", 0, kValue, kIgnored, kBinding, ""},
     {"cores-per-socket", 0, kValue, kIgnored, kBinding, ""},
     {"core-spec", 'S', kValue, kIgnored, kBinding, "SBATCH_CORE_SPEC"},
-    {"mincpus", 0, kValue, kIgnored, "say how many CPUs with -c", ""},
+    {"mincpus", 0, kValue, kIgnored, "set the number of CPUs with -c", ""},
     {"tmp", 0, kValue, kIgnored, "local disk is not counted", ""},
     {"switches", 0, kValue, kIgnored, kOneNode, "SBATCH_REQ_SWITCH"},
     {"network", 0, kValue, kIgnored, kOneNode, "SBATCH_NETWORK"},
@@ -87,28 +87,28 @@ constexpr Option kShared[] = {
     {"profile", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_PROFILE"},
     {"acctg-freq", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_ACCTG_FREQ"},
     {"licenses", 'L', kValue, kIgnored, "licenses are not counted", ""},
-    {"propagate", 0, kMayHaveValue, kIgnored, "limits are the platform's", ""},
-    {"priority", 0, kValue, kIgnored, "say --qos=high, medium or low", ""},
+    {"propagate", 0, kMayHaveValue, kIgnored, "the platform sets the limits", ""},
+    {"priority", 0, kValue, kIgnored, "use --qos=high, medium or low", ""},
     {"wckey", 0, kValue, kIgnored, "there are no wckeys", "SBATCH_WCKEY"},
     {"clusters", 'M', kValue, kIgnored, "there is one cluster", "SBATCH_CLUSTERS"},
     {"spread-job", 0, kNothing, kIgnored, kOneNode, "SBATCH_SPREAD_JOB"},
     {"deadline", 0, kValue, kHonoured, "", ""},
     {"delay-boot", 0, kValue, kIgnored, "nodes are not booted for jobs", ""},
-    {"power", 0, kValue, kIgnored, "power is the administrator's", ""},
+    {"power", 0, kValue, kIgnored, "the administrator sets power limits", ""},
     {"uid", 0, kValue, kRefused, "submit as that user", ""},
     {"gid", 0, kValue, kRefused, "submit as a user of that group", ""},
     {"dependency", 'd', kValue, kHonoured, "", ""},
     {"begin", 'b', kValue, kHonoured, "", ""},
     {"hold", 'H', kNothing, kHonoured, "", ""},
     {"test-only", 0, kNothing, kRefused,
-     "the daemon cannot be asked without submitting yet; nothing was submitted",
+     "nothing was submitted; 'gpu-platform check' says whether and when such a job would start",
      "SBATCH_TEST_ONLY"},
     {"nodefile", 'F', kValue, kRefused, kNoNodes, ""},
     {"exclude", 'x', kValue, kHonoured, "", "SBATCH_EXCLUDE"},
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
     {"bb", 0, kValue, kRefused, "there are no burst buffers", ""},
     {"bbf", 0, kValue, kRefused, "there are no burst buffers", ""},
-    {"container", 0, kValue, kRefused, "containers are not there yet: start one in the job",
+    {"container", 0, kValue, kRefused, "the platform starts no containers: start one in the job",
      "SBATCH_CONTAINER"},
 };
 
@@ -129,7 +129,8 @@ constexpr Option kSbatchAlone[] = {
      "the environment is that of the submission; a login shell (#!/bin/bash -l) "
      "reads the user's",
      "SBATCH_GET_USER_ENV"},
-    {"kill-on-invalid-dep", 0, kValue, kIgnored, "there are no dependencies", ""},
+    {"kill-on-invalid-dep", 0, kValue, kIgnored,
+     "a job whose dependency can never be met is always cancelled", ""},
     {"nodelist", 'w', kValue, kHonoured, "", ""},
 };
 
@@ -142,9 +143,10 @@ constexpr Option kSrunAlone[] = {
     {"exclusive", 0, kMayHaveValue, kAccepted, "", ""},
     {"nodelist", 'w', kValue, kAccepted, "", ""},
     {"wait", 'W', kValue, kAccepted, "", ""},
-    {"label", 'l', kNothing, kIgnored, "lines bear no task numbers", ""},
-    {"mpi", 0, kValue, kIgnored, "no MPI launcher stands behind srun: use mpirun", ""},
-    {"pty", 0, kMayHaveValue, kRefused, "a terminal for srun is not there yet", ""},
+    {"label", 'l', kNothing, kIgnored, "lines have no task numbers", ""},
+    {"mpi", 0, kValue, kIgnored, "srun has no MPI launcher: use mpirun", ""},
+    {"pty", 0, kMayHaveValue, kRefused,
+     "use 'gpu-platform run --pty', or 'gpu-platform jobs exec -t' in a job", ""},
     {"multi-prog", 0, kNothing, kRefused, "tasks of one step run one program", ""},
     {"jobid", 0, kValue, kRefused, "a step cannot be put into another job", ""},
 };
@@ -237,7 +239,8 @@ base::Status read_directives(std::string_view script, Settings& settings,
     auto words = directive_words(line.substr(kDirective.size()));
     if (!words) return base::invalid(where, words.error().message);
     if (!words->empty() && (words->front() == "hetjob" || words->front() == "packjob")) {
-      return base::invalid(where, "jobs of several parts are not there: submit one job for each");
+      return base::invalid(where,
+                           "jobs of several parts are not supported: submit one job for each");
     }
     const Reading reading{kSbatch, Unknown::kWarn, Order::kMixed, where};
     TRY_ASSIGN(const auto rest, read_options(reading, *words, settings, warnings));

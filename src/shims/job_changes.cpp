@@ -74,7 +74,8 @@ base::Status put_nice(std::string_view value, Change& change) {
 
 base::Status put_priority(std::string_view value, Change& change) {
   if (value != "0")
-    return base::invalid({}, "0 holds a job; other numbers are not there, QOS=high is a priority");
+    return base::invalid(
+        {}, "0 holds a job; other numbers are not supported, use QOS=high for a priority");
   change.is_held = true;
   return {};
 }

@@ -215,7 +215,7 @@ int scontrol(Call& call) {
   if (changes_jobs(command)) return change_jobs(call, given->words);
   if (command != "show" || given->words.size() < 2) {
     return call.fail(
-        fmt::format("'{}' is not there: {}; gpu-platform's own commands change nodes and GPUs",
+        fmt::format("'{}' is not supported: {}; gpu-platform's own commands change nodes and GPUs",
                     command, kSynopsis));
   }
   const std::string what = (given->words)[1].substr(0, (given->words)[1].find('='));
@@ -227,8 +227,8 @@ int scontrol(Call& call) {
   if (what == "partition" || what == "partitions") return show_nodes(call, settings, {}, true);
   if (what == "hostnames" || what == "hostname") return show_host_names(call, names);
   if (what == "config") return show_config(call);
-  return call.fail(
-      fmt::format("'show {}' is not there: job, node, partition, config and hostnames are", what));
+  return call.fail(fmt::format(
+      "'show {}' is not supported: use job, node, partition, config or hostnames", what));
 }
 
 }  // namespace gpu_platform::shims

@@ -47,7 +47,7 @@ constexpr Option kOptions[] = {
     {"clusters", 'M', Take::kValue, Rule::kIgnored, "there is one cluster", ""},
     {"iterate", 'i', Take::kValue, Rule::kRefused, "use watch squeue, or gpu-platform watch", ""},
     {"json", 0, Take::kMayHaveValue, Rule::kRefused,
-     "Slurm's JSON is not there yet: 'gpu-platform jobs list --json' has "
+     "Slurm's JSON is not supported: 'gpu-platform jobs list --json' has "
      "the platform's",
      ""},
     {"yaml", 0, Take::kMayHaveValue, Rule::kRefused, "use 'gpu-platform jobs list --json'", ""},

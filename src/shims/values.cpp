@@ -197,7 +197,7 @@ std::optional<std::string> priority_of_qos(std::string_view name) {
 
 base::Result<std::string> priority_of_nice(std::string_view text) {
   if (text.starts_with('-'))
-    return base::invalid({}, "below zero is not there: the QOS high is a higher priority");
+    return base::invalid({}, "a value below zero is not supported: QOS=high is a higher priority");
   TRY_ASSIGN(const std::uint32_t nice, parse_number(text.empty() ? "100" : text, 0));
   return std::string(nice == 0 ? "medium" : "low");
 }

@@ -289,7 +289,7 @@ TEST_F(AttackJob, FifoThatNobodyReadsHoldsNoGpu) {
     EXPECT_EQ(job["reason"], "LAUNCH_FAILED");
     EXPECT_EQ(job["exit_code"], 126);
     EXPECT_THAT(job["detail"].get<std::string>(),
-                HasSubstr(in_room("fifo") + ": it is a FIFO that nobody reads"));
+                HasSubstr(in_room("fifo") + ": it is a FIFO without a reader"));
   }
   expect_all_gpus_free();
 }

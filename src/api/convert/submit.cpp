@@ -308,9 +308,10 @@ base::Status put_session(const v1::SubmitJobRequest& request, model::JobSpec& sp
   }
   if (!request.has_idle_timeout_seconds()) return {};
   if (!spec.takes_input || !spec.output.empty()) {
-    return base::invalid("idle_timeout_seconds",
-                         "idle_timeout_seconds: is for jobs with a terminal or input whose output "
-                         "is kept: of others nobody sees whether they are idle");
+    return base::invalid(
+        "idle_timeout_seconds",
+        "idle_timeout_seconds: only a job with a terminal or input whose output is "
+        "kept can have one, because only there it is known when the job is idle");
   }
   spec.idle_timeout = to_duration(request.idle_timeout_seconds());
   return {};

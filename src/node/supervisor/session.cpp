@@ -219,7 +219,7 @@ void Session::welcome(int channel, std::int64_t now) {
     close(channel);
     return;
   }
-  part("somebody else has attached to job " + std::to_string(options_.attempt.job.value));
+  part("another client has attached to job " + std::to_string(options_.attempt.job.value));
   person_ = channel;
   wants_output_ = !start->without_output;
   shown_ = text_.size() - (wants_output_ ? std::min(text_.size(), kRing) : 0);

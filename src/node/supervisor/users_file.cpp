@@ -30,7 +30,7 @@ const char* meaning_of(int error, const char* path) {
   struct stat about;
   if (error == EAGAIN) return "another process has a lease on it";
   if (error != ENXIO || raw_stat_at(path, about) != 0) return nullptr;
-  if (S_ISFIFO(about.st_mode)) return "it is a FIFO that nobody reads";
+  if (S_ISFIFO(about.st_mode)) return "it is a FIFO without a reader";
   return objection_to_kind(about);
 }
 

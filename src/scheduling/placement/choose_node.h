@@ -20,8 +20,8 @@ struct NodeChoice {
 // The node and the GPUs on it. First comes the rank at which the GPUs can be had there, so that a
 // node where they fit into one NUMA node goes before one where they do not; then the node that
 // would be left with the fewest free GPUs, then the fewest free CPUs, then the least free memory;
-// ties go to the lowest id. Nothing where no node that is up has room now. Cost: by shapes and
-// groups of equal nodes, not by nodes.
+// ties go to the lowest id. Nothing where no node that is up has enough free now. Cost: by shapes
+// and groups of equal nodes, not by nodes.
 std::optional<NodeChoice> choose_node(const Cluster& cluster, const model::ResourceRequest& request,
                                       const GpuFilter& filter);
 

@@ -101,7 +101,7 @@ void Client::act_on(const Aim& aim, model::JobAction action,
       {aim.caller, model::ActOnJob{aim.job, action, aim.whole_array}},
       [this, aim, stops](const base::Result<CommandReply>& reply) {
         if (reply && aim.is_stranger) {
-          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
+          findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (reply && stops) note_stopped(aim, *reply);
       }});
@@ -123,7 +123,7 @@ void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
   inputs.emplace_back(controller::CommandInput{
       {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
         if (reply && aim.is_stranger) {
-          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
+          findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (reply && reply->changed) findings_.count(FaultKind::kUpdated);
       }});
@@ -221,7 +221,7 @@ void Client::requeue(const Aim& aim, std::vector<controller::Input>& inputs) {
       [this, aim, attempts](const base::Result<CommandReply>& reply) {
         if (!reply) return;
         if (aim.is_stranger) {
-          findings_.violated("stopped", fmt::format("a stranger changed job {}", aim.job.value));
+          findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (!aim.whole_array) requeued_.emplace_back(aim.job, attempts);
       }});

@@ -98,7 +98,7 @@ base::Status prepare_directory(const StoreFiles& files) {
   }
   if ((status.st_mode & S_IWOTH) != 0) {
     return fail(ErrorCode::kPermissionDenied,
-                fmt::format("the data directory {} may be written to by everybody (mode {:o}): "
+                fmt::format("the data directory {} is writable by all users (mode {:o}): "
                             "another user could replace its files. Use a directory of its own, "
                             "or chmod it to 700",
                             files.dir.string(), status.st_mode & 07777));
