@@ -271,13 +271,13 @@ void BM_CycleOf10000Starts(benchmark::State& state) {
   for (std::int64_t id = 1; id <= state.range(0); ++id) {
     nodes.push_back(node(static_cast<std::uint64_t>(id)).gpus(8).cpus(112));
   }
-  Cluster cluster = cluster_of(nodes);
   WaitingQueue queue;
   for (std::uint64_t id = 1; id <= 10'000; ++id) {
     queue.put(waiting(id, gpus(1)), policy);
   }
+  Books books({.cluster = cluster_of(nodes), .queue = std::move(queue)});
   for (auto _ : state) {
-    const Plan plan = plan_cycle(cluster, queue, policy);
+    const Plan plan = plan_cycle(books, policy);
     if (plan.starts.size() != std::min<std::size_t>(10'000, nodes.size() * 8)) {
       state.SkipWithError("not all that fit were placed");
       return;
@@ -301,23 +301,23 @@ void BM_LivesOf10000Jobs(benchmark::State& state) {
     for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
       nodes.push_back(node(id).gpus(8).cpus(112));
     }
-    Cluster cluster = cluster_of(nodes);
     WaitingQueue queue;
     CycleCache cache;
     for (std::uint64_t id = 1; id <= 10'000; ++id) {
       queue.put(waiting(id, gpus(1)), policy);
     }
+    Books books({.cluster = cluster_of(nodes), .queue = std::move(queue)});
     std::vector<model::GpuRef> running;
     std::size_t ended = 0;
     while (ended < 10'000) {
-      for (const Start& start : plan_cycle(cluster, queue, policy, {.cache = &cache}).starts) {
+      for (const Start& start : cache.plan(books, policy).starts) {
         const model::NodeAllocation& part = start.allocation.nodes[0];
         model::Node& node = nodes[part.node.value - 1];
         node.gpus[part.claims[0].gpu_index].state = model::GpuState::kInUse;
         node.cpus_used += part.cpus;
         node.memory_used += part.memory;
-        cluster.update(node);
-        queue.erase(start.job);
+        books.put(node);
+        books.rewrite([&](Books::Parts& parts) { parts.queue.erase(start.job); });
         running.push_back({part.node, part.claims[0].gpu_index});
       }
       const model::GpuRef gpu = running[running.size() / 2];
@@ -330,9 +330,9 @@ void BM_LivesOf10000Jobs(benchmark::State& state) {
           node.cpus_used -= 14;
           node.memory_used -= base::kGiB * 64;
         }
-        cluster.update(node);
+        books.put(node);
         if (next != model::GpuState::kAvailable) {
-          benchmark::DoNotOptimize(plan_cycle(cluster, queue, policy, {.cache = &cache}));
+          benchmark::DoNotOptimize(cache.plan(books, policy));
         }
       }
       ++ended;
@@ -349,15 +349,16 @@ BENCHMARK(BM_LivesOf10000Jobs)
 // 100,000 jobs wait, nothing changed since the last cycle.
 void BM_CycleWithoutChange(benchmark::State& state) {
   const model::Policy policy;
-  Cluster cluster = cluster_of(worn_nodes(Kind::kUniform, 12'500));
   WaitingQueue queue;
   for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
     queue.put(waiting(id, gpus(9)), policy);
   }
+  Books books(
+      {.cluster = cluster_of(worn_nodes(Kind::kUniform, 12'500)), .queue = std::move(queue)});
   CycleCache cache;
-  plan_cycle(cluster, queue, policy, {.cache = &cache});
+  cache.plan(books, policy);
   for (auto _ : state) {
-    const Plan plan = plan_cycle(cluster, queue, policy, {.cache = &cache});
+    const Plan plan = cache.plan(books, policy);
     if (!plan.unchanged) {
       state.SkipWithError("not answered from the cache");
       return;
@@ -370,6 +371,7 @@ BENCHMARK(BM_CycleWithoutChange)->ArgName("waiting")->Arg(1'000)->Arg(100'000);
 struct FullCluster {
   explicit FullCluster(std::uint64_t count) {
     base::Prng random(1);
+    RunningEnds running;
     for (std::uint64_t id = 1; id <= count; ++id) {
       nodes.push_back(node(id).gpus(8).cpus(112));
       for (std::uint32_t gpu = 0; gpu < 8; ++gpu) {
@@ -383,7 +385,10 @@ struct FullCluster {
         running.put({job, 1}, now + base::seconds(seconds), held);
       }
     }
-    cluster = cluster_of(nodes);
+    books = Books({.cluster = cluster_of(nodes), .running = std::move(running)});
+  }
+  void wait(WaitingQueue queue) {
+    books.rewrite([&](Books::Parts& parts) { parts.queue = std::move(queue); });
   }
   static constexpr std::uint32_t kGpu = 3;
   // The job on one GPU of some node ends, or begins.
@@ -400,18 +405,18 @@ struct FullCluster {
       gpu.holders.clear();
       one.cpus_used -= 14;
       one.memory_used -= base::kGiB * 64;
-      running.erase(attempt);
+      books.rewrite([&](Books::Parts& parts) { parts.running.erase(attempt); });
     } else {
       occupy(nodes, held, attempt.job);
-      running.put(attempt, now + base::hours(12), held);
+      books.rewrite(
+          [&](Books::Parts& parts) { parts.running.put(attempt, now + base::hours(12), held); });
     }
-    cluster.update(one);
+    books.put(one);
   }
 
   base::Instant now = base::Instant() + base::hours(1000);
   Nodes nodes;
-  RunningEnds running;
-  Cluster cluster;
+  Books books;
 };
 
 // Equal jobs wait for a GPU, one becomes free: time to the next start, undone after each.
@@ -422,13 +427,13 @@ void BM_NextDecisionAfterOneGpuIsFreed(benchmark::State& state) {
   for (std::uint64_t id = 1; id <= static_cast<std::uint64_t>(state.range(0)); ++id) {
     queue.put(waiting(1'000'000 + id, gpus(1)), policy);
   }
+  full.wait(std::move(queue));
   CycleCache cache;
   base::Prng random(1);
   for (auto _ : state) {
     const std::size_t index = random.below(full.nodes.size());
     full.set_free(index, true);
-    const Plan plan = plan_cycle(full.cluster, queue, policy,
-                                 {.cache = &cache, .now = full.now, .running = &full.running});
+    const Plan plan = cache.plan(full.books, policy, {.now = full.now});
     full.set_free(index, false);
     if (plan.starts.size() != 1) {
       state.SkipWithError("one job should start");
@@ -445,7 +450,7 @@ void BM_RoomForEightWholeNodes(benchmark::State& state) {
   FullCluster full(12'500);
   base::Prng random(3);
   VictimIndex victims;
-  for (const auto& [key, allocation] : full.running.ends()) {
+  for (const auto& [key, allocation] : full.books->running.ends()) {
     const model::NodeAllocation& part = allocation.nodes.front();
     if (static_cast<std::int64_t>(part.claims.front().gpu_index) >= state.range(0)) continue;
     const auto age = static_cast<std::int64_t>(random.below(24 * 3600));
@@ -456,11 +461,11 @@ void BM_RoomForEightWholeNodes(benchmark::State& state) {
   for (std::uint64_t id = 1; id <= 8; ++id) {
     queue.put(waiting(1'000'000 + id, gpus(8), 3), policy);
   }
+  full.wait(std::move(queue));
+  full.books.rewrite([&](Books::Parts& parts) { parts.victims = std::move(victims); });
   std::size_t rooms = 0;
   for (auto _ : state) {
-    CycleOptions options{.now = full.now, .running = &full.running};
-    options.victims = &victims;
-    rooms = plan_cycle(full.cluster, queue, policy, options).preemptions.size();
+    rooms = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
   }
   state.counters["rooms"] = static_cast<double>(rooms);
 }
@@ -483,7 +488,7 @@ void BM_Forecast(benchmark::State& state) {
   spec.time_limit = base::hours(1'000'000);
   for (int i = 1; i <= 32; ++i) history.add(spec, base::hours(1'000) + base::minutes(i));
   std::vector<RunningJob> running;
-  for (const auto& [key, allocation] : full.running.ends()) {
+  for (const auto& [key, allocation] : full.books->running.ends()) {
     running.push_back({key.attempt, &spec, &allocation, full.now, key.end});
   }
   std::vector<WaitingJob> waiting;
@@ -492,13 +497,12 @@ void BM_Forecast(benchmark::State& state) {
     waiting.push_back({model::JobId(static_cast<std::uint64_t>(1'000'000 + id)),
                        std::make_shared<model::JobSpec>(spec), full.now + base::nanoseconds(id)});
   }
-  CycleOptions options;
-  options.now = full.now;
+  full.wait(WaitingQueue(OrderBasis::of(policy)));
+  full.books.rewrite([&](Books::Parts& parts) { parts.history = history; });
+  const CycleOptions options{.now = full.now};
   std::size_t starts = 0;
   for (auto _ : state) {
-    starts = forecast_starts(
-                 {full.cluster, OrderBasis::of(policy), policy, history, options, running, waiting})
-                 .starts.size();
+    starts = forecast_starts({full.books, policy, options, running, waiting}).starts.size();
   }
   state.counters["starts"] = static_cast<double>(starts);
 }
@@ -514,7 +518,7 @@ void BM_ReclaimOfSingleGpus(benchmark::State& state) {
       model::Organisation{.teams = {{"owner", {}, 1, {}, {.guaranteed_gpus = own}}}};
   Lending lending(guarantees_of(*policy.organisation, gpus_of_all));
   VictimIndex victims;
-  for (const auto& [key, allocation] : full.running.ends()) {
+  for (const auto& [key, allocation] : full.books->running.ends()) {
     lending.add({key.attempt, full.now, {{}, base::kWholeGpu, true}});
     Victim victim{key.attempt, model::PriorityClass::kCritical, full.now, allocation};
     victim.is_borrowed = true;
@@ -528,12 +532,12 @@ void BM_ReclaimOfSingleGpus(benchmark::State& state) {
     job.spec = std::move(spec);
     queue.put(std::move(job), policy);
   }
+  full.wait(std::move(queue));
+  full.books.rewrite([&](Books::Parts& parts) { parts.victims = std::move(victims); });
+  full.books.follow_guarantees(std::move(lending));
   std::size_t rooms = 0;
   for (auto _ : state) {
-    CycleOptions options{.now = full.now, .running = &full.running};
-    options.victims = &victims;
-    options.lending = &lending;
-    rooms = plan_cycle(full.cluster, queue, policy, options).preemptions.size();
+    rooms = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
   }
   state.counters["rooms"] = static_cast<double>(rooms);
 }
@@ -582,16 +586,16 @@ void BM_ReservationAndBackfillPass(benchmark::State& state) {
                full.now + base::nanoseconds(static_cast<std::int64_t>(id))},
               policy);
   }
+  full.wait(std::move(queue));
   std::size_t reservations = 0;
   for (auto _ : state) {
     full.set_free(77, true);
-    const Plan plan =
-        plan_cycle(full.cluster, queue, policy, {.now = full.now, .running = &full.running});
+    const Plan plan = plan_cycle(full.books, policy, {.now = full.now});
     full.set_free(77, false);
     reservations = plan.reservations.size();
   }
   state.counters["reservations"] = static_cast<double>(reservations);
-  state.counters["classes"] = static_cast<double>(queue.classes().size());
+  state.counters["classes"] = static_cast<double>(full.books->queue.classes().size());
 }
 BENCHMARK(BM_ReservationAndBackfillPass)
     ->ArgNames({"waiting", "depth"})

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "controller/lending.h"
 #include "controller/quota_use.h"
 #include "controller/state.h"
 #include "controller/use.h"
@@ -50,7 +49,7 @@ class Application {
     change_policy(state_, event.policy, at_);
     follow_limits(state_, at_);
     lend_anew();
-    note_all_victims();
+    update_held_attempts();
     // Victims that may not be stopped any more are spared.
     drop_claims_that([this](const model::Claim& claim) { return !is_outranking(state_, claim); });
   }
@@ -69,22 +68,22 @@ class Application {
 
   // What was promised on its GPUs may last into it: room is made anew, elsewhere or in time.
   void on(const model::ReservationMade& event) {
-    CHECK(state_.windows.find(event.window.name) == nullptr);
+    CHECK(state_.books->windows.find(event.window.name) == nullptr);
     drop_claims_that([&](const model::Claim& claim) {
       return scheduling::touches(event.window, claim.allocation);
     });
-    state_.windows.put(event.window);
+    state_.books.put(event.window);
   }
-  void on(const model::ReservationEnded& event) { state_.windows.erase(event.name); }
+  void on(const model::ReservationEnded& event) { state_.books.erase_window(event.name); }
   void on(const model::CallAudited&) {}  // for the archive alone
   void on(const model::ClaimDropped& event) { drop_claim(event.job); }
 
   void on(const model::JobOverdue& event) {
     Job& j = job(event.job);
     CHECK(j.state == JobState::kQueued && !j.overdue_since.is_set());
+    state_.books.erase_waiting(j);
     j.overdue_since = at_;
-    state_.turns.pass(*j.spec, j.id);
-    state_.queue.put(waiting_job(j), *state_.policy);
+    state_.books.put_waiting(j);
   }
 
   void on(const model::StartForeseen& event) {
@@ -98,7 +97,7 @@ class Application {
     Job& j = job(event.attempt.job);
     Attempt& attempt = find_attempt(j, event.attempt);
     attempt.yields_at = event.yields_at;
-    note_end(j, attempt);
+    state_.books.update_held(j, attempt);
   }
 
   void on(const model::JobEligible& event) { move(job(event.job), JobTrigger::kBecameEligible); }
@@ -110,7 +109,7 @@ class Application {
     attempt.started_at = event.started_at;
     move_attempt(attempt, AttemptTrigger::kStarted);
     move(j, JobTrigger::kStarted);
-    note_end(j, attempt);
+    state_.books.update_held(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kStart);
     j.prolog_failed_on.clear();
     prolog_did_well(attempt);
@@ -124,7 +123,7 @@ class Application {
     attempt.by = event.by;
     move_attempt(attempt, AttemptTrigger::kStopRequested);
     move(j, JobTrigger::kStopRequested);
-    note_end(j, attempt);
+    state_.books.update_held(j, attempt);
   }
 
   void on(const model::AttemptEnded& event) {
@@ -135,10 +134,10 @@ class Application {
     attempt.reason = event.reason;
     attempt.detail = event.detail;
     attempt.usage = event.usage;
-    if (came_to_its_end(attempt)) state_.runs.add(*j.spec, run_of(attempt));
+    if (came_to_its_end(attempt)) state_.books.add_run(*j.spec, run_of(attempt));
     move_attempt(attempt, AttemptTrigger::kEnded);
     state_.relimited.erase(event.attempt);
-    note_end(j, attempt);
+    state_.books.update_held(j, attempt);
     trigger_gpus(attempt.allocation, GpuTrigger::kEnd);
     if (event.reason == model::EndReason::kPrologFailed) {
       node(attempt.first_node()).prolog_failed_for = event.attempt.job;
@@ -215,72 +214,61 @@ class Application {
     attempt.state = *to;
   }
 
-  void note_end(const Job& j, const Attempt& attempt) {
-    state_.running.put({j.id, attempt.number}, latest_end(j, attempt), attempt.allocation,
-                       yields(j, attempt));
-    note_victim(j, attempt);
-  }
-
-  void note_victim(const Job& j, const Attempt& attempt) {
-    if (auto victim = victim_of(*state_.policy, state_.claims, j, attempt)) {
-      state_.victims.put(*std::move(victim));
-    } else {
-      state_.victims.erase({j.id, attempt.number});
-    }
-  }
   // Those who begin or cease to borrow with what comes and goes.
   void note_changes(const scheduling::Lending::Changes& changes) {
     for (const scheduling::Lending::Change& change : changes) {
       Job& j = job(change.attempt.job);
       Attempt& attempt = find_attempt(j, change.attempt);
       attempt.is_borrowed = change.is_borrowed;
-      note_victim(j, attempt);
+      state_.books.update_held(j, attempt);
     }
-  }
-  scheduling::Lending::Held lending_use_of(const Job& j, const Attempt& attempt) const {
-    return held_of(state_.lending, *state_.policy, j, attempt);
   }
   // Other guarantees, other GPUs, or others who may be stopped.
   void lend_anew() {
-    scheduling::Lending lending(scheduling::guarantees_of(organisation(), state_.totals.gpus()));
-    if (!lending.is_active() && !state_.lending.is_active()) return;
+    scheduling::Lending lending(
+        scheduling::guarantees_of(organisation(), state_.books->cluster.totals().gpus()));
+    if (!lending.is_active() && !state_.books->lending.is_active()) return;
     for (const model::AttemptId id : state_.held_attempts) {
       Job& j = job(id.job);
       Attempt& attempt = find_attempt(j, id);
       attempt.is_borrowed = false;
       for (const auto& [changed, is_borrowed] :
-           lending.add(held_of(lending, *state_.policy, j, attempt))) {
+           lending.add(scheduling::held_of(lending, *state_.policy, j, attempt))) {
         find_attempt(job(changed.job), changed).is_borrowed = is_borrowed;
       }
     }
-    state_.lending.become(std::move(lending));
+    state_.books.follow_guarantees(std::move(lending));
   }
   void follow_cluster_size(std::uint64_t gpus_before) {
-    if (state_.totals.gpus() == gpus_before || !state_.lending.is_active()) return;
+    const bool is_same = state_.books->cluster.totals().gpus() == gpus_before;
+    if (is_same || !state_.books->lending.is_active()) return;
     state_.limits_set_at = at_;
     lend_anew();
-    note_all_victims();
+    update_held_attempts();
   }
-  void note_all_victims() {
-    for (const model::AttemptId id : state_.held_attempts) note_victim(id);
+  void update_held_attempts() {
+    for (const model::AttemptId id : state_.held_attempts) update_held(id);
   }
-  void note_victim(model::AttemptId id) {
+  // Whoever has given everything back is none any more.
+  void update_held(model::AttemptId id) {
     const Job* j = state_.jobs.find(id.job.value);
-    if (j != nullptr) note_victim(*j, j->attempts.at(id.attempt - 1));
+    if (j == nullptr) return;
+    const Attempt& attempt = j->attempts.at(id.attempt - 1);
+    if (model::holds_resources(attempt.state)) state_.books.update_held(*j, attempt);
   }
 
   // The claim is over, whatever came of it: victims that were not told yet are spared.
   void drop_claim(model::JobId beneficiary) {
-    const model::Claim* claim = state_.claims.find(beneficiary);
+    const model::Claim* claim = state_.books->claims.find(beneficiary);
     if (claim == nullptr) return;
     const std::vector<model::AttemptId> victims = claim->victims;
-    state_.claims.erase(beneficiary);
-    for (const model::AttemptId id : victims) note_victim(id);
+    state_.books.erase_claim(beneficiary);
+    for (const model::AttemptId id : victims) update_held(id);
   }
   template <class Is>
   void drop_claims_that(const Is& is_over) {
     std::vector<model::JobId> over;
-    for (const auto& [job, claim] : state_.claims.all()) {
+    for (const auto& [job, claim] : state_.books->claims.all()) {
       if (is_over(claim)) over.push_back(job);
     }
     for (const model::JobId job : over) drop_claim(job);
@@ -298,37 +286,23 @@ class Application {
 
   const model::Organisation& organisation() const { return *state_.policy->organisation; }
 
-  scheduling::QuotaUse held_use_of(const Job& j, const Attempt& attempt) const {
-    return held_use(j, attempt, state_.period_use->begin);
-  }
-
   void leave(const Job& j) {
-    if (counts_as_waiting(j.state)) {
-      state_.quotas.remove(organisation(), *j.spec, {.waiting_jobs = 1});
-      state_.load.end_waiting(j.spec->uid);
-    }
+    if (scheduling::counts_as_waiting(j.state)) state_.load.end_waiting(j.spec->uid);
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
-    if (j.state == JobState::kQueued) {
-      state_.queue.erase(j.id);
-      state_.turns.erase(*j.spec, j.id);
-      drop_claim(j.id);
-    }
+    state_.books.erase_waiting(j);
+    if (j.state == JobState::kQueued) drop_claim(j.id);
     state_.gates.leave(j);
   }
 
   void enter(Job& j) {
-    if (counts_as_waiting(j.state)) {
-      state_.quotas.add(organisation(), *j.spec, {.waiting_jobs = 1});
-      state_.load.begin_waiting(j.spec->uid);
-    }
+    if (scheduling::counts_as_waiting(j.state)) state_.load.begin_waiting(j.spec->uid);
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     j.overdue_since = {};
     if (j.state == JobState::kQueued) {
       j.forecast.reset();
       j.eligible_at = at_;
-      state_.turns.put(*j.spec, {at_, j.id});
-      state_.queue.put(waiting_job(j), *state_.policy);
     }
+    state_.books.put_waiting(j);
     state_.gates.enter(j);
   }
 
@@ -362,7 +336,7 @@ class Application {
     for (const auto& part : allocation.nodes) {
       Node& n = node(part.node);
       for (const auto& claim : part.claims) move_gpu(n.gpus.at(claim.gpu_index), trigger);
-      state_.cluster.update(n);
+      state_.books.put(n);
     }
   }
 
@@ -396,7 +370,7 @@ class Application {
 
   std::vector<model::JobId> jobs_stopped_for(model::JobId beneficiary) const {
     std::vector<model::JobId> jobs;
-    const model::Claim* claim = state_.claims.find(beneficiary);
+    const model::Claim* claim = state_.books->claims.find(beneficiary);
     if (claim == nullptr) return jobs;
     for (const model::AttemptId id : claim->victims) jobs.push_back(id.job);
     return jobs;
@@ -418,21 +392,18 @@ class Application {
 
 void Application::on(const model::NodeSeen& event) {
   const bool is_new = state_.nodes.find(event.node.value) == nullptr;
-  const std::uint64_t gpus_before = state_.totals.gpus();
+  const std::uint64_t gpus_before = state_.books->cluster.totals().gpus();
   if (is_new) {
     Node fresh;
     fresh.id = event.node;
     fresh.name = event.info.name;
-    state_.totals.add(state_.nodes.put(event.node.value, std::move(fresh)));
+    state_.nodes.put(event.node.value, std::move(fresh));
     state_.node_ids.emplace(event.info.name, event.node);
     state_.last_node_id = std::max(state_.last_node_id, event.node.value);
   }
   Node& n = node(event.node);
-  state_.totals.remove(n);
   model::describe(n, event.info);
-  state_.totals.add(n);
-  state_.cluster.update(n);
-  state_.queue.resize_cluster(state_.totals.gpus());
+  state_.books.put(n);
   follow_cluster_size(gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
   drop_claims_that([&](const model::Claim& claim) { return is_on(claim.allocation, n.id); });
@@ -456,7 +427,7 @@ void Application::on(const model::NodeStateChanged& event) {
   if (!by_person || !is_news_of_it) {
     n.cause = n.state == model::NodeState::kUp ? std::string() : event.cause;
   }
-  state_.cluster.update(n);
+  state_.books.put(n);
   drop_claims_that_cannot_be_met(n);
 }
 
@@ -486,7 +457,7 @@ void Application::on(const model::GpuStateChanged& event) {
     gpu.changed_by = event.by;
     gpu.changed_at = at_;
   }
-  state_.cluster.update(n);
+  state_.books.put(n);
   drop_claims_that_cannot_be_met(n);
 }
 
@@ -495,7 +466,7 @@ void Application::on(const model::GpuStrangersChanged& event) {
   model::Gpu& gpu = n.gpus.at(event.gpu.index);
   gpu.strangers = event.text;
   gpu.avoid_strangers = event.avoid && !event.text.empty();
-  state_.cluster.update(n);
+  state_.books.put(n);
   drop_claims_that_cannot_be_met(n);
 }
 
@@ -574,8 +545,7 @@ void Application::on(const model::JobChanged& event) {
   }
   for (Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
-    state_.quotas.remove(organisation(), *j.spec, held_use_of(j, attempt));
-    note_changes(state_.lending.remove(lending_use_of(j, attempt)));
+    note_changes(state_.books.discount(j, attempt));
     attempt.is_borrowed = false;
   }
   state_.load.leave(*j.spec);
@@ -592,19 +562,15 @@ void Application::on(const model::JobChanged& event) {
   postpone_if_gated(j);
   for (const Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
-    state_.quotas.add(organisation(), *j.spec, held_use_of(j, attempt));
-    note_changes(state_.lending.add(lending_use_of(j, attempt)));
-    note_end(j, attempt);
+    note_changes(state_.books.count(j, attempt));
+    state_.books.update_held(j, attempt);
   }
-  if (j.state == JobState::kQueued) {
-    state_.queue.put(waiting_job(j), *state_.policy);
-  }
+  if (j.state == JobState::kQueued) state_.books.update_waiting(j);
   drop_claims_that([&](const model::Claim& claim) { return !is_outranking(state_, claim); });
 }
 
 void Application::on(const model::PreemptionDecided& event) {
-  state_.claims.put({event.job, event.claimed, event.victims, at_, event.reclaims});
-  for (const model::AttemptId id : event.victims) state_.victims.erase(id);
+  state_.books.put(model::Claim{event.job, event.claimed, event.victims, at_, event.reclaims});
 }
 
 // What was in the queue and is to wait for something after all leaves it.
@@ -671,10 +637,8 @@ void Application::on(const model::StartRequested& event) {
   move(j, JobTrigger::kStartRequested);
   j.attempts.push_back(std::move(attempt));
   begin_to_hold(state_, at_);
-  state_.quotas.add(organisation(), *j.spec, held_use_of(j, j.attempts.back()));
   state_.held_attempts.insert(event.attempt);
-  note_changes(state_.lending.add(lending_use_of(j, j.attempts.back())));
-  note_end(j, j.attempts.back());
+  note_changes(state_.books.put_held(j, j.attempts.back()));
   for (const auto& part : event.allocation.nodes) {
     Node& n = node(part.node);
     n.cpus_used += part.cpus;
@@ -685,7 +649,7 @@ void Application::on(const model::StartRequested& event) {
       std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
       move_gpu(gpu, GpuTrigger::kAllocate);
     }
-    state_.cluster.update(n);
+    state_.books.put(n);
   }
 }
 
@@ -704,11 +668,9 @@ void Application::on(const model::AttemptReleased& event) {
   move_attempt(attempt, AttemptTrigger::kReleased);
   attempt.released_at = at_;
   charge(state_, j, attempt, at_);
-  release_quota(state_, j, attempt);
-  note_changes(state_.lending.remove(lending_use_of(j, attempt)));
+  count_period_use(state_, j, attempt);
+  note_changes(state_.books.erase_held(j, attempt));
   state_.held_attempts.erase(event.attempt);
-  state_.running.erase(event.attempt);
-  state_.victims.erase(event.attempt);
   for (const auto& part : attempt.allocation.nodes) {
     Node& n = node(part.node);
     CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);
@@ -722,7 +684,7 @@ void Application::on(const model::AttemptReleased& event) {
             }) == 1);
       move_gpu(gpu, GpuTrigger::kRelease);
     }
-    state_.cluster.update(n);
+    state_.books.put(n);
   }
   depart_if_done(j);
 }

@@ -11,7 +11,7 @@ namespace gpu_platform::controller {
 Controller::Controller(store::Journal& journal, execution::Engine& engine,
                        ControllerOptions options)
     : journal_(journal), engine_(engine), options_(options) {
-  published_ = make_snapshot();
+  published_ = core_.snapshot();
 }
 
 base::Status Controller::recover(base::Instant now, std::string* note) {
@@ -30,7 +30,7 @@ base::Status Controller::recover(base::Instant now, std::string* note) {
     ++events_since_snapshot_;
     return {};
   }));
-  published_ = make_snapshot();
+  published_ = core_.snapshot();
   for (PublicationListener* listener : listeners_) listener->published(published_, {}, {});
   reconcile();
   reconcile_at_ = now + options_.reconcile_interval;
@@ -105,7 +105,7 @@ base::Status Controller::check_batch() const {
 
 void Controller::publish() {
   if (batch_.events.empty()) return;
-  published_ = make_snapshot();
+  published_ = core_.snapshot();
   for (PublicationListener* listener : listeners_) {
     listener->published(published_, batch_.events, batch_.ended_jobs);
   }
@@ -160,14 +160,6 @@ base::Status Controller::store_snapshot() {
   const State& state = core_.state();
   if (!state.seq.valid()) return {};
   return journal_.put_snapshot({state.seq, encode_state(state)});
-}
-
-std::shared_ptr<const Snapshot> Controller::make_snapshot() {
-  State& state = core_.mutable_state();
-  return std::make_shared<const Snapshot>(Snapshot{
-      state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy, state.counts,
-      core_.reservations(), state.queue.basis(), core_.claims(), state.arrays.freeze(),
-      state.period_use, core_.windows(), state.runs.freeze(), state.scores});
 }
 
 }  // namespace gpu_platform::controller

@@ -96,7 +96,6 @@ class Controller {
   base::Status check_batch() const;
   void reconcile();
   void order(const Effect& effect);
-  std::shared_ptr<const Snapshot> make_snapshot();
 
   store::Journal& journal_;
   execution::Engine& engine_;

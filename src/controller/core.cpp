@@ -156,7 +156,7 @@ void Core::advance(base::Instant now) {
 // Of jobs with victims that are not told to stop yet.
 std::vector<model::JobId> Core::claims_to_carry_out() const {
   std::vector<model::JobId> beneficiaries;
-  for (const auto& [job, claim] : state_.claims.all()) {
+  for (const auto& [job, claim] : state_.books->claims.all()) {
     const bool all_told = std::ranges::all_of(
         claim.victims, [&](model::AttemptId id) { return is_told_to_stop(state_, id); });
     if (!all_told) beneficiaries.push_back(job);
@@ -168,7 +168,7 @@ std::vector<model::JobId> Core::claims_to_carry_out() const {
 // although everything that came in meanwhile and a cycle have had their say.
 void Core::stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now) {
   for (const model::JobId beneficiary : beneficiaries) {
-    const model::Claim* claim = state_.claims.find(beneficiary);
+    const model::Claim* claim = state_.books->claims.find(beneficiary);
     if (claim == nullptr) continue;
     for (const model::AttemptId id : std::vector(claim->victims)) {
       if (is_told_to_stop(state_, id)) continue;
@@ -234,7 +234,7 @@ void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
 
 // When the oldest of those not told so yet is overdue; nothing while nobody waits.
 std::optional<base::Instant> Core::next_overdue() const {
-  const auto turn = state_.turns.next();
+  const auto turn = state_.books->turns.next();
   const base::Duration after = state_.policy->overdue_after;
   if (!turn || after == base::Duration()) return std::nullopt;
   return turn->since + after;
@@ -244,22 +244,13 @@ void Core::tell_overdue(base::Instant now) {
   while (true) {
     const auto at = next_overdue();
     if (!at || *at > now) return;
-    emit(model::JobOverdue{state_.turns.next()->job}, now);
+    emit(model::JobOverdue{state_.books->turns.next()->job}, now);
   }
 }
 
 void Core::run_cycle(base::Instant now) {
-  options_.cache = &cycle_cache_;
   options_.now = now;
-  options_.running = &state_.running;
-  options_.claims = &state_.claims;
-  options_.victims = &state_.victims;
-  options_.quotas = &state_.quotas;
-  options_.windows = &state_.windows;
-  options_.lending = &state_.lending;
-  options_.history = &state_.runs;
-  const scheduling::Plan plan =
-      scheduling::plan_cycle(state_.cluster, state_.queue, *state_.policy, options_);
+  const scheduling::Plan plan = cycle_cache_.plan(state_.books, *state_.policy, options_);
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
     reservations_ = std::make_shared<const std::vector<scheduling::Reservation>>(plan.reservations);
   }
@@ -298,24 +289,37 @@ void Core::yield(const scheduling::Yield& yield, base::Instant now) {
   }
 }
 
-std::shared_ptr<const scheduling::Claims> Core::claims() {
-  const bool is_known = shared_claims_ != nullptr && *shared_claims_ == state_.claims;
-  if (state_.claims.empty()) {
-    shared_claims_.reset();
-  } else if (!is_known) {
-    shared_claims_ = std::make_shared<const scheduling::Claims>(state_.claims);
+namespace {
+
+// As a value to share, the same as long as it does not change; null: nothing.
+template <class T>
+std::shared_ptr<const T> share(const T& value, std::shared_ptr<const T>& shared) {
+  if (value.empty()) {
+    shared.reset();
+  } else if (shared == nullptr || *shared != value) {
+    shared = std::make_shared<const T>(value);
   }
-  return shared_claims_;
+  return shared;
 }
 
-std::shared_ptr<const scheduling::Windows> Core::windows() {
-  const bool is_known = shared_windows_ != nullptr && *shared_windows_ == state_.windows;
-  if (state_.windows.empty()) {
-    shared_windows_.reset();
-  } else if (!is_known) {
-    shared_windows_ = std::make_shared<const scheduling::Windows>(state_.windows);
-  }
-  return shared_windows_;
+}  // namespace
+
+std::shared_ptr<const Snapshot> Core::snapshot() {
+  return std::make_shared<const Snapshot>(
+      Snapshot{.seq = state_.seq,
+               .at = state_.at,
+               .jobs = state_.jobs.freeze(),
+               .nodes = state_.nodes.freeze(),
+               .policy = state_.policy,
+               .counts = state_.counts,
+               .reservations = reservations_,
+               .order = state_.books->queue.basis(),
+               .claims = share(state_.books->claims, shared_claims_),
+               .arrays = state_.arrays.freeze(),
+               .period_use = state_.books->period_use,
+               .windows = share(state_.books->windows, shared_windows_),
+               .runs = state_.books.freeze_history(),
+               .scores = state_.scores});
 }
 
 Batch Core::take_batch() {
@@ -336,9 +340,9 @@ std::optional<base::Instant> Core::next_wakeup() const {
   if (!last_starts.empty()) {
     consider(last_starts.begin()->first + base::nanoseconds(1));
   }
-  for (const auto& [name, window] : state_.windows.all()) consider(window.end);
+  for (const auto& [name, window] : state_.books->windows.all()) consider(window.end);
   // Another period lets jobs start that wait for its GPU-hours.
-  const auto end = state_.queue.empty() ? std::nullopt : period_end(state_);
+  const auto end = state_.books->queue.empty() ? std::nullopt : period_end(state_);
   if (end) consider(*end);
   if (const auto overdue = next_overdue()) consider(std::max(*overdue, advanced_to_ + kNextMoment));
   return wakeup;

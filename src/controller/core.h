@@ -49,7 +49,8 @@ class Core {
   explicit Core(State state = {}) : state_(std::move(state)) {}
 
   const State& state() const { return state_; }
-  State& mutable_state() { return state_; }  // for freeze() and recovery; never to change the truth
+  // What readers see of it as it is now.
+  std::shared_ptr<const Snapshot> snapshot();
 
   // Replays one stored event. Never plans, never makes effects.
   void replay(const model::EventRecord& record);
@@ -75,17 +76,6 @@ class Core {
 
   // When advance() has something to do although nothing happened; nothing when it never will.
   std::optional<base::Instant> next_wakeup() const;
-
-  // Of the last cycle; null before the first.
-  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations() const {
-    return reservations_;
-  }
-
-  // As a value to share; null: none.
-  std::shared_ptr<const scheduling::Claims> claims();
-
-  // Likewise.
-  std::shared_ptr<const scheduling::Windows> windows();
 
   void set_stage_observer(scheduling::StageObserver* observer) { options_.observer = observer; }
 
@@ -254,6 +244,7 @@ class Core {
   Batch batch_;
   scheduling::CycleOptions options_;
   scheduling::CycleCache cycle_cache_;
+  // Of the last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::Reservation>> reservations_;
   std::shared_ptr<const scheduling::Claims> shared_claims_;
   std::shared_ptr<const scheduling::Windows> shared_windows_;

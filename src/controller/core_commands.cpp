@@ -219,7 +219,7 @@ base::Status Core::check_quota(const model::JobSpec& spec) const {
                       alone->kind == model::QuotaKind::kGpuHours ? "time_limit_seconds" : "gpus");
   }
   const scheduling::Lending nobody_runs(
-      scheduling::guarantees_of(organisation, state_.totals.gpus()));
+      scheduling::guarantees_of(organisation, state_.books->cluster.totals().gpus()));
   if (nobody_runs.is_active()) {
     const scheduling::PoolBalance& balance = nobody_runs.balance();
     const auto alone = balance.excess_of(pool_ask(balance.guarantees(), *state_.policy, spec));
@@ -228,7 +228,7 @@ base::Status Core::check_quota(const model::JobSpec& spec) const {
                         fmt::format("this job could never run: {}", describe(*alone)), "gpus");
     }
   }
-  if (const auto full = scheduling::excess_if_queued(organisation, spec, state_.quotas)) {
+  if (const auto full = scheduling::excess_if_queued(organisation, spec, state_.books->quotas)) {
     return base::fail(ErrorCode::kResourceExhausted, describe(*full),
                       std::string(to_string(full->holder)));
   }

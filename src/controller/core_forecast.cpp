@@ -52,11 +52,10 @@ scheduling::Forecast Core::forecast_of(std::span<const scheduling::Reservation> 
   }
   std::vector<scheduling::WaitingJob> waiting;
   for (const scheduling::Reservation& each : reservations) {
-    waiting.push_back(*state_.queue.find(each.job));
+    waiting.push_back(*state_.books->queue.find(each.job));
   }
   options_.now = now;
-  return scheduling::forecast_starts({state_.cluster, state_.queue.basis(), *state_.policy,
-                                      state_.runs, options_, running, waiting});
+  return scheduling::forecast_starts({state_.books, *state_.policy, options_, running, waiting});
 }
 
 // Those with the latest ends, in the order of their ids.

@@ -225,7 +225,7 @@ base::Status Core::check_longer(const Job& job, base::Duration time_limit) const
   const base::Duration more = time_limit - job.spec->time_limit;
   if (!model::holds_resources(job) || more <= base::Duration()) return {};
   const auto excess = scheduling::excess_of_hours(
-      *state_.policy->organisation, *job.spec, state_.quotas,
+      *state_.policy->organisation, *job.spec, state_.books->quotas,
       scheduling::gpu_time(scheduling::gpu_share_of(job.spec->request), more));
   if (!excess) return {};
   return refused(fmt::format("time_limit_seconds: {}", describe(*excess)), "time_limit_seconds");
@@ -233,13 +233,13 @@ base::Status Core::check_longer(const Job& job, base::Duration time_limit) const
 
 // What runs on GPUs of others stays so that it can be stopped for them.
 base::Status Core::check_still_stoppable(const Job& job, const model::JobChanged& change) const {
-  if (!model::holds_resources(job) || !state_.lending.is_active()) return {};
+  if (!model::holds_resources(job) || !state_.books->lending.is_active()) return {};
   model::JobSpec then = *job.spec;
   if (change.priority) then.priority = *change.priority;
   if (change.preemptible) then.preemptible = *change.preemptible;
   const model::Policy& policy = *state_.policy;
   if (!model::may_borrow(*job.spec, policy) || model::may_borrow(then, policy)) return {};
-  scheduling::PoolBalance balance = state_.lending.balance();
+  scheduling::PoolBalance balance = state_.books->lending.balance();
   scheduling::PoolAsk ask = scheduling::pool_ask(balance.guarantees(), policy, *job.spec);
   const std::ptrdiff_t held = std::ranges::count_if(
       job.attempts, [](const model::Attempt& each) { return model::holds_resources(each.state); });

@@ -64,13 +64,13 @@ class PreemptionTest : public ::testing::Test {
   }
   const model::Job& job(std::uint64_t id) const { return *core_.state().jobs.find(id); }
   const model::Claim* claim_of(std::uint64_t id) const {
-    return core_.state().claims.find(model::JobId(id));
+    return core_.state().books->claims.find(model::JobId(id));
   }
   Explanation of_new(std::uint32_t gpus, std::uint8_t priority) {
     model::JobSpec spec = testing::spec(gpus);
     spec.time_limit = base::hours(1);
     spec.priority = model::priority_of_number(priority);
-    Picture picture(testing::snapshot_of(core_));
+    Picture picture(core_.snapshot());
     return explain_new(picture, std::make_shared<const model::JobSpec>(spec), now_,
                        Effort::kThorough);
   }
@@ -143,21 +143,21 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryVanishes) {
   command(testing::stop(2));
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
-  EXPECT_TRUE(core_.state().claims.empty());
-  EXPECT_EQ(core_.state().victims.size(), 1U);
+  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_EQ(core_.state().books->victims.size(), 1U);
 }
 
 TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryIsHeldOrLosesItsRank) {
   decide();
   command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kHold}});
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
   command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kRelease}});
   ASSERT_NE(claim_of(2), nullptr);
   model::UpdateJob lower;
   lower.job = model::JobId(2);
   lower.priority = model::priority_of_number(9);
   command({{"ann", 1001, false}, lower});
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
@@ -215,7 +215,7 @@ TEST_F(PreemptionTest, TheClaimEndsWhenWhatIsClaimedLeavesService) {
   const model::Command drain{{"root", 0, true},
                              model::ChangeGpus{{.node = "n1"}, model::GpuAction::kDrain, ""}};
   command(drain);
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
@@ -232,7 +232,7 @@ TEST_F(PreemptionTest, AJobIsStoppedForOthersNoOftenerThanTheSiteAllows) {
   run(1, 2);
   advance(minutes(11));
   submit(1, 0);
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
 }
 
 TEST_F(PreemptionTest, AskedForItDoesNotCountByItsClass) {
@@ -243,7 +243,7 @@ TEST_F(PreemptionTest, AskedForItDoesNotCountByItsClass) {
   run(1);
   advance(minutes(11));
   submit(1, 0);
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
   command(testing::stop(1, true));
   see(testing::ended(attempt(1), 0, now_));
   see(execution::Cleaned{attempt(1)});
@@ -264,7 +264,7 @@ TEST_F(PreemptionTest, ItLooksAgainWhenAJobHasRunLongEnough) {
   run(1);
   advance(minutes(3));
   submit(1, 3);
-  EXPECT_TRUE(core_.state().claims.empty());
+  EXPECT_TRUE(core_.state().books->claims.empty());
   EXPECT_EQ(core_.next_wakeup(), now_ + minutes(7));
   advance(minutes(7));
   EXPECT_NE(claim_of(2), nullptr);
@@ -283,13 +283,7 @@ TEST_F(PreemptionTest, ADecisionIsCarriedOutAfterARestart) {
 
 TEST_F(PreemptionTest, TheBeneficiaryIsToldWhomItWaitsFor) {
   decide();
-  const auto snapshot = std::make_shared<Snapshot>();
-  State& state = core_.mutable_state();
-  snapshot->jobs = state.jobs.freeze();
-  snapshot->nodes = state.nodes.freeze();
-  snapshot->policy = state.policy;
-  snapshot->claims = core_.claims();
-  const model::WaitReason reason = WaitExplainer(snapshot).explain(job(2));
+  const model::WaitReason reason = WaitExplainer(core_.snapshot()).explain(job(2));
   EXPECT_EQ(reason.code, model::WaitCode::kPreempting);
   EXPECT_EQ(model::describe(reason), "1 job is being stopped for it: 1");
 }

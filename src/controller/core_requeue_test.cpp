@@ -133,7 +133,7 @@ class RequeueTest : public ::testing::Test {
     model::JobSpec high = testing::spec(1);
     high.priority = model::priority_of_number(2);
     submit(high);
-    EXPECT_NE(core_.state().claims.find(model::JobId(id + 1)), nullptr);
+    EXPECT_NE(core_.state().books->claims.find(model::JobId(id + 1)), nullptr);
     EXPECT_EQ(job(id).state, JobState::kRunning);
     return id;
   }

@@ -202,7 +202,7 @@ base::Status Core::check_name(const std::string& name) const {
   if (!model::is_window_name(name)) {
     return wrong("name", "1 to 64 letters, digits, '-', '_' and '.', first a letter or digit");
   }
-  if (state_.windows.find(name) != nullptr) {
+  if (state_.books->windows.find(name) != nullptr) {
     return base::fail(ErrorCode::kAlreadyExists,
                       fmt::format("name: there is a reservation {}; cancel it first", name),
                       "name");
@@ -267,7 +267,7 @@ base::Result<std::vector<WindowPart>> Core::parts_of_nodes(const model::MakeRese
       if ((part.gpus >> i & 1) == 0) continue;
       Window alone = window;
       alone.parts = {{part.node, std::uint64_t{1} << i, false}};
-      if (overlapping(state_.windows, alone).empty()) {
+      if (overlapping(state_.books->windows, alone).empty()) {
         choice.emplace(!running_into(alone).empty(), i);
       }
     }
@@ -296,7 +296,7 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
   request.memory = base::Bytes();
   request.numa = model::NumaPolicy::kAllowCross;
   if (!command.gpu_type.empty()) request.gpu_types = {command.gpu_type};
-  scheduling::Trial trial(state_.cluster);
+  scheduling::Trial trial(state_.books.cluster_for_trial());
   std::vector<const model::Allocation*> running_on;
   for (const model::AttemptId id : state_.held_attempts) {
     const model::Job& job = *find_job(id.job);
@@ -309,7 +309,7 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
   }
   const auto choose = [&] {
     const scheduling::Trial::Mark mark = trial.mark();
-    state_.windows.withhold_from(trial, request, {window.begin, window.end});
+    state_.books->windows.withhold_from(trial, request, {window.begin, window.end});
     auto allocation = scheduling::place(trial, request);
     trial.rollback_to(mark);
     return allocation;
@@ -382,7 +382,7 @@ base::Result<model::CommandReply> Core::make_reservation(const model::Caller& ca
   TRY(check_name(command.name));
   TRY(check_admitted(command));
   TRY(check_which(command));
-  if (state_.windows.all().size() >= model::kMostWindows) {
+  if (state_.books->windows.all().size() >= model::kMostWindows) {
     return base::fail(
         ErrorCode::kResourceExhausted,
         fmt::format("there are {} reservations, which is the most", model::kMostWindows));
@@ -399,7 +399,7 @@ base::Result<model::CommandReply> Core::make_reservation(const model::Caller& ca
   window.made_at = now;
   TRY_ASSIGN(window.parts, command.nodes.empty() ? parts_by_count(command, window)
                                                  : parts_of_nodes(command, window));
-  if (const std::string other = overlapping(state_.windows, window); !other.empty()) {
+  if (const std::string other = overlapping(state_.books->windows, window); !other.empty()) {
     return refused("nodes", other);
   }
   window.let_finish = running_into(window);
@@ -416,11 +416,11 @@ base::Result<model::CommandReply> Core::cancel_reservation(const model::Caller& 
         ErrorCode::kPermissionDenied,
         fmt::format("user {} may not cancel reservations: ask an administrator", caller.user));
   }
-  if (state_.windows.find(command.name) == nullptr) {
-    return base::fail(
-        ErrorCode::kNotFound,
-        fmt::format("there is no reservation {}; {}", command.name, names_text(state_.windows)),
-        "name");
+  if (state_.books->windows.find(command.name) == nullptr) {
+    return base::fail(ErrorCode::kNotFound,
+                      fmt::format("there is no reservation {}; {}", command.name,
+                                  names_text(state_.books->windows)),
+                      "name");
   }
   emit(model::ReservationEnded{command.name, caller.user}, now);
   end_jobs_without_window(now);
@@ -429,7 +429,7 @@ base::Result<model::CommandReply> Core::cancel_reservation(const model::Caller& 
 
 base::Status Core::check_window_times(const model::JobSpec& spec, base::Instant earliest) const {
   const Window* window =
-      spec.request.window.empty() ? nullptr : state_.windows.find(spec.request.window);
+      spec.request.window.empty() ? nullptr : state_.books->windows.find(spec.request.window);
   if (window == nullptr) return {};
   const base::Duration limit = model::longest_limit(spec.request, spec.time_limit);
   const base::Duration grace = state_.policy->stop_grace;
@@ -448,11 +448,11 @@ base::Status Core::check_window_times(const model::JobSpec& spec, base::Instant 
 base::Status Core::enter_window(model::JobSpec& spec, base::Instant now) const {
   const std::string& name = spec.request.window;
   if (name.empty()) return {};
-  const Window* window = state_.windows.find(name);
+  const Window* window = state_.books->windows.find(name);
   if (window == nullptr) {
     return base::fail(
         ErrorCode::kNotFound,
-        fmt::format("reservation: there is no {}; {}", name, names_text(state_.windows)),
+        fmt::format("reservation: there is no {}; {}", name, names_text(state_.books->windows)),
         "reservation");
   }
   if (!admits(*window, spec, *state_.policy->organisation)) {
@@ -484,7 +484,7 @@ base::Status Core::check_no_window_passed(const model::Job& job, base::Duration 
   const base::Duration limit = model::limit_at_speed(time_limit, attempt.allocation.speed);
   const scheduling::Span span{start, start + limit + state_.policy->stop_grace};
   const Window* window =
-      state_.windows.find_in_the_way(job.spec->request, attempt.allocation, span);
+      state_.books->windows.find_in_the_way(job.spec->request, attempt.allocation, span);
   if (window == nullptr) return {};
   return refused("time_limit_seconds",
                  fmt::format("reservation {} needs GPUs of job {} from {} on", window->name,
@@ -493,7 +493,7 @@ base::Status Core::check_no_window_passed(const model::Job& job, base::Duration 
 
 void Core::end_windows(base::Instant now) {
   std::vector<std::string> over;
-  for (const auto& [name, window] : state_.windows.all()) {
+  for (const auto& [name, window] : state_.books->windows.all()) {
     if (window.end <= now) over.push_back(name);
   }
   for (std::string& name : over) emit(model::ReservationEnded{std::move(name), {}}, now);
@@ -504,7 +504,7 @@ void Core::end_windows(base::Instant now) {
 void Core::end_jobs_without_window(base::Instant now) {
   std::vector<model::JobId> jobs;
   for (const auto& [name, waiting] : state_.gates.of_windows()) {
-    if (state_.windows.find(name) != nullptr) continue;
+    if (state_.books->windows.find(name) != nullptr) continue;
     jobs.insert(jobs.end(), waiting.begin(), waiting.end());
   }
   for (const model::JobId id : jobs) {

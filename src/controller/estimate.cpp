@@ -26,7 +26,7 @@ StartEstimates estimate_starts(Picture& picture) {
   policy.reservation_depth = std::numeric_limits<std::uint32_t>::max();
   const base::Instant now = picture.snapshot().at;
   const scheduling::Plan plan =
-      scheduling::plan_cycle(picture.cluster(), picture.queue(), policy, picture.options(now));
+      scheduling::plan_cycle(picture.books(), policy, Picture::options(now));
   StartEstimates estimates = starts_of(plan.reservations);
   for (const scheduling::Start& start : plan.starts) estimates[start.job] = now;
   return estimates;

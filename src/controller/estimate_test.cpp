@@ -29,9 +29,9 @@ class EstimateTest : public ::testing::Test {
       core_.advance(kNoon);
     }
   }
-  Snapshot snapshot() { return *testing::snapshot_of(core_); }
+  Snapshot snapshot() { return *core_.snapshot(); }
   StartEstimates all_starts() {
-    Picture picture(testing::snapshot_of(core_));
+    Picture picture(core_.snapshot());
     return estimate_starts(picture);
   }
   static base::Instant after(int hours) { return kNoon + base::hours(hours); }

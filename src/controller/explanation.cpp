@@ -41,10 +41,10 @@ class Explainer {
     found_.line = line_before(picture_, rank_);
     const std::vector<Reservation> kept = reservations();
     {
-      WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options_, kept, rank_);
+      WhatIf what_if(picture_.books(), policy_, options_, kept, rank_);
       found_.starts_now = what_if.start_of(job_);
       if (found_.starts_now) return std::move(found_);
-      found_.counterfactuals = counterfactuals(what_if, picture_.cluster(), job_);
+      found_.counterfactuals = counterfactuals(what_if, picture_.books()->cluster, job_);
       if (all_ahead_have_places(kept)) estimate(what_if);
     }
     if (effort != Effort::kThorough) return std::move(found_);
@@ -59,7 +59,7 @@ class Explainer {
     found_.line = line_before(picture_, rank_);
     const std::vector<Reservation> kept = reservations();
     {
-      WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options_, kept, rank_);
+      WhatIf what_if(picture_.books(), policy_, options_, kept, rank_);
       auto place = what_if.start_of(job_);
       if (place) found_.estimate = StartEstimate{options_.now, *std::move(place), {}};
       if (!place && all_ahead_have_places(kept)) estimate(what_if);
@@ -84,11 +84,9 @@ class Explainer {
   }
 
   void make_room(const std::vector<Reservation>& kept) {
-    const scheduling::VictimIndex victims = picture_.victims();
-    if (victims.size() == 0) return;
-    scheduling::CycleOptions options = options_;
-    options.victims = &victims;
-    WhatIf what_if(picture_.cluster(), picture_.queue(), policy_, options, kept, rank_);
+    if (!policy_.allow_preemption || picture_.books()->victims.size() == 0) return;
+    const scheduling::CycleOptions options{.now = options_.now};
+    WhatIf what_if(picture_.books(), policy_, options, kept, rank_);
     found_.preemption = what_if.preemption_for(job_);
     if (!found_.preemption) return;
     found_.estimate =
@@ -109,12 +107,11 @@ class Explainer {
     if (policy_.reservation_depth == 0) return;
     model::Policy all = policy_;
     all.reservation_depth = std::numeric_limits<std::uint32_t>::max();
-    const scheduling::Plan plan =
-        scheduling::plan_cycle(picture_.cluster(), picture_.queue(), all, options_);
+    const scheduling::Plan plan = scheduling::plan_cycle(picture_.books(), all, options_);
     const auto own = std::ranges::find(plan.reservations, job_.id, &Reservation::job);
     if (own != plan.reservations.end()) return set_estimate(own->slot);
     if (picture_.queue().contains(job_.id)) return;
-    WhatIf what_if(picture_.cluster(), picture_.queue(), all, options_, plan.reservations, rank_);
+    WhatIf what_if(picture_.books(), all, options_, plan.reservations, rank_);
     estimate(what_if);
   }
 
@@ -140,7 +137,7 @@ class Explainer {
 
   void name_those_before() {
     StartEstimate& estimate = *found_.estimate;
-    for (const auto& [key, held] : picture_.running().ends()) {
+    for (const auto& [key, held] : picture_.books()->running.ends()) {
       if (key.end + policy_.stop_grace > estimate.start) break;
       if (overlaps(held, estimate.allocation)) estimate.after.push_back(key.attempt.job);
     }
@@ -197,9 +194,9 @@ Explanation foresee_new(Picture& picture, std::shared_ptr<const model::JobSpec> 
 bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
   const WaitingJob job = last_in_line(std::move(spec), now);
   const auto& kept = picture.snapshot().reservations;
-  WhatIf what_if(picture.cluster(), picture.queue(), *picture.snapshot().policy,
-                 picture.options(now), kept == nullptr ? NoReservations() : *kept,
-                 rank_in(picture, job));
+  const scheduling::CycleOptions options = Picture::options(now);
+  WhatIf what_if(picture.books(), *picture.snapshot().policy, options,
+                 kept == nullptr ? NoReservations() : *kept, rank_in(picture, job));
   return what_if.start_of(job).has_value();
 }
 

@@ -17,14 +17,14 @@ scheduling::Forecast forecast(Picture& picture, const std::vector<WaitingJob>& w
   const Snapshot& snapshot = picture.snapshot();
   if (snapshot.policy->reservation_depth == 0) return {};
   std::vector<scheduling::RunningJob> running;
-  for (const auto& [key, allocation] : picture.running().ends()) {
+  for (const auto& [key, allocation] : picture.books()->running.ends()) {
     const model::Job* job = snapshot.jobs.find(key.attempt.job.value);
     CHECK(job != nullptr);
     running.push_back(running_job(*job, job->attempts.at(key.attempt.attempt - 1)));
   }
-  const scheduling::CycleOptions options = picture.options(now);
-  return scheduling::forecast_starts({picture.cluster(), snapshot.order, *snapshot.policy,
-                                      snapshot.runs, options, running, waiting});
+  const scheduling::CycleOptions options = Picture::options(now);
+  return scheduling::forecast_starts(
+      {picture.books(), *snapshot.policy, options, running, waiting});
 }
 
 }  // namespace

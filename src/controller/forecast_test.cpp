@@ -81,7 +81,7 @@ TEST(ForecastOfAQueue, IsNeverLaterThanWhatIsPromised) {
     Site site(seed);
     for (int i = 0; i < 80; ++i) {
       site.step();
-      Picture picture(testing::snapshot_of(site.core()));
+      Picture picture(site.core().snapshot());
       const StartEstimates promised = estimate_starts(picture);
       for (const auto& [job, start] : promised) {
         if (i % 10 != 0) continue;
@@ -107,7 +107,7 @@ TEST(ForecastOfAQueue, WhatIsKnownOfRunsAndEstimatesSurvivesASnapshot) {
     const auto again = decode_state(encode_state(state));
     ASSERT_TRUE(again.has_value());
     EXPECT_EQ(state_hash(*again), state_hash(state));
-    EXPECT_EQ(again->runs, state.runs);
+    EXPECT_EQ(again->books->history, state.books->history);
     EXPECT_EQ(*again->scores, *state.scores);
     for (const auto basis : {model::ForecastBasis::kHardLimits, model::ForecastBasis::kHistory}) {
       scored += state.scores->errors(basis).starts;

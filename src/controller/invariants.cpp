@@ -147,7 +147,7 @@ void check_claim(const State& state, const Job& job, const model::Claim& claim, 
   }
   const bool all_gone = std::ranges::all_of(
       claim.victims, [&](model::AttemptId id) { return is_released(state, id); });
-  if (all_gone && !scheduling::is_free(state.cluster, claim.allocation)) {
+  if (all_gone && !scheduling::is_free(state.books->cluster, claim.allocation)) {
     violated("has nobody left to wait for, and what it claims is not free");
   }
 }
@@ -214,7 +214,8 @@ void check_one_job(const State& state, const Job& job, Found& found) {
   if (job.state == model::JobState::kRunning && !job.prolog_failed_on.empty()) {
     found.push_back(fmt::format("prolog: job {} runs, and still avoids nodes", job.id.value));
   }
-  if (const model::Claim* claim = state.claims.find(job.id)) check_claim(state, job, *claim, found);
+  if (const model::Claim* claim = state.books->claims.find(job.id))
+    check_claim(state, job, *claim, found);
   if (model::is_ended(job.state) && !model::holds_resources(job)) {
     found.push_back(
         fmt::format("conservation: job {} has ended and holds nothing, but is still in "
@@ -225,7 +226,7 @@ void check_one_job(const State& state, const Job& job, Found& found) {
 
 void check_claims(const State& state, Found& found) {
   std::map<std::pair<std::uint64_t, std::uint32_t>, model::JobId> claimed;
-  for (const auto& [job, claim] : state.claims.all()) {
+  for (const auto& [job, claim] : state.books->claims.all()) {
     if (state.jobs.find(job.value) == nullptr) {
       found.push_back(fmt::format("claims: job {} has a claim and is gone", job.value));
     }
@@ -267,11 +268,11 @@ void check_in_window(const State& state, const model::Window& window, model::Att
 }
 
 void check_windows(const State& state, Found& found) {
-  for (const auto& [name, window] : state.windows.all()) {
+  for (const auto& [name, window] : state.books->windows.all()) {
     if (window.begin >= window.end || window.parts.empty()) {
       found.push_back(fmt::format("windows: reservation {} is of nothing", name));
     }
-    for (const auto& [other_name, other] : state.windows.all()) {
+    for (const auto& [other_name, other] : state.books->windows.all()) {
       if (name < other_name && overlap(window, other)) {
         found.push_back(fmt::format("windows: reservations {} and {} overlap", name, other_name));
       }
@@ -350,46 +351,13 @@ void check_indices(const State& state, Found& found) {
     found.push_back("indices: the state does not survive encoding: " + again.error().message);
     return;
   }
-  if (again->counts != state.counts) found.push_back("indices: counts differ");
-  if (again->load != state.load) found.push_back("indices: what users have in the core differs");
-  if (again->gates != state.gates) {
-    found.push_back("indices: what stands between waiting jobs and the queue differs");
+  for (const std::string_view name : differences(*again, state)) {
+    found.push_back(fmt::format("indices: {} differ from what the truth gives", name));
   }
-  if (again->held_attempts != state.held_attempts) {
-    found.push_back("indices: the attempts that hold resources differ");
+  for (const std::string_view name : scheduling::Books::differences(again->books, state.books)) {
+    found.push_back(fmt::format("indices: {} differ from what the truth gives", name));
   }
-  if (again->turns != state.turns) found.push_back("indices: the turns of teams differ");
-  if (again->running != state.running) {
-    found.push_back("indices: the ends of those that hold resources differ");
-  }
-  if (again->victims != state.victims) {
-    found.push_back("indices: those that may be stopped for others differ");
-  }
-  if (again->expiring_requests != state.expiring_requests) {
-    found.push_back("indices: the lifetimes of request ids differ");
-  }
-  if (again->cluster.hash() != state.cluster.hash()) {
-    found.push_back("indices: free capacity differs");
-  }
-  if (again->totals != state.totals) found.push_back("indices: what all nodes have differs");
-  if (again->queue.basis().standings->rows() != state.queue.basis().standings->rows()) {
-    found.push_back("indices: the standings differ");
-  }
-  if (again->runs != state.runs) found.push_back("truth: the history of runs differs");
   if (again->scores != state.scores) found.push_back("truth: the scores of estimates differ");
-  if (again->lending != state.lending) found.push_back("indices: who borrows differs");
-  if (again->quotas != state.quotas) found.push_back("indices: what counts against quotas differs");
-  std::vector<model::JobId> queued;
-  std::vector<model::JobId> queued_again;
-  auto collect = [](std::vector<model::JobId>& out) {
-    return [&out](const scheduling::WaitingJob& job) {
-      out.push_back(job.id);
-      return true;
-    };
-  };
-  state.queue.for_each_while(collect(queued));
-  again->queue.for_each_while(collect(queued_again));
-  if (queued != queued_again) found.push_back("indices: the queue's order differs");
 }
 
 }  // namespace

@@ -8,36 +8,12 @@
 
 namespace gpu_platform::controller {
 
-using scheduling::Lending;
-
-Lending::Held held_of(const Lending& lending, const model::Policy& policy, const model::Job& job,
-                      const model::Attempt& attempt) {
-  if (!lending.is_active()) return {};
-  return {{job.id, attempt.number},
-          attempt.requested_at,
-          scheduling::pool_ask(lending.balance().guarantees(), policy, *job.spec)};
-}
-
-Lending lending_of(const base::PersistentMap<model::Job>& jobs, const model::Policy& policy,
-                   std::uint64_t cluster_gpus) {
-  Lending lending(scheduling::guarantees_of(*policy.organisation, cluster_gpus));
-  if (!lending.is_active()) return lending;
-  jobs.for_each([&](std::uint64_t, const model::Job& job) {
-    for (const model::Attempt& attempt : job.attempts) {
-      if (model::holds_resources(attempt.state)) {
-        lending.add(held_of(lending, policy, job, attempt));
-      }
-    }
-  });
-  return lending;
-}
-
 namespace {
 
 // By the admission rule (scheduling/pools/balance.h), counted by hand. What began before
 // guarantees, or the cluster, changed last is not blamed.
 void check_admission(const State& state, std::vector<std::string>& found) {
-  const scheduling::PoolBalance& balance = state.lending.balance();
+  const scheduling::PoolBalance& balance = state.books->lending.balance();
   std::map<scheduling::QuotaSubject, base::GpuShare> firm;
   std::map<scheduling::QuotaSubject, model::JobId> newest;
   for (const model::AttemptId id : state.held_attempts) {
@@ -67,7 +43,7 @@ void check_admission(const State& state, std::vector<std::string>& found) {
 
 std::vector<std::string> passed_guarantees(const State& state) {
   std::vector<std::string> found;
-  if (!state.lending.is_active()) return found;
+  if (!state.books->lending.is_active()) return found;
   check_admission(state, found);
   std::uint64_t borrowed = 0;
   for (const model::AttemptId id : state.held_attempts) {
@@ -79,9 +55,9 @@ std::vector<std::string> passed_guarantees(const State& state) {
                                   id.job.value));
     }
   }
-  if (borrowed != state.lending.borrowed()) {
+  if (borrowed != state.books->lending.borrowed()) {
     found.push_back(fmt::format("guarantees: {} attempts say that they borrow, {} do", borrowed,
-                                state.lending.borrowed()));
+                                state.books->lending.borrowed()));
   }
   return found;
 }

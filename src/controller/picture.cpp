@@ -2,81 +2,66 @@
 
 #include <utility>
 
-#include "base/check.h"
-#include "controller/lending.h"
-#include "controller/quota_use.h"
-#include "controller/state.h"
-
 namespace gpu_platform::controller {
+
+namespace {
+
+template <class T>
+T value_of(const std::shared_ptr<const T>& shared) {
+  return shared == nullptr ? T() : *shared;
+}
+
+scheduling::Books::Given given_by(const Snapshot& snapshot) {
+  return {.policy = snapshot.policy,
+          .standings = snapshot.order.standings,
+          .claims = value_of(snapshot.claims),
+          .windows = value_of(snapshot.windows),
+          .history = snapshot.runs,
+          .period_use = snapshot.period_use};
+}
+
+bool is_same_ground(const Snapshot& a, const Snapshot& b) {
+  return a.policy == b.policy && a.order.cluster_gpus == b.order.cluster_gpus &&
+         a.period_use->begin == b.period_use->begin;
+}
+
+}  // namespace
 
 void Picture::follow(std::shared_ptr<const Snapshot> snapshot) {
   if (snapshot == snapshot_) return;
   const auto before = std::exchange(snapshot_, std::move(snapshot));
-  const base::PersistentMap<model::Job> no_jobs;
-  const base::PersistentMap<model::Node> no_nodes;
-  queue_.reorder(snapshot_->order);
+  if (before == nullptr || !is_same_ground(*before, *snapshot_)) {
+    books_ = scheduling::Books::of(snapshot_->jobs, snapshot_->nodes, given_by(*snapshot_));
+    return;
+  }
   base::PersistentMap<model::Node>::for_each_difference(
-      before == nullptr ? no_nodes : before->nodes, snapshot_->nodes,
+      before->nodes, snapshot_->nodes,
       [&](std::uint64_t id, const model::Node*, const model::Node* node) {
         if (node == nullptr) {
-          cluster_.remove(model::NodeId(id));
+          books_.erase(model::NodeId(id));
         } else {
-          cluster_.update(*node);
+          books_.put(*node);
         }
       });
-  base::PersistentMap<model::Job>::for_each_difference(
-      before == nullptr ? no_jobs : before->jobs, snapshot_->jobs,
-      [&](std::uint64_t, const model::Job* was, const model::Job* is) { follow_job(was, is); });
-  quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
-  lending_ = lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus);
+  follow_jobs(before->jobs);
+  books_.follow(given_by(*snapshot_), snapshot_->jobs);
 }
 
-void Picture::follow_job(const model::Job* before, const model::Job* after) {
-  if (before != nullptr) {
-    for (const model::Attempt& attempt : before->attempts) {
-      if (model::holds_resources(attempt.state)) running_.erase({before->id, attempt.number});
-    }
-  }
-  if (after == nullptr || after->state != model::JobState::kQueued) {
-    queue_.erase(before != nullptr ? before->id : after->id);
-  }
-  if (after == nullptr) return;
-  if (after->state == model::JobState::kQueued) {
-    queue_.put(waiting_job(*after), *snapshot_->policy);
-  }
-  for (const model::Attempt& attempt : after->attempts) {
-    if (!model::holds_resources(attempt.state)) continue;
-    running_.put({after->id, attempt.number}, latest_end(*after, attempt), attempt.allocation,
-                 yields(*after, attempt));
-  }
+// All that has changed leaves before any of it comes: what one gives back another may hold.
+void Picture::follow_jobs(const base::PersistentMap<model::Job>& before) {
+  using Jobs = base::PersistentMap<model::Job>;
+  Jobs::for_each_difference(before, snapshot_->jobs,
+                            [&](std::uint64_t, const model::Job* was, const model::Job*) {
+                              if (was != nullptr) books_.erase(*was);
+                            });
+  Jobs::for_each_difference(before, snapshot_->jobs,
+                            [&](std::uint64_t, const model::Job*, const model::Job* is) {
+                              if (is != nullptr) books_.put(*is);
+                            });
 }
 
-scheduling::CycleOptions Picture::options(base::Instant now) const {
-  scheduling::CycleOptions options;
-  options.now = now;
-  options.running = &running_;
-  options.claims = snapshot_->claims.get();
-  options.quotas = &quotas_;
-  options.windows = snapshot_->windows.get();
-  options.lending = &lending_;
-  options.history = &snapshot_->runs;
-  return options;
-}
-
-scheduling::VictimIndex Picture::victims() const {
-  const scheduling::Claims none;
-  const scheduling::Claims& claims = snapshot_->claims == nullptr ? none : *snapshot_->claims;
-  scheduling::VictimIndex victims;
-  if (!snapshot_->policy->allow_preemption) return victims;
-  for (const auto& [key, allocation] : running_.ends()) {
-    const model::Job* job = snapshot_->jobs.find(key.attempt.job.value);
-    CHECK(job != nullptr);
-    const model::Attempt& attempt = job->attempts.at(key.attempt.attempt - 1);
-    if (auto victim = victim_of(*snapshot_->policy, claims, *job, attempt)) {
-      victims.put(*std::move(victim));
-    }
-  }
-  return victims;
+scheduling::CycleOptions Picture::options(base::Instant now) {
+  return {.now = now, .stages = scheduling::Stages().without(scheduling::Stage::kPreempt)};
 }
 
 }  // namespace gpu_platform::controller

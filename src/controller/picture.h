@@ -4,17 +4,16 @@
 
 #include "controller/snapshot.h"
 #include "model/ids.h"
-#include "scheduling/backfill/running_ends.h"
-#include "scheduling/cluster.h"
+#include "scheduling/books.h"
 #include "scheduling/plan_cycle.h"
-#include "scheduling/waiting_queue.h"
 
 namespace gpu_platform::controller {
 
 // What a scheduling cycle looks at, made from published snapshots for those who ask what would be.
 //
-// Ownership: its own indices; shares the snapshot. Thread: one at a time. Cost of follow(): what
-// was written between the two snapshots, whichever is newer; the first time everything.
+// Ownership: its own books; shares the snapshot. Thread: one at a time. Cost of follow(): what was
+// written between the two snapshots, whichever is newer; the first time, and where policy or
+// guarantees are others, everything.
 class Picture {
  public:
   Picture() = default;
@@ -25,24 +24,18 @@ class Picture {
   void follow(std::shared_ptr<const Snapshot> snapshot);
 
   const Snapshot& snapshot() const { return *snapshot_; }  // after the first follow()
-  const scheduling::WaitingQueue& queue() const { return queue_; }
-  const scheduling::RunningEnds& running() const { return running_; }
-  // Questions move in it and leave it as it was.
-  scheduling::Cluster& cluster() { return cluster_; }
-  scheduling::CycleOptions options(base::Instant now) const;
-  // Those that may be stopped for others, worked out anew. Cost: by those who run.
-  scheduling::VictimIndex victims() const;
+  // Questions move in them and leave them as they were.
+  scheduling::Books& books() { return books_; }
+  const scheduling::Books& books() const { return books_; }
+  const scheduling::WaitingQueue& queue() const { return books_->queue; }
+  // Of a cycle by hard limits, in which nobody is stopped for others.
+  static scheduling::CycleOptions options(base::Instant now);
 
  private:
-  void follow_job(const model::Job* before, const model::Job* after);
+  void follow_jobs(const base::PersistentMap<model::Job>& before);
 
   std::shared_ptr<const Snapshot> snapshot_;
-  scheduling::Cluster cluster_;
-  scheduling::WaitingQueue queue_;
-  scheduling::RunningEnds running_;
-  // Worked out anew each time, where anything is limited.
-  scheduling::QuotaLedger quotas_;
-  scheduling::Lending lending_;
+  scheduling::Books books_;
 };
 
 }  // namespace gpu_platform::controller

@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "controller/lending.h"
-#include "controller/quota_use.h"
+#include "scheduling/book_entries.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/gang/split.h"
 #include "scheduling/order/rank.h"
@@ -47,7 +46,8 @@ const std::vector<model::JobId>& WaitExplainer::order() {
 
 const scheduling::QuotaLedger& WaitExplainer::quotas() {
   if (!quotas_) {
-    quotas_ = quotas_of(snapshot_->jobs, *snapshot_->policy->organisation, *snapshot_->period_use);
+    quotas_ = scheduling::quotas_of(snapshot_->jobs, *snapshot_->policy->organisation,
+                                    *snapshot_->period_use);
   }
   return *quotas_;
 }
@@ -55,7 +55,8 @@ const scheduling::QuotaLedger& WaitExplainer::quotas() {
 const scheduling::PoolBalance& WaitExplainer::pools() {
   if (!pools_) {
     pools_ =
-        lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus).balance();
+        scheduling::lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus)
+            .balance();
   }
   return *pools_;
 }

@@ -73,7 +73,7 @@ TEST_P(Starvation, EndsWithinTheBound) {
     const auto look = [&] {
       if (!waits() || bound || !site.state().jobs.find(job.value)->overdue_since.is_set()) return;
       std::int64_t rank = 1;
-      site.state().queue.for_each_while([&](const scheduling::WaitingJob& ahead) {
+      site.state().books->queue.for_each_while([&](const scheduling::WaitingJob& ahead) {
         if (ahead.id == job) return false;
         ++rank;
         return true;

@@ -5,9 +5,6 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
-#include "controller/lending.h"
-#include "controller/quota_use.h"
-#include "controller/use.h"
 #include "model/codec.h"
 
 namespace gpu_platform::controller {
@@ -32,8 +29,6 @@ void count(const model::Job& job, State& state) {
       break;
     case JobState::kQueued:
       ++counts.queued;
-      state.queue.put(waiting_job(job), *state.policy);
-      state.turns.put(*job.spec, {job.eligible_at, job.id});
       break;
     case JobState::kHeld:
       ++counts.held;
@@ -182,11 +177,6 @@ std::optional<model::TargetOutcome> outcome_of(const State& state,
   return outcome;
 }
 
-scheduling::WaitingJob waiting_job(const model::Job& job) {
-  return {job.id,         job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since,
-          job.preemptions};
-}
-
 std::string encode_state(const State& state) {
   std::string out;
   base::Encoder encoder(out);
@@ -225,19 +215,19 @@ std::string encode_state(const State& state) {
     encoder.i64(entry.expires.unix_ns());
   }
   encode_use(state.use, encoder);
-  encoder.u64(state.claims.all().size());
-  for (const auto& [job, claim] : state.claims.all()) {
+  encoder.u64(state.books->claims.all().size());
+  for (const auto& [job, claim] : state.books->claims.all()) {
     model::append_claim(claim, part);
     put_part();
   }
-  encode_period_use(*state.period_use, encoder);
+  encode_period_use(*state.books->period_use, encoder);
   encoder.i64(state.limits_set_at.unix_ns());
-  encoder.u64(state.windows.all().size());
-  for (const auto& [name, window] : state.windows.all()) {
+  encoder.u64(state.books->windows.all().size());
+  for (const auto& [name, window] : state.books->windows.all()) {
     model::append_window(window, part);
     put_part();
   }
-  encode_runs(state.runs, encoder);
+  encode_runs(state.books->history, encoder);
   encode_scores(*state.scores, encoder);
   encoder.u64(state.relimited.size());
   for (const model::AttemptId id : state.relimited) {
@@ -287,53 +277,31 @@ base::Result<State> decode_state(std::string_view bytes) {
     state.requests.emplace(std::pair{std::move(user), std::move(key)}, entry);
   }
   state.use = decode_use(decoder);
+  scheduling::Books::Parts told;
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Claim claim, model::decode_claim(decoder.text()));
-    state.claims.put(std::move(claim));
+    told.claims.put(std::move(claim));
   }
-  TRY_ASSIGN(state.period_use, decode_period_use(decoder));
+  TRY_ASSIGN(told.period_use, decode_period_use(decoder));
   state.limits_set_at = base::Instant(decoder.i64());
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Window window, model::decode_window(decoder.text()));
-    state.windows.put(std::move(window));
+    told.windows.put(std::move(window));
   }
-  TRY_ASSIGN(state.runs, decode_runs(decoder));
+  TRY_ASSIGN(told.history, decode_runs(decoder));
   TRY_ASSIGN(state.scores, decode_scores(decoder));
   for (std::size_t left = decoder.count(); left > 0; --left) {
     const model::JobId job(decoder.u64());
     state.relimited.insert({job, static_cast<std::uint32_t>(decoder.u64())});
   }
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
+  state.books = scheduling::Books(std::move(told));
   rebuild_indices(state);
   return state;
 }
 
 std::uint64_t state_hash(const State& state) {
   return base::hash64(encode_state(state));
-}
-
-base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt) {
-  return model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
-}
-
-base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
-  const base::Instant end = end_by_limit(job, attempt);
-  return yields(job, attempt) ? attempt.yields_at : end;
-}
-
-bool yields(const model::Job& job, const model::Attempt& attempt) {
-  return attempt.yields_at.is_set() && attempt.yields_at < end_by_limit(job, attempt);
-}
-
-base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt) {
-  switch (attempt.state) {
-    case model::AttemptState::kRequested:
-      return attempt.requested_at + time_limit_of(job, attempt);
-    case model::AttemptState::kRunning:
-      return attempt.started_at + time_limit_of(job, attempt);
-    default:
-      return scheduling::RunningEnds::kAnyMoment;
-  }
 }
 
 bool is_told_to_stop(const State& state, model::AttemptId id) {
@@ -371,76 +339,51 @@ bool is_outranking(const State& state, const model::Claim& claim) {
   });
 }
 
-std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
-                                            const scheduling::Claims& claims, const model::Job& job,
-                                            const model::Attempt& attempt) {
-  if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
-      !model::is_preemptible(*job.spec, policy)) {
-    return std::nullopt;
-  }
-  const bool yields_to_class = job.preemptions < policy.max_preemptions_per_job;
-  if (!yields_to_class && !attempt.is_borrowed) return std::nullopt;
-  const model::AttemptId id{job.id, attempt.number};
-  const bool is_taken = std::ranges::any_of(claims.all(), [&](const auto& entry) {
-    return std::ranges::binary_search(entry.second.victims, id);
-  });
-  if (is_taken) return std::nullopt;
-  return scheduling::Victim{id,
-                            job.spec->priority.priority_class,
-                            attempt.started_at,
-                            attempt.allocation,
-                            yields_to_class,
-                            attempt.is_borrowed};
+std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
+  const auto& [counts, load, node_ids, gates, expiring_requests, held_attempts, limits_hours] = a;
+  std::vector<std::string_view> found;
+  const auto check = [&](std::string_view name, bool is_same) {
+    if (!is_same) found.push_back(name);
+  };
+  check("counts", counts == b.counts);
+  check("what users have in the core", load == b.load);
+  check("the names of nodes", node_ids == b.node_ids);
+  check("what stands between waiting jobs and the queue", gates == b.gates);
+  check("the lifetimes of request ids", expiring_requests == b.expiring_requests);
+  check("the attempts that hold resources", held_attempts == b.held_attempts);
+  check("whether hours are limited", limits_hours == b.limits_hours);
+  return found;
 }
 
 void rebuild_indices(State& state) {
-  state.counts = {};
-  state.load = {};
-  state.node_ids.clear();
-  state.gates = Gates();
-  state.expiring_requests = {};
-  state.held_attempts.clear();
-  state.running = scheduling::RunningEnds();
-  state.victims = scheduling::VictimIndex();
-  state.cluster = scheduling::Cluster();
-  state.totals = scheduling::ClusterTotals();
-  state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
-    state.node_ids.emplace(node.name, node.id);
-    state.cluster.update(node);
-    state.totals.add(node);
-  });
-  state.turns = scheduling::Turns();
-  state.queue = scheduling::WaitingQueue(scheduling::OrderBasis::of(*state.policy));
-  state.queue.resize_cluster(state.totals.gpus());
-  follow_use(state);
+  static_cast<Indices&>(state) = Indices();
+  state.nodes.for_each(
+      [&](std::uint64_t, const model::Node& node) { state.node_ids.emplace(node.name, node.id); });
   state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
     state.gates.set_limit(array.id, array.limit);
   });
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
     state.load.enter(*job.spec);
-    if (counts_as_waiting(job.state)) state.load.begin_waiting(job.spec->uid);
+    if (scheduling::counts_as_waiting(job.state)) state.load.begin_waiting(job.spec->uid);
     state.gates.enter(job);
     for (const model::Attempt& attempt : job.attempts) {
-      if (model::holds_resources(attempt.state)) {
-        state.held_attempts.insert({job.id, attempt.number});
-        state.running.put({job.id, attempt.number}, latest_end(job, attempt), attempt.allocation,
-                          yields(job, attempt));
-      }
-      if (auto victim = victim_of(*state.policy, state.claims, job, attempt))
-        state.victims.put(*std::move(victim));
+      if (!model::holds_resources(attempt.state)) continue;
+      state.held_attempts.insert({job.id, attempt.number});
     }
   });
-  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
-    if (job.overdue_since.is_set()) state.turns.pass(*job.spec, job.id);
-  });
-  const model::Organisation& organisation = *state.policy->organisation;
-  state.quotas = quotas_of(state.jobs, organisation, *state.period_use);
-  state.lending = lending_of(state.jobs, *state.policy, state.totals.gpus());
-  state.limits_hours = scheduling::limits_hours(organisation);
+  state.limits_hours = scheduling::limits_hours(*state.policy->organisation);
   for (const auto& [key, entry] : state.requests) {
     if (entry.expires.is_set()) state.expiring_requests.put(entry.expires, key);
   }
+  state.books = scheduling::Books::of(
+      state.jobs, state.nodes,
+      {.policy = state.policy,
+       .standings = scheduling::Standings(*state.policy->organisation, state.use, {}),
+       .claims = state.books->claims,
+       .windows = state.books->windows,
+       .history = state.books->history,
+       .period_use = state.books->period_use});
 }
 
 }  // namespace gpu_platform::controller

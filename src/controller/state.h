@@ -22,22 +22,16 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
-#include "scheduling/backfill/running_ends.h"
-#include "scheduling/cluster.h"
-#include "scheduling/order/cluster_totals.h"
+#include "scheduling/book_entries.h"
+#include "scheduling/books.h"
 #include "scheduling/order/fair_share_use.h"
-#include "scheduling/order/turns.h"
-#include "scheduling/pools/lending.h"
 #include "scheduling/predict/estimate_scores.h"
-#include "scheduling/predict/run_history.h"
-#include "scheduling/preemption/claims.h"
-#include "scheduling/preemption/victim_index.h"
-#include "scheduling/quota/period_use.h"
-#include "scheduling/quota/quota_ledger.h"
-#include "scheduling/waiting_queue.h"
-#include "scheduling/windows/windows.h"
 
 namespace gpu_platform::controller {
+
+using scheduling::end_by_limit;
+using scheduling::latest_end;
+using scheduling::time_limit_of;
 
 // What a request id was used for. Kept until its lifetime after the job's end is over, so that a
 // repeated submission returns the first answer; of those of a user whose jobs have ended no more
@@ -50,11 +44,24 @@ struct RequestEntry {
   friend bool operator==(const RequestEntry&, const RequestEntry&) = default;
 };
 
-// Everything the core knows. Owned by one thread; only apply() changes it. The first part is the
-// truth and goes into snapshots; the second part follows from it and is rebuilt by
-// rebuild_indices().
-struct State {
-  // ---- truth
+// What follows from the truth, beside the books: nothing of it is in snapshots.
+struct Indices {
+  Counts counts;
+  Load load;                                                   // what each user has in the core
+  std::map<std::string, model::NodeId, std::less<>> node_ids;  // by name
+  Gates gates;                                                 // between waiting jobs and the queue
+  ExpiringRequests expiring_requests;
+  std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
+  bool limits_hours = false;                 // the policy limits somebody's GPU-hours
+
+  friend bool operator==(const Indices&, const Indices&) = default;
+};
+// The names of those that differ.
+std::vector<std::string_view> differences(const Indices& a, const Indices& b);
+
+// Everything the core knows. Owned by one thread; only apply() changes it. The truth goes into
+// snapshots; the rest follows from it and is worked out anew by rebuild_indices().
+struct State : Indices {
   model::EventSeq seq;  // of the last event applied
   base::Instant at;     // of the last event applied; never runs backwards
   std::shared_ptr<const model::Policy> policy = std::make_shared<model::Policy>();
@@ -66,34 +73,15 @@ struct State {
   // By (user, request id).
   std::map<std::pair<std::string, std::string>, RequestEntry> requests;
   scheduling::FairShareUse use;
-  // What is kept for QUEUED jobs while others are stopped for them.
-  scheduling::Claims claims;
-  base::Shared<scheduling::PeriodUse> period_use;
   // When the policy was applied last, or, where GPUs are guaranteed, their number changed.
   base::Instant limits_set_at;
-  scheduling::Windows windows;  // reserved, until their end
-  scheduling::RunHistory runs;  // of attempts that came to their end
   base::Shared<scheduling::EstimateScores> scores;
   // Attempts that may have processes and whose time limit was changed since they were asked for:
   // what their engine was told last may have got lost.
   std::set<model::AttemptId> relimited;
-
-  // ---- derived
-  Counts counts;
-  Load load;                                                   // what each user has in the core
-  std::map<std::string, model::NodeId, std::less<>> node_ids;  // by name
-  Gates gates;                                                 // between waiting jobs and the queue
-  ExpiringRequests expiring_requests;
-  std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
-  scheduling::RunningEnds running;           // their latest ends, without the grace
-  scheduling::VictimIndex victims;           // those that may be stopped for others
-  scheduling::Cluster cluster;
-  scheduling::ClusterTotals totals;
-  scheduling::QuotaLedger quotas;
-  scheduling::Lending lending;     // who has how much of whose guarantee
-  bool limits_hours = false;       // the policy limits somebody's GPU-hours
-  scheduling::Turns turns;         // QUEUED jobs, by team
-  scheduling::WaitingQueue queue;  // its basis has the standings
+  // What the scheduler goes by. What it keeps as told (claims, windows, the history of runs, the
+  // use of the period) is truth; the rest follows from nodes and jobs.
+  scheduling::Books books;
 };
 
 // Applies one event. `record.seq` must follow state.seq. A job that leaves the core with this event
@@ -107,23 +95,6 @@ std::string encode_state(const State& state);
 base::Result<State> decode_state(std::string_view bytes);
 std::uint64_t state_hash(const State& state);
 
-// What the attempt may run: the job's time limit at the speed of the attempt's GPUs.
-base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt);
-
-// When the attempt, which holds resources, will have given them back by its limits: from its start,
-// or, while it is not seen running, from when that was asked for. Once it is being ended, at any
-// moment.
-base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt);
-// The same, or earlier when it is to stop for those whom it was let in front of.
-base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
-// Whether it is the latter.
-bool yields(const model::Job& job, const model::Attempt& attempt);
-
-// The attempt as one that may be stopped to make room for another job; nothing where it may not, or
-// is a victim already.
-std::optional<scheduling::Victim> victim_of(const model::Policy& policy,
-                                            const scheduling::Claims& claims, const model::Job& job,
-                                            const model::Attempt& attempt);
 // Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
 // both may have been changed since.
 bool is_outranking(const State& state, const model::Claim& claim);
@@ -134,9 +105,6 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt);
 // What has become of the target so far; nothing where the core does not know it (any more).
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);
-
-// How the queue knows the job.
-scheduling::WaitingJob waiting_job(const model::Job& job);
 
 // Works out the derived part anew from the truth.
 void rebuild_indices(State& state);

@@ -36,15 +36,6 @@ inline model::NodeInfo node_info(std::string name, std::uint32_t gpus,
   return info;
 }
 
-// What readers would see now.
-inline std::shared_ptr<const Snapshot> snapshot_of(Core& core) {
-  State& state = core.mutable_state();
-  return std::make_shared<const Snapshot>(Snapshot{
-      state.seq, state.at, state.jobs.freeze(), state.nodes.freeze(), state.policy, state.counts,
-      core.reservations(), state.queue.basis(), core.claims(), state.arrays.freeze(),
-      state.period_use, core.windows(), state.runs.freeze(), state.scores});
-}
-
 inline model::JobSpec spec(std::uint32_t gpus) {
   model::JobSpec spec;
   spec.name = "job";

@@ -15,7 +15,7 @@ bool nobody_uses(const State& state) {
 
 base::Shared<scheduling::Standings> standings_of(const State& state) {
   return scheduling::Standings(*state.policy->organisation, state.use,
-                               *state.queue.basis().standings);
+                               *state.books->queue.basis().standings);
 }
 
 void charge_one(State& state, const model::Job& job, const model::Attempt& attempt,
@@ -27,10 +27,10 @@ void charge_one(State& state, const model::Job& job, const model::Attempt& attem
     CHECK(node != nullptr);
     held.add(part, *node, policy.fair_share.gpu_weights);
   }
-  state.use.charge(scheduling::account_of(*policy.organisation, *job.spec),
-                   scheduling::dominant_part(held, state.totals, policy.fair_share.gpu_weights),
-                   std::max(attempt.requested_at, state.use.counted_to()), at,
-                   policy.fair_share.half_life);
+  state.use.charge(
+      scheduling::account_of(*policy.organisation, *job.spec),
+      scheduling::dominant_part(held, state.books->cluster.totals(), policy.fair_share.gpu_weights),
+      std::max(attempt.requested_at, state.use.counted_to()), at, policy.fair_share.half_life);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void charge_one(State& state, const model::Job& job, const model::Attempt& attem
 void note_account(State& state, const model::JobSpec& spec) {
   if (!scheduling::needs_use(*state.policy)) return;
   const bool is_new = state.use.add(scheduling::account_of(*state.policy->organisation, spec));
-  if (is_new) state.queue.welcome(standings_of(state));
+  if (is_new) state.books.welcome(standings_of(state));
 }
 
 void begin_to_hold(State& state, base::Instant at) {
@@ -76,12 +76,12 @@ void change_policy(State& state, const model::Policy& policy, base::Instant at) 
       state.use.add(scheduling::account_of(*policy.organisation, *job.spec));
     });
   }
-  state.queue.reorder(policy);
+  state.books.follow(state.policy);
   follow_use(state);
 }
 
 void follow_use(State& state) {
-  state.queue.reorder(standings_of(state));
+  state.books.reorder(standings_of(state));
 }
 
 std::optional<base::Instant> next_count(const State& state) {

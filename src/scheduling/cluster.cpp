@@ -107,37 +107,41 @@ const std::vector<bool>& GpuTypes::accepted_by(const std::string& wanted) const 
   return accepted;
 }
 
-void Cluster::update(const model::Node& node) {
+bool Cluster::update(const model::Node& node) {
   const FreeState free = free_state_of(node);
   const GpuMask in_service = gpus_in_service(node);
   const auto known = nodes_.find(node.id);
   const bool is_there =
       known != nodes_.end() && places_.place_of(known->second.leaf) == node.network;
   if (is_there && has_shape(node, *known->second.shape_class->shape)) {
-    if (known->second.free == free && known->second.in_service == in_service) return;
+    if (known->second.free == free && known->second.in_service == in_service) {
+      return false;
+    }
     move(known->second, node.id, free);
     known->second.in_service = in_service;
   } else {
     remove(node.id);
     ShapeClass& shape_class = class_of(shape_of(node));
     ++shape_class.nodes;
+    totals_.add(*shape_class.shape);
     NodeRecord& record = nodes_[node.id];
     record.shape_class = &shape_class;
     record.in_service = in_service;
     record.leaf = places_.number_of(node.network);
     move(record, node.id, free);
   }
-  ++version_;
+  return true;
 }
 
-void Cluster::remove(model::NodeId node) {
+bool Cluster::remove(model::NodeId node) {
   const auto known = nodes_.find(node);
-  if (known == nodes_.end()) return;
+  if (known == nodes_.end()) return false;
   ShapeClass& shape_class = *known->second.shape_class;
   move(known->second, node, FreeState{});
   nodes_.erase(known);
+  totals_.remove(*shape_class.shape);
   if (--shape_class.nodes == 0) erase_class(*shape_class.shape);
-  ++version_;
+  return true;
 }
 
 const Cluster::NodeRecord* Cluster::find(model::NodeId node) const {
@@ -154,7 +158,6 @@ FreeState Cluster::exchange(model::NodeId node, const FreeState& free) {
   CHECK(known != nodes_.end());
   const FreeState former = known->second.free;
   move(known->second, node, free);
-  ++version_;
   return former;
 }
 

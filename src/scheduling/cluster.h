@@ -15,6 +15,7 @@
 #include "scheduling/gang/network_places.h"
 #include "scheduling/group_tree.h"
 #include "scheduling/node_shape.h"
+#include "scheduling/order/cluster_totals.h"
 #include "scheduling/placement/subset_table.h"
 
 // Free capacity of all nodes, indexed for placement. The owner tells it of each node that an event
@@ -75,13 +76,11 @@ class Cluster {
   Cluster(Cluster&&) = default;
   Cluster& operator=(Cluster&&) = default;
 
-  // Adds the node or replaces what is known of it. Not while a Trial is alive.
-  void update(const model::Node& node);
-  void remove(model::NodeId node);
+  // Adds the node or replaces what is known of it. True where its free capacity, its state or that
+  // of a GPU is another than before. Not while a Trial is alive.
+  bool update(const model::Node& node);
+  bool remove(model::NodeId node);
 
-  // Changes whenever free capacity or the state of a node or GPU changes, and only then; equal
-  // versions of one cluster mean equal content.
-  std::uint64_t version() const { return version_; }
   std::size_t size() const { return nodes_.size(); }
   std::size_t nodes_up() const;
 
@@ -96,12 +95,14 @@ class Cluster {
   const std::map<NodeShape, ShapeClass>& shapes() const { return shapes_; }
   const GpuTypes& types() const { return types_; }
   const NetworkPlaces& places() const { return places_; }
+  const ClusterTotals& totals() const { return totals_; }
 
   // Replaces the free state of a known node and returns the former one; the index follows.
   // The one write a Trial makes: see trial.h.
   FreeState exchange(model::NodeId node, const FreeState& free);
-  // For Trial: what was undone leaves no trace in the version either.
-  void restore_version(std::uint64_t version) { version_ = version; }
+
+  // By what hash() says.
+  friend bool operator==(const Cluster& a, const Cluster& b) { return a.hash() == b.hash(); }
 
  private:
   using Nodes = std::map<model::NodeId, NodeRecord>;
@@ -123,7 +124,7 @@ class Cluster {
   std::map<GpuLayout, LayoutClass> layouts_;
   std::map<NodeShape, ShapeClass> shapes_;
   Nodes nodes_;
-  std::uint64_t version_ = 1;
+  ClusterTotals totals_;
 };
 
 }  // namespace gpu_platform::scheduling

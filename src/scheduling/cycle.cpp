@@ -10,29 +10,31 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-const RunningEnds kNobody;
-const Claims kNoClaims;
-const VictimIndex kNoVictims;
-const Windows kNoWindows;
-
-const Windows& windows_of(const CycleOptions& options) {
-  return options.windows == nullptr ? kNoWindows : *options.windows;
-}
+const ExpectedTimes kNothingExpected;
 
 }  // namespace
 
-Cycle::Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+Cycle::Cycle(Books& books, const model::Policy& policy, const CycleOptions& options)
+    : Cycle(books, books->queue, books->running, kNothingExpected, policy, options) {}
+
+Cycle::Cycle(Books& books, const Supposition& supposed, const model::Policy& policy,
              const CycleOptions& options)
-    : trial_(cluster),
-      timeline_(trial_, options.running == nullptr ? kNobody : *options.running,
-                windows_of(options), {options.now, policy.stop_grace, options.most_changes}),
+    : Cycle(books, supposed.queue, supposed.running, supposed.expected, policy, options) {}
+
+Cycle::Cycle(Books& books, const WaitingQueue& queue, const RunningEnds& running,
+             const ExpectedTimes& expected, const model::Policy& policy,
+             const CycleOptions& options)
+    : books_(books),
       queue_(queue),
+      running_(running),
+      expected_(expected),
+      trial_(books.cluster_for_trial()),
+      timeline_(trial_, running, books->windows,
+                {options.now, policy.stop_grace, options.most_changes}),
       policy_(policy),
       depth_(policy.reservation_depth),
       options_(options),
-      claims_(options.claims == nullptr ? kNoClaims : *options.claims),
-      victims_(options.victims == nullptr ? kNoVictims : *options.victims),
-      victim_search_(trial_, victims_, {options.now, policy.preempt_min_runtime}),
+      victim_search_(trial_, books->victims, {options.now, policy.preempt_min_runtime}),
       walk_(queue.classes()),
       organisation_(policy.organisation) {}
 
@@ -52,7 +54,7 @@ Plan Cycle::run() {
     if (options_.observer != nullptr) options_.observer->end(stage);
   }
   judge_those_who_yield();
-  look_again_at(windows_of(options_).next_change(options_.now));
+  look_again_at(books_->windows.next_change(options_.now));
   return std::move(plan_);
 }
 
@@ -65,7 +67,7 @@ bool Cycle::is_void(const model::Claim& claim, const WaitingJob& job) const {
 // The one that is kept in this cycle.
 const model::Claim* Cycle::claim_of(const WaitingJob& job) const {
   const bool is_dropped = std::ranges::binary_search(plan_.void_claims, job.id);
-  return is_dropped ? nullptr : claims_.find(job.id);
+  return is_dropped ? nullptr : books_->claims.find(job.id);
 }
 
 // Whoever is promised something gets it before anybody else is looked at; what is not free yet is
@@ -73,8 +75,8 @@ const model::Claim* Cycle::claim_of(const WaitingJob& job) const {
 // job back, and its claim.
 void Cycle::start_or_keep_claims() {
   ClaimedAmounts claimed;
-  for (const auto& [id, claim] : claims_.all()) claimed.add(claim.allocation);
-  for (const auto& [id, claim] : claims_.all()) {
+  for (const auto& [id, claim] : books_->claims.all()) claimed.add(claim.allocation);
+  for (const auto& [id, claim] : books_->claims.all()) {
     const WaitingJob* job = queue_.find(id);
     if (job != nullptr && is_void(claim, *job)) {
       plan_.void_claims.push_back(id);
@@ -128,8 +130,8 @@ bool Cycle::is_started_by_claim(const WaitingJob& job) const {
 }
 
 void Cycle::quota() {
-  keeps_limits_ = options_.quotas != nullptr && limits_starts(*organisation_);
-  if (options_.lending != nullptr) pools_ = options_.lending->balance();
+  keeps_limits_ = limits_starts(*organisation_);
+  pools_ = books_->lending.balance();
 }
 
 void Cycle::place_in_order() {
@@ -215,7 +217,7 @@ Cycle::Next Cycle::backfill_one(const WaitingJob& job) {
 
 // Once it was stopped for others it waits for a place of its own.
 bool Cycle::may_be_trusted(const WaitingJob& job) const {
-  return options_.history != nullptr && policy_.backfill_by_prediction && job.preemptions == 0 &&
+  return policy_.backfill_by_prediction && job.preemptions == 0 &&
          policy_.max_preemptions_per_job > 0 && timeline_.bookings() > 0 &&
          model::may_borrow(*job.spec, policy_);
 }
@@ -223,7 +225,7 @@ bool Cycle::may_be_trusted(const WaitingJob& job) const {
 std::optional<Cycle::TrustedStart> Cycle::trusted_start_of(const WaitingJob& job) {
   if (!may_be_trusted(job)) return std::nullopt;
   const base::Duration limit = job.spec->time_limit;
-  const auto expected = expected_run(*job.spec, {}, *options_.history);
+  const auto expected = expected_run(*job.spec, {}, books_->history);
   if (!expected || expected->p90 >= limit) return std::nullopt;
   std::optional<model::Allocation> allocation =
       place_for(job, [&] { return timeline_.place_now(job.spec->request, limit, expected->p90); });
@@ -235,15 +237,12 @@ std::optional<Cycle::TrustedStart> Cycle::trusted_start_of(const WaitingJob& job
 
 // Those that are to yield by now stop if they stand in a place that is kept; else not.
 void Cycle::judge_those_who_yield() {
-  if (options_.running == nullptr || !plan_.complete || !options_.stages.has(Stage::kBackfill)) {
-    return;
-  }
-  const RunningEnds& running = *options_.running;
+  if (!plan_.complete || !options_.stages.has(Stage::kBackfill)) return;
   plan_.yields =
-      judge_yielding(timeline_, running, plan_.reservations, options_.now, policy_.stop_grace);
+      judge_yielding(timeline_, running_, plan_.reservations, options_.now, policy_.stop_grace);
   const auto next =
-      std::ranges::upper_bound(running.yielding(), options_.now, {}, &RunningEnds::Key::end);
-  if (next != running.yielding().end()) look_again_at(next->end);
+      std::ranges::upper_bound(running_.yielding(), options_.now, {}, &RunningEnds::Key::end);
+  if (next != running_.yielding().end()) look_again_at(next->end);
 }
 
 Cycle::Next Cycle::reserve_for(const WaitingJob& job) {
@@ -289,7 +288,7 @@ std::optional<Slot> Cycle::slot_of(const WaitingJob& job) {
 
 // What was reserved for a moment that has passed since is there at any moment.
 void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& before) {
-  for (const auto& [id, claim] : claims_.all()) keep(claim);
+  for (const auto& [id, claim] : books_->claims.all()) keep(claim);
   for (const Reservation& each : reservations) {
     const Rank* rank = queue_.find_rank(each.job);
     if (rank != nullptr && *rank < before) keep_place(each);
@@ -297,7 +296,7 @@ void Cycle::keep_places(std::span<const Reservation> reservations, const Rank& b
 }
 
 void Cycle::keep_all_places(std::span<const Reservation> reservations) {
-  for (const auto& [id, claim] : claims_.all()) keep(claim);
+  for (const auto& [id, claim] : books_->claims.all()) keep(claim);
   for (const Reservation& each : reservations) keep_place(each);
 }
 
@@ -312,7 +311,7 @@ void Cycle::keep_place(const Reservation& reservation) {
 // The first that does not fit, where no places are kept.
 void Cycle::preempt() {
   const bool has_place = depth_ > 0 && options_.stages.has(Stage::kBackfill);
-  if (has_place || !is_ordered_ || blocked_ == nullptr || victims_.size() == 0) return;
+  if (has_place || !is_ordered_ || blocked_ == nullptr || books_->victims.size() == 0) return;
   if (claim_of(*blocked_) != nullptr) return;
   make_room_for(*blocked_, slot_of(*blocked_));
 }
@@ -320,7 +319,7 @@ void Cycle::preempt() {
 // `slot`: when it starts anyhow. Room within the grace of others is not worth stopping them.
 std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optional<Slot>& slot) {
   if (!options_.stages.has(Stage::kPreempt) || !policy_.allow_preemption) return std::nullopt;
-  if (victims_.size() == 0) return std::nullopt;
+  if (books_->victims.size() == 0) return std::nullopt;
   const base::Instant room_at = options_.now + policy_.stop_grace;
   // Whoever is owed room does not wait for what somebody of higher rank may get.
   const bool reclaims = may_reclaim(job);
@@ -331,8 +330,8 @@ std::optional<Slot> Cycle::make_room_for(const WaitingJob& job, const std::optio
   const bool comes_soon = slot && slot->start <= room_at;
   if (!room && !comes_soon) room = find_room(job, false);
   if (!room) {
-    look_again_at(victims_.next_of_age(options_.now, policy_.preempt_min_runtime,
-                                       job.spec->priority.priority_class));
+    look_again_at(books_->victims.next_of_age(options_.now, policy_.preempt_min_runtime,
+                                              job.spec->priority.priority_class));
     return std::nullopt;
   }
   // Nobody is stopped for a place that a window takes before the job can have it.
@@ -356,8 +355,8 @@ std::optional<Room> Cycle::find_room(const WaitingJob& job, bool reclaims) {
 }
 
 bool Cycle::may_reclaim(const WaitingJob& job) const {
-  return pools_.is_active() && victims_.has_borrowed() &&
-         model::total_gpus(job.spec->request) > 0 &&
+  return options_.stages.has(Stage::kPreempt) && pools_.is_active() &&
+         books_->victims.has_borrowed() && model::total_gpus(job.spec->request) > 0 &&
          pools_.judge(pool_ask_of(job)).standing == PoolStanding::kOwn;
 }
 
@@ -414,16 +413,13 @@ bool Cycle::is_over_quota(const WaitingJob& job) const {
 
 bool Cycle::is_over_limits(const WaitingJob& job) const {
   return keeps_limits_ &&
-         excess_if_started(*organisation_, *job.spec, *options_.quotas, &added_).has_value();
+         excess_if_started(*organisation_, *job.spec, books_->quotas, &added_).has_value();
 }
 
 // From its start on, the grace left out.
 base::Duration Cycle::held_for(const WaitingJob& job) const {
-  if (options_.expected != nullptr) {
-    const auto expected = options_.expected->find(job.id);
-    if (expected != options_.expected->end()) return expected->second;
-  }
-  return job.spec->time_limit;
+  const auto expected = expected_.find(job.id);
+  return expected == expected_.end() ? job.spec->time_limit : expected->second;
 }
 
 bool Cycle::has_room_for_starts() {

@@ -20,8 +20,9 @@ namespace gpu_platform::scheduling {
 
 class Cycle {
  public:
-  // All of it must outlive the cycle; nobody else may write to the cluster meanwhile.
-  Cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
+  // All of it must outlive the cycle; nobody else may write to the books meanwhile.
+  Cycle(Books& books, const model::Policy& policy, const CycleOptions& options);
+  Cycle(Books& books, const Supposition& supposed, const model::Policy& policy,
         const CycleOptions& options);
 
   // Once.
@@ -46,6 +47,9 @@ class Cycle {
   void quota();
 
  private:
+  Cycle(Books& books, const WaitingQueue& queue, const RunningEnds& running,
+        const ExpectedTimes& expected, const model::Policy& policy, const CycleOptions& options);
+
   struct Row {
     Stage stage;
     void (Cycle::*run)();
@@ -92,14 +96,15 @@ class Cycle {
   std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);
   bool is_known_unplaceable(const model::ResourceRequest& request) const;
 
+  const Books& books_;
+  const WaitingQueue& queue_;
+  const RunningEnds& running_;
+  const ExpectedTimes& expected_;
   Trial trial_;
   Timeline timeline_;
-  const WaitingQueue& queue_;
   const model::Policy& policy_;
   const std::size_t depth_;
   const CycleOptions& options_;
-  const Claims& claims_;
-  const VictimIndex& victims_;
   VictimSearch victim_search_;
   WaitingClasses::Walk walk_;
   Plan plan_;

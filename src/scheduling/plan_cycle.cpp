@@ -26,37 +26,33 @@ std::string_view to_string(Stage stage) {
   std::unreachable();
 }
 
-// A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
-// caller could not apply them and has to get them again.
-void CycleCache::remember(const Seen& seen, const Plan& plan) {
-  if (!plan.starts.empty() || !plan.preemptions.empty() || !plan.yields.empty() ||
-      !plan.void_claims.empty() || !plan.complete) {
-    clear();
-    return;
-  }
-  seen_ = seen;
-  plan_ = plan;
-  plan_.unchanged = true;
+Plan plan_cycle(Books& books, const model::Policy& policy, const CycleOptions& options) {
+  CHECK(books->queue.empty() || books->queue.is_ordered_by(policy));
+  return Cycle(books, policy, options).run();
 }
 
-Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-                const CycleOptions& options) {
-  CHECK(queue.empty() || queue.is_ordered_by(policy));
-  if (options.cache == nullptr) return Cycle(cluster, queue, policy, options).run();
-  const CycleCache::Seen seen{
-      .cluster_version = cluster.version(),
-      .queue_version = queue.version(),
-      .running_version = options.running == nullptr ? 0 : options.running->version(),
-      .claims_version = options.claims == nullptr ? 0 : options.claims->version(),
-      .quotas_version = options.quotas == nullptr ? 0 : options.quotas->version(),
-      .windows_version = options.windows == nullptr ? 0 : options.windows->version(),
-      .lending_version = options.lending == nullptr ? 0 : options.lending->version(),
-      .policy = policy,
-      .stages = options.stages,
-      .pass_unplaceable = options.pass_unplaceable};
-  if (const Plan* same = options.cache->find(seen, options.now)) return *same;
-  Plan plan = Cycle(cluster, queue, policy, options).run();
-  options.cache->remember(seen, plan);
+Plan plan_supposed(Books& books, const Supposition& supposed, const model::Policy& policy,
+                   const CycleOptions& options) {
+  CHECK(supposed.queue.empty() || supposed.queue.is_ordered_by(policy));
+  return Cycle(books, supposed, policy, options).run();
+}
+
+Plan CycleCache::plan(Books& books, const model::Policy& policy, const CycleOptions& options) {
+  Seen seen{books.version(), policy, options.stages, options.pass_unplaceable};
+  const bool is_due = plan_.look_again_at && *plan_.look_again_at <= options.now;
+  if (seen_ == seen && !is_due) return plan_;
+  Plan plan = plan_cycle(books, policy, options);
+  // A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
+  // caller could not apply them and has to get them again.
+  const bool changes_something = !plan.starts.empty() || !plan.preemptions.empty() ||
+                                 !plan.yields.empty() || !plan.void_claims.empty();
+  if (changes_something || !plan.complete) {
+    seen_.reset();
+    return plan;
+  }
+  seen_ = std::move(seen);
+  plan_ = plan;
+  plan_.unchanged = true;
   return plan;
 }
 

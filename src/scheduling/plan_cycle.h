@@ -14,17 +14,10 @@
 #include "model/job.h"
 #include "model/policy.h"
 #include "scheduling/backfill/timeline.h"
-#include "scheduling/cluster.h"
-#include "scheduling/pools/lending.h"
-#include "scheduling/predict/run_history.h"
-#include "scheduling/preemption/claims.h"
-#include "scheduling/preemption/victim_index.h"
-#include "scheduling/quota/quota_ledger.h"
-#include "scheduling/waiting_queue.h"
-#include "scheduling/windows/windows.h"
+#include "scheduling/books.h"
 
-// One scheduling cycle: who of the waiting starts now, and where. Pure: the same cluster, queue and
-// policy give the same plan, in whatever order nodes and jobs came to be known.
+// One scheduling cycle: who of the waiting starts now, and where. Pure: the same books and policy
+// give the same plan, in whatever order nodes and jobs came to be known.
 
 namespace gpu_platform::scheduling {
 
@@ -130,65 +123,13 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// What the last cycle saw when it found nothing to start; owned by the caller, one per cluster and
-// queue. A cycle that sees the same again answers at once, however late, up to look_again_at: with
-// time alone the gaps before what is reserved only get shorter.
-class CycleCache {
- public:
-  struct Seen {
-    std::uint64_t cluster_version = 0;
-    std::uint64_t queue_version = 0;
-    std::uint64_t running_version = 0;
-    std::uint64_t claims_version = 0;
-    std::uint64_t quotas_version = 0;
-    std::uint64_t windows_version = 0;
-    std::uint64_t lending_version = 0;
-    model::Policy policy;
-    Stages stages;
-    bool pass_unplaceable = false;
-
-    friend bool operator==(const Seen&, const Seen&) = default;
-  };
-
-  // The plan of a cycle that saw the same, if that is what the last one saw.
-  const Plan* find(const Seen& seen, base::Instant now) const {
-    const bool is_due = plan_.look_again_at && *plan_.look_again_at <= now;
-    return seen_ == seen && !is_due ? &plan_ : nullptr;
-  }
-  void remember(const Seen& seen, const Plan& plan);
-  void clear() { seen_.reset(); }
-
- private:
-  std::optional<Seen> seen_;
-  Plan plan_;
-};
-
 // How long jobs will hold their places, at full speed and without the grace.
 using ExpectedTimes = std::map<model::JobId, base::Duration>;
 
 struct CycleOptions {
-  Stages stages;
-  StageObserver* observer = nullptr;  // not owned; may be null
-  CycleCache* cache = nullptr;        // not owned; may be null
-  // The present and those who run, for backfill; not owned. Null: nobody is known to run.
   base::Instant now;
-  const RunningEnds* running = nullptr;
-  // What is kept for whom, and who may be stopped; not owned. Null: nothing, and nobody. Whoever
-  // changes the victims changes `running` too.
-  const Claims* claims = nullptr;
-  const VictimIndex* victims = nullptr;
-  // What counts against limits; not owned. Null: nothing does.
-  const QuotaLedger* quotas = nullptr;
-  // Reserved for time windows; not owned. Null: nothing is.
-  const Windows* windows = nullptr;
-  // For forecasts only: whoever gets a place is gone from it after so long, not after its time
-  // limit. Null, and jobs that are not named: by their limits.
-  const ExpectedTimes* expected = nullptr;
-  // What is expected of jobs, to let those that can be stopped in front of others; not owned. Null:
-  // nothing is.
-  const RunHistory* history = nullptr;
-  // Who has how much of whose guarantee; not owned. Null: nothing is guaranteed.
-  const Lending* lending = nullptr;
+  Stages stages;
+  StageObserver* observer = nullptr;  // not owned; null: nobody measures
   // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t most_changes = 1'000'000;
@@ -200,10 +141,19 @@ struct CycleOptions {
   bool pass_unplaceable = false;
 };
 
+// What a forecast puts in the place of what the books say.
+struct Supposition {
+  WaitingQueue queue;
+  RunningEnds running;
+  // Whoever gets a place is gone from it after so long; who is not named, after its time limit.
+  ExpectedTimes expected;
+};
+
 inline constexpr std::size_t kMostReclaimed = 64;
 
-// Leaves cluster as it was (the trial is rolled back): the caller turns the starts into events, and
-// applying those updates it. The queue must be ordered by the policy.
+// Leaves the books as they were (the trial is rolled back): the caller turns the starts into
+// events, and applying those updates them. The queue must be ordered by the policy, which need not
+// be the books' own.
 //
 // Jobs start in order up to the first that does not fit. Then the first policy.reservation_depth
 // that do not fit get reservations, and others start where these are not touched (timeline.h); with
@@ -232,7 +182,31 @@ inline constexpr std::size_t kMostReclaimed = 64;
 //
 // Cost: by starts, by reservations, by claims, and one decision for each class of equal waiting
 // jobs.
-Plan plan_cycle(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-                const CycleOptions& options = {});
+Plan plan_cycle(Books& books, const model::Policy& policy, const CycleOptions& options = {});
+
+// The same where others wait and run than the books say.
+Plan plan_supposed(Books& books, const Supposition& supposed, const model::Policy& policy,
+                   const CycleOptions& options = {});
+
+// The plan of the last cycle, where that found nothing to start. Owned by the caller, one for
+// books. A cycle that would see the same again is not run, however late, up to look_again_at: with
+// time alone the gaps before what is reserved only get shorter.
+class CycleCache {
+ public:
+  Plan plan(Books& books, const model::Policy& policy, const CycleOptions& options = {});
+
+ private:
+  struct Seen {
+    std::uint64_t version = 0;  // the books'
+    model::Policy policy;
+    Stages stages;
+    bool pass_unplaceable = false;
+
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+
+  std::optional<Seen> seen_;
+  Plan plan_;
+};
 
 }  // namespace gpu_platform::scheduling

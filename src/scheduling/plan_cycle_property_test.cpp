@@ -25,8 +25,8 @@ std::uint64_t draw(std::uint64_t n) {
 const model::Policy kPolicy{.reservation_depth = 0};
 
 Plan plan_of(const World& world) {
-  Cluster cluster = cluster_of(world.nodes);
-  return plan_cycle(cluster, queue_of(world.jobs, kPolicy), kPolicy);
+  Books books = books_of(world.nodes, world.jobs, kPolicy);
+  return plan_cycle(books, kPolicy);
 }
 
 std::string text_of(const Plan& plan) {
@@ -74,18 +74,18 @@ TEST(PlanProperty, EqualsTheReferenceThatScansEveryNode) {
 TEST(PlanProperty, EqualsTheReferenceOverALifeOfUpdates) {
   EXPECT_TRUE(rc::check([] {
     World world = random_world(draw);
-    Cluster cluster = cluster_of(world.nodes);
+    Books books = books_of(world.nodes, world.jobs, kPolicy);
     for (std::uint64_t rounds = draw(6); rounds > 0; --rounds) {
-      const WaitingQueue queue = queue_of(world.jobs, kPolicy);
-      const Plan plan = plan_cycle(cluster, queue, kPolicy);
+      const Plan plan = plan_cycle(books, kPolicy);
       RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kPolicy)));
       for (const Start& start : plan.starts) {
         occupy(world.nodes, start.allocation, start.job);
         std::erase_if(world.jobs, [&](const WaitingJob& job) { return job.id == start.job; });
+        books.rewrite([&](Books::Parts& parts) { parts.queue.erase(start.job); });
       }
       for (model::Node& each : world.nodes) {
         if (draw(3) == 0) each = random_node(draw, each.id.value);
-        cluster.update(each);
+        books.put(each);
       }
     }
   }));
@@ -167,9 +167,8 @@ TEST(PlanProperty, StartsNoJobWhileOneBeforeItWaits) {
 TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
   EXPECT_TRUE(rc::check([] {
     World world = random_world(draw);
-    Cluster cluster = cluster_of(world.nodes);
-    const WaitingQueue queue = queue_of(world.jobs, kPolicy);
-    const Plan passing = plan_cycle(cluster, queue, kPolicy, {.pass_unplaceable = true});
+    Books books = books_of(world.nodes, world.jobs, kPolicy);
+    const Plan passing = plan_cycle(books, kPolicy, {.pass_unplaceable = true});
     // An empty, healthy copy of the nodes that are up.
     std::vector<model::Node> empty = world.nodes;
     for (model::Node& each : empty) {

@@ -22,30 +22,29 @@ Ids started(const Plan& plan) {
 const model::Policy kPolicy{.reservation_depth = 0};
 
 TEST(PlanCycle, StartsInOrderOfPriority) {
-  Cluster cluster = cluster_of({node(1).gpus(2)});
-  const WaitingQueue queue =
-      queue_of({waiting(1, gpus(1), 5), waiting(2, gpus(1), 8), waiting(3, gpus(1), 1)}, kPolicy);
-  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  Books books =
+      books_of({node(1).gpus(2)},
+               {waiting(1, gpus(1), 5), waiting(2, gpus(1), 8), waiting(3, gpus(1), 1)}, kPolicy);
+  const Plan plan = plan_cycle(books, kPolicy);
   EXPECT_EQ(started(plan), (Ids{3, 1}));
   EXPECT_EQ(plan.blocked_head, model::JobId(2));
 }
 
 TEST(PlanCycle, LetsNothingPassABlockedHead) {
-  Cluster cluster = cluster_of({node(1).gpus(8).busy(0)});
-  const WaitingQueue queue = queue_of({waiting(1, gpus(8), 5), waiting(2, gpus(1), 5)}, kPolicy);
-  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  Books books = books_of({node(1).gpus(8).busy(0)},
+                         {waiting(1, gpus(8), 5), waiting(2, gpus(1), 5)}, kPolicy);
+  const Plan plan = plan_cycle(books, kPolicy);
   EXPECT_TRUE(plan.starts.empty());
   EXPECT_EQ(plan.blocked_head, model::JobId(1));
 }
 
 TEST(PlanCycle, LeavesTheClusterAsItWas) {
-  Cluster cluster = cluster_of({node(1).gpus(8)});
-  const std::uint64_t hash = cluster.hash();
-  const std::uint64_t version = cluster.version();
-  const WaitingQueue queue = queue_of({waiting(1, gpus(3)), waiting(2, gpus(3))}, kPolicy);
-  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).starts.size(), 2U);
-  EXPECT_EQ(cluster.hash(), hash);
-  EXPECT_EQ(cluster.version(), version);
+  Books books = books_of({node(1).gpus(8)}, {waiting(1, gpus(3)), waiting(2, gpus(3))}, kPolicy);
+  const std::uint64_t hash = books->cluster.hash();
+  const std::uint64_t version = books.version();
+  EXPECT_EQ(plan_cycle(books, kPolicy).starts.size(), 2U);
+  EXPECT_EQ(books->cluster.hash(), hash);
+  EXPECT_EQ(books.version(), version);
 }
 
 WaitingJob avoiding(WaitingJob job, std::vector<model::NodeId> nodes) {
@@ -54,58 +53,54 @@ WaitingJob avoiding(WaitingJob job, std::vector<model::NodeId> nodes) {
 }
 
 TEST(PlanCycle, KeepsAJobFromTheNodesThatItAvoidsWhereAnotherHasRoom) {
-  Cluster cluster = cluster_of({node(1).gpus(1), node(2).gpus(8)});
-  const std::uint64_t hash = cluster.hash();
-  const WaitingQueue queue = queue_of(
+  Books books = books_of(
+      {node(1).gpus(1), node(2).gpus(8)},
       {avoiding(waiting(1, gpus(1)), {model::NodeId(1), model::NodeId(7)}), waiting(2, gpus(1))},
       kPolicy);
-  const Plan plan = plan_cycle(cluster, queue, kPolicy);
+  const std::uint64_t hash = books->cluster.hash();
+  const Plan plan = plan_cycle(books, kPolicy);
   ASSERT_EQ(started(plan), (Ids{1, 2}));
   EXPECT_EQ(plan.starts[0].allocation.nodes.front().node, model::NodeId(2));
   EXPECT_EQ(plan.starts[1].allocation.nodes.front().node, model::NodeId(1));
-  EXPECT_EQ(cluster.hash(), hash);
+  EXPECT_EQ(books->cluster.hash(), hash);
 }
 
 TEST(PlanCycle, GivesAJobANodeThatItAvoidsWhereNoOtherHasRoom) {
-  Cluster cluster = cluster_of({node(1).gpus(1), node(2).gpus(8).busy(0)});
-  const WaitingQueue queue =
-      queue_of({avoiding(waiting(1, gpus(8)), {model::NodeId(2)}),
-                avoiding(waiting(2, gpus(1)), {model::NodeId(1), model::NodeId(2)})},
-               kPolicy);
-  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
-  const WaitingQueue second =
-      queue_of({avoiding(waiting(2, gpus(1)), {model::NodeId(1), model::NodeId(2)})}, kPolicy);
-  const Plan plan = plan_cycle(cluster, second, kPolicy);
+  Books books = books_of({node(1).gpus(1), node(2).gpus(8).busy(0)},
+                         {avoiding(waiting(1, gpus(8)), {model::NodeId(2)}),
+                          avoiding(waiting(2, gpus(1)), {model::NodeId(1), model::NodeId(2)})},
+                         kPolicy);
+  EXPECT_EQ(plan_cycle(books, kPolicy).blocked_head, model::JobId(1));
+  books.rewrite([](Books::Parts& parts) { parts.queue.erase(model::JobId(1)); });
+  const Plan plan = plan_cycle(books, kPolicy);
   ASSERT_EQ(started(plan), Ids{2});
   EXPECT_EQ(plan.starts[0].allocation.nodes.front().node, model::NodeId(1));
 }
 
 TEST(PlanCycle, OfAnEmptyQueueOrClusterIsEmpty) {
-  Cluster cluster;
-  EXPECT_EQ(plan_cycle(cluster, WaitingQueue(), kPolicy), Plan());
-  const WaitingQueue queue = queue_of({waiting(1, gpus(0))}, kPolicy);
-  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
+  Books empty;
+  EXPECT_EQ(plan_cycle(empty, kPolicy), Plan());
+  Books books = books_of({}, {waiting(1, gpus(0))}, kPolicy);
+  EXPECT_EQ(plan_cycle(books, kPolicy).blocked_head, model::JobId(1));
 }
 
 TEST(PlanCycle, StopsAtMostStartsAndSaysSo) {
-  Cluster cluster = cluster_of({node(1).gpus(8)});
-  const WaitingQueue queue =
-      queue_of({waiting(1, gpus(1)), waiting(2, gpus(1)), waiting(3, gpus(1))}, kPolicy);
-  const Plan plan = plan_cycle(cluster, queue, kPolicy, {.max_starts = 2});
+  Books books = books_of({node(1).gpus(8)},
+                         {waiting(1, gpus(1)), waiting(2, gpus(1)), waiting(3, gpus(1))}, kPolicy);
+  const Plan plan = plan_cycle(books, kPolicy, {.max_starts = 2});
   EXPECT_EQ(started(plan), (Ids{1, 2}));
   EXPECT_FALSE(plan.complete);
   EXPECT_FALSE(plan.blocked_head.has_value());
-  EXPECT_TRUE(plan_cycle(cluster, queue, kPolicy, {.max_starts = 3}).complete);
+  EXPECT_TRUE(plan_cycle(books, kPolicy, {.max_starts = 3}).complete);
 }
 
 TEST(PlanCycle, LetsOthersPassAJobThatNoNodeUpCouldHoldWhereAsked) {
-  Cluster cluster = cluster_of({node(1).gpus(2), node(2).gpus(8).state(model::NodeState::kLost)});
-  const WaitingQueue queue =
-      queue_of({waiting(1, gpus(8)), waiting(2, gpus(8)), waiting(3, gpus(1)), waiting(4, gpus(2)),
-                waiting(5, gpus(1))},
-               kPolicy);
-  EXPECT_EQ(plan_cycle(cluster, queue, kPolicy).blocked_head, model::JobId(1));
-  const Plan plan = plan_cycle(cluster, queue, kPolicy, {.pass_unplaceable = true});
+  Books books = books_of({node(1).gpus(2), node(2).gpus(8).state(model::NodeState::kLost)},
+                         {waiting(1, gpus(8)), waiting(2, gpus(8)), waiting(3, gpus(1)),
+                          waiting(4, gpus(2)), waiting(5, gpus(1))},
+                         kPolicy);
+  EXPECT_EQ(plan_cycle(books, kPolicy).blocked_head, model::JobId(1));
+  const Plan plan = plan_cycle(books, kPolicy, {.pass_unplaceable = true});
   EXPECT_EQ(started(plan), (Ids{3}));
   EXPECT_EQ(plan.blocked_head, model::JobId(4));
 }
@@ -118,9 +113,9 @@ class Recorder : public StageObserver {
 };
 
 TEST(Stages, RunInTheirOrderAndTellTheObserver) {
-  Cluster cluster;
+  Books books;
   Recorder recorder;
-  plan_cycle(cluster, WaitingQueue(), kPolicy, {.observer = &recorder});
+  plan_cycle(books, kPolicy, {.observer = &recorder});
   EXPECT_EQ(recorder.calls,
             (std::vector<std::string>{"begin order", "end order", "begin quota", "end quota",
                                       "begin place", "end place", "begin backfill", "end backfill",
@@ -128,12 +123,12 @@ TEST(Stages, RunInTheirOrderAndTellTheObserver) {
 }
 
 TEST(Stages, CanEachBeSwitchedOffAlone) {
-  Cluster cluster = cluster_of({node(1).gpus(1)});
-  const WaitingQueue queue = queue_of({waiting(1, gpus(1), 8), waiting(2, gpus(1), 1)}, kPolicy);
+  Books books =
+      books_of({node(1).gpus(1)}, {waiting(1, gpus(1), 8), waiting(2, gpus(1), 1)}, kPolicy);
   for (const Stage off : kStages) {
     Recorder recorder;
-    const Plan plan = plan_cycle(cluster, queue, kPolicy,
-                                 {.stages = Stages().without(off), .observer = &recorder});
+    const Plan plan =
+        plan_cycle(books, kPolicy, {.stages = Stages().without(off), .observer = &recorder});
     EXPECT_EQ(recorder.calls.size(), 2 * (kStages.size() - 1));
     EXPECT_EQ(started(plan), off == Stage::kOrder ? Ids{1} : off == Stage::kPlace ? Ids{} : Ids{2});
   }
@@ -141,11 +136,10 @@ TEST(Stages, CanEachBeSwitchedOffAlone) {
 
 class CacheTest : public ::testing::Test {
  protected:
-  Plan plan() { return plan_cycle(cluster_, queue_, policy_, {.cache = &cache_}); }
+  Plan plan() { return cache_.plan(books_, policy_); }
 
   model::Policy policy_;
-  Cluster cluster_ = cluster_of({node(1).gpus(8).busy(0)});
-  WaitingQueue queue_ = queue_of({waiting(1, gpus(8))}, policy_);
+  Books books_ = books_of({node(1).gpus(8).busy(0)}, {waiting(1, gpus(8))}, policy_);
   CycleCache cache_;
 };
 
@@ -160,13 +154,13 @@ TEST_F(CacheTest, AnswersACycleInWhichNothingChanged) {
 
 TEST_F(CacheTest, IsVoidWhenTheClusterChanged) {
   plan();
-  cluster_.update(node(1).gpus(8));
+  books_.put(node(1).gpus(8));
   EXPECT_EQ(started(plan()), (Ids{1}));
 }
 
 TEST_F(CacheTest, IsVoidWhenTheQueueChanged) {
   plan();
-  queue_.put(waiting(2, gpus(1), 0), policy_);
+  books_.rewrite([&](Books::Parts& parts) { parts.queue.put(waiting(2, gpus(1), 0), policy_); });
   EXPECT_EQ(started(plan()), (Ids{2}));
 }
 
@@ -177,7 +171,7 @@ TEST_F(CacheTest, IsVoidWhenThePolicyChanged) {
 }
 
 TEST_F(CacheTest, NeverKeepsStarts) {
-  cluster_.update(node(1).gpus(8));
+  books_.put(node(1).gpus(8));
   EXPECT_EQ(started(plan()), (Ids{1}));
   const Plan again = plan();
   EXPECT_EQ(started(again), (Ids{1}));

@@ -25,12 +25,6 @@ bool is_free(const Cluster& cluster, const model::Allocation& allocation) {
   });
 }
 
-Trial::Trial(Cluster& cluster) : cluster_(cluster), version_(cluster.version()) {}
-
-Trial::~Trial() {
-  rollback();
-}
-
 void Trial::take(const model::Allocation& allocation) {
   for (const model::NodeAllocation& part : allocation.nodes) {
     const Cluster::NodeRecord* record = cluster_.find(part.node);
@@ -77,16 +71,6 @@ void Trial::shut(model::NodeId node) {
   FreeState free = record->free;
   free.is_up = false;
   log_.write(cluster_, node, free);
-}
-
-void Trial::rollback_to(Mark mark) {
-  log_.rollback_to(cluster_, mark);
-  if (log_.mark() == 0) cluster_.restore_version(version_);
-}
-
-void Trial::commit() {
-  log_.forget();
-  version_ = cluster_.version();
 }
 
 }  // namespace gpu_platform::scheduling

@@ -12,15 +12,14 @@ GpuMask gpus_of(const model::NodeAllocation& part);
 bool is_free(const Cluster& cluster, const model::Allocation& allocation);
 
 // Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
-// not committed is rolled back when the trial ends, and the cluster is then what it was, version
-// included.
+// not committed is rolled back when the trial ends, and the cluster is then what it was.
 //
 // The cluster must outlive the trial, and nobody else may write to it meanwhile. Trials nest by
 // marks.
 class Trial {
  public:
-  explicit Trial(Cluster& cluster);
-  ~Trial();
+  explicit Trial(Cluster& cluster) : cluster_(cluster) {}
+  ~Trial() { rollback(); }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
@@ -39,14 +38,13 @@ class Trial {
 
   using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
   Mark mark() const { return log_.mark(); }
-  void rollback_to(Mark mark);
+  void rollback_to(Mark mark) { log_.rollback_to(cluster_, mark); }
   void rollback() { rollback_to(0); }
   // Keeps everything done so far; marks made before are void.
-  void commit();
+  void commit() { log_.forget(); }
 
  private:
   Cluster& cluster_;
-  std::uint64_t version_;  // to return to when nothing of the trial is left
   UndoLog<Cluster, model::NodeId, FreeState> log_;
 };
 

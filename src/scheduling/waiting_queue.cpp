@@ -8,6 +8,35 @@
 
 namespace gpu_platform::scheduling {
 
+bool operator==(const WaitingJob& a, const WaitingJob& b) {
+  return a.id == b.id && (a.spec == b.spec || *a.spec == *b.spec) &&
+         a.submitted_at == b.submitted_at && a.avoid == b.avoid &&
+         a.overdue_since == b.overdue_since && a.preemptions == b.preemptions;
+}
+
+bool operator==(const WaitingQueue& a, const WaitingQueue& b) {
+  OrderBasis basis = a.basis_;
+  basis.standings = b.basis_.standings;
+  if (basis != b.basis_ || a.basis_.standings->rows() != b.basis_.standings->rows()) return false;
+  if (a.size() != b.size() || !is_alike(a.classes_, b.classes_)) return false;
+  auto other = b.by_rank_.begin();
+  for (const auto& [rank, job] : a.by_rank_) {
+    Rank same = rank;
+    same.place = other->first.place;
+    if (same != other->first || job != other->second) return false;
+    ++other;
+  }
+  return true;
+}
+
+void WaitingQueue::swap(WaitingQueue& other) noexcept {
+  by_rank_.swap(other.by_rank_);
+  ranks_.swap(other.ranks_);
+  std::swap(classes_, other.classes_);
+  std::swap(basis_, other.basis_);
+  std::swap(splits_by_owner_, other.splits_by_owner_);
+}
+
 void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   CHECK(job.id.valid() && job.spec != nullptr);
   reorder(policy);
@@ -16,7 +45,6 @@ void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   ranks_.emplace(job.id, rank);
   classes_.add(rank, *job.spec);
   by_rank_.insert({rank, std::move(job)});
-  ++version_;
 }
 
 bool WaitingQueue::erase(model::JobId job) {
@@ -26,7 +54,6 @@ bool WaitingQueue::erase(model::JobId job) {
   classes_.remove(place->second, *job_place->second.spec);
   by_rank_.erase(job_place);
   ranks_.erase(place);
-  ++version_;
   return true;
 }
 
@@ -40,14 +67,14 @@ const WaitingJob* WaitingQueue::find(model::JobId job) const {
   return rank == nullptr ? nullptr : &find(*rank);
 }
 
-void WaitingQueue::reorder(const model::Policy& policy) {
-  if (is_ordered_by(policy)) return;
+bool WaitingQueue::reorder(const model::Policy& policy) {
+  if (is_ordered_by(policy)) return false;
   OrderBasis basis = OrderBasis::of(policy);
   basis.standings = std::move(basis_.standings);
   basis.cluster_gpus = basis_.cluster_gpus;
   basis_ = std::move(basis);
   classify();
-  move_whose_rank_changed();
+  return move_whose_rank_changed();
 }
 
 // Owners are told apart only where limits may: else a thousand users' equal jobs are one class.
@@ -60,37 +87,37 @@ void WaitingQueue::classify() {
   for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
 }
 
-void WaitingQueue::reorder(base::Shared<Standings> standings) {
+bool WaitingQueue::reorder(base::Shared<Standings> standings) {
   basis_.standings = std::move(standings);
-  move_whose_rank_changed();
+  return move_whose_rank_changed();
 }
 
-void WaitingQueue::reorder(const OrderBasis& basis) {
-  if (basis_ == basis) return;
+bool WaitingQueue::reorder(const OrderBasis& basis) {
+  if (basis_ == basis) return false;
   basis_ = basis;
   classify();
-  move_whose_rank_changed();
+  return move_whose_rank_changed();
 }
 
-void WaitingQueue::welcome(base::Shared<Standings> standings) {
+bool WaitingQueue::welcome(base::Shared<Standings> standings) {
   const bool keeps_all = basis_.standings->is_kept_by(*standings);
   basis_.standings = std::move(standings);
-  if (!keeps_all) move_whose_rank_changed();
+  return !keeps_all && move_whose_rank_changed();
 }
 
-void WaitingQueue::resize_cluster(std::uint64_t gpus) {
-  if (std::exchange(basis_.cluster_gpus, gpus) == gpus) return;
+bool WaitingQueue::resize_cluster(std::uint64_t gpus) {
+  if (std::exchange(basis_.cluster_gpus, gpus) == gpus) return false;
   const bool has_part = basis_.order == model::QueueOrder::kWeighted && basis_.weights.size > 0;
-  if (has_part) move_whose_rank_changed();
+  return has_part && move_whose_rank_changed();
 }
 
-void WaitingQueue::move_whose_rank_changed() {
+bool WaitingQueue::move_whose_rank_changed() {
   std::vector<std::pair<Rank, Rank>> moves;
   for (const auto& [rank, job] : by_rank_) {
     const Rank now = rank_of(job.id, *job.spec, job.submitted_at, basis_, job.overdue_since);
     if (now != rank) moves.emplace_back(rank, now);
   }
-  if (moves.empty()) return;
+  if (moves.empty()) return false;
   // All are taken out before the first is put back: ranks may be exchanged.
   std::vector<WaitingJob> taken;
   for (const auto& [from, to] : moves) {
@@ -105,7 +132,7 @@ void WaitingQueue::move_whose_rank_changed() {
     ranks_[rank.job] = rank;
     by_rank_.insert({rank, std::move(taken[i])});
   }
-  ++version_;
+  return true;
 }
 
 }  // namespace gpu_platform::scheduling

@@ -27,6 +27,8 @@ struct WaitingJob {
   std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has enough free now
   base::Instant overdue_since;       // unset: it is not
   std::uint32_t preemptions = 0;     // how often it was stopped for others
+
+  friend bool operator==(const WaitingJob& a, const WaitingJob& b);
 };
 
 // The jobs that wait for resources (QUEUED), always in order.
@@ -36,19 +38,28 @@ class WaitingQueue {
  public:
   WaitingQueue() = default;
   explicit WaitingQueue(OrderBasis basis) : basis_(std::move(basis)) { classify(); }
+  // The classes refer to their own jobs.
+  WaitingQueue(const WaitingQueue&) = delete;
+  WaitingQueue& operator=(const WaitingQueue&) = delete;
+  WaitingQueue(WaitingQueue&& other) noexcept { swap(other); }
+  WaitingQueue& operator=(WaitingQueue&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  void swap(WaitingQueue& other) noexcept;
 
   // Adds the job or replaces what is known of it.
   void put(WaitingJob job, const model::Policy& policy);
   bool erase(model::JobId job);
-  // Moves whom a new policy, new standings or another number of GPUs give another rank. Standings
-  // and GPUs stay as they are until they are told.
-  void reorder(const model::Policy& policy);
-  void reorder(base::Shared<Standings> standings);
-  void reorder(const OrderBasis& basis);
-  void resize_cluster(std::uint64_t gpus);
+  // Moves whom a new policy, new standings or another number of GPUs give another rank; true where
+  // that is anybody. Standings and GPUs stay as they are until they are told.
+  bool reorder(const model::Policy& policy);
+  bool reorder(base::Shared<Standings> standings);
+  bool reorder(const OrderBasis& basis);
+  bool resize_cluster(std::uint64_t gpus);
   // Standings with newcomers of whom no job is here yet: looks at jobs only where the standing of
   // somebody else has changed.
-  void welcome(base::Shared<Standings> standings);
+  bool welcome(base::Shared<Standings> standings);
 
   bool is_ordered_by(const model::Policy& policy) const { return basis_.is_of(policy); }
   const OrderBasis& basis() const { return basis_; }
@@ -59,8 +70,10 @@ class WaitingQueue {
   // Null where it does not wait.
   const WaitingJob* find(model::JobId job) const;
   const Rank* find_rank(model::JobId job) const;
-  // Changes whenever a job comes, goes, changes or moves.
-  std::uint64_t version() const { return version_; }
+
+  // The same jobs in the same order and in the same classes, by standings that people are shown
+  // alike: the numbers of places mean nothing else. Cost: the jobs'.
+  friend bool operator==(const WaitingQueue& a, const WaitingQueue& b);
 
   // Jobs that ask for the same, to be walked through in order; find() gives the job of a rank.
   const WaitingClasses& classes() const { return classes_; }
@@ -88,7 +101,7 @@ class WaitingQueue {
   using ByRank = __gnu_pbds::tree<Rank, WaitingJob, std::less<Rank>, __gnu_pbds::rb_tree_tag,
                                   __gnu_pbds::tree_order_statistics_node_update>;
 
-  void move_whose_rank_changed();
+  bool move_whose_rank_changed();
   void classify();
 
   ByRank by_rank_;
@@ -96,7 +109,6 @@ class WaitingQueue {
   WaitingClasses classes_;
   OrderBasis basis_;  // that by_rank_ is ordered by
   bool splits_by_owner_ = false;
-  std::uint64_t version_ = 1;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -14,9 +14,8 @@ struct WhatIf::State {
   std::optional<Cycle> behind_all;  // for who would borrow and comes last; where somebody may
   bool may_pass_all = true;
 
-  State(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-        const CycleOptions& given)
-      : options(given), cycle(cluster, queue, policy, options) {}
+  State(Books& books, const model::Policy& policy, const CycleOptions& given)
+      : options(given), cycle(books, policy, options) {}
 
   Cycle* cycle_for(const WaitingJob& job) {
     if (!behind_all || !cycle.would_borrow(job)) return may_pass ? &cycle : nullptr;
@@ -24,10 +23,10 @@ struct WhatIf::State {
   }
 };
 
-WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-               const CycleOptions& options, std::span<const Reservation> reservations,
-               const Rank& rank)
-    : state_(std::make_unique<State>(cluster, queue, policy, options)) {
+WhatIf::WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
+               std::span<const Reservation> reservations, const Rank& rank)
+    : state_(std::make_unique<State>(books, policy, options)) {
+  const WaitingQueue& queue = books->queue;
   const Rank* first = queue.classes().first();
   const bool is_behind = first != nullptr && *first < rank;
   state_->may_pass = !is_behind || policy.reservation_depth > 0;
@@ -39,9 +38,9 @@ WhatIf::WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy&
   state_->gets_place = depth == 0 ? !is_behind : static_cast<std::size_t>(kept) < depth;
   state_->cycle.quota();
   state_->cycle.keep_places(reservations, rank);
-  if (options.lending == nullptr || !options.lending->is_active()) return;
+  if (!books->lending.is_active()) return;
   state_->may_pass_all = queue.size() <= 1 || policy.reservation_depth > 0;
-  state_->behind_all.emplace(cluster, queue, policy, state_->options);
+  state_->behind_all.emplace(books, policy, state_->options);
   state_->behind_all->quota();
   state_->behind_all->keep_all_places(reservations);
 }

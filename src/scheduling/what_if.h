@@ -12,14 +12,14 @@ namespace gpu_platform::scheduling {
 // something of their request changed, and of jobs that are not there yet. By the very steps of
 // plan_cycle, so that a job for which start_of() answers, asked for so, starts in that cycle.
 //
-// Cluster and queue must outlive it; nobody else may write to the cluster meanwhile. Thread: the
-// owner's. Cost: a placement for each question; slot_of() as Timeline::earliest.
+// The books must outlive it; nobody else may write to them meanwhile. Thread: the owner's. Cost: a
+// placement for each question; slot_of() as Timeline::earliest.
 class WhatIf {
  public:
   // `reservations` are those of the cycle's plan; only what ranks before `rank` counts, and all
   // that is claimed.
-  WhatIf(Cluster& cluster, const WaitingQueue& queue, const model::Policy& policy,
-         const CycleOptions& options, std::span<const Reservation> reservations, const Rank& rank);
+  WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
+         std::span<const Reservation> reservations, const Rank& rank);
   ~WhatIf();
   WhatIf(const WhatIf&) = delete;
   WhatIf& operator=(const WhatIf&) = delete;
@@ -28,8 +28,7 @@ class WhatIf {
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   // Where and by when it would start, behind the reservations.
   std::optional<Slot> slot_of(const WaitingJob& job);
-  // Who would be stopped for it, where it could not start within the grace: of the victims that the
-  // options name. Asked once, and last.
+  // Who would be stopped for it, where it could not start within the grace. Asked once, and last.
   std::optional<Preemption> preemption_for(const WaitingJob& job);
 
  private:

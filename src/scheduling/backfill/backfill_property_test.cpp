@@ -81,9 +81,11 @@ BusyWorld busy_world() {
 Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
   model::Policy policy = world.policy;
   policy.reservation_depth = depth;
-  Cluster cluster = cluster_of(world.nodes);
-  return plan_cycle(cluster, queue_of(world.waiting, policy), policy,
-                    {.now = kNow, .running = &world.running, .history = &world.history});
+  Books books({.history = world.history,
+               .cluster = cluster_of(world.nodes),
+               .queue = queue_of(world.waiting, policy),
+               .running = world.running});
+  return plan_cycle(books, policy, {.now = kNow});
 }
 Plan plan_of(const BusyWorld& world) {
   return plan_of(world, world.policy.reservation_depth);

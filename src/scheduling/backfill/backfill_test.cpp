@@ -50,13 +50,13 @@ class Backfill : public ::testing::Test {
     waiting.spec = std::move(spec);
   }
   Plan plan(std::size_t max_starts = 1000) {
-    Cluster cluster = cluster_of(nodes_);
-    const std::uint64_t before = cluster.hash();
-    const WaitingQueue queue = queue_of(jobs_, policy_);
-    Plan result = plan_cycle(
-        cluster, queue, policy_,
-        {.now = kNow, .running = &ends_, .history = &history_, .max_starts = max_starts});
-    EXPECT_EQ(cluster.hash(), before);
+    Books books({.history = history_,
+                 .cluster = cluster_of(nodes_),
+                 .queue = queue_of(jobs_, policy_),
+                 .running = ends_});
+    const std::uint64_t before = books->cluster.hash();
+    Plan result = plan_cycle(books, policy_, {.now = kNow, .max_starts = max_starts});
+    EXPECT_EQ(books->cluster.hash(), before);
     return result;
   }
   static std::vector<std::uint64_t> started(const Plan& plan) {
@@ -288,15 +288,15 @@ TEST_F(Backfill, AnswersFromTheCacheUntilARunningJobChangesItsEnd) {
   running(90, 1, {0, 1}, 60);
   wait(1, 4, 30);
   wait(2, 1, 90);
-  Cluster cluster = cluster_of(nodes_);
-  const WaitingQueue queue = queue_of(jobs_, policy_);
+  Books books({.cluster = cluster_of(nodes_), .queue = queue_of(jobs_, policy_), .running = ends_});
   CycleCache cache;
-  const auto cycle = [&](base::Instant now) {
-    return plan_cycle(cluster, queue, policy_, {.cache = &cache, .now = now, .running = &ends_});
-  };
+  const auto cycle = [&](base::Instant now) { return cache.plan(books, policy_, {.now = now}); };
   EXPECT_FALSE(cycle(kNow).unchanged);
   EXPECT_TRUE(cycle(kNow + base::minutes(30)).unchanged);
-  ends_.put({model::JobId(90), 1}, kNow + base::minutes(200), ends_.ends().begin()->second);
+  books.rewrite([&](Books::Parts& parts) {
+    parts.running.put({model::JobId(90), 1}, kNow + base::minutes(200),
+                      ends_.ends().begin()->second);
+  });
   const Plan later = cycle(kNow + base::minutes(30));
   EXPECT_FALSE(later.unchanged);
   EXPECT_THAT(started(later), ElementsAre(2));

@@ -30,28 +30,23 @@ class RunningEnds {
   using Ends = std::map<Key, model::Allocation>;
 
   // Adds the attempt or changes its end; `yields`: that is when it is to stop for others, if it
-  // stands in their way then.
-  void put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation,
+  // stands in their way then. True where that is news.
+  bool put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation,
            bool yields = false);
-  void erase(model::AttemptId attempt);
+  bool erase(model::AttemptId attempt);
 
   // Ascending end.
   const Ends& ends() const { return ends_; }
   // Those that yield, likewise.
   const std::set<Key>& yielding() const { return yielding_; }
   std::size_t size() const { return ends_.size(); }
-  // Changes with everything that is told.
-  std::uint64_t version() const { return version_; }
 
-  friend bool operator==(const RunningEnds& a, const RunningEnds& b) {
-    return a.ends_ == b.ends_ && a.yielding_ == b.yielding_;
-  }
+  friend bool operator==(const RunningEnds&, const RunningEnds&) = default;
 
  private:
   Ends ends_;
   std::set<Key> yielding_;
   std::map<model::AttemptId, base::Instant> end_of_;
-  std::uint64_t version_ = 1;
 };
 
 }  // namespace gpu_platform::scheduling

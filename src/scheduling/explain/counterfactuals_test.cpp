@@ -17,33 +17,32 @@ constexpr base::Instant kNow(1'700'000'000'000'000'000);
 // A cluster at rest: everybody who can start has.
 struct AtRest {
   std::vector<model::Node> nodes;
-  Cluster cluster;
-  WaitingQueue queue;
-  RunningEnds running;
-  RunHistory history;
+  Books books;
   model::Policy policy;
   Plan plan;
 
-  CycleOptions options() const { return {.now = kNow, .running = &running, .history = &history}; }
-
   void settle() {
     while (true) {
-      plan = plan_cycle(cluster, queue, policy, options());
+      plan = plan_cycle(books, policy, {.now = kNow});
       if (plan.starts.empty()) return;
       for (const Start& start : plan.starts) {
         occupy(nodes, start.allocation, start.job);
-        const base::Instant end = kNow + queue.find(start.job)->spec->time_limit;
+        const base::Instant end = kNow + books->queue.find(start.job)->spec->time_limit;
         const bool yields = start.yields_at.is_set();
-        running.put({start.job, 1}, yields ? start.yields_at : end, start.allocation, yields);
-        queue.erase(start.job);
+        books.rewrite([&](Books::Parts& parts) {
+          parts.running.put({start.job, 1}, yields ? start.yields_at : end, start.allocation,
+                            yields);
+          parts.queue.erase(start.job);
+        });
       }
-      for (const model::Node& each : nodes) cluster.update(each);
+      for (const model::Node& each : nodes) books.put(each);
     }
   }
 
   std::vector<Counterfactual> of(model::JobId job) {
-    WhatIf what_if(cluster, queue, policy, options(), plan.reservations, *queue.find_rank(job));
-    return counterfactuals(what_if, cluster, *queue.find(job));
+    const CycleOptions options{.now = kNow};
+    WhatIf what_if(books, policy, options, plan.reservations, *books->queue.find_rank(job));
+    return counterfactuals(what_if, books->cluster, *books->queue.find(job));
   }
 };
 
@@ -52,8 +51,7 @@ AtRest at_rest(std::vector<model::Node> nodes, const std::vector<WaitingJob>& jo
   AtRest world;
   world.nodes = std::move(nodes);
   world.policy = policy;
-  world.cluster = cluster_of(world.nodes);
-  world.queue = queue_of(jobs, policy);
+  world.books = books_of(world.nodes, jobs, policy);
   world.settle();
   return world;
 }
@@ -174,26 +172,26 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
   policy.reservation_depth = static_cast<std::uint32_t>(draw(4));
   AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs, policy);
   std::vector<WaitingJob> left;
-  world.queue.for_each_while([&](const WaitingJob& job) {
+  world.books->queue.for_each_while([&](const WaitingJob& job) {
     left.push_back(job);
     return true;
   });
   std::size_t asked = 0;
   for (const WaitingJob& job : left) {
-    const std::uint64_t before = world.cluster.hash();
+    const std::uint64_t before = world.books->cluster.hash();
     for (const Counterfactual& changed : world.of(job.id)) {
       ++asked;
-      RC_ASSERT(world.cluster.hash() == before);
+      RC_ASSERT(world.books->cluster.hash() == before);
       auto spec = std::make_shared<model::JobSpec>(*job.spec);
       spec->request = changed.request;
       spec->time_limit = changed.time_limit;
       if (changed.change == Change::kPreemptible) spec->preemptible = true;
       WaitingJob again = job;
       again.spec = std::move(spec);
-      world.queue.put(again, policy);
-      const Plan plan = plan_cycle(world.cluster, world.queue, policy, world.options());
+      world.books.rewrite([&](Books::Parts& parts) { parts.queue.put(again, policy); });
+      const Plan plan = plan_cycle(world.books, policy, {.now = kNow});
       RC_ASSERT(std::ranges::count(plan.starts, job.id, &Start::job) == 1);
-      world.queue.put(job, policy);
+      world.books.rewrite([&](Books::Parts& parts) { parts.queue.put(job, policy); });
     }
   }
   RC_TAG(asked == 0 ? "none" : "some");
@@ -208,9 +206,11 @@ RC_GTEST_PROP(WhatIf, FindsTheReservationsOfThePlan, ()) {
   }
   AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs);
   for (const Reservation& each : world.plan.reservations) {
-    WhatIf what_if(world.cluster, world.queue, world.policy, world.options(),
-                   world.plan.reservations, *world.queue.find_rank(each.job));
-    RC_ASSERT(what_if.slot_of(*world.queue.find(each.job)) == each.slot);
+    const WaitingQueue& queue = world.books->queue;
+    const CycleOptions options{.now = kNow};
+    WhatIf what_if(world.books, world.policy, options, world.plan.reservations,
+                   *queue.find_rank(each.job));
+    RC_ASSERT(what_if.slot_of(*queue.find(each.job)) == each.slot);
   }
 }
 

@@ -30,18 +30,18 @@ std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::Gp
   return family == weights.end() ? kOrdinary : family->thousandths;
 }
 
-void ClusterTotals::add(const model::Node& node) {
+void ClusterTotals::add(const NodeShape& node) {
   cpus_ += node.cpus;
   memory_ += node.memory;
-  for (const model::Gpu& gpu : node.gpus) ++gpus_by_type_[gpu.info.type];
+  for (const GpuKind& gpu : node.gpus) ++gpus_by_type_[gpu.type];
 }
 
-void ClusterTotals::remove(const model::Node& node) {
+void ClusterTotals::remove(const NodeShape& node) {
   CHECK(cpus_ >= node.cpus && memory_ >= node.memory);
   cpus_ -= node.cpus;
   memory_ -= node.memory;
-  for (const model::Gpu& gpu : node.gpus) {
-    const auto count = gpus_by_type_.find(gpu.info.type);
+  for (const GpuKind& gpu : node.gpus) {
+    const auto count = gpus_by_type_.find(gpu.type);
     CHECK(count != gpus_by_type_.end());
     if (--count->second == 0) gpus_by_type_.erase(count);
   }

@@ -9,6 +9,7 @@
 #include "model/allocation.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "scheduling/node_shape.h"
 
 namespace gpu_platform::scheduling {
 
@@ -16,11 +17,11 @@ namespace gpu_platform::scheduling {
 std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights);
 
 // All that the nodes have, in service or not: what shares of the cluster are measured by. Owner and
-// thread: the state's. Cost: a node's GPUs.
+// thread: the cluster's. Cost: a node's GPUs.
 class ClusterTotals {
  public:
-  void add(const model::Node& node);
-  void remove(const model::Node& node);
+  void add(const NodeShape& node);
+  void remove(const NodeShape& node);  // added before
 
   std::uint64_t gpus() const;
   std::uint64_t cpus() const { return cpus_; }

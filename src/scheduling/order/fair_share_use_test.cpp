@@ -105,7 +105,7 @@ RC_GTEST_PROP(FairShareUse, DoesNotDependOnWhenItIsCounted, ()) {
 TEST(DominantPart, IsTheLargestOfGpusCpusAndMemory) {
   const model::Node big = node(1).gpus(8).cpus(64).memory(base::kGiB * 512);
   ClusterTotals totals;
-  totals.add(big);
+  totals.add(shape_of(big));
   const auto held = [&](std::size_t gpus, std::uint32_t cpus, std::int64_t gib) {
     model::NodeAllocation part{.node = big.id, .cpus = cpus, .memory = base::kGiB * gib};
     for (std::uint32_t i = 0; i < gpus; ++i) part.claims.push_back({i, base::kWholeGpu, {}});
@@ -124,14 +124,14 @@ TEST(DominantPart, CountsGpusByTheirWeight) {
   mixed.gpus[1].info.type = "T4-16GB";
   const std::vector<model::GpuWeight> weights = {{"H100", 3000}, {"T4-16GB", 1000}};
   ClusterTotals totals;
-  totals.add(mixed);
+  totals.add(shape_of(mixed));
   EXPECT_EQ(totals.weighted_gpus(weights), 4000U);
   for (const std::uint32_t index : {0U, 1U}) {
     HeldAmounts amounts;
     amounts.add({.node = mixed.id, .claims = {{index, base::kWholeGpu, {}}}}, mixed, weights);
     EXPECT_EQ(dominant_part(amounts, totals, weights), index == 0 ? kOne32 / 4 * 3 : kOne32 / 4);
   }
-  totals.remove(mixed);
+  totals.remove(shape_of(mixed));
   EXPECT_EQ(totals, ClusterTotals());
 }
 

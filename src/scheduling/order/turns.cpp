@@ -9,11 +9,12 @@ Turns::Key Turns::key_of(const model::JobSpec& spec) {
 }
 
 void Turns::hide(const Team& team) {
-  if (!team.waiting.empty() && !team.is_passed) oldest_.erase(*team.waiting.begin());
+  if (!team.waiting.empty()) oldest_.erase(*team.waiting.begin());
 }
 
 void Turns::show(const Team& team) {
-  if (!team.waiting.empty() && !team.is_passed) oldest_.insert(*team.waiting.begin());
+  if (team.waiting.empty() || team.waiting.begin()->job == team.passed) return;
+  oldest_.insert(*team.waiting.begin());
 }
 
 void Turns::put(const model::JobSpec& spec, const Turn& turn) {
@@ -31,7 +32,7 @@ void Turns::erase(const model::JobSpec& spec, model::JobId job) {
   since_.erase(since);
   Team& team = place->second;
   hide(team);
-  if (turn == *team.waiting.begin()) team.is_passed = false;
+  if (job == team.passed) team.passed = {};
   CHECK(team.waiting.erase(turn) == 1);
   show(team);
   if (team.waiting.empty()) teams_.erase(place);
@@ -39,9 +40,9 @@ void Turns::erase(const model::JobSpec& spec, model::JobId job) {
 
 void Turns::pass(const model::JobSpec& spec, model::JobId job) {
   Team& team = teams_.at(key_of(spec));
-  CHECK(job == team.waiting.begin()->job);
   hide(team);
-  team.is_passed = true;
+  team.passed = job;
+  show(team);
 }
 
 std::optional<Turns::Turn> Turns::next() const {

@@ -29,7 +29,7 @@ class Turns {
 
   void put(const model::JobSpec& spec, const Turn& turn);
   void erase(const model::JobSpec& spec, model::JobId job);
-  // The team's oldest has been told that it is overdue: it is not asked for again.
+  // The team's oldest has been told that it is overdue: it is not asked for again while it waits.
   void pass(const model::JobSpec& spec, model::JobId job);
 
   // Of the oldest of all teams that were not passed the one that has waited longest.
@@ -41,7 +41,7 @@ class Turns {
   using Key = std::pair<std::string, std::string>;  // team, or none and the user
   struct Team {
     std::set<Turn> waiting;
-    bool is_passed = false;  // its oldest was
+    model::JobId passed;  // invalid: none
 
     friend bool operator==(const Team&, const Team&) = default;
   };

@@ -55,6 +55,14 @@ WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
   return key;
 }
 
+bool is_alike(const WaitingClasses& a, const WaitingClasses& b) {
+  const auto is_same_class = [](const auto& one, const auto& other) {
+    return std::ranges::equal(*one.second, *other.second, {}, &Rank::job, &Rank::job);
+  };
+  return a.splits_by_owner_ == b.splits_by_owner_ &&
+         std::ranges::equal(a.by_first_, b.by_first_, is_same_class);
+}
+
 void WaitingClasses::split_by_owner(bool split) {
   CHECK(classes_.empty());
   splits_by_owner_ = split;

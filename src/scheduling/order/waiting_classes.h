@@ -31,6 +31,9 @@ class WaitingClasses {
   // The first of all jobs; null where there is none.
   const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
 
+  // The same jobs in the same classes, whatever their places are numbered.
+  friend bool is_alike(const WaitingClasses& a, const WaitingClasses& b);
+
   // Visits the jobs of all classes in the order of their ranks and leaves out those of classes that
   // were dropped on the way. The classes must not change meanwhile. Cost: O(1) to begin; a step
   // O(log classes met).

@@ -12,7 +12,8 @@ Lending::Lending(Guarantees guarantees)
     : balance_(std::make_shared<const Guarantees>(std::move(guarantees))) {}
 
 // Moves the border between what is the holder's own and what is borrowed to where it belongs.
-void Lending::settle(const QuotaSubject& holder, Preemptible& of, Changes& changes) {
+void Lending::settle(Rows::iterator entry, Changes& changes) {
+  auto& [holder, of] = *entry;
   const base::GpuShare most =
       std::max(base::GpuShare(), balance_.guarantee_of(holder) - balance_.firm_of(holder));
   while (of.own > most) {
@@ -27,14 +28,15 @@ void Lending::settle(const QuotaSubject& holder, Preemptible& of, Changes& chang
     changes.push_back({of.first_borrowed->first.attempt, false});
     ++of.first_borrowed;
   }
+  if (of.row.empty()) rows_.erase(entry);
 }
 
 Lending::Changes Lending::add(const Held& held) {
   Changes changes;
   if (!is_active() || held.what.gpus == base::GpuShare()) return changes;
-  ++version_;
   balance_.add(held.what);
-  Preemptible& of = rows_[held.what.holder];
+  const auto entry = rows_.try_emplace(held.what.holder).first;
+  Preemptible& of = entry->second;
   if (held.what.may_borrow) {
     const auto [place, is_new] =
         of.row.emplace(Age{held.requested_at, held.attempt}, held.what.gpus);
@@ -48,17 +50,15 @@ Lending::Changes Lending::add(const Held& held) {
       of.own += held.what.gpus;
     }
   }
-  settle(held.what.holder, of, changes);
+  settle(entry, changes);
   return changes;
 }
 
 Lending::Changes Lending::remove(const Held& held) {
   Changes changes;
   if (!is_active() || held.what.gpus == base::GpuShare()) return changes;
-  ++version_;
   balance_.remove(held.what);
-  const auto entry = rows_.find(held.what.holder);
-  CHECK(entry != rows_.end());
+  const auto entry = rows_.try_emplace(held.what.holder).first;
   Preemptible& of = entry->second;
   if (held.what.may_borrow) {
     const auto place = of.row.find({held.requested_at, held.attempt});
@@ -73,15 +73,8 @@ Lending::Changes Lending::remove(const Held& held) {
     }
     of.row.erase(place);
   }
-  settle(held.what.holder, of, changes);
+  settle(entry, changes);
   return changes;
-}
-
-void Lending::become(Lending other) {
-  balance_ = std::move(other.balance_);
-  rows_ = std::move(other.rows_);
-  borrowed_ = other.borrowed_;
-  ++version_;
 }
 
 }  // namespace gpu_platform::scheduling

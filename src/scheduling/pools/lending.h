@@ -40,18 +40,13 @@ class Lending {
   bool is_active() const { return balance_.is_active(); }
   const PoolBalance& balance() const { return balance_; }
   std::uint64_t borrowed() const { return borrowed_; }  // attempts
-  std::uint64_t version() const { return version_; }    // changes with everything that is told
 
   // A new one borrows or does not; it is named only where it does. GPUs count alone: who has none
   // is left out.
   Changes add(const Held& held);
   Changes remove(const Held& held);
-  // What was worked out anew takes the place of this; the version goes on.
-  void become(Lending other);
 
-  friend bool operator==(const Lending& a, const Lending& b) {
-    return a.balance_ == b.balance_ && a.borrowed_ == b.borrowed_;
-  }
+  friend bool operator==(const Lending&, const Lending&) = default;
 
  private:
   struct Age {
@@ -76,14 +71,18 @@ class Lending {
                            : row.find(other.first_borrowed->first);
     }
     Preemptible& operator=(const Preemptible&) = delete;
+    // The border between what is own and what is borrowed follows from these.
+    friend bool operator==(const Preemptible& a, const Preemptible& b) {
+      return a.row == b.row && a.own == b.own;
+    }
   };
 
-  void settle(const QuotaSubject& holder, Preemptible& of, Changes& changes);
+  using Rows = std::map<QuotaSubject, Preemptible>;
+  void settle(Rows::iterator entry, Changes& changes);
 
   PoolBalance balance_;
-  std::map<QuotaSubject, Preemptible> rows_;
+  Rows rows_;  // none empty
   std::uint64_t borrowed_ = 0;
-  std::uint64_t version_ = 1;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -43,9 +43,9 @@ class Forecaster {
     for (const RunningJob& job : in_.running) {
       const base::Duration ran = std::max(in_.options.now - job.since, base::Duration());
       const bool runs = job.latest_end != RunningEnds::kAnyMoment;
-      running_.push_back(
-          runs ? expected_run(*job.spec, at_full_speed(ran, job.allocation->speed), in_.history)
-               : std::nullopt);
+      running_.push_back(runs ? expected_run(*job.spec, at_full_speed(ran, job.allocation->speed),
+                                             in_.books->history)
+                              : std::nullopt);
       note(running_.back());
     }
   }
@@ -53,7 +53,7 @@ class Forecaster {
   // How long the last one runs makes no difference to anybody.
   void expect_of_waiting() {
     for (const WaitingJob& job : in_.waiting) {
-      waiting_.push_back(expected_run(*job.spec, {}, in_.history));
+      waiting_.push_back(expected_run(*job.spec, {}, in_.books->history));
       if (&job != &in_.waiting.back()) note(waiting_.back());
     }
   }
@@ -85,23 +85,22 @@ class Forecaster {
   }
 
   Starts starts_at(Quantile quantile) const {
-    WaitingQueue queue(in_.order);
-    ExpectedTimes times;
+    Supposition supposed{.queue = WaitingQueue(in_.books->queue.basis()),
+                         .running = running_ends(quantile),
+                         .expected = {}};
     for (std::size_t i = 0; i < in_.waiting.size(); ++i) {
-      queue.put(in_.waiting[i], in_.policy);
-      if (waiting_[i]) times[in_.waiting[i].id] = without_grace((*waiting_[i]).*quantile);
+      supposed.queue.put(in_.waiting[i], in_.policy);
+      if (!waiting_[i]) continue;
+      supposed.expected[in_.waiting[i].id] = without_grace((*waiting_[i]).*quantile);
     }
-    const RunningEnds ends = running_ends(quantile);
     model::Policy policy = in_.policy;
     policy.reservation_depth = std::numeric_limits<std::uint32_t>::max();
+    // Nobody is let in on what is expected of it: all go by that here.
+    policy.backfill_by_prediction = false;
     CycleOptions options = in_.options;
     options.observer = nullptr;
-    options.cache = nullptr;
-    options.victims = nullptr;
-    options.running = &ends;
-    options.expected = &times;
-    options.history = nullptr;  // nobody is let in on what is expected of it: all go by that here
-    const Plan plan = plan_cycle(in_.cluster, queue, policy, options);
+    options.stages = options.stages.without(Stage::kPreempt);
+    const Plan plan = plan_supposed(in_.books, supposed, policy, options);
     Starts starts;
     for (const Start& start : plan.starts) starts[start.job] = options.now;
     for (const Reservation& each : plan.reservations) starts[each.job] = each.slot.start;

@@ -47,18 +47,17 @@ struct Forecast {
 
 // What a forecast is made of. All of it must outlive it.
 struct ForecastInputs {
-  Cluster& cluster;
-  const OrderBasis& order;
+  Books& books;  // who waits and who runs is said below
   const model::Policy& policy;
-  const RunHistory& history;
-  const CycleOptions& options;  // of the cycle; the running are those below
+  const CycleOptions& options;  // of the cycle
   const std::vector<RunningJob>& running;
   const std::vector<WaitingJob>& waiting;  // in order; nobody else is reckoned with
 };
 
 // Of the waiting. Those that a quota keeps back, and those for which no end of others makes room,
 // are left out. A place is sought for a job's whole time limit, as the cycle does, and then held
-// for as long as is expected. Moves in the cluster and leaves it as it was.
+// for as long as is expected. Leaves the
+// books as they were.
 //
 // Cost: twice a cycle in which all of these get reservations, and a prediction for each of them and
 // of those who run.

@@ -31,8 +31,10 @@ class ForecastTest : public ::testing::Test {
   ForecastTest() { policy_.stop_grace = base::minutes(1); }
 
   Forecast forecast(base::Duration ago, const std::vector<WaitingJob>& waiting) {
-    Cluster cluster = cluster_of({node(1).gpus(1).busy(0)});
-    const std::uint64_t before = cluster.hash();
+    Books books({.history = history_,
+                 .cluster = cluster_of({node(1).gpus(1).busy(0)}),
+                 .queue = WaitingQueue(OrderBasis::of(policy_))});
+    const std::uint64_t before = books->cluster.hash();
     allocation_.nodes = {{model::NodeId(1), {{0, base::kWholeGpu, base::kGiB * 80}}, 1, {}, {}}};
     const base::Instant since = kNow + (base::Duration() - ago);
     const std::vector<RunningJob> running = {{{model::JobId(1), 1},
@@ -40,11 +42,9 @@ class ForecastTest : public ::testing::Test {
                                               &allocation_,
                                               since,
                                               since + first_.spec->time_limit}};
-    CycleOptions options;
-    options.now = kNow;
-    const Forecast found = forecast_starts(
-        {cluster, OrderBasis::of(policy_), policy_, history_, options, running, waiting});
-    EXPECT_EQ(cluster.hash(), before);
+    const CycleOptions options{.now = kNow};
+    const Forecast found = forecast_starts({books, policy_, options, running, waiting});
+    EXPECT_EQ(books->cluster.hash(), before);
     return found;
   }
   void ran(std::initializer_list<int> minutes) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
+#include <utility>
 
 #include "model/claim.h"
 #include "model/ids.h"
@@ -16,11 +16,8 @@ class Claims {
  public:
   using Map = std::map<model::JobId, model::Claim>;  // by beneficiary
 
-  void put(model::Claim claim) {
-    ++version_;
-    claims_.insert_or_assign(claim.beneficiary, std::move(claim));
-  }
-  void erase(model::JobId beneficiary) { version_ += claims_.erase(beneficiary); }
+  void put(model::Claim claim) { claims_.insert_or_assign(claim.beneficiary, std::move(claim)); }
+  bool erase(model::JobId beneficiary) { return claims_.erase(beneficiary) > 0; }
 
   const model::Claim* find(model::JobId beneficiary) const {
     const auto found = claims_.find(beneficiary);
@@ -28,14 +25,11 @@ class Claims {
   }
   const Map& all() const { return claims_; }
   bool empty() const { return claims_.empty(); }
-  // Changes with everything that is told.
-  std::uint64_t version() const { return version_; }
 
-  friend bool operator==(const Claims& a, const Claims& b) { return a.claims_ == b.claims_; }
+  friend bool operator==(const Claims&, const Claims&) = default;
 
  private:
   Map claims_;
-  std::uint64_t version_ = 1;
 };
 
 }  // namespace gpu_platform::scheduling

@@ -64,15 +64,14 @@ class Preempting : public ::testing::Test {
     claims_.put({model::JobId(job), {{part}}, {}, kNow + base::seconds(-10)});
   }
   Plan plan(Stages stages = {}) {
-    Cluster cluster = cluster_of(nodes_);
-    const std::uint64_t before = cluster.hash();
-    const WaitingQueue queue = queue_of(jobs_, policy_);
-    CycleOptions options{.stages = stages, .now = kNow, .running = &ends_};
-    options.claims = &claims_;
-    options.victims = &victims_;
-    options.cache = cache_;
-    Plan result = plan_cycle(cluster, queue, policy_, options);
-    EXPECT_EQ(cluster.hash(), before);
+    Books books({.claims = claims_,
+                 .cluster = cluster_of(nodes_),
+                 .queue = queue_of(jobs_, policy_),
+                 .running = ends_,
+                 .victims = victims_});
+    const std::uint64_t before = books->cluster.hash();
+    Plan result = plan_cycle(books, policy_, {.now = kNow, .stages = stages});
+    EXPECT_EQ(books->cluster.hash(), before);
     return result;
   }
   static std::vector<std::uint64_t> victims(const Plan& plan) {
@@ -94,7 +93,6 @@ class Preempting : public ::testing::Test {
   VictimIndex victims_;
   Claims claims_;
   model::Policy policy_;
-  CycleCache* cache_ = nullptr;
 };
 
 TEST_F(Preempting, MakesRoomForTheFirstThatDoesNotFit) {
@@ -172,13 +170,18 @@ TEST_F(Preempting, WhoHasNotRunLongEnoughIsSparedUntilThen) {
   nodes_ = {node(1).gpus(1)};
   running(90, {{1, {0}}}, 4);
   wait(1, 1);
-  CycleCache cache;
-  cache_ = &cache;
   const Plan early = plan();
   EXPECT_THAT(victims(early), IsEmpty());
   EXPECT_EQ(early.look_again_at, kNow + base::minutes(6));
-  EXPECT_TRUE(plan().unchanged);
-  EXPECT_EQ(cache.find({}, kNow + base::minutes(6)), nullptr);
+  Books books({.cluster = cluster_of(nodes_),
+               .queue = queue_of(jobs_, policy_),
+               .running = ends_,
+               .victims = victims_});
+  CycleCache cache;
+  EXPECT_FALSE(cache.plan(books, policy_, {.now = kNow}).unchanged);
+  EXPECT_TRUE(cache.plan(books, policy_, {.now = kNow}).unchanged);
+  EXPECT_THAT(victims(cache.plan(books, policy_, {.now = kNow + base::minutes(6)})),
+              ElementsAre(90));
   policy_.preempt_min_runtime = base::minutes(4);
   EXPECT_THAT(victims(plan()), ElementsAre(90));
 }

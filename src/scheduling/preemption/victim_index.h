@@ -83,9 +83,7 @@ class VictimIndex {
     }
   }
 
-  friend bool operator==(const VictimIndex& a, const VictimIndex& b) {
-    return a.victims_ == b.victims_;
-  }
+  friend bool operator==(const VictimIndex&, const VictimIndex&) = default;
 
  private:
   static constexpr std::size_t kClasses = 4;

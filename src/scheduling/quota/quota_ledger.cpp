@@ -97,36 +97,29 @@ QuotaUse use_of_start(const model::JobSpec& spec) {
   return {.gpus = gpus, .running_jobs = 1, .committed = gpu_time(gpus, limit)};
 }
 
-void QuotaLedger::add(const model::Organisation& organisation, const model::JobSpec& spec,
+bool QuotaLedger::add(const model::Organisation& organisation, const model::JobSpec& spec,
                       const QuotaUse& use) {
-  if (use == QuotaUse()) return;
-  for (const QuotaLimit& limit : limits_of(organisation, spec)) {
-    uses_[limit.subject] += use;
-    ++version_;
-  }
+  if (use == QuotaUse()) return false;
+  const std::vector<QuotaLimit> limits = limits_of(organisation, spec);
+  for (const QuotaLimit& limit : limits) uses_[limit.subject] += use;
+  return !limits.empty();
 }
 
-void QuotaLedger::remove(const model::Organisation& organisation, const model::JobSpec& spec,
+bool QuotaLedger::remove(const model::Organisation& organisation, const model::JobSpec& spec,
                          const QuotaUse& use) {
-  if (use == QuotaUse()) return;
-  for (const QuotaLimit& limit : limits_of(organisation, spec)) {
+  if (use == QuotaUse()) return false;
+  const std::vector<QuotaLimit> limits = limits_of(organisation, spec);
+  for (const QuotaLimit& limit : limits) {
     const auto place = uses_.find(limit.subject);
     CHECK(place != uses_.end());
     place->second -= use;
     if (place->second == QuotaUse()) uses_.erase(place);
-    ++version_;
   }
-}
-
-void QuotaLedger::become(QuotaLedger other) {
-  uses_ = std::move(other.uses_);
-  ++version_;
+  return !limits.empty();
 }
 
 void QuotaLedger::add_used(const QuotaSubject& subject, std::uint64_t used) {
-  if (used == 0) return;
-  uses_[subject].used += used;
-  ++version_;
+  if (used != 0) uses_[subject].used += used;
 }
 
 std::optional<QuotaExcess> excess_if_started(const model::Organisation& organisation,

@@ -36,26 +36,21 @@ using QuotaUses = std::map<QuotaSubject, QuotaUse>;
 // Cost: O(limits of the job · log subjects), and limits_of().
 class QuotaLedger {
  public:
-  void add(const model::Organisation& organisation, const model::JobSpec& spec,
+  // True where it counts against some limit.
+  bool add(const model::Organisation& organisation, const model::JobSpec& spec,
            const QuotaUse& use);
-  void remove(const model::Organisation& organisation, const model::JobSpec& spec,
+  bool remove(const model::Organisation& organisation, const model::JobSpec& spec,
               const QuotaUse& use);
 
   // What one subject used in this period, as gpu_time().
   void add_used(const QuotaSubject& subject, std::uint64_t used);
 
-  // What was worked out anew takes the place of this; the version goes on.
-  void become(QuotaLedger other);
-
   const QuotaUses& uses() const { return uses_; }
-  // Changes with everything that is told.
-  std::uint64_t version() const { return version_; }
 
-  friend bool operator==(const QuotaLedger& a, const QuotaLedger& b) { return a.uses_ == b.uses_; }
+  friend bool operator==(const QuotaLedger&, const QuotaLedger&) = default;
 
  private:
   QuotaUses uses_;  // none empty
-  std::uint64_t version_ = 1;
 };
 
 // The first limit that the job's start would pass, beside what `ledger` and `added` (starts of the

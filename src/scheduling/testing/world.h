@@ -13,8 +13,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
-#include "scheduling/cluster.h"
-#include "scheduling/waiting_queue.h"
+#include "scheduling/books.h"
 
 // Builders for the tests and benchmarks of this room: node(1).gpus(8, "H100-80GB").cpus(112).
 
@@ -127,6 +126,11 @@ inline WaitingQueue queue_of(const std::vector<WaitingJob>& jobs, const model::P
   WaitingQueue queue;
   for (const WaitingJob& job : jobs) queue.put(job, policy);
   return queue;
+}
+
+inline Books books_of(const std::vector<model::Node>& nodes, const std::vector<WaitingJob>& jobs,
+                      const model::Policy& policy) {
+  return Books({.cluster = cluster_of(nodes), .queue = queue_of(jobs, policy)});
 }
 
 // Enters an allocation into the nodes as the controller would.

@@ -34,15 +34,14 @@ class Windows {
   using Map = std::map<std::string, model::Window, std::less<>>;  // by name
 
   void put(model::Window window) {
-    ++version_;
     std::string name = window.name;
     windows_.insert_or_assign(std::move(name), std::move(window));
   }
-  void erase(std::string_view name) {
+  bool erase(std::string_view name) {
     const auto found = windows_.find(name);
-    if (found == windows_.end()) return;
-    ++version_;
+    if (found == windows_.end()) return false;
     windows_.erase(found);
+    return true;
   }
 
   const model::Window* find(std::string_view name) const {
@@ -51,8 +50,6 @@ class Windows {
   }
   const Map& all() const { return windows_; }
   bool empty() const { return windows_.empty(); }
-  // Changes with everything that is told.
-  std::uint64_t version() const { return version_; }
 
   // The first begin or end that is still to come.
   std::optional<base::Instant> next_change(base::Instant now) const;
@@ -77,11 +74,10 @@ class Windows {
   std::optional<Left> as_left_to(const model::ResourceRequest& request, const model::Node& node,
                                  const Span& span) const;
 
-  friend bool operator==(const Windows& a, const Windows& b) { return a.windows_ == b.windows_; }
+  friend bool operator==(const Windows&, const Windows&) = default;
 
  private:
   Map windows_;
-  std::uint64_t version_ = 1;
 };
 
 // What the allocation has in common with the window's GPUs, or with a whole node of it.

@@ -80,12 +80,11 @@ WindowedWorld windowed_world() {
 }
 
 Plan plan_of(const WindowedWorld& world) {
-  Cluster cluster = cluster_of(world.nodes);
-  CycleOptions options;
-  options.now = kNow;
-  options.running = &world.running;
-  options.windows = &world.windows;
-  return plan_cycle(cluster, queue_of(world.waiting, world.policy), world.policy, options);
+  Books books({.windows = world.windows,
+               .cluster = cluster_of(world.nodes),
+               .queue = queue_of(world.waiting, world.policy),
+               .running = world.running});
+  return plan_cycle(books, world.policy, {.now = kNow});
 }
 
 // The rule, GPU by GPU and minute by minute of the span's ends.

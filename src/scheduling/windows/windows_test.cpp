@@ -32,24 +32,20 @@ WaitingJob job_of(std::uint64_t id, std::uint32_t gpus_asked, base::Duration lim
 
 class WindowedCycle : public ::testing::Test {
  protected:
-  WindowedCycle() : cluster_(cluster_of({node(1).gpus(4)})) { policy_.stop_grace = {}; }
+  WindowedCycle() { policy_.stop_grace = {}; }
 
-  Plan plan(const std::vector<WaitingJob>& jobs, base::Instant now) {
-    queue_ = queue_of(jobs, policy_);
-    CycleOptions options;
-    options.now = now;
-    options.windows = &windows_;
-    options.running = &running_;
-    options.cache = &cache_;
-    return plan_cycle(cluster_, queue_, policy_, options);
+  Books books(const std::vector<WaitingJob>& jobs) const {
+    Books made = books_of({node(1).gpus(4)}, jobs, policy_);
+    for (const auto& [name, window] : windows_.all()) made.put(window);
+    return made;
+  }
+  Plan plan(const std::vector<WaitingJob>& jobs, base::Instant now) const {
+    Books made = books(jobs);
+    return plan_cycle(made, policy_, {.now = now});
   }
 
   model::Policy policy_;
   Windows windows_;
-  RunningEnds running_;
-  Cluster cluster_;
-  WaitingQueue queue_;
-  CycleCache cache_;
 };
 
 TEST_F(WindowedCycle, StartsOnReservedGpusWhoEndsBefore) {
@@ -92,33 +88,21 @@ TEST_F(WindowedCycle, LooksAgainWhenAWindowBeginsAndEnds) {
 }
 
 TEST_F(WindowedCycle, ACycleThatSawOtherWindowsIsNotRepeated) {
-  const std::vector<WaitingJob> jobs = {job_of(1, 5, base::hours(3))};
-  queue_ = queue_of(jobs, policy_);
-  CycleOptions options;
-  options.now = kNow;
-  options.windows = &windows_;
-  options.running = &running_;
-  options.cache = &cache_;
-  EXPECT_FALSE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
-  EXPECT_TRUE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
-  windows_.put(window_on(1, 0b0111, kNow + base::hours(1), kNow + base::hours(2)));
-  EXPECT_FALSE(plan_cycle(cluster_, queue_, policy_, options).unchanged);
+  Books seen = books({job_of(1, 5, base::hours(3))});
+  CycleCache cache;
+  EXPECT_FALSE(cache.plan(seen, policy_, {.now = kNow}).unchanged);
+  EXPECT_TRUE(cache.plan(seen, policy_, {.now = kNow}).unchanged);
+  seen.put(window_on(1, 0b0111, kNow + base::hours(1), kNow + base::hours(2)));
+  EXPECT_FALSE(cache.plan(seen, policy_, {.now = kNow}).unchanged);
 }
 
 TEST_F(WindowedCycle, AClaimThatAWindowHasOvertakenIsVoid) {
   windows_.put(window_on(1, 0b1111, kNow + base::hours(1), kNow + base::hours(2)));
-  const std::vector<WaitingJob> jobs = {job_of(1, 1, base::hours(3))};
-  queue_ = queue_of(jobs, policy_);
+  Books seen = books({job_of(1, 1, base::hours(3))});
   model::Allocation claimed;
   claimed.nodes = {{model::NodeId(1), {{0, base::kWholeGpu, base::kGiB * 80}}, 1, {}}};
-  Claims claims;
-  claims.put({model::JobId(1), claimed, {{model::JobId(9), 1}}, kNow});
-  CycleOptions options;
-  options.now = kNow;
-  options.windows = &windows_;
-  options.running = &running_;
-  options.claims = &claims;
-  const Plan found = plan_cycle(cluster_, queue_, policy_, options);
+  seen.put(model::Claim{model::JobId(1), claimed, {{model::JobId(9), 1}}, kNow});
+  const Plan found = plan_cycle(seen, policy_, {.now = kNow});
   EXPECT_TRUE(found.starts.empty());
   EXPECT_EQ(found.void_claims, std::vector{model::JobId(1)});
 }

@@ -26,7 +26,7 @@ void Client::draw_times(base::Instant& begin, base::Instant& deadline) {
 }
 
 void Client::draw_window(model::JobSpec& spec) {
-  const scheduling::Windows& windows = ledger_.state().windows;
+  const scheduling::Windows& windows = ledger_.state().books->windows;
   if (windows.empty() || !random_.chance(1, 3)) return;
   const auto chosen = std::next(windows.all().begin(),
                                 static_cast<std::ptrdiff_t>(random_.below(windows.all().size())));

@@ -116,7 +116,7 @@ void Ledger::take(const model::EventRecord& record) {
   hash_ = base::hash64(bytes_, hash_);
   std::visit([&](const auto& event) { on(event); }, record.event);
   follow_audit(record);
-  const scheduling::Claims claims = state_.claims;
+  const scheduling::Claims claims = state_.books->claims;
   controller::apply(state_, record, departed_);
   check_claims_ended(claims, record.event);
   check_state(record);
@@ -169,14 +169,15 @@ void Ledger::check_claims_ended(const scheduling::Claims& before, const model::E
                          std::holds_alternative<model::ReservationMade>(event) ||
                          std::holds_alternative<model::PolicyApplied>(event);
   for (const auto& [job, claim] : before.all()) {
-    if (state_.claims.find(job) != nullptr || job == about || is_of_hardware || is_change) continue;
+    if (state_.books->claims.find(job) != nullptr || job == about || is_of_hardware || is_change)
+      continue;
     findings_.violated("for-nothing", fmt::format("the claim of job {} ended with {}", job.value,
                                                   model::name_of(event)));
   }
 }
 
 void Ledger::check_claimed(const model::StartRequested& event) {
-  for (const auto& [job, claim] : state_.claims.all()) {
+  for (const auto& [job, claim] : state_.books->claims.all()) {
     if (job == event.attempt.job) continue;
     for (const model::NodeAllocation& kept : claim.allocation.nodes) {
       for (const model::NodeAllocation& part : event.allocation.nodes) {
@@ -284,7 +285,7 @@ void Ledger::on(const model::StopRequested& event) {
   const model::Job* victim = state_.jobs.find(event.attempt.job.value);
   const bool is_reclaimed = victim != nullptr && victim->attempts.back().is_borrowed;
   if (is_reclaimed) findings_.count(FaultKind::kReclaimed);
-  const bool is_fair = std::ranges::any_of(state_.claims.all(), [&](const auto& entry) {
+  const bool is_fair = std::ranges::any_of(state_.books->claims.all(), [&](const auto& entry) {
     const model::Job* beneficiary = state_.jobs.find(entry.first.value);
     return beneficiary != nullptr && victim != nullptr &&
            std::ranges::binary_search(entry.second.victims, event.attempt) &&

@@ -20,7 +20,7 @@ controller::Input change(model::GpuSelector which, model::GpuAction action, bool
 
 // Some of what is drawn is refused: names that are taken, GPUs that are.
 void World::reserve() {
-  const scheduling::Windows& windows = controller_->core().state().windows;
+  const scheduling::Windows& windows = controller_->core().state().books->windows;
   const auto ignore_answer = [](const base::Result<model::CommandReply>&) {};
   const model::Caller root{"root", 0, true};
   if (!windows.empty() && random_.chance(1, 3)) {

@@ -68,7 +68,7 @@ base::Status ScenarioRunner::unreserve(const Statement& statement) {
 // With gpus=0: it is not there.
 base::Status ScenarioRunner::expect_reserved(const Statement& statement) {
   const controller::State& state = controller_->core().state();
-  const model::Window* window = state.windows.find(statement.arguments[0]);
+  const model::Window* window = state.books->windows.find(statement.arguments[0]);
   std::uint64_t gpus = window == nullptr ? 0 : window->gpu_count();
   const std::string found = fmt::format("{}", gpus);
   TRY(set_count(statement, "gpus", 0, 65535, gpus));

@@ -1,0 +1,107 @@
+#include "scheduling/book_entries.h"
+
+#include <algorithm>
+
+#include "scheduling/backfill/running_ends.h"
+
+namespace gpu_platform::scheduling {
+
+base::Duration time_limit_of(const model::Job& job, const model::Attempt& attempt) {
+  return model::limit_at_speed(job.spec->time_limit, attempt.allocation.speed);
+}
+
+base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt) {
+  switch (attempt.state) {
+    case model::AttemptState::kRequested:
+      return attempt.requested_at + time_limit_of(job, attempt);
+    case model::AttemptState::kRunning:
+      return attempt.started_at + time_limit_of(job, attempt);
+    default:
+      return RunningEnds::kAnyMoment;
+  }
+}
+
+base::Instant latest_end(const model::Job& job, const model::Attempt& attempt) {
+  const base::Instant end = end_by_limit(job, attempt);
+  return yields(job, attempt) ? attempt.yields_at : end;
+}
+
+bool yields(const model::Job& job, const model::Attempt& attempt) {
+  return attempt.yields_at.is_set() && attempt.yields_at < end_by_limit(job, attempt);
+}
+
+WaitingJob waiting_job(const model::Job& job) {
+  return {job.id,         job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since,
+          job.preemptions};
+}
+
+bool counts_as_waiting(model::JobState state) {
+  return model::is_waiting(state) || state == model::JobState::kHeld ||
+         state == model::JobState::kSuspended || state == model::JobState::kPreempted;
+}
+
+QuotaUse held_use(const model::Job& job, const model::Attempt& attempt,
+                  base::Instant period_begin) {
+  QuotaUse use = use_of_start(*job.spec);
+  if (attempt.requested_at < period_begin) use.committed = 0;
+  return use;
+}
+
+Lending::Held held_of(const Lending& lending, const model::Policy& policy, const model::Job& job,
+                      const model::Attempt& attempt) {
+  if (!lending.is_active()) return {};
+  return {{job.id, attempt.number},
+          attempt.requested_at,
+          pool_ask(lending.balance().guarantees(), policy, *job.spec)};
+}
+
+std::optional<Victim> victim_of(const model::Policy& policy, const Claims& claims,
+                                const model::Job& job, const model::Attempt& attempt) {
+  if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
+      !model::is_preemptible(*job.spec, policy)) {
+    return std::nullopt;
+  }
+  const bool yields_to_class = job.preemptions < policy.max_preemptions_per_job;
+  if (!yields_to_class && !attempt.is_borrowed) return std::nullopt;
+  const model::AttemptId id{job.id, attempt.number};
+  const bool is_taken = std::ranges::any_of(claims.all(), [&](const auto& entry) {
+    return std::ranges::binary_search(entry.second.victims, id);
+  });
+  if (is_taken) return std::nullopt;
+  return Victim{id,
+                job.spec->priority.priority_class,
+                attempt.started_at,
+                attempt.allocation,
+                yields_to_class,
+                attempt.is_borrowed};
+}
+
+QuotaLedger quotas_of(const base::PersistentMap<model::Job>& jobs,
+                      const model::Organisation& organisation, const PeriodUse& period_use) {
+  QuotaLedger quotas;
+  if (!limits_anything(organisation)) return quotas;
+  jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (counts_as_waiting(job.state)) quotas.add(organisation, *job.spec, {.waiting_jobs = 1});
+    for (const model::Attempt& attempt : job.attempts) {
+      if (!model::holds_resources(attempt.state)) continue;
+      quotas.add(organisation, *job.spec, held_use(job, attempt, period_use.begin));
+    }
+  });
+  for (const auto& [subject, used] : period_use.used) quotas.add_used(subject, used);
+  return quotas;
+}
+
+Lending lending_of(const base::PersistentMap<model::Job>& jobs, const model::Policy& policy,
+                   std::uint64_t cluster_gpus) {
+  Lending lending(guarantees_of(*policy.organisation, cluster_gpus));
+  if (!lending.is_active()) return lending;
+  jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    for (const model::Attempt& attempt : job.attempts) {
+      if (!model::holds_resources(attempt.state)) continue;
+      lending.add(held_of(lending, policy, job, attempt));
+    }
+  });
+  return lending;
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,225 @@
+#include "scheduling/books.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "scheduling/book_entries.h"
+
+namespace gpu_platform::scheduling {
+
+Books Books::of(const base::PersistentMap<model::Job>& jobs,
+                const base::PersistentMap<model::Node>& nodes, Given given) {
+  Books books;
+  Parts& parts = books.parts_;
+  parts.claims = std::move(given.claims);
+  parts.windows = std::move(given.windows);
+  parts.history = std::move(given.history);
+  parts.period_use = std::move(given.period_use);
+  parts.queue = WaitingQueue(OrderBasis::of(*given.policy));
+  parts.queue.reorder(std::move(given.standings));
+  books.policy_ = std::move(given.policy);
+  nodes.for_each([&](std::uint64_t, const model::Node& node) { books.put(node); });
+  parts.lending = Lending(guarantees_of(books.organisation(), parts.cluster.totals().gpus()));
+  jobs.for_each([&](std::uint64_t, const model::Job& job) { books.put(job); });
+  if (!limits_anything(books.organisation())) return books;
+  for (const auto& [subject, used] : parts.period_use->used) parts.quotas.add_used(subject, used);
+  return books;
+}
+
+std::vector<std::string_view> Books::differences(const Books& a, const Books& b) {
+  const auto& [claims, windows, history, period_use, cluster, queue, turns, running, victims,
+               quotas, lending] = a.parts_;
+  const Parts& other = b.parts_;
+  std::vector<std::string_view> found;
+  const auto check = [&](std::string_view name, bool is_same) {
+    if (!is_same) found.push_back(name);
+  };
+  check("what is claimed", claims == other.claims);
+  check("reserved windows", windows == other.windows);
+  check("the history of runs", history == other.history);
+  check("the use of the period", period_use == other.period_use);
+  check("free capacity", cluster == other.cluster);
+  check("the queue", queue == other.queue);
+  check("the turns of teams", turns == other.turns);
+  check("the ends of those that hold resources", running == other.running);
+  check("those that may be stopped for others", victims == other.victims);
+  check("what counts against quotas", quotas == other.quotas);
+  check("who borrows", lending == other.lending);
+  return found;
+}
+
+void Books::put(const model::Node& node) {
+  if (!parts_.cluster.update(node)) return;
+  parts_.queue.resize_cluster(parts_.cluster.totals().gpus());
+  note(true);
+}
+
+void Books::erase(model::NodeId node) {
+  if (!parts_.cluster.remove(node)) return;
+  parts_.queue.resize_cluster(parts_.cluster.totals().gpus());
+  note(true);
+}
+
+void Books::put(const model::Job& job) {
+  put_waiting(job);
+  for (const model::Attempt& attempt : job.attempts) {
+    if (model::holds_resources(attempt.state)) put_held(job, attempt);
+  }
+}
+
+void Books::erase(const model::Job& job) {
+  erase_waiting(job);
+  for (const model::Attempt& attempt : job.attempts) {
+    if (model::holds_resources(attempt.state)) erase_held(job, attempt);
+  }
+}
+
+void Books::put_waiting(const model::Job& job) {
+  if (counts_as_waiting(job.state)) {
+    note(parts_.quotas.add(organisation(), *job.spec, {.waiting_jobs = 1}));
+  }
+  if (job.state != model::JobState::kQueued) return;
+  parts_.turns.put(*job.spec, {job.eligible_at, job.id});
+  if (job.overdue_since.is_set()) parts_.turns.pass(*job.spec, job.id);
+  update_waiting(job);
+}
+
+void Books::erase_waiting(const model::Job& job) {
+  if (counts_as_waiting(job.state)) {
+    note(parts_.quotas.remove(organisation(), *job.spec, {.waiting_jobs = 1}));
+  }
+  if (job.state != model::JobState::kQueued) return;
+  parts_.turns.erase(*job.spec, job.id);
+  note(parts_.queue.erase(job.id));
+}
+
+void Books::update_waiting(const model::Job& job) {
+  parts_.queue.put(waiting_job(job), *policy_);
+  note(true);
+}
+
+Lending::Changes Books::put_held(const model::Job& job, const model::Attempt& attempt) {
+  Lending::Changes changes = count(job, attempt);
+  update_held(job, attempt);
+  return changes;
+}
+
+Lending::Changes Books::erase_held(const model::Job& job, const model::Attempt& attempt) {
+  const model::AttemptId id{job.id, attempt.number};
+  note(parts_.running.erase(id));
+  parts_.victims.erase(id);
+  return discount(job, attempt);
+}
+
+void Books::update_held(const model::Job& job, const model::Attempt& attempt) {
+  const model::AttemptId id{job.id, attempt.number};
+  note(parts_.running.put(id, latest_end(job, attempt), attempt.allocation, yields(job, attempt)));
+  if (auto victim = victim_of(*policy_, parts_.claims, job, attempt)) {
+    parts_.victims.put(*std::move(victim));
+  } else {
+    parts_.victims.erase(id);
+  }
+}
+
+Lending::Changes Books::count(const model::Job& job, const model::Attempt& attempt) {
+  const base::Instant period = parts_.period_use->begin;
+  note(parts_.quotas.add(organisation(), *job.spec, held_use(job, attempt, period)));
+  const Lending::Held held = held_of(parts_.lending, *policy_, job, attempt);
+  note(held.what.gpus != base::GpuShare());
+  return parts_.lending.add(held);
+}
+
+Lending::Changes Books::discount(const model::Job& job, const model::Attempt& attempt) {
+  const base::Instant period = parts_.period_use->begin;
+  note(parts_.quotas.remove(organisation(), *job.spec, held_use(job, attempt, period)));
+  const Lending::Held held = held_of(parts_.lending, *policy_, job, attempt);
+  note(held.what.gpus != base::GpuShare());
+  return parts_.lending.remove(held);
+}
+
+void Books::put(model::Claim claim) {
+  for (const model::AttemptId id : claim.victims) parts_.victims.erase(id);
+  parts_.claims.put(std::move(claim));
+  note(true);
+}
+
+void Books::erase_claim(model::JobId beneficiary) {
+  note(parts_.claims.erase(beneficiary));
+}
+
+void Books::put(model::Window window) {
+  parts_.windows.put(std::move(window));
+  note(true);
+}
+
+void Books::erase_window(std::string_view name) {
+  note(parts_.windows.erase(name));
+}
+
+// What it teaches is of the next decision to be made: none is made anew for it.
+void Books::add_run(const model::JobSpec& spec, base::Duration run) {
+  parts_.history.add(spec, run);
+}
+
+void Books::add_used(const model::JobSpec& spec, std::uint64_t gpu_time) {
+  if (gpu_time == 0) return;
+  PeriodUse period_use = *parts_.period_use;
+  for (const QuotaLimit& limit : limits_of(organisation(), spec)) {
+    period_use.used[limit.subject] += gpu_time;
+    parts_.quotas.add_used(limit.subject, gpu_time);
+    note(true);
+  }
+  parts_.period_use = std::move(period_use);
+}
+
+void Books::reorder(base::Shared<Standings> standings) {
+  note(parts_.queue.reorder(std::move(standings)));
+}
+
+void Books::welcome(base::Shared<Standings> standings) {
+  note(parts_.queue.welcome(std::move(standings)));
+}
+
+void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
+  CHECK(given.policy == policy_);
+  std::vector<model::AttemptId> spared;
+  for (const auto& [job, claim] : Claims(parts_.claims).all()) {
+    const model::Claim* now = given.claims.find(job);
+    if (now != nullptr && *now == claim) continue;
+    erase_claim(job);
+    spared.insert(spared.end(), claim.victims.begin(), claim.victims.end());
+  }
+  for (const auto& [job, claim] : given.claims.all()) {
+    if (parts_.claims.find(job) == nullptr) put(claim);
+  }
+  for (const model::AttemptId id : spared) {
+    const model::Job* job = jobs.find(id.job.value);
+    if (job == nullptr) continue;
+    const model::Attempt& attempt = job->attempts.at(id.attempt - 1);
+    if (model::holds_resources(attempt.state)) update_held(*job, attempt);
+  }
+  parts_.windows = std::move(given.windows);
+  parts_.history = std::move(given.history);
+  if (given.period_use != parts_.period_use) follow_limits(jobs, std::move(given.period_use));
+  reorder(std::move(given.standings));
+  note(true);
+}
+
+void Books::follow(std::shared_ptr<const model::Policy> policy) {
+  policy_ = std::move(policy);
+  note(parts_.queue.reorder(*policy_));
+}
+
+void Books::follow_limits(const base::PersistentMap<model::Job>& jobs,
+                          base::Shared<PeriodUse> period_use) {
+  parts_.period_use = std::move(period_use);
+  parts_.quotas = quotas_of(jobs, organisation(), *parts_.period_use);
+  note(true);
+}
+
+void Books::follow_guarantees(Lending lending) {
+  parts_.lending = std::move(lending);
+  note(true);
+}
+
+}  // namespace gpu_platform::scheduling
