@@ -274,7 +274,7 @@ void Core::run_cycle(base::Instant now) {
     emit(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims}, now);
   }
   for (const scheduling::Yield& each : plan.yields) yield(each, now);
-  if (!plan.unchanged) foresee(plan.reservations, now);
+  if (!plan.unchanged || foresee_at_) foresee(plan.reservations, now);
   look_again_at_ = plan.look_again_at;
 }
 
@@ -333,6 +333,7 @@ std::optional<base::Instant> Core::next_wakeup() const {
   std::optional<base::Instant> wakeup = next_count(state_);
   const auto consider = [&wakeup](base::Instant at) { wakeup = std::min(wakeup.value_or(at), at); };
   if (look_again_at_) consider(*look_again_at_);
+  if (foresee_at_) consider(*foresee_at_);
   const Gates::Times& times = state_.gates.becoming_eligible();
   const auto next = times.upper_bound({advanced_to_, model::JobId(UINT64_MAX)});
   if (next != times.end()) consider(next->first);

@@ -15,26 +15,36 @@ namespace {
 // Of the first so many reservations something is foreseen, and expected where so few run.
 constexpr std::size_t kMostForeseen = 8;
 constexpr std::size_t kMostRunning = 2000;
+// While many start one after the other, most are gone before what is foreseen of them is of use.
+constexpr base::Duration kForeseePause = base::milliseconds(100);
 
 }  // namespace
 
-// Of each job once while it is in the queue, when it first gets a reservation. It comes after the
-// cycle's starts, with which the reservations agree.
+// Of each job once while it is in the queue, when it first gets a reservation, or soon after that.
+// It comes after the cycle's starts, with which the reservations agree.
 void Core::foresee(const std::vector<scheduling::Reservation>& reservations, base::Instant now) {
   const std::span first(reservations.data(), std::min(reservations.size(), kMostForeseen));
   const auto is_new = [this](const scheduling::Reservation& each) {
     return !find_job(each.job)->forecast.has_value();
   };
+  foresee_at_.reset();
   if (std::ranges::none_of(first, is_new)) return;
+  if (foreseen_at_.is_set() && now < foreseen_at_ + kForeseePause) {
+    foresee_at_ = foreseen_at_ + kForeseePause;
+    return;
+  }
+  foreseen_at_ = now;
   const scheduling::Forecast expected = forecast_of(first, now);
   for (const scheduling::Reservation& each : first) {
     if (!is_new(each)) continue;
+    // What was reserved for a moment that has passed since is there at any moment.
+    const base::Instant promised = std::max(each.slot.start, now + scheduling::kNextMoment);
     model::StartForecast forecast;
-    forecast.by_limits = each.slot.start;
+    forecast.by_limits = promised;
     forecast.after = jobs_holding(each.slot.allocation);
     if (const auto start = expected.starts.find(each.job); start != expected.starts.end()) {
       scheduling::ExpectedStart limited = start->second;
-      limit_to(limited, each.slot.start);
+      limit_to(limited, promised);
       forecast.p50 = limited.p50;
       forecast.p90 = limited.p90;
       forecast.basis = expected.basis;

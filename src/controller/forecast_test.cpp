@@ -116,6 +116,41 @@ TEST(ForecastOfAQueue, WhatIsKnownOfRunsAndEstimatesSurvivesASnapshot) {
   EXPECT_GT(scored, 100U);
 }
 
+// Of jobs that follow one another closely it comes a little later, and then of what is left.
+TEST(ForecastOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
+  Core core;
+  base::Instant now = kNoon;
+  core.apply_policy(model::Policy(), "test", now);
+  core.observe(execution::NodeObserved{testing::node_info("n1", 2)}, now);
+  model::JobSpec spec = testing::spec(1);
+  spec.time_limit = base::minutes(1);
+  spec.expected_time = base::seconds(30);
+  const auto submit = [&] {
+    EXPECT_TRUE(core.command(testing::submission(spec), now, store::Room::kAmple));
+    core.advance(now);
+  };
+  for (const std::uint64_t id : {1, 2}) {
+    submit();
+    core.observe(execution::Started{{model::JobId(id), 1}, 7, now}, now);
+    core.advance(now);
+  }
+  const auto forecast_of = [&](std::uint64_t id) { return core.state().jobs.find(id)->forecast; };
+
+  // Right before both are over by all that is known.
+  now = now + (base::minutes(1) + model::Policy().stop_grace - base::milliseconds(50));
+  submit();
+  EXPECT_TRUE(forecast_of(3));
+  submit();
+  EXPECT_FALSE(forecast_of(4));
+  const auto wakeup = core.next_wakeup();
+  ASSERT_TRUE(wakeup);
+  EXPECT_EQ(*wakeup, now + base::milliseconds(100));
+  (void)core.take_batch();
+  core.advance(*wakeup);
+  EXPECT_TRUE(forecast_of(4));
+  EXPECT_TRUE(check_invariants(core.state()).empty()) << check_invariants(core.state()).front();
+}
+
 TEST(ForecastOfAQueue, ADamagedHistoryIsNotRead) {
   Core core;
   core.apply_policy(model::Policy(), "test", kNoon);
