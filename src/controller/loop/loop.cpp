@@ -43,12 +43,15 @@ void Loop::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Loop::push(Input input) {
+void Loop::push(Input input, Haste haste) {
+  bool is_news = false;
   {
     const std::lock_guard lock(mutex_);
+    is_news = haste >= listens_for_ && (inbox_.empty() || haste > haste_);
     inbox_.push_back(std::move(input));
+    haste_ = std::max(haste_, haste);
   }
-  wake_.notify_one();
+  if (is_news) wake_.notify_one();
 }
 
 void Loop::command(model::Command command, CommandDone done) {
@@ -61,6 +64,7 @@ void Loop::command(model::Command command, CommandDone done) {
       refusal = "the daemon has more commands waiting than it takes; try again in a moment";
     } else {
       inbox_.push_back(CommandInput{std::move(command), std::move(done)});
+      haste_ = Haste::kNow;
     }
   }
   if (refusal.empty()) {
@@ -71,16 +75,18 @@ void Loop::command(model::Command command, CommandDone done) {
 }
 
 void Loop::observe(execution::Observation observation) {
-  push(std::move(observation));
+  const bool frees_nothing = std::holds_alternative<execution::Started>(observation) ||
+                             std::holds_alternative<execution::Ended>(observation);
+  push(std::move(observation), frees_nothing ? Haste::kNone : Haste::kPaced);
 }
 
 void Loop::change_policy(model::Policy policy, std::string by, model::Origin origin) {
-  push(PolicyChange{std::move(policy), std::move(by), std::move(origin)});
+  push(PolicyChange{std::move(policy), std::move(by), std::move(origin)}, Haste::kNow);
 }
 
 void Loop::wait_until_published() {
   std::promise<void> published;
-  push(Barrier{[&published] { published.set_value(); }});
+  push(Barrier{[&published] { published.set_value(); }}, Haste::kNow);
   published.get_future().wait();
 }
 
@@ -91,19 +97,47 @@ std::shared_ptr<const Snapshot> Loop::snapshot() const {
 
 bool Loop::wait_for_work() {
   std::unique_lock lock(mutex_);
-  if (!inbox_.empty()) return true;
-  if (stopping_) return false;
-  const auto has_work = [this] { return !inbox_.empty() || stopping_; };
-  if (const auto wakeup = controller_.next_wakeup()) {
-    // Rounded up: waking a little early would turn the rest into a busy wait.
-    const base::Duration left = *wakeup - clock_.now();
-    const auto wait =
-        std::chrono::milliseconds(std::max<std::int64_t>(0, base::whole_milliseconds(left) + 1));
-    wake_.wait_for(lock, wait, has_work);
-  } else {
-    wake_.wait(lock, has_work);
+  keep_pace(lock);
+  if (inbox_.empty() && !stopping_) {
+    const auto has_work = [this] { return !inbox_.empty() || stopping_; };
+    if (const auto wakeup = controller_.next_wakeup()) {
+      // Rounded up: waking a little early would turn the rest into a busy wait.
+      const base::Duration left = *wakeup - clock_.now();
+      const auto wait =
+          std::chrono::milliseconds(std::max<std::int64_t>(0, base::whole_milliseconds(left) + 1));
+      if (!wake_.wait_for(lock, wait, has_work)) return true;
+    } else {
+      wake_.wait(lock, has_work);
+    }
   }
-  return !inbox_.empty() || !stopping_;
+  if (inbox_.empty()) return !stopping_;
+  if (haste_ == Haste::kNone) {
+    wait_for_haste(lock, Haste::kPaced, SteadyClock::now() + options_.patience);
+  }
+  if (haste_ != Haste::kNow) note_paced_step();
+  return true;
+}
+
+// No more is noted than one pause works off: steps taken while nobody had to wait do not count.
+void Loop::note_paced_step() {
+  const auto now = SteadyClock::now();
+  paced_until_ = std::min(std::max(paced_until_, now) + options_.pace,
+                          now + options_.pace * (options_.burst + 1));
+}
+
+// Sleeps through what is less urgent.
+void Loop::wait_for_haste(std::unique_lock<std::mutex>& lock, Haste haste,
+                          SteadyClock::time_point end) {
+  listens_for_ = haste;
+  wake_.wait_until(lock, end, [&] { return haste_ >= haste || stopping_; });
+  listens_for_ = Haste::kNone;
+}
+
+void Loop::keep_pace(std::unique_lock<std::mutex>& lock) {
+  const auto begin = paced_until_ - options_.pace * options_.burst;
+  if (begin <= SteadyClock::now()) return;
+  if (controller_.core().state().held_attempts.size() < options_.least_paced) return;
+  wait_for_haste(lock, Haste::kNow, begin);
 }
 
 void Loop::run() {
@@ -116,6 +150,7 @@ void Loop::run() {
       const auto end = inbox_.begin() + static_cast<std::ptrdiff_t>(count);
       std::move(inbox_.begin(), end, std::back_inserter(inputs));
       inbox_.erase(inbox_.begin(), end);
+      if (inbox_.empty()) haste_ = Haste::kNone;
     }
     const base::Instant now = clock_.now();
     controller_.decide(inputs, now);
