@@ -290,8 +290,8 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
                       origin_of_process(*users, model::Door::kStart, geteuid(), getpid()));
   gate = std::make_unique<monitoring::ReleaseGate>(
       *loop, [this] { return loop->snapshot(); },
-      [this](const std::string& node) {
-        if (node::ProbeRunner* const runner = probes_to_ask) runner->read_now(node);
+      [this](const std::string& node, const std::vector<std::string>& uuids) {
+        if (node::ProbeRunner* const runner = probes_to_ask) runner->read_now(node, uuids);
       },
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
   observations.connect(*gate);

@@ -99,16 +99,20 @@ model::GpuReading to_model(const hardware::GpuReading& in) {
   return out;
 }
 
-const model::Gpu* find_gpu(const controller::Snapshot& snapshot, std::string_view node,
-                           std::string_view uuid) {
-  const model::Gpu* found = nullptr;
-  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& n) {
-    if (n.name != node) return;
-    for (const model::Gpu& gpu : n.gpus) {
-      if (gpu.info.uuid == uuid) found = &gpu;
-    }
+const model::Node* find_node(const controller::Snapshot& snapshot, std::string_view name) {
+  const model::Node* found = nullptr;
+  snapshot.nodes.for_each_while([&](std::uint64_t, const model::Node& node) {
+    if (node.name == name) found = &node;
+    return found == nullptr;
   });
   return found;
+}
+
+const model::Gpu* find_gpu(const model::Node* node, std::string_view uuid) {
+  if (node == nullptr) return nullptr;
+  const auto found =
+      std::ranges::find(node->gpus, uuid, [](const model::Gpu& gpu) { return gpu.info.uuid; });
+  return found == node->gpus.end() ? nullptr : &*found;
 }
 
 std::optional<model::AttemptId> attempt_with_pid(const controller::Snapshot& snapshot,
@@ -147,6 +151,7 @@ void GpuMonitor::take_inventory(const hardware::Inventory& inventory) {
 void GpuMonitor::take_readings(const std::string& node, const std::vector<std::string>& uuids,
                                const node::ProbeReadings& readings) {
   const auto snapshot = snapshot_();
+  const model::Node* const known = find_node(*snapshot, node);
   for (const hardware::GpuReading& reading : readings.gpus) {
     if (reading.index >= uuids.size() || uuids[reading.index].empty()) continue;
     const std::string& uuid = uuids[reading.index];
@@ -154,13 +159,14 @@ void GpuMonitor::take_readings(const std::string& node, const std::vector<std::s
     if (const auto limit = power_limits_.find(uuid); limit != power_limits_.end()) {
       out.power_limit = limit->second;
     }
-    out.processes = processes_of(node, uuid, reading, *snapshot);
+    out.processes = processes_of(find_gpu(known, uuid), reading, *snapshot);
     if (reading.processes) tell_strangers(node, uuid, out.processes);
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
     seen.reading = std::make_shared<const model::GpuReading>(std::move(out));
   }
+  if (readings.is_partial) return;
   const std::lock_guard lock(mutex_);
   read_at_[node] = std::chrono::steady_clock::now();
 }
@@ -178,13 +184,11 @@ void GpuMonitor::take_events(const node::ProbeEvents& events) {
   }
 }
 
-std::vector<model::GpuProcess> GpuMonitor::processes_of(const std::string& node,
-                                                        const std::string& uuid,
+std::vector<model::GpuProcess> GpuMonitor::processes_of(const model::Gpu* gpu,
                                                         const hardware::GpuReading& reading,
                                                         const controller::Snapshot& snapshot) {
   std::vector<model::GpuProcess> processes;
   if (!reading.processes || reading.processes->empty()) return processes;
-  const model::Gpu* gpu = find_gpu(snapshot, node, uuid);
   for (const hardware::GpuProcess& in : *reading.processes) {
     const ProcessOwner owner = owners_.find(
         in.pid, [&](std::uint64_t pid) { return attempt_with_pid(snapshot, gpu, pid); });

@@ -52,7 +52,7 @@ class GpuMonitor {
     std::string told;
   };
 
-  std::vector<model::GpuProcess> processes_of(const std::string& node, const std::string& uuid,
+  std::vector<model::GpuProcess> processes_of(const model::Gpu* gpu,
                                               const hardware::GpuReading& reading,
                                               const controller::Snapshot& snapshot);
   void tell_strangers(const std::string& node, const std::string& uuid,

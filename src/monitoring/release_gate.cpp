@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,13 +56,28 @@ void ReleaseGate::observe(execution::Observation observation) {
     sink_.observe(std::move(observation));
     return;
   }
+  bool is_early = false;
   {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
-    waiting_.try_emplace(cleaned->attempt, Waiting{std::move(gpus), *cleaned, os::boot_ns(), now,
-                                                   now, kFirstPause, false});
+    const auto [entry, is_new] = waiting_.try_emplace(
+        cleaned->attempt, Waiting{std::move(gpus), *cleaned, os::boot_ns(), now,
+                                  now + kFirstPause, kFirstPause * 2, false});
+    if (!is_new || stopping_) return;
+    Questions questions;
+    add_questions(entry->second, questions);
+    ask(questions);  // with the lock, so that nothing is asked after stop()
+    is_early = entry->second.ask_at < asleep_until_;
   }
-  wake_.notify_one();
+  if (is_early) wake_.notify_one();
+}
+
+void ReleaseGate::add_questions(const Waiting& waiting, Questions& questions) {
+  for (const GpuAwaited& gpu : waiting.gpus) questions[gpu.node].push_back(gpu.uuid);
+}
+
+void ReleaseGate::ask(const Questions& questions) const {
+  for (const auto& [node, uuids] : questions) read_now_(node, uuids);
 }
 
 std::vector<ReleaseGate::GpuAwaited> ReleaseGate::gpus_of(model::AttemptId id) const {
@@ -122,8 +136,9 @@ void ReleaseGate::take_readings(const std::string& node, const std::vector<std::
       std::erase_if(waiting.gpus, [&](GpuAwaited& gpu) {
         if (gpu.node != node) return false;
         const auto found = left.find(gpu.uuid);
-        // Not read at all: its driver has lost it.
-        if (found == left.end() || found->second.empty()) return true;
+        // Not read at all: its driver has lost it, or it was not asked for.
+        if (found == left.end()) return !readings.is_partial;
+        if (found->second.empty()) return true;
         gpu.why = found->second;
         return false;
       });
@@ -140,11 +155,11 @@ void ReleaseGate::run() {
   while (!stopping_) {
     const auto now = SteadyClock::now();
     auto next = SteadyClock::time_point::max();
-    std::set<std::string> nodes;
+    Questions questions;
     std::vector<std::string> alerts;
     for (auto& [attempt, waiting] : waiting_) {
       if (waiting.ask_at <= now) {
-        for (const GpuAwaited& gpu : waiting.gpus) nodes.insert(gpu.node);
+        add_questions(waiting, questions);
         waiting.ask_at = now + waiting.pause;
         waiting.pause = std::min(waiting.pause * 2, kLongestPause);
       }
@@ -155,16 +170,18 @@ void ReleaseGate::run() {
       alerts.push_back(fmt::format("GPU {} of node {} does not come free after job {}: {}",
                                    gpu.uuid, gpu.node, attempt.job.value, gpu.why));
     }
-    if (nodes.empty() && alerts.empty()) {
+    ask(questions);
+    if (alerts.empty()) {
+      asleep_until_ = next;
       if (next == SteadyClock::time_point::max()) {
         wake_.wait(lock);
       } else {
         wake_.wait_until(lock, next);
       }
+      asleep_until_ = SteadyClock::time_point::min();
       continue;
     }
     lock.unlock();
-    for (const std::string& node : nodes) read_now_(node);
     for (const std::string& alert : alerts) alert_(alert);
     lock.lock();
   }

@@ -25,7 +25,9 @@ namespace gpu_platform::monitoring {
 // A GPU that its driver does not speak of is not waited for; nothing is placed on it.
 class ReleaseGate : public execution::ObservationSink {
  public:
-  using ReadNow = std::function<void(const std::string& node)>;
+  // Asks for readings of a node's GPUs, these at least. Never waits, and asks nothing of the gate.
+  using ReadNow =
+      std::function<void(const std::string& node, const std::vector<std::string>& uuids)>;
   // What to tell people when a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
 
@@ -62,6 +64,9 @@ class ReleaseGate : public execution::ObservationSink {
 
   std::vector<GpuAwaited> gpus_of(model::AttemptId attempt) const;
   std::string what_is_left(const std::string& uuid, const hardware::GpuReading& reading);
+  using Questions = std::map<std::string, std::vector<std::string>>;  // GPUs by node
+  static void add_questions(const Waiting& waiting, Questions& questions);
+  void ask(const Questions& questions) const;
   void run();
 
   execution::ObservationSink& sink_;
@@ -72,6 +77,7 @@ class ReleaseGate : public execution::ObservationSink {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;  // guarded by mutex_, as all below
+  SteadyClock::time_point asleep_until_ = SteadyClock::time_point::min();  // of the thread
   std::map<model::AttemptId, Waiting> waiting_;
   std::map<std::string, base::Bytes>
       base_line_;  // least memory seen in use without processes, by UUID

@@ -6,6 +6,9 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "controller/snapshot.h"
 
@@ -76,8 +79,20 @@ class ReleaseGateTest : public ::testing::Test, public execution::ObservationSin
     gate_.take_readings("n1", {"a", "b"}, readings);
   }
 
+  std::vector<std::string> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+  void note(const std::vector<std::string>& uuids) {
+    const std::lock_guard lock(mutex_);
+    asked_ = uuids;
+  }
+
   std::vector<AttemptId> released_;
-  ReleaseGate gate_{*this, [] { return snapshot(); }, [](const std::string&) {},
+  std::mutex mutex_;  // over what the gate's thread writes
+  std::vector<std::string> asked_;
+  ReleaseGate gate_{*this, [] { return snapshot(); },
+                    [this](const std::string&, const auto& uuids) { note(uuids); },
                     [](const std::string&) {}};
 };
 
@@ -90,6 +105,20 @@ TEST_F(ReleaseGateTest, GpusComeFreeWithAReadingThatShowsThemEmpty) {
   clean(1);
   EXPECT_TRUE(released_.empty());
   read({{}, {}});
+  EXPECT_EQ(released_.size(), 1U);
+}
+
+TEST_F(ReleaseGateTest, AsksForItsGpusAtOnceAndBelievesNothingOfOthers) {
+  clean(1);
+  EXPECT_EQ(asked(), (std::vector<std::string>{"a", "b"}));
+  node::ProbeReadings of_one;
+  of_one.is_partial = true;
+  of_one.began_ns = boot_clock_ns();
+  of_one.gpus.emplace_back().processes.emplace();
+  gate_.take_readings("n1", {"a", "b"}, of_one);
+  EXPECT_TRUE(released_.empty()) << "nobody has looked at b";
+  of_one.gpus[0].index = 1;
+  gate_.take_readings("n1", {"a", "b"}, of_one);
   EXPECT_EQ(released_.size(), 1U);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "hardware/host_file/host_file.h"
@@ -50,15 +51,17 @@ Probe::Probe(ProbeOptions options)
 void Probe::run() {
   output_.send(encode(ProbeMessage(ProbeHello{})));
   std::int64_t next_ns = os::boot_ns();
+  ReadNow asked;
   while (true) {
     alarm(kGiveUpSeconds);
     if (is_inventory_due_ || os::boot_ns() >= next_inventory_ns_) report_inventory();
-    report_readings();
+    report_readings(asked);
     // Readings keep their rhythm; after a pause of the machine missed ones are not made up for.
     // Readings that were asked for come in addition: they move nothing.
-    if (os::boot_ns() >= next_ns)
-      next_ns = std::max(next_ns + options_.interval.value(), os::boot_ns());
-    if (wait(next_ns) == Wake::kHangUp) std::_Exit(0);
+    if (os::boot_ns() >= next_ns) next_ns = std::max(next_ns + options_.interval.value(), os::boot_ns());
+    Woken woken = wait(next_ns);
+    if (woken.by == Wake::kHangUp) std::_Exit(0);
+    asked = std::move(woken.asked);
   }
 }
 
@@ -118,9 +121,12 @@ void Probe::report_inventory() {
   hardware::Inventory inventory = take_inventory(std::move(*host));
   const bool is_whole = gpus_.library && gpus_.fallback.empty();
   next_inventory_ns_ = os::boot_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
-  gpu_count_ = inventory.gpus.size();
+  uuids_.clear();
+  for (const hardware::GpuDescription& gpu : inventory.gpus) {
+    uuids_.push_back(gpu.uuid.value_or(""));
+  }
   if (gpus_.library) {
-    slow_.set_gpu_count(gpu_count_);
+    slow_.set_gpu_count(uuids_.size());
     slow_.resume();
     if (gpus_.fallback.empty()) events_.resume();
   }
@@ -133,11 +139,31 @@ void Probe::report_inventory() {
   }
 }
 
-void Probe::report_readings() {
+// Of which GPUs readings are wanted; nothing: of all, also where one is asked for that the driver
+// did not list.
+std::optional<std::vector<std::uint32_t>> Probe::indexes_of(const ReadNow& asked) const {
+  if (asked.uuids.empty()) return std::nullopt;
+  std::vector<std::uint32_t> indexes;
+  for (const std::string& uuid : asked.uuids) {
+    const auto found = std::ranges::find(uuids_, uuid);
+    if (uuid.empty() || found == uuids_.end()) return std::nullopt;
+    indexes.push_back(static_cast<std::uint32_t>(found - uuids_.begin()));
+  }
+  return indexes;
+}
+
+void Probe::report_readings(const ReadNow& asked) {
   ProbeReadings readings;
   readings.began_ns = os::boot_ns();
-  for (std::size_t i = 0; i < gpu_count_ && gpus_.library; ++i) {
-    hardware::GpuReading reading = gpus_.library->read(static_cast<std::uint32_t>(i));
+  auto indexes = indexes_of(asked);
+  readings.is_partial = indexes.has_value();
+  if (!indexes) {
+    indexes.emplace(uuids_.size());
+    std::iota(indexes->begin(), indexes->end(), 0U);
+  }
+  for (const std::uint32_t i : *indexes) {
+    if (!gpus_.library) break;
+    hardware::GpuReading reading = gpus_.library->read(i);
     if (reading.condition == GpuCondition::kAnswering) {
       reading.slow = slow_.latest(i);
     } else {
@@ -149,28 +175,31 @@ void Probe::report_readings() {
   const auto is_silent = [](const hardware::GpuReading& gpu) {
     return gpu.condition == GpuCondition::kNotAnswering;
   };
-  if (!readings.gpus.empty() && std::ranges::all_of(readings.gpus, is_silent)) drop_library();
+  if (!readings.is_partial && !readings.gpus.empty() &&
+      std::ranges::all_of(readings.gpus, is_silent))
+    drop_library();
   readings.events = events_.silence();
   readings.slow_reads = slow_.silence();
   output_.send(encode(ProbeMessage(std::move(readings))));
 }
 
-Probe::Wake Probe::wait(std::int64_t until_ns) const {
+Probe::Woken Probe::wait(std::int64_t until_ns) const {
   while (true) {
     const std::int64_t left_ns = until_ns - os::boot_ns();
-    if (left_ns <= 0) return Wake::kInterval;
+    if (left_ns <= 0) return {};
     pollfd socket{options_.fd, POLLIN, 0};
     const int ready = ::poll(&socket, 1, static_cast<int>((left_ns + 999'999) / 1'000'000));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return Wake::kHangUp;
-    if (ready == 0) return Wake::kInterval;
-    char buffer[64];
+    if (ready < 0) return {Wake::kHangUp, {}};
+    if (ready == 0) return {};
+    char buffer[kMaxProbeRequest];
     const ssize_t size = ::recv(options_.fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size <= 0) return Wake::kHangUp;
-    const auto request = decode_probe_request({buffer, static_cast<std::size_t>(size)});
+    if (size <= 0) return {Wake::kHangUp, {}};
+    auto request = decode_probe_request({buffer, static_cast<std::size_t>(size)});
     // A daemon that speaks another protocol starts another probe.
-    return request ? Wake::kReadNow : Wake::kHangUp;
+    if (!request) return {Wake::kHangUp, {}};
+    return {Wake::kReadNow, *std::move(request)};
   }
 }
 

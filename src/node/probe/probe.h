@@ -32,13 +32,18 @@ class Probe {
 
  private:
   enum class Wake { kInterval, kReadNow, kHangUp };
+  struct Woken {
+    Wake by = Wake::kInterval;
+    ReadNow asked;  // of kReadNow
+  };
 
   void ensure_library();
   void drop_library();
   hardware::Inventory take_inventory(hardware::HostDescription host);
   void report_inventory();
-  void report_readings();
-  Wake wait(std::int64_t until_ns) const;
+  void report_readings(const ReadNow& asked);
+  std::optional<std::vector<std::uint32_t>> indexes_of(const ReadNow& asked) const;
+  Woken wait(std::int64_t until_ns) const;
 
   const ProbeOptions options_;
   const ProbeOutput output_;
@@ -47,7 +52,7 @@ class Probe {
   std::unique_ptr<hardware::HostTopology> host_;
   OpenedLibrary gpus_;  // its library null while there is none
   std::optional<hardware::LibraryProblem> problem_;
-  std::size_t gpu_count_ = 0;
+  std::vector<std::string> uuids_;  // by index; empty where the driver says none
   bool is_inventory_due_ = true;
   std::string sent_inventory_;
   std::int64_t next_inventory_ns_ = 0;

@@ -291,7 +291,7 @@ void encode_body(Encoder& out, const ProbeReadings& readings) {
     }
   }
   out.i64(readings.began_ns);
-  write(readings.events, readings.slow_reads);
+  write(readings.events, readings.slow_reads, readings.is_partial);
 }
 
 void encode_body(Encoder& out, const ProbeEvents& events) {
@@ -334,7 +334,7 @@ ProbeReadings decode_readings(Decoder& in) {
   readings.gpus.resize(gpu_count(in));
   for (GpuReading& gpu : readings.gpus) fields_of_reading(gpu, read);
   readings.began_ns = in.i64();
-  read(readings.events, readings.slow_reads);
+  read(readings.events, readings.slow_reads, readings.is_partial);
   return readings;
 }
 
@@ -415,18 +415,23 @@ base::Result<ProbeMessage> decode_probe_message(std::string_view bytes) {
   return message;
 }
 
-std::string encode(const ReadNow&) {
+std::string encode(const ReadNow& request) {
   std::string bytes;
-  Encoder(bytes).u64(static_cast<std::uint64_t>(Kind::kReadNow));
+  Encoder out(bytes);
+  out.u64(static_cast<std::uint64_t>(Kind::kReadNow));
+  out.u64(request.uuids.size());
+  for (const std::string& uuid : request.uuids) out.text(uuid);
   return bytes;
 }
 
 base::Result<ReadNow> decode_probe_request(std::string_view bytes) {
   Decoder in(bytes);
-  if (static_cast<Kind>(in.u64()) != Kind::kReadNow || !in.ok() || !in.at_end()) {
-    return malformed("unknown request");
-  }
-  return ReadNow{};
+  if (static_cast<Kind>(in.u64()) != Kind::kReadNow) return malformed("unknown request");
+  ReadNow request;
+  request.uuids.resize(gpu_count(in));
+  for (std::string& uuid : request.uuids) uuid = in.text();
+  if (!in.ok() || !in.at_end()) return malformed("damaged request");
+  return request;
 }
 
 }  // namespace gpu_platform::node

@@ -16,14 +16,16 @@
 //   probe  -> daemon   ProbeHello first; Inventory once, and when it changes; ProbeReadings at each
 //                      interval, also where there is no GPU: they are the sign of life of the
 //                      thread that polls, and say how long the other threads have been inside the
-//                      driver. ProbeEvents when the driver tells something. ProbeError when the
-//                      machine cannot be described at all.
+//                      driver. Those that were asked for between are of some GPUs only. ProbeEvents
+//                      when the driver tells something. ProbeError when the machine cannot be
+//                      described at all.
 //   daemon -> probe    ReadNow. The end of the connection ends the probe.
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProbeProtocolVersion = 3;
+inline constexpr std::uint32_t kProbeProtocolVersion = 4;
 inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
+inline constexpr std::size_t kMaxProbeRequest = 4096;  // what is longer asks for all
 inline constexpr std::size_t kMaxReportedGpus = 64;
 // Of one GPU, and fewer where there are more than 16 of them; more are left out.
 inline constexpr std::size_t kMaxReportedProcesses = 256;
@@ -42,6 +44,7 @@ struct ProbeReadings {
   std::int64_t began_ns = 0;  // when the first was read, on the clock of CLOCK_BOOTTIME
   ThreadSilence events;
   ThreadSilence slow_reads;
+  bool is_partial = false;  // of GPUs that were asked for alone; else of all that the driver lists
   friend bool operator==(const ProbeReadings&, const ProbeReadings&) = default;
 };
 
@@ -64,6 +67,7 @@ base::Result<ProbeMessage> decode_probe_message(std::string_view bytes);
 
 // Asks for readings at once instead of at the next interval.
 struct ReadNow {
+  std::vector<std::string> uuids;  // of these GPUs; empty: of all
   friend bool operator==(const ReadNow&, const ReadNow&) = default;
 };
 

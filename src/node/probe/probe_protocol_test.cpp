@@ -98,7 +98,7 @@ ProbeReadings full_readings() {
   GpuReading lost;
   lost.condition = hardware::GpuCondition::kLost;
   lost.problem = "GPU is lost (15)";
-  return {{gpu, lost}, 17, std::nullopt};
+  return {{gpu, lost}, 17, std::nullopt, 5, true};
 }
 
 ProbeEvents full_events() {
@@ -117,7 +117,11 @@ TEST(ProbeProtocol, ReadsWhatItWrites) {
     ASSERT_TRUE(decoded) << decoded.error().message;
     EXPECT_EQ(*decoded, message);
   }
-  EXPECT_TRUE(decode_probe_request(encode(ReadNow{})));
+  for (const ReadNow& request : {ReadNow(), ReadNow{std::vector<std::string>{"GPU-a", "GPU-b"}}}) {
+    const auto decoded = decode_probe_request(encode(request));
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(*decoded, request);
+  }
 }
 
 TEST(ProbeProtocol, RefusesEveryCutMessage) {

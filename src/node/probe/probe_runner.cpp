@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -81,12 +82,16 @@ class ProbeRunner::Impl {
     wake();
   }
 
-  void read_now(const std::string& node_name) {
+  void read_now(const std::string& node_name, const std::vector<std::string>& uuids) {
+    bool is_first = false;
     {
       const std::lock_guard lock(mutex_);
-      asked_.insert(node_name);
+      is_first = asked_.empty();
+      Asked& asked = asked_[node_name];
+      asked.is_for_all = asked.is_for_all || uuids.empty();
+      asked.uuids.insert(uuids.begin(), uuids.end());
     }
-    wake();
+    if (is_first) wake();
   }
 
   std::vector<ProbeStatus> status() const {
@@ -111,7 +116,7 @@ class ProbeRunner::Impl {
   // False when it is time to stop.
   bool take_orders() {
     std::vector<ProbeTarget> added;
-    std::set<std::string> asked;
+    std::map<std::string, Asked> asked;
     {
       const std::lock_guard lock(mutex_);
       if (is_stopping_) return false;
@@ -128,13 +133,27 @@ class ProbeRunner::Impl {
       nodes_.push_back(std::move(node));
     }
     for (const Watched& node : nodes_) {
-      if (!node.child || !asked.contains(node.target.node_name)) continue;
-      const std::string bytes = encode(ReadNow{});
+      const auto wanted = asked.find(node.target.node_name);
+      if (!node.child || wanted == asked.end()) continue;
+      const std::string bytes = request_for(wanted->second);
       // A full socket means that the probe hangs: its deadline deals with that.
       (void)::send(node.child->socket.get(), bytes.data(), bytes.size(),
                    MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     return true;
+  }
+
+  struct Asked {
+    bool is_for_all = false;
+    std::set<std::string> uuids;
+  };
+
+  static std::string request_for(const Asked& asked) {
+    if (!asked.is_for_all && asked.uuids.size() <= kMaxReportedGpus) {
+      std::string bytes = encode(ReadNow{{asked.uuids.begin(), asked.uuids.end()}});
+      if (bytes.size() <= kMaxProbeRequest) return bytes;
+    }
+    return encode(ReadNow{});
   }
 
   void start_and_give_up() {
@@ -361,7 +380,7 @@ class ProbeRunner::Impl {
   mutable std::mutex mutex_;  // over what follows
   bool is_stopping_ = false;
   std::vector<ProbeTarget> added_;
-  std::set<std::string> asked_;
+  std::map<std::string, Asked> asked_;
   std::vector<ProbeStatus> status_;
 
   std::thread thread_;
@@ -396,8 +415,8 @@ base::Result<std::unique_ptr<ProbeRunner>> ProbeRunner::start(ProbeRunnerOptions
 void ProbeRunner::watch(ProbeTarget target) {
   impl_->watch(std::move(target));
 }
-void ProbeRunner::read_now(const std::string& node_name) {
-  impl_->read_now(node_name);
+void ProbeRunner::read_now(const std::string& node_name, const std::vector<std::string>& uuids) {
+  impl_->read_now(node_name, uuids);
 }
 std::vector<ProbeStatus> ProbeRunner::status() const {
   return impl_->status();

@@ -97,8 +97,9 @@ class ProbeRunner {
   // name change nothing.
   void watch(ProbeTarget target);
 
-  // Asks the node's probe for readings now. An unknown node, or one without a probe, is ignored.
-  void read_now(const std::string& node_name);
+  // Asks the node's probe for readings now, of these GPUs at least; none named: of all. An unknown
+  // node, or one without a probe, is ignored.
+  void read_now(const std::string& node_name, const std::vector<std::string>& uuids = {});
 
   std::vector<ProbeStatus> status() const;
 

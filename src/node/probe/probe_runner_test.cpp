@@ -296,6 +296,29 @@ TEST_F(Probes, GiveReadingsAtOnceWhenAsked) {
   EXPECT_TRUE(reports_.wait_for<ProbeReadings>("n1", seen_));
 }
 
+TEST_F(Probes, ReadOnlyTheGpusThatAreAskedFor) {
+  options_.interval = base::hours(1);
+  start();
+  runner_->watch(emulated("n1"));
+  const auto inventory = reports_.wait_for<Inventory>("n1", seen_);
+  ASSERT_TRUE(inventory);
+  const auto first = reports_.wait_for<ProbeReadings>("n1", seen_);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->is_partial);
+
+  runner_->read_now("n1", {*inventory->gpus[3].uuid});
+  const auto one = reports_.wait_for<ProbeReadings>("n1", seen_);
+  runner_->read_now("n1", {*inventory->gpus[3].uuid, "GPU-that-was-lost"});
+  const auto all = reports_.wait_for<ProbeReadings>("n1", seen_);
+
+  ASSERT_TRUE(one && all);
+  EXPECT_TRUE(one->is_partial);
+  ASSERT_EQ(one->gpus.size(), 1U);
+  EXPECT_EQ(one->gpus[0].index, 3U);
+  EXPECT_FALSE(all->is_partial) << "what is missing then is what the driver has lost";
+  EXPECT_EQ(all->gpus.size(), inventory->gpus.size());
+}
+
 TEST_F(Probes, AreStartedAgainWhenTheyDie) {
   start();
   runner_->watch(emulated("n1"));
