@@ -249,7 +249,7 @@ class Core {
   std::shared_ptr<const scheduling::Claims> shared_claims_;
   std::shared_ptr<const scheduling::Windows> shared_windows_;
   std::optional<base::Instant> look_again_at_;  // of the last cycle
-  base::Instant foreseen_at_;                   // when starts were foreseen last
+  base::Instant foresight_paid_until_;          // what was foreseen is worked off by then
   std::optional<base::Instant> foresee_at_;     // when those of which nothing is known are
   base::Instant advanced_to_;                   // timers up to here have had their turn
   // Answers of could_ever_fit for the present inventory.

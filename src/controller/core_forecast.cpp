@@ -15,8 +15,10 @@ namespace {
 // Of the first so many reservations something is foreseen, and expected where so few run.
 constexpr std::size_t kMostForeseen = 8;
 constexpr std::size_t kMostRunning = 2000;
-// While many start one after the other, most are gone before what is foreseen of them is of use.
+// While many start one after the other, most are gone before what is foreseen of them is of use:
+// beyond a few at once it is done ten times a second.
 constexpr base::Duration kForeseePause = base::milliseconds(100);
+constexpr std::int64_t kForeseenAtOnce = 4;
 
 }  // namespace
 
@@ -29,11 +31,14 @@ void Core::foresee(const std::vector<scheduling::Reservation>& reservations, bas
   };
   foresee_at_.reset();
   if (std::ranges::none_of(first, is_new)) return;
-  if (foreseen_at_.is_set() && now < foreseen_at_ + kForeseePause) {
-    foresee_at_ = foreseen_at_ + kForeseePause;
+  const base::Instant paid_until = std::max(foresight_paid_until_, now) + kForeseePause;
+  const base::Duration debt = paid_until - now;
+  const base::Duration most(kForeseePause.value() * kForeseenAtOnce);
+  if (debt > most) {
+    foresee_at_ = now + (debt - most);
     return;
   }
-  foreseen_at_ = now;
+  foresight_paid_until_ = paid_until;
   const scheduling::Forecast expected = forecast_of(first, now);
   for (const scheduling::Reservation& each : first) {
     if (!is_new(each)) continue;

@@ -121,7 +121,7 @@ TEST(ForecastOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
   Core core;
   base::Instant now = kNoon;
   core.apply_policy(model::Policy(), "test", now);
-  core.observe(execution::NodeObserved{testing::node_info("n1", 2)}, now);
+  core.observe(execution::NodeObserved{testing::node_info("n1", 8)}, now);
   model::JobSpec spec = testing::spec(1);
   spec.time_limit = base::minutes(1);
   spec.expected_time = base::seconds(30);
@@ -129,25 +129,27 @@ TEST(ForecastOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
     EXPECT_TRUE(core.command(testing::submission(spec), now, store::Room::kAmple));
     core.advance(now);
   };
-  for (const std::uint64_t id : {1, 2}) {
+  for (std::uint64_t id = 1; id <= 8; ++id) {
     submit();
     core.observe(execution::Started{{model::JobId(id), 1}, 7, now}, now);
     core.advance(now);
   }
   const auto forecast_of = [&](std::uint64_t id) { return core.state().jobs.find(id)->forecast; };
 
-  // Right before both are over by all that is known.
+  // Right before all are over by all that is known.
   now = now + (base::minutes(1) + model::Policy().stop_grace - base::milliseconds(50));
+  for (std::uint64_t id = 9; id <= 12; ++id) {
+    submit();
+    EXPECT_TRUE(forecast_of(id));
+  }
   submit();
-  EXPECT_TRUE(forecast_of(3));
-  submit();
-  EXPECT_FALSE(forecast_of(4));
+  EXPECT_FALSE(forecast_of(13));
   const auto wakeup = core.next_wakeup();
   ASSERT_TRUE(wakeup);
   EXPECT_EQ(*wakeup, now + base::milliseconds(100));
   (void)core.take_batch();
   core.advance(*wakeup);
-  EXPECT_TRUE(forecast_of(4));
+  EXPECT_TRUE(forecast_of(13));
   EXPECT_TRUE(check_invariants(core.state()).empty()) << check_invariants(core.state()).front();
 }
 
