@@ -44,12 +44,9 @@ constexpr std::string_view kHelp =
     "  /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by no other user. TIME: 90s, 5m, 1h (default: "
-    "5m).
-    "
-    "  SCOPE: the name of the systemd scope in which jobs' cgroups are made: lower-case letters,
-    "
-    "  digits and '-'. Without it root's launcher asks for a scope where that adds guards.
-    "
+    "5m).\n"
+    "  SCOPE: the name of the systemd scope in which jobs' cgroups are made: lower-case letters,\n"
+    "  digits and '-'. Without it root's launcher asks for a scope where that adds guards.\n"
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
