@@ -511,7 +511,7 @@ TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheSupervisorSignalNobody) 
   ASSERT_TRUE(victim.is_there()) << std::strerror(errno);
   const std::string before = victim.pending();
   Terminal second(words({"jobs", "attach", "1"}));  // of the same size
-  EXPECT_TRUE(first.shows("somebody else has attached")) << first.screen();
+  EXPECT_TRUE(first.shows("another client has attached")) << first.screen();
   EXPECT_EQ(victim.pending(), before);
 }
 

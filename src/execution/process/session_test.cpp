@@ -143,7 +143,7 @@ TEST_P(SessionTest, WhoeverComesTakesThePlaceOfWhoeverWasThere) {
   const os::Descriptor second = attach(job);
   const Heard heard = listen(first);
   EXPECT_EQ(heard.end, model::ChannelEnd::kDetached);
-  EXPECT_NE(heard.text.find("somebody else has attached"), std::string::npos) << heard.text;
+  EXPECT_NE(heard.text.find("another client has attached"), std::string::npos) << heard.text;
   EXPECT_TRUE(send(second, model::InputFrame{"word\n"}));
   EXPECT_NE(listen(second).output.find("got word"), std::string::npos);
 }

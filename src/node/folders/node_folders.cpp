@@ -37,7 +37,7 @@ std::string_view take_name(std::string_view& path) {
 std::string objection_to_owner(const std::string& shown, const struct stat& about) {
   if (about.st_uid != 0 && about.st_uid != geteuid()) {
     return shown + " belongs to user " + std::to_string(about.st_uid) +
-           ", which could replace it; choose a folder whose path belongs to root";
+           ", who could replace it; choose a folder whose path belongs to root";
   }
   if (S_ISLNK(about.st_mode)) return {};
   const bool is_sticky = (about.st_mode & S_ISVTX) != 0;
@@ -45,7 +45,7 @@ std::string objection_to_owner(const std::string& shown, const struct stat& abou
       (about.st_mode & S_IWOTH) != 0 || ((about.st_mode & S_IWGRP) != 0 && about.st_gid != 0);
   if (!is_open || is_sticky) return {};
   return shown +
-         " can be written to by users other than root, which could replace files there: chmod "
+         " can be written to by users other than root, who could replace files there: chmod "
          "go-w " +
          shown;
 }

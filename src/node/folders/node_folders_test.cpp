@@ -88,8 +88,8 @@ TEST_F(NodeFoldersTest, AsRootEveryFolderOfThePathIsInRootsHands) {
   ASSERT_EQ(chown((root_ + "/theirs").c_str(), 65534, 65534), 0);
   EXPECT_EQ(open(root_ + "/theirs/inner/node"),
             root_ +
-                "/theirs belongs to user 65534, who could put something else in its place; "
-                "choose a folder whose path is root's");
+                "/theirs belongs to user 65534, who could replace it; "
+                "choose a folder whose path belongs to root");
   EXPECT_FALSE(fs::exists(root_ + "/theirs/inner/node"));
   fs::create_directory(root_ + "/open");
   chmod((root_ + "/open").c_str(), 0777);
