@@ -28,7 +28,7 @@ std::string_view to_string(ErrorCode code);
 
 struct [[nodiscard]] Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // a sentence for the person who must act: what is wrong and what is allowed
+  std::string message;  // a sentence that says what is wrong and what is allowed
   std::string field;    // dotted path of the offending input field, empty when no field is at fault
 
   friend bool operator==(const Error&, const Error&) = default;

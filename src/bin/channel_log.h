@@ -9,8 +9,8 @@
 namespace gpu_platform::bin {
 
 // Writes to the log that a channel into a job began, and, destroyed, that it ended: who, which job,
-// and the command's first word or the port. Arguments may be secrets and are left out. Who opens
-// very many has not all of them logged. Any thread.
+// and the command's first word or the port. Arguments may be secrets and are left out. If a user
+// opens very many channels, not all of them are logged. Any thread.
 class ChannelLog {
  public:
   // `log` outlives this.

@@ -17,7 +17,7 @@ struct DaemonOptions {
   std::string launcher;  // socket of a launcher that runs as a service; empty: we start one
 };
 
-// Who sent a signal, as the kernel says.
+// The sender of a signal, as the kernel reports it.
 struct SignalSender {
   std::uint32_t uid = 0;
   std::int32_t pid = 0;
@@ -35,7 +35,7 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // Takes up what may change while it runs. The audit trail says who asked for it.
+  // Applies the keys that may change while the daemon runs. The audit trail records the sender.
   void reload(const config::Configuration& configuration, const SignalSender& sender);
   // Where the configuration is not as it must be: the audit trail says that too.
   void refuse_reload(const base::Error& error, const SignalSender& sender);
@@ -47,7 +47,8 @@ class Daemon {
   std::unique_ptr<Parts> parts_;
 };
 
-// Tells systemd (or whoever set NOTIFY_SOCKET); does nothing where nobody did.
+// Notifies systemd (or another service manager that set NOTIFY_SOCKET). Does nothing if
+// NOTIFY_SOCKET is not set.
 void notify_service_manager(std::string_view message);
 
 }  // namespace gpu_platform::bin

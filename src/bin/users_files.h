@@ -10,9 +10,9 @@
 
 namespace gpu_platform::bin {
 
-// The way to the engine for those who open files that users have named. A copy may outlive the
-// engine: who reads a file on a disk that is gone may come back at any time. Safe from any thread,
-// but for the engine's own.
+// Opens files that users have named, through the engine. A copy may outlive the engine: a thread
+// that reads a file on a disk that is gone may return at any time. Safe from any thread except the
+// engine's own.
 class UsersFiles {
  public:
   // `engine` lives until disconnect().

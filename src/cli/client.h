@@ -21,7 +21,7 @@ namespace gpu_platform::cli {
 struct Failure {
   enum class Kind {
     kNoDaemon,     // nothing listens at any of the places
-    kBroken,       // the connection ended before the answer: carried out or not, nobody knows
+    kBroken,       // the connection ended before the answer: it is not known what was carried out
     kInterrupted,  // Ctrl-C, where the caller asked to be told
     kProblem,      // the daemon's own answer; `document` has it
     kBadAnswer,    // what answers does not speak our language

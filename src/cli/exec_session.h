@@ -18,7 +18,7 @@ struct StayOptions {
   bool has_terminal = false;    // both here and there
   bool can_detach = false;      // by Ctrl-P Ctrl-Q on the terminal
   bool passes_signals = false;  // Ctrl-C is passed on as SIGINT, only the third ends the session
-  bool watches_signals = true;  // false: signals are somebody else's business
+  bool watches_signals = true;  // false: the caller handles signals
   InputLog* log = nullptr;      // of a job's input, over several channels; null: this one is all
 };
 

@@ -7,25 +7,26 @@
 #include "cli/exec_session.h"
 #include "cli/session.h"
 
-// Sitting at a job: its terminal or its input is the person's.
+// Attaches to a job: its terminal or its input becomes the caller's.
 
 namespace gpu_platform::cli {
 
 struct SitOptions {
   std::string job;
-  std::optional<model::TerminalSize> terminal;  // the person's, where the job has one too
-  // Ctrl-C before its start, and later a signal to us, cancels the job; else we only leave.
+  std::optional<model::TerminalSize> terminal;  // the caller's, if the job has one too
+  // Ctrl-C before the job's start, and later a signal to this process, cancels the job. False: they
+  // only detach.
   bool is_ours = false;
 };
 
-// Says what the job waits for, attaches when it runs, and stays until it has ended, over all its
-// attempts, or until the person leaves. Shows also what an attempt printed that was over too soon.
-// The job's exit code as `run` has it; 0 when the person left; 250 when somebody else took the
-// place or the daemon has gone.
+// Prints what the job waits for, attaches when it runs, and stays until the job has ended, over all
+// its attempts, or until the user detaches. Also shows the output of an attempt that ended too
+// soon. Returns the job's exit code as `run` does, 0 when the user detached, and 250 when another
+// client took the place or the daemon has gone.
 int sit_at(Console& console, Client& client, const SitOptions& options);
 
-// Standard input goes to the job while its output is followed as by `run`, both also over a restart
-// of the daemon.
+// Sends standard input to the job and follows its output as `run` does. Both survive a restart of
+// the daemon.
 int run_with_input(Console& console, Client& client, const std::string& job);
 
 }  // namespace gpu_platform::cli

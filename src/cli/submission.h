@@ -10,7 +10,7 @@
 
 namespace gpu_platform::cli {
 
-// A request id that nobody else has; empty where the system has no randomness.
+// Returns a unique request id, or an empty one if the system has no randomness.
 std::string random_request_id();
 
 // The environment of the caller, by name. Values that JSON cannot carry are left out, with a

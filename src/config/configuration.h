@@ -18,7 +18,7 @@ namespace gpu_platform::config {
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 enum class Seccomp : std::uint8_t { kDefault, kOff };
 
-// Whose processes on GPUs are shown with their names to whom: their owner alone, or everybody.
+// Which users see the command of a process on a GPU: its owner alone, or all.
 enum class ShowCommands : std::uint8_t { kOwn, kAll };
 
 // A program by its absolute path; empty: none.
@@ -43,7 +43,7 @@ struct Configuration {
   SiteFile network_file;                    // where its nodes are (network_file.h)
 
   RootJobs root_jobs = RootJobs::kAllow;
-  std::uint32_t min_uid = 1000;                       // of users who may have jobs
+  std::uint32_t min_uid = 1000;                       // of users that may have jobs
   bool mode_setting = false;                          // jobs with GPUs may open nvidia-modeset
   std::uint64_t max_processes = 16'384;               // of a job, threads included
   bool private_tmp = true;                            // each job has /tmp and /dev/shm of its own

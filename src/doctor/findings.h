@@ -51,7 +51,7 @@ std::vector<Finding> judge_kernel(const KernelFacts& kernel);
 struct ServiceFacts {
   bool has_systemd = false;     // it is the init of this host
   bool has_units = false;       // the three units are installed
-  bool daemon_answers = false;  // somebody listens at the default socket
+  bool daemon_answers = false;  // a daemon listens at the default socket
   std::string socket;
 };
 Finding judge_service(const ServiceFacts& service);

@@ -85,7 +85,7 @@ class VirtualEngine final : public Engine {
   void reboot(const model::NodeInfo& info);
   // The attempt's main process ends by itself now. False when it is not running.
   bool finish(model::AttemptId attempt, const model::Exit& exit, model::EndReason reason);
-  // The attempt's processes die and nobody can say how.
+  // The attempt's processes die, and it cannot be known how they ended.
   void lose_supervisor(model::AttemptId attempt);
 
   bool is_reachable(std::string_view node) const;

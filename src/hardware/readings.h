@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 
-// What machines say about themselves, before anybody judges it. Every datum that a driver may
+// The data that machines report about themselves, without judgement. Every datum that a driver may
 // withhold is optional; zero never means unknown.
 
 namespace gpu_platform::hardware {
@@ -245,7 +245,7 @@ enum class ProblemKind : std::uint8_t {
 
 struct LibraryProblem {
   ProblemKind kind = ProblemKind::kOther;
-  std::string message;  // a sentence for the person who must act
+  std::string message;  // a sentence that says what to do
 
   friend bool operator==(const LibraryProblem&, const LibraryProblem&) = default;
 };

@@ -13,10 +13,10 @@
 
 namespace gpu_platform::host {
 
-// Carries out calls that may hang, on threads of its own. Each is for a user, who has a bounded
-// part of the threads and of the waiting calls: what hangs for one user keeps no other waiting. Who
-// asks has an answer within the deadline; a call that hangs keeps its thread until it returns. Safe
-// from any thread.
+// Carries out calls that may hang, on threads of its own. Each call is made for a user, and each
+// user has a bounded part of the threads and of the waiting calls: a call that hangs for one user
+// keeps no other waiting. The caller gets an answer within the deadline; a call that hangs keeps
+// its thread until it returns. Safe from any thread.
 class SlowCalls {
  public:
   struct Limits {

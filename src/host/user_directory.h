@@ -39,13 +39,13 @@ class UserDirectory {
   // What is known without waiting; where that is old or nothing, it is asked for and known later.
   UserName name_now(std::uint32_t uid);
 
-  // `asker`: the user for whom it is looked up. kNotFound for a name that the system does not know,
-  // kUnavailable where it does not answer.
+  // `asker`: the user that the lookup is made for. kNotFound if the system does not know the name,
+  // kUnavailable if it does not answer.
   void find(const std::string& name, std::uint32_t asker,
             std::function<void(base::Result<User>)> done);
 
-  // kNotFound for a user whom the system does not know, kUnavailable where it does not answer.
-  // Nothing: `asked` is called later.
+  // kNotFound if the system does not know the user, kUnavailable if it does not answer. No value:
+  // `asked` is called later.
   std::optional<base::Result<User>> user_now(std::uint32_t uid, std::function<void()> asked);
 
  private:

@@ -30,7 +30,7 @@ class Budget {
   struct Limits {
     base::Duration window = base::seconds(60);
     std::uint64_t of_source = 60;
-    std::uint64_t of_all_users = 600;  // who has many user ids has no more than this
+    std::uint64_t of_all_users = 600;  // the limit for a user with many user ids
     std::size_t sources = 4096;        // told apart; what comes from others is counted together
   };
   struct Dropped {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-// Text of others in lines of ours. Whoever may choose a name must not be able to end a line, begin
-// one that looks like ours, or reach the terminal of the one who reads the log.
+// Text of users in lines of the daemon's log. A user who chooses a name must not be able to end a
+// line, forge a line of the daemon, or reach the terminal on which the log is read.
 
 namespace gpu_platform::logging {
 

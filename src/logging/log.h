@@ -13,11 +13,10 @@
 
 namespace gpu_platform::logging {
 
-// Lines that somebody outside can cause, each with its source; they go to spdlog's default logger.
-// What a source writes beyond its budget is dropped and told of when the window is over:
-// "… 1234 lines of uid 1000 were not logged in the last 60 s". Lines of level debug are not
-// counted: who asks for them wants all. What the daemon says of itself goes to spdlog directly and
-// is never dropped. Safe from any thread.
+// Logs lines that users can cause, each with its source, to spdlog's default logger. Lines beyond
+// the budget of a source are dropped, and reported when the window is over: "… 1234 lines of uid
+// 1000 were not logged in the last 60 s". Lines of level debug are not counted. What the daemon
+// says about itself goes to spdlog directly and is never dropped. Safe from any thread.
 class Log {
  public:
   explicit Log(Budget::Limits limits = {});

@@ -18,9 +18,8 @@
 
 namespace gpu_platform::monitoring {
 
-// Hands what probes report to those whom it concerns: nodes to the core, readings to the monitor
-// and the release gate; troubles into log lines. Called on the probe runner's thread;
-// wait_for_all() on any other.
+// Passes the reports of probes on: nodes to the core, readings to the monitor and the release gate,
+// troubles to the log. Called on the probe runner's thread; wait_for_all() on any other.
 class NodeObserver : public node::ProbeListener {
  public:
   using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node

@@ -16,13 +16,13 @@
 
 namespace gpu_platform::monitoring {
 
-// Stands between the engine and the core and holds back the news that nothing of an attempt is left
-// until the driver says so too: a reading that began after that news shows on each of its GPUs no
-// process that has ended, and no more memory in use than before anybody used it. Until then the
-// GPUs are CLEANING. Everything else passes at once.
+// Stands between the engine and the core. It holds back the observation that nothing of an attempt
+// is left until the driver confirms it: a reading that began after the observation shows on each of
+// the attempt's GPUs no process that has ended, and no more memory in use than before the GPU was
+// used. Until then the GPUs are CLEANING. Every other observation passes at once.
 //
-// Holds nothing that is lost with it: the engine tells the news again to the next daemon.
-// A GPU that its driver does not speak of is not waited for; nothing is placed on it.
+// Nothing is lost with this object: the engine repeats the observation to the next daemon. A GPU
+// without readings is not waited for, and no job is placed on it.
 class ReleaseGate : public execution::ObservationSink {
  public:
   // Asks for readings of a node's GPUs, these at least. Never waits, and asks nothing of the gate.

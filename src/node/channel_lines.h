@@ -43,7 +43,7 @@ class ChannelLines {
   }
 
  private:
-  static constexpr std::uint32_t kOthers = 0xffffffff;  // nobody's
+  static constexpr std::uint32_t kOthers = 0xffffffff;  // no single user
   struct Count {
     std::uint32_t told = 0;
     std::uint64_t dropped = 0;

@@ -64,9 +64,9 @@ class JobConfinement {
   // Null: the host's are shared.
   const PrivateFolders* folders() const { return has_folders_ ? &folders_ : nullptr; }
 
-  // Those of its first process, ours to close; -1: none. The end of that process would else have to
-  // wait until the kernel has taken down its mounts; so they go with us, when everybody knows of
-  // the end. Later processes of the job enter them.
+  // The mounts of the job's first process, which this process closes; -1: none. Otherwise the end
+  // of that process would wait until the kernel has taken down its mounts. They are released with
+  // this process, after the end has been reported. Later processes of the job enter them.
   void hold_mounts(int fd) { mounts_fd_ = fd; }
   int mounts() const { return mounts_fd_; }
   void drop_mounts();

@@ -7,7 +7,7 @@
 
 namespace gpu_platform::node {
 
-// Who a process is to the kernel.
+// The user and groups of a process, as the kernel knows them.
 struct Identity {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -16,12 +16,12 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// As whom jobs may run, whatever the daemon says and the user database knows.
+// The users that jobs may run as, whatever the daemon asks for and the user database has.
 struct IdentityRules {
   bool allow_root = false;
   std::uint32_t min_uid = 1000;  // smaller numbers are the system's own accounts
 };
-// Why no job may run as that number; empty: ask who it is.
+// Returns why no job may run with this uid, or an empty text if the user is to be looked up.
 std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules);
 
 // A line of `getent passwd UID`; false where it is not that user's.

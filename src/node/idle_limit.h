@@ -7,9 +7,9 @@
 
 namespace gpu_platform::node {
 
-// When a job at which nobody does anything is ended, and when that is announced: a minute before,
-// or half of the time where that is less. Nanoseconds on the boot clock; 0: never. Pure: the clock
-// is an argument.
+// Decides when an idle interactive job is ended, and when that is announced: a minute before, or
+// half of the time if that is less. Nanoseconds on the boot clock; 0: never. Pure: the clock is an
+// argument.
 class IdleLimit {
  public:
   explicit IdleLimit(std::uint64_t limit_ms) : limit_(in_ns(limit_ms)) {}

@@ -70,8 +70,8 @@ struct Stop {
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 
-// For the supervisor of the attempt: another time limit, counted from the start of the job as the
-// first one was. Repeated by the daemon until the attempt is over, so nobody answers.
+// Tells the supervisor of the attempt another time limit, counted from the start of the job as the
+// first one was. The daemon repeats it until the attempt is over, so there is no answer.
 struct SetLimit {
   model::AttemptId attempt;
   std::uint64_t limit_ms = 0;  // at least 1
@@ -90,17 +90,17 @@ struct Forget {
   friend bool operator==(const Forget&, const Forget&) = default;
 };
 
-// Into the running attempt, for the socket passed along (SOCK_SEQPACKET), on which ChannelStart
-// comes next. Nobody answers here: whatever becomes of it is told on that socket.
+// Opens a channel into the running attempt, on the socket passed along (SOCK_SEQPACKET), on which
+// ChannelStart comes next. There is no answer here: the outcome is reported on that socket.
 struct OpenChannel {
   model::AttemptId attempt;
   bool attach = false;  // to the job's own terminal and input: for its supervisor
   friend bool operator==(const OpenChannel&, const OpenChannel&) = default;
 };
 
-// Opens a file that a user has named, for reading, as that user: what comes of it is told on the
-// socket passed along (SOCK_SEQPACKET), an OpenedFile with the descriptor, or without one. Nobody
-// answers here.
+// Opens a file that a user has named, for reading, as that user. The outcome is reported on the
+// socket passed along (SOCK_SEQPACKET): an OpenedFile with the descriptor, or without one. There is
+// no answer here.
 struct OpenFile {
   std::uint32_t uid = 0;
   std::string path;  // absolute, without NUL; at most kMaxPath bytes
@@ -247,9 +247,9 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes);
 
 // ---- what a channel is for
 
-// First packet on a channel's socket. For a relay a sealed memory file with an encoded
-// LaunchRequest goes with it, which says as whom, where, with which environment and, without a
-// port, what to run.
+// The first packet on a channel's socket. For a relay it carries a sealed memory file with an
+// encoded LaunchRequest, which has the user, the directory, the environment and, without a port,
+// the command.
 struct ChannelStart {
   std::optional<model::TerminalSize> terminal;
   std::uint16_t port = 0;       // not 0: a connection to 127.0.0.1 instead of a command
@@ -263,7 +263,7 @@ std::optional<ChannelStart> decode_channel_start(std::string_view bytes);
 
 struct OpenedFile {
   std::int32_t error = 0;  // errno; 0: the descriptor comes with it
-  std::string why;         // where it is no error of the system: who the user is cannot be said
+  std::string why;         // if it is no error of the system: the user cannot be looked up
   friend bool operator==(const OpenedFile&, const OpenedFile&) = default;
 };
 std::string encode_opened_file(const OpenedFile& opened);
@@ -271,8 +271,8 @@ std::optional<OpenedFile> decode_opened_file(std::string_view bytes);
 
 // ---- stop orders as a signal
 
-// The order travels in the 64 bits that a queued signal carries: no socket, no file, and the kernel
-// itself checks who may send it.
+// The order travels in the 64 bits that a queued signal carries: it needs no socket and no file,
+// and the kernel itself checks the sender.
 struct StopSignal {
   bool without_grace = false;
   std::uint64_t grace_ms = 0;  // cut to 2^48 - 1
@@ -296,8 +296,8 @@ std::string record_path(std::string_view folder, model::AttemptId attempt);
 // .log.67108864, …
 std::string output_path(std::string_view folder, model::AttemptId attempt);
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);
-// The same in two steps, for those who go there by handles: "0/42" below folder/output, and in it
-// "1.log", or "1.prolog" for what the site's prolog printed.
+// The same in two steps, for callers that use handles: "0/42" below folder/output, and in it
+// "1.log", or "1.prolog" for the output of the site's prolog.
 std::string output_folder(model::AttemptId attempt);
 std::string output_name(model::AttemptId attempt, std::string_view what = "log");
 std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/run

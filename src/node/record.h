@@ -9,11 +9,11 @@
 #include "base/units.h"
 #include "model/ids.h"
 
-// The record of an attempt: one small file, written by its supervisor alone, read by anyone who
-// wants to know what became of it. The launcher creates it, which can be done but once (O_EXCL):
-// that is what makes a repeated order harmless. It is created empty and locked (flock); the
-// supervisor inherits the lock and holds it until it dies, so "lock free" is "no supervisor",
-// without any guess about pids.
+// The record of an attempt: one small file that only its supervisor writes, and that says what
+// became of the attempt. The launcher creates it, which can be done only once (O_EXCL), so a
+// repeated order is harmless. It is created empty and locked (flock). The supervisor inherits the
+// lock and holds it until it dies, so a free lock means that there is no supervisor, and pids are
+// never guessed.
 //
 // The first write fills the whole file, so that no later one can fail for want of space. Each later
 // write replaces one slot; a slot has a checksum, so a torn one reads as absent. A file shorter

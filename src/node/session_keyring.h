@@ -2,10 +2,10 @@
 
 namespace gpu_platform::node {
 
-// A session keyring of its own for the calling process and all that it starts: what it keeps there
-// is in nobody else's sight, and nothing of ours in its. To be called as root where there is root:
-// the keyring is then not counted against the few keys that a user may have. A kernel or a
-// container that has no keyrings keeps them from jobs as well. Raw calls only: 0 or -errno.
+// Gives the calling process, and all that it starts, a session keyring of its own: no other process
+// sees its keys, and it sees none of the platform's. Call it as root if there is root: the keyring
+// is then not counted against the few keys that a user may have. If a kernel or a container has no
+// keyrings, jobs have none either. Raw calls only: 0 or -errno.
 int join_new_session_keyring();
 
 }  // namespace gpu_platform::node

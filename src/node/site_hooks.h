@@ -21,8 +21,9 @@ struct SiteHooks {
   std::uint64_t epilog_timeout_ms = kDefaultHookTimeoutMs;
 };
 
-// Why that file may not be run with our rights; empty when it may: an executable file that belongs
-// to root or to us and that nobody else can write to, in such a directory.
+// Returns why that file may not be run with the rights of this process; empty when it may. It must
+// be an executable file that belongs to root or to this user and that no other user can write to,
+// in such a directory.
 std::string objection_to_hook(const std::string& path);
 std::string objection_to(const SiteHooks& hooks);
 

@@ -22,11 +22,11 @@ int fork_into_cgroup(int cgroup_fd);
 // fork(2) that also opens a handle of the child. For a process without threads.
 int fork_with_pidfd(int* pidfd);
 
-// A child that shares the caller's memory until it executes a program or exits, and runs
-// `run(argument)` on the stack given. As cheap as vfork, but the caller goes on at once: a child
-// that hangs holds nobody up. So stack, argument and all that `run` reads stay as they are until
-// then; `run` must not return, allocates nothing and uses raw calls only (raw_call.h), because
-// errno is shared too. cgroup_fd -1: the caller's cgroup.
+// Starts a child that shares the caller's memory until it executes a program or exits, and runs
+// `run(argument)` on the given stack. This is as cheap as vfork, but the caller goes on at once, so
+// a child that hangs delays no one. The stack, the argument and all that `run` reads must stay as
+// they are until then. `run` must not return, must allocate nothing and must use raw calls only
+// (raw_call.h), because errno is shared too. cgroup_fd -1: the caller's cgroup.
 struct SharedStack {
   void* base = nullptr;
   std::size_t size = 0;

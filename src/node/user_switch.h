@@ -21,9 +21,10 @@ class UserSwitch {
   explicit UserSwitch(Identity identity);
   std::uint32_t uid() const { return identity_.uid; }
 
-  // Real, effective and saved ids, groups, and no capability but root's own. Then all of it is read
-  // back and compared: a security module, a kernel or a container that did something else ends
-  // the start. The process is not dumpable afterwards: nobody traces it before it executes.
+  // Sets real, effective and saved ids and groups, and drops all capabilities except root's own.
+  // Then all of it is read back and compared: if a security module, a kernel or a container did
+  // something else, the start ends. The process is not dumpable afterwards, so it cannot be traced
+  // before it executes.
   SwitchFailure become();
 
   // Between the two we are root with the user's rights: what is opened is opened as by the user,

@@ -25,7 +25,7 @@ class VirtualClock {
     boot_at_told_ = boot_;
     return told_;
   }
-  // The boot time at which told() will have come to `instant` if nobody sets the clock.
+  // The boot time at which told() will reach `instant` if the clock is not set.
   base::Instant boot_when(base::Instant instant) {
     const base::Duration left = instant - told();
     return left > base::Duration() ? boot_ + left : boot_;

@@ -20,7 +20,7 @@ inline constexpr std::size_t kAuditBatchesDropped = 2;
 
 // What leads to a batch of entries.
 struct AuditKeys {
-  std::set<std::uint32_t> uids;  // who did it and whose jobs
+  std::set<std::uint32_t> uids;  // the callers and the owners of the jobs
   std::set<model::JobId> jobs;   // named by calls, submissions apart
   // Submissions of one batch are of consecutive ids, so the first leads to all. Invalid: none.
   model::JobId first_submitted;

@@ -12,7 +12,7 @@
 namespace gpu_platform::execution {
 
 struct AttemptFiles {
-  bool exists = false;      // its record: somebody once set out to start it
+  bool exists = false;      // its record: its start was begun once
   bool readable = false;    // false although it exists: nothing can be said of it now
   bool begun = false;       // the program may have been executed; false proves that it was not
   bool supervised = false;  // its supervisor lives, or is just being made

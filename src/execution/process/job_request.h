@@ -13,7 +13,7 @@
 
 namespace gpu_platform::execution {
 
-// What a login would have. As whom the job runs, the launcher finds out by itself.
+// The environment that a login would have. The launcher itself looks up the user of the job.
 struct UserIdentity {
   std::string name;
   std::string home;

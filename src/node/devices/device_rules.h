@@ -7,17 +7,17 @@
 #include <string_view>
 #include <vector>
 
-// Which device nodes a job may use. Pure: what the kernel says of its drivers is an argument.
+// The device nodes that a job may use. Pure: the kernel's list of drivers is an argument.
 //
-// Of NVIDIA's nodes a job gets its own GPUs and, with any, the control nodes that all GPUs share
-// (mode setting, for those who draw, only where the site wants it);
-// every other one is refused, whatever it is called and whoever made it, because the kernel asks by
-// number. Of the rest:
+// A job gets the NVIDIA nodes of its own GPUs and, with any GPU, the control nodes that all GPUs
+// share (the node for mode setting, which drawing needs, only if the site allows it). Every other
+// NVIDIA node is refused, under any name and with any owner, because the kernel checks the number.
+// The rules for other devices:
 //   block devices, physical memory and ports, direct rendering: refused
 //   mknod: refused, except for the whiteouts (0:0) of overlay file systems, which open nothing
-//   other character devices: as their owner and mode say. Terminals, FUSE and the adapters of fast
-//     networks have numbers that are given out when their driver is loaded, so a list of what is
-//     ordinary would break a host whose drivers come later; for one who is not root the modes hold.
+//   other character devices: their owner and mode decide. Terminals, FUSE and the adapters of fast
+//     networks get their numbers when their driver is loaded, so a list of ordinary devices would
+//     break a host whose drivers come later. The modes bind every user except root.
 
 namespace gpu_platform::node {
 

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-// Where the node part keeps what it must be able to believe: attempts' records, kept output, its
-// sockets and the folders that become jobs' /tmp. All of it lies below one folder that belongs to
-// the launcher's own user (root, as a service), and nothing there can be written by anybody else.
+// The folders for data that the node part must be able to trust: attempts' records, kept output,
+// its sockets and the folders that become jobs' /tmp. All of it lies below one folder that belongs
+// to the launcher's own user (root, as a service), and no other user can write there.
 //
-// A path is resolved by name once, when the launcher begins; from then on everything is reached
+// A path is resolved by name once, when the launcher begins. From then on everything is reached
 // from these handles, one name after the other, and no link is followed.
 
 namespace gpu_platform::node {

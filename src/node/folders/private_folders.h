@@ -4,20 +4,21 @@
 #include <string>
 #include <string_view>
 
-// A job's own /tmp, /dev/shm and /proc, in a mount namespace of its first process: nobody else's
-// are in sight, and nobody else sees the job's. /tmp is the folder <job>-<attempt> of
-// NodeFolders::tmp, the user's alone; /dev/shm a tmpfs that goes with the job's last process.
+// A job's own /tmp, /dev/shm and /proc, in a mount namespace of its first process. The job sees no
+// others, and no other process sees the job's. /tmp is the folder <job>-<attempt> of
+// NodeFolders::tmp and belongs to the user alone; /dev/shm is a tmpfs that is removed with the
+// job's last process.
 //
 // A working directory below either is shown in its place within the private one, because a job must
-// find where it was sent.
+// find the directory that it was started in.
 
 namespace gpu_platform::node {
 
 // Whether this process may make mount namespaces; empty, or why not.
 std::string objection_to_private_folders();
 
-// A /proc that shows nobody the processes of others but root, to be seen by no one yet; jobs get
-// copies of it. -1, and why not.
+// Makes a /proc that shows the processes of other users to root alone. It is not mounted anywhere
+// yet; jobs get copies of it. Returns -1 and sets `why` on failure.
 int open_hidden_proc(std::string& why);
 
 struct FolderOwner {

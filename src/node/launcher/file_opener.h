@@ -9,7 +9,7 @@ namespace gpu_platform::node {
 
 // Opens files that users have named, as those users, for the daemon to read: with their rights,
 // without waiting, and each in a process of its own, because a file system that does not answer
-// holds up whoever asks it. A user has at most kMaxPerUser such processes at once.
+// blocks the process that asks it. A user has at most kMaxPerUser such processes at once.
 class FileOpener {
  public:
   static constexpr std::size_t kMaxPerUser = 8;

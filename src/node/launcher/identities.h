@@ -11,10 +11,10 @@
 
 namespace gpu_platform::node {
 
-// Who a user is: numbers and groups as this host's user database has them (files, LDAP and the
-// like), asked through getent(1), because a static program cannot load a name service's modules.
-// Each question is a process of its own with a deadline: a directory that does not answer holds up
-// the jobs of the user that was asked for and nothing else. Answers are kept for a minute.
+// Looks up users: numbers and groups as this host's user database has them (files, LDAP and the
+// like). It uses getent(1), because a static program cannot load a name service's modules. Each
+// lookup is a process of its own with a deadline: a directory that does not answer delays the jobs
+// of that user and nothing else. Answers are kept for a minute.
 //
 // Without root a job runs as the launcher's own user, and nothing is asked.
 class Identities {

@@ -16,7 +16,7 @@ struct LauncherOptions {
   std::string listen_path;       // wait here for daemons, one after the other
   std::uint32_t client_uid = 0;  // whose connections are taken; root's always are
   std::string jobs_scope;        // systemd's, for jobs' cgroups; empty: named after the folder
-  IdentityRules identities;      // as whom jobs may run
+  IdentityRules identities;      // the users that jobs may run as
   bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we
   SiteHooks hooks;               // the site's own programs around each attempt

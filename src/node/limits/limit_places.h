@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-// Where on this host a job's memory, processes, CPU time and cores can be limited: in the job's own
-// cgroup (v2), or in one of the older hierarchies (v1) beside it, which hybrid systems and many
-// containers still have. There the job gets a group gpu-platform-<token>/<job>-<attempt> too, below
-// the group that we are in, so that the limits of whoever contains us go on to hold.
+// The places on this host where a job's memory, processes, CPU time and cores can be limited: the
+// job's own cgroup (v2), or one of the older hierarchies (v1) beside it, which hybrid systems and
+// many containers still have. There the job gets a group gpu-platform-<token>/<job>-<attempt> too,
+// below the group of this process, so that the limits of a surrounding container still hold.
 
 namespace gpu_platform::node {
 

@@ -63,7 +63,7 @@ class ProbeListener {
 struct ProbeRunnerOptions {
   std::string executable;  // path of gpu-platform-probe
   base::Duration interval = base::seconds(5);
-  // Loading a driver that nobody holds open takes seconds per GPU.
+  // Loading a driver that no process holds open takes seconds per GPU.
   base::Duration first_inventory_limit = base::seconds(90);
   // For which a probe may say nothing beyond the interval, and for which each of its other threads
   // may stay inside the driver.
@@ -81,8 +81,8 @@ struct ProbeStatus {
   friend bool operator==(const ProbeStatus&, const ProbeStatus&) = default;
 };
 
-// Every function may be called from any thread. Children are reaped by their pidfd: nobody else in
-// the process may wait for all children, nor ignore SIGCHLD.
+// Every function may be called from any thread. Children are reaped by their pidfd: no other part
+// of the process may wait for all children, or ignore SIGCHLD.
 class ProbeRunner {
  public:
   // `listener` outlives the runner.

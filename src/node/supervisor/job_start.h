@@ -34,11 +34,11 @@ struct JobStartOptions {
 // files, is opened with the rights of its user, and nothing that it executes gains rights that this
 // one has not (no_new_privs). Without a shell.
 //
-// The start may take for ever: a directory or a program can be on a file system that hangs. Nobody
-// waits for it here: handle() tells when to look.
+// The start may take for ever: a directory or a program can be on a file system that hangs. No call
+// here waits for it: handle() tells when to look.
 //
-// An object for each start. One whose child is still on its way when it is destroyed leaves it the
-// memory that it needs.
+// There is one object for each start. If the child still starts when the object is destroyed, the
+// object leaves it the memory that it needs.
 class JobStart {
  public:
   explicit JobStart(const JobStartOptions& options);

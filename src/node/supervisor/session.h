@@ -14,19 +14,20 @@
 
 namespace gpu_platform::node {
 
-// The supervisor's part in a job that a person sits at: holds the other side of the job's terminal,
-// or of its stdin, passes what it prints to the pump and to whoever is attached, and takes their
-// input. Of a job that takes no input it does nothing at all.
+// The supervisor's part in an interactive job. It holds the other side of the job's terminal, or of
+// its stdin, passes the job's output to the pump and to the attached client, and takes that
+// client's input. For a job that takes no input it does nothing at all.
 //
-// One person at a time; a new one takes the place of the old one. The last kRing bytes are kept and
-// shown to whoever comes. Output waits for a person who does not take it, but not for long; then
-// the person goes and the job goes on. Input is bounded as on any channel.
+// One client is attached at a time; a new one takes the place of the old one. The last kRing bytes
+// are kept and shown to a client that attaches. Output waits for a client that does not take it,
+// but not for long; then the client is detached and the job goes on. Input is bounded as on any
+// channel.
 //
 // Never waits. Times are nanoseconds on the boot clock; 0: never. Thread: the supervisor's one.
 class Session {
  public:
   static constexpr std::size_t kRing = 64 * 1024;
-  static constexpr std::int64_t kPatience = 10'000'000'000;  // with a person who takes nothing
+  static constexpr std::int64_t kPatience = 10'000'000'000;  // with a client that takes nothing
   static constexpr std::size_t kHandles = 4;
 
   struct Options {
@@ -55,10 +56,10 @@ class Session {
   // True once when nothing was typed or printed for too long.
   bool is_idle(std::int64_t now);
 
-  // The job's main process has ended: what it printed goes to the pump at once; whoever is attached
-  // is told when they have seen the rest. Nobody attaches any more.
+  // The job's main process has ended. Its output goes to the pump at once; the attached client is
+  // told after it has got the rest. No client can attach any more.
   void end(model::ChannelEnd how, std::uint8_t value, std::int64_t now);
-  // Somebody has not seen it all yet; work() ends that one way or the other.
+  // A client has not got all of it yet; work() ends that one way or the other.
   bool is_talking() const { return has_ended_ && person_ >= 0; }
 
  private:
@@ -90,7 +91,7 @@ class Session {
   IdleLimit idle_;
   int listener_ = -1;
   int arriving_ = -1;  // a launcher that has not yet passed its channel on
-  int person_ = -1;    // the channel of whoever is attached
+  int person_ = -1;    // the channel of the attached client
   bool wants_output_ = false;
   int job_input_ = -1;
   int job_output_ = -1;
@@ -100,7 +101,7 @@ class Session {
   std::string waiting_;  // input that the job has not taken
   bool input_ends_ = false;
   std::uint32_t taken_ = 0;     // of the person's input, not told yet
-  std::uint64_t received_ = 0;  // of everybody's input
+  std::uint64_t received_ = 0;  // input of all clients
   std::string text_;            // the newest output
   std::size_t shown_ = 0;       // of text_, to the person
   std::int64_t progress_at_ = 0;

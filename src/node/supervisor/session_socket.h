@@ -2,10 +2,10 @@
 
 #include "model/ids.h"
 
-// Where an attempt's supervisor is reached by people who attach to its job: a socket in the
-// folder `run` (NodeFolders), through which the launcher passes their channels on. For the node
-// part's own user alone: both sides look whom they have before them. Descriptors returned do not
-// block; -1 with errno.
+// The socket on which clients that attach to a job reach the attempt's supervisor. It lies in the
+// folder `run` (NodeFolders), and the launcher passes the clients' channels on through it. It is
+// for the node part's own user alone: both sides check each other's credentials. Descriptors
+// returned do not block; -1 with errno.
 
 namespace gpu_platform::node {
 

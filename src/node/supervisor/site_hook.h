@@ -27,7 +27,8 @@ class SiteHook {
   SiteHook(const SiteHook&) = delete;
   SiteHook& operator=(const SiteHook&) = delete;
 
-  // Once. Nobody waits until it is executed: what fails before is told when it has ended. No shell.
+  // Call it once. It does not wait until the program is executed: a failure before that is reported
+  // when the hook has ended. No shell is used.
   void start(const Options& options);
   int pid() const { return pid_; }  // -1: no process to wait for
   bool has_ended() const { return has_ended_; }

@@ -2,12 +2,12 @@
 
 namespace gpu_platform::node {
 
-// Opens a file that a user named for output, with the rights that the process has now, and never
-// waits for anybody: a FIFO without a reader, a lease of somebody else's and the like are failures.
-// Always to append: two streams may share a file, and so may attempts.
+// Opens a file that a user named for output, with the present rights of the process, and never
+// waits: a FIFO without a reader, a lease of another process and the like are failures. The file is
+// always opened to append, because two streams may share a file, and so may attempts.
 //
-// Taken are regular files, FIFOs that are read, and /dev/null. Raw calls only (raw_call.h): a
-// descriptor that blocks again as usual, or why there is none.
+// Regular files, FIFOs with a reader, and /dev/null are accepted. Raw calls only (raw_call.h).
+// Returns a descriptor that blocks as usual, or the reason why there is none.
 struct UsersFile {
   int fd = -1;
   int error = 0;              // of one that was not opened

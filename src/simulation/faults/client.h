@@ -18,7 +18,7 @@
 
 namespace gpu_platform::simulation {
 
-// The people who submit, cancel and kill, and what they may rely on:
+// The users who submit, cancel and kill jobs, and what they may rely on:
 //   acknowledged   an acknowledged submission is there after any crash and ends exactly once;
 //                  an unacknowledged one became at most one job
 //   request-id     every answer to one request id names the same job
@@ -64,7 +64,7 @@ class Client {
     bool is_stranger = false;
     bool whole_array = false;
   };
-  // A job that was acknowledged, and who is about to do something with it.
+  // Draws an acknowledged job and the user who is about to do something with it.
   std::optional<Aim> draw_aim();
   std::optional<Aim> aim_at(model::JobId job) const;
   void act_on(const Aim& aim, model::JobAction action, std::vector<controller::Input>& inputs);

@@ -30,22 +30,22 @@ model::JobState state_after(model::JobTrigger how);
 //                    left, or its node has booted anew, and nothing of it is left
 //   true-start       an attempt said to be running has been started
 //   true-exit        an exit code or signal is the one its process ended with
-//   true-loss        what is called lost was lost: with its node, or nobody can know it
+//   true-loss        what is called lost was lost: with its node, or it cannot be known
 //   ends-once        a job ends once
-//   claimed          what is claimed for a job is given to nobody else
-//   for-nothing      who is stopped for a job is of a lower class and among its victims, and such a
-//                    claim ends only when that job starts, leaves the queue or is changed, or what
-//                    is claimed changes
-//   audited          whoever changes a job is in the audit trail with it, in the same batch
+//   claimed          what is claimed for a job is given to no other job
+//   for-nothing      a job that is stopped for another is of a lower class and among its victims,
+//                    and such a claim ends only when that job starts, leaves the queue or is
+//                    changed, or what is claimed changes
+//   audited          a user who changes a job is in the audit trail with it, in the same batch
 //   settled          the end of an attempt is followed at once by what becomes of its job
-//   queued-again     who was told to stop so as to be queued again (a requeue, a preemption, GPUs
+//   queued-again     a job that was told to stop to be queued again (a requeue, a preemption, GPUs
 //                    taken out of service) gets another attempt before it ends, unless a person or
 //                    something that it waits for ends it meanwhile, or it exits with 0 and had
 //                    asked that this completes it
-//   cancelled        who was told to stop for good is not queued again
-//   held             who is held is not started
-//   given-time       who is ended at its time limit has had the time that it was given by then
-// and whatever controller::check_invariants() says of the state after each event.
+//   cancelled        a job that was told to stop for good is not queued again
+//   held             a job that is held is not started
+//   given-time       a job that is ended at its time limit has had the time that it was given
+// and everything that controller::check_invariants() checks of the state after each event.
 class Ledger {
  public:
   struct Job {
@@ -152,7 +152,7 @@ class Ledger {
   std::map<std::string, std::set<std::string>> heard_boots_;  // by node name
   std::set<std::string> heard_unreachable_;                   // node names
   std::vector<model::AuditEntry> audit_;
-  std::set<model::JobId> unaudited_;  // changed by somebody the trail has not named yet
+  std::set<model::JobId> unaudited_;  // changed by a user that the trail has not named yet
   std::vector<model::Job> departed_;
   std::string bytes_;
   std::uint64_t hash_ = 0;

@@ -103,7 +103,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Result<model::TargetOutcome> archived_outcome(const model::DependencyTarget& target,
                                                       std::uint64_t size) const;
   base::Status act(const Statement& statement, model::JobAction action);
-  // Who gives a command about the job: `by`, else its owner.
+  // The user who gives a command about the job: `by`, else its owner.
   model::Caller caller_of(const Statement& statement, const std::string& job) const;
   base::Status command(model::Command command);
   base::Status start_daemon();

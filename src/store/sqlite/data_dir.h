@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "os/descriptor.h"
 
-// The files of a store and who may use them:
+// The files of a store and their users:
 //
 //   lock             held (flock) by the one process that uses the directory; its pid, and "open"
 //                    while the database is

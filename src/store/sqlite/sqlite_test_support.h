@@ -33,7 +33,7 @@ inline base::Error open_error(const std::filesystem::path& dir) {
   return open_error(options_for(dir));
 }
 
-// Runs SQL on the database of a closed store, as somebody with the sqlite3 shell could.
+// Runs SQL on the database of a closed store, as the sqlite3 shell could.
 inline void run_sql(const std::filesystem::path& dir, const std::string& sql) {
   auto database = Database::open((dir / "store.db").string(), Database::Mode::kReadWrite);
   ASSERT_TRUE(database) << database.error().message;
