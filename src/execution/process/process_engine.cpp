@@ -37,7 +37,6 @@ constexpr std::int64_t kFirstReconnect = 20 * kMillisecond;
 constexpr std::int64_t kLongestReconnect = 1000 * kMillisecond;
 // A launcher that lived this long is not in a loop of crashes.
 constexpr std::int64_t kSettled = 1000 * kMillisecond;
-constexpr std::chrono::seconds kOpenPatience{10};
 
 base::Result<std::string> read_boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -126,7 +125,8 @@ class ProcessEngine::Worker {
     add(mailbox_.get(), EPOLLIN);
     thread_ = std::thread([this] { run(); });
     std::unique_lock lock(mutex_);
-    opened_.wait_for(lock, kOpenPatience, [this] { return node_part_known_; });
+    opened_.wait_for(lock, std::chrono::milliseconds(options_.open_timeout_ms),
+                     [this] { return node_part_known_; });
     if (node_part_known_) return {};
     return base::fail(base::ErrorCode::kUnavailable,
                       link_error_.empty() ? "the launcher does not answer" : link_error_);

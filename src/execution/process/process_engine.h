@@ -29,7 +29,8 @@ struct ProcessEngineOptions {
   bool private_folders = false;     // each job has /tmp and /dev/shm of its own
   bool hide_processes = false;      // of other users, where it has
   std::uint64_t start_timeout_ms = 30'000;
-  std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
+  std::uint64_t open_timeout_ms = 10'000;  // for the launcher's first answer
+  std::uint64_t output_limit_bytes = 0;    // of all that an attempt prints so much is kept; 0: all
   // For the launcher that we start; one that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
@@ -61,8 +62,8 @@ struct NodePart {
 // to that).
 class ProcessEngine : public Engine {
  public:
-  // Waits until the launcher answers, at most some seconds. Environment and sink must outlive the
-  // engine.
+  // Waits until the launcher answers, at most `open_timeout_ms`. Environment and sink must outlive
+  // the engine.
   static base::Result<std::unique_ptr<ProcessEngine>> open(const ProcessEngineOptions& options,
                                                            const EnvironmentSource& environment,
                                                            ObservationSink& sink);
