@@ -18,11 +18,29 @@ function(gp_precompiled_header)
   target_precompile_headers(gp_test_pch PRIVATE ${standard} <gtest/gtest.h> <gmock/gmock.h>)
 endfunction()
 
-# gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [EXCLUDE <regex>] [LABELS <labels>])
+# gp_join(<target> [<files>]): the target's sources are compiled several at a time (GP_JOIN of them), so that headers
+# are read and templates compiled once for all of them. The files named stay apart: something in their unnamed
+# namespaces has a name that another file's has, too, be it a function with other parameters: which of the two is
+# called must not depend on who else is in the unit.
+function(gp_join target)
+  if(NOT GP_JOIN)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${GP_JOIN})
+  if(ARGN)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  # GCC takes a source that another includes for a header: a type of its unnamed namespace may be a member here.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
+# gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [EXCLUDE <regex>] [LABELS <labels>]
+#         [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, so that a nested folder can be a target of its own.
+# APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "" "NAME;DIR;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(R "ALL_APART;TESTS_APART" "NAME;DIR;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -41,6 +59,10 @@ function(gp_room)
     target_link_libraries(gp_${R_NAME} PUBLIC fmt::fmt ${R_DEPENDS})
     target_compile_options(gp_${R_NAME} PRIVATE ${GP_PCH_FLAG})
     target_precompile_headers(gp_${R_NAME} REUSE_FROM gp_pch)
+    if(NOT R_ALL_APART)
+      list(TRANSFORM R_APART PREPEND ${R_DIR}/)
+      gp_join(gp_${R_NAME} ${R_APART})
+    endif()
   else()
     add_library(gp_${R_NAME} INTERFACE)
     target_include_directories(gp_${R_NAME} INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -48,8 +70,22 @@ function(gp_room)
   endif()
   if(tests)
     gp_test(NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS})
+    if(NOT R_TESTS_APART)
+      list(TRANSFORM R_TEST_APART PREPEND ${R_DIR}/)
+      gp_join(${R_NAME}_test ${R_TEST_APART})
+    endif()
   endif()
 endfunction()
+
+# Tests that take long begin first, so that none is left to run alone at the end: seconds, roughly.
+set(GP_SECONDS_scheduling_test 180)
+set(GP_SECONDS_e2e_attack_budget_test 150)
+set(GP_SECONDS_execution_process_test 110)
+set(GP_SECONDS_e2e_attack_doors_test 80)
+set(GP_SECONDS_e2e_attack_job_test 60)
+set(GP_SECONDS_api_test 60)
+set(GP_SECONDS_e2e_isolation_test 30)
+set(GP_SECONDS_store_test 20)
 
 # gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>]): a GoogleTest program,
 # registered with ctest as one test (its cases are listed by the program itself).
@@ -67,4 +103,7 @@ function(gp_test)
   target_precompile_headers(${T_NAME} REUSE_FROM gp_test_pch)
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
+  if(GP_SECONDS_${T_NAME})
+    set_tests_properties(${T_NAME} PROPERTIES COST ${GP_SECONDS_${T_NAME}})
+  endif()
 endfunction()
