@@ -132,8 +132,8 @@ void Controller::dispatch() {
 }
 
 void Controller::reconcile() {
-  engine_.adopt(core_.known_attempts());
-  for (const Effect& effect : core_.pending_effects()) order(effect);
+  engine_.adopt(known_attempts(core_.state()));
+  for (const Effect& effect : pending_effects(core_.state())) order(effect);
 }
 
 void Controller::order(const Effect& effect) {

@@ -4,16 +4,19 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/parse.h"
-#include "controller/quota_use.h"
-#include "controller/use.h"
+#include "controller/judge/audit.h"
+#include "controller/judge/endings.h"
+#include "controller/judge/gpu_changes.h"
+#include "controller/judge/job_actions.h"
+#include "controller/judge/job_update.h"
+#include "controller/judge/nodes.h"
+#include "controller/judge/submission.h"
+#include "controller/judge/timers.h"
+#include "controller/judge/windows.h"
 
 namespace gpu_platform::controller {
 
-using model::Attempt;
-using model::AttemptState;
 using model::Job;
-using model::JobState;
 
 void Core::replay(const model::EventRecord& record) {
   std::vector<Job> departed;
@@ -32,92 +35,157 @@ void Core::emit(model::Event event, base::Instant now) {
     const std::string& ref = job.spec->environment_ref;
     if (!ref.empty() && !is_shared) batch_.dropped_environments.push_back(ref);
   }
-  if (std::holds_alternative<model::NodeSeen>(record.event)) {
-    feasible_.clear();
-    empty_.reset();
-  }
-  effects_of(record.event);
+  if (std::holds_alternative<model::NodeSeen>(record.event)) feasibility_.forget();
+  if (auto order = order_of(state_, record.event)) batch_.effects.push_back(*std::move(order));
   batch_.events.push_back(std::move(record));
 }
 
-void Core::effects_of(const model::Event& event) {
-  if (const auto* start = std::get_if<model::StartRequested>(&event)) {
-    const Job* job = find_job(start->attempt.job);
-    effect(start_order(*job, job->attempts.back()));
-  } else if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
-    effect(execution::StopOrder{stop->attempt, stop->without_grace, state_.policy->stop_grace,
-                                stop->reason});
-  } else if (const auto* change = std::get_if<model::JobChanged>(&event)) {
-    const Job* job = find_job(change->job);
-    if (change->time_limit && model::is_active(job->state)) {
-      const Attempt& attempt = job->attempts.back();
-      effect(execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)});
-    }
-  } else if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
-    effect(execution::ForgetOrder{released->attempt});
+void Core::emit_all(Events events, base::Instant now) {
+  for (model::Event& event : events) {
+    const auto* released = std::get_if<model::AttemptReleased>(&event);
+    const model::JobId freed = released == nullptr ? model::JobId() : released->attempt.job;
+    emit(std::move(event), now);
+    // What was left of it is gone: it may be due already.
+    if (freed.valid()) let_in(freed, now);
   }
 }
 
-execution::StartOrder Core::start_order(const Job& job, const Attempt& attempt) const {
-  execution::StartOrder order;
-  order.attempt = {job.id, attempt.number};
-  order.spec = job.spec;
-  order.boot_id = attempt.boot_id;
-  order.time_limit = time_limit_of(job, attempt);
-  order.array_id = job.array_id;
-  order.array_index = job.array_index;
-  order.stop_grace = state_.policy->stop_grace;
-  for (const auto& part : attempt.allocation.nodes) {
-    const model::Node* node = state_.nodes.find(part.node.value);
-    CHECK(node != nullptr);
-    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
-                                 {},        {}};
-    for (const auto& claim : part.claims) {
-      launch.gpus.push_back(node->gpus.at(claim.gpu_index).info);
-      launch.gpu_indices.push_back(claim.gpu_index);
-    }
-    launch.near = model::numa_nodes_near(*node, launch.gpu_indices);
-    order.nodes.push_back(std::move(launch));
-  }
-  return order;
+void Core::emit_if(std::optional<model::Event> event, base::Instant now) {
+  if (event) emit(*std::move(event), now);
 }
 
-std::vector<execution::KnownAttempt> Core::known_attempts() const {
-  std::vector<execution::KnownAttempt> known;
-  for (const model::AttemptId id : state_.held_attempts) {
-    const Job* job = find_job(id.job);
-    const Attempt& attempt = job->attempts.at(id.attempt - 1);
-    known.push_back({start_order(*job, attempt), attempt.state});
-  }
-  return known;
+// ---- commands
+
+Core::Reply Core::command(const model::Command& command, base::Instant now, store::Room room) {
+  const std::size_t events_before = batch_.events.size();
+  const std::size_t ended_before = batch_.ended_jobs.size();
+  const Request request{command.caller, now, room};
+  Reply reply = std::visit([&](const auto& body) { return on(body, request); }, command.body);
+  emit_all(judge_trail(state_, command, std::span(batch_.events).subspan(events_before),
+                       std::span(batch_.ended_jobs).subspan(ended_before)),
+           now);
+  return reply;
 }
 
-std::vector<Effect> Core::pending_effects() const {
-  std::vector<Effect> effects;
-  for (const model::AttemptId id : state_.held_attempts) {
-    const Job* job = find_job(id.job);
-    const Attempt& attempt = job->attempts.at(id.attempt - 1);
-    if (attempt.state == AttemptState::kRequested) effects.push_back(start_order(*job, attempt));
-    const bool runs = attempt.state == AttemptState::kRunning;
-    if (runs && state_.relimited.contains(id)) {
-      effects.push_back(execution::LimitOrder{id, time_limit_of(*job, attempt)});
-    }
-    if (attempt.state == AttemptState::kStopping) {
-      effects.push_back(execution::StopOrder{id, attempt.kill_requested, state_.policy->stop_grace,
-                                             attempt.stop_reason});
-    }
-    // Given up as lost, but perhaps alive behind a broken connection: it must not come back.
-    if (attempt.state == AttemptState::kCleaning && attempt.exit.lost != model::Lost::kNo) {
-      effects.push_back(execution::StopOrder{id, true, {}, attempt.reason});
-    }
+Core::Reply Core::on(const model::SubmitJob& command, const Request& request) {
+  TRY_ASSIGN(Submission made, judge_submission(state_, feasibility_, request.caller, command,
+                                               request.now, request.room));
+  if (!made.event) return std::move(made.reply);
+  if (!command.environment.empty()) {
+    batch_.new_environments.push_back({made.event->spec->environment_ref, command.environment});
   }
-  return effects;
+  emit(*std::move(made.event), request.now);
+  return std::move(made.reply);
 }
 
-const Attempt* Core::find_attempt(model::AttemptId id) const {
-  const Job* job = find_job(id.job);
-  if (job == nullptr || id.attempt == 0 || id.attempt > job->attempts.size()) return nullptr;
-  return &job->attempts[id.attempt - 1];
+base::Result<bool> Core::act(const Job& job, model::JobAction action, const Request& request) {
+  const model::JobId id = job.id;
+  TRY_ASSIGN(Events events, judge_action(request.caller, job, action));
+  if (events.empty()) return false;
+  emit_all(std::move(events), request.now);
+  let_in(id, request.now);
+  return true;
+}
+
+base::Result<bool> Core::update(const model::UpdateJob& command, const Request& request) {
+  TRY_ASSIGN(std::optional<model::JobChanged> change,
+             judge_update(state_, request.caller, command, request.now));
+  if (!change) return false;
+  emit(*std::move(change), request.now);
+  return true;
+}
+
+// One that has ended and is still being cleaned up is no hindrance for the others. Where nothing
+// could be done with any member, the first refusal is the array's.
+template <class Do>
+Core::Reply Core::on_each_member(model::JobId array, const Request& request, const Do& act_on) {
+  TRY_ASSIGN(const std::vector<model::JobId> members, members_for(state_, request.caller, array));
+  model::CommandReply reply{array, false};
+  for (const model::JobId id : members) {
+    const Job* job = find_job(state_, id);
+    if (job == nullptr || model::is_ended(job->state)) continue;
+    const base::Result<bool> done = act_on(*job);
+    reply.jobs.push_back({id, done && *done, std::nullopt});
+    if (!done) reply.jobs.back().refusal = done.error();
+  }
+  reply.changed = std::ranges::any_of(reply.jobs, &model::JobOutcome::changed);
+  const bool is_refused = std::ranges::all_of(
+      reply.jobs, [](const model::JobOutcome& outcome) { return outcome.refusal.has_value(); });
+  if (is_refused && !reply.jobs.empty()) return std::unexpected(*reply.jobs.front().refusal);
+  return reply;
+}
+
+Core::Reply Core::on(const model::ActOnJob& command, const Request& request) {
+  if (command.whole_array) {
+    return on_each_member(command.job, request,
+                          [&](const Job& job) { return act(job, command.action, request); });
+  }
+  TRY_ASSIGN(const Job* job, find_for(state_, request.caller, command.job));
+  TRY_ASSIGN(const bool changed, act(*job, command.action, request));
+  return model::CommandReply{command.job, changed};
+}
+
+Core::Reply Core::on(const model::ActOnJobs& command, const Request& request) {
+  // Chosen first: a job that ends may leave the map.
+  TRY_ASSIGN(const std::vector<model::JobId> chosen,
+             choose_jobs(state_, request.caller, command.which));
+  model::CommandReply reply;
+  reply.changed = false;
+  for (const model::JobId id : chosen) {
+    const Job& job = *find_job(state_, id);
+    const base::Result<bool> done = command.dry_run
+                                        ? would_change(request.caller, job, command.action)
+                                        : act(job, command.action, request);
+    model::JobOutcome outcome{id, done && *done, std::nullopt};
+    if (!done) outcome.refusal = done.error();
+    reply.changed = reply.changed || (outcome.changed && !command.dry_run);
+    reply.jobs.push_back(std::move(outcome));
+  }
+  return reply;
+}
+
+Core::Reply Core::on(const model::UpdateJob& command, const Request& request) {
+  if (command.whole_array) {
+    return on_each_member(command.job, request, [&](const Job& job) {
+      model::UpdateJob one = command;
+      one.job = job.id;
+      return update(one, request);
+    });
+  }
+  TRY_ASSIGN(const bool changed, update(command, request));
+  return model::CommandReply{command.job, changed};
+}
+
+Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
+  TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command));
+  model::CommandReply reply;
+  reply.changed = !change.events.empty();
+  if (reply.changed) reply.gpus = std::move(change.gpus);
+  emit_all(std::move(change.events), request.now);
+  return reply;
+}
+
+Core::Reply Core::on(const model::MakeReservation& command, const Request& request) {
+  TRY_ASSIGN(model::ReservationMade made,
+             judge_reservation(state_, state_.books.cluster_for_trial(), request.caller, command,
+                               request.now, request.room));
+  emit(std::move(made), request.now);
+  return model::CommandReply{{}, true};
+}
+
+Core::Reply Core::on(const model::CancelReservation& command, const Request& request) {
+  TRY_ASSIGN(model::ReservationEnded ended, judge_cancellation(state_, request.caller, command));
+  emit(std::move(ended), request.now);
+  emit_all(jobs_without_window(state_), request.now);
+  return model::CommandReply{{}, true};
+}
+
+Core::Reply Core::on(const model::RecordCalls& command, const Request& request) {
+  Events events = judge_calls(command, request.room);
+  model::CommandReply reply;
+  reply.changed = !events.empty();
+  emit_all(std::move(events), request.now);
+  return reply;
 }
 
 void Core::apply_policy(const model::Policy& policy, std::string by, base::Instant now,
@@ -125,7 +193,7 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   const bool is_new = !state_.seq.valid() || policy != *state_.policy;
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
-    judge_strangers_again(now);
+    emit_all(judge_strangers_again(state_), now);
   }
   const bool is_asked_for = origin.door == model::Door::kSignal;
   if (is_asked_for || (is_new && origin.door != model::Door::kNone)) {
@@ -136,158 +204,123 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   }
 }
 
+// ---- observations
+
+void Core::observe(const execution::Observation& observation, base::Instant now) {
+  std::visit([&](const auto& seen) { on(seen, now); }, observation);
+}
+
+void Core::on(const execution::Started& seen, base::Instant now) {
+  if (is_given_up(state_, seen.attempt)) {
+    batch_.effects.push_back(stop_at_once(state_, seen.attempt));
+  }
+  emit_if(judge_start(state_, seen, now), now);
+}
+
+void Core::on(const execution::Ended& seen, base::Instant now) {
+  emit_all(judge_end(state_, seen, now), now);
+}
+
+void Core::on(const execution::Cleaned& seen, base::Instant now) {
+  emit_all(judge_cleaning(state_, seen), now);
+}
+
+void Core::on(const execution::StrangersObserved& seen, base::Instant now) {
+  emit_if(judge_strangers(state_, seen), now);
+}
+
+void Core::on(const execution::NodeObserved& seen, base::Instant now) {
+  const auto known = state_.node_ids.find(seen.info.name);
+  if (known == state_.node_ids.end()) return emit_all(judge_node(state_, seen), now);
+  const model::NodeId id = known->second;
+  const std::string former_boot = state_.nodes.find(id.value)->boot_id;
+  const bool rebooted = former_boot != seen.info.boot_id;
+  const bool was_lost = !state_.nodes.find(id.value)->is_heard;
+  // First, so that a node that comes back smaller never holds more than it has.
+  if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), true, now);
+  emit_all(judge_node(state_, seen), now);
+  if (!was_lost || rebooted) return;
+  // It came back without a new boot: what was given up there may still run, and must not.
+  for (const model::AttemptId there : attempts_on(state_, id)) {
+    if (find_attempt(state_, there)->state != model::AttemptState::kCleaning) continue;
+    batch_.effects.push_back(stop_at_once(state_, there));
+  }
+}
+
+void Core::on(const execution::NodeUnreachable& seen, base::Instant now) {
+  const auto known = state_.node_ids.find(seen.node_name);
+  if (known == state_.node_ids.end()) return;
+  const model::NodeId id = known->second;
+  if (!state_.nodes.find(id.value)->is_heard) return;
+  emit(model::NodeStateChanged{id, model::NodeTrigger::kLose, seen.cause, "node"}, now);
+  lose_attempts(attempts_on(state_, id), false, now);
+}
+
+// Gives them up. `is_empty`: a new boot has left nothing of them, so what they held there is free;
+// otherwise it stays held until the node tells, and what gangs hold until all of their nodes have
+// told.
+void Core::lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
+                         base::Instant now) {
+  for (const model::AttemptId id : attempts) {
+    emit_all(judge_loss(state_, id, now), now);
+    if (find_attempt(state_, id)->allocation.nodes.size() > 1) {
+      // Its other nodes know nothing of it: what runs there must go before anything is given on.
+      batch_.effects.push_back(execution::StopOrder{id, true, {}, model::EndReason::kNodeLost});
+    } else if (is_empty) {
+      emit_all({model::AttemptReleased{id}}, now);
+    }
+  }
+}
+
+// ---- time
+
 void Core::advance(base::Instant now) {
-  end_windows(now);
-  end_hopeless(now);
+  emit_all(ended_windows(state_, now), now);
+  emit_all(jobs_without_window(state_), now);
+  while (auto event = next_hopeless(state_, now)) emit(*std::move(event), now);
   let_in_who_is_due(now);
-  if (const auto count_at = next_count(state_); count_at && *count_at <= now) {
-    emit(model::UseCounted{}, now);
-  }
-  if (const auto end = period_end(state_); end && *end <= now) {
-    emit(model::QuotaPeriodBegan{model::begin_of(state_.policy->organisation->period, now)}, now);
-  }
-  tell_overdue(now);
-  const std::vector<model::JobId> decided = claims_to_carry_out();
+  emit_all(judge_counts(state_, now), now);
+  while (auto event = next_overdue(state_, now)) emit(*std::move(event), now);
+  // Decided before this step, so that the decision is durable, and carried out if the beneficiary
+  // still waits although everything that came in meanwhile and a cycle have had their say.
+  const std::vector<model::JobId> decided = claims_to_carry_out(state_);
   run_cycle(now);
-  stop_victims(decided, now);
+  for (const model::JobId beneficiary : decided) emit_all(judge_victims(state_, beneficiary), now);
   advanced_to_ = now;
 }
 
-// Of jobs with victims that are not told to stop yet.
-std::vector<model::JobId> Core::claims_to_carry_out() const {
-  std::vector<model::JobId> beneficiaries;
-  for (const auto& [job, claim] : state_.books->claims.all()) {
-    const bool all_told = std::ranges::all_of(
-        claim.victims, [&](model::AttemptId id) { return is_told_to_stop(state_, id); });
-    if (!all_told) beneficiaries.push_back(job);
-  }
-  return beneficiaries;
+void Core::let_in(model::JobId job, base::Instant now) {
+  emit_if(judge_eligible(state_, job, now), now);
 }
 
-// Those decided before this step, whose decision is durable and whose beneficiary still waits,
-// although everything that came in meanwhile and a cycle have had their say.
-void Core::stop_victims(const std::vector<model::JobId>& beneficiaries, base::Instant now) {
-  for (const model::JobId beneficiary : beneficiaries) {
-    const model::Claim* claim = state_.books->claims.find(beneficiary);
-    if (claim == nullptr) continue;
-    for (const model::AttemptId id : std::vector(claim->victims)) {
-      if (is_told_to_stop(state_, id)) continue;
-      emit(model::StopRequested{id, model::EndReason::kPreempted, false,
-                                fmt::format("job {}", beneficiary.value)},
-           now);
-    }
-  }
-}
-
-// Jobs that can never run as they asked to: no job waits for ever. The end of one may decide about
-// others.
-void Core::end_hopeless(base::Instant now) {
-  const auto end = [&](model::JobId id, model::EndReason reason, std::string detail) {
-    emit(model::JobEnded{id, model::JobTrigger::kCancel, reason, {}, std::move(detail)}, now);
-  };
-  while (!state_.gates.hopeless().empty() || is_one_too_late(now)) {
-    if (!state_.gates.hopeless().empty()) {
-      const model::JobId id = *state_.gates.hopeless().begin();
-      end(id, model::EndReason::kDependencyFailed, find_job(id)->dependency_failure);
-    } else {
-      const model::JobId id = state_.gates.last_starts().begin()->second;
-      const model::JobSpec& spec = *find_job(id)->spec;
-      const base::Instant for_deadline = model::last_start_for_deadline(spec);
-      if (for_deadline.is_set() && for_deadline < now) {
-        end(id, model::EndReason::kDeadline,
-            "it could no longer end by its deadline within its time limit");
-      } else {
-        end(id, model::EndReason::kWaitTimeout,
-            fmt::format("it had not started within the {} that it was willing to wait",
-                        base::written(spec.wait_timeout)));
-      }
-    }
-  }
-}
-
-bool Core::is_one_too_late(base::Instant now) const {
-  const Gates::Times& times = state_.gates.last_starts();
-  return !times.empty() && times.begin()->first < now;
-}
-
-// One that comes in may make place for a sibling behind it.
 void Core::let_in_who_is_due(base::Instant now) {
-  const Gates::Times& times = state_.gates.becoming_eligible();
-  for (auto next = times.begin(); next != times.end() && next->first <= now;) {
-    const auto key = *next;
-    make_eligible_if_due(key.second, now);
-    next = times.upper_bound(key);
-  }
-}
-
-// A job goes back to the queue when its time has come and nothing of its earlier attempts is left,
-// unless such an attempt is lost with its node: that node may never tell.
-void Core::make_eligible_if_due(model::JobId id, base::Instant now) {
-  const Job* job = find_job(id);
-  if (job == nullptr || job->eligible_at > now) return;
-  if (!state_.gates.becoming_eligible().contains({job->eligible_at, id})) return;
-  const bool leftovers = std::ranges::any_of(job->attempts, [](const Attempt& a) {
-    return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
-  });
-  if (!leftovers) emit(model::JobEligible{id}, now);
-}
-
-// When the oldest of those not told so yet is overdue; nothing while nobody waits.
-std::optional<base::Instant> Core::next_overdue() const {
-  const auto turn = state_.books->turns.next();
-  const base::Duration after = state_.policy->overdue_after;
-  if (!turn || after == base::Duration()) return std::nullopt;
-  return turn->since + after;
-}
-
-void Core::tell_overdue(base::Instant now) {
-  while (true) {
-    const auto at = next_overdue();
-    if (!at || *at > now) return;
-    emit(model::JobOverdue{state_.books->turns.next()->job}, now);
+  for (auto due = next_due(state_, {}, now); due; due = next_due(state_, *due, now)) {
+    let_in(due->second, now);
   }
 }
 
 void Core::run_cycle(base::Instant now) {
-  options_.now = now;
-  const scheduling::Plan plan = cycle_cache_.plan(state_.books, *state_.policy, options_);
+  const scheduling::Plan plan =
+      cycle_cache_.plan(state_.books, *state_.policy, {.now = now, .observer = observer_});
   if (reservations_ == nullptr || *reservations_ != plan.reservations) {
     reservations_ = std::make_shared<const std::vector<scheduling::Reservation>>(plan.reservations);
   }
-  // First: what was claimed may be given to others in the same plan.
-  for (const model::JobId job : plan.void_claims) emit(model::ClaimDropped{job}, now);
-  for (const scheduling::Start& start : plan.starts) {
-    const Job* job = find_job(start.job);
-    CHECK(job != nullptr && job->state == JobState::kQueued && !start.allocation.nodes.empty());
-    const model::Node* node = state_.nodes.find(start.allocation.nodes.front().node.value);
-    const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
-    emit(model::StartRequested{{start.job, number},
-                               start.allocation,
-                               start.why,
-                               "on_demand",
-                               node->boot_id,
-                               start.passed,
-                               start.yields_at},
-         now);
+  emit_all(events_of(state_, plan), now);
+  if (!plan.unchanged || foresight_.next()) {
+    emit_all(foresight_.judge(state_, state_.books, plan.reservations, now), now);
   }
-  for (const scheduling::Preemption& each : plan.preemptions) {
-    emit(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims}, now);
-  }
-  for (const scheduling::Yield& each : plan.yields) yield(each, now);
-  if (!plan.unchanged || foresee_at_) foresee(plan.reservations, now);
   look_again_at_ = plan.look_again_at;
 }
 
-// One that was let in front of others by what was expected of it, and is still there.
-void Core::yield(const scheduling::Yield& yield, base::Instant now) {
-  if (yield.to.valid()) {
-    emit(model::StopRequested{yield.attempt, model::EndReason::kPreempted, false,
-                              fmt::format("job {}", yield.to.value)},
-         now);
-  } else {
-    emit(model::YieldPutOff{yield.attempt, yield.yields_at}, now);
+std::optional<base::Instant> Core::next_wakeup() const {
+  std::optional<base::Instant> look_again_at = look_again_at_;
+  if (const auto next = foresight_.next()) {
+    look_again_at = std::min(look_again_at.value_or(*next), *next);
   }
+  return controller::next_wakeup(state_, advanced_to_, look_again_at);
 }
+
+// ---- what leaves
 
 namespace {
 
@@ -324,29 +357,6 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
 
 Batch Core::take_batch() {
   return std::exchange(batch_, {});
-}
-
-// Jobs that are due but wait for leftovers are woken by the observation that these are gone.
-std::optional<base::Instant> Core::next_wakeup() const {
-  constexpr base::Duration kNextMoment = base::nanoseconds(1);
-  if (!claims_to_carry_out().empty()) return advanced_to_ + kNextMoment;
-  std::optional<base::Instant> wakeup = next_count(state_);
-  const auto consider = [&wakeup](base::Instant at) { wakeup = std::min(wakeup.value_or(at), at); };
-  if (look_again_at_) consider(*look_again_at_);
-  if (foresee_at_) consider(*foresee_at_);
-  const Gates::Times& times = state_.gates.becoming_eligible();
-  const auto next = times.upper_bound({advanced_to_, model::JobId(UINT64_MAX)});
-  if (next != times.end()) consider(next->first);
-  const Gates::Times& last_starts = state_.gates.last_starts();
-  if (!last_starts.empty()) {
-    consider(last_starts.begin()->first + base::nanoseconds(1));
-  }
-  for (const auto& [name, window] : state_.books->windows.all()) consider(window.end);
-  // Another period lets jobs start that wait for its GPU-hours.
-  const auto end = state_.books->queue.empty() ? std::nullopt : period_end(state_);
-  if (end) consider(*end);
-  if (const auto overdue = next_overdue()) consider(std::max(*overdue, advanced_to_ + kNextMoment));
-  return wakeup;
 }
 
 }  // namespace gpu_platform::controller

@@ -48,7 +48,7 @@ class CoreAudit : public ::testing::Test {
   }
   void start_all() {
     core_.advance(kNoon);
-    for (const auto& known : core_.known_attempts()) {
+    for (const auto& known : known_attempts(core_.state())) {
       execution::Started started;
       started.attempt = known.order.attempt;
       started.pid = 1;

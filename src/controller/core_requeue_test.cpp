@@ -315,7 +315,7 @@ TEST_F(MoreTimeTest, ALimitThatIsAsItWasAtTheStartIsToldAgainAfterACrash) {
   give(id, minutes(10));
   const auto limits = [](const Core& core) {
     std::vector<base::Duration> told;
-    for (const Effect& effect : core.pending_effects()) {
+    for (const Effect& effect : pending_effects(core.state())) {
       const auto* order = std::get_if<execution::LimitOrder>(&effect);
       if (order != nullptr) told.push_back(order->time_limit);
     }

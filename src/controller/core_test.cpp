@@ -141,9 +141,9 @@ TEST_F(CoreTest, RepeatsWhatMayHaveBeenLostInACrash) {
   submit(testing::spec(1));
   see(execution::Started{attempt(2), 5, kNoon});
   ASSERT_TRUE(core_.command(testing::stop(2), kNoon, store::Room::kAmple));
-  const std::vector<execution::KnownAttempt> known = core_.known_attempts();
+  const std::vector<execution::KnownAttempt> known = known_attempts(core_.state());
   ASSERT_EQ(known.size(), 2U);
-  const std::vector<Effect> effects = core_.pending_effects();
+  const std::vector<Effect> effects = pending_effects(core_.state());
   ASSERT_EQ(effects.size(), 2U);
   EXPECT_EQ(std::get<execution::StartOrder>(effects[0]).attempt, attempt(1));
   EXPECT_EQ(std::get<execution::StopOrder>(effects[1]).attempt, attempt(2));
@@ -155,7 +155,7 @@ TEST_F(CoreTest, AnAttemptGivenUpWithItsNodeIsToldToStopForAsLongAsItHolds) {
   see(execution::Started{attempt(1), 5, kNoon});
   see(execution::NodeUnreachable{"n1", "no answer"});
   EXPECT_EQ(job(1).state, JobState::kPending);
-  const std::vector<Effect> effects = core_.pending_effects();
+  const std::vector<Effect> effects = pending_effects(core_.state());
   ASSERT_EQ(effects.size(), 1U);
   EXPECT_TRUE(std::get<execution::StopOrder>(effects[0]).without_grace);
 }

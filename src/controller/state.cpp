@@ -304,6 +304,16 @@ std::uint64_t state_hash(const State& state) {
   return base::hash64(encode_state(state));
 }
 
+const model::Job* find_job(const State& state, model::JobId id) {
+  return state.jobs.find(id.value);
+}
+
+const model::Attempt* find_attempt(const State& state, model::AttemptId id) {
+  const model::Job* job = find_job(state, id.job);
+  if (job == nullptr || id.attempt == 0 || id.attempt > job->attempts.size()) return nullptr;
+  return &job->attempts[id.attempt - 1];
+}
+
 bool is_told_to_stop(const State& state, model::AttemptId id) {
   const model::Job* job = state.jobs.find(id.job.value);
   if (job == nullptr) return true;

@@ -95,6 +95,10 @@ std::string encode_state(const State& state);
 base::Result<State> decode_state(std::string_view bytes);
 std::uint64_t state_hash(const State& state);
 
+// Null where the core does not know it (any more).
+const model::Job* find_job(const State& state, model::JobId id);
+const model::Attempt* find_attempt(const State& state, model::AttemptId id);
+
 // Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
 // both may have been changed since.
 bool is_outranking(const State& state, const model::Claim& claim);

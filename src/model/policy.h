@@ -64,7 +64,7 @@ struct Policy {
   std::int64_t priority_points[4] = {1'000'000, 10'000, 1'000, 100};
   std::uint64_t max_queue_size = 1000;
   // Limits on what one user may take of what all have; an administrator, and the user that the
-  // daemon runs as, are held to the whole alone (controller/core_admission.cpp).
+  // daemon runs as, are held to the whole alone (controller/judge/admission.h).
   std::uint32_t max_queue_percent_per_user = 25;           // of max_queue_size; rounded up
   base::Bytes max_specification_bytes = base::kMiB * 256;  // of jobs in the core, by size_of()
   base::Bytes max_specification_bytes_per_user = base::kMiB * 32;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "scheduling/cycle.h"
+#include "scheduling/cycle/cycle.h"
 
 namespace gpu_platform::scheduling {
 
@@ -21,6 +21,8 @@ std::string_view to_string(Stage stage) {
       return "preempt";
     case Stage::kLend:
       return "lend";
+    case Stage::kYield:
+      return "yield";
   }
   CHECK(false);
   std::unreachable();

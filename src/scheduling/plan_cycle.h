@@ -21,20 +21,20 @@
 
 namespace gpu_platform::scheduling {
 
-// The stages of a cycle, in their order. The full list is order → quota → place (gang) → reserve
-// and backfill → preempt → defragment; those that exist are here, each at its place in kStages.
+// The stages of a cycle, in their order; the table in cycle/cycle.cpp says when each has nothing to
+// do.
 enum class Stage : std::uint8_t {
   kOrder,     // in which order jobs are considered; off: by id, and then nobody passes anybody
   kQuota,     // passes jobs that somebody's limit keeps back; off: limits count for nothing
   kPlace,     // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
   kBackfill,  // keeps places for the first that do not fit, and starts whom these do not mind
-  // Makes room for those first by stopping others. Where places are kept, each is asked for as its
-  // place is sought: what backfill took would have to be given back again.
-  kPreempt,
-  kLend,  // last, idle GPUs of others' guarantees to those who can be stopped for them
+  kPreempt,   // makes room by stopping others; off: nobody is stopped for anybody
+  kLend,      // idle GPUs of others' guarantees to those who can be stopped for them
+  kYield,     // those that are to yield by now, beside the places that were kept
 };
 inline constexpr std::array kStages = {Stage::kOrder,    Stage::kQuota,   Stage::kPlace,
-                                       Stage::kBackfill, Stage::kPreempt, Stage::kLend};
+                                       Stage::kBackfill, Stage::kPreempt, Stage::kLend,
+                                       Stage::kYield};
 std::string_view to_string(Stage stage);  // "order"
 
 // A set of stages; all of them unless taken out.

@@ -119,7 +119,8 @@ TEST(Stages, RunInTheirOrderAndTellTheObserver) {
   EXPECT_EQ(recorder.calls,
             (std::vector<std::string>{"begin order", "end order", "begin quota", "end quota",
                                       "begin place", "end place", "begin backfill", "end backfill",
-                                      "begin preempt", "end preempt", "begin lend", "end lend"}));
+                                      "begin preempt", "end preempt", "begin lend", "end lend",
+                                      "begin yield", "end yield"}));
 }
 
 TEST(Stages, CanEachBeSwitchedOffAlone) {

@@ -1,16 +1,14 @@
+#include "controller/judge/windows.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include <fmt/ranges.h>
 
-#include "controller/core.h"
 #include "model/utc.h"
-#include "scheduling/explain/gang_feasibility.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
-
-// Reservations of time windows: who may make them, of which GPUs, and who may be in them.
 
 namespace gpu_platform::controller {
 
@@ -196,20 +194,18 @@ bool could_hold(const Window& window, const base::PersistentMap<model::Node>& no
   return scheduling::place(trial, *inside).has_value();
 }
 
-}  // namespace
-
-base::Status Core::check_name(const std::string& name) const {
+base::Status check_name(const State& state, const std::string& name) {
   if (!model::is_window_name(name)) {
     return wrong("name", "1 to 64 letters, digits, '-', '_' and '.', first a letter or digit");
   }
-  if (state_.books->windows.find(name) != nullptr) {
+  if (state.books->windows.find(name) != nullptr) {
     return base::fail(ErrorCode::kAlreadyExists,
                       fmt::format("name: there is a reservation {}; cancel it first", name),
                       "name");
   }
   // Else they would be in this one, where they were never admitted.
   std::optional<model::JobId> former;
-  state_.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.spec->request.window == name && !former) former = job.id;
   });
   if (!former) return {};
@@ -218,7 +214,7 @@ base::Status Core::check_name(const std::string& name) const {
                                      former->value, name));
 }
 
-base::Status Core::check_admitted(const model::MakeReservation& command) const {
+base::Status check_admitted(const State& state, const model::MakeReservation& command) {
   const bool names_somebody = !command.teams.empty() || !command.users.empty();
   if (names_somebody == command.maintenance) {
     return wrong("teams", "name the teams or users that may use it, or set maintenance, not both");
@@ -228,7 +224,7 @@ base::Status Core::check_admitted(const model::MakeReservation& command) const {
     return wrong("teams", fmt::format("at most {} teams and {} users", model::kMostWindowUsers,
                                       model::kMostWindowUsers));
   }
-  const model::Organisation& organisation = *state_.policy->organisation;
+  const model::Organisation& organisation = *state.policy->organisation;
   for (const std::string& team : command.teams) {
     if (organisation.teams.empty() || find_team(organisation, team) != nullptr) continue;
     std::vector<std::string> known;
@@ -240,35 +236,49 @@ base::Status Core::check_admitted(const model::MakeReservation& command) const {
   return {};
 }
 
+std::vector<model::AttemptId> running_into(const State& state, const Window& window) {
+  std::vector<model::AttemptId> attempts;
+  for (const model::AttemptId id : state.held_attempts) {
+    const model::Job& job = *find_job(state, id.job);
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    if (last_moment(job, attempt, state.policy->stop_grace) > window.begin &&
+        scheduling::touches(window, attempt.allocation)) {
+      attempts.push_back(id);
+    }
+  }
+  return attempts;
+}
+
 // All GPUs of each, or of each so many that are in no other reservation, those first that nobody
 // may still hold then.
-base::Result<std::vector<WindowPart>> Core::parts_of_nodes(const model::MakeReservation& command,
-                                                           const Window& window) const {
+base::Result<std::vector<WindowPart>> parts_of_nodes(const State& state,
+                                                     const model::MakeReservation& command,
+                                                     const Window& window) {
   std::vector<WindowPart> parts;
   for (const std::string& name : sorted(command.nodes)) {
-    const auto id = state_.node_ids.find(name);
-    if (id == state_.node_ids.end()) {
+    const auto id = state.node_ids.find(name);
+    if (id == state.node_ids.end()) {
       std::vector<std::string> known;
-      for (const auto& [each, ignored] : state_.node_ids) known.push_back(each);
+      for (const auto& [each, ignored] : state.node_ids) known.push_back(each);
       return base::fail(ErrorCode::kInvalidArgument,
                         fmt::format("nodes: there is no node {}; there are {}", name,
                                     known.empty() ? "none" : some_of(known)),
                         "nodes");
     }
-    const std::uint64_t all = all_gpus_of(*state_.nodes.find(id->second.value));
+    const std::uint64_t all = all_gpus_of(*state.nodes.find(id->second.value));
     parts.push_back({id->second, all, !command.gpus_per_node});
   }
   std::ranges::sort(parts, {}, &WindowPart::node);
   if (!command.gpus_per_node) return parts;
   for (WindowPart& part : parts) {
-    const std::string& name = state_.nodes.find(part.node.value)->name;
+    const std::string& name = state.nodes.find(part.node.value)->name;
     std::set<std::pair<bool, std::uint32_t>> choice;  // the idle ones first, then by index
     for (std::uint32_t i = 0; i < scheduling::kMaxGpusPerNode; ++i) {
       if ((part.gpus >> i & 1) == 0) continue;
       Window alone = window;
       alone.parts = {{part.node, std::uint64_t{1} << i, false}};
-      if (overlapping(state_.books->windows, alone).empty()) {
-        choice.emplace(!running_into(alone).empty(), i);
+      if (overlapping(state.books->windows, alone).empty()) {
+        choice.emplace(!running_into(state, alone).empty(), i);
       }
     }
     if (choice.size() < *command.gpus_per_node) {
@@ -287,8 +297,10 @@ base::Result<std::vector<WindowPart>> Core::parts_of_nodes(const model::MakeRese
 
 // By the placement of jobs, on a cluster from which those are gone that will have ended by then; if
 // need be, and asked for so, the others too.
-base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeReservation& command,
-                                                           const Window& window) {
+base::Result<std::vector<WindowPart>> parts_by_count(const State& state,
+                                                     scheduling::Cluster& cluster,
+                                                     const model::MakeReservation& command,
+                                                     const Window& window) {
   model::ResourceRequest request;
   request.gpus = command.gpus;
   request.cross_node = true;
@@ -296,12 +308,12 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
   request.memory = base::Bytes();
   request.numa = model::NumaPolicy::kAllowCross;
   if (!command.gpu_type.empty()) request.gpu_types = {command.gpu_type};
-  scheduling::Trial trial(state_.books.cluster_for_trial());
+  scheduling::Trial trial(cluster);
   std::vector<const model::Allocation*> running_on;
-  for (const model::AttemptId id : state_.held_attempts) {
-    const model::Job& job = *find_job(id.job);
+  for (const model::AttemptId id : state.held_attempts) {
+    const model::Job& job = *find_job(state, id.job);
     const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
-    if (last_moment(job, attempt, state_.policy->stop_grace) <= window.begin) {
+    if (last_moment(job, attempt, state.policy->stop_grace) <= window.begin) {
       trial.release(attempt.allocation);
     } else {
       running_on.push_back(&attempt.allocation);
@@ -309,7 +321,7 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
   }
   const auto choose = [&] {
     const scheduling::Trial::Mark mark = trial.mark();
-    state_.books->windows.withhold_from(trial, request, {window.begin, window.end});
+    state.books->windows.withhold_from(trial, request, {window.begin, window.end});
     auto allocation = scheduling::place(trial, request);
     trial.rollback_to(mark);
     return allocation;
@@ -336,28 +348,15 @@ base::Result<std::vector<WindowPart>> Core::parts_by_count(const model::MakeRese
   return parts;
 }
 
-std::vector<model::AttemptId> Core::running_into(const Window& window) const {
-  std::vector<model::AttemptId> attempts;
-  for (const model::AttemptId id : state_.held_attempts) {
-    const model::Job& job = *find_job(id.job);
-    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
-    if (last_moment(job, attempt, state_.policy->stop_grace) > window.begin &&
-        scheduling::touches(window, attempt.allocation)) {
-      attempts.push_back(id);
-    }
-  }
-  return attempts;
-}
-
 // Those that are being ended are gone in a moment.
-base::Status Core::check_nobody_runs(const Window& window) const {
+base::Status check_nobody_runs(const State& state, const Window& window) {
   std::vector<std::string> jobs;
   for (const model::AttemptId id : window.let_finish) {
-    const model::Job& job = *find_job(id.job);
+    const model::Job& job = *find_job(state, id.job);
     const base::Instant end = end_by_limit(job, job.attempts.at(id.attempt - 1));
     if (end == scheduling::RunningEnds::kAnyMoment) continue;
     jobs.push_back(
-        fmt::format("{} (until {})", name_of(job), model::utc(end + state_.policy->stop_grace)));
+        fmt::format("{} (until {})", name_of(job), model::utc(end + state.policy->stop_grace)));
   }
   if (jobs.empty()) return {};
   return refused("ignore_running",
@@ -366,9 +365,13 @@ base::Status Core::check_nobody_runs(const Window& window) const {
                              model::utc(window.begin), some_of(jobs)));
 }
 
-base::Result<model::CommandReply> Core::make_reservation(const model::Caller& caller,
-                                                         const model::MakeReservation& command,
-                                                         base::Instant now, store::Room room) {
+}  // namespace
+
+base::Result<model::ReservationMade> judge_reservation(const State& state,
+                                                       scheduling::Cluster& cluster,
+                                                       const model::Caller& caller,
+                                                       const model::MakeReservation& command,
+                                                       base::Instant now, store::Room room) {
   if (!caller.is_administrator) {
     return base::fail(
         ErrorCode::kPermissionDenied,
@@ -379,10 +382,10 @@ base::Result<model::CommandReply> Core::make_reservation(const model::Caller& ca
                       "the disk of the data directory is full: no reservations are made until "
                       "space is freed");
   }
-  TRY(check_name(command.name));
-  TRY(check_admitted(command));
+  TRY(check_name(state, command.name));
+  TRY(check_admitted(state, command));
   TRY(check_which(command));
-  if (state_.books->windows.all().size() >= model::kMostWindows) {
+  if (state.books->windows.all().size() >= model::kMostWindows) {
     return base::fail(
         ErrorCode::kResourceExhausted,
         fmt::format("there are {} reservations, which is the most", model::kMostWindows));
@@ -397,42 +400,40 @@ base::Result<model::CommandReply> Core::make_reservation(const model::Caller& ca
   window.users = sorted(command.users);
   window.made_by = caller.user;
   window.made_at = now;
-  TRY_ASSIGN(window.parts, command.nodes.empty() ? parts_by_count(command, window)
-                                                 : parts_of_nodes(command, window));
-  if (const std::string other = overlapping(state_.books->windows, window); !other.empty()) {
+  TRY_ASSIGN(window.parts, command.nodes.empty() ? parts_by_count(state, cluster, command, window)
+                                                 : parts_of_nodes(state, command, window));
+  if (const std::string other = overlapping(state.books->windows, window); !other.empty()) {
     return refused("nodes", other);
   }
-  window.let_finish = running_into(window);
-  if (!command.ignore_running) TRY(check_nobody_runs(window));
-  emit(model::ReservationMade{std::move(window)}, now);
-  return model::CommandReply{{}, true};
+  window.let_finish = running_into(state, window);
+  if (!command.ignore_running) TRY(check_nobody_runs(state, window));
+  return model::ReservationMade{std::move(window)};
 }
 
-base::Result<model::CommandReply> Core::cancel_reservation(const model::Caller& caller,
-                                                           const model::CancelReservation& command,
-                                                           base::Instant now) {
+base::Result<model::ReservationEnded> judge_cancellation(const State& state,
+                                                         const model::Caller& caller,
+                                                         const model::CancelReservation& command) {
   if (!caller.is_administrator) {
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("user {} may not cancel reservations: ask an administrator", caller.user));
   }
-  if (state_.books->windows.find(command.name) == nullptr) {
+  if (state.books->windows.find(command.name) == nullptr) {
     return base::fail(ErrorCode::kNotFound,
                       fmt::format("there is no reservation {}; {}", command.name,
-                                  names_text(state_.books->windows)),
+                                  names_text(state.books->windows)),
                       "name");
   }
-  emit(model::ReservationEnded{command.name, caller.user}, now);
-  end_jobs_without_window(now);
-  return model::CommandReply{{}, true};
+  return model::ReservationEnded{command.name, caller.user};
 }
 
-base::Status Core::check_window_times(const model::JobSpec& spec, base::Instant earliest) const {
+base::Status check_window_times(const State& state, const model::JobSpec& spec,
+                                base::Instant earliest) {
   const Window* window =
-      spec.request.window.empty() ? nullptr : state_.books->windows.find(spec.request.window);
+      spec.request.window.empty() ? nullptr : state.books->windows.find(spec.request.window);
   if (window == nullptr) return {};
   const base::Duration limit = model::longest_limit(spec.request, spec.time_limit);
-  const base::Duration grace = state_.policy->stop_grace;
+  const base::Duration grace = state.policy->stop_grace;
   const base::Instant start = std::max({earliest, spec.begin, window->begin});
   if (start + limit + grace <= window->end) return {};
   const base::Duration left = window->end - start;
@@ -445,25 +446,25 @@ base::Status Core::check_window_times(const model::JobSpec& spec, base::Instant 
                   shown(grace), shown(limit)));
 }
 
-base::Status Core::enter_window(model::JobSpec& spec, base::Instant now) const {
+base::Status enter_window(const State& state, model::JobSpec& spec, base::Instant now) {
   const std::string& name = spec.request.window;
   if (name.empty()) return {};
-  const Window* window = state_.books->windows.find(name);
+  const Window* window = state.books->windows.find(name);
   if (window == nullptr) {
     return base::fail(
         ErrorCode::kNotFound,
-        fmt::format("reservation: there is no {}; {}", name, names_text(state_.books->windows)),
+        fmt::format("reservation: there is no {}; {}", name, names_text(state.books->windows)),
         "reservation");
   }
-  if (!admits(*window, spec, *state_.policy->organisation)) {
+  if (!admits(*window, spec, *state.policy->organisation)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("reservation: {} does not admit jobs of user {}{}: {}", name, spec.user,
                     spec.team.empty() ? "" : " in team " + spec.team, admitted_text(*window)),
         "reservation");
   }
-  TRY(check_window_times(spec, now));
-  if (!could_hold(*window, state_.nodes, spec.request)) {
+  TRY(check_window_times(state, spec, now));
+  if (!could_hold(*window, state.nodes, spec.request)) {
     return refused("reservation",
                    fmt::format("the {} GPU{} of {} on {} node{} could not hold this job, even with "
                                "nothing else running there",
@@ -471,51 +472,47 @@ base::Status Core::enter_window(model::JobSpec& spec, base::Instant now) const {
                                window->parts.size(), window->parts.size() == 1 ? "" : "s"));
   }
   if (window->begin > now) spec.begin = std::max(spec.begin, window->begin);
-  const base::Instant deadline = window->end + (base::Duration() - state_.policy->stop_grace);
+  const base::Instant deadline = window->end + (base::Duration() - state.policy->stop_grace);
   spec.deadline = spec.deadline.is_set() ? std::min(spec.deadline, deadline) : deadline;
   return {};
 }
 
-// More time for a job that runs, not into a window of others and not past its own.
-base::Status Core::check_no_window_passed(const model::Job& job, base::Duration time_limit) const {
+base::Status check_no_window_passed(const State& state, const model::Job& job,
+                                    base::Duration time_limit) {
   if (!model::is_active(job.state) || time_limit <= job.spec->time_limit) return {};
   const model::Attempt& attempt = *job.current_attempt();
   const base::Instant start = start_of(attempt);
   const base::Duration limit = model::limit_at_speed(time_limit, attempt.allocation.speed);
-  const scheduling::Span span{start, start + limit + state_.policy->stop_grace};
+  const scheduling::Span span{start, start + limit + state.policy->stop_grace};
   const Window* window =
-      state_.books->windows.find_in_the_way(job.spec->request, attempt.allocation, span);
+      state.books->windows.find_in_the_way(job.spec->request, attempt.allocation, span);
   if (window == nullptr) return {};
   return refused("time_limit_seconds",
                  fmt::format("reservation {} needs GPUs of job {} from {} on", window->name,
                              job.id.value, model::utc(window->begin)));
 }
 
-void Core::end_windows(base::Instant now) {
-  std::vector<std::string> over;
-  for (const auto& [name, window] : state_.books->windows.all()) {
-    if (window.end <= now) over.push_back(name);
+Events ended_windows(const State& state, base::Instant now) {
+  Events events;
+  for (const auto& [name, window] : state.books->windows.all()) {
+    if (window.end <= now) events.push_back(model::ReservationEnded{name, {}});
   }
-  for (std::string& name : over) emit(model::ReservationEnded{std::move(name), {}}, now);
-  end_jobs_without_window(now);
+  return events;
 }
 
-// A job is never started outside of the reservation that it asks for.
-void Core::end_jobs_without_window(base::Instant now) {
-  std::vector<model::JobId> jobs;
-  for (const auto& [name, waiting] : state_.gates.of_windows()) {
-    if (state_.books->windows.find(name) != nullptr) continue;
-    jobs.insert(jobs.end(), waiting.begin(), waiting.end());
+Events jobs_without_window(const State& state) {
+  Events events;
+  for (const auto& [name, waiting] : state.gates.of_windows()) {
+    if (state.books->windows.find(name) != nullptr) continue;
+    for (const model::JobId id : waiting) {
+      events.push_back(model::JobEnded{id,
+                                       model::JobTrigger::kCancel,
+                                       model::EndReason::kReservationEnded,
+                                       {},
+                                       fmt::format("its reservation {} has ended", name)});
+    }
   }
-  for (const model::JobId id : jobs) {
-    emit(model::JobEnded{id,
-                         model::JobTrigger::kCancel,
-                         model::EndReason::kReservationEnded,
-                         {},
-                         fmt::format("its reservation {} has ended",
-                                     find_job(id)->spec->request.window)},
-         now);
-  }
+  return events;
 }
 
 }  // namespace gpu_platform::controller

@@ -1,15 +1,11 @@
+#include "controller/judge/admission.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/parse.h"
-#include "controller/core.h"
 #include "model/job_size.h"
-
-// Whether there is a place for what is submitted: in the queue, and in the memory that jobs take.
-// Of both each user may have a part, and the last part of the whole is root's, so that nobody who
-// has filled them keeps root from its work. Administrators, and the user that the daemon runs as,
-// are held to the whole alone.
 
 namespace gpu_platform::controller {
 
@@ -84,44 +80,45 @@ base::Status check_bytes(base::Bytes more, base::Bytes had, base::Bytes most,
               "command");
 }
 
-}  // namespace
-
-base::Status Core::check_room(const model::Caller& caller, const model::JobSpec& spec) const {
-  const model::Policy& policy = *state_.policy;
-  const bool is_whole = is_privileged(caller, policy);
-  if (!is_whole) {
-    TRY(check_waiting_of_user(spec, policy, state_.load.of(spec.uid).waiting_jobs));
-  }
-  const std::uint64_t for_root =
-      is_whole ? 0 : percent_of(policy.max_queue_size, policy.percent_for_root);
-  TRY(check_queue(spec, policy, state_.load.in_all().waiting_jobs,
-                  policy.max_queue_size - for_root));
-  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
-  return check_memory(caller, spec.user, spec.uid,
-                      model::size_of(spec) * static_cast<std::int64_t>(jobs));
-}
-
-base::Status Core::check_memory(const model::Caller& caller, const std::string& user,
-                                std::uint32_t uid, base::Bytes more) const {
-  const model::Policy& policy = *state_.policy;
+base::Status check_memory(const State& state, const model::Caller& caller, const std::string& user,
+                          std::uint32_t uid, base::Bytes more) {
+  const model::Policy& policy = *state.policy;
   const base::Bytes most = policy.max_specification_bytes;
   if (is_privileged(caller, policy)) {
-    return check_bytes(more, state_.load.in_all().specifications, most, "all jobs",
+    return check_bytes(more, state.load.in_all().specifications, most, "all jobs",
                        "scheduling.max_specification_bytes");
   }
-  TRY(check_bytes(more, state_.load.of(uid).specifications, policy.max_specification_bytes_per_user,
+  TRY(check_bytes(more, state.load.of(uid).specifications, policy.max_specification_bytes_per_user,
                   fmt::format("the jobs of user {}", user),
                   "scheduling.max_specification_bytes_per_user"));
   const auto whole = static_cast<std::uint64_t>(most.value());
   const base::Bytes for_root(static_cast<std::int64_t>(percent_of(whole, policy.percent_for_root)));
-  return check_bytes(more, state_.load.in_all().specifications, most - for_root, "all jobs",
+  return check_bytes(more, state.load.in_all().specifications, most - for_root, "all jobs",
                      fmt::format("scheduling.max_specification_bytes: {}, of which {}",
                                  base::written(most), share_of_root(policy)));
 }
 
+}  // namespace
+
+base::Status check_room(const State& state, const model::Caller& caller,
+                        const model::JobSpec& spec) {
+  const model::Policy& policy = *state.policy;
+  const bool is_whole = is_privileged(caller, policy);
+  if (!is_whole) {
+    TRY(check_waiting_of_user(spec, policy, state.load.of(spec.uid).waiting_jobs));
+  }
+  const std::uint64_t for_root =
+      is_whole ? 0 : percent_of(policy.max_queue_size, policy.percent_for_root);
+  TRY(check_queue(spec, policy, state.load.in_all().waiting_jobs,
+                  policy.max_queue_size - for_root));
+  const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
+  return check_memory(state, caller, spec.user, spec.uid,
+                      model::size_of(spec) * static_cast<std::int64_t>(jobs));
+}
+
 // A longer name or more labels, which every member of an array may be given of its own.
-base::Status Core::check_growth(const model::Caller& caller, const model::Job& job,
-                                const model::JobChanged& change) const {
+base::Status check_growth(const State& state, const model::Caller& caller, const model::Job& job,
+                          const model::JobChanged& change) {
   if (!change.name && !change.labels && !change.dependencies) return {};
   model::JobSpec before;
   model::JobSpec after;
@@ -137,7 +134,7 @@ base::Status Core::check_growth(const model::Caller& caller, const model::Job& j
     before.dependencies = job.spec->dependencies;
     after.dependencies = change.dependencies->asked;
   }
-  return check_memory(caller, job.spec->user, job.spec->uid,
+  return check_memory(state, caller, job.spec->user, job.spec->uid,
                       model::size_of(after) - model::size_of(before));
 }
 

@@ -1,11 +1,8 @@
+#include "controller/judge/audit.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
-
-#include "controller/core.h"
-
-// The audit trail of commands: what a command did is read off the events that it led to, so that
-// nothing can be done that the trail does not know.
 
 namespace gpu_platform::controller {
 
@@ -57,23 +54,24 @@ bool is_about_jobs(AuditAction action) {
   return action <= AuditAction::kUpdate;
 }
 
-}  // namespace
+struct TouchedJobs {
+  std::string user;
+  std::vector<model::JobId> jobs;
+};
 
-// By the owner's uid; of jobs that are there, or left with the open batch since `ended_before`.
-std::map<std::uint32_t, Core::TouchedJobs> Core::jobs_touched_since(
-    std::size_t events_before, std::size_t ended_before) const {
+// By the owner's uid; of jobs that are there, or have just left.
+std::map<std::uint32_t, TouchedJobs> touched_jobs(const State& state,
+                                                  std::span<const model::EventRecord> events,
+                                                  std::span<const model::Job> ended) {
   std::map<model::JobId, const model::Job*> departed;
-  for (std::size_t i = ended_before; i < batch_.ended_jobs.size(); ++i) {
-    departed.emplace(batch_.ended_jobs[i].id, &batch_.ended_jobs[i]);
-  }
+  for (const model::Job& job : ended) departed.emplace(job.id, &job);
   std::map<std::uint32_t, TouchedJobs> by_owner;
-  for (std::size_t i = events_before; i < batch_.events.size(); ++i) {
-    const model::Event& event = batch_.events[i].event;
-    const model::JobId id = model::job_of(event);
+  for (const model::EventRecord& record : events) {
+    const model::JobId id = model::job_of(record.event);
     // That a job may be considered again follows from what was done to it.
-    if (!id.valid() || std::holds_alternative<model::JobEligible>(event)) continue;
+    if (!id.valid() || std::holds_alternative<model::JobEligible>(record.event)) continue;
     const auto left = departed.find(id);
-    const model::Job* job = left == departed.end() ? find_job(id) : left->second;
+    const model::Job* job = left == departed.end() ? find_job(state, id) : left->second;
     if (job == nullptr) continue;
     TouchedJobs& touched = by_owner[job->spec->uid];
     touched.user = job->spec->user;
@@ -82,22 +80,35 @@ std::map<std::uint32_t, Core::TouchedJobs> Core::jobs_touched_since(
   return by_owner;
 }
 
-void Core::audit_changes(const model::Command& command, std::size_t events_before,
-                         std::size_t ended_before, base::Instant now) {
+void add_gpus(const State& state, std::span<const model::EventRecord> events, AuditedCall& call) {
+  for (const model::EventRecord& record : events) {
+    const auto* change = std::get_if<model::GpuStateChanged>(&record.event);
+    if (change == nullptr) continue;
+    if (++call.gpu_count > model::kMaxAuditedGpus) continue;
+    const model::Node* node = state.nodes.find(change->gpu.node.value);
+    call.target = node->name;
+    call.gpus.push_back(fmt::format("{}:{}", node->name, change->gpu.index));
+  }
+}
+
+}  // namespace
+
+Events judge_trail(const State& state, const model::Command& command,
+                   std::span<const model::EventRecord> events, std::span<const model::Job> ended) {
   const bool says_itself = std::holds_alternative<model::SubmitJob>(command.body) ||
                            std::holds_alternative<model::RecordCalls>(command.body);
   const bool is_known = command.caller.door != model::Door::kNone;
-  if (!is_known || says_itself || batch_.events.size() == events_before) return;
+  if (!is_known || says_itself || events.empty()) return {};
   AuditedCall call;
   call.by = origin_of(command.caller);
   std::visit(Describe{call}, command.body);
-  auto by_owner = jobs_touched_since(events_before, ended_before);
+  Events trail;
   if (!is_about_jobs(call.action)) {
     AuditedCall first = call;
-    add_gpus_since(events_before, first);
-    emit(model::CallAudited{std::move(first)}, now);
+    add_gpus(state, events, first);
+    trail.push_back(model::CallAudited{std::move(first)});
   }
-  for (auto& [uid, touched] : by_owner) {
+  for (auto& [uid, touched] : touched_jobs(state, events, ended)) {
     AuditedCall of_owner = call;
     of_owner.owner = {std::move(touched.user), uid};
     std::vector<model::JobId>& jobs = touched.jobs;
@@ -106,32 +117,18 @@ void Core::audit_changes(const model::Command& command, std::size_t events_befor
     of_owner.job_count = jobs.size();
     jobs.resize(std::min(jobs.size(), model::kMaxAuditedJobs));
     of_owner.jobs = std::move(jobs);
-    emit(model::CallAudited{std::move(of_owner)}, now);
+    trail.push_back(model::CallAudited{std::move(of_owner)});
   }
+  return trail;
 }
 
-void Core::add_gpus_since(std::size_t events_before, AuditedCall& call) const {
-  for (std::size_t i = events_before; i < batch_.events.size(); ++i) {
-    const auto* change = std::get_if<model::GpuStateChanged>(&batch_.events[i].event);
-    if (change == nullptr) continue;
-    if (++call.gpu_count > model::kMaxAuditedGpus) continue;
-    const model::Node* node = state_.nodes.find(change->gpu.node.value);
-    call.target = node->name;
-    call.gpus.push_back(fmt::format("{}:{}", node->name, change->gpu.index));
-  }
-}
-
-// Refused calls do not use up what a full disk keeps for the endings of jobs.
-base::Result<model::CommandReply> Core::record_calls(const model::RecordCalls& command,
-                                                     base::Instant now, store::Room room) {
-  model::CommandReply reply;
-  reply.changed = false;
+Events judge_calls(const model::RecordCalls& command, store::Room room) {
+  Events events;
   for (const AuditedCall& call : command.calls) {
     if (room != store::Room::kAmple && call.refusal) continue;
-    emit(model::CallAudited{call}, now);
-    reply.changed = true;
+    events.push_back(model::CallAudited{call});
   }
-  return reply;
+  return events;
 }
 
 }  // namespace gpu_platform::controller

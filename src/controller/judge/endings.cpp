@@ -1,0 +1,188 @@
+#include "controller/judge/endings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpu_platform::controller {
+
+using model::Attempt;
+using model::AttemptState;
+using model::EndReason;
+using model::Job;
+using model::JobTrigger;
+
+namespace {
+
+// Stopped at a limit that it no longer had: the order that raises it had not reached it yet.
+bool was_given_more_time(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
+  return attempt.reason == EndReason::kTimeLimit && seen.time_limit &&
+         *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
+}
+
+struct HookFailure {
+  std::string_view hook;  // "prolog"
+  model::NodeId node;
+  model::JobId former;  // for which it failed there last; none since it did well
+  model::JobId job;
+  const std::string& detail;
+};
+
+// One job's hook may fail by what the job is; those of two in a row fail by what the node is.
+void drain_if_second(const State& state, const HookFailure& failure, Events& events) {
+  const bool is_second = failure.former.valid() && failure.former != failure.job;
+  const model::Node& node = *state.nodes.find(failure.node.value);
+  if (!is_second || node.state != model::NodeState::kUp) return;
+  events.push_back(model::NodeStateChanged{
+      failure.node, model::NodeTrigger::kDrain,
+      fmt::format("the site's {} failed for jobs {} and {} in a row: {}", failure.hook,
+                  failure.former.value, failure.job.value, failure.detail),
+      "system"});
+}
+
+base::Duration backoff_after(const model::Policy& policy, std::size_t tries) {
+  base::Duration backoff = policy.retry_backoff;
+  for (std::size_t i = 0; i < tries && backoff < policy.max_retry_backoff; ++i) {
+    backoff = backoff * 2;
+  }
+  return std::min(backoff, policy.max_retry_backoff);
+}
+
+// What becomes of the job whose attempt has just ended. What was acknowledged before this end was
+// seen is what happens, however the attempt ended and whatever it ended of first.
+class Settlement {
+ public:
+  // `attempt`: as it has ended.
+  Settlement(const model::Policy& policy, const Job& job, const Attempt& attempt, base::Instant now)
+      : policy_(policy), job_(job), attempt_(attempt), now_(now) {}
+
+  model::Event of(const execution::Ended& seen) const {
+    if (is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
+    const bool comes_back = goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
+    if (!comes_back) return by_end();
+    if (attempt_.exit.code == 0 && job_.spec->complete_on_exit_zero) {
+      return ended(JobTrigger::kComplete);
+    }
+    const bool preempted = attempt_.stop_reason == EndReason::kPreempted;
+    return model::JobRequeued{
+        .job = job_.id, .eligible_at = now_, .preempted = preempted, .asked_for = !preempted};
+  }
+
+ private:
+  // Nothing was asked for that decides.
+  model::Event by_end() const {
+    if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout) {
+      return ended(JobTrigger::kTimeOut);
+    }
+    if (attempt_.exit.lost != model::Lost::kNo) return requeued_or_failed(false);
+    if (attempt_.reason == EndReason::kPrologFailed) return requeued_after_prolog();
+    if (attempt_.reason == EndReason::kLaunchFailed) {
+      // A missing or forbidden program (127, 126) fails again every time; a failure of the host may
+      // not.
+      return attempt_.exit.code.has_value() ? ended(JobTrigger::kFail) : requeued_or_failed(false);
+    }
+    if (attempt_.exit.code == 0) return ended(JobTrigger::kComplete);
+    return requeued_or_failed(attempt_.stop_reason == EndReason::kNone);
+  }
+
+  model::Event ended(JobTrigger how) const {
+    const bool by_person = how == JobTrigger::kCancel;
+    EndReason reason = by_person ? attempt_.stop_reason : attempt_.reason;
+    // It came to its own end, though it was told to stop before that.
+    if (how == JobTrigger::kComplete) reason = EndReason::kNone;
+    return model::JobEnded{job_.id, how, reason, by_person ? attempt_.by : std::string(),
+                           attempt_.detail};
+  }
+
+  // It is not the job's fault and uses up none of its retries.
+  model::Event requeued_after_prolog() const {
+    const std::size_t failed_before = job_.prolog_failed_on.size();
+    return model::JobRequeued{.job = job_.id,
+                              .eligible_at = now_ + backoff_after(policy_, failed_before),
+                              .prolog_failed = true,
+                              .holds = failed_before + 1 >= model::kMostPrologFailures};
+  }
+
+  model::Event requeued_or_failed(bool is_failure) const {
+    std::uint32_t allowed = policy_.max_loss_retries;
+    if (is_failure) {
+      allowed = policy_.auto_retry_failed_jobs
+                    ? std::max(policy_.max_loss_retries, job_.spec->retries)
+                    : job_.spec->retries;
+    } else if (attempt_.exit.lost != model::Lost::kNo && !policy_.requeue_on_node_loss) {
+      allowed = 0;
+    }
+    if (!model::can_begin_anew(*job_.spec)) allowed = 0;
+    const std::uint32_t used = is_failure ? job_.failures : job_.losses;
+    if (used >= allowed) return ended(JobTrigger::kFail);
+    return model::JobRequeued{job_.id, now_ + backoff_after(policy_, used), false, is_failure};
+  }
+
+  const model::Policy& policy_;
+  const Job& job_;
+  const Attempt& attempt_;
+  base::Instant now_;
+};
+
+}  // namespace
+
+bool is_given_up(const State& state, model::AttemptId id) {
+  const Attempt* attempt = find_attempt(state, id);
+  return attempt != nullptr && !attempt->started_at.is_set() &&
+         attempt->state == AttemptState::kCleaning;
+}
+
+std::optional<model::Event> judge_start(const State& state, const execution::Started& seen,
+                                        base::Instant now) {
+  const Attempt* attempt = find_attempt(state, seen.attempt);
+  if (attempt == nullptr || attempt->started_at.is_set()) return std::nullopt;
+  if (!model::may_have_processes(attempt->state)) return std::nullopt;
+  return model::AttemptStarted{seen.attempt, seen.pid, seen.at.is_set() ? seen.at : now};
+}
+
+Events judge_end(const State& state, const execution::Ended& seen, base::Instant now) {
+  const Attempt* attempt = find_attempt(state, seen.attempt);
+  if (attempt == nullptr || !model::may_have_processes(attempt->state)) return {};
+  Events events;
+  const bool ran = seen.reason != EndReason::kLaunchFailed &&
+                   seen.reason != EndReason::kPrologFailed && seen.exit.lost == model::Lost::kNo;
+  if (ran && !attempt->started_at.is_set()) {
+    // The news of its start was lost; that it ended proves it.
+    events.push_back(model::AttemptStarted{seen.attempt, 0, seen.at.is_set() ? seen.at : now});
+  }
+  events.push_back(
+      model::AttemptEnded{seen.attempt, seen.at, seen.exit, seen.reason, seen.detail, seen.usage});
+  const Job& job = *find_job(state, seen.attempt.job);
+  Attempt as_ended = *attempt;
+  as_ended.exit = seen.exit;
+  as_ended.reason = seen.reason;
+  as_ended.detail = seen.detail;
+  events.push_back(Settlement(*state.policy, job, as_ended, now).of(seen));
+  if (seen.reason == EndReason::kPrologFailed) {
+    const model::NodeId node = attempt->first_node();
+    const model::JobId former = state.nodes.find(node.value)->prolog_failed_for;
+    drain_if_second(state, {"prolog", node, former, seen.attempt.job, seen.detail}, events);
+  }
+  return events;
+}
+
+Events judge_loss(const State& state, model::AttemptId id, base::Instant now) {
+  execution::Ended ended;
+  ended.attempt = id;
+  ended.at = now;
+  ended.exit.lost = model::Lost::kNodeLost;
+  ended.reason = EndReason::kNodeLost;
+  return judge_end(state, ended, now);
+}
+
+Events judge_cleaning(const State& state, const execution::Cleaned& seen) {
+  const Attempt* attempt = find_attempt(state, seen.attempt);
+  if (attempt == nullptr || attempt->state != AttemptState::kCleaning) return {};
+  Events events = {model::AttemptReleased{seen.attempt, seen.epilog_failure}};
+  if (seen.epilog_failure.empty()) return events;
+  const model::NodeId node = attempt->first_node();
+  const model::JobId former = state.nodes.find(node.value)->epilog_failed_for;
+  drain_if_second(state, {"epilog", node, former, seen.attempt.job, seen.epilog_failure}, events);
+  return events;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,32 @@
+#include "controller/judge/feasibility.h"
+
+#include "scheduling/explain/feasibility.h"
+
+namespace gpu_platform::controller {
+
+void Feasibility::forget() {
+  known_.clear();
+  empty_.reset();
+}
+
+base::Status Feasibility::check(const base::PersistentMap<model::Node>& nodes,
+                                const model::ResourceRequest& request) {
+  for (const auto& [known, answer] : known_) {
+    if (known == request) return answer;
+  }
+  constexpr std::size_t kRemembered = 64;
+  if (known_.size() == kRemembered) known_.erase(known_.begin());
+  known_.emplace_back(request, judge(nodes, request));
+  return known_.back().second;
+}
+
+// Of a gang first one part, which has more to say of what is wrong with it.
+base::Status Feasibility::judge(const base::PersistentMap<model::Node>& nodes,
+                                const model::ResourceRequest& request) {
+  if (!request.cross_node) TRY(scheduling::could_ever_fit(nodes, request));
+  if (!model::is_gang(request)) return {};
+  if (!empty_) empty_.emplace(nodes);
+  return empty_->could_ever_fit(request);
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,78 @@
+#include "controller/judge/nodes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace gpu_platform::controller {
+
+namespace {
+
+// What runs keeps what it was given. A node that says in the same boot that it has less than that
+// shrinks to what is in use, and to the rest when it is next described.
+model::NodeInfo with_room_for_what_is_held(model::NodeInfo info, const model::Node& node) {
+  info.cpus = std::max(info.cpus, node.cpus_used);
+  info.memory = std::max(info.memory, node.memory_used);
+  for (model::GpuInfo& gpu : info.gpus) {
+    const auto known =
+        std::ranges::find(node.gpus, gpu.uuid, [](const model::Gpu& g) { return g.info.uuid; });
+    if (known == node.gpus.end()) continue;
+    base::Bytes in_use;
+    for (const model::GpuHolder& holder : known->holders) in_use += holder.memory;
+    gpu.memory = std::max(gpu.memory, in_use);
+  }
+  return info;
+}
+
+void judge_missing_gpus(const model::Node& node, const model::NodeInfo& info, Events& events) {
+  constexpr std::string_view kCause = "not reported by the driver any more";
+  for (std::uint32_t index = 0; index < node.gpus.size(); ++index) {
+    const model::Gpu& gpu = node.gpus[index];
+    const bool present = std::ranges::any_of(
+        info.gpus, [&](const model::GpuInfo& i) { return i.uuid == gpu.info.uuid; });
+    const bool is_out = gpu.state == model::GpuState::kOffline;
+    if (!present && !is_out) {
+      events.push_back(model::GpuStateChanged{
+          {node.id, index}, model::GpuTrigger::kTakeOffline, std::string(kCause), "node"});
+    } else if (present && is_out && gpu.cause == kCause) {
+      events.push_back(
+          model::GpuStateChanged{{node.id, index}, model::GpuTrigger::kBringOnline, {}, "node"});
+    }
+  }
+}
+
+}  // namespace
+
+Events judge_node(const State& state, const execution::NodeObserved& seen) {
+  const auto known = state.node_ids.find(seen.info.name);
+  if (known == state.node_ids.end()) {
+    return {model::NodeSeen{model::NodeId(state.last_node_id + 1), seen.info}};
+  }
+  const model::Node& node = *state.nodes.find(known->second.value);
+  const model::NodeInfo info = with_room_for_what_is_held(seen.info, node);
+  Events events;
+  if (model::info_of(node) != info) events.push_back(model::NodeSeen{node.id, info});
+  if (!node.is_heard) {
+    events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kSeen, {}, "node"});
+  }
+  judge_missing_gpus(node, info, events);
+  return events;
+}
+
+std::vector<model::AttemptId> attempts_on(const State& state, model::NodeId node,
+                                          std::string_view boot_id) {
+  std::vector<model::AttemptId> there;
+  for (const model::AttemptId id : state.held_attempts) {
+    const model::Attempt& attempt = *find_attempt(state, id);
+    const bool is_on =
+        std::ranges::any_of(attempt.allocation.nodes,
+                            [&](const model::NodeAllocation& part) { return part.node == node; });
+    // Of a gang the boot id is that of its first node.
+    const bool is_of_boot =
+        boot_id.empty() || attempt.boot_id == boot_id || attempt.first_node() != node;
+    if (is_on && is_of_boot) there.push_back(id);
+  }
+  return there;
+}
+
+}  // namespace gpu_platform::controller

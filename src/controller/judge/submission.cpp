@@ -1,0 +1,158 @@
+#include "controller/judge/submission.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "controller/judge/admission.h"
+#include "controller/judge/dependencies.h"
+#include "controller/judge/job_actions.h"
+#include "controller/judge/job_limits.h"
+#include "controller/judge/windows.h"
+
+namespace gpu_platform::controller {
+
+using base::ErrorCode;
+using model::Job;
+using model::JobState;
+
+namespace {
+
+// How the submission would stand in the queue. No limit of its array keeps the first member back.
+std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::Instant now) {
+  Job job;
+  job.spec = event.spec;
+  job.submitted_at = now;
+  job.eligible_at = event.spec->begin;
+  job.hold = event.hold;
+  job.waits_for = event.waits_for;
+  job.dependency_failure = event.dependency_failure;
+  const bool is_gated =
+      !job.waits_for.empty() || !job.dependency_failure.empty() || job.eligible_at > now;
+  job.state = job.hold != model::Hold::kNone ? JobState::kHeld
+              : is_gated                     ? JobState::kPending
+                                             : JobState::kQueued;
+  return std::make_shared<const Job>(std::move(job));
+}
+
+// The owner's name need not be written twice.
+model::Origin submitter(const model::Caller& caller, const model::JobSpec& spec) {
+  model::Origin origin = origin_of(caller);
+  if (origin.uid == spec.uid && origin.user == spec.user) {
+    origin.user.clear();
+    origin.uid = 0;
+  }
+  return origin;
+}
+
+base::Status check_array(const State& state, const model::JobSpec& spec) {
+  if (!spec.array) return {};
+  const std::uint64_t members = member_count(*spec.array);
+  if (members <= state.policy->max_array_size) return {};
+  return base::fail(ErrorCode::kFailedPrecondition,
+                    fmt::format("array: {} members asked, the most is {} (policies.max_array_size)",
+                                members, state.policy->max_array_size),
+                    "array");
+}
+
+base::Status check_submission(const State& state, Feasibility& feasibility,
+                              const model::Caller& caller, const model::JobSpec& spec,
+                              base::Instant now) {
+  const model::Policy& policy = *state.policy;
+  if (spec.uid == 0 && !policy.allow_root_jobs) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      "jobs of root are refused here (execution.root_jobs: refuse); submit as "
+                      "another user",
+                      "user");
+  }
+  TRY(check_priority(state, caller, spec.priority));
+  TRY(check_time_limit(state, spec.time_limit));
+  TRY(check_speeds(state, spec.request, spec.time_limit));
+  if (!spec.notify.empty() && !policy.can_notify) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      "notify: this site has no notification command (execution.notify_command)",
+                      "notify");
+  }
+  TRY(check_times(state, spec, now));
+  TRY(check_array(state, spec));
+  TRY(check_room(state, caller, spec));
+  return feasibility.check(state.nodes, spec.request);
+}
+
+base::Status check_quota(const State& state, const model::JobSpec& spec) {
+  const model::Organisation& organisation = *state.policy->organisation;
+  // With nothing else of anybody's there: what passes a limit by itself never runs.
+  if (const auto alone = scheduling::excess_if_started(organisation, spec, {})) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("this job could never run: {}", describe(*alone)),
+                      alone->kind == model::QuotaKind::kGpuHours ? "time_limit_seconds" : "gpus");
+  }
+  const scheduling::Lending nobody_runs(
+      scheduling::guarantees_of(organisation, state.books->cluster.totals().gpus()));
+  if (nobody_runs.is_active()) {
+    const scheduling::PoolBalance& balance = nobody_runs.balance();
+    const auto alone = balance.excess_of(pool_ask(balance.guarantees(), *state.policy, spec));
+    if (alone && alone->kind == model::QuotaKind::kBorrowLimit) {
+      return base::fail(ErrorCode::kFailedPrecondition,
+                        fmt::format("this job could never run: {}", describe(*alone)), "gpus");
+    }
+  }
+  if (const auto full = scheduling::excess_if_queued(organisation, spec, state.books->quotas)) {
+    return base::fail(ErrorCode::kResourceExhausted, describe(*full),
+                      std::string(to_string(full->holder)));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<Submission> judge_submission(const State& state, Feasibility& feasibility,
+                                          const model::Caller& caller,
+                                          const model::SubmitJob& command, base::Instant now,
+                                          store::Room room) {
+  if (!command.spec.request_id.empty() && !command.dry_run) {
+    const auto entry = state.requests.find({command.spec.user, command.spec.request_id});
+    const bool is_known = entry != state.requests.end();
+    const bool is_over = is_known && entry->second.expires.is_set() && entry->second.expires <= now;
+    if (is_known && !is_over) return Submission{{entry->second.job, false}, {}};
+  }
+  if (caller.uid != command.spec.uid && !caller.is_administrator) {
+    return base::fail(
+        ErrorCode::kPermissionDenied,
+        fmt::format("user {} may not submit jobs of user {}", caller.user, command.spec.user),
+        "user");
+  }
+  if (room != store::Room::kAmple) {
+    return base::fail(ErrorCode::kResourceExhausted,
+                      "the disk of the data directory is full: no new jobs are accepted until "
+                      "space is freed (running jobs go on and their endings are recorded)");
+  }
+  TRY(check_submission(state, feasibility, caller, command.spec, now));
+  TRY_ASSIGN(model::NewDependencies dependencies,
+             judge_dependencies(state, caller, command.spec.dependencies, command.ended, {}));
+
+  TRY_ASSIGN(std::string team, model::team_for(*state.policy->organisation, command.spec.user,
+                                               command.spec.team, caller.is_administrator));
+
+  const auto spec = std::make_shared<model::JobSpec>(command.spec);
+  spec->team = std::move(team);
+  if (spec->time_limit == base::Duration()) spec->time_limit = state.policy->max_time_limit;
+  if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state.policy->idle_timeout;
+  TRY(enter_window(state, *spec, now));
+  TRY(check_expected(spec->expected_time, spec->time_limit));
+  TRY(check_quota(state, *spec));
+  const model::JobId id(state.last_job_id + 1);
+  model::JobSubmitted event{id,
+                            spec,
+                            command.hold ? hold_by(caller, *spec) : model::Hold::kNone,
+                            std::move(dependencies.waits_for),
+                            std::move(dependencies.failure),
+                            submitter(caller, *spec)};
+  if (command.dry_run) return Submission{{{}, false, {}, {}, as_accepted(event, now)}, {}};
+  // The job's number names its environment: unique, and no secret itself.
+  spec->environment_ref =
+      command.environment.empty() ? std::string() : fmt::format("job-{}", id.value);
+  return Submission{{id, true}, std::move(event)};
+}
+
+}  // namespace gpu_platform::controller

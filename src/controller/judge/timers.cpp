@@ -1,0 +1,163 @@
+#include "controller/judge/timers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/parse.h"
+#include "controller/quota_use.h"
+#include "controller/use.h"
+
+namespace gpu_platform::controller {
+
+using model::Job;
+
+namespace {
+
+model::Event cancelled(model::JobId id, model::EndReason reason, std::string detail) {
+  return model::JobEnded{id, model::JobTrigger::kCancel, reason, {}, std::move(detail)};
+}
+
+// When the oldest of those not told so yet is overdue; nothing while nobody waits.
+std::optional<base::Instant> overdue_at(const State& state) {
+  const auto turn = state.books->turns.next();
+  const base::Duration after = state.policy->overdue_after;
+  if (!turn || after == base::Duration()) return std::nullopt;
+  return turn->since + after;
+}
+
+// One that was let in front of others by what was expected of it, and is still there.
+model::Event event_of(const scheduling::Yield& yield) {
+  if (!yield.to.valid()) return model::YieldPutOff{yield.attempt, yield.yields_at};
+  return model::StopRequested{yield.attempt, model::EndReason::kPreempted, false,
+                              fmt::format("job {}", yield.to.value)};
+}
+
+model::Event event_of(const State& state, const scheduling::Start& start) {
+  const Job* job = find_job(state, start.job);
+  CHECK(job != nullptr && job->state == model::JobState::kQueued &&
+        !start.allocation.nodes.empty());
+  const model::Node* node = state.nodes.find(start.allocation.nodes.front().node.value);
+  const auto number = static_cast<std::uint32_t>(job->attempts.size() + 1);
+  return model::StartRequested{{start.job, number}, start.allocation, start.why,      "on_demand",
+                               node->boot_id,       start.passed,     start.yields_at};
+}
+
+}  // namespace
+
+std::optional<model::Event> next_hopeless(const State& state, base::Instant now) {
+  if (!state.gates.hopeless().empty()) {
+    const model::JobId id = *state.gates.hopeless().begin();
+    return cancelled(id, model::EndReason::kDependencyFailed,
+                     find_job(state, id)->dependency_failure);
+  }
+  const Gates::Times& times = state.gates.last_starts();
+  if (times.empty() || times.begin()->first >= now) return std::nullopt;
+  const model::JobId id = times.begin()->second;
+  const model::JobSpec& spec = *find_job(state, id)->spec;
+  const base::Instant for_deadline = model::last_start_for_deadline(spec);
+  if (for_deadline.is_set() && for_deadline < now) {
+    return cancelled(id, model::EndReason::kDeadline,
+                     "it could no longer end by its deadline within its time limit");
+  }
+  return cancelled(id, model::EndReason::kWaitTimeout,
+                   fmt::format("it had not started within the {} that it was willing to wait",
+                               base::written(spec.wait_timeout)));
+}
+
+std::optional<DueJob> next_due(const State& state, const DueJob& after, base::Instant now) {
+  const Gates::Times& times = state.gates.becoming_eligible();
+  const auto next = times.upper_bound(after);
+  if (next == times.end() || next->first > now) return std::nullopt;
+  return *next;
+}
+
+std::optional<model::Event> judge_eligible(const State& state, model::JobId id, base::Instant now) {
+  const Job* job = find_job(state, id);
+  if (job == nullptr || job->eligible_at > now) return std::nullopt;
+  if (!state.gates.becoming_eligible().contains({job->eligible_at, id})) return std::nullopt;
+  const bool leftovers = std::ranges::any_of(job->attempts, [](const model::Attempt& a) {
+    return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
+  });
+  if (leftovers) return std::nullopt;
+  return model::JobEligible{id};
+}
+
+Events judge_counts(const State& state, base::Instant now) {
+  Events events;
+  if (const auto count_at = next_count(state); count_at && *count_at <= now) {
+    events.push_back(model::UseCounted{});
+  }
+  if (const auto end = period_end(state); end && *end <= now) {
+    events.push_back(
+        model::QuotaPeriodBegan{model::begin_of(state.policy->organisation->period, now)});
+  }
+  return events;
+}
+
+std::optional<model::Event> next_overdue(const State& state, base::Instant now) {
+  const auto at = overdue_at(state);
+  if (!at || *at > now) return std::nullopt;
+  return model::JobOverdue{state.books->turns.next()->job};
+}
+
+std::vector<model::JobId> claims_to_carry_out(const State& state) {
+  std::vector<model::JobId> beneficiaries;
+  for (const auto& [job, claim] : state.books->claims.all()) {
+    const bool all_told = std::ranges::all_of(
+        claim.victims, [&](model::AttemptId id) { return is_told_to_stop(state, id); });
+    if (!all_told) beneficiaries.push_back(job);
+  }
+  return beneficiaries;
+}
+
+Events judge_victims(const State& state, model::JobId beneficiary) {
+  Events events;
+  const model::Claim* claim = state.books->claims.find(beneficiary);
+  if (claim == nullptr) return events;
+  for (const model::AttemptId id : claim->victims) {
+    if (is_told_to_stop(state, id)) continue;
+    events.push_back(model::StopRequested{id, model::EndReason::kPreempted, false,
+                                          fmt::format("job {}", beneficiary.value)});
+  }
+  return events;
+}
+
+Events events_of(const State& state, const scheduling::Plan& plan) {
+  Events events;
+  for (const model::JobId job : plan.void_claims) events.push_back(model::ClaimDropped{job});
+  for (const scheduling::Start& start : plan.starts) events.push_back(event_of(state, start));
+  for (const scheduling::Preemption& each : plan.preemptions) {
+    events.push_back(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims});
+  }
+  for (const scheduling::Yield& each : plan.yields) events.push_back(event_of(each));
+  return events;
+}
+
+std::optional<base::Instant> next_wakeup(const State& state, base::Instant advanced_to,
+                                         std::optional<base::Instant> look_again_at) {
+  constexpr base::Duration kNextMoment = base::nanoseconds(1);
+  if (!claims_to_carry_out(state).empty()) return advanced_to + kNextMoment;
+  std::optional<base::Instant> wakeup = next_count(state);
+  const auto consider = [&wakeup](base::Instant at) { wakeup = std::min(wakeup.value_or(at), at); };
+  if (look_again_at) consider(*look_again_at);
+  const Gates::Times& times = state.gates.becoming_eligible();
+  const auto next = times.upper_bound({advanced_to, model::JobId(UINT64_MAX)});
+  if (next != times.end()) consider(next->first);
+  const Gates::Times& last_starts = state.gates.last_starts();
+  if (!last_starts.empty()) consider(last_starts.begin()->first + kNextMoment);
+  for (const auto& [name, window] : state.books->windows.all()) consider(window.end);
+  // Another period lets jobs start that wait for its GPU-hours.
+  const auto end = state.books->queue.empty() ? std::nullopt : period_end(state);
+  if (end) consider(*end);
+  if (const auto overdue = overdue_at(state)) {
+    consider(std::max(*overdue, advanced_to + kNextMoment));
+  }
+  return wakeup;
+}
+
+}  // namespace gpu_platform::controller

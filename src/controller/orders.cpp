@@ -1,0 +1,99 @@
+#include "controller/orders.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace gpu_platform::controller {
+
+using model::Attempt;
+using model::AttemptState;
+using model::Job;
+
+namespace {
+
+execution::StartOrder start_order(const State& state, const Job& job, const Attempt& attempt) {
+  execution::StartOrder order;
+  order.attempt = {job.id, attempt.number};
+  order.spec = job.spec;
+  order.boot_id = attempt.boot_id;
+  order.time_limit = time_limit_of(job, attempt);
+  order.array_id = job.array_id;
+  order.array_index = job.array_index;
+  order.stop_grace = state.policy->stop_grace;
+  for (const auto& part : attempt.allocation.nodes) {
+    const model::Node* node = state.nodes.find(part.node.value);
+    CHECK(node != nullptr);
+    execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
+                                 {},        {}};
+    for (const auto& claim : part.claims) {
+      launch.gpus.push_back(node->gpus.at(claim.gpu_index).info);
+      launch.gpu_indices.push_back(claim.gpu_index);
+    }
+    launch.near = model::numa_nodes_near(*node, launch.gpu_indices);
+    order.nodes.push_back(std::move(launch));
+  }
+  return order;
+}
+
+}  // namespace
+
+std::optional<Effect> order_of(const State& state, const model::Event& event) {
+  if (const auto* start = std::get_if<model::StartRequested>(&event)) {
+    const Job* job = find_job(state, start->attempt.job);
+    return start_order(state, *job, job->attempts.back());
+  }
+  if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
+    return execution::StopOrder{stop->attempt, stop->without_grace, state.policy->stop_grace,
+                                stop->reason};
+  }
+  if (const auto* change = std::get_if<model::JobChanged>(&event)) {
+    const Job* job = find_job(state, change->job);
+    if (!change->time_limit || !model::is_active(job->state)) return std::nullopt;
+    const Attempt& attempt = job->attempts.back();
+    return execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)};
+  }
+  if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
+    return execution::ForgetOrder{released->attempt};
+  }
+  return std::nullopt;
+}
+
+Effect stop_at_once(const State& state, model::AttemptId id) {
+  return execution::StopOrder{id, true, {}, find_attempt(state, id)->reason};
+}
+
+std::vector<execution::KnownAttempt> known_attempts(const State& state) {
+  std::vector<execution::KnownAttempt> known;
+  for (const model::AttemptId id : state.held_attempts) {
+    const Job* job = find_job(state, id.job);
+    const Attempt& attempt = job->attempts.at(id.attempt - 1);
+    known.push_back({start_order(state, *job, attempt), attempt.state});
+  }
+  return known;
+}
+
+std::vector<Effect> pending_effects(const State& state) {
+  std::vector<Effect> effects;
+  for (const model::AttemptId id : state.held_attempts) {
+    const Job* job = find_job(state, id.job);
+    const Attempt& attempt = job->attempts.at(id.attempt - 1);
+    if (attempt.state == AttemptState::kRequested)
+      effects.push_back(start_order(state, *job, attempt));
+    const bool runs = attempt.state == AttemptState::kRunning;
+    if (runs && state.relimited.contains(id)) {
+      effects.push_back(execution::LimitOrder{id, time_limit_of(*job, attempt)});
+    }
+    if (attempt.state == AttemptState::kStopping) {
+      effects.push_back(execution::StopOrder{id, attempt.kill_requested, state.policy->stop_grace,
+                                             attempt.stop_reason});
+    }
+    // Given up as lost, but perhaps alive behind a broken connection: it must not come back.
+    if (attempt.state == AttemptState::kCleaning && attempt.exit.lost != model::Lost::kNo) {
+      effects.push_back(stop_at_once(state, id));
+    }
+  }
+  return effects;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,96 @@
+#include "scheduling/cycle/ground.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduling/placement/place.h"
+
+namespace gpu_platform::scheduling {
+
+namespace {
+
+const ExpectedTimes kNothingExpected;
+
+}  // namespace
+
+Ground::Ground(Books& books_in, const model::Policy& policy_in, const CycleOptions& options_in)
+    : Ground(books_in, books_in->queue, books_in->running, kNothingExpected, policy_in,
+             options_in) {}
+
+Ground::Ground(Books& books_in, const Supposition& supposed, const model::Policy& policy_in,
+               const CycleOptions& options_in)
+    : Ground(books_in, supposed.queue, supposed.running, supposed.expected, policy_in, options_in) {
+}
+
+Ground::Ground(Books& books_in, const WaitingQueue& queue_in, const RunningEnds& running_in,
+               const ExpectedTimes& expected_in, const model::Policy& policy_in,
+               const CycleOptions& options_in)
+    : books(books_in),
+      queue(queue_in),
+      running(running_in),
+      expected(expected_in),
+      policy(policy_in),
+      options(options_in),
+      depth(policy.reservation_depth),
+      trial(books_in.cluster_for_trial()),
+      timeline(trial, running, books->windows,
+               {options.now, policy.stop_grace, options.most_changes}) {
+  look_again_at(books->windows.next_change(options.now));
+}
+
+bool Ground::has_room_for_starts() {
+  plan.complete = plan.starts.size() < options.max_starts;
+  return plan.complete;
+}
+
+template <class Place>
+std::optional<model::Allocation> Ground::place_for(const WaitingJob& job, const Place& place_it) {
+  if (!job.avoid.empty()) {
+    const Trial::Mark mark = trial.mark();
+    for (const model::NodeId node : job.avoid) trial.shut(node);
+    std::optional<model::Allocation> allocation = place_it();
+    trial.rollback_to(mark);
+    if (allocation) return allocation;
+  }
+  return place_it();
+}
+
+std::optional<model::Allocation> Ground::start_of(const WaitingJob& job) {
+  return place_for(job,
+                   [&] { return timeline.place_now(job.spec->request, job.spec->time_limit); });
+}
+
+std::optional<model::Allocation> Ground::start_of(const WaitingJob& job, base::Duration untouched) {
+  return place_for(
+      job, [&] { return timeline.place_now(job.spec->request, job.spec->time_limit, untouched); });
+}
+
+std::optional<Slot> Ground::slot_of(const WaitingJob& job) {
+  const model::ResourceRequest& request = job.spec->request;
+  if (!some_node_up_could_hold(trial.cluster(), request)) return std::nullopt;
+  return timeline.earliest(request, job.spec->time_limit);
+}
+
+base::Duration Ground::held_for(const WaitingJob& job) const {
+  const auto known = expected.find(job.id);
+  return known == expected.end() ? job.spec->time_limit : known->second;
+}
+
+void Ground::keep_from_now(const Slot& slot, base::Duration time_limit) {
+  timeline.book({options.now, slot.allocation}, time_limit + (slot.start - options.now));
+}
+
+const model::Claim* Ground::claim_of(const WaitingJob& job) const {
+  const bool is_dropped = std::ranges::binary_search(plan.void_claims, job.id);
+  return is_dropped ? nullptr : books->claims.find(job.id);
+}
+
+Slot Ground::kept_slot(const model::Claim& claim) const {
+  return {std::max(options.now, claim.decided_at + policy.stop_grace), claim.allocation};
+}
+
+void Ground::look_again_at(std::optional<base::Instant> at) {
+  if (at && (!plan.look_again_at || *at < *plan.look_again_at)) plan.look_again_at = at;
+}
+
+}  // namespace gpu_platform::scheduling
