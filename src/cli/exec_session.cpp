@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "cli/channel.h"
 #include "cli/detach_keys.h"
 #include "cli/exit_code.h"
 

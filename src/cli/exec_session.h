@@ -4,12 +4,18 @@
 #include <optional>
 #include <string>
 
-#include "cli/channel.h"
 #include "cli/client.h"
 #include "cli/input_log.h"
 #include "cli/session.h"
+#include "model/terminal_size.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace gpu_platform::cli {
+
+class Channel;
 
 // Whether the person's standard input is a terminal, and how large it is.
 std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "cli/channel.h"
 #include "cli/commands.h"
 #include "cli/exec_session.h"
 #include "cli/exit_code.h"

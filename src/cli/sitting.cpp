@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/channel.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 

@@ -22,6 +22,7 @@
 #include "api/convert/problem.h"
 #include "api/refusal_book.h"
 #include "api/rest/dispatcher.h"
+#include "api/rest/session.h"
 #include "api/rest/unix_listener.h"
 #include "api/subordinate_ids.h"
 

@@ -11,7 +11,7 @@
 #include "api/core_access.h"
 #include "api/event_hub.h"
 #include "api/rest/budget.h"
-#include "api/rest/session.h"
+#include "api/rest/session_limits.h"
 #include "base/result.h"
 
 namespace gpu_platform::api {

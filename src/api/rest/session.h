@@ -19,20 +19,11 @@
 #include "api/rest/budget.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/exchange.h"
+#include "api/rest/session_limits.h"
 
 namespace gpu_platform::api {
 
 class ChannelBridge;
-
-struct SessionLimits {
-  std::uint64_t body_bytes = std::uint64_t{1} << 20;
-  std::uint32_t header_bytes = 16 * 1024;
-  std::size_t header_fields = 100;
-  std::chrono::milliseconds request_time{30'000};  // from a request's first byte to its last
-  std::chrono::milliseconds write_time{30'000};    // for the client to take what is written
-  std::chrono::milliseconds slow_after{1'000};     // a client that takes nothing for so long
-  std::chrono::milliseconds idle_time{300'000};    // between two requests
-};
 
 using LocalSocket = boost::asio::basic_stream_socket<boost::asio::local::stream_protocol,
                                                      boost::asio::io_context::executor_type>;
