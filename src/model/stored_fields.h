@@ -1,0 +1,379 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "base/member_count.h"
+#include "base/shared.h"
+#include "model/claim.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/policy.h"
+#include "model/window.h"
+
+// Every struct that the store keeps, as the list of its members: the codec writes and reads by it,
+// and the tests draw random values by it (testing/random_value.h). A list that leaves out a member
+// does not compile.
+
+namespace gpu_platform::model {
+
+// fields(value) ties the members in their stored order. The order is the format: append only.
+
+inline auto fields(GpuClaim& v) {
+  return std::tie(v.gpu_index, v.share, v.memory);
+}
+inline auto fields(NodeAllocation& v) {
+  return std::tie(v.node, v.claims, v.cpus, v.memory, v.level);
+}
+inline auto fields(Allocation& v) {
+  return std::tie(v.nodes, v.speed);
+}
+inline auto fields(Priority& v) {
+  return std::tie(v.priority_class, v.number);
+}
+inline auto fields(ResourceRequest& v) {
+  return std::tie(v.gpus, v.share_per_gpu, v.gpu_types, v.gpu_memory, v.cpus, v.memory, v.numa,
+                  v.nodes, v.cross_node, v.within, v.nodelist, v.exclude, v.gpu_speeds, v.window);
+}
+inline auto fields(Label& v) {
+  return std::tie(v.key, v.value);
+}
+inline auto fields(LimitSignal& v) {
+  return std::tie(v.signal, v.before, v.first_process_only);
+}
+inline auto fields(TerminalSize& v) {
+  return std::tie(v.columns, v.rows);
+}
+inline auto fields(IndexRun& v) {
+  return std::tie(v.first, v.last, v.step);
+}
+inline auto fields(ArraySpec& v) {
+  return std::tie(v.runs, v.limit);
+}
+inline auto fields(DependencyTarget& v) {
+  return std::tie(v.job, v.whole_array);
+}
+inline auto fields(Dependency& v) {
+  return std::tie(v.kind, v.on);
+}
+inline auto fields(TargetOutcome& v) {
+  return std::tie(v.open, v.failed, v.failed_as);
+}
+inline auto fields(NewDependencies& v) {
+  return std::tie(v.asked, v.waits_for, v.failure);
+}
+inline auto fields(JobSpec& v) {
+  return std::tie(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command,
+                  v.workdir, v.output, v.umask, v.environment_ref, v.request, v.time_limit,
+                  v.retries, v.labels, v.request_id, v.limit_signal, v.error, v.truncate_output,
+                  v.notify, v.prolog, v.epilog, v.takes_input, v.terminal, v.idle_timeout,
+                  v.preemptible, v.begin, v.deadline, v.dependencies, v.array, v.per_gpu,
+                  v.expected_time, v.wait_timeout, v.complete_on_exit_zero);
+}
+inline auto fields(Exit& v) {
+  return std::tie(v.code, v.signal, v.lost);
+}
+inline auto fields(Usage& v) {
+  return std::tie(v.cpu_time, v.peak_memory);
+}
+inline auto fields(StartForecast& v) {
+  return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after);
+}
+inline auto fields(Attempt& v) {
+  return std::tie(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at,
+                  v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
+                  v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.made_room, v.passed,
+                  v.is_borrowed, v.yields_at);
+}
+inline auto fields(Job& v) {
+  return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
+                  v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
+                  v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
+                  v.overdue_since, v.forecast);
+}
+inline auto fields(JobArray& v) {
+  return std::tie(v.id, v.members, v.size, v.limit, v.outcome);
+}
+inline auto fields(GpuInfo& v) {
+  return std::tie(v.uuid, v.model, v.type, v.memory, v.pci_address, v.minor, v.numa_node);
+}
+inline auto fields(GpuLink& v) {
+  return std::tie(v.kind, v.nvlinks, v.nvlink_version);
+}
+inline auto fields(NumaNode& v) {
+  return std::tie(v.id, v.socket, v.cpus, v.memory);
+}
+inline auto fields(NetworkPlace& v) {
+  return std::tie(v.domain, v.rack, v.zone);
+}
+inline auto fields(Topology& v) {
+  return std::tie(v.numa_nodes, v.links);
+}
+inline auto fields(NodeInfo& v) {
+  return std::tie(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus,
+                  v.topology, v.network);
+}
+inline auto fields(AttemptId& v) {
+  return std::tie(v.job, v.attempt);
+}
+inline auto fields(GpuRef& v) {
+  return std::tie(v.node, v.index);
+}
+inline auto fields(GpuHolder& v) {
+  return std::tie(v.attempt, v.share, v.memory);
+}
+inline auto fields(Gpu& v) {
+  return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.strangers,
+                  v.avoid_strangers, v.changed_by, v.changed_at);
+}
+inline auto fields(Node& v) {
+  return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
+                  v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard,
+                  v.prolog_failed_for, v.epilog_failed_for, v.network);
+}
+inline auto fields(Quota& v) {
+  return std::tie(v.max_gpus, v.max_running_jobs, v.max_queued_jobs, v.gpu_hours, v.guaranteed_gpus,
+                  v.borrow_limit, v.lend_limit);
+}
+inline auto fields(Member& v) {
+  return std::tie(v.user, v.shares);
+}
+inline auto fields(Team& v) {
+  return std::tie(v.name, v.parent, v.shares, v.members, v.quota);
+}
+inline auto fields(NamedQuota& v) {
+  return std::tie(v.name, v.quota);
+}
+inline auto fields(Organisation& v) {
+  return std::tie(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period, v.allocation,
+                  v.reserved_thousandths);
+}
+inline auto fields(GpuWeight& v) {
+  return std::tie(v.type, v.thousandths);
+}
+inline auto fields(FairShare& v) {
+  return std::tie(v.half_life, v.interval, v.gpu_weights);
+}
+inline auto fields(OrderWeights& v) {
+  return std::tie(v.age, v.priority, v.fair_share, v.size);
+}
+inline auto fields(Policy& v) {
+  return std::tie(
+      v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
+      v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
+      v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
+      v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
+      v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
+      v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
+      v.overdue_after, v.backfill_by_prediction, v.audit_keep, v.max_audit_entries,
+      v.max_queue_percent_per_user, v.max_specification_bytes, v.max_specification_bytes_per_user,
+      v.percent_for_root, v.own_uid);
+}
+inline auto fields(Claim& v) {
+  return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.reclaims);
+}
+inline auto fields(WindowPart& v) {
+  return std::tie(v.node, v.gpus, v.whole_node);
+}
+inline auto fields(Window& v) {
+  return std::tie(v.name, v.begin, v.end, v.maintenance, v.teams, v.users, v.parts, v.let_finish,
+                  v.made_by, v.made_at);
+}
+inline auto fields(PolicyApplied& v) {
+  return std::tie(v.policy, v.by);
+}
+inline auto fields(NodeSeen& v) {
+  return std::tie(v.node, v.info);
+}
+inline auto fields(NodeStateChanged& v) {
+  return std::tie(v.node, v.trigger, v.cause, v.by);
+}
+inline auto fields(GpuStateChanged& v) {
+  return std::tie(v.gpu, v.trigger, v.cause, v.by);
+}
+inline auto fields(GpuStrangersChanged& v) {
+  return std::tie(v.gpu, v.text, v.avoid);
+}
+inline auto fields(JobSubmitted& v) {
+  return std::tie(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
+}
+inline auto fields(Origin& v) {
+  return std::tie(v.door, v.user, v.uid, v.pid);
+}
+inline auto fields(JobOwner& v) {
+  return std::tie(v.user, v.uid);
+}
+inline auto fields(Refusal& v) {
+  return std::tie(v.code, v.text);
+}
+inline auto fields(AuditedCall& v) {
+  return std::tie(v.by, v.action, v.owner, v.jobs, v.job_count, v.gpus, v.gpu_count, v.target,
+                  v.refusal, v.request_id, v.calls, v.since);
+}
+inline auto fields(AuditEntry& v) {
+  return std::tie(v.seq, v.at, v.call);
+}
+inline auto fields(CallAudited& v) {
+  return std::tie(v.call);
+}
+inline auto fields(JobHoldChanged& v) {
+  return std::tie(v.job, v.hold, v.by);
+}
+inline auto fields(JobChanged& v) {
+  return std::tie(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline,
+                  v.dependencies, v.expected_time, v.preemptible);
+}
+inline auto fields(JobEligible& v) {
+  return std::tie(v.job);
+}
+inline auto fields(StartRequested& v) {
+  return std::tie(v.attempt, v.allocation, v.why, v.price_class, v.boot_id, v.passed, v.yields_at);
+}
+inline auto fields(AttemptStarted& v) {
+  return std::tie(v.attempt, v.pid, v.started_at);
+}
+inline auto fields(StopRequested& v) {
+  return std::tie(v.attempt, v.reason, v.without_grace, v.by);
+}
+inline auto fields(AttemptEnded& v) {
+  return std::tie(v.attempt, v.ended_at, v.exit, v.reason, v.detail, v.usage);
+}
+inline auto fields(AttemptReleased& v) {
+  return std::tie(v.attempt, v.epilog_failure);
+}
+inline auto fields(JobRequeued& v) {
+  return std::tie(v.job, v.eligible_at, v.preempted, v.counts_as_failure, v.asked_for,
+                  v.prolog_failed, v.holds);
+}
+inline auto fields(JobEnded& v) {
+  return std::tie(v.job, v.how, v.reason, v.by, v.detail);
+}
+inline auto fields(UseCounted&) {
+  return std::tie();
+}
+inline auto fields(QuotaPeriodBegan& v) {
+  return std::tie(v.begin);
+}
+inline auto fields(JobOverdue& v) {
+  return std::tie(v.job);
+}
+inline auto fields(PreemptionDecided& v) {
+  return std::tie(v.job, v.claimed, v.victims, v.reclaims);
+}
+inline auto fields(ReservationMade& v) {
+  return std::tie(v.window);
+}
+inline auto fields(ReservationEnded& v) {
+  return std::tie(v.name, v.by);
+}
+inline auto fields(ClaimDropped& v) {
+  return std::tie(v.job);
+}
+inline auto fields(YieldPutOff& v) {
+  return std::tie(v.attempt, v.yields_at);
+}
+inline auto fields(StartForeseen& v) {
+  return std::tie(v.job, v.forecast);
+}
+
+// A struct with a list of its own.
+template <class T>
+concept IsListed = requires(T& v) { fields(v); };
+
+// True where the list has as many entries as the struct has members.
+template <IsListed T>
+consteval bool lists_every_member() {
+  return std::tuple_size_v<decltype(fields(std::declval<T&>()))> == base::member_count<T>();
+}
+
+// How many values each stored enumeration has: a larger number in a record is damage.
+template <class T>
+constexpr std::size_t kValues = 0;
+template <>
+constexpr std::size_t kValues<JobState> = kJobStates;
+template <>
+constexpr std::size_t kValues<AllocationMode> = kAllocationModes;
+template <>
+constexpr std::size_t kValues<JobTrigger> = kJobTriggers;
+template <>
+constexpr std::size_t kValues<AttemptState> = kAttemptStates;
+template <>
+constexpr std::size_t kValues<LinkKind> = kLinkKinds;
+template <>
+constexpr std::size_t kValues<PlacementLevel> = kPlacementLevels;
+template <>
+constexpr std::size_t kValues<NumaPolicy> = kNumaPolicies;
+template <>
+constexpr std::size_t kValues<NetworkLevel> = kNetworkLevels;
+template <>
+constexpr std::size_t kValues<GpuState> = kGpuStates;
+template <>
+constexpr std::size_t kValues<GpuTrigger> = kGpuTriggers;
+template <>
+constexpr std::size_t kValues<NodeState> = kNodeStates;
+template <>
+constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
+template <>
+constexpr std::size_t kValues<PriorityClass> = 4;
+template <>
+constexpr std::size_t kValues<JobKind> = 4;
+template <>
+constexpr std::size_t kValues<Lost> = 3;
+template <>
+constexpr std::size_t kValues<EndReason> = kEndReasons;
+template <>
+constexpr std::size_t kValues<NotifyOn> = kNotifyOns;
+template <>
+constexpr std::size_t kValues<Hold> = kHolds;
+template <>
+constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
+template <>
+constexpr std::size_t kValues<StartWhy> = kStartWhys;
+template <>
+constexpr std::size_t kValues<DependencyKind> = kDependencyKinds;
+
+template <>
+constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
+template <>
+constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
+
+template <>
+constexpr std::size_t kValues<ForecastBasis> = kForecastBases;
+template <>
+constexpr std::size_t kValues<Door> = kDoors;
+template <>
+constexpr std::size_t kValues<AuditAction> = kAuditActions;
+
+template <class T>
+struct is_shared : std::false_type {};
+template <class T>
+struct is_shared<base::Shared<T>> : std::true_type {
+  using Value = T;
+};
+template <class T>
+struct is_vector : std::false_type {};
+template <class T>
+struct is_vector<std::vector<T>> : std::true_type {};
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+concept HasValueMember = requires(T v) {
+  { v.value } -> std::convertible_to<std::uint64_t>;
+};
+template <class T>
+concept IsAmount = requires(const T v) {
+  { v.value() } -> std::same_as<std::int64_t>;
+  T(std::int64_t{0});
+};
+
+}  // namespace gpu_platform::model
