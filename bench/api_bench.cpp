@@ -30,7 +30,7 @@ void ReadSubmission(benchmark::State& state) {
   const std::string text = submission(static_cast<int>(state.range(0)));
   const Nodes nodes;
   for (auto _ : state) {
-    v1::SubmitJobRequest request;
+    v1::JobSpec request;
     const base::Status read = read_json(text, request);
     auto command = to_model(request, Account{"ada", 1000, 1000}, nodes);
     if (!read || !command) state.SkipWithError("refused");
@@ -49,7 +49,7 @@ model::Job waiting_job(std::uint64_t id, std::shared_ptr<const model::JobSpec> s
 }
 
 std::shared_ptr<const model::JobSpec> a_spec() {
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   (void)read_json(submission(0), request);
   return std::make_shared<const model::JobSpec>(
       to_model(request, Account{"ada", 1000, 1000}, Nodes())->spec);

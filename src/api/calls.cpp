@@ -19,7 +19,7 @@ base::Status Calls::check_named(const Peer& peer) {
                   peer.caller.uid));
 }
 
-void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, const Resume& resume,
+void Calls::account_of(const v1::JobSpec& request, const Peer& peer, const Resume& resume,
                        AccountFound done) const {
   const model::Caller& caller = peer.caller;
   if (!peer.has_account) {
@@ -57,10 +57,10 @@ void Calls::account_of(const v1::SubmitJobRequest& request, const Peer& peer, co
       });
 }
 
-void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+void Calls::submit(const v1::JobSpec& request, const Peer& peer, Resume resume,
                    std::function<void(base::Result<Submitted>)> done) const {
   // Looking up another user takes longer than the caller keeps its request.
-  const auto kept = std::make_shared<const v1::SubmitJobRequest>(request);
+  const auto kept = std::make_shared<const v1::JobSpec>(request);
   account_of(request, peer, resume,
              [this, kept, caller = peer.caller, resume,
               done = std::move(done)](base::Result<Account> account) {
@@ -69,7 +69,7 @@ void Calls::submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume
              });
 }
 
-void Calls::submit_as(const Account& account, const v1::SubmitJobRequest& request,
+void Calls::submit_as(const Account& account, const v1::JobSpec& request,
                       const model::Caller& caller, Resume resume,
                       std::function<void(base::Result<Submitted>)> done) const {
   auto submission = to_model(request, account, core_.snapshots.snapshot()->nodes);

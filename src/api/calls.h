@@ -49,7 +49,7 @@ class Calls {
     bool is_repeat = false;  // the first answer to the same request id
   };
   // `done` is called through `resume`, or at once when the request is refused at the door.
-  void submit(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+  void submit(const v1::JobSpec& request, const Peer& peer, Resume resume,
               std::function<void(base::Result<Submitted>)> done) const;
 
   // Of all calls that change jobs `done` is called through `resume`, or at once when the request is
@@ -100,7 +100,7 @@ class Calls {
   // The job as it would be accepted: of a submission that is judged and not carried out. `done` is
   // called through `resume`, or at once when the request is refused at the door.
   using Accepted = base::Result<std::shared_ptr<const model::Job>>;
-  void judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+  void judge(const v1::JobSpec& request, const Peer& peer, Resume resume,
              std::function<void(Accepted)> done) const;
   // What is to be said of it now.
   v1::CheckResult check(const model::Job& job) const;
@@ -132,7 +132,7 @@ class Calls {
   // Whose job it is to be. `done` is called through `resume` where another user has to be looked
   // up.
   using AccountFound = std::function<void(base::Result<Account>)>;
-  void account_of(const v1::SubmitJobRequest& request, const Peer& peer, const Resume& resume,
+  void account_of(const v1::JobSpec& request, const Peer& peer, const Resume& resume,
                   AccountFound done) const;
   // As the caller may see it.
   std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid,
@@ -140,12 +140,10 @@ class Calls {
                                                       const controller::Snapshot& snapshot) const;
   v1::ChangeGpusResponse changed(const model::CommandReply& reply,
                                  const model::Caller& caller) const;
-  void submit_as(const Account& account, const v1::SubmitJobRequest& request,
-                 const model::Caller& caller, Resume resume,
-                 std::function<void(base::Result<Submitted>)> done) const;
-  void judge_as(const Account& account, const v1::SubmitJobRequest& request,
-                const model::Caller& caller, Resume resume,
-                std::function<void(Accepted)> done) const;
+  void submit_as(const Account& account, const v1::JobSpec& request, const model::Caller& caller,
+                 Resume resume, std::function<void(base::Result<Submitted>)> done) const;
+  void judge_as(const Account& account, const v1::JobSpec& request, const model::Caller& caller,
+                Resume resume, std::function<void(Accepted)> done) const;
   // Hands the command to the core, and its answer to `finish` through `resume`.
   void send(model::Command command, Resume resume,
             std::function<void(base::Result<model::CommandReply>)> finish) const;

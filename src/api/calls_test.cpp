@@ -92,7 +92,7 @@ TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
 }
 
 TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   request.add_command("true");
   request.set_user("root");
   std::optional<base::Error> error;
@@ -235,7 +235,7 @@ TEST_F(CallsTest, DoNothingByNameForACallerWhoseNameIsNotKnown) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
   EXPECT_NE(refused.error().message.find("try again"), std::string::npos);
-  v1::SubmitJobRequest submission;
+  v1::JobSpec submission;
   submission.add_command("/bin/true");
   auto code = base::ErrorCode::kInternal;
   calls_.submit(
@@ -279,7 +279,7 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
 TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {
   Peer stranger = kAda;
   stranger.has_account = false;
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   request.add_command("true");
   std::optional<base::Error> refused;
   calls_.submit(

@@ -17,7 +17,7 @@ struct ResolvedDependencies {
   std::vector<model::EndedTarget> ended;
 };
 
-// `text` as in SubmitJobRequest.dependency. kNotFound for jobs that the caller may not see. Takes
+// `text` as in JobSpec.dependency. kNotFound for jobs that the caller may not see. Takes
 // the time of a local query for each job that has left the core.
 base::Result<ResolvedDependencies> resolve_dependencies(const JobReader& reader,
                                                         const model::Caller& caller,

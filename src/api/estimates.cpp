@@ -8,10 +8,6 @@ namespace gpu_platform::api {
 
 namespace {
 
-double in_seconds(base::Duration duration) {
-  return static_cast<double>(duration.value()) / 1e9;
-}
-
 }  // namespace
 
 void to_proto(const controller::StartExpectation& expected, v1::ExpectedStart& out) {

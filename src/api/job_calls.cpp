@@ -63,13 +63,13 @@ void Calls::update(const v1::UpdateJobRequest& request, const Peer& peer, Resume
     if (ended) reply = std::unexpected(has_left(job));
     done(changed(std::move(reply), caller, job));
   };
-  if (!request.has_dependency()) {
+  if (!request.spec().has_dependency()) {
     return send({caller, *std::move(update)}, std::move(resume), std::move(finish));
   }
-  send_with_dependencies({request.dependency(), caller,
+  send_with_dependencies({request.spec().dependency(), caller,
                           [update = *std::move(update), caller](ResolvedDependencies resolved) {
                             model::UpdateJob one = update;
-                            one.dependencies = std::move(resolved.asked);
+                            one.to.set(&model::JobSpec::dependencies, std::move(resolved.asked));
                             one.ended = std::move(resolved.ended);
                             return model::Command{caller, std::move(one)};
                           }},

@@ -139,9 +139,9 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   return out;
 }
 
-void Calls::judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume resume,
+void Calls::judge(const v1::JobSpec& request, const Peer& peer, Resume resume,
                   std::function<void(Accepted)> done) const {
-  const auto kept = std::make_shared<const v1::SubmitJobRequest>(request);
+  const auto kept = std::make_shared<const v1::JobSpec>(request);
   account_of(request, peer, resume,
              [this, kept, caller = peer.caller, resume,
               done = std::move(done)](base::Result<Account> account) {
@@ -150,7 +150,7 @@ void Calls::judge(const v1::SubmitJobRequest& request, const Peer& peer, Resume 
              });
 }
 
-void Calls::judge_as(const Account& account, const v1::SubmitJobRequest& request,
+void Calls::judge_as(const Account& account, const v1::JobSpec& request,
                      const model::Caller& caller, Resume resume,
                      std::function<void(Accepted)> done) const {
   auto submission = to_model(request, account, core_.snapshots.snapshot()->nodes);

@@ -2,12 +2,14 @@
 // docs/:
 //   documents states    the state machines, as diagrams and tables
 //   documents openapi   the OpenAPI document of the REST interface
+//   documents options   the command line's options of a job, as a table
 
 #include <cstdio>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "api/convert/option_table.h"
 #include "api/rest/openapi.h"
 #include "api/rest/routes.h"
 #include "model/state_diagrams.h"
@@ -22,8 +24,10 @@ int print_document(std::string_view name) {
   } else if (name == "openapi") {
     const api::RoutingTable table;
     fmt::print("{}\n", api::openapi_document(table.routes(), GP_VERSION));
+  } else if (name == "options") {
+    fmt::print("{}", api::option_table());
   } else {
-    fmt::print(stderr, "usage: documents states|openapi\n");
+    fmt::print(stderr, "usage: documents states|openapi|options\n");
     return 2;
   }
   return std::fflush(stdout) == 0 ? 0 : 1;

@@ -18,7 +18,7 @@
 namespace gpu_platform::cli {
 
 inline constexpr std::string_view kJob =
-    R"({"id":"42","name":"train","state":"QUEUED","user":"ada","priority":"MEDIUM","priority_number":5,"gpu_count":8,"command":["python","a b.py"],"submitted_at":"2026-07-01T12:00:00.000Z","exit_code":null,"wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"},"labels":{"run":"7"}})";
+    R"({"id":"42","state":"QUEUED","submitted_at":"2026-07-01T12:00:00.000Z","exit_code":null,"wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"},"spec":{"name":"train","user":"ada","priority":"MEDIUM","priority_number":5,"gpus":8,"command":["python","a b.py"],"labels":{"run":"7"}}})";
 
 // A job that ended, with the fields that say how.
 inline std::string ended_job(std::string_view state, std::string_view how) {

@@ -129,10 +129,14 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   Table table(std::move(columns));
   const Json& jobs = list_at(*document, "jobs");
   for (const Json& job : jobs) {
-    std::vector<std::string> row = {text_at(job, "queue_position"), shown_id(job),
-                                    text_at(job, "name"),           text_at(job, "user"),
-                                    text_at(job, "state"),          text_at(job, "priority"),
-                                    text_at(job, "gpu_count"),      waited(job, now)};
+    std::vector<std::string> row = {text_at(job, "queue_position"),
+                                    shown_id(job),
+                                    text_at(spec_of(job), "name"),
+                                    text_at(spec_of(job), "user"),
+                                    text_at(job, "state"),
+                                    text_at(spec_of(job), "priority"),
+                                    std::to_string(total_gpus(spec_of(job))),
+                                    waited(job, now)};
     if (eta) row.push_back(starts_within(job, now));
     if (eta) row.push_back(expected_within(object_at(job, "expected_start"), now));
     row.push_back(text_at(object_at(job, "wait_reason"), "text"));

@@ -43,20 +43,6 @@ base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
   return {};
 }
 
-base::Result<double> limit_seconds(const std::string& text) {
-  const auto limit = base::parse_duration(text);
-  if (!limit) return base::invalid("--time", limit.error().message);
-  return static_cast<double>(base::whole_milliseconds(*limit)) / 1000;
-}
-
-base::Status put_expected_time(Json& body, const std::optional<std::string>& text) {
-  if (!text) return {};
-  const auto expected = base::parse_duration(*text);
-  if (!expected) return base::invalid("--expected-time", expected.error().message);
-  body["expected_time_seconds"] = static_cast<double>(base::whole_milliseconds(*expected)) / 1000;
-  return {};
-}
-
 base::Result<std::string> past_time(std::string_view option, const std::string& text,
                                     base::Instant now) {
   std::string time;

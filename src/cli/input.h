@@ -23,11 +23,6 @@ std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
                        std::string_view option);
 
-// "15m" as the seconds of a time limit.
-base::Result<double> limit_seconds(const std::string& text);
-// That of --expected-time under its key. Absent stays absent.
-base::Status put_expected_time(Json& body, const std::optional<std::string>& text);
-
 // A time to come (cli/moment.h) under that key; the error names the option of that name. Absent
 // stays absent.
 base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,

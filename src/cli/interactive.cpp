@@ -8,6 +8,7 @@
 #include "cli/exec_session.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
+#include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/port_forward.h"
 #include "cli/sitting.h"
@@ -90,7 +91,7 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
     console.error(describe_end(job));
     return kRunRefused;
   }
-  if (!flag_at(job, "takes_input")) {
+  if (!flag_at(spec_of(job), "takes_input")) {
     console.error(
         fmt::format("job {0} was submitted without terminal and input, so there is nothing to "
                     "attach to: 'jobs logs -f {0}' follows what it prints",
@@ -98,7 +99,7 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
     return kRunRefused;
   }
   SitOptions options{ids.front(), std::nullopt, false};
-  if (flag_at(job, "terminal")) options.terminal = terminal_size(console.surroundings());
+  if (flag_at(spec_of(job), "terminal")) options.terminal = terminal_size(console.surroundings());
   return sit_at(console, *client, options);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/job_options.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
@@ -245,49 +246,16 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 
 // ---- update
 
-struct UpdateOptions {
-  std::optional<std::string> priority, time, name, begin, deadline, dependency, expected_time;
-  std::vector<std::string> labels, remove_labels;
-  bool preemptible = false;
-  bool no_preemptible = false;
-};
-
-base::Status put_chains(Json& body, const UpdateOptions& o, base::Instant now) {
-  TRY(put_moment(body, "begin", o.begin, now));
-  if (o.deadline == "none") {
-    body["no_deadline"] = true;
-  } else {
-    TRY(put_moment(body, "deadline", o.deadline, now));
-  }
-  if (!o.dependency) return {};
-  TRY(check_text("--dependency", *o.dependency));
-  body["dependency"] = *o.dependency == "none" ? std::string() : *o.dependency;
-  return {};
-}
-
-base::Result<Json> update_body(const UpdateOptions& o, base::Instant now) {
+// {"spec": {…}, "clear": […], "remove_labels": […]}
+base::Result<Json> update_body(const JobOptions& options,
+                               const std::vector<std::string>& remove_labels, base::Instant now) {
+  Json spec = Json::object();
+  std::vector<std::string> clear;
+  TRY(options.put(spec, clear, now));
   Json body = Json::object();
-  if (o.priority) {
-    TRY(check_text("--priority", *o.priority));
-    body["priority"] = *o.priority;
-  }
-  if (o.time) {
-    TRY_ASSIGN(const double seconds, limit_seconds(*o.time));
-    body["time_limit_seconds"] = seconds;
-  }
-  TRY(put_expected_time(body, o.expected_time));
-  if (o.name) {
-    TRY(check_text("--name", *o.name));
-    body["name"] = *o.name;
-  }
-  if (o.preemptible && o.no_preemptible) {
-    return base::invalid("--no-preemptible", "cannot be used together with --preemptible");
-  }
-  if (o.preemptible || o.no_preemptible) body["preemptible"] = o.preemptible;
-  TRY(put_chains(body, o, now));
-  for (const std::string& label : o.labels) TRY(check_text("--label", label));
-  if (!o.labels.empty()) TRY(put_pairs(body["labels"], o.labels, "--label"));
-  for (const std::string& key : o.remove_labels) {
+  if (!spec.empty()) body["spec"] = std::move(spec);
+  if (!clear.empty()) body["clear"] = clear;
+  for (const std::string& key : remove_labels) {
     TRY(check_text("--remove-label", key));
     body["remove_labels"].push_back(key);
   }
@@ -323,37 +291,25 @@ int run_jobs_requeue(const CommandText& text, Invocation& invocation) {
 int run_jobs_update(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
-  UpdateOptions o;
+  std::vector<std::string> remove_labels;
   bool json = false;
+  JobOptions options(JobOptions::Of::kUpdate);
   Arguments arguments(text);
-  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to change")
-      .option("--priority", o.priority, "CLASS|0-9", "critical, high, medium, low, or a number")
-      .option("--time", o.time, "DURATION", "time limit, counted from the start: 90s 15m 2h 1d")
-      .option("--expected-time", o.expected_time, "DURATION",
-              "how long you expect it to run: for estimates, never to stop it")
-      .option("--name", o.name, "NAME", "another name")
-      .option("--begin", o.begin, "TIME", "start no earlier: now, now+2h, 16:00, 2026-01-31T12:00")
-      .option("--deadline", o.deadline, "TIME|none", "cancel it when it can no longer end by then")
-      .option("--dependency", o.dependency, "KIND:ID[:ID][,…]|none",
-              "start after other jobs, in the place of those so far")
-      .flag("--preemptible", o.preemptible, "it may be stopped for others, and borrow from them")
-      .flag("--no-preemptible", o.no_preemptible, "it is never stopped for others")
-      .many("--label", o.labels, "KEY=VALUE", "label to set or replace; may be repeated")
-      .many("--remove-label", o.remove_labels, "KEY", "label to take away; may be repeated")
+  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to change");
+  options.define(arguments);
+  arguments.many("--remove-label", remove_labels, "KEY", "label to take away; may be repeated")
       .flag("--json", json, "print the daemon's answer as JSON, one line for each job");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = update_body(o, console.surroundings().now());
+  const auto body = update_body(options, remove_labels, console.surroundings().now());
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
   }
   if (body->empty()) {
-    return usage_error(
-        console,
-        "nothing to change: give --priority, --time, --expected-time, --name, --begin, --deadline, "
-        "--dependency, --label or --remove-label",
-        text.name);
+    return usage_error(console,
+                       fmt::format("nothing to change: give {} or --remove-label", options.names()),
+                       text.name);
   }
   const std::string request = json_text(*body);
   return for_each_job(

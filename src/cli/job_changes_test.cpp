@@ -85,7 +85,24 @@ TEST_F(JobChanges, SendOnlyWhatWasGiven) {
   });
   EXPECT_EQ(call(server, {"jobs", "update", "7", "--time", "90s", "--label", "a=b=c"}), 0);
   EXPECT_EQ(server.requests(), (std::vector<std::string>{"POST /v1/jobs/7/update"}));
-  EXPECT_EQ(sent_[0], (Json{{"time_limit_seconds", 90.0}, {"labels", {{"a", "b=c"}}}}));
+  EXPECT_EQ(sent_[0], (Json{{"spec", {{"time_limit_seconds", 90.0}, {"labels", {{"a", "b=c"}}}}}}));
+}
+
+TEST_F(JobChanges, ClearWhatIsToHaveNoValue) {
+  FakeServer server([this](const Request& request) {
+    sent_.push_back(Json::parse(request.body));
+    return json_answer(R"({"changed":true,"job":{"id":"7","state":"QUEUED"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--deadline", "none", "--dependency", "none",
+                          "--no-preemptible", "--remove-label", "a"}),
+            0);
+  EXPECT_EQ(sent_[0], (Json{{"spec", {{"preemptible", false}}},
+                            {"clear", {"deadline", "dependency"}},
+                            {"remove_labels", {"a"}}}));
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--preemptible", "--no-preemptible"}), 2);
+  EXPECT_TRUE(has(err(), "--no-preemptible: cannot be used together with --preemptible")) << err();
+  EXPECT_EQ(call(server, {"jobs", "update", "7"}), 2);
+  EXPECT_TRUE(has(err(), "nothing to change: give --priority")) << err();
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/field_plan.h"
 #include "cli/follow.h"
 #include "cli/text.h"
+#include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/options.pb.h"
 
 namespace gpu_platform::cli {
 
@@ -19,19 +22,14 @@ std::string ran(const Json& object, base::Instant now) {
   return age(time_at(object, "ended_at").value_or(now) - *started);
 }
 
-std::string input_of(const Json& job) {
-  if (!flag_at(job, "takes_input")) return {};
-  std::string text = flag_at(job, "terminal") ? "a terminal" : "a pipe";
-  if (const auto idle = number_at(job, "idle_timeout_seconds")) {
+std::string input_of(const Json& spec) {
+  if (!flag_at(spec, "takes_input")) return {};
+  std::string text = flag_at(spec, "terminal") ? "a terminal" : "a pipe";
+  if (const auto idle = number_at(spec, "idle_timeout_seconds"); idle.value_or(0) > 0) {
     text += fmt::format("; ended when idle for {}",
                         age(base::seconds(static_cast<std::int64_t>(*idle))));
   }
   return text;
-}
-
-std::string patience_of(const Json& job) {
-  const auto seconds = number_at(job, "wait_timeout_seconds");
-  return seconds ? age(base::milliseconds(static_cast<std::int64_t>(*seconds * 1000))) : "";
 }
 
 // How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before.
@@ -71,38 +69,37 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-std::string asked_for(const Json& job) {
-  const std::int64_t gpus = integer_at(job, "gpu_count").value_or(0);
-  std::string line = counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, gpus)), "GPU");
-  const std::int64_t nodes = integer_at(job, "node_count").value_or(1);
+std::string asked_for(const Json& spec) {
+  std::string line = counted(total_gpus(spec), "GPU");
+  const std::int64_t nodes = integer_at(spec, "nodes").value_or(1);
   if (nodes > 1) line += fmt::format(" on {} nodes", nodes);
-  if (job.value("allow_cross_node", false)) line += " on as few nodes as can be";
-  if (const std::string level = text_at(job, "network_level");
+  if (flag_at(spec, "allow_cross_node")) line += " on as few nodes as can be";
+  if (const std::string level = text_at(spec, "network_level");
       !level.empty() && level != "ANYWHERE") {
     std::string word = level;
     std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
     line += " in one " + word;
   }
   const auto named = [&](std::string_view key, std::string_view before) {
-    const std::vector<std::string> names = texts_at(job, key);
+    const std::vector<std::string> names = texts_at(spec, key);
     if (!names.empty()) line += fmt::format(", {}{}", before, joined(names, ","));
   };
-  const std::vector<std::string> types = texts_at(job, "gpu_types");
+  const std::vector<std::string> types = texts_at(spec, "gpu_types");
   if (!types.empty()) line += " of type " + joined(types, " or ");
-  if (const auto memory = integer_at(job, "gpu_memory_bytes")) {
+  if (const auto memory = integer_at(spec, "gpu_memory_bytes")) {
     line += fmt::format(" with at least {} each", readable_size(*memory));
   }
-  const auto cpus = integer_at(job, "cpus");
+  const auto cpus = integer_at(spec, "cpus");
   line += cpus ? ", " + counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *cpus)), "CPU")
                : ", CPUs as the node shares them";
-  const auto memory = integer_at(job, "memory_bytes");
+  const auto memory = integer_at(spec, "memory_bytes");
   line += memory ? ", " + readable_size(*memory) : ", memory likewise";
   named("nodelist", "only on ");
   named("exclude", "not on ");
-  if (const auto limit = number_at(job, "time_limit_seconds")) {
+  if (const auto limit = number_at(spec, "time_limit_seconds")) {
     line += ", at most " + age(base::seconds(static_cast<std::int64_t>(*limit)));
   }
-  if (const auto expected = number_at(job, "expected_time_seconds")) {
+  if (const auto expected = number_at(spec, "expected_time_seconds")) {
     line += ", expected " + age(base::seconds(static_cast<std::int64_t>(*expected)));
   }
   return line;
@@ -121,8 +118,9 @@ std::string start_of(const Json& job) {
 std::string preemption_of(const Json& job) {
   const auto times = integer_at(job, "preemptions").value_or(0);
   std::string text;
-  if (job.contains("preemptible") && job["preemptible"].is_boolean()) {
-    text = flag_at(job, "preemptible") ? "may be stopped for others" : "never stopped for others";
+  const Json& spec = spec_of(job);
+  if (spec.contains("preemptible") && spec["preemptible"].is_boolean()) {
+    text = flag_at(spec, "preemptible") ? "may be stopped for others" : "never stopped for others";
   }
   if (flag_at(job, "borrowed")) {
     text += std::string(text.empty() ? "" : "; ") + "borrows GPUs above its team's guarantee";
@@ -154,16 +152,52 @@ std::string array_of(const Json& job) {
   const std::string array = text_at(job, "array_id");
   if (array.empty()) return {};
   const auto size = integer_at(job, "array_size").value_or(0);
-  return fmt::format("{} of {}: {}, {}", shown_id(job), array, text_at(job, "array"),
+  return fmt::format("{} of {}: {}, {}", shown_id(job), array, text_at(spec_of(job), "array"),
                      counted(static_cast<std::uint64_t>(std::max<std::int64_t>(0, size)), "job"));
 }
 
-std::string labels_of(const Json& job) {
+std::string pairs_of(const Json& map) {
   std::vector<std::string> pairs;
-  for (const auto& [key, value] : object_at(job, "labels").items()) {
+  for (const auto& [key, value] : map.items()) {
     pairs.push_back(fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : ""));
   }
   return joined(pairs, " ");
+}
+
+// A field of the specification, as people read it.
+std::string value_of(const Json& spec, const api::FieldPlan& field, base::Instant now) {
+  switch (field.kind) {
+    case api::JsonKind::kTimestamp:
+      return when(spec, field.name, now);
+    case api::JsonKind::kMap:
+      return pairs_of(object_at(spec, field.name));
+    case api::JsonKind::kDouble: {
+      const auto seconds = number_at(spec, field.name);
+      return seconds ? age(base::milliseconds(static_cast<std::int64_t>(*seconds * 1000))) : "";
+    }
+    default:
+      return field.is_repeated ? shell_quoted(texts_at(spec, field.name))
+                               : text_at(spec, field.name);
+  }
+}
+
+// Calls visit(field, head) for each field that has a column in wide tables.
+template <class Visit>
+void for_each_column(Visit&& visit) {
+  for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
+    const std::string& head = field.field->options().GetExtension(v1::column);
+    if (!head.empty()) visit(field, head);
+  }
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+// Those of its fields that have a title.
+void add_spec(const Json& spec, base::Instant now, Lines& lines) {
+  for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
+    const std::string& title = field.field->options().GetExtension(v1::title);
+    if (!title.empty()) lines.emplace_back(title, value_of(spec, field, now));
+  }
 }
 
 std::string attempts_of(const Json& job, base::Instant now) {
@@ -198,28 +232,53 @@ std::string attempts_of(const Json& job, base::Instant now) {
 
 }  // namespace
 
-Table job_table() {
-  return Table({{"ID", Align::kRight},
-                {"NAME", Align::kLeft, 8},
-                {"USER", Align::kLeft, 6},
-                {"STATE"},
-                {"GPUS", Align::kRight},
-                {"PRIORITY"},
-                {"WAITED", Align::kRight},
-                {"RAN", Align::kRight},
-                {"PLACE OR REASON", Align::kLeft, 8}});
+Table job_table(bool is_wide) {
+  std::vector<Column> columns = {{"ID", Align::kRight},     {"NAME", Align::kLeft, 8},
+                                 {"USER", Align::kLeft, 6}, {"STATE"},
+                                 {"GPUS", Align::kRight},   {"PRIORITY"},
+                                 {"WAITED", Align::kRight}, {"RAN", Align::kRight}};
+  if (is_wide) {
+    for_each_column(
+        [&](const api::FieldPlan&, const std::string& head) { columns.push_back({head}); });
+  }
+  columns.push_back({"PLACE OR REASON", Align::kLeft, 8});
+  return Table(std::move(columns));
 }
 
-std::vector<std::string> job_row(const Json& job, base::Instant now) {
-  return {shown_id(job),
-          text_at(job, "name"),
-          text_at(job, "user"),
-          text_at(job, "state"),
-          text_at(job, "gpu_count"),
-          text_at(job, "priority"),
-          waited(job, now),
-          ran(job, now),
-          place_or_reason(job)};
+const Json& spec_of(const Json& job) {
+  return object_at(job, "spec");
+}
+
+std::uint64_t total_gpus(const Json& spec) {
+  const auto count = [&](std::string_view key, std::int64_t otherwise) {
+    return static_cast<std::uint64_t>(
+        std::max<std::int64_t>(0, integer_at(spec, key).value_or(otherwise)));
+  };
+  return count("gpus", 0) * count("nodes", 1);
+}
+
+std::string file_of(const Json& job, std::string_view key) {
+  const std::string path = text_at(job, key);
+  return path.empty() ? text_at(spec_of(job), key) : path;
+}
+
+std::vector<std::string> job_row(const Json& job, base::Instant now, bool is_wide) {
+  const Json& spec = spec_of(job);
+  std::vector<std::string> row = {shown_id(job),
+                                  text_at(spec, "name"),
+                                  text_at(spec, "user"),
+                                  text_at(job, "state"),
+                                  std::to_string(total_gpus(spec)),
+                                  text_at(spec, "priority"),
+                                  waited(job, now),
+                                  ran(job, now)};
+  if (is_wide) {
+    for_each_column([&](const api::FieldPlan& field, const std::string&) {
+      row.push_back(value_of(spec, field, now));
+    });
+  }
+  row.push_back(place_or_reason(job));
+  return row;
 }
 
 std::string shown_id(const Json& job) {
@@ -270,7 +329,7 @@ std::string efficiency_of(const Json& job) {
                                 readable_size(integer_at(job, "memory_bytes").value_or(0))));
   }
   if (const std::string time = part("time"); !time.empty()) {
-    const double limit = number_at(job, "time_limit_seconds").value_or(0);
+    const double limit = number_at(spec_of(job), "time_limit_seconds").value_or(0);
     parts.push_back(
         fmt::format("{} of {}", time, age(base::seconds(static_cast<std::int64_t>(limit)))));
   }
@@ -278,39 +337,25 @@ std::string efficiency_of(const Json& job) {
 }
 
 std::string job_page(const Json& job, base::Instant now) {
-  const std::string reason = text_at(object_at(job, "wait_reason"), "text");
-  const std::string position = text_at(job, "queue_position");
-  const std::pair<std::string_view, std::string> lines[] = {
+  const Json& spec = spec_of(job);
+  Lines lines = {
       {"Job", text_at(job, "id")},
       {"Array", array_of(job)},
-      {"Name", text_at(job, "name")},
       {"State", text_at(job, "state")},
-      {"Waits because", reason},
-      {"Place in queue", position},
-      {"User", text_at(job, "user")},
-      {"Team", text_at(job, "team")},
-      {"Project", text_at(job, "project")},
+      {"Waits because", text_at(object_at(job, "wait_reason"), "text")},
+      {"Place in queue", text_at(job, "queue_position")},
+  };
+  add_spec(spec, now, lines);
+  const Lines rest = {
       {"Priority",
-       fmt::format("{} ({})", text_at(job, "priority"), text_at(job, "priority_number"))},
-      {"Kind", text_at(job, "kind")},
-      {"Labels", labels_of(job)},
-      {"Command", shell_quoted(texts_at(job, "command"))},
-      {"Directory", text_at(job, "workdir")},
-      {"Output", text_at(job, "output")},
-      {"Error output", text_at(job, "error")},
-      {"Signal", text_at(job, "limit_signal")},
-      {"Prolog", text_at(job, "prolog")},
-      {"Epilog", text_at(job, "epilog")},
-      {"Input", input_of(job)},
-      {"Asks for", asked_for(job)},
+       fmt::format("{} ({})", text_at(spec, "priority"), text_at(spec, "priority_number"))},
+      {"Output", file_of(job, "output")},
+      {"Error output", file_of(job, "error")},
+      {"Input", input_of(spec)},
+      {"Asks for", asked_for(spec)},
       {"Place", place_of(job)},
       {"Warning", joined(texts_at(job, "warnings"), "; ")},
-      {"Depends on", text_at(job, "dependency")},
       {"Submitted", when(job, "submitted_at", now)},
-      {"Reservation", text_at(job, "reservation")},
-      {"Begins", when(job, "begin", now)},
-      {"Deadline", when(job, "deadline", now)},
-      {"Waits at most", patience_of(job)},
       {"Eligible", when(job, "eligible_at", now)},
       {"Goes first since", when(job, "overdue_since", now)},
       {"Starts by", when(job, "estimated_start", now)},
@@ -321,13 +366,14 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Ran", ran(job, now)},
       {"Result", result_of(job)},
       {"Used", efficiency_of(job)},
-      {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(job, "retries"),
+      {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(spec, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},
       {"Preemption", preemption_of(job)},
       {"Requeue",
-       flag_at(job, "complete_on_exit_zero") ? "exit code 0 completes it all the same" : ""},
+       flag_at(spec, "complete_on_exit_zero") ? "exit code 0 completes it all the same" : ""},
       {"Yields", yields_of(job, now)},
   };
+  lines.insert(lines.end(), rest.begin(), rest.end());
   std::string page;
   for (const auto& [key, value] : lines) {
     if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,23 @@
 
 namespace gpu_platform::cli {
 
-// One line for each job: `jobs list`.
-Table job_table();
-std::vector<std::string> job_row(const Json& job, base::Instant now);
+// One line for each job: `jobs list`. A wide one also has the fields of the specification that have
+// a `column` in the proto.
+Table job_table(bool is_wide);
+std::vector<std::string> job_row(const Json& job, base::Instant now, bool is_wide);
 
-// All of a job, as "key: value" lines: `jobs describe`.
+// What was asked for; empty where the document has none.
+const Json& spec_of(const Json& job);
+// That a specification asks for, on all its nodes.
+std::uint64_t total_gpus(const Json& spec);
+
+// The file that its "output" or "error" goes to; before the first attempt as it was asked for.
+std::string file_of(const Json& job, std::string_view key);
+
 // "12 % of 4 CPUs, 45 % of 16 GiB, 20 % of 1h"; empty where nothing is known.
 std::string efficiency_of(const Json& job);
 
+// All of a job, as "key: value" lines: `jobs describe`.
 std::string job_page(const Json& job, base::Instant now);
 
 // "dgx-1:0-2 dgx-2:4,6": nodes with the indices of their GPUs; the nodes alone where there are

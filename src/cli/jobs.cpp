@@ -24,7 +24,7 @@ constexpr PagedList kList{"/v1/jobs", "jobs", 10'000};
 struct ListOptions {
   bool all = false;
   bool json = false;
-  std::optional<std::string> user, team, name, since, limit, page_token;
+  std::optional<std::string> user, team, name, since, limit, page_token, output;
   std::vector<std::string> states, labels;
 };
 
@@ -48,18 +48,18 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
 }
 
 int print_table(Console& console, Client& client, const std::string& query, std::uint64_t most,
-                const std::string& token) {
+                const std::string& token, bool is_wide) {
   const base::Instant now = console.surroundings().now();
-  Table table = job_table();
+  Table table = job_table(is_wide);
   const auto next = fetch_pages(client, kList, query, most, token, [&](const Json& jobs) {
-    for (const Json& job : jobs) table.add(job_row(job, now));
+    for (const Json& job : jobs) table.add(job_row(job, now, is_wide));
   });
   if (!next) return report(console, next.error(), false);
   if (table.empty()) {
     console.note("no such jobs");
     return kOk;
   }
-  console.out(table.render(console.surroundings().width));
+  console.out(table.render(is_wide ? 0 : console.surroundings().width));
   if (!next->empty())
     console.note(fmt::format("there are more; go on with --page-token {}", *next));
   return console.out_failed() ? kFailure : kOk;
@@ -80,9 +80,13 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
       .option("--since", o.since, "TIME", "no jobs that ended before: 2h, 7d, or a time")
       .option("--limit", o.limit, "N", "at most so many (default: all)")
       .option("--page-token", o.page_token, "TOKEN", "where the page before ended")
+      .option("-o,--output", o.output, "FORMAT", "wide: with more columns, and nothing is cut")
       .flag("--json", o.json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (o.output.has_value() && *o.output != "wide") {
+    return usage_error(console, fmt::format("--output: '{}' is not wide", *o.output), text.name);
+  }
   std::uint64_t most = UINT64_MAX;
   if (o.limit.has_value()) {
     const auto limit = base::parse_count(*o.limit, 1, UINT32_MAX);
@@ -96,7 +100,7 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
   }
   const std::string token = o.page_token.value_or("");
   return o.json ? print_pages(console, *client, kList, *query, most, token)
-                : print_table(console, *client, *query, most, token);
+                : print_table(console, *client, *query, most, token, o.output.has_value());
 }
 
 namespace {
@@ -135,8 +139,8 @@ void tell_of_files(Console& console, Client& client, const std::string& id, bool
   const auto body = client.get("/v1/jobs/" + percent_encoded(id));
   const auto job = body ? parse_object(*body) : std::nullopt;
   if (!job) return;
-  const std::string output = text_at(*job, "output");
-  const std::string error = text_at(*job, "error");
+  const std::string output = file_of(*job, "output");
+  const std::string error = file_of(*job, "error");
   if (is_empty && !output.empty()) console.note(fmt::format("nothing was written to {}", output));
   if (!error.empty()) console.note(fmt::format("its standard error is in {}", error));
 }

@@ -35,10 +35,10 @@ TEST_F(Plan, CheckSendsTheJobAndNoEnvironment) {
     return json_answer(std::string(kStarts));
   });
   EXPECT_EQ(call(server, {"check", "--gpus", "2", "--time", "2h"}), 0);
-  EXPECT_EQ(body["job"]["gpus"], 2);
-  EXPECT_EQ(body["job"]["time_limit_seconds"], 7200);
-  EXPECT_FALSE(body["job"].contains("environment"));
-  EXPECT_FALSE(body["job"].contains("request_id"));
+  EXPECT_EQ(body["spec"]["gpus"], 2);
+  EXPECT_EQ(body["spec"]["time_limit_seconds"], 7200);
+  EXPECT_FALSE(body["spec"].contains("environment"));
+  EXPECT_FALSE(body["spec"].contains("request_id"));
   EXPECT_EQ(out(), "starts now on dgx-1:3\n");
 }
 
@@ -91,7 +91,7 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
   FakeServer server([](const Request& request) {
     EXPECT_EQ(request.target, "/v1/jobs/42/explanation?thorough=true");
     return json_answer(
-        R"({"job":{"id":"42","name":"train","state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"}},)"
+        R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"}},)"
         R"("jobs_ahead":7,"first_ahead":["3","5"],)"
         R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["9"]},)"
         R"("counterfactuals":[{"change":"time_limit","option":"--time 40m"}]})");
@@ -108,7 +108,7 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
 TEST_F(Plan, ExplainTellsWhatIsExpectedAndHowGoodThatWas) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"job":{"id":"42","name":"train","state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"short"}},)"
+        R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"short"}},)"
         R"("jobs_ahead":0,"first_ahead":[],)"
         R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[]},)"
         R"("expected":{"p50":"2026-07-01T13:05:12.000Z","p90":"2026-07-01T13:35:12.000Z","basis":"history","runs":12},)"
@@ -133,7 +133,7 @@ TEST_F(Plan, ExplainTellsWhatIsExpectedAndHowGoodThatWas) {
 TEST_F(Plan, ExplainOfARunningJobSaysWhomItPassedAndWhatWasForeseen) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"job":{"id":"7","name":"infer","state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","passed":"5","gpus":[{"node":"dgx-1","index":0}]}],)"
+        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","passed":"5","gpus":[{"node":"dgx-1","index":0}]}],)"
         R"("forecast":{"made_at":"2026-07-01T12:00:00.000Z","by_limits":"2026-07-01T14:00:00.000Z","after_jobs":["3","4"],"expected":{"p50":"2026-07-01T12:30:00.000Z","p90":"2026-07-01T12:30:00.000Z","basis":"expected_time"}}},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
@@ -150,7 +150,7 @@ TEST_F(Plan, ExplainOfARunningJobSaysWhomItPassedAndWhatWasForeseen) {
 TEST_F(Plan, ExplainOfARunningJobTellsWhyThereAndThen) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"job":{"id":"7","name":"infer","state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","gpus":[{"node":"dgx-1","index":0}]}]},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
+        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","gpus":[{"node":"dgx-1","index":0}]}]},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
   EXPECT_EQ(out(),

@@ -103,7 +103,7 @@ std::string running_lines(const Json& job, base::Instant now) {
 std::string explanation_page(const Json& explanation, base::Instant now) {
   const Json& job = object_at(explanation, "job");
   std::string page = fmt::format("job {} ({}) is {}\n", text_at(job, "id"),
-                                 harmless(text_at(job, "name")), text_at(job, "state"));
+                                 harmless(text_at(spec_of(job), "name")), text_at(job, "state"));
   const std::string reason = text_at(object_at(job, "wait_reason"), "text");
   const std::string tail =
       line("Expected to run", expected_run_text(object_at(explanation, "expected_run"))) +

@@ -16,7 +16,7 @@ namespace {
 using Request = FakeServer::Request;
 
 constexpr std::string_view kRunning =
-    R"({"id":"7","name":"infer","state":"RUNNING","user":"bob","priority":"HIGH","gpu_count":2,"submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","gpus":[{"node":"dgx-1","index":0},{"node":"dgx-1","index":3}]})";
+    R"({"id":"7","state":"RUNNING","spec":{"name":"infer","user":"bob","priority":"HIGH","gpus":1,"nodes":2},"submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","gpus":[{"node":"dgx-1","index":0},{"node":"dgx-1","index":3}]})";
 
 class Show : public Cli {
  protected:
@@ -35,6 +35,18 @@ TEST_F(Show, ListHasOneLineForEachJob) {
             "ID  NAME   USER  STATE    GPUS  PRIORITY  WAITED    RAN  PLACE OR REASON\n"
             "42  train  ada   QUEUED      8  MEDIUM     3m12s      -  1 node is 4 GPUs short\n"
             " 7  infer  bob   RUNNING     2  HIGH          5s  3m07s  dgx-1:0,3\n");
+}
+
+TEST_F(Show, WideListHasMoreColumnsAndCutsNothing) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"jobs":[{"id":"7","state":"RUNNING","spec":{"name":"infer","user":"bob","team":"vision"}}]})");
+  });
+  around_.width = 40;
+  EXPECT_EQ(call(server, {"jobs", "list", "-o", "wide"}), 0);
+  EXPECT_TRUE(has(out(), "RAN  TEAM    PROJECT")) << out();
+  EXPECT_TRUE(has(out(), "-  vision  -")) << out();
+  EXPECT_EQ(call(server, {"jobs", "list", "-o", "narrow"}), 2);
 }
 
 TEST_F(Show, ListSaysOnStderrThatThereIsNothing) {
@@ -206,7 +218,7 @@ TEST_F(Show, StatusShowsNodesAsPeopleCountThem) {
 TEST_F(Show, QueueNumbersTheJobsAndSaysHowManyMoreThereAre) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"jobs":[{"id":"5","queue_position":1,"name":"a","user":"ada","state":"QUEUED","priority":"LOW","gpu_count":1,"submitted_at":"2026-07-01T12:03:02Z","wait_reason":{"text":"2 jobs ahead"}}],"total":3})");
+        R"({"jobs":[{"id":"5","queue_position":1,"state":"QUEUED","spec":{"name":"a","user":"ada","priority":"LOW","gpus":1},"submitted_at":"2026-07-01T12:03:02Z","wait_reason":{"text":"2 jobs ahead"}}],"total":3})");
   });
   EXPECT_EQ(call(server, {"queue", "--limit", "1"}), 0);
   EXPECT_TRUE(

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/gpu_text.h"
+#include "cli/job_text.h"
 #include "cli/screen.h"
 #include "cli/text.h"
 #include "cli/watch_view.h"
@@ -90,7 +91,7 @@ class Watcher {
       const auto found = get("/v1/jobs/" + percent_encoded(job));
       // Somebody else's job is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
-      if (found || is_hidden) view_.users[job] = found ? text_at(*found, "user") : std::string();
+      if (found || is_hidden) view_.users[job] = found ? text_at(spec_of(*found), "user") : std::string();
     }
   }
 
@@ -101,7 +102,7 @@ class Watcher {
     if (!list) return;
     for (const Json& job : list_at(*list, "jobs")) {
       const std::string id = text_at(job, "id");
-      if (unknown.contains(id)) view_.users[id] = text_at(job, "user");
+      if (unknown.contains(id)) view_.users[id] = text_at(spec_of(job), "user");
     }
   }
 

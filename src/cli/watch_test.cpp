@@ -41,9 +41,9 @@ std::string two_gpus() {
 // A daemon with one running job of ada's and one waiting.
 std::string answer(const Request& request) {
   if (has(request.target, "/v1/status")) return json_answer(two_gpus());
-  if (has(request.target, "/v1/jobs/")) return json_answer(R"({"id":"42","user":"ada"})");
+  if (has(request.target, "/v1/jobs/")) return json_answer(R"({"id":"42","spec":{"user":"ada"}})");
   return json_answer(
-      R"({"jobs":[{"id":"43","name":"train","user":"bob","gpu_count":2,"wait_reason":{"text":"1 node is 1 GPU short"}}]})");
+      R"({"jobs":[{"id":"43","spec":{"name":"train","user":"bob","gpus":2},"wait_reason":{"text":"1 node is 1 GPU short"}}]})");
 }
 
 WatchView view_of(const std::string& status) {
@@ -158,7 +158,7 @@ TEST_F(Cli, WatchAsksForManyNewJobsAtOnce) {
   std::vector<std::string> jobs;
   for (int i = 0; i < 40; ++i) {
     gpus.push_back(gpu(i, fmt::format(R"("state":"IN_USE","jobs":["{}"])", i + 1)));
-    jobs.push_back(fmt::format(R"({{"id":"{}","user":"ada"}})", i + 1));
+    jobs.push_back(fmt::format(R"({{"id":"{}","spec":{{"user":"ada"}}}})", i + 1));
   }
   FakeServer server([&](const Request& request) {
     if (has(request.target, "/v1/status")) return json_answer(status_of(gpus));

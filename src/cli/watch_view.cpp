@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/gpu_text.h"
+#include "cli/job_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -68,11 +69,8 @@ std::string jobs_cell(const Json& gpu, const WatchView& view) {
 
 std::string next_job(const Json& job) {
   const std::string why = text_at(object_at(job, "wait_reason"), "text");
-  return fmt::format("next: {} {} ({}, {}){}", text_at(job, "id"), text_at(job, "name"),
-                     text_at(job, "user"),
-                     counted(static_cast<std::uint64_t>(std::max<std::int64_t>(
-                                 0, integer_at(job, "gpu_count").value_or(0))),
-                             "GPU"),
+  return fmt::format("next: {} {} ({}, {}){}", text_at(job, "id"), text_at(spec_of(job), "name"),
+                     text_at(spec_of(job), "user"), counted(total_gpus(spec_of(job)), "GPU"),
                      why.empty() ? "" : ": " + why);
 }
 

@@ -530,16 +530,8 @@ void Application::on(const model::JobChanged& event) {
   state_.gates.leave(j);
   const base::Instant former_begin = j.spec->begin;
   auto spec = std::make_shared<model::JobSpec>(*j.spec);
-  if (event.priority) spec->priority = *event.priority;
-  if (event.time_limit) spec->time_limit = *event.time_limit;
-  if (event.name) spec->name = *event.name;
-  if (event.labels) spec->labels = *event.labels;
-  if (event.begin) spec->begin = *event.begin;
-  if (event.deadline) spec->deadline = *event.deadline;
-  if (event.expected_time) spec->expected_time = *event.expected_time;
-  if (event.preemptible) spec->preemptible = *event.preemptible;
+  event.to.apply_to(*spec);
   if (event.dependencies) {
-    spec->dependencies = event.dependencies->asked;
     j.waits_for = event.dependencies->waits_for;
     j.dependency_failure = event.dependencies->failure;
   }
@@ -551,12 +543,13 @@ void Application::on(const model::JobChanged& event) {
   state_.load.leave(*j.spec);
   j.spec = std::move(spec);
   state_.load.enter(*j.spec);
-  if (event.time_limit && model::is_active(j.state)) {
+  if (event.to.get(&model::JobSpec::time_limit) && model::is_active(j.state)) {
     state_.relimited.insert({j.id, j.attempts.back().number});
   }
-  if (event.begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
+  const base::Instant* const begin = event.to.get(&model::JobSpec::begin);
+  if (begin && !model::is_active(j.state) && j.state != JobState::kQueued) {
     const bool waited_for_it = j.eligible_at == former_begin;
-    j.eligible_at = waited_for_it ? *event.begin : std::max(j.eligible_at, *event.begin);
+    j.eligible_at = waited_for_it ? *begin : std::max(j.eligible_at, *begin);
   }
   state_.gates.enter(j);
   postpone_if_gated(j);

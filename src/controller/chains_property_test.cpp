@@ -133,10 +133,19 @@ class ChainWorld {
     model::UpdateJob update;
     update.job = JobId(1 + draw(core_.state().last_job_id + 1));
     update.whole_array = core_.state().arrays.find(update.job.value) != nullptr && draw(2) == 0;
-    if (draw(3) == 0) update.begin = draw(4) == 0 ? base::Instant() : soon(10);
-    if (draw(3) == 0) update.deadline = draw(4) == 0 ? base::Instant() : soon(60);
-    if (draw(2) == 0) update.dependencies = some_dependencies(update.ended);
-    if (draw(4) == 0) update.time_limit = base::minutes(static_cast<std::int64_t>(1 + draw(20)));
+    if (draw(3) == 0) {
+      update.to.set(&model::JobSpec::begin, draw(4) == 0 ? base::Instant() : soon(10));
+    }
+    if (draw(3) == 0) {
+      update.to.set(&model::JobSpec::deadline, draw(4) == 0 ? base::Instant() : soon(60));
+    }
+    if (draw(2) == 0) {
+      update.to.set(&model::JobSpec::dependencies, some_dependencies(update.ended));
+    }
+    if (draw(4) == 0) {
+      update.to.set(&model::JobSpec::time_limit,
+                    base::minutes(static_cast<std::int64_t>(1 + draw(20))));
+    }
     command(std::move(update));
   }
 

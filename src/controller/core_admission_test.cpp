@@ -120,13 +120,16 @@ TEST_F(Admission, AJobDoesNotGrowPastTheLimitByAnUpdate) {
   ASSERT_TRUE(submit(large("ann", 1001, 90'000)));
   model::UpdateJob update;
   update.job = model::JobId(1);
+  std::vector<model::Label> labels;
   for (int i = 0; i < 60; ++i) {
-    update.labels.push_back({"key" + std::to_string(i), std::string(200, 'v')});
+    labels.push_back({"key" + std::to_string(i), std::string(200, 'v')});
   }
+  update.to.set(&model::JobSpec::labels, labels);
   const auto refused = core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
-  update.labels.resize(2);
+  labels.resize(2);
+  update.to.set(&model::JobSpec::labels, labels);
   ASSERT_TRUE(core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple));
   EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
   EXPECT_EQ(of(1001), model::size_of(*core_.state().jobs.find(1)->spec));

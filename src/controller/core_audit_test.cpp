@@ -122,7 +122,7 @@ TEST_F(CoreAudit, AnUpdateSaysThatItWasOneAndAnUpdateOfNothingIsNone) {
   audited();
   model::UpdateJob update;
   update.job = job;
-  update.name = "other";
+  update.to.set(&model::JobSpec::name, "other");
   ASSERT_TRUE(tell(ann(), update));
   const auto calls = audited();
   ASSERT_EQ(calls.size(), 1u);

@@ -155,7 +155,7 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryIsHeldOrLosesI
   ASSERT_NE(claim_of(2), nullptr);
   model::UpdateJob lower;
   lower.job = model::JobId(2);
-  lower.priority = model::priority_of_number(9);
+  lower.to.set(&model::JobSpec::priority, model::priority_of_number(9));
   command({{"ann", 1001, false}, lower});
   EXPECT_TRUE(core_.state().books->claims.empty());
   advance(seconds(1));
@@ -166,7 +166,7 @@ TEST_F(PreemptionTest, AVictimNotToldYetThatRisesToTheSameClassIsSpared) {
   decide();
   model::UpdateJob higher;
   higher.job = model::JobId(1);
-  higher.priority = model::priority_of_number(3);
+  higher.to.set(&model::JobSpec::priority, model::priority_of_number(3));
   command({{"ann", 1001, false}, higher});
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);

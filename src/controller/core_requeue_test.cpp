@@ -258,7 +258,7 @@ class MoreTimeTest : public RequeueTest {
   void give(std::uint64_t id, base::Duration limit) {
     model::UpdateJob update;
     update.job = model::JobId(id);
-    update.time_limit = limit;
+    update.to.set(&model::JobSpec::time_limit, limit);
     ASSERT_TRUE(core_.command({kRoot, update}, now_, kAmple));
     advance();
   }

@@ -66,7 +66,9 @@ TEST_F(EstimateTest, ALongerLimitOfWhoRunsMovesThem) {
   fill();
   const model::Caller root{.user = "root", .uid = 0, .is_administrator = true};
   ASSERT_TRUE(core_.command(
-      model::Command{root, model::UpdateJob{.job = model::JobId(1), .time_limit = base::hours(5)}},
+      model::Command{root, model::UpdateJob{.job = model::JobId(1),
+                                            .to = model::SpecPatch().set(
+                                                &model::JobSpec::time_limit, base::hours(5))}},
       kNoon, store::Room::kAmple));
   core_.advance(kNoon);
   EXPECT_EQ(reserved_starts(snapshot()).at(model::JobId(2)), after(5));

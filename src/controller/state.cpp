@@ -13,7 +13,7 @@ namespace {
 
 // Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
 // (model/codec.h); anything else that changes here raises it.
-constexpr std::uint64_t kVersion = 4;
+constexpr std::uint64_t kVersion = 5;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
   return base::fail(base::ErrorCode::kDataLoss, fmt::format("snapshot: {} cannot be read", what));

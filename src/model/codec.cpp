@@ -106,9 +106,23 @@ struct Writer {
       write(const_cast<JobSpec&>(*v));  // fields() serves both directions
     } else if constexpr (is_shared<T>::value) {
       write(const_cast<typename is_shared<T>::Value&>(*v));
+    } else if constexpr (std::is_same_v<T, SpecPatch>) {
+      patch(v);
     } else {
       composite(v);
     }
+  }
+
+  // How many members, then of each its number and its value.
+  void patch(const SpecPatch& v) {
+    std::uint64_t count = 0;
+    v.for_each_given([&](const auto&) { ++count; });
+    encoder.u64(count);
+    JobSpec values = v.values();
+    v.for_each_given([&](const auto& field) {
+      encoder.u64(field.number);
+      write(field.of(values));
+    });
   }
 
   // Length first, so that readers can skip what they do not know.
@@ -187,8 +201,25 @@ struct Reader {
       typename is_shared<T>::Value value;
       read(value);
       v = std::move(value);
+    } else if constexpr (std::is_same_v<T, SpecPatch>) {
+      patch(v);
     } else {
       composite(v);
+    }
+  }
+
+  void patch(SpecPatch& v) {
+    for (std::size_t left = decoder.count(); left > 0 && !bad; --left) {
+      const std::uint64_t number = decoder.u64();
+      bool is_known = false;
+      for_each_spec_field([&](const auto& field) {
+        if (field.change == Change::kNever || field.number != number) return;
+        is_known = true;
+        typename std::remove_cvref_t<decltype(field)>::Type value{};
+        read(value);
+        v.set(field.member, std::move(value));
+      });
+      if (!is_known || !decoder.ok()) bad = true;
     }
   }
 

@@ -12,6 +12,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/job_selection.h"
+#include "model/spec_patch.h"
 
 namespace gpu_platform::model {
 
@@ -72,21 +73,13 @@ struct ActOnJobs {
   bool dry_run = false;  // say what it would do, and do nothing
 };
 
-// Other settings for a job that has not ended; what is absent stays.
+// Other values for what a job asks for that has not ended.
 struct UpdateJob {
   JobId job;
-  std::optional<Priority> priority;
-  std::optional<base::Duration> time_limit;
-  std::optional<std::string> name;
-  std::vector<Label> labels;               // set or replaced
+  SpecPatch to;                            // its labels are added to, or replace, those that it has
   std::vector<std::string> remove_labels;  // by key; those that it does not have are no error
   bool whole_array = false;                // as in ActOnJob
-  std::optional<base::Instant> begin;      // unset instant: none from here on, as with deadline
-  std::optional<base::Instant> deadline;
-  std::optional<std::vector<Dependency>> dependencies;  // in the place of those that it has
-  std::vector<EndedTarget> ended;                       // as in SubmitJob
-  std::optional<base::Duration> expected_time;
-  std::optional<bool> preemptible;
+  std::vector<EndedTarget> ended;          // as in SubmitJob
 };
 
 // Names GPUs: by `uuid`, by `node` and `index`, or all of a node by `node` alone.

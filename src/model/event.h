@@ -14,6 +14,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/spec_patch.h"
 #include "model/window.h"
 
 // Everything that ever changes the core's state, in the order of the journal. docs/journal.md
@@ -67,9 +68,8 @@ struct JobSubmitted {
   Origin by;
 };
 
-// What a job waits for from here on.
+// How it stands with what a job waits for.
 struct NewDependencies {
-  std::vector<Dependency> asked;
   std::vector<Dependency> waits_for;  // of those asked for, those not met yet
   std::string failure;                // why one of them never will be; empty: all may be
 
@@ -84,19 +84,12 @@ struct JobHoldChanged {
   std::string by;
 };
 
-// A person changed what the job asks for; what is absent stays.
+// A person changed what the job asks for.
 struct JobChanged {
   JobId job;
-  std::optional<Priority> priority;
-  std::optional<base::Duration> time_limit;
-  std::optional<std::string> name;
-  std::optional<std::vector<Label>> labels;  // all of them, ascending key
+  SpecPatch to;
+  std::optional<NewDependencies> dependencies;  // where `to` has others
   std::string by;
-  std::optional<base::Instant> begin;  // unset instant: none from here on, as with deadline
-  std::optional<base::Instant> deadline;
-  std::optional<NewDependencies> dependencies;
-  std::optional<base::Duration> expected_time;
-  std::optional<bool> preemptible;
 };
 
 struct JobEligible {

@@ -1,7 +1,11 @@
 #include "model/job_size.h"
 
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "model/job_spec_fields.h"
 
 namespace gpu_platform::model {
 
@@ -20,26 +24,40 @@ std::size_t size_of(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) bytes += kText + text.size();
   return bytes;
 }
-
-std::size_t size_of(const ResourceRequest& request) {
-  return size_of(request.gpu_types) + size_of(request.window) +
-         sizeof(NodeId) * (request.nodelist.size() + request.exclude.size()) +
-         sizeof(std::uint32_t) * request.gpu_speeds.size();
+std::size_t size_of(const std::vector<Label>& labels) {
+  std::size_t bytes = 0;
+  for (const Label& label : labels) bytes += 2 * kText + label.key.size() + label.value.size();
+  return bytes;
+}
+std::size_t size_of(const std::vector<NodeId>& nodes) {
+  return sizeof(NodeId) * nodes.size();
+}
+std::size_t size_of(const std::vector<std::uint32_t>& numbers) {
+  return sizeof(std::uint32_t) * numbers.size();
+}
+// Once as asked for, once as what the job still waits for.
+std::size_t size_of(const std::vector<Dependency>& dependencies) {
+  return 2 * sizeof(Dependency) * dependencies.size();
+}
+std::size_t size_of(const std::optional<ArraySpec>& array) {
+  return array ? sizeof(std::uint64_t) * 2 * array->runs.size() : 0;
+}
+// At most three of them, in kSpec.
+std::size_t size_of(const std::vector<NotifyOn>&) {
+  return 0;
+}
+// What names no memory beyond itself is in kSpec.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+std::size_t size_of(const T&) {
+  return 0;
 }
 
 }  // namespace
 
 base::Bytes size_of(const JobSpec& spec) {
-  std::size_t bytes = kSpec + size_of(spec.command) + size_of(spec.request);
-  for (const std::string* text :
-       {&spec.name, &spec.user, &spec.team, &spec.project, &spec.workdir, &spec.output, &spec.error,
-        &spec.environment_ref, &spec.request_id, &spec.prolog, &spec.epilog}) {
-    bytes += size_of(*text);
-  }
-  for (const Label& label : spec.labels) bytes += 2 * kText + label.key.size() + label.value.size();
-  // Once as asked for, once as what the job still waits for.
-  bytes += 2 * sizeof(Dependency) * spec.dependencies.size();
-  if (spec.array) bytes += sizeof(std::uint64_t) * 2 * spec.array->runs.size();
+  std::size_t bytes = kSpec;
+  for_each_spec_field([&](const auto& field) { bytes += size_of(field.of(spec)); });
   return base::Bytes(static_cast<std::int64_t>(bytes));
 }
 

@@ -15,6 +15,7 @@
 #include "model/claim.h"
 #include "model/event.h"
 #include "model/job.h"
+#include "model/job_spec_fields.h"
 #include "model/node.h"
 #include "model/policy.h"
 #include "model/window.h"
@@ -40,8 +41,8 @@ inline auto fields(Priority& v) {
   return std::tie(v.priority_class, v.number);
 }
 inline auto fields(ResourceRequest& v) {
-  return std::tie(v.gpus, v.share_per_gpu, v.gpu_types, v.gpu_memory, v.cpus, v.memory, v.numa,
-                  v.nodes, v.cross_node, v.within, v.nodelist, v.exclude, v.gpu_speeds, v.window);
+  return std::apply([&v](const auto&... field) { return std::tie(v.*field.member...); },
+                    kRequestFields);
 }
 inline auto fields(Label& v) {
   return std::tie(v.key, v.value);
@@ -68,15 +69,11 @@ inline auto fields(TargetOutcome& v) {
   return std::tie(v.open, v.failed, v.failed_as);
 }
 inline auto fields(NewDependencies& v) {
-  return std::tie(v.asked, v.waits_for, v.failure);
+  return std::tie(v.waits_for, v.failure);
 }
 inline auto fields(JobSpec& v) {
-  return std::tie(v.name, v.user, v.uid, v.gid, v.team, v.project, v.priority, v.kind, v.command,
-                  v.workdir, v.output, v.umask, v.environment_ref, v.request, v.time_limit,
-                  v.retries, v.labels, v.request_id, v.limit_signal, v.error, v.truncate_output,
-                  v.notify, v.prolog, v.epilog, v.takes_input, v.terminal, v.idle_timeout,
-                  v.preemptible, v.begin, v.deadline, v.dependencies, v.array, v.per_gpu,
-                  v.expected_time, v.wait_timeout, v.complete_on_exit_zero);
+  return std::apply([&v](const auto&... field) { return std::tie(v.request, v.*field.member...); },
+                    kJobSpecFields);
 }
 inline auto fields(Exit& v) {
   return std::tie(v.code, v.signal, v.lost);
@@ -228,8 +225,7 @@ inline auto fields(JobHoldChanged& v) {
   return std::tie(v.job, v.hold, v.by);
 }
 inline auto fields(JobChanged& v) {
-  return std::tie(v.job, v.priority, v.time_limit, v.name, v.labels, v.by, v.begin, v.deadline,
-                  v.dependencies, v.expected_time, v.preemptible);
+  return std::tie(v.job, v.to, v.dependencies, v.by);
 }
 inline auto fields(JobEligible& v) {
   return std::tie(v.job);

@@ -42,12 +42,12 @@ base::Status put_time_limit(std::string_view value, Change& change) {
   if (!limit)
     return base::invalid({}, "no job runs without a time limit; write the longest allowed");
   change.limit = *limit;
-  change.body["time_limit_seconds"] = base::whole_milliseconds(*limit) / 1000;
+  change.body["spec"]["time_limit_seconds"] = base::whole_milliseconds(*limit) / 1000;
   return {};
 }
 
 base::Status put_name(std::string_view value, Change& change) {
-  change.body["name"] = value;
+  change.body["spec"]["name"] = value;
   return {};
 }
 
@@ -55,7 +55,7 @@ base::Status put_comment(std::string_view value, Change& change) {
   if (value.empty()) {
     change.body["remove_labels"].push_back("slurm.comment");
   } else {
-    change.body["labels"]["slurm.comment"] = value;
+    change.body["spec"]["labels"]["slurm.comment"] = value;
   }
   return {};
 }
@@ -63,12 +63,12 @@ base::Status put_comment(std::string_view value, Change& change) {
 base::Status put_qos(std::string_view value, Change& change) {
   const auto priority = priority_of_qos(value);
   if (!priority) return base::invalid({}, "must be critical, high, medium or low");
-  change.body["priority"] = *priority;
+  change.body["spec"]["priority"] = *priority;
   return {};
 }
 
 base::Status put_nice(std::string_view value, Change& change) {
-  TRY_ASSIGN(change.body["priority"], priority_of_nice(value));
+  TRY_ASSIGN(change.body["spec"]["priority"], priority_of_nice(value));
   return {};
 }
 
@@ -140,7 +140,7 @@ cli::Called<Json> body_for(cli::Client& client, const std::string& id, const Cha
   if (!job) return std::unexpected(job.error());
   const base::Duration now = time_limit(*job);
   const base::Duration then = change.limit_direction > 0 ? now + change.limit : now - change.limit;
-  body["time_limit_seconds"] = base::whole_milliseconds(then) / 1000;
+  body["spec"]["time_limit_seconds"] = base::whole_milliseconds(then) / 1000;
   return body;
 }
 

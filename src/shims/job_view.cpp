@@ -147,29 +147,38 @@ std::string node_of(const Json& job) {
 }
 
 std::string partition_of(const Json& job) {
-  const std::string label = text_at(cli::object_at(job, "labels"), "slurm.partition");
+  const std::string label = text_at(cli::object_at(cli::spec_of(job), "labels"), "slurm.partition");
   return label.empty() ? std::string(kPartition) : label;
 }
 
 std::string comment_of(const Json& job) {
-  return text_at(cli::object_at(job, "labels"), "slurm.comment");
+  return text_at(cli::object_at(cli::spec_of(job), "labels"), "slurm.comment");
 }
 
 std::string gpus_asked(const Json& job) {
-  const std::int64_t count = cli::integer_at(job, "gpu_count").value_or(0);
+  const std::uint64_t count = cli::total_gpus(cli::spec_of(job));
   if (count == 0) return {};
-  const auto types = cli::texts_at(job, "gpu_types");
+  const auto types = cli::texts_at(cli::spec_of(job), "gpu_types");
   return types.size() == 1 ? fmt::format("gpu:{}:{}", types.front(), count)
                            : fmt::format("gpu:{}", count);
 }
 
+std::optional<std::int64_t> cpus_of(const Json& job) {
+  const auto held = cli::integer_at(job, "cpus");
+  return held ? held : cli::integer_at(cli::spec_of(job), "cpus");
+}
+
+std::optional<std::int64_t> memory_of(const Json& job) {
+  const auto held = cli::integer_at(job, "memory_bytes");
+  return held ? held : cli::integer_at(cli::spec_of(job), "memory_bytes");
+}
+
 std::string trackable(const Json& job) {
   std::string text;
-  if (const auto cpus = cli::integer_at(job, "cpus")) text += fmt::format("cpu={},", *cpus);
-  if (const auto memory = cli::integer_at(job, "memory_bytes"))
-    text += fmt::format("mem={},", slurm_memory(*memory));
+  if (const auto cpus = cpus_of(job)) text += fmt::format("cpu={},", *cpus);
+  if (const auto memory = memory_of(job)) text += fmt::format("mem={},", slurm_memory(*memory));
   text += "node=1";
-  if (const auto gpus = cli::integer_at(job, "gpu_count").value_or(0); gpus > 0)
+  if (const auto gpus = cli::total_gpus(cli::spec_of(job)); gpus > 0)
     text += fmt::format(",gres/gpu={}", gpus);
   return text;
 }
@@ -181,8 +190,8 @@ base::Duration run_time(const Json& job, base::Instant now) {
 }
 
 base::Duration time_limit(const Json& job) {
-  return base::milliseconds(
-      static_cast<std::int64_t>(cli::number_at(job, "time_limit_seconds").value_or(0) * 1000));
+  return base::milliseconds(static_cast<std::int64_t>(
+      cli::number_at(cli::spec_of(job), "time_limit_seconds").value_or(0) * 1000));
 }
 
 std::string slurm_time(const std::optional<base::Instant>& at, std::string_view none) {

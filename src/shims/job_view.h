@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,10 @@ std::string comment_of(const cli::Json& job);
 
 // "gpu:8" or "gpu:h100:8" as it was asked for; empty for none.
 std::string gpus_asked(const cli::Json& job);
+
+// What it has on all its nodes, else what it asks for.
+std::optional<std::int64_t> cpus_of(const cli::Json& job);
+std::optional<std::int64_t> memory_of(const cli::Json& job);
 
 // "cpu=8,mem=64G,node=1,gres/gpu=2"
 std::string trackable(const cli::Json& job);

@@ -6,6 +6,7 @@
 
 #include "api/convert/text_forms.h"
 #include "cli/http.h"
+#include "cli/job_text.h"
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
@@ -91,17 +92,17 @@ std::int64_t seconds(base::Duration duration) {
 }
 
 std::string cpus_of(const Row& row) {
-  return none_if_empty(text_at(row.job, "cpus"), "0");
+  return fmt::format("{}", shims::cpus_of(row.job).value_or(0));
 }
 std::string id_of(const Row& row) {
   return text_at(row.job, "id");
 }
 std::string memory_of(const Row& row) {
-  const auto bytes = cli::integer_at(row.job, "memory_bytes");
+  const auto bytes = shims::memory_of(row.job);
   return bytes ? slurm_memory(*bytes) : "";
 }
 std::int64_t cpu_seconds(const Row& row) {
-  return seconds(run_time(row.job, row.now)) * cli::integer_at(row.job, "cpus").value_or(0);
+  return seconds(run_time(row.job, row.now)) * shims::cpus_of(row.job).value_or(0);
 }
 std::string time_at(const Row& row, std::string_view key) {
   return slurm_time(cli::time_at(row.job, key), "Unknown");
@@ -111,10 +112,12 @@ std::span<const Field<Row>> fields() {
   static const std::vector<Field<Row>> kFields = {
       {0, "JobID", "JobID", [](const Row& row) { return array_task_id(row.job); }},
       {0, "JobIDRaw", "JobIDRaw", id_of},
-      {0, "JobName", "JobName", [](const Row& row) { return text_at(row.job, "name"); }},
+      {0, "JobName", "JobName",
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "name"); }},
       {0, "Partition", "Partition", [](const Row& row) { return partition_of(row.job); }},
-      {0, "Account", "Account", [](const Row& row) { return text_at(row.job, "team"); }},
-      {0, "User", "User", [](const Row& row) { return text_at(row.job, "user"); }},
+      {0, "Account", "Account",
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "team"); }},
+      {0, "User", "User", [](const Row& row) { return text_at(cli::spec_of(row.job), "user"); }},
       {0, "QOS", "QOS", [](const Row&) { return std::string("normal"); }},
       {0, "Cluster", "Cluster", [](const Row&) { return std::string(kCluster); }},
       {0, "State", "State", state_text},
@@ -159,9 +162,10 @@ std::span<const Field<Row>> fields() {
              "{}", std::max<std::int64_t>(1, cli::integer_at(row.job, "attempt").value_or(1)) - 1);
        }},
       {0, "Comment", "Comment", [](const Row& row) { return comment_of(row.job); }},
-      {0, "WorkDir", "WorkDir", [](const Row& row) { return text_at(row.job, "workdir"); }},
+      {0, "WorkDir", "WorkDir",
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "workdir"); }},
       {0, "Priority", "Priority",
-       [](const Row& row) { return text_at(row.job, "priority_number"); }},
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
   };
   return kFields;
 }
@@ -205,13 +209,14 @@ bool is_wanted(const Json& job, const Settings& settings, const Window& window) 
   if (settings.has("state") &&
       !is_in_state(recorded_state_of(job), comma_separated(settings.value("state"))))
     return false;
-  const std::pair<std::string_view, std::string> filters[] = {{"name", text_at(job, "name")},
-                                                              {"accounts", text_at(job, "team")},
-                                                              {"partition", partition_of(job)}};
+  const std::pair<std::string_view, std::string> filters[] = {
+      {"name", text_at(cli::spec_of(job), "name")},
+      {"accounts", text_at(cli::spec_of(job), "team")},
+      {"partition", partition_of(job)}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
-  const std::string user = text_at(job, "user");
+  const std::string user = text_at(cli::spec_of(job), "user");
   for (const char* option : {"user", "uid"}) {
     const std::string& list = settings.value(option);
     if (!list.empty() && !is_listed(user, list) && !is_listed(user_number(user), list))

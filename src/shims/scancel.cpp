@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/http.h"
+#include "cli/job_text.h"
 #include "shims/call.h"
 #include "shims/job_view.h"
 #include "shims/values.h"
@@ -59,11 +60,11 @@ bool is_one_of(const std::string& value, const Settings& settings, std::string_v
 }
 
 bool is_wanted(const Json& job, const Settings& settings) {
-  return !has_ended(job) && is_one_of(text_at(job, "user"), settings, "user") &&
-         (!settings.has("me") || text_at(job, "user") == own_user()) &&
-         is_one_of(text_at(job, "name"), settings, "name") &&
-         is_one_of(text_at(job, "name"), settings, "jobname") &&
-         is_one_of(text_at(job, "team"), settings, "account") &&
+  return !has_ended(job) && is_one_of(text_at(cli::spec_of(job), "user"), settings, "user") &&
+         (!settings.has("me") || text_at(cli::spec_of(job), "user") == own_user()) &&
+         is_one_of(text_at(cli::spec_of(job), "name"), settings, "name") &&
+         is_one_of(text_at(cli::spec_of(job), "name"), settings, "jobname") &&
+         is_one_of(text_at(cli::spec_of(job), "team"), settings, "account") &&
          is_one_of(partition_of(job), settings, "partition") &&
          (!settings.has("state") ||
           is_in_state(state_of(job), comma_separated(settings.value("state"))));

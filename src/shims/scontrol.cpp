@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "shims/call.h"
@@ -60,20 +61,20 @@ std::string page_of(const Json& job, bool is_one_line, base::Instant now) {
   const auto started = cli::time_at(job, "started_at");
   const auto ended = cli::time_at(job, "ended_at");
   const auto end = ended || !started ? ended : std::optional(*started + time_limit(job));
-  const std::string user = text_at(job, "user");
-  const std::string cpus = text_at(job, "cpus");
-  const auto memory = cli::integer_at(job, "memory_bytes");
+  const std::string user = text_at(cli::spec_of(job), "user");
+  const std::int64_t cpus = cpus_of(job).value_or(1);
+  const auto memory = memory_of(job);
   const auto restarts = std::max<std::int64_t>(1, cli::integer_at(job, "attempt").value_or(1)) - 1;
   Page page(is_one_line);
   page.add("JobId", text_at(job, "id"));
   if (const std::string array = text_at(job, "array_id"); !array.empty()) {
     page.add("ArrayJobId", array).add("ArrayTaskId", text_at(job, "array_index"));
   }
-  page.add("JobName", text_at(job, "name")).end_line();
+  page.add("JobName", text_at(cli::spec_of(job), "name")).end_line();
   page.add("UserId", fmt::format("{}({})", user, user_number(user))).end_line();
-  page.add("Priority", text_at(job, "priority_number"))
+  page.add("Priority", text_at(cli::spec_of(job), "priority_number"))
       .add("Nice", "0")
-      .add("Account", or_null(text_at(job, "team")));
+      .add("Account", or_null(text_at(cli::spec_of(job), "team")));
   page.add("QOS", "normal").end_line();
   page.add("JobState", state_of(job).name)
       .add("Reason", reason_of(job))
@@ -92,17 +93,17 @@ std::string page_of(const Json& job, bool is_one_line, base::Instant now) {
   page.add("Partition", partition_of(job)).add("NodeList", or_null(node_of(job)));
   page.add("BatchHost", or_null(node_of(job))).end_line();
   page.add("NumNodes", "1")
-      .add("NumCPUs", cpus.empty() ? "1" : cpus)
+      .add("NumCPUs", fmt::format("{}", cpus))
       .add("TRES", trackable(job))
       .end_line();
   page.add("MinMemoryNode", memory ? slurm_memory(*memory) : "0").end_line();
   if (const std::string gpus = gpus_asked(job); !gpus.empty())
     page.add("TresPerNode", "gres/" + gpus).end_line();
-  page.add("Command", cli::shell_quoted(cli::texts_at(job, "command"))).end_line();
-  page.add("WorkDir", text_at(job, "workdir")).end_line();
+  page.add("Command", cli::shell_quoted(cli::texts_at(cli::spec_of(job), "command"))).end_line();
+  page.add("WorkDir", text_at(cli::spec_of(job), "workdir")).end_line();
   page.add("Comment", comment_of(job)).end_line();
-  const std::string output = text_at(job, "output");
-  const std::string error = text_at(job, "error");
+  const std::string output = cli::file_of(job, "output");
+  const std::string error = cli::file_of(job, "error");
   page.add("StdErr", or_null(error.empty() ? output : error)).add("StdOut", or_null(output));
   return std::move(page).text();
 }

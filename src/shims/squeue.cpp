@@ -4,6 +4,7 @@
 
 #include "api/convert/text_forms.h"
 #include "cli/http.h"
+#include "cli/job_text.h"
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
@@ -69,7 +70,7 @@ std::optional<base::Instant> expected_start(const Json& job) {
 }
 
 std::string memory_text(const Json& job) {
-  const auto bytes = cli::integer_at(job, "memory_bytes");
+  const auto bytes = memory_of(job);
   return bytes ? slurm_memory(*bytes) : "0";
 }
 
@@ -98,8 +99,9 @@ std::span<const Field<Row>> fields() {
       {'K', "ArrayTaskID", "ARRAY_TASK_ID",
        [](const Row& row) { return none_if_empty(text_at(row.job, "array_index"), "N/A"); }},
       {'P', "Partition", "PARTITION", [](const Row& row) { return partition_of(row.job); }},
-      {'j', "Name", "NAME", [](const Row& row) { return text_at(row.job, "name"); }},
-      {'u', "UserName", "USER", [](const Row& row) { return text_at(row.job, "user"); }},
+      {'j', "Name", "NAME", [](const Row& row) { return text_at(cli::spec_of(row.job), "name"); }},
+      {'u', "UserName", "USER",
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "user"); }},
       {'t', "StateCompact", "ST",
        [](const Row& row) { return std::string(state_of(row.job).code); }},
       {'T', "State", "STATE", [](const Row& row) { return std::string(state_of(row.job).name); }},
@@ -113,7 +115,7 @@ std::span<const Field<Row>> fields() {
        }},
       {'D', "NumNodes", "NODES", [](const Row&) { return std::string("1"); }},
       {'C', "NumCPUs", "CPUS",
-       [](const Row& row) { return none_if_empty(text_at(row.job, "cpus"), "1"); }},
+       [](const Row& row) { return fmt::format("{}", cpus_of(row.job).value_or(1)); }},
       {0, "NumTasks", "TASKS", [](const Row&) { return std::string("1"); }},
       {'m', "MinMemory", "MIN_MEMORY", [](const Row& row) { return memory_text(row.job); }},
       {'R', "ReasonList", "NODELIST(REASON)", node_or_reason},
@@ -127,7 +129,9 @@ std::span<const Field<Row>> fields() {
       {0, "gres", "GRES", [](const Row& row) { return none_if_empty(gpus_asked(row.job), "N/A"); }},
       {0, "tres-alloc", "TRES_ALLOC", [](const Row& row) { return trackable(row.job); }},
       {'a', "Account", "ACCOUNT",
-       [](const Row& row) { return none_if_empty(text_at(row.job, "team"), "(null)"); }},
+       [](const Row& row) {
+         return none_if_empty(text_at(cli::spec_of(row.job), "team"), "(null)");
+       }},
       {'q', "QOS", "QOS", [](const Row&) { return std::string("normal"); }},
       {'V', "SubmitTime", "SUBMIT_TIME",
        [](const Row& row) { return slurm_time(cli::time_at(row.job, "submitted_at"), "N/A"); }},
@@ -135,14 +139,17 @@ std::span<const Field<Row>> fields() {
        [](const Row& row) { return slurm_time(expected_start(row.job), "N/A"); }},
       {'e', "EndTime", "END_TIME", [](const Row& row) { return end_text(row.job); }},
       {'Q', "PriorityLong", "PRIORITY",
-       [](const Row& row) { return text_at(row.job, "priority_number"); }},
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
       {'p', "Priority", "PRIORITY",
-       [](const Row& row) { return text_at(row.job, "priority_number"); }},
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
       {'k', "Comment", "COMMENT",
        [](const Row& row) { return none_if_empty(comment_of(row.job), "(null)"); }},
       {'o', "Command", "COMMAND",
-       [](const Row& row) { return cli::shell_quoted(cli::texts_at(row.job, "command")); }},
-      {'Z', "WorkDir", "WORK_DIR", [](const Row& row) { return text_at(row.job, "workdir"); }},
+       [](const Row& row) {
+         return cli::shell_quoted(cli::texts_at(cli::spec_of(row.job), "command"));
+       }},
+      {'Z', "WorkDir", "WORK_DIR",
+       [](const Row& row) { return text_at(cli::spec_of(row.job), "workdir"); }},
       {0, "exit_code", "EXIT_CODE", [](const Row& row) { return exit_and_signal(row.job); }},
       {'f', "Feature", "FEATURES", [](const Row&) { return std::string("(null)"); }},
       {'E', "Dependency", "DEPENDENCY", [](const Row&) { return std::string("(null)"); }},
@@ -173,15 +180,16 @@ base::Result<std::vector<Bound<Row>>> columns_of(const Settings& settings) {
 // What the daemon does not filter.
 bool is_wanted(const Json& job, const Settings& settings, const std::vector<std::string>& states) {
   if (!states.empty() && !is_in_state(state_of(job), states)) return false;
-  const std::pair<std::string_view, std::string> filters[] = {{"name", text_at(job, "name")},
-                                                              {"account", text_at(job, "team")},
-                                                              {"partition", partition_of(job)},
-                                                              {"nodelist", node_of(job)},
-                                                              {"user", text_at(job, "user")}};
+  const std::pair<std::string_view, std::string> filters[] = {
+      {"name", text_at(cli::spec_of(job), "name")},
+      {"account", text_at(cli::spec_of(job), "team")},
+      {"partition", partition_of(job)},
+      {"nodelist", node_of(job)},
+      {"user", text_at(cli::spec_of(job), "user")}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
-  return !settings.has("me") || text_at(job, "user") == own_user();
+  return !settings.has("me") || text_at(cli::spec_of(job), "user") == own_user();
 }
 
 // The states asked for; empty: all. Ended jobs are shown only where they are asked for.
@@ -238,7 +246,8 @@ void put_in_order(std::vector<Json>& jobs, std::string_view by) {
   if (by == "-i" || by == "i" || by == "+i") return;
   std::ranges::stable_sort(jobs, {}, [](const Json& job) {
     const bool waits = state_of(job).code == "PD";
-    return std::pair(!waits, waits ? cli::integer_at(job, "priority_number").value_or(0) : 0);
+    return std::pair(!waits,
+                     waits ? cli::integer_at(cli::spec_of(job), "priority_number").value_or(0) : 0);
   });
 }
 

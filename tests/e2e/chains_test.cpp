@@ -38,7 +38,7 @@ TEST_F(Chains, MembersOfAnArrayKnowTheirIndexAndHaveFilesOfTheirOwn) {
     EXPECT_EQ(member["array_id"], id);
     EXPECT_EQ(member["array_index"], index);
     EXPECT_EQ(member["state"], "COMPLETED");
-    EXPECT_EQ(member["array"], "1-5:2%2");
+    EXPECT_EQ(member["spec"]["array"], "1-5:2%2");
     ids.insert(member["id"].get<std::string>());
     EXPECT_EQ(read_file(daemon.directory() + "/" + name_of_member + ".out"),
               id + " " + std::to_string(index) + " 3 1 5 2\n");
@@ -73,7 +73,7 @@ TEST_F(Chains, WhatFollowsStartsOrIsCancelledByTheEndOfWhatWentBefore) {
   ASSERT_TRUE(reaches(first, "RUNNING"));
   EXPECT_EQ(daemon.job(ok)["wait_reason"]["text"],
             "waits for job " + first + " to end COMPLETED; it is RUNNING");
-  EXPECT_EQ(daemon.job(ok)["dependency"], "afterok:" + first);
+  EXPECT_EQ(daemon.job(ok)["spec"]["dependency"], "afterok:" + first);
   const Finished circle = daemon.cli({"jobs", "update", ok, "--dependency", "afterok:" + last});
   EXPECT_EQ(circle.exit_code, 4);
   EXPECT_NE(circle.err.find(ok + " → " + last + " → " + ok), std::string::npos) << circle.err;
@@ -113,7 +113,7 @@ TEST_F(Chains, AJobWaitsAsLongAsItIsWillingTo) {
   ASSERT_TRUE(daemon.reaches(id, "CANCELLED"));
   const nlohmann::json job = daemon.job(id);
   EXPECT_EQ(job["reason"], "WAIT_TIMEOUT");
-  EXPECT_EQ(job["wait_timeout_seconds"], 1);
+  EXPECT_EQ(job["spec"]["wait_timeout_seconds"], 1);
   EXPECT_EQ(job["detail"], "it had not started within the 1s that it was willing to wait");
 }
 

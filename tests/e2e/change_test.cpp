@@ -100,8 +100,8 @@ TEST_F(Change, JobsThatPutThemselvesBackAndExitRunAgain) {
   const std::string done = start({"--complete-on-exit-zero"});
   ASSERT_TRUE(reaches(done, "COMPLETED")) << daemon.job(done).dump(2);
   EXPECT_EQ(read_file(notes + "." + done), "1\n");
-  EXPECT_EQ(daemon.job(done)["complete_on_exit_zero"], true);
-  EXPECT_EQ(daemon.job(ids[0])["complete_on_exit_zero"], false);
+  EXPECT_EQ(daemon.job(done)["spec"]["complete_on_exit_zero"], true);
+  EXPECT_EQ(daemon.job(ids[0])["spec"]["complete_on_exit_zero"], false);
   EXPECT_NE(
       daemon.cli({"jobs", "describe", done}).out.find("exit code 0 completes it all the same"),
       std::string::npos);
@@ -115,10 +115,10 @@ TEST_F(Change, AWaitingJobTakesOtherSettings) {
                    "--label", "run=8", "--remove-label", "old"});
   EXPECT_EQ(changed["changed"], true);
   const auto job = daemon.job(id);
-  EXPECT_EQ(job["priority"], "HIGH");
-  EXPECT_EQ(job["time_limit_seconds"], 90);
-  EXPECT_EQ(job["name"], "final");
-  EXPECT_EQ(job["labels"], nlohmann::json({{"run", "8"}}));
+  EXPECT_EQ(job["spec"]["priority"], "HIGH");
+  EXPECT_EQ(job["spec"]["time_limit_seconds"], 90);
+  EXPECT_EQ(job["spec"]["name"], "final");
+  EXPECT_EQ(job["spec"]["labels"], nlohmann::json({{"run", "8"}}));
   EXPECT_EQ(daemon.json({"jobs", "update", id, "--name", "final"})["changed"], false);
   EXPECT_EQ(cli({"jobs", "cancel", blocker, id}), 0);
 }
@@ -161,7 +161,7 @@ TEST_F(Change, AShorterLimitReachesTheRunningJobAlsoOverACrash) {
   daemon.kill_now();
   ASSERT_TRUE(daemon.start()) << daemon.log();
   ASSERT_TRUE(reaches(id, "TIMED_OUT"));
-  EXPECT_EQ(daemon.job(id)["time_limit_seconds"], 2);
+  EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 2);
 }
 
 TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
@@ -173,7 +173,7 @@ TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
   EXPECT_TRUE(eventually([&] { return count_notes("shell") == 1 && count_notes("child") == 1; },
                          std::chrono::seconds(60)));
   ASSERT_TRUE(daemon.start()) << daemon.log();
-  EXPECT_EQ(daemon.job(id)["limit_signal"], "USR1@3590");
+  EXPECT_EQ(daemon.job(id)["spec"]["limit_signal"], "USR1@3590");
   // Once more before the end of a job that got more time, for it the signal is due at once.
   EXPECT_EQ(cli({"jobs", "update", id, "--time", "3601s"}), 0);
   EXPECT_TRUE(eventually([&] { return count_notes("shell") == 2 && count_notes("child") == 2; },
@@ -191,7 +191,7 @@ TEST_F(Change, TheSignalForTheFirstProcessReachesNoOther) {
        "while kill -0 $!; do wait $!; done",
        warned, child});
   ASSERT_TRUE(reaches(id, "RUNNING"));
-  EXPECT_EQ(daemon.job(id)["limit_signal"], "B:USR1@3590");
+  EXPECT_EQ(daemon.job(id)["spec"]["limit_signal"], "B:USR1@3590");
   ASSERT_TRUE(
       eventually([&] { return std::filesystem::exists(warned); }, std::chrono::seconds(60)));
   EXPECT_EQ(cli({"jobs", "cancel", id}), 0);
@@ -219,7 +219,7 @@ TEST_F(Change, OutputFilesAreNamedByPatternAndStderrMayBeApart) {
   EXPECT_EQ(shown.out, "out\n");
   EXPECT_NE(shown.err.find("its standard error is in " + logs), std::string::npos) << shown.err;
   const std::string errors = job["error"];
-  EXPECT_EQ(errors, logs + "/" + job["user"].get<std::string>() + "%.err");
+  EXPECT_EQ(errors, logs + "/" + job["spec"]["user"].get<std::string>() + "%.err");
   EXPECT_EQ(read_file(errors), "err\n");
   run("append");
   EXPECT_EQ(read_file(errors), "err\nerr\n");

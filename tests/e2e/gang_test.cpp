@@ -93,7 +93,7 @@ TEST_F(Gang, NodesAreNamedOrLeftOut) {
   const std::string first = nodes[0]["name"];
   const auto on = ended(submit({"--gpus", "1", "--nodelist", first}, "true"));
   EXPECT_EQ(on["attempts"][0]["nodes"][0], first);
-  EXPECT_EQ(on["nodelist"], nlohmann::json::array({first}));
+  EXPECT_EQ(on["spec"]["nodelist"], nlohmann::json::array({first}));
   const auto off = ended(submit({"--gpus", "1", "--exclude", first}, "true"));
   EXPECT_NE(off["attempts"][0]["nodes"][0], first);
   const Finished refused = daemon_.cli({"submit", "--nodelist", "nowhere", "--", "true"});

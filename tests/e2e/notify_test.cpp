@@ -52,7 +52,7 @@ TEST_F(Told, TheSitesCommandHearsOfJobsThatAskForIt) {
     EXPECT_EQ(document["event"], events[i]);
     EXPECT_EQ(document["job"]["id"], ids[i]);
   }
-  EXPECT_EQ(daemon.job(bad)["notify"], nlohmann::json({"END", "FAIL"}));
+  EXPECT_EQ(daemon.job(bad)["spec"]["notify"], nlohmann::json({"END", "FAIL"}));
 }
 
 TEST_F(Told, ACommandThatFailsIsLoggedAndHoldsNothingUp) {

@@ -61,8 +61,8 @@ TEST_F(Preempting, WhoSaysNoIsNotStopped) {
       submit({"--gpus", "8", "--priority", "low", "--no-preemptible", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(reaches(low, "RUNNING"));
   const std::string high = submit({"--gpus", "4", "--priority", "high", "--", "/bin/true"});
-  EXPECT_EQ(daemon.job(low)["preemptible"], false);
-  EXPECT_TRUE(daemon.job(high)["preemptible"].is_null());
+  EXPECT_EQ(daemon.job(low)["spec"]["preemptible"], false);
+  EXPECT_TRUE(daemon.job(high)["spec"]["preemptible"].is_null());
   EXPECT_EQ(daemon.job(high)["wait_reason"]["code"], "NO_CAPACITY");
   EXPECT_EQ(daemon.job(low)["state"], "RUNNING");
   const Finished both =

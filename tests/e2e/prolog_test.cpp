@@ -225,7 +225,7 @@ TEST_F(Prolog, OfTheUserFailsTheJobAndTheEpilogIsToldOfItsEnd) {
   const std::string id = submit("echo command; exit 4", hooks);
   nlohmann::json job = ended(id);
   EXPECT_EQ(job["exit_code"], 4);
-  EXPECT_EQ(job["prolog"], "setup");
+  EXPECT_EQ(job["spec"]["prolog"], "setup");
   EXPECT_EQ(job["detail"], "its epilog: exit code 9");
   EXPECT_EQ(daemon_->cli({"jobs", "logs", id}).out, "setup 0 " + id + "\ncommand\nteardown 4\n");
   std::vector<std::string> failing = hooks;

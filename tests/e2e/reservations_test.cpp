@@ -36,7 +36,7 @@ TEST_F(Reservations, KeepGpusForThoseWhoAreNamedUntilTheyAreCancelled) {
   const std::string inside =
       daemon.submit({"--gpus", "1", "--time", "1h", "--reservation", "mine", "--", "/bin/true"});
   EXPECT_EQ(daemon.cli({"jobs", "wait", inside}).exit_code, 0);
-  EXPECT_EQ(daemon.job(inside)["reservation"], "mine");
+  EXPECT_EQ(daemon.job(inside)["spec"]["reservation"], "mine");
 
   EXPECT_EQ(daemon
                 .cli({"submit", "--gpus", "1", "--time", "3h", "--reservation", "mine", "--",

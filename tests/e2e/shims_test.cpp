@@ -58,11 +58,11 @@ TEST_F(Shims, SbatchRunsAScriptWithItsDirectivesAndArguments) {
   EXPECT_EQ(finished.err, "");
   ASSERT_TRUE(reaches("1", "COMPLETED"));
   const auto job = daemon.job("1");
-  EXPECT_EQ(job["name"], "bert");
+  EXPECT_EQ(job["spec"]["name"], "bert");
   EXPECT_EQ(job["gpus"].size(), 2U);
   EXPECT_EQ(job["cpus"], 4);
   EXPECT_EQ(job["memory_bytes"], std::int64_t{8} << 30);
-  EXPECT_EQ(job["time_limit_seconds"], 3600);
+  EXPECT_EQ(job["spec"]["time_limit_seconds"], 3600);
   EXPECT_EQ(read_file(path("bert-1.out")), "a,b c,1,2,4,bert\n");
   EXPECT_EQ(read_file(path("bert-1.err")), "oops\n");
 }
@@ -226,14 +226,14 @@ TEST_F(Shims, ScontrolHoldsReleasesAndChangesJobs) {
                 .exit_code,
             0);
   const auto changed = daemon.job(id);
-  EXPECT_EQ(changed["time_limit_seconds"], 7200);
-  EXPECT_EQ(changed["name"], "late");
-  EXPECT_EQ(changed["priority"], "LOW");
-  EXPECT_EQ(changed["labels"]["slurm.comment"], "a b");
+  EXPECT_EQ(changed["spec"]["time_limit_seconds"], 7200);
+  EXPECT_EQ(changed["spec"]["name"], "late");
+  EXPECT_EQ(changed["spec"]["priority"], "LOW");
+  EXPECT_EQ(changed["spec"]["labels"]["slurm.comment"], "a b");
   EXPECT_EQ(changed["state"], "HELD");
   EXPECT_EQ(call({"scontrol", "update", "job=" + id, "timelimit=-30", "Nice=0"}).exit_code, 0);
-  EXPECT_EQ(daemon.job(id)["time_limit_seconds"], 5400);
-  EXPECT_EQ(daemon.job(id)["priority"], "MEDIUM");
+  EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 5400);
+  EXPECT_EQ(daemon.job(id)["spec"]["priority"], "MEDIUM");
   const Finished refused = call({"scontrol", "hold", hog, second});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_TRUE(refused.err.starts_with("scontrol: error: job " + hog + ": ")) << refused.err;
@@ -425,7 +425,7 @@ TEST_F(Shims, SnakemakesCallsWork) {
             "1|COMPLETED\n");
   EXPECT_EQ(call({"squeue", "--format=%i|%T", "--states=all", "--noheader", "--name", run}).out,
             "1|COMPLETED\n");
-  EXPECT_EQ(daemon.job("1")["team"], "vision");
+  EXPECT_EQ(daemon.job("1")["spec"]["team"], "vision");
   // Before it submits with an account, and after a failure; nothing is known of accounts and steps.
   EXPECT_EQ(call({"sacctmgr", "-n", "-s", "list", "user", "ada", "format=account%256"}).out, "");
   EXPECT_EQ(call({"sshare", "-U", "--format", "Account%256", "--noheader"}).exit_code, 0);

@@ -73,8 +73,8 @@ TEST_F(Sitting, ShellHasAPromptTheWindowsSizeAndAnExitCode) {
   terminal.type("exit 7\n");
   EXPECT_EQ(terminal.wait(), 7);
   EXPECT_TRUE(terminal.is_as_a_shell_has_it());
-  EXPECT_EQ(daemon.job("1")["kind"], "INTERACTIVE");
-  EXPECT_EQ(daemon.job("1")["terminal"], true);
+  EXPECT_EQ(daemon.job("1")["spec"]["kind"], "INTERACTIVE");
+  EXPECT_EQ(daemon.job("1")["spec"]["terminal"], true);
   EXPECT_NE(daemon.cli({"jobs", "logs", "1"}).out.find("41-rows"), std::string::npos)
       << "what it showed is kept";
 }
@@ -321,7 +321,7 @@ TEST_F(Sitting, IdleJobIsWarnedAndEndedWithItsReason) {
   const auto job = daemon.job("1");
   EXPECT_EQ(job["state"], "TIMED_OUT");
   EXPECT_EQ(job["reason"], "IDLE_TIMEOUT");
-  EXPECT_EQ(job["idle_timeout_seconds"], 2);
+  EXPECT_EQ(job["spec"]["idle_timeout_seconds"], 2);
 }
 
 TEST_F(Sitting, SitesIdleTimeoutIsForTerminalsThatNameNone) {
@@ -341,9 +341,9 @@ TEST_F(Sitting, SitesIdleTimeoutIsForTerminalsThatNameNone) {
     Terminal terminal(command(how));
     EXPECT_EQ(terminal.wait(), 0) << terminal.screen() << other.log();
   }
-  EXPECT_EQ(other.job("1")["idle_timeout_seconds"], 3600);
-  EXPECT_TRUE(other.job("2")["idle_timeout_seconds"].is_null());
-  EXPECT_TRUE(other.job("3")["idle_timeout_seconds"].is_null());
+  EXPECT_EQ(other.job("1")["spec"]["idle_timeout_seconds"], 3600);
+  EXPECT_EQ(other.job("2")["spec"]["idle_timeout_seconds"], 0);
+  EXPECT_TRUE(other.job("3")["spec"]["idle_timeout_seconds"].is_null());
 }
 
 TEST_F(Sitting, WhatExcludesEachOtherIsRefusedWithTheRule) {

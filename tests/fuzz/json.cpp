@@ -25,7 +25,7 @@ using google::protobuf::Message;
 
 const std::vector<const Message*>& messages() {
   static const std::vector<const Message*> all = {
-      &v1::SubmitJobRequest::default_instance(),
+      &v1::JobSpec::default_instance(),
       &v1::UpdateJobRequest::default_instance(),
       &v1::ActOnJobsRequest::default_instance(),
       &v1::CreateReservationRequest::default_instance(),
@@ -53,7 +53,7 @@ void expect_storable(const model::JobSpec& spec) {
 void convert(const Message& message) {
   const api::Nodes nodes;
   const model::Caller caller{"ann", 1500, false};
-  if (const auto* submit = dynamic_cast<const v1::SubmitJobRequest*>(&message)) {
+  if (const auto* submit = dynamic_cast<const v1::JobSpec*>(&message)) {
     const auto job = api::to_model(*submit, api::Account{"ann", 1500, 1500}, nodes);
     if (job) expect_storable(job->spec);
     (void)api::to_dependencies(submit->dependency());

@@ -24,8 +24,8 @@ void run(std::string_view input) {
 }
 
 std::vector<std::string> seeds() {
-  return {"node n1 gpus=8 model=h100\nsubmit a gpus=8 limit=1h\nexpect start a n1\n",
-          "policy order=fair_share\nsubmit b text=\"a # b\"  # why\nexpect wait b "
+  return {"node n1 gpus=8 model=h100\nsubmit a gpus=8 time=1h\nexpect start a n1\n",
+          "policy scheduling.order=fair_share\nsubmit b text=\"a # b\"  # why\nexpect wait b "
           "because=no_capacity\n"};
 }
 

@@ -76,6 +76,11 @@ TEST(ScenarioText, ErrorsNameFileLineAndWhatIsAllowed) {
       {"submit a gpus=1 gpus=2", "x.scn:1: the option 'gpus' is given twice"},
       {"expect wait a text=\"open", "x.scn:1: a quotation mark is not closed"},
       {"cancel a because=x", "x.scn:1: the option 'because' is unknown"},
+      {"submit a limit=1h", "x.scn:1: the option 'limit' is called 'time'"},
+      {"submit a gpus=1 wait_timeout=1m", "the option 'wait_timeout' is called 'wait-timeout'"},
+      {"update a gpus=1", "x.scn:1: the option 'gpus' is unknown"},
+      {"policy stop_grace=1m", "the option 'stop_grace' is called 'policies.stop_grace'"},
+      {"policy points=4,3,2,1", "is called 'scheduling.priority_points.critical'"},
   };
   for (const Case& each : cases) {
     const auto parsed = parse_scenario(each.text, "x.scn");
@@ -93,7 +98,10 @@ TEST(ScenarioText, WhatDoesNotHoldIsToldWithItsLine) {
        "x.scn:3: expected answer ok, found failed_precondition (gpus: 2 asked"},
       {"node n1 gpus=1 model=zx80", "x.scn:1: 'zx80' is no GPU type"},
       {"node n1\nsubmit a gpus=many", "x.scn:2: gpus: "},
-      {"node n1\nsubmit a limit=soon", "x.scn:2: limit: "},
+      {"node n1\nsubmit a time=soon", "x.scn:2: time: "},
+      {"policy policies.stop_grace=soon", "x.scn:1: policies.stop_grace: "},
+      {"policy scheduling.order=alphabet", "x.scn:1: scheduling.order: 'alphabet' is not priority"},
+      {"node n1\nsubmit a gpus=3 nodes=2", "x.scn:2: gpus: cannot be divided"},
       {"node n1\nlose n2", "x.scn:2: there is no node 'n2'"},
       {"node n1\nexpect state a running", "x.scn:2: there is no job 'a'"},
       {"node n1 gpus=1\nsubmit a gpus=1\nexpect start a n1 because=backfill",

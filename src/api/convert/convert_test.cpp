@@ -31,8 +31,8 @@ Nodes one_node() {
 
 const Account kAda{"ada", 1000, 100};
 
-v1::SubmitJobRequest request() {
-  v1::SubmitJobRequest out;
+v1::JobSpec request() {
+  v1::JobSpec out;
   out.add_command("/usr/bin/python3");
   return out;
 }
@@ -53,8 +53,7 @@ TEST(Enums, HaveTheModelsNames) {
   const v1::Job job;
   const v1::Attempt attempt;
   expect_same_names<model::JobState>(job, "state", model::kJobStates);
-  expect_same_names<model::PriorityClass>(job, "priority", 4);
-  expect_same_names<model::JobKind>(job, "kind", 4);
+  expect_same_names<model::JobKind>(v1::JobSpec(), "kind", 4);
   expect_same_names<model::EndReason>(job, "reason", model::kEndReasons);
   expect_same_names<model::Lost>(job, "lost", 3);
   expect_same_names<model::AttemptState>(attempt, "state", model::kAttemptStates);
@@ -91,7 +90,7 @@ TEST(Submission, TakesDefaults) {
 }
 
 TEST(Submission, TakesEveryField) {
-  v1::SubmitJobRequest message = request();
+  v1::JobSpec message = request();
   message.set_name("n");
   message.set_team("t");
   message.set_project("p");
@@ -134,7 +133,7 @@ TEST(Submission, TakesEveryField) {
 }
 
 TEST(Submission, ATerminalTakesInputAndHasASize) {
-  v1::SubmitJobRequest message = request();
+  v1::JobSpec message = request();
   message.set_terminal(true);
   message.set_columns(132);
   message.set_idle_timeout_seconds(0);
@@ -147,12 +146,12 @@ TEST(Submission, ATerminalTakesInputAndHasASize) {
 
 TEST(Submission, WhatDoesNotGoWithATerminalOrInputIsNamed) {
   const auto field_refused = [](auto set) {
-    v1::SubmitJobRequest message = request();
+    v1::JobSpec message = request();
     set(message);
     const auto submit = to_model(message, kAda, one_node());
     return submit ? std::string() : submit.error().field;
   };
-  using Message = v1::SubmitJobRequest;
+  using Message = v1::JobSpec;
   const auto terminal_with = [&](auto set) {
     return field_refused([&](Message& m) {
       m.set_terminal(true);
@@ -179,7 +178,7 @@ TEST(Submission, WhatDoesNotGoWithATerminalOrInputIsNamed) {
 }
 
 TEST(Submission, KnowsATypeThatOnlyTheClusterHas) {
-  v1::SubmitJobRequest message = request();
+  v1::JobSpec message = request();
   message.set_gpus(1);
   message.add_gpu_types("nvidia-quadro-x");
   const auto known = to_model(message, kAda, one_node());
@@ -191,7 +190,7 @@ TEST(Submission, KnowsATypeThatOnlyTheClusterHas) {
 }
 
 TEST(Submission, CountsCommandAndEnvironmentTogether) {
-  v1::SubmitJobRequest message;
+  v1::JobSpec message;
   message.add_command(std::string(kMaxCommandAndEnvironmentBytes / 2, 'c'));
   const std::size_t used = kMaxCommandAndEnvironmentBytes / 2 + 1;
   // "A=", the value and its end.
@@ -206,7 +205,7 @@ TEST(Submission, CountsCommandAndEnvironmentTogether) {
 
 TEST(Submission, ReadsPrioritiesInEverySpelling) {
   const auto priority = [](std::string_view text) {
-    v1::SubmitJobRequest message = request();
+    v1::JobSpec message = request();
     message.set_priority(std::string(text));
     const auto submit = to_model(message, kAda, Nodes());
     return submit ? std::optional(submit->spec.priority) : std::nullopt;
@@ -220,11 +219,11 @@ TEST(Submission, ReadsPrioritiesInEverySpelling) {
 
 TEST(Submission, RefusesNulWhereverItCouldSplitAString) {
   const std::string nul("a\0b", 3);
-  v1::SubmitJobRequest in_value = request();
+  v1::JobSpec in_value = request();
   (*in_value.mutable_environment())["A"] = nul;
-  v1::SubmitJobRequest in_name = request();
+  v1::JobSpec in_name = request();
   (*in_name.mutable_environment())[nul] = "x";
-  v1::SubmitJobRequest in_command = request();
+  v1::JobSpec in_command = request();
   in_command.add_command(nul);
   for (const auto& message : {in_value, in_name, in_command}) {
     EXPECT_FALSE(to_model(message, kAda, Nodes()).has_value());
@@ -232,7 +231,7 @@ TEST(Submission, RefusesNulWhereverItCouldSplitAString) {
 }
 
 TEST(Submission, CutsALongDefaultNameBetweenCharacters) {
-  v1::SubmitJobRequest message;
+  v1::JobSpec message;
   std::string program = "/bin/x";
   for (int i = 0; i < 200; ++i) program += "ä";
   message.add_command(program);
@@ -275,7 +274,7 @@ json as_json(const model::Job& job, const Nodes& nodes) {
 TEST(Jobs, ShowWhatTheLatestAttemptHas) {
   const json job = as_json(running_job(), one_node());
   EXPECT_EQ(job["state"], "RUNNING");
-  EXPECT_EQ(job["time_limit_seconds"], 1.5);
+  EXPECT_EQ(job["spec"]["time_limit_seconds"], 1.5);
   EXPECT_EQ(job["started_at"], "1970-01-01T00:00:02.000Z");
   EXPECT_EQ(job["gpus"], json::array({{{"node", "n1"},
                                        {"index", 1},

@@ -18,9 +18,6 @@ constexpr v1::JobState to_proto(model::JobState state) {
 constexpr v1::AttemptState to_proto(model::AttemptState state) {
   return static_cast<v1::AttemptState>(static_cast<int>(state) + 1);
 }
-constexpr v1::PriorityClass to_proto(model::PriorityClass priority) {
-  return static_cast<v1::PriorityClass>(static_cast<int>(priority) + 1);
-}
 constexpr v1::JobKind to_proto(model::JobKind kind) {
   return static_cast<v1::JobKind>(static_cast<int>(kind) + 1);
 }

@@ -98,6 +98,7 @@ class Plans {
     plan.is_repeated = field.is_repeated() && !field.is_map();
     plan.has_presence = field.has_presence();
     plan.is_secret = field.options().GetExtension(v1::secret);
+    plan.is_input_only = field.options().GetExtension(v1::input_only);
     plan.is_limited = field.options().HasExtension(v1::limits);
     if (plan.is_limited) {
       const v1::Limits& limits = field.options().GetExtension(v1::limits);

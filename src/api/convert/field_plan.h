@@ -55,6 +55,7 @@ struct FieldPlan {
   bool is_repeated = false;  // a list; never true of maps
   bool has_presence = false;
   bool is_secret = false;
+  bool is_input_only = false;
   bool is_limited = false;
   FieldLimits limits;
   std::vector<EnumName> enum_names;      // without the unspecified value, by number

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/enums.h"
-#include "api/convert/job_change.h"
+#include "api/convert/job_spec.h"
 #include "api/convert/start_forecast.h"
 #include "api/convert/text_forms.h"
 #include "model/output_pattern.h"
@@ -18,10 +18,6 @@ namespace gpu_platform::api {
 
 namespace {
 
-double in_seconds(base::Duration duration) {
-  return static_cast<double>(duration.value()) / 1e9;
-}
-
 std::uint64_t in_bytes(base::Bytes bytes) {
   return static_cast<std::uint64_t>(bytes.value());
 }
@@ -29,10 +25,6 @@ std::uint64_t in_bytes(base::Bytes bytes) {
 void set_time(base::Instant at, google::protobuf::Timestamp* (v1::Attempt::*field)(),
               v1::Attempt& out) {
   if (at.is_set()) to_proto(at, *(out.*field)());
-}
-
-std::string node_name(const model::Node* node, model::NodeId id) {
-  return node == nullptr ? fmt::format("node-{}", id.value) : node->name;
 }
 
 // The slowest link from a GPU to the others of the part; kUnknown where one of them is not known.
@@ -134,59 +126,6 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   }
 }
 
-// What it says of nodes and of several of them.
-void put_nodes(const model::ResourceRequest& request, const Nodes& nodes, v1::Job& out) {
-  for (const std::uint32_t speed : request.gpu_speeds) out.add_gpu_speed_permille(speed);
-  out.set_node_count(request.nodes);
-  out.set_allow_cross_node(request.cross_node);
-  out.set_network_level(to_proto(request.within));
-  for (const model::NodeId node : request.nodelist) {
-    out.add_nodelist(node_name(nodes.find(node.value), node));
-  }
-  for (const model::NodeId node : request.exclude) {
-    out.add_exclude(node_name(nodes.find(node.value), node));
-  }
-}
-
-void put_spec(const model::JobSpec& spec, v1::Job& out) {
-  if (!spec.request.window.empty()) out.set_reservation(spec.request.window);
-  out.set_name(spec.name);
-  out.set_user(spec.user);
-  if (!spec.team.empty()) out.set_team(spec.team);
-  if (!spec.project.empty()) out.set_project(spec.project);
-  out.set_priority(to_proto(spec.priority.priority_class));
-  out.set_priority_number(spec.priority.number);
-  out.set_kind(to_proto(spec.kind));
-  for (const std::string& part : spec.command) out.add_command(part);
-  out.set_time_limit_seconds(in_seconds(spec.time_limit));
-  for (const model::Label& label : spec.labels) (*out.mutable_labels())[label.key] = label.value;
-  if (!spec.output.empty()) out.set_output(spec.output);
-  for (const model::NotifyOn when : spec.notify) out.add_notify(to_proto(when));
-  if (spec.limit_signal) out.set_limit_signal(limit_signal_text(*spec.limit_signal));
-  if (!spec.prolog.empty()) out.set_prolog(spec.prolog);
-  if (!spec.epilog.empty()) out.set_epilog(spec.epilog);
-  out.set_gpu_count(static_cast<std::uint32_t>(model::total_gpus(spec.request)));
-  out.set_per_gpu(spec.per_gpu);
-  for (const std::string& type : spec.request.gpu_types) out.add_gpu_types(type);
-  if (spec.request.gpu_memory.value() != 0) {
-    out.set_gpu_memory_bytes(in_bytes(spec.request.gpu_memory));
-  }
-  if (spec.request.cpus) out.set_cpus(*spec.request.cpus);
-  if (spec.request.memory) out.set_memory_bytes(in_bytes(*spec.request.memory));
-  out.set_numa(to_proto(spec.request.numa));
-  out.set_retries(spec.retries);
-  out.set_complete_on_exit_zero(spec.complete_on_exit_zero);
-  out.set_workdir(spec.workdir);
-  if (!spec.request_id.empty()) out.set_request_id(spec.request_id);
-  out.set_takes_input(spec.takes_input);
-  out.set_terminal(spec.terminal.has_value());
-  if (spec.idle_timeout && *spec.idle_timeout != base::Duration()) {
-    out.set_idle_timeout_seconds(in_seconds(*spec.idle_timeout));
-  }
-  if (spec.preemptible) out.set_preemptible(*spec.preemptible);
-  if (spec.expected_time) out.set_expected_time_seconds(in_seconds(*spec.expected_time));
-}
-
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -194,30 +133,11 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   return value;
 }
 
-std::string joined(const std::vector<model::Dependency>& dependencies) {
-  std::string text;
-  for (const model::Dependency& dependency : dependencies) {
-    text += (text.empty() ? "" : ",") + to_string(dependency);
-  }
-  return text;
-}
-
-// Of times, other jobs and its array.
-void put_chains(const model::Job& job, v1::Job& out) {
-  const model::JobSpec& spec = *job.spec;
-  if (job.is_member()) {
-    out.set_array_id(fmt::format_int(job.array_id.value).str());
-    out.set_array_index(job.array_index);
-    if (spec.array) out.set_array_size(member_count(*spec.array));
-    if (spec.array) out.set_array(to_string(*spec.array));
-  }
-  if (spec.begin.is_set()) to_proto(spec.begin, *out.mutable_begin());
-  if (spec.deadline.is_set()) to_proto(spec.deadline, *out.mutable_deadline());
-  if (spec.wait_timeout > base::Duration()) {
-    out.set_wait_timeout_seconds(in_seconds(spec.wait_timeout));
-  }
-  if (!spec.dependencies.empty()) out.set_dependency(joined(spec.dependencies));
-  if (!job.waits_for.empty()) out.set_dependency_unmet(joined(job.waits_for));
+void put_array(const model::Job& job, v1::Job& out) {
+  if (!job.is_member()) return;
+  out.set_array_id(fmt::format_int(job.array_id.value).str());
+  out.set_array_index(job.array_index);
+  if (job.spec->array) out.set_array_size(member_count(*job.spec->array));
 }
 
 // Of an attempt that nobody saw ending, or that was over at once, nothing can be said.
@@ -254,6 +174,22 @@ void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out)
 
 }  // namespace
 
+std::string node_name(const model::Node* node, model::NodeId id) {
+  return node == nullptr ? fmt::format("node-{}", id.value) : node->name;
+}
+
+double in_seconds(base::Duration duration) {
+  return static_cast<double>(duration.value()) / 1e9;
+}
+
+std::string joined(const std::vector<model::Dependency>& dependencies) {
+  std::string text;
+  for (const model::Dependency& dependency : dependencies) {
+    text += (text.empty() ? "" : ",") + to_string(dependency);
+  }
+  return text;
+}
+
 void add_place(const model::Allocation& allocation, const Nodes& nodes,
                google::protobuf::RepeatedPtrField<std::string>& names,
                google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus) {
@@ -276,9 +212,9 @@ base::Instant to_model(const google::protobuf::Timestamp& at) {
 void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_id(fmt::format_int(job.id.value).str());
   out.set_state(to_proto(job.state));
-  put_spec(*job.spec, out);
-  put_chains(job, out);
-  put_nodes(job.spec->request, nodes, out);
+  to_proto(*job.spec, nodes, *out.mutable_spec());
+  put_array(job, out);
+  if (!job.waits_for.empty()) out.set_dependency_unmet(joined(job.waits_for));
   if (job.submitted_at.is_set()) to_proto(job.submitted_at, *out.mutable_submitted_at());
   if (job.eligible_at.is_set()) to_proto(job.eligible_at, *out.mutable_eligible_at());
   if (job.ended_at.is_set()) to_proto(job.ended_at, *out.mutable_ended_at());
@@ -294,9 +230,10 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);
   put_latest_attempt(job, nodes, out);
-  if (!job.spec->error.empty())
+  if (!job.spec->error.empty() && !job.attempts.empty()) {
     out.set_error(
         users_file(job, static_cast<std::uint32_t>(job.attempts.size()), job.spec->error, nodes));
+  }
 }
 
 std::string users_file(const model::Job& job, std::uint32_t attempt, std::string_view pattern,

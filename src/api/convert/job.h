@@ -17,9 +17,16 @@ namespace gpu_platform::api {
 
 using Nodes = base::PersistentMap<model::Node>;  // by NodeId
 
-// Fills the cleared message `out`; total. Names and GPUs of its nodes come from `nodes`. Wait
-// reason, queue position and output path are not the job's own and are left absent.
+// Fills the cleared message `out`, with its specification; total. Names and GPUs of its nodes come
+// from `nodes`. Wait reason, queue position and output path are not the job's own and are left
+// absent.
 void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out);
+
+// "dgx-1"; "node-7" of one that is not known any more.
+std::string node_name(const model::Node* node, model::NodeId id);
+double in_seconds(base::Duration duration);
+// "afterok:12,afterany:40".
+std::string joined(const std::vector<model::Dependency>& dependencies);
 
 // Where an allocation lies: its nodes by name, its GPUs.
 void add_place(const model::Allocation& allocation, const Nodes& nodes,
@@ -58,7 +65,7 @@ struct Account {
 // Checks everything of a submission that can be checked without the state: limits, forms, NULs, the
 // size of command and environment together, GPU types (known to the catalogue or to a node of
 // `nodes`). Errors are kInvalidArgument and name the field.
-base::Result<model::SubmitJob> to_model(const v1::SubmitJobRequest& request, const Account& account,
+base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Account& account,
                                         const Nodes& nodes);
 
 // Command and environment together, each string counted with its end.

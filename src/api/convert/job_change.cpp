@@ -9,12 +9,15 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job.h"
+#include "api/convert/job_spec.h"
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
 
 namespace gpu_platform::api {
 
 namespace {
+
+using Field = google::protobuf::FieldDescriptor;
 
 constexpr std::uint64_t kDefaultSecondsBefore = 60;
 constexpr std::uint64_t kMostSecondsBefore = 65535;
@@ -149,42 +152,26 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) 
 
 base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
   model::UpdateJob update;
-  const bool is_empty =
-      !request.has_priority() && !request.has_time_limit_seconds() && !request.has_name() &&
-      request.labels().empty() && request.remove_labels().empty() && !request.has_begin() &&
-      !request.has_deadline() && !request.has_dependency() && !request.no_deadline() &&
-      !request.has_expected_time_seconds() && !request.has_preemptible();
-  if (is_empty) {
-    return base::invalid({},
-                         "nothing to change: give priority, time_limit_seconds, name, labels, "
-                         "remove_labels, begin, deadline, no_deadline, dependency, "
-                         "expected_time_seconds or preemptible");
+  TRY_ASSIGN(update.to, to_patch(request.spec()));
+  for (const std::string& name : request.clear()) {
+    const Field* const field = v1::JobSpec::descriptor()->FindFieldByName(name);
+    if (field != nullptr && !field->is_repeated() &&
+        request.spec().GetReflection()->HasField(request.spec(), field)) {
+      return base::invalid("clear", fmt::format("clear: {} is to be set too", name));
+    }
+    TRY(clear_field(name, update.to));
   }
-  if (request.has_priority()) {
-    TRY_ASSIGN(update.priority, to_priority(request.priority()));
-  }
-  if (request.has_time_limit_seconds()) {
-    update.time_limit = to_duration(request.time_limit_seconds());
-  }
-  if (request.has_expected_time_seconds()) {
-    update.expected_time = to_duration(request.expected_time_seconds());
-  }
-  if (request.has_name()) update.name = request.name();
-  if (request.has_preemptible()) update.preemptible = request.preemptible();
-  if (request.has_begin()) update.begin = to_model(request.begin());
-  if (request.has_deadline()) update.deadline = to_model(request.deadline());
-  if (request.no_deadline() && request.has_deadline()) {
-    return base::invalid("no_deadline", "no_deadline: a deadline is to be set too");
-  }
-  if (request.no_deadline()) update.deadline = base::Instant();
-  for (const auto& [key, value] : request.labels()) update.labels.push_back({key, value});
-  std::ranges::sort(update.labels, {}, &model::Label::key);
   update.remove_labels.assign(request.remove_labels().begin(), request.remove_labels().end());
   for (const std::string& key : update.remove_labels) {
-    if (request.labels().contains(key)) {
+    if (request.spec().labels().contains(key)) {
       return base::invalid("remove_labels",
                            fmt::format("remove_labels: '{}' is to be set too", key));
     }
+  }
+  if (update.to.empty() && update.remove_labels.empty() && !request.spec().has_dependency()) {
+    return base::invalid({}, fmt::format("nothing to change: give remove_labels, clear, or in "
+                                         "spec one of {}",
+                                         changeable_fields()));
   }
   return update;
 }

@@ -102,7 +102,7 @@ TEST(NumaPolicy, ComesWithASubmissionAndIsShown) {
       {v1::NUMA_POLICY_ALLOW_CROSS, model::NumaPolicy::kAllowCross},
       {v1::NUMA_POLICY_STRICT, model::NumaPolicy::kStrict}};
   for (const auto& [sent, expected] : policies) {
-    v1::SubmitJobRequest request;
+    v1::JobSpec request;
     request.add_command("/bin/true");
     request.set_numa(sent);
     const auto submit = to_model(request, Account{"ada", 1000, 100}, Nodes());
@@ -113,9 +113,10 @@ TEST(NumaPolicy, ComesWithASubmissionAndIsShown) {
     job.spec = std::make_shared<const model::JobSpec>(submit->spec);
     v1::Job out;
     to_proto(job, Nodes(), out);
-    EXPECT_EQ(out.numa(), sent == v1::NUMA_POLICY_UNSPECIFIED ? v1::NUMA_POLICY_DEFAULT : sent);
+    EXPECT_EQ(out.spec().numa(),
+              sent == v1::NUMA_POLICY_UNSPECIFIED ? v1::NUMA_POLICY_DEFAULT : sent);
   }
-  EXPECT_EQ(job_on(board(), {0}, kOneNumaNode)["numa"], "DEFAULT");
+  EXPECT_EQ(job_on(board(), {0}, kOneNumaNode)["spec"]["numa"], "DEFAULT");
 }
 
 Nodes nodes_named(std::initializer_list<const char*> names) {
@@ -132,7 +133,7 @@ Nodes nodes_named(std::initializer_list<const char*> names) {
 
 TEST(Gang, ComesWithASubmissionAndIsShown) {
   const Nodes nodes = nodes_named({"n1", "n2", "n3"});
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   request.add_command("/bin/true");
   request.set_gpus(8);
   request.set_nodes(2);
@@ -156,23 +157,23 @@ TEST(Gang, ComesWithASubmissionAndIsShown) {
   job.spec = std::make_shared<const model::JobSpec>(submit->spec);
   v1::Job out;
   to_proto(job, nodes, out);
-  EXPECT_EQ(out.gpu_count(), 16U);
-  EXPECT_EQ(out.node_count(), 2U);
-  EXPECT_EQ(out.nodelist(0), "n2");
-  EXPECT_EQ(out.exclude(0), "n1");
-  EXPECT_EQ(out.gpu_speed_permille(1), 500U);
+  EXPECT_EQ(out.spec().gpus(), 8U);
+  EXPECT_EQ(out.spec().nodes(), 2U);
+  EXPECT_EQ(out.spec().nodelist(0), "n2");
+  EXPECT_EQ(out.spec().exclude(0), "n1");
+  EXPECT_EQ(out.spec().gpu_speeds(1), 0.5);
 }
 
 TEST(Gang, WhatMakesNoSenseIsRefusedByItsField) {
   const auto refused = [](auto change) -> std::string {
-    v1::SubmitJobRequest request;
+    v1::JobSpec request;
     request.add_command("/bin/true");
     request.set_gpus(4);
     change(request);
     const auto submit = to_model(request, Account{"ada", 1000, 100}, nodes_named({"n1", "n2"}));
     return submit ? "" : submit.error().field;
   };
-  using Message = v1::SubmitJobRequest;
+  using Message = v1::JobSpec;
   EXPECT_EQ(refused([](Message& m) { m.add_nodelist("n3"); }), "nodelist");
   EXPECT_EQ(refused([](Message& m) { m.add_exclude("n[1-"); }), "exclude");
   EXPECT_EQ(refused([](Message& m) { m.set_network_level(v1::NETWORK_LEVEL_RACK); }),

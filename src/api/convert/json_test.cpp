@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 base::Error error_of(std::string_view text) {
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   const base::Status read = read_json(text, request);
   if (!read) return read.error();
   const base::Status checked = check_limits(request);
@@ -28,19 +28,20 @@ std::string field_of(std::string_view text) {
 v1::Job full_job() {
   v1::Job job;
   job.set_id("42");
-  job.set_name("train \"big\"\n");
   job.set_state(v1::JOB_STATE_COMPLETED);
-  job.set_priority(v1::PRIORITY_CLASS_HIGH);
-  job.set_kind(v1::JOB_KIND_TRAINING);
-  job.add_command("python");
-  job.add_command("träin.py");
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.set_name("train \"big\"\n");
+  spec.set_priority("HIGH");
+  spec.set_kind(v1::JOB_KIND_TRAINING);
+  spec.add_command("python");
+  spec.add_command("träin.py");
   job.mutable_submitted_at()->set_seconds(1'782'907'200);
   job.mutable_submitted_at()->set_nanos(250'999'999);
   job.set_exit_code(0);
-  job.set_time_limit_seconds(0.1);
+  spec.set_time_limit_seconds(0.1);
   job.set_memory_bytes(std::uint64_t{1} << 63);
-  (*job.mutable_labels())["b"] = "2";
-  (*job.mutable_labels())["a"] = "1";
+  (*spec.mutable_labels())["b"] = "2";
+  (*spec.mutable_labels())["a"] = "1";
   v1::GpuUse& gpu = *job.add_gpus();
   gpu.set_node("n1");
   gpu.set_share(0.5);
@@ -52,26 +53,25 @@ TEST(JsonWriter, WritesEveryFieldWithItsRule) {
   const json document = json::parse(to_json(full_job()));
   EXPECT_EQ(document["id"], "42");
   EXPECT_EQ(document["state"], "COMPLETED");
-  EXPECT_EQ(document["priority"], "HIGH");
+  EXPECT_EQ(document["spec"]["priority"], "HIGH");
   EXPECT_EQ(document["submitted_at"], "2026-07-01T12:00:00.250Z");
   EXPECT_EQ(document["exit_code"], 0);
-  EXPECT_EQ(document["time_limit_seconds"], 0.1);
+  EXPECT_EQ(document["spec"]["time_limit_seconds"], 0.1);
   EXPECT_EQ(document["memory_bytes"], std::uint64_t{1} << 63);
   EXPECT_EQ(document["gpus"][0]["share"], 0.5);
   EXPECT_EQ(document["wait_reason"]["counts"]["gpus_short"], 2);
-  EXPECT_EQ(document["command"], json::array({"python", "träin.py"}));
+  EXPECT_EQ(document["spec"]["command"], json::array({"python", "träin.py"}));
 }
 
 TEST(JsonWriter, KeepsTheKeysOfAbsentAndEmptyValues) {
   const json document = json::parse(to_json(v1::Job()));
   for (const char* absent : {"array_id", "exit_code", "signal", "lost", "reason", "wait_reason",
-                             "team", "started_at", "estimated_start", "state", "cpus"}) {
+                             "spec", "started_at", "estimated_start", "state", "cpus"}) {
     ASSERT_TRUE(document.contains(absent)) << absent;
     EXPECT_TRUE(document[absent].is_null()) << absent;
   }
   EXPECT_EQ(document["attempt"], 0);
   EXPECT_EQ(document["gpus"], json::array());
-  EXPECT_EQ(document["labels"], json::object());
   EXPECT_EQ(document.size(), static_cast<std::size_t>(v1::Job::descriptor()->field_count()));
 }
 
@@ -94,8 +94,19 @@ TEST(JsonWriter, IsReadBackUnchanged) {
   EXPECT_EQ(after.submitted_at().nanos(), 250'000'000);
 }
 
+TEST(JsonWriter, LeavesOutWhatOnlyRequestsHave) {
+  v1::JobSpec spec;
+  spec.set_hold(true);
+  (*spec.mutable_environment())["TOKEN"] = "hunter2";
+  const json document = json::parse(to_json(spec));
+  EXPECT_FALSE(document.contains("hold"));
+  EXPECT_FALSE(document.contains("environment"));
+  EXPECT_EQ(document["labels"], json::object());
+  EXPECT_TRUE(document["team"].is_null());
+}
+
 TEST(JsonReader, ReadsAWholeRequest) {
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   const base::Status read = read_json(
       R"({"command":["sh","-c","echo \"\u00e4\""],"gpus":8,"gpu_types":["H100"],"kind":"TRAINING",
           "environment":{"A":"1","B":""},"labels":{"team":"x"},"time_limit_seconds":1.5,"cpus":null,
@@ -145,13 +156,13 @@ TEST(JsonReader, NeverQuotesSecrets) {
 TEST(JsonReader, RefusesWhatIsNoSingleObject) {
   for (const char* text : {"", " ", "null", "true", "1", "\"x\"", "[]", "{", "{}}", "{} {}", "{,}",
                            "{\"a\"}", "nul", "\xef\xbb\xbf", "{\"command\":[}"}) {
-    v1::SubmitJobRequest request;
+    v1::JobSpec request;
     EXPECT_FALSE(read_json(text, request).has_value()) << text;
   }
 }
 
 TEST(JsonReader, SurvivesDeepNesting) {
-  v1::SubmitJobRequest request;
+  v1::JobSpec request;
   EXPECT_FALSE(read_json(std::string(100'000, '['), request).has_value());
   std::string objects = "{\"labels\":";
   for (int i = 0; i < 50'000; ++i) objects += "{\"a\":";
@@ -185,7 +196,7 @@ TEST(JsonReader, SurvivesDamagedText) {
       }
       if (text.empty()) break;
     }
-    v1::SubmitJobRequest request;
+    v1::JobSpec request;
     if (!read_json(text, request)) continue;
     ++accepted;
     EXPECT_TRUE(json::accept(to_json(request))) << text;

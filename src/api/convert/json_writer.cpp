@@ -182,6 +182,7 @@ void append_object(std::string& out, const pb::Message& message, const MessagePl
   out.push_back('{');
   bool is_first = true;
   for (const FieldPlan& field : plan.fields) {
+    if (field.is_input_only) continue;
     if (!is_first) out.push_back(',');
     is_first = false;
     out += field.json_key;

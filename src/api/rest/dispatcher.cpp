@@ -215,11 +215,11 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
 }
 
 void Dispatcher::submit(const Context& context, const v1::SubmitJobRequest& message) const {
-  calls_.submit(message, context.exchange.peer(), context.exchange.resume(),
+  calls_.submit(message.spec(), context.exchange.peer(), context.exchange.resume(),
                 [this, weak = context.exchange.weak_from_this(), id = context.request.id,
                  created = context.route.success_status,
-                 call = call_of(context.exchange, model::AuditAction::kSubmit, message.user(),
-                                message.request_id())](base::Result<Calls::Submitted> result) {
+                 call = call_of(context.exchange, model::AuditAction::kSubmit, message.spec().user(),
+                                message.spec().request_id())](base::Result<Calls::Submitted> result) {
                   const auto exchange = weak.lock();
                   if (exchange == nullptr) return;
                   if (!result) return refuse(*exchange, id, call, std::move(result).error());
@@ -434,7 +434,7 @@ void Dispatcher::check_job(const Context& context, const v1::CheckJobRequest& me
   const std::chrono::milliseconds timeout(std::llround(message.timeout_seconds() * 1000));
   Exchange& exchange = context.exchange;
   if (timeout.count() > 0 && !begin_stream(exchange, context.request.id)) return;
-  calls_.judge(message.job(), exchange.peer(), exchange.resume(),
+  calls_.judge(message.spec(), exchange.peer(), exchange.resume(),
                [weak = exchange.weak_from_this(), this, timeout, id = context.request.id,
                 &route = context.route](Calls::Accepted job) {
                  const auto open = weak.lock();

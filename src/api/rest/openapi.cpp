@@ -1,5 +1,6 @@
 #include "api/rest/openapi.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -209,6 +210,7 @@ class DocumentWriter {
     Json required = Json::array();
     for (const FieldPlan& field : plan_of(type).fields) {
       properties[field.name] = field_schema(field, comments_);
+      if (field.is_input_only) properties[field.name]["writeOnly"] = true;
       required.push_back(field.name);
       if (field.message != nullptr) add_schema(*field.message->descriptor);
       if (field.kind == JsonKind::kMap && field.map_value().message != nullptr) {
@@ -216,8 +218,10 @@ class DocumentWriter {
       }
     }
     Json schema = {{"type", "object"}, {"properties", std::move(properties)}};
-    // Requests may leave out what they do not say; answers have every key.
-    const bool is_request = type.name().ends_with("Request");
+    // Requests may leave out what they do not say; answers have every key. Where a message is in
+    // both, some of its fields are those of requests alone.
+    const bool is_request = type.name().ends_with("Request") ||
+                            std::ranges::any_of(plan_of(type).fields, &FieldPlan::is_input_only);
     if (!is_request && !required.empty()) schema["required"] = std::move(required);
     if (is_request) schema["additionalProperties"] = false;
     const std::string comment = comments_.of(type);
@@ -251,10 +255,13 @@ class DocumentWriter {
                       {"description", comments_.of(*route.call)},
                       {"parameters", parameters(route)}};
     if (route.has_body) {
-      add_schema(*route.call->input_type());
+      const pb::Descriptor& input = *route.call->input_type();
+      const pb::Descriptor& body = route.body_field.empty()
+                                       ? input
+                                       : *input.FindFieldByName(route.body_field)->message_type();
+      add_schema(body);
       operation["requestBody"] = {
-          {"required", true},
-          {"content", {{"application/json", {{"schema", reference(*route.call->input_type())}}}}}};
+          {"required", true}, {"content", {{"application/json", {{"schema", reference(body)}}}}}};
     }
     // Of a stream, the schema is that of each event's data.
     const char* media = route.call->server_streaming() ? "text/event-stream" : "application/json";

@@ -63,7 +63,7 @@ TEST_F(PlanningTest, AWaitingJobIsExplained) {
 
 TEST_F(PlanningTest, AJobThatWouldStartIsToldItsPlace) {
   start();
-  const auto found = parsed(ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":2}})"));
+  const auto found = parsed(ask("POST", "/v1/check", R"({"spec":{"command":["x"],"gpus":2}})"));
   EXPECT_EQ(found["starts_now"], true);
   EXPECT_EQ(found["never"], false);
   EXPECT_EQ(found["gpus"].size(), 2U);
@@ -78,7 +78,7 @@ TEST_F(PlanningTest, AJobThatWouldWaitIsToldWhyAndWhatWouldHelp) {
     for (std::size_t i = 0; i < 6; ++i) node.gpus[i].state = model::GpuState::kInUse;
   });
   start();
-  const auto found = parsed(ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":4}})"));
+  const auto found = parsed(ask("POST", "/v1/check", R"({"spec":{"command":["x"],"gpus":4}})"));
   EXPECT_EQ(found["starts_now"], false);
   EXPECT_EQ(found["reasons"][0], "1 node is 2 GPUs short");
   EXPECT_EQ(found["counterfactuals"][0]["change"], "gpus");
@@ -89,7 +89,7 @@ TEST_F(PlanningTest, AJobThatWouldWaitIsToldWhyAndWhatWouldHelp) {
 TEST_F(PlanningTest, ABadJobIsRefusedAsItsSubmissionWouldBe) {
   start();
   const RawResponse refused =
-      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1,"priority":"urgent"}})");
+      ask("POST", "/v1/check", R"({"spec":{"command":["x"],"gpus":1,"priority":"urgent"}})");
   EXPECT_EQ(refused.status, 400);
   EXPECT_EQ(parsed(refused)["field"], "priority");
 }
@@ -104,7 +104,7 @@ TEST_F(PlanningTest, TheAnswerIsHeldBackUntilTheJobWouldStart) {
     core_.edit_node([](model::Node& node) { node.gpus[5].state = model::GpuState::kAvailable; });
   });
   const auto found = parsed(
-      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1},"timeout_seconds":60})"));
+      ask("POST", "/v1/check", R"({"spec":{"command":["x"],"gpus":1},"timeout_seconds":60})"));
   later.join();
   EXPECT_EQ(found["starts_now"], true);
   EXPECT_EQ(found["gpus"][0]["index"], 5);
@@ -114,7 +114,7 @@ TEST_F(PlanningTest, TheAnswerComesWhenTheTimeIsUp) {
   core_.edit_node([](model::Node& node) { node.state = model::NodeState::kDraining; });
   start();
   const auto found = parsed(
-      ask("POST", "/v1/check", R"({"job":{"command":["x"],"gpus":1},"timeout_seconds":0.05})"));
+      ask("POST", "/v1/check", R"({"spec":{"command":["x"],"gpus":1},"timeout_seconds":0.05})"));
   EXPECT_EQ(found["starts_now"], false);
 }
 

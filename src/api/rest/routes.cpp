@@ -97,7 +97,8 @@ void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
     const auto target = parse_target(option.path());
     CHECK(target.has_value());
     route.segments = target->segments;
-    route.has_body = option.body() == "*";
+    route.has_body = !option.body().empty();
+    if (option.body() != "*") route.body_field = option.body();
     const std::size_t equals = option.selector().find('=');
     if (equals != std::string::npos) {
       route.selector_name = option.selector().substr(0, equals);
@@ -107,6 +108,14 @@ void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
     route.is_websocket = option.websocket();
     out.push_back(std::move(route));
   }
+}
+
+// What the request's body is the JSON object of.
+pb::Message& body_of(const Route& route, pb::Message& request) {
+  if (route.body_field.empty()) return request;
+  const pb::FieldDescriptor* field = request.GetDescriptor()->FindFieldByName(route.body_field);
+  CHECK(field != nullptr);
+  return *request.GetReflection()->MutableMessage(&request, field);
 }
 
 base::Status read_query(const Route& route, const Target& target, pb::Message& out) {
@@ -194,7 +203,9 @@ base::Status read_request(const Route& route, const Target& target, const std::s
       return base::invalid(name,
                            fmt::format("unknown parameter '{}': this call takes a body", name));
     }
-    TRY(read_json(body == nullptr ? std::string_view() : std::string_view(*body), out));
+    pb::Message& message = body_of(route, out);
+    TRY(read_json(body == nullptr ? std::string_view() : std::string_view(*body), message));
+    TRY(check_limits(message));
   } else {
     if (body != nullptr) {
       // Nothing can be given in it, so that no client believes that it was heard.

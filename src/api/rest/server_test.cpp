@@ -22,13 +22,13 @@ TEST_F(ServerTest, AnswersASubmissionWithTheJob) {
   const auto job = parsed(created);
   EXPECT_EQ(job["id"], "1");
   EXPECT_EQ(job["state"], "QUEUED");
-  EXPECT_EQ(job["user"], user_);
+  EXPECT_EQ(job["spec"]["user"], user_);
   EXPECT_EQ(job["wait_reason"]["code"], "NOT_EVALUATED");
   const auto command = core_.commands().at(0);
   EXPECT_EQ(command.caller.uid, uid_);
   EXPECT_EQ(command.caller.is_administrator, uid_ == 0);
   EXPECT_EQ(std::get<model::SubmitJob>(command.body).spec.request.gpus, 2U);
-  EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1"))["name"], "x");
+  EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1"))["spec"]["name"], "x");
 }
 
 TEST_F(ServerTest, AnswersARepeatedSubmissionWithTheFirstJob) {
@@ -59,10 +59,10 @@ TEST_F(ServerTest, AnswersPipelinedRequestsInTheirOrder) {
   client.send(request_text("GET", "/v1/jobs/1") +
               request_text("POST", "/v1/jobs", R"({"command":["third"]})") +
               request_text("GET", "/v1/jobs?limit=1") + request_text("GET", "/v1/jobs/2"));
-  EXPECT_EQ(parsed(client.receive().value())["name"], "first");
-  EXPECT_EQ(parsed(client.receive().value())["name"], "third");
+  EXPECT_EQ(parsed(client.receive().value())["spec"]["name"], "first");
+  EXPECT_EQ(parsed(client.receive().value())["spec"]["name"], "third");
   EXPECT_EQ(parsed(client.receive().value())["jobs"].size(), 1U);
-  EXPECT_EQ(parsed(client.receive().value())["name"], "second");
+  EXPECT_EQ(parsed(client.receive().value())["spec"]["name"], "second");
 }
 
 TEST_F(ServerTest, ReadsARequestThatComesByteByByte) {
@@ -281,9 +281,12 @@ TEST_F(ServerTest, DescribesItself) {
   const auto& submit = document["paths"]["/v1/jobs"]["post"];
   EXPECT_NE(submit["description"].get<std::string>().find("Accepts a job."), std::string::npos);
   EXPECT_TRUE(submit["responses"].contains("201"));
-  const auto& schema = document["components"]["schemas"]["SubmitJobRequest"]["properties"];
+  const auto& schema = document["components"]["schemas"]["JobSpec"]["properties"];
   EXPECT_EQ(schema["gpus"]["maximum"], 65535);
   EXPECT_EQ(schema["labels"]["maxProperties"], 64);
+  EXPECT_EQ(submit["requestBody"]["content"]["application/json"]["schema"]["$ref"],
+            "#/components/schemas/JobSpec");
+  EXPECT_EQ(schema["environment"]["writeOnly"], true);
   EXPECT_FALSE(schema["environment"]["description"].get<std::string>().empty());
   const auto& output =
       document["paths"]["/v1/jobs/{id}/output"]["get"]["responses"]["200"]["content"];

@@ -119,23 +119,9 @@ base::Status check_room(const State& state, const model::Caller& caller,
 // A longer name or more labels, which every member of an array may be given of its own.
 base::Status check_growth(const State& state, const model::Caller& caller, const model::Job& job,
                           const model::JobChanged& change) {
-  if (!change.name && !change.labels && !change.dependencies) return {};
-  model::JobSpec before;
-  model::JobSpec after;
-  if (change.name) {
-    before.name = job.spec->name;
-    after.name = *change.name;
-  }
-  if (change.labels) {
-    before.labels = job.spec->labels;
-    after.labels = *change.labels;
-  }
-  if (change.dependencies) {
-    before.dependencies = job.spec->dependencies;
-    after.dependencies = change.dependencies->asked;
-  }
+  const base::Bytes after = model::size_of(change.to.applied_to(*job.spec));
   return check_memory(state, caller, job.spec->user, job.spec->uid,
-                      model::size_of(after) - model::size_of(before));
+                      after - model::size_of(*job.spec));
 }
 
 }  // namespace gpu_platform::controller

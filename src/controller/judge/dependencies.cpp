@@ -114,7 +114,6 @@ base::Result<model::NewDependencies> judge_dependencies(
     const State& state, const model::Caller& caller, const std::vector<Dependency>& asked,
     const std::vector<model::EndedTarget>& ended, JobId id) {
   model::NewDependencies judged;
-  judged.asked = asked;
   for (const Dependency& dependency : asked) {
     TRY_ASSIGN(const model::TargetOutcome outcome,
                find_target(state, caller, dependency.on, ended));

@@ -14,6 +14,7 @@ namespace gpu_platform::controller {
 
 using base::ErrorCode;
 using model::Job;
+using model::JobSpec;
 
 namespace {
 
@@ -28,8 +29,9 @@ std::unexpected<base::Error> has_ended(const Job& job, std::string_view what) {
 
 // What decides about the start of a job is changed before it starts.
 base::Status check_new_start(const Job& job, const model::JobChanged& change) {
-  if (!model::is_active(job.state) || (!change.begin && !change.dependencies)) return {};
-  const std::string_view field = change.begin ? "begin" : "dependency";
+  const bool has_begin = change.to.get(&JobSpec::begin) != nullptr;
+  if (!model::is_active(job.state) || (!has_begin && !change.dependencies)) return {};
+  const std::string_view field = has_begin ? "begin" : "dependency";
   return refused(fmt::format("{}: job {} is {}, and it is about the start", field, job.id.value,
                              to_string(job.state)),
                  std::string(field));
@@ -44,7 +46,9 @@ std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
   std::erase_if(labels, [&](const model::Label& label) {
     return std::ranges::find(command.remove_labels, label.key) != command.remove_labels.end();
   });
-  for (const model::Label& wanted : command.labels) {
+  const std::vector<model::Label>* const added = command.to.get(&JobSpec::labels);
+  if (added == nullptr) return labels;
+  for (const model::Label& wanted : *added) {
     std::erase_if(labels, [&](const model::Label& label) { return label.key == wanted.key; });
     labels.push_back(wanted);
   }
@@ -54,23 +58,17 @@ std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
 
 // What of the command is new to the job.
 model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
-  const model::JobSpec& spec = *job.spec;
   model::JobChanged change;
   change.job = job.id;
-  if (command.priority != spec.priority) change.priority = command.priority;
-  if (command.time_limit != spec.time_limit) change.time_limit = command.time_limit;
-  if (command.name != spec.name) change.name = command.name;
-  std::vector<model::Label> labels = changed_labels(spec.labels, command);
-  if (labels != spec.labels) change.labels = std::move(labels);
-  if (command.begin != spec.begin) change.begin = command.begin;
-  if (command.deadline != spec.deadline) change.deadline = command.deadline;
-  if (command.expected_time != spec.expected_time) change.expected_time = command.expected_time;
-  if (command.preemptible != spec.preemptible) change.preemptible = command.preemptible;
+  change.to = command.to;
+  change.to.set(&JobSpec::labels, changed_labels(job.spec->labels, command));
+  change.to.drop_what_is_so(*job.spec);
   return change;
 }
 
-base::Status check_preemptible(const model::JobSpec& spec, const model::JobChanged& change) {
-  if (change.preemptible != true || model::can_begin_anew(spec)) return {};
+base::Status check_preemptible(const JobSpec& spec, const model::JobChanged& change) {
+  const auto* preemptible = change.to.get(&JobSpec::preemptible);
+  if (preemptible == nullptr || *preemptible != true || model::can_begin_anew(spec)) return {};
   return refused("preemptible: what was sent to the job through a pipe is gone when it begins anew",
                  "preemptible");
 }
@@ -90,9 +88,7 @@ base::Status check_longer(const State& state, const Job& job, base::Duration tim
 base::Status check_still_stoppable(const State& state, const Job& job,
                                    const model::JobChanged& change) {
   if (!model::holds_resources(job) || !state.books->lending.is_active()) return {};
-  model::JobSpec then = *job.spec;
-  if (change.priority) then.priority = *change.priority;
-  if (change.preemptible) then.preemptible = *change.preemptible;
+  const JobSpec then = change.to.applied_to(*job.spec);
   const model::Policy& policy = *state.policy;
   if (!model::may_borrow(*job.spec, policy) || model::may_borrow(then, policy)) return {};
   scheduling::PoolBalance balance = state.books->lending.balance();
@@ -104,7 +100,8 @@ base::Status check_still_stoppable(const State& state, const Job& job,
   ask.gpus = ask.gpus * held;
   const auto excess = balance.excess_of(ask);
   if (!excess) return {};
-  const std::string_view field = change.preemptible ? "preemptible" : "priority";
+  const std::string_view field =
+      change.to.get(&JobSpec::preemptible) != nullptr ? "preemptible" : "priority";
   return refused(
       fmt::format("{}: job {} runs on GPUs guaranteed to others and could not be stopped "
                   "for them any more: {}",
@@ -112,51 +109,55 @@ base::Status check_still_stoppable(const State& state, const Job& job,
       std::string(field));
 }
 
-base::Status check_update(const State& state, const model::Caller& caller, const Job& job,
-                          const model::JobChanged& change, base::Instant now) {
-  if (model::is_ended(job.state)) return has_ended(job, "changed");
-  TRY(check_new_start(job, change));
-  TRY(check_growth(state, caller, job, change));
-  if (change.labels && change.labels->size() > model::kMostLabels) {
-    return base::invalid("labels",
-                         fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
-                                     change.labels->size(), model::kMostLabels));
-  }
-  const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
-  if (change.name && is_named_by && !job.attempts.empty()) {
-    return refused(fmt::format("name: the output files of job {} are named by it (%x), and it has "
-                               "started",
-                               job.id.value),
-                   "name");
-  }
-  if (change.priority) TRY(check_priority(state, caller, *change.priority));
-  TRY(check_expected(change.expected_time, change.time_limit.value_or(job.spec->time_limit)));
-  TRY(check_preemptible(*job.spec, change));
-  TRY(check_still_stoppable(state, job, change));
-  if (change.begin || change.deadline || change.time_limit) {
-    model::JobSpec then = *job.spec;
-    if (change.begin) then.begin = *change.begin;
-    if (change.deadline) then.deadline = *change.deadline;
-    if (change.time_limit) then.time_limit = *change.time_limit;
-    const base::Instant earliest =
-        model::is_active(job.state) ? start_of(*job.current_attempt()) : now;
-    TRY(check_times(state, then, earliest));
-    const bool is_active = model::is_active(job.state);
-    TRY(check_window_times(
-        state, then, is_active ? std::max(earliest, job.current_attempt()->requested_at) : now));
-  }
-  if (change.time_limit) TRY(check_longer(state, job, *change.time_limit));
-  if (change.time_limit) TRY(check_no_window_passed(state, job, *change.time_limit));
-  if (!change.time_limit || caller.is_administrator) return {};
-  if (model::is_active(job.state) && *change.time_limit > job.spec->time_limit) {
+base::Status check_new_limit(const State& state, const model::Caller& caller, const Job& job,
+                             base::Duration time_limit) {
+  TRY(check_longer(state, job, time_limit));
+  TRY(check_no_window_passed(state, job, time_limit));
+  if (caller.is_administrator) return {};
+  if (model::is_active(job.state) && time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
                       fmt::format("time_limit_seconds: job {} is {}; only an administrator can "
                                   "give it more time",
                                   job.id.value, to_string(job.state)),
                       "time_limit_seconds");
   }
-  TRY(check_time_limit(state, *change.time_limit));
-  return check_speeds(state, job.spec->request, *change.time_limit);
+  TRY(check_time_limit(state, time_limit));
+  return check_speeds(state, job.spec->request, time_limit);
+}
+
+base::Status check_update(const State& state, const model::Caller& caller, const Job& job,
+                          const model::JobChanged& change, base::Instant now) {
+  if (model::is_ended(job.state)) return has_ended(job, "changed");
+  TRY(check_new_start(job, change));
+  TRY(check_growth(state, caller, job, change));
+  const JobSpec then = change.to.applied_to(*job.spec);
+  if (then.labels.size() > model::kMostLabels) {
+    return base::invalid("labels",
+                         fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
+                                     then.labels.size(), model::kMostLabels));
+  }
+  const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
+  if (change.to.get(&JobSpec::name) && is_named_by && !job.attempts.empty()) {
+    return refused(fmt::format("name: the output files of job {} are named by it (%x), and it has "
+                               "started",
+                               job.id.value),
+                   "name");
+  }
+  if (change.to.get(&JobSpec::priority)) TRY(check_priority(state, caller, then.priority));
+  if (change.to.get(&JobSpec::expected_time)) {
+    TRY(check_expected(then.expected_time, then.time_limit));
+  }
+  TRY(check_preemptible(*job.spec, change));
+  TRY(check_still_stoppable(state, job, change));
+  const bool has_limit = change.to.get(&JobSpec::time_limit) != nullptr;
+  if (change.to.get(&JobSpec::begin) || change.to.get(&JobSpec::deadline) || has_limit) {
+    const bool is_active = model::is_active(job.state);
+    const base::Instant earliest = is_active ? start_of(*job.current_attempt()) : now;
+    TRY(check_times(state, then, earliest));
+    TRY(check_window_times(
+        state, then, is_active ? std::max(earliest, job.current_attempt()->requested_at) : now));
+  }
+  return has_limit ? check_new_limit(state, caller, job, then.time_limit) : base::Status();
 }
 
 }  // namespace
@@ -167,19 +168,16 @@ base::Result<std::optional<model::JobChanged>> judge_update(const State& state,
                                                             base::Instant now) {
   TRY_ASSIGN(const Job* job, find_for(state, caller, command.job));
   model::JobChanged change = change_of(*job, command);
-  if (command.dependencies && *command.dependencies != job->spec->dependencies) {
+  if (const auto* asked = change.to.get(&JobSpec::dependencies)) {
     TRY_ASSIGN(change.dependencies,
-               judge_dependencies(state, caller, *command.dependencies, command.ended, job->id));
+               judge_dependencies(state, caller, *asked, command.ended, job->id));
     // The job is there and may have waited long: a mistaken word does not end it.
     if (!change.dependencies->failure.empty()) {
       return refused("dependency: " + change.dependencies->failure, "dependency");
     }
   }
   TRY(check_update(state, caller, *job, change, now));
-  const bool changes = change.priority || change.time_limit || change.name || change.labels ||
-                       change.begin || change.deadline || change.dependencies ||
-                       change.expected_time || change.preemptible;
-  if (!changes) return std::nullopt;
+  if (change.to.empty()) return std::nullopt;
   change.by = caller.user;
   return change;
 }

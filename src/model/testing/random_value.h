@@ -58,6 +58,15 @@ inline void draw(base::Prng& random, std::shared_ptr<const JobSpec>& spec) {
   spec = std::make_shared<const JobSpec>(std::move(value));
 }
 
+inline void draw(base::Prng& random, SpecPatch& patch) {
+  for_each_spec_field([&](const auto& field) {
+    if (field.change == Change::kNever || random.chance(1, 2)) return;
+    typename std::remove_cvref_t<decltype(field)>::Type value{};
+    draw(random, value);
+    patch.set(field.member, std::move(value));
+  });
+}
+
 template <class T>
 void draw(base::Prng& random, T& value) {
   if constexpr (IsListed<T>) {

@@ -6,6 +6,7 @@ namespace gpu_platform::simulation {
 
 using model::CommandReply;
 using model::JobId;
+using model::JobSpec;
 
 void Client::submit_new(std::vector<controller::Input>& inputs) {
   Submission submission;
@@ -112,14 +113,18 @@ void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
   update.job = aim.job;
   update.whole_array = aim.whole_array;
   if (random_.chance(1, 2)) {
-    update.priority = model::priority_of_number(static_cast<std::uint8_t>(random_.below(10)));
+    update.to.set(&JobSpec::priority,
+                  model::priority_of_number(static_cast<std::uint8_t>(random_.below(10))));
   }
   if (random_.chance(2, 3)) {
-    update.time_limit = base::seconds(static_cast<std::int64_t>(1 + random_.below(1200)));
+    update.to.set(&JobSpec::time_limit,
+                  base::seconds(static_cast<std::int64_t>(1 + random_.below(1200))));
   }
-  if (random_.chance(1, 4)) update.preemptible = random_.chance(1, 2);
+  if (random_.chance(1, 4)) update.to.set(&JobSpec::preemptible, random_.chance(1, 2));
   if (random_.chance(1, 2)) change_chain(update);
-  if (random_.chance(1, 3)) update.labels = {{"changed", fmt::format("{}", random_.below(3))}};
+  if (random_.chance(1, 3)) {
+    update.to.set(&JobSpec::labels, {{"changed", fmt::format("{}", random_.below(3))}});
+  }
   inputs.emplace_back(controller::CommandInput{
       {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
         if (reply && aim.is_stranger) {
@@ -191,7 +196,7 @@ void Client::change_one(JobId job, std::vector<controller::Input>& inputs) {
 void Client::limit_one(JobId job, base::Duration limit, std::vector<controller::Input>& inputs) {
   model::UpdateJob update;
   update.job = job;
-  update.time_limit = limit;
+  update.to.set(&JobSpec::time_limit, limit);
   inputs.emplace_back(controller::CommandInput{{{"root", 0, true}, std::move(update)},
                                                [this](const base::Result<CommandReply>& reply) {
                                                  if (reply && reply->changed)

@@ -60,11 +60,14 @@ void Client::change_chain(model::UpdateJob& update) {
   base::Instant begin;
   base::Instant deadline;
   draw_times(begin, deadline);
-  if (begin.is_set()) update.begin = begin;
-  if (deadline.is_set() || random_.chance(1, 8)) update.deadline = deadline;
+  if (begin.is_set()) update.to.set(&model::JobSpec::begin, begin);
+  if (deadline.is_set() || random_.chance(1, 8)) {
+    update.to.set(&model::JobSpec::deadline, deadline);
+  }
   if (random_.chance(1, 2)) return;
-  update.dependencies = draw_dependencies();
-  update.ended = ended_of(*update.dependencies);
+  const std::vector<model::Dependency> asked = draw_dependencies();
+  update.to.set(&model::JobSpec::dependencies, asked);
+  update.ended = ended_of(asked);
 }
 
 std::uint64_t Client::members_of(JobId job) const {

@@ -208,9 +208,10 @@ void Ledger::on(const model::ReservationEnded& event) {
 }
 
 void Ledger::on(const model::JobChanged& event) {
-  if (!event.time_limit) return;
-  limits_.emplace(event.job, *event.time_limit);
-  jobs_[event.job].limit = *event.time_limit;
+  const base::Duration* const limit = event.to.get(&model::JobSpec::time_limit);
+  if (limit == nullptr) return;
+  limits_.emplace(event.job, *limit);
+  jobs_[event.job].limit = *limit;
 }
 
 void Ledger::on(const model::JobSubmitted& event) {

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "base/suggest.h"
+#include "simulation/scenarios/job_options.h"
 #include "simulation/scenarios/scenario.h"
+#include "simulation/scenarios/values.h"
 
 namespace gpu_platform::simulation {
 
@@ -20,6 +22,57 @@ struct Rule {
   std::vector<std::string_view> options;
 };
 
+// What the job asks for, and what it does.
+std::vector<std::string_view> submit_options() {
+  std::vector<std::string_view> names = options_of_submission();
+  names.insert(names.end(),
+               {"runs", "exit", "launch_exit", "launch_failures", "ignores_term", "cleaning",
+                "starts_after", "prolog_failures", "prolog_fails_on", "epilog_fails"});
+  return names;
+}
+
+std::vector<std::string_view> update_options() {
+  std::vector<std::string_view> names = options_of_update();
+  names.insert(names.begin(), "by");
+  return names;
+}
+
+// Options that had names of the scenarios' own.
+constexpr std::pair<std::string_view, std::string_view> kFormer[] = {
+    {"types", "gpu-type"},
+    {"speeds", "gpu-type"},
+    {"limit", "time"},
+    {"expected", "expected-time"},
+    {"cross_node", "allow-cross-node"},
+    {"within", "network-level"},
+    {"numa", "strict-numa"},
+    {"max_time_limit", "policies.max_job_duration_hours"},
+    {"max_loss_retries", "fault_tolerance.max_retries"},
+    {"root_jobs", "execution.root_jobs"},
+    {"points", "scheduling.priority_points.critical"},
+    {"preempt_below", "policies.preempt_priority_threshold"},
+    {"max_preemptions", "policies.max_preemptions_per_job"},
+    {"weights", "scheduling.weights.age"},
+    {"quota_period", "quotas.period"},
+    {"allocation", "allocation.mode"},
+    {"reserved_thousandths", "allocation.reserved_ratio"},
+};
+
+// The name that an option of a former spelling has now; empty for what was never one.
+std::string_view name_instead(std::string_view key, const std::vector<std::string_view>& allowed) {
+  std::string dashed(key);
+  std::ranges::replace(dashed, '_', '-');
+  for (const std::string_view name : allowed) {
+    const bool is_end = name.size() > key.size() && name.ends_with(key) &&
+                        name[name.size() - key.size() - 1] == '.';
+    if (name == dashed || is_end) return name;
+  }
+  for (const auto& [former, now] : kFormer) {
+    if (former == key && std::ranges::find(allowed, now) != allowed.end()) return now;
+  }
+  return {};
+}
+
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> kRules = {
       {"node",
@@ -28,40 +81,7 @@ const std::vector<Rule>& rules() {
        "node NAME",
        {"gpus", "model", "cpus", "memory", "numa_gpus", "socket_gpus", "links", "pairs", "domain",
         "rack", "zone"}},
-      {"policy",
-       0,
-       0,
-       "policy",
-       {"max_queue_size",
-        "max_queue_percent_per_user",
-        "percent_for_root",
-        "max_time_limit",
-        "max_loss_retries",
-        "retry_backoff",
-        "max_retry_backoff",
-        "requeue_on_node_loss",
-        "auto_retry_failed_jobs",
-        "root_jobs",
-        "stop_grace",
-        "request_id_lifetime",
-        "points",
-        "highest_user_priority",
-        "reservation_depth",
-        "allow_preemption",
-        "preempt_below",
-        "max_preemptions",
-        "preempt_min_runtime",
-        "overdue_after",
-        "backfill_by_prediction",
-        "order",
-        "weights",
-        "half_life",
-        "interval",
-        "gpu_weights",
-        "quota_period",
-        "allocation",
-        "reserved_thousandths",
-        "max_array_size"}},
+      {"policy", 0, 0, "policy KEY=VALUE", options_of_policy()},
       {"team",
        1,
        1,
@@ -74,49 +94,7 @@ const std::vector<Rule>& rules() {
        "quota user=NAME|project=NAME (neither: each user)",
        {"user", "project", "max_gpus", "max_running_jobs", "max_queued_jobs", "gpu_hours",
         "guaranteed_gpus", "borrow_limit", "lend_limit"}},
-      {"submit",
-       1,
-       1,
-       "submit JOB",
-       {"gpus",
-        "types",
-        "gpu_memory",
-        "cpus",
-        "memory",
-        "limit",
-        "priority",
-        "retries",
-        "user",
-        "team",
-        "project",
-        "numa",
-        "request_id",
-        "nodes",
-        "cross_node",
-        "within",
-        "nodelist",
-        "exclude",
-        "speeds",
-        "hold",
-        "preemptible",
-        "expected",
-        "runs",
-        "exit",
-        "launch_exit",
-        "launch_failures",
-        "ignores_term",
-        "cleaning",
-        "starts_after",
-        "prolog_failures",
-        "prolog_fails_on",
-        "epilog_fails",
-        "begin",
-        "deadline",
-        "wait_timeout",
-        "complete_on_exit_zero",
-        "dependency",
-        "array",
-        "reservation"}},
+      {"submit", 1, 1, "submit JOB", submit_options()},
       {"reserve",
        1,
        1,
@@ -132,12 +110,7 @@ const std::vector<Rule>& rules() {
       {"hold", 1, 1, "hold JOB", {"by"}},
       {"release", 1, 1, "release JOB", {"by"}},
       {"requeue", 1, 1, "requeue JOB", {"by", "hold"}},
-      {"update",
-       1,
-       1,
-       "update JOB",
-       {"by", "priority", "limit", "name", "begin", "deadline", "dependency", "expected",
-        "preemptible"}},
+      {"update", 1, 1, "update JOB", update_options()},
       {"all", 1, 1, "all cancel|kill|hold|release|requeue", {"by", "user", "state", "name", "dry"}},
       {"lose", 1, 1, "lose NODE", {}},
       {"return", 1, 1, "return NODE", {}},
@@ -237,6 +210,10 @@ base::Result<Statement> statement_of(std::vector<std::string> words) {
     }
     const std::string key = word.substr(0, equals);
     if (std::ranges::find(rule->options, key) == rule->options.end()) {
+      const std::string_view now = name_instead(key, rule->options);
+      if (!now.empty()) {
+        return base::invalid({}, fmt::format("the option '{}' is called '{}'", key, now));
+      }
       return base::invalid({}, unknown("the option", key, rule->options));
     }
     if (!statement.options.emplace(key, word.substr(equals + 1)).second) {

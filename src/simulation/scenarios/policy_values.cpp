@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "config/schema.h"
 #include "model/gpu_catalogue.h"
 #include "simulation/scenarios/values.h"
 
@@ -14,20 +14,6 @@ namespace gpu_platform::simulation {
 namespace {
 
 constexpr std::uint64_t kMost = 1'000'000'000;
-
-template <class Words, class Value>
-base::Status set_word(const Statement& statement, std::string_view name, const Words& values,
-                      Value& value) {
-  const std::string* text = option(statement, name);
-  if (text == nullptr) return {};
-  const auto found =
-      std::ranges::find_if(values, [&](Value each) { return model::to_string(each) == *text; });
-  if (found == values.end()) {
-    return base::invalid({}, fmt::format("{}: '{}' is none of its words", name, *text));
-  }
-  value = *found;
-  return {};
-}
 
 base::Status set_limit(const Statement& statement, std::string_view name,
                        std::optional<std::uint32_t>& limit) {
@@ -105,53 +91,62 @@ base::Status change_organisation(const Statement& statement, model::Policy& poli
   return {};
 }
 
-base::Status change_order(const Statement& statement, model::Policy& policy) {
-  using model::QueueOrder;
-  using model::QuotaPeriod;
-  TRY(set_word(statement, "order",
-               std::array{QueueOrder::kPriority, QueueOrder::kFcfs, QueueOrder::kFairShare,
-                          QueueOrder::kWeighted},
-               policy.order));
-  TRY(set_duration(statement, "half_life", policy.fair_share.half_life));
-  TRY(set_duration(statement, "interval", policy.fair_share.interval));
-  if (const std::string* weights = option(statement, "gpu_weights")) {
-    policy.fair_share.gpu_weights.clear();
-    for (const std::string& weight : parts_of(*weights)) {
-      TRY_ASSIGN(const auto type, numbered(weight, 1));
-      policy.fair_share.gpu_weights.push_back(
-          {model::canonical_gpu_type(type.first).value_or(type.first),
-           static_cast<std::uint32_t>(type.second * 1000)});
-    }
-  }
-  if (option(statement, "quota_period") != nullptr) {
-    model::Organisation organisation = *policy.organisation;
-    TRY(set_word(statement, "quota_period",
-                 std::array{QuotaPeriod::kDay, QuotaPeriod::kWeek, QuotaPeriod::kMonth},
-                 organisation.period));
-    policy.organisation = std::move(organisation);
-  }
-  if (option(statement, "allocation") != nullptr) {
-    using model::AllocationMode;
-    model::Organisation organisation = *policy.organisation;
-    TRY(set_word(statement, "allocation",
-                 std::array{AllocationMode::kGuaranteed, AllocationMode::kStatic,
-                            AllocationMode::kDynamic, AllocationMode::kHybrid},
-                 organisation.allocation));
-    TRY(set_count(statement, "reserved_thousandths", 0, 1000, organisation.reserved_thousandths));
-    policy.organisation = std::move(organisation);
-  }
-  const std::string* weights = option(statement, "weights");
+namespace {
+
+constexpr std::string_view kGpuWeights = "scheduling.fair_share.gpu_weights";
+constexpr std::string_view kReservedRatio = "allocation.reserved_ratio";
+
+// "H100:10,T4:1".
+base::Status set_gpu_weights(const Statement& statement, model::FairShare& fair_share) {
+  const std::string* weights = option(statement, kGpuWeights);
   if (weights == nullptr) return {};
-  const std::vector<std::string> parts = parts_of(*weights);
-  std::array<std::uint32_t*, 4> fields = {&policy.weights.age, &policy.weights.priority,
-                                          &policy.weights.fair_share, &policy.weights.size};
-  if (parts.size() != fields.size()) {
-    return base::invalid({}, "weights: four numbers, of age, priority, fair share and size");
+  fair_share.gpu_weights.clear();
+  for (const std::string& weight : parts_of(*weights)) {
+    TRY_ASSIGN(const auto type, numbered(weight, 1));
+    fair_share.gpu_weights.push_back({model::canonical_gpu_type(type.first).value_or(type.first),
+                                      static_cast<std::uint32_t>(type.second * 1000)});
   }
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    TRY_ASSIGN(const std::uint64_t value, base::parse_count(parts[i], 0, 1'000'000));
-    *fields[i] = static_cast<std::uint32_t>(value);
+  return {};
+}
+
+// "0.3", three decimals at most.
+base::Status set_reserved_ratio(const Statement& statement, model::Organisation& organisation) {
+  const std::string* ratio = option(statement, kReservedRatio);
+  if (ratio == nullptr) return {};
+  const std::size_t point = ratio->find('.');
+  std::string decimals = point == std::string::npos ? "" : ratio->substr(point + 1);
+  decimals.resize(std::max<std::size_t>(decimals.size(), 3), '0');
+  const auto thousandths = base::parse_count(ratio->substr(0, point) + decimals, 0, 1000);
+  if (!thousandths) return base::invalid({}, fmt::format("{}: must be 0 to 1", kReservedRatio));
+  organisation.reserved_thousandths = static_cast<std::uint32_t>(*thousandths);
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string_view> options_of_policy() {
+  std::vector<std::string_view> names = {kGpuWeights, kReservedRatio};
+  for (const config::Key& key : config::schema()) {
+    if (key.effect == config::Effect::kAnytime) names.push_back(key.path);
   }
+  return names;
+}
+
+base::Status change_policy(const Statement& statement, config::Configuration& configuration) {
+  for (const config::Key& key : config::schema()) {
+    const std::string* text = option(statement, key.path);
+    if (text == nullptr) continue;
+    const base::Status set = config::set_value(key, *text, configuration);
+    if (!set) return base::invalid({}, fmt::format("{}: {}", key.path, set.error().message));
+  }
+  model::Policy& policy = configuration.policy;
+  policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
+  TRY(set_gpu_weights(statement, policy.fair_share));
+  model::Organisation organisation = *policy.organisation;
+  organisation.period = configuration.quota_period;
+  organisation.allocation = configuration.allocation;
+  TRY(set_reserved_ratio(statement, organisation));
+  policy.organisation = std::move(organisation);
   return {};
 }
 

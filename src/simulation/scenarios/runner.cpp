@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "controller/invariants.h"
+#include "simulation/scenarios/job_options.h"
 
 namespace gpu_platform::simulation {
 
@@ -136,7 +137,7 @@ base::Status ScenarioRunner::start_daemon() {
   store_.crash();
   controller_.emplace(store_, engine_);
   TRY(controller_->recover(now_));
-  inputs_.emplace_back(controller::PolicyChange{policy_, "configuration"});
+  inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "configuration"});
   engine_.announce_nodes();
   return {};
 }
@@ -186,14 +187,14 @@ base::Status ScenarioRunner::node(const Statement& statement) {
 }
 
 base::Status ScenarioRunner::policy(const Statement& statement) {
-  TRY(change_policy(statement, policy_));
-  inputs_.emplace_back(controller::PolicyChange{policy_, "root"});
+  TRY(change_policy(statement, configuration_));
+  inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "root"});
   return {};
 }
 
 base::Status ScenarioRunner::organisation(const Statement& statement) {
-  TRY(change_organisation(statement, policy_));
-  inputs_.emplace_back(controller::PolicyChange{policy_, "root"});
+  TRY(change_organisation(statement, configuration_.policy));
+  inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "root"});
   return {};
 }
 
@@ -219,8 +220,6 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   TRY(set_bool(statement, "hold", hold));
   TRY(set_instant(statement, "begin", spec.begin));
   TRY(set_instant(statement, "deadline", spec.deadline));
-  if (const std::string* name = option(statement, "reservation")) spec.request.window = *name;
-  TRY(set_duration(statement, "wait_timeout", spec.wait_timeout));
   model::SubmitJob submission{spec, {}, hold, {}};
   if (const std::string* text = option(statement, "dependency")) {
     TRY(resolve(*text, submission.spec.dependencies, submission.ended));
@@ -304,20 +303,21 @@ base::Status ScenarioRunner::act(const Statement& statement, model::JobAction ac
 base::Status ScenarioRunner::update(const Statement& statement) {
   const std::string& name = statement.arguments[0];
   TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
-  TRY_ASSIGN(model::UpdateJob update, update_of(statement));
+  model::UpdateJob update;
+  TRY(read_patch(statement, update.to));
   update.job = target.job;
   update.whole_array = target.whole_array;
-  if (option(statement, "begin") != nullptr) {
-    TRY(set_instant(statement, "begin", update.begin.emplace()));
-  }
-  if (option(statement, "expected") != nullptr) {
-    TRY(set_duration(statement, "expected", update.expected_time.emplace()));
-  }
-  if (option(statement, "deadline") != nullptr) {
-    TRY(set_instant(statement, "deadline", update.deadline.emplace()));
+  for (const auto& [name_of_time, member] : {std::pair{"begin", &model::JobSpec::begin},
+                                             std::pair{"deadline", &model::JobSpec::deadline}}) {
+    if (option(statement, name_of_time) == nullptr) continue;
+    base::Instant at;
+    TRY(set_instant(statement, name_of_time, at));
+    update.to.set(member, at);
   }
   if (const std::string* text = option(statement, "dependency")) {
-    TRY(resolve(*text, update.dependencies.emplace(), update.ended));
+    std::vector<model::Dependency> asked;
+    TRY(resolve(*text, asked, update.ended));
+    update.to.set(&model::JobSpec::dependencies, std::move(asked));
   }
   return command({caller_of(statement, name), std::move(update)});
 }

@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "controller/controller.h"
 #include "execution/virtual_engine.h"
-#include "model/policy.h"
 #include "simulation/scenarios/scenario.h"
 #include "simulation/scenarios/values.h"
 #include "store/memory/memory_store.h"
@@ -122,7 +121,9 @@ class ScenarioRunner final : private execution::VirtualScript,
   store::MemoryStore store_;
   std::optional<controller::Controller> controller_;
   // Of a site where each user may have the whole queue, unless the scenario says otherwise.
-  model::Policy policy_ = {.max_queue_percent_per_user = 100, .percent_for_root = 0};
+  // Without the limits of one user, which scenarios set where they are about them.
+  config::Configuration configuration_ = {
+      .policy = {.max_queue_percent_per_user = 100, .percent_for_root = 0}};
   std::map<std::string, model::NodeInfo> nodes_;
   std::map<std::string, std::uint32_t> boots_;
   std::map<std::string, NamedJob> jobs_;

@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "base/result.h"
+#include "config/configuration.h"
 #include "model/command.h"
 #include "model/job.h"
 #include "model/node.h"
@@ -56,13 +57,13 @@ base::Status set_topology(const Statement& statement, model::NodeInfo& node);
 base::Result<model::NodeInfo> node_of(const Statement& statement);
 base::Result<model::JobSpec> spec_of(const Statement& statement);
 base::Result<JobScript> script_of(const Statement& statement);
-base::Status change_policy(const Statement& statement, model::Policy& policy);
+// The keys of the configuration (config/schema.h) that change while the daemon runs, and
+// the two of its structures that are one value here.
+std::vector<std::string_view> options_of_policy();
+base::Status change_policy(const Statement& statement, config::Configuration& configuration);
 // Of "team" and "quota": the team or the limits as the statement has them, in the place of former
 // ones of that name.
 base::Status change_organisation(const Statement& statement, model::Policy& policy);
-// Of "policy": the order of the queue and what belongs to it.
-base::Status change_order(const Statement& statement, model::Policy& policy);
-base::Result<model::UpdateJob> update_of(const Statement& statement);  // without the job's id
 base::Result<model::ActOnJobs> bulk_of(const Statement& statement);
 base::Result<model::Exit> exit_of(const Statement& statement);
 std::uint32_t uid_of_user(std::string_view user);

@@ -19,7 +19,13 @@ namespace {
 // jobs: the columns before payload repeat what payload holds, for the indices. archived_seq is the
 // last event of the batch that brought the job here. Indices that serve "newest first" have id
 // second; those columns that only filter follow, so that no row is read in vain.
-constexpr std::string_view kVersion1 = R"sql(
+//
+// audit: the entries of the audit trail that the journal's batch of that first_seq makes.
+// audit_by_time also counts them. audit_submissions: the first of the jobs that were submitted in
+// the batch; their ids are consecutive.
+//
+// Versions 1 and 2 were never released: their records cannot be read any more.
+constexpr std::string_view kVersion3 = R"sql(
 CREATE TABLE head(
   id INTEGER PRIMARY KEY CHECK (id = 1),
   first_seq INTEGER NOT NULL,
@@ -59,12 +65,6 @@ CREATE TABLE environments(
   ref TEXT PRIMARY KEY,
   checksum INTEGER NOT NULL,
   bytes BLOB NOT NULL) WITHOUT ROWID;
-)sql";
-
-// audit: the entries of the audit trail that the journal's batch of that first_seq makes.
-// audit_by_time also counts them. audit_submissions: the first of the jobs that were submitted in
-// the batch; their ids are consecutive.
-constexpr std::string_view kVersion2 = R"sql(
 CREATE TABLE audit(
   first_seq INTEGER PRIMARY KEY,
   at_ns INTEGER NOT NULL,
@@ -86,8 +86,7 @@ CREATE TABLE audit_submissions(
 )sql";
 
 constexpr std::array kMigrations{
-    Migration{1, kVersion1},
-    Migration{2, kVersion2},
+    Migration{3, kVersion3},
 };
 
 base::Status apply_steps(const Database& database, std::span<const Migration> steps,
@@ -134,6 +133,13 @@ base::Status check_schema(const Database& database, std::span<const Migration> s
                 fmt::format("the database has schema version {}, written by a newer program; this "
                             "one knows versions up to {}. Start the newer program again",
                             version, steps.back().version));
+  }
+  if (version < steps.front().version) {
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("the database has schema version {}, written by a program that was "
+                            "never released; this one reads versions from {} on. Begin with an "
+                            "empty data directory (--data-dir)",
+                            version, steps.front().version));
   }
   TRY_ASSIGN(const Database model, Database::open("", Database::Mode::kMemory));
   TRY(apply_steps(model, steps, 0, version));

@@ -193,7 +193,21 @@ TEST(SqliteStore, RefusesADatabaseOfANewerProgram) {
 
   const base::Error error = open_error(directory.path());
   EXPECT_EQ(error.code, base::ErrorCode::kFailedPrecondition);
-  EXPECT_TRUE(mentions(error, "schema version 3, written by a newer program")) << error.message;
+  EXPECT_TRUE(mentions(error, "schema version 4, written by a newer program")) << error.message;
+}
+
+TEST(SqliteStore, RefusesADatabaseFromBeforeTheFirstRelease) {
+  const TemporaryDirectory directory;
+  const std::vector<Migration> steps = {{2, migrations().front().sql}};
+  auto options = options_for(directory.path());
+  options.migrations = steps;
+  ASSERT_TRUE(SqliteStore::open(options));
+
+  const base::Error error = open_error(directory.path());
+  EXPECT_EQ(error.code, base::ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(mentions(error, "schema version 2, written by a program that was never released"))
+      << error.message;
+  EXPECT_TRUE(mentions(error, "Begin with an empty data directory")) << error.message;
 }
 
 }  // namespace

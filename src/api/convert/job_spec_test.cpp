@@ -1,0 +1,270 @@
+#include "api/convert/job_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <type_traits>
+
+#include "base/prng.h"
+#include "gpu_platform/v1/options.pb.h"
+#include "model/job_spec_fields.h"
+
+namespace gpu_platform::api {
+namespace {
+
+using base::Prng;
+using google::protobuf::FieldDescriptor;
+
+const google::protobuf::Descriptor& message() {
+  return *v1::JobSpec::descriptor();
+}
+
+// ---- the table and the message agree
+
+TEST(JobSpecTable, NamesEachFieldAsTheMessageDoes) {
+  model::for_each_spec_field([&](const auto& row) {
+    if (row.number == 0) {
+      EXPECT_TRUE(row.name.empty());
+      return;
+    }
+    const FieldDescriptor* field = message().FindFieldByNumber(static_cast<int>(row.number));
+    ASSERT_NE(field, nullptr) << row.name;
+    EXPECT_EQ(field->name(), row.name);
+  });
+}
+
+TEST(JobSpecTable, HasEveryFieldOfTheMessage) {
+  // Beside another field, or of a submission alone.
+  std::set<std::string> missing = {"priority_number", "columns", "rows", "environment", "hold"};
+  for (int i = 0; i < message().field_count(); ++i) missing.insert(message().field(i)->name());
+  for (const char* known : {"priority_number", "columns", "rows", "environment", "hold"}) {
+    EXPECT_EQ(missing.erase(known), 1U);
+  }
+  model::for_each_spec_field([&](const auto& row) { missing.erase(std::string(row.name)); });
+  EXPECT_EQ(missing, std::set<std::string>());
+}
+
+TEST(JobSpecTable, KnowsTheOptionsOfTheCommandLine) {
+  model::for_each_spec_field([&](const auto& row) {
+    if (row.number == 0) return;
+    const auto& options = message().FindFieldByNumber(static_cast<int>(row.number))->options();
+    std::set<std::string> flags;
+    auto updates = model::Change::kNever;
+    for (int i = 0; i < options.ExtensionSize(v1::option); ++i) {
+      const v1::CommandOption& option = options.GetExtension(v1::option, i);
+      flags.insert(option.flag());
+      updates = std::max(updates, static_cast<model::Change>(option.update()));
+    }
+    if (!row.option.empty()) {
+      EXPECT_TRUE(flags.contains("--" + std::string(row.option))) << row.name;
+    }
+    EXPECT_LE(updates, row.change) << row.name << ": the command line offers more than is done";
+    EXPECT_EQ(updates == model::Change::kNever, row.change == model::Change::kNever) << row.name;
+  });
+}
+
+// ---- there and back
+
+Nodes three_nodes() {
+  Nodes nodes;
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    model::Node node;
+    node.id = model::NodeId(id);
+    node.name = "n" + std::to_string(id);
+    nodes.put(id, node);
+  }
+  return nodes;
+}
+
+// Values that the API can say, for every type in the table.
+struct Draw {
+  Prng& random;
+
+  void operator()(std::string& text) const { text = "text-" + std::to_string(random.below(100)); }
+  void operator()(bool& value) const { value = random.chance(1, 2); }
+  void operator()(std::uint32_t& value) const {
+    value = static_cast<std::uint32_t>(random.below(100));
+  }
+  void operator()(base::Duration& value) const {
+    value = base::milliseconds(static_cast<std::int64_t>(random.below(1'000'000)));
+  }
+  void operator()(base::Bytes& value) const {
+    value = base::Bytes(static_cast<std::int64_t>(random.below(1'000'000)));
+  }
+  void operator()(base::Instant& value) const {
+    value = base::Instant(static_cast<std::int64_t>(random.next() >> 2));
+  }
+  void operator()(model::Priority& value) const {
+    value = model::priority_of_number(static_cast<std::uint8_t>(random.below(10)));
+  }
+  void operator()(model::JobKind& value) const {
+    value = static_cast<model::JobKind>(random.below(4));
+  }
+  void operator()(model::NumaPolicy& value) const {
+    value = static_cast<model::NumaPolicy>(random.below(model::kNumaPolicies));
+  }
+  void operator()(model::NetworkLevel& value) const {
+    value = static_cast<model::NetworkLevel>(random.below(model::kNetworkLevels));
+  }
+  void operator()(std::vector<std::string>& texts) const {
+    texts.resize(random.below(3));
+    for (std::string& text : texts) (*this)(text);
+  }
+  void operator()(std::vector<std::uint32_t>& speeds) const {
+    speeds.clear();
+    for (std::uint64_t n = random.below(3); n > 0; --n) {
+      speeds.push_back(speeds.empty() ? model::kFullSpeed
+                                      : 1 + static_cast<std::uint32_t>(random.below(5000)));
+    }
+  }
+  void operator()(std::vector<model::NodeId>& nodes) const {
+    nodes.clear();
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      if (random.chance(1, 2)) nodes.push_back(model::NodeId(id));
+    }
+  }
+  void operator()(std::vector<model::Label>& labels) const {
+    labels.clear();
+    for (const char* key : {"a", "b"}) {
+      if (random.chance(1, 2)) labels.push_back({key, "value"});
+    }
+  }
+  void operator()(std::vector<model::NotifyOn>& notify) const {
+    notify.clear();
+    for (std::size_t i = 0; i < model::kNotifyOns; ++i) {
+      if (random.chance(1, 2)) notify.push_back(static_cast<model::NotifyOn>(i));
+    }
+  }
+  void operator()(model::TerminalSize& size) const {
+    size = {static_cast<std::uint16_t>(1 + random.below(300)),
+            static_cast<std::uint16_t>(1 + random.below(300))};
+  }
+  void operator()(model::LimitSignal& signal) const {
+    signal = {static_cast<std::uint8_t>(random.chance(1, 2) ? 10 : 12), base::seconds(90),
+              random.chance(1, 2)};
+  }
+  void operator()(model::ArraySpec& array) const {
+    array.runs = {{0, static_cast<std::uint32_t>(1 + random.below(9)), 1}};
+    array.limit = static_cast<std::uint32_t>(random.below(4));
+  }
+  // What they name is looked up among the jobs.
+  void operator()(std::vector<model::Dependency>&) const {}
+  template <class T>
+  void operator()(std::optional<T>& maybe) const {
+    maybe.reset();
+    if (random.chance(1, 2)) (*this)(maybe.emplace());
+  }
+};
+
+model::JobSpec drawn_spec(Prng& random) {
+  model::JobSpec spec;
+  model::for_each_spec_field([&](const auto& row) {
+    if constexpr (!std::is_same_v<typename std::remove_cvref_t<decltype(row)>::Type,
+                                  base::GpuShare>) {
+      if (row.number != 0) Draw{random}(row.of(spec));
+    }
+  });
+  return spec;
+}
+
+TEST(JobSpecMessage, SaysEveryMemberAndIsReadBack) {
+  const Nodes nodes = three_nodes();
+  std::set<std::string> said;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Prng random(seed);
+    const model::JobSpec spec = drawn_spec(random);
+    v1::JobSpec out;
+    to_proto(spec, nodes, out);
+    std::vector<const FieldDescriptor*> given;
+    v1::JobSpec::GetReflection()->ListFields(out, &given);
+    for (const FieldDescriptor* field : given) said.insert(field->name());
+    model::JobSpec again;
+    const base::Status read = to_model(out, nodes, again);
+    ASSERT_TRUE(read) << read.error().message;
+    model::for_each_spec_field([&](const auto& row) {
+      if (row.number == 0) return;
+      EXPECT_TRUE(row.of(again) == row.of(spec)) << row.name << ", seed " << seed;
+    });
+  }
+  EXPECT_EQ(said.size() + 3, static_cast<std::size_t>(message().field_count()))
+      << "all but environment, hold and dependency";
+}
+
+TEST(JobSpecMessage, ASubmissionTakesWhatAJobShows) {
+  const Nodes nodes = three_nodes();
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_gpus(2);
+  request.add_gpu_types("H100");
+  request.set_priority_number(2);
+  request.set_output("out-%j");
+  request.set_time_limit_seconds(60);
+  const Account ada{"ada", 1000, 100};
+  const auto first = to_model(request, ada, nodes);
+  ASSERT_TRUE(first) << first.error().message;
+  v1::JobSpec shown;
+  to_proto(first->spec, nodes, shown);
+  const auto second = to_model(shown, ada, nodes);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->spec, first->spec);
+}
+
+TEST(JobSpecMessage, APriorityAndItsNumberAgree) {
+  v1::JobSpec request;
+  request.set_priority("low");
+  request.set_priority_number(2);
+  model::JobSpec spec;
+  const base::Status read = to_model(request, Nodes(), spec);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().field, "priority_number");
+}
+
+// ---- updates
+
+TEST(JobSpecPatch, TakesWhatMayChangeAndRefusesTheRest) {
+  const Nodes nodes = three_nodes();
+  Prng random(7);
+  for (int round = 0; round < 50; ++round) {
+    v1::JobSpec shown;
+    to_proto(drawn_spec(random), nodes, shown);
+    model::for_each_spec_field([&](const auto& row) {
+      if (row.number == 0) return;
+      const FieldDescriptor* field = message().FindFieldByNumber(static_cast<int>(row.number));
+      v1::JobSpec one = shown;
+      std::vector<const FieldDescriptor*> given;
+      one.GetReflection()->ListFields(one, &given);
+      for (const FieldDescriptor* each : given) {
+        if (each != field) one.GetReflection()->ClearField(&one, each);
+      }
+      given.clear();
+      one.GetReflection()->ListFields(one, &given);
+      if (given.empty()) return;
+      const auto patch = to_patch(one);
+      if (row.change == model::Change::kNever) {
+        ASSERT_FALSE(patch) << row.name;
+        EXPECT_EQ(patch.error().field, row.name);
+      } else {
+        ASSERT_TRUE(patch) << patch.error().message;
+        EXPECT_NE(patch->get(row.member), nullptr) << row.name;
+      }
+    });
+  }
+}
+
+TEST(JobSpecPatch, ClearsWhatMayHaveNoValue) {
+  model::for_each_spec_field([&](const auto& row) {
+    if (row.number == 0) return;
+    model::SpecPatch patch;
+    const base::Status cleared = clear_field(row.name, patch);
+    EXPECT_EQ(cleared.has_value(), row.change == model::Change::kSetOrClear) << row.name;
+    if (!cleared) return;
+    const auto* value = patch.get(row.member);
+    ASSERT_NE(value, nullptr) << row.name;
+    EXPECT_TRUE(*value == row.of(patch.values()));
+  });
+}
+
+}  // namespace
+}  // namespace gpu_platform::api

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "model/job.h"
+
+// The one table of what a job's specification has. The journal, patches, the conversion from and to
+// the API, scenario files, the size of a specification and the tests' random values go by it. A
+// member without a row does not compile (stored_fields.h).
+
+namespace gpu_platform::model {
+
+// What an update of a job that is there may do with a member.
+enum class Change : std::uint8_t {
+  kNever,
+  kSet,         // give it another value
+  kSetOrClear,  // also take it back to its default, which means "none"
+};
+
+// One row. `number` and `name` are those of the field of the API's JobSpec (zero and empty: it is
+// not there); the number also names the member in the journal's patches, so it is never reused.
+// `option` is what the command line and scenario files call it, without dashes; empty where no
+// single option gives the value.
+template <class Owner, class Value>
+struct SpecField {
+  std::uint32_t number = 0;
+  std::string_view name;
+  std::string_view option;
+  Value Owner::* member = nullptr;
+  Change change = Change::kNever;
+
+  using Type = Value;
+  // The member of that specification.
+  template <class Spec>
+  constexpr auto& of(Spec& spec) const {
+    if constexpr (std::is_same_v<Owner, JobSpec>) {
+      return spec.*member;
+    } else {
+      return spec.request.*member;
+    }
+  }
+};
+
+template <class Owner, class Value>
+constexpr SpecField<Owner, Value> spec_field(std::uint32_t number, std::string_view name,
+                                             std::string_view option, Value Owner::* member,
+                                             Change change = Change::kNever) {
+  return {number, name, option, member, change};
+}
+
+// The order is that of the bytes in the journal: append only.
+inline constexpr auto kRequestFields = std::tuple{
+    spec_field(2, "gpus", "gpus-per-node", &ResourceRequest::gpus),
+    spec_field(0, "", "", &ResourceRequest::share_per_gpu),
+    spec_field(9, "gpu_types", "gpu-type", &ResourceRequest::gpu_types),
+    spec_field(11, "gpu_memory_bytes", "gpu-memory", &ResourceRequest::gpu_memory),
+    spec_field(12, "cpus", "cpus", &ResourceRequest::cpus),
+    spec_field(13, "memory_bytes", "memory", &ResourceRequest::memory),
+    spec_field(14, "numa", "", &ResourceRequest::numa),
+    spec_field(3, "nodes", "nodes", &ResourceRequest::nodes),
+    spec_field(4, "allow_cross_node", "allow-cross-node", &ResourceRequest::cross_node),
+    spec_field(5, "network_level", "network-level", &ResourceRequest::within),
+    spec_field(6, "nodelist", "nodelist", &ResourceRequest::nodelist),
+    spec_field(7, "exclude", "exclude", &ResourceRequest::exclude),
+    spec_field(10, "gpu_speeds", "", &ResourceRequest::gpu_speeds),
+    spec_field(43, "reservation", "reservation", &ResourceRequest::window),
+};
+
+// Likewise. `request`, whose members are the table above, comes first.
+inline constexpr auto kJobSpecFields = std::tuple{
+    spec_field(20, "name", "name", &JobSpec::name, Change::kSet),
+    spec_field(21, "user", "user", &JobSpec::user),
+    spec_field(0, "", "", &JobSpec::uid),
+    spec_field(0, "", "", &JobSpec::gid),
+    spec_field(22, "team", "team", &JobSpec::team),
+    spec_field(23, "project", "project", &JobSpec::project),
+    spec_field(15, "priority", "priority", &JobSpec::priority, Change::kSet),
+    spec_field(24, "kind", "kind", &JobSpec::kind),
+    spec_field(1, "command", "", &JobSpec::command),
+    spec_field(27, "workdir", "workdir", &JobSpec::workdir),
+    spec_field(29, "output", "output", &JobSpec::output),
+    spec_field(28, "umask", "", &JobSpec::umask),
+    spec_field(0, "", "", &JobSpec::environment_ref),
+    spec_field(17, "time_limit_seconds", "time", &JobSpec::time_limit, Change::kSet),
+    spec_field(19, "retries", "retries", &JobSpec::retries),
+    spec_field(25, "labels", "label", &JobSpec::labels, Change::kSet),
+    spec_field(50, "request_id", "request-id", &JobSpec::request_id),
+    spec_field(32, "limit_signal", "signal", &JobSpec::limit_signal),
+    spec_field(30, "error", "error", &JobSpec::error),
+    spec_field(31, "open_mode", "open-mode", &JobSpec::truncate_output),
+    spec_field(40, "notify", "notify", &JobSpec::notify),
+    spec_field(33, "prolog", "prolog", &JobSpec::prolog),
+    spec_field(34, "epilog", "epilog", &JobSpec::epilog),
+    spec_field(35, "takes_input", "", &JobSpec::takes_input),
+    spec_field(36, "terminal", "", &JobSpec::terminal),
+    spec_field(39, "idle_timeout_seconds", "idle-timeout", &JobSpec::idle_timeout),
+    spec_field(48, "preemptible", "preemptible", &JobSpec::preemptible, Change::kSetOrClear),
+    spec_field(41, "begin", "begin", &JobSpec::begin, Change::kSetOrClear),
+    spec_field(42, "deadline", "deadline", &JobSpec::deadline, Change::kSetOrClear),
+    spec_field(45, "dependency", "dependency", &JobSpec::dependencies, Change::kSetOrClear),
+    spec_field(46, "array", "array", &JobSpec::array),
+    spec_field(8, "per_gpu", "per-gpu", &JobSpec::per_gpu),
+    spec_field(18, "expected_time_seconds", "expected-time", &JobSpec::expected_time,
+               Change::kSetOrClear),
+    spec_field(44, "wait_timeout_seconds", "wait-timeout", &JobSpec::wait_timeout),
+    spec_field(49, "complete_on_exit_zero", "complete-on-exit-zero",
+               &JobSpec::complete_on_exit_zero),
+};
+
+inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);
+inline constexpr std::size_t kSpecFieldCount = std::tuple_size_v<decltype(kSpecFields)>;
+
+// Calls visit(field) with every row, in the table's order.
+template <class Visit>
+constexpr void for_each_spec_field(Visit&& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, kSpecFields);
+}
+
+}  // namespace gpu_platform::model
