@@ -154,6 +154,7 @@ struct JobSpec {
   // Of an attempt that was stopped so as to be queued again: exit code 0 completes the job all the
   // same. Else it is queued again however the attempt ends.
   bool complete_on_exit_zero = false;
+  std::string comment;  // any text of its user's; empty: none
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -109,6 +109,7 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(44, "wait_timeout_seconds", "wait-timeout", &JobSpec::wait_timeout),
     spec_field(49, "complete_on_exit_zero", "complete-on-exit-zero",
                &JobSpec::complete_on_exit_zero),
+    spec_field(51, "comment", "comment", &JobSpec::comment, Change::kSetOrClear),
 };
 
 inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);

@@ -53,9 +53,9 @@ base::Status put_name(std::string_view value, Change& change) {
 
 base::Status put_comment(std::string_view value, Change& change) {
   if (value.empty()) {
-    change.body["remove_labels"].push_back("slurm.comment");
+    change.body["clear"].push_back("comment");
   } else {
-    change.body["spec"]["labels"]["slurm.comment"] = value;
+    change.body["spec"]["comment"] = value;
   }
   return {};
 }

@@ -152,7 +152,7 @@ std::string partition_of(const Json& job) {
 }
 
 std::string comment_of(const Json& job) {
-  return text_at(cli::object_at(cli::spec_of(job), "labels"), "slurm.comment");
+  return text_at(cli::spec_of(job), "comment");
 }
 
 std::string gpus_asked(const Json& job) {

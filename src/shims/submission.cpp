@@ -19,7 +19,7 @@ namespace {
 using cli::Json;
 
 constexpr std::size_t kLargestPiece = 96 * 1024;
-constexpr std::size_t kLongestLabel = 255;  // of the daemon
+constexpr std::size_t kLongestComment = 1024;  // of the daemon
 
 std::string piece_name(std::size_t number) {
   return fmt::format("SLURM_SHIM_SCRIPT_{}", number);
@@ -106,11 +106,14 @@ void put_labels(Call& call, const Settings& settings, const std::string& partiti
         fmt::format("--partition={} is kept as a name only: all nodes are one partition, \"{}\"",
                     partition, kPartition));
   }
+}
+
+void put_comment(Call& call, const Settings& settings, Json& body) {
   const std::string& comment = settings.value("comment");
-  if (comment.size() > kLongestLabel) {
-    call.warn(fmt::format("--comment is not kept: it is longer than {} bytes", kLongestLabel));
+  if (comment.size() > kLongestComment) {
+    call.warn(fmt::format("--comment is not kept: it is longer than {} bytes", kLongestComment));
   } else if (!comment.empty()) {
-    body["labels"]["slurm.comment"] = comment;
+    body["comment"] = comment;
   }
 }
 
@@ -309,6 +312,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   const std::string partition =
       settings.has("partition") ? settings.value("partition") : std::string(kPartition);
   put_labels(call, settings, partition, body);
+  put_comment(call, settings, body);
   if (!settings.value("account").empty()) body["team"] = settings.value("account");
   TRY_ASSIGN(body["workdir"], directory_of(call, settings));
   body["umask"] = call.around().umask;

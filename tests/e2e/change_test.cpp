@@ -107,6 +107,21 @@ TEST_F(Change, JobsThatPutThemselvesBackAndExitRunAgain) {
       std::string::npos);
 }
 
+TEST_F(Change, ACommentIsShownChangedAndKept) {
+  const std::string blocker = submit_blocker();
+  const std::string id = submit({"--gpus", "1", "--comment", "first try", "--", "/bin/true"});
+  const auto page = [&] { return daemon.cli({"jobs", "describe", id}).out; };
+  EXPECT_NE(page().find("Comment:        first try\n"), std::string::npos) << page();
+  EXPECT_NE(daemon.cli({"jobs", "list", "-o", "wide"}).out.find("first try"), std::string::npos);
+  EXPECT_EQ(daemon.cli({"jobs", "list"}).out.find("first try"), std::string::npos);
+  EXPECT_EQ(cli({"jobs", "update", id, "--comment", "none"}), 0);
+  EXPECT_TRUE(daemon.job(id)["spec"]["comment"].is_null());
+  EXPECT_EQ(cli({"jobs", "update", id, "--comment", "second try"}), 0);
+  EXPECT_EQ(cli({"jobs", "cancel", blocker}), 0);
+  EXPECT_EQ(cli({"jobs", "wait", id}), 0);
+  EXPECT_EQ(daemon.job(id)["spec"]["comment"], "second try") << "in the archive too";
+}
+
 TEST_F(Change, AWaitingJobTakesOtherSettings) {
   const std::string blocker = submit_blocker();
   const std::string id = submit({"--gpus", "1", "--label", "old=1", "--", "/bin/true"});

@@ -225,11 +225,12 @@ TEST_F(Shims, ScontrolHoldsReleasesAndChangesJobs) {
                   "qos=low", "Comment=a b", "Priority=0"})
                 .exit_code,
             0);
+  EXPECT_EQ(call({"squeue", "-h", "-j", id, "-o", "%k"}).out, "a b\n");
   const auto changed = daemon.job(id);
   EXPECT_EQ(changed["spec"]["time_limit_seconds"], 7200);
   EXPECT_EQ(changed["spec"]["name"], "late");
   EXPECT_EQ(changed["spec"]["priority"], "LOW");
-  EXPECT_EQ(changed["spec"]["labels"]["slurm.comment"], "a b");
+  EXPECT_EQ(changed["spec"]["comment"], "a b");
   EXPECT_EQ(changed["state"], "HELD");
   EXPECT_EQ(call({"scontrol", "update", "job=" + id, "timelimit=-30", "Nice=0"}).exit_code, 0);
   EXPECT_EQ(daemon.job(id)["spec"]["time_limit_seconds"], 5400);
