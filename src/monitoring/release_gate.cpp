@@ -61,8 +61,8 @@ void ReleaseGate::observe(execution::Observation observation) {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
     const auto [entry, is_new] = waiting_.try_emplace(
-        cleaned->attempt, Waiting{std::move(gpus), *cleaned, os::boot_ns(), now,
-                                  now + kFirstPause, kFirstPause * 2, false});
+        cleaned->attempt, Waiting{std::move(gpus), *cleaned, os::boot_ns(), now, now + kFirstPause,
+                                  kFirstPause * 2, false});
     if (!is_new || stopping_) return;
     Questions questions;
     add_questions(entry->second, questions);

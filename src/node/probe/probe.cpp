@@ -54,11 +54,16 @@ void Probe::run() {
   ReadNow asked;
   while (true) {
     alarm(kGiveUpSeconds);
-    if (is_inventory_due_ || os::boot_ns() >= next_inventory_ns_) report_inventory();
+    const bool is_of_all = asked.uuids.empty();
+    // Only with readings of all, which tell whether another look is due.
+    const bool is_due = is_inventory_due_ || os::boot_ns() >= next_inventory_ns_;
+    if (is_due && is_of_all) report_inventory();
     report_readings(asked);
-    // Readings keep their rhythm; after a pause of the machine missed ones are not made up for.
-    // Readings that were asked for come in addition: they move nothing.
-    if (os::boot_ns() >= next_ns) next_ns = std::max(next_ns + options_.interval.value(), os::boot_ns());
+    // Readings of all keep their rhythm; after a pause of the machine missed ones are not made up
+    // for. Those that were asked for come in addition: of some GPUs, they move nothing.
+    if (is_of_all && os::boot_ns() >= next_ns) {
+      next_ns = std::max(next_ns + options_.interval.value(), os::boot_ns());
+    }
     Woken woken = wait(next_ns);
     if (woken.by == Wake::kHangUp) std::_Exit(0);
     asked = std::move(woken.asked);
@@ -123,7 +128,8 @@ void Probe::report_inventory() {
   next_inventory_ns_ = os::boot_ns() + (is_whole ? kInventoryInterval : kDriverInterval).value();
   uuids_.clear();
   for (const hardware::GpuDescription& gpu : inventory.gpus) {
-    uuids_.push_back(gpu.uuid.value_or(""));
+    if (gpu.index >= uuids_.size()) uuids_.resize(gpu.index + 1);
+    uuids_[gpu.index] = gpu.uuid.value_or("");
   }
   if (gpus_.library) {
     slow_.set_gpu_count(uuids_.size());
