@@ -6,9 +6,7 @@
 
 namespace gpu_platform::api {
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 void to_proto(const controller::StartExpectation& expected, v1::ExpectedStart& out) {
   to_proto(expected.start.p50, *out.mutable_p50());

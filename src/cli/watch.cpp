@@ -91,7 +91,8 @@ class Watcher {
       const auto found = get("/v1/jobs/" + percent_encoded(job));
       // Somebody else's job is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
-      if (found || is_hidden) view_.users[job] = found ? text_at(spec_of(*found), "user") : std::string();
+      if (found || is_hidden)
+        view_.users[job] = found ? text_at(spec_of(*found), "user") : std::string();
     }
   }
 

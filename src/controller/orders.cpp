@@ -49,7 +49,8 @@ std::optional<Effect> order_of(const State& state, const model::Event& event) {
   }
   if (const auto* change = std::get_if<model::JobChanged>(&event)) {
     const Job* job = find_job(state, change->job);
-    if (change->to.get(&model::JobSpec::time_limit) == nullptr || !model::is_active(job->state)) return std::nullopt;
+    if (change->to.get(&model::JobSpec::time_limit) == nullptr || !model::is_active(job->state))
+      return std::nullopt;
     const Attempt& attempt = job->attempts.back();
     return execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)};
   }

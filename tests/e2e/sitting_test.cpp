@@ -170,7 +170,8 @@ TEST_F(Sitting, WhoeverAttachesTakesThePlace) {
   ASSERT_TRUE(first.shows("ready"));
   Terminal second(attach(id));
   EXPECT_EQ(first.wait(), 250);
-  EXPECT_NE(first.screen().find("another client has attached"), std::string::npos) << first.screen();
+  EXPECT_NE(first.screen().find("another client has attached"), std::string::npos)
+      << first.screen();
   ASSERT_TRUE(second.shows("ready"));
   second.type("word\n");
   ASSERT_TRUE(second.shows("got-word")) << second.screen();

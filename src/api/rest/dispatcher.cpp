@@ -215,18 +215,19 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
 }
 
 void Dispatcher::submit(const Context& context, const v1::SubmitJobRequest& message) const {
-  calls_.submit(message.spec(), context.exchange.peer(), context.exchange.resume(),
-                [this, weak = context.exchange.weak_from_this(), id = context.request.id,
-                 created = context.route.success_status,
-                 call = call_of(context.exchange, model::AuditAction::kSubmit, message.spec().user(),
-                                message.spec().request_id())](base::Result<Calls::Submitted> result) {
-                  const auto exchange = weak.lock();
-                  if (exchange == nullptr) return;
-                  if (!result) return refuse(*exchange, id, call, std::move(result).error());
-                  Reply reply = json_reply(result->is_repeat ? 200 : created, result->job);
-                  reply.headers.emplace_back("Location", "/v1/jobs/" + result->job.id());
-                  exchange->reply(std::move(reply));
-                });
+  calls_.submit(
+      message.spec(), context.exchange.peer(), context.exchange.resume(),
+      [this, weak = context.exchange.weak_from_this(), id = context.request.id,
+       created = context.route.success_status,
+       call = call_of(context.exchange, model::AuditAction::kSubmit, message.spec().user(),
+                      message.spec().request_id())](base::Result<Calls::Submitted> result) {
+        const auto exchange = weak.lock();
+        if (exchange == nullptr) return;
+        if (!result) return refuse(*exchange, id, call, std::move(result).error());
+        Reply reply = json_reply(result->is_repeat ? 200 : created, result->job);
+        reply.headers.emplace_back("Location", "/v1/jobs/" + result->job.id());
+        exchange->reply(std::move(reply));
+      });
 }
 
 void Dispatcher::act(const Context& context, std::string_view id, model::JobAction action) const {

@@ -30,7 +30,7 @@ struct Route {
   std::vector<std::string> segments;  // "{id}" stands for any
   std::string path;                   // as written
   bool has_body = false;
-  std::string body_field;  // that the body is the JSON object of; empty: of the request itself
+  std::string body_field;     // that the body is the JSON object of; empty: of the request itself
   std::string selector_name;  // of the query parameter that selects it, empty: none
   std::string selector_value;
   int success_status = 200;
