@@ -271,13 +271,13 @@ class SpecReader {
     return take(field, out.emplace());
   }
   base::Status take(const Field&, model::Priority& out) {
-    if (!message_.priority().empty()) {
+    if (message_.has_priority()) {
       TRY_ASSIGN(out, to_priority(message_.priority()));
     }
     if (!message_.has_priority_number()) return {};
     const auto number =
         model::priority_of_number(static_cast<std::uint8_t>(message_.priority_number()));
-    if (!message_.priority().empty() && number.priority_class != out.priority_class) {
+    if (message_.has_priority() && number.priority_class != out.priority_class) {
       return base::invalid(
           "priority_number",
           fmt::format("priority_number: {} is {}, and priority says {}", message_.priority_number(),

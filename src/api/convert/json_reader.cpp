@@ -28,6 +28,8 @@ struct Slot {
   const FieldPlan* field = nullptr;
 };
 
+constexpr std::string_view kSpecPrefix = "spec.";
+
 // A value's complaint: the rule that it breaks. The path is added by whoever knows it.
 using Complaint = std::optional<std::string>;
 
@@ -421,6 +423,8 @@ class MessageFiller {
         fmt::format_to(std::back_inserter(out), ".{}", frame.map_key.substr(0, 64));
       }
     }
+    // A job's fields have the same names wherever its specification stands.
+    if (out.starts_with(kSpecPrefix)) out.erase(0, kSpecPrefix.size());
     return out;
   }
 
@@ -507,7 +511,8 @@ class LimitChecker {
       case JsonKind::kDouble:
         return check_number(reflection.GetDouble(message, field.field), field, path);
       case JsonKind::kMessage:
-        return check(reflection.GetMessage(message, field.field), *field.message, path() + ".");
+        return check(reflection.GetMessage(message, field.field), *field.message,
+                     path() + "." == kSpecPrefix ? std::string() : path() + ".");
       default:
         return {};
     }
