@@ -155,19 +155,19 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   Options o;
   Arguments arguments(text);
-  arguments.option("--user", o.user, "NAME", "only what this user did")
-      .option("--for", o.owner, "NAME", "only what was done to jobs of this user")
-      .option("--job", o.job, "ID", "only what was done to this job, or array")
+  arguments.option("--user", o.user, "NAME", "only calls by this user")
+      .option("--for", o.owner, "NAME", "only calls that concern jobs of this user")
+      .option("--job", o.job, "ID", "only calls that concern this job or array")
       .option("--action", o.action, "ACTION",
               "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
               "offline, online, reserve, unreserve, configure, exec, attach, port-forward")
-      .option("--since", o.since, "TIME", "from then on: 2h, 7d, or a time")
+      .option("--since", o.since, "TIME", "only entries since then: 2h, 7d, or a time")
       .option("--until", o.until, "TIME", "up to then")
       .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")
-      .option(
-          "--limit", o.limit, "N",
-          fmt::format("at most so many, the newest (default: {}; all with --json)", kRowsOfTable))
-      .option("--page-token", o.page_token, "TOKEN", "where the page before ended")
+      .option("--limit", o.limit, "N",
+              fmt::format("maximum number, the newest first (default: {}; all with --json)",
+                          kRowsOfTable))
+      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
       .flag("--json", o.json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

@@ -322,7 +322,7 @@ int dispatch(std::span<const std::string> words, const std::optional<std::string
 std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation) {
   std::optional<std::string> server;
   arguments.option("--server", server, "unix:PATH",
-                   "the daemon's socket (default: GPU_PLATFORM_SERVER, else the usual places)");
+                   "the daemon's socket (default: GPU_PLATFORM_SERVER, else the default sockets)");
   if (const auto done = arguments.parse(invocation.words, invocation.console)) {
     return std::unexpected(*done);
   }

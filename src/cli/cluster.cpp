@@ -95,10 +95,10 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   bool eta = false;
   std::optional<std::string> limit;
   Arguments arguments(text);
-  arguments.option("--limit", limit, "N", "at most so many, from the head (default: 10000)")
+  arguments.option("--limit", limit, "N", "maximum number of jobs, from the head (default: 10000)")
       .flag("--eta", eta,
-            "also when each starts: at the latest, by the time limits of those before it, and as "
-            "expected")
+            "add the planned start of each job, by the time limits of the jobs before it, and its "
+            "predicted start")
       .flag("--json", json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

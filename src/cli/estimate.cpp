@@ -137,7 +137,7 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
   invocation.words =
       invocation.words.first(static_cast<std::size_t>(dashes - invocation.words.begin()));
   Arguments arguments(text);
-  arguments.option("--file", file, "FILE", "a task in JSON: its model and its parameters")
+  arguments.option("--file", file, "FILE", "a task in JSON, with its model and parameters")
       .flag("--json", json, "print JSON")
       .words("MODEL | SETTING=VALUE", words, 0, 1000,
              "as tp-size=4, dtype=bfloat16, max-model-len=8192");

@@ -57,7 +57,8 @@ int run_jobs_exec(const CommandText& text, Invocation& invocation) {
   bool wants_terminal = false;
   Arguments arguments(text);
   arguments.words("ID", ids, 1, 1, "the running job")
-      .flag("-t,--pty", wants_terminal, "with a terminal: a shell, an editor, a debugger");
+      .flag("-t,--pty", wants_terminal,
+            "give the command a terminal, for a shell, an editor or a debugger");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (command.empty()) {
@@ -81,7 +82,8 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   Arguments arguments(text);
-  arguments.words("ID", ids, 1, 1, "a job of 'run --pty' or 'run --stdin' that has not ended");
+  arguments.words("ID", ids, 1, 1,
+                  "a job started with 'run --pty' or 'run --stdin' that has not ended");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto body = client->get("/v1/jobs/" + percent_encoded(ids.front()));

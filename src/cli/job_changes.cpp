@@ -50,11 +50,11 @@ struct ChangeOptions {
 
 void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
   arguments.words("ID", o.ids, 0, SIZE_MAX, fmt::format("jobs to {}, or instead of them:", doing))
-      .option("--user", o.user, "NAME", "all of this user (default: yours)")
-      .many("--state", o.states, "STATE[,STATE]", "all in these states")
-      .option("--name", o.name, "PATTERN", "all of such a name: 'train-*'")
-      .many("--label", o.labels, "KEY=VALUE", "all with this label; may be repeated")
-      .flag("--all", o.all, "all; with root those of all users")
+      .option("--user", o.user, "NAME", "all jobs of this user (default: you)")
+      .many("--state", o.states, "STATE[,STATE]", "all jobs in these states")
+      .option("--name", o.name, "PATTERN", "all jobs with a matching name: 'train-*'")
+      .many("--label", o.labels, "KEY=VALUE", "all jobs with this label; may be repeated")
+      .flag("--all", o.all, "all your jobs; for root those of all users")
       .flag("--yes", o.yes, "do not ask")
       .flag("--json", o.json, "print the daemon's answer as JSON, one line for each call");
 }

@@ -71,16 +71,16 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   ListOptions o;
   Arguments arguments(text);
-  arguments.flag("--all", o.all, "finished jobs too, and those of all users that you may see")
+  arguments.flag("--all", o.all, "also finished jobs, of all users that you may see")
       .option("--user", o.user, "NAME", "only jobs of this user")
       .option("--team", o.team, "NAME", "only jobs of this team")
       .many("--state", o.states, "STATE[,STATE]", "only jobs in these states")
       .option("--name", o.name, "NAME", "only jobs of this name")
       .many("--label", o.labels, "KEY=VALUE", "only jobs with this label; may be repeated")
-      .option("--since", o.since, "TIME", "no jobs that ended before: 2h, 7d, or a time")
-      .option("--limit", o.limit, "N", "at most so many (default: all)")
-      .option("--page-token", o.page_token, "TOKEN", "where the page before ended")
-      .option("-o,--output", o.output, "FORMAT", "wide: with more columns, and nothing is cut")
+      .option("--since", o.since, "TIME", "leave out jobs that ended before: 2h, 7d, or a time")
+      .option("--limit", o.limit, "N", "maximum number of jobs (default: all)")
+      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
+      .option("-o,--output", o.output, "FORMAT", "wide: more columns, and nothing is cut")
       .flag("--json", o.json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
@@ -152,7 +152,7 @@ int run_jobs_logs(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> attempt;
   Arguments arguments(text);
   arguments.words("ID", ids, 1, 1, "the job")
-      .flag("-f,--follow", follow, "go on until the job has ended")
+      .flag("-f,--follow", follow, "follow the output until the job has ended")
       .option("--attempt", attempt, "N", "output of this attempt (default: the latest)");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
@@ -177,7 +177,7 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> timeout;
   bool json = false;
   Arguments arguments(text);
-  arguments.words("ID", ids, 1, SIZE_MAX, "jobs whose end to wait for")
+  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to wait for")
       .option("--timeout", timeout, "DURATION", "give up after this: 90s 15m 2h (exit code 124)")
       .flag("--json", json, "print each job as JSON when it has ended, one line for each");
   auto client = open_client(arguments, invocation);

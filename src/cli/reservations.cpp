@@ -151,20 +151,21 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   CreateOptions o;
   Arguments arguments(text);
-  arguments.words("NAME", o.name, 1, 1, "how jobs name it: submit --reservation NAME")
-      .option("--begin", o.begin, "TIME",
-              "from then on: tomorrow, 16:00, 2026-01-31T12:00 (default: now)")
+  arguments.words("NAME", o.name, 1, 1, "its name, for submit --reservation NAME")
+      .option("--begin", o.begin, "TIME", "begin: tomorrow, 16:00, 2026-01-31T12:00 (default: now)")
       .option("--end", o.end, "TIME", "until then")
-      .option("--duration", o.duration, "DURATION", "so long, instead of --end: 4h, 2d")
-      .many("--team", o.teams, "NAME[,NAME]", "for jobs of these teams and those below them")
-      .many("--user", o.users, "NAME[,NAME]", "for jobs of these users")
+      .option("--duration", o.duration, "DURATION", "length, instead of --end: 4h, 2d")
+      .many("--team", o.teams, "NAME[,NAME]", "admit jobs of these teams and the teams below them")
+      .many("--user", o.users, "NAME[,NAME]", "admit jobs of these users")
       .flag("--maintenance", o.maintenance, "admit no jobs")
       .many("--nodes", o.nodes, "NODE[,NODE]", "whole nodes: dgx-1,dgx-[3-4]")
-      .option("--gpus-per-node", o.gpus_per_node, "N", "only so many GPUs of each of these nodes")
-      .option("--gpus", o.gpus, "N", "so many GPUs of one type, wherever they are best spared")
-      .option("--gpu-type", o.gpu_type, "TYPE", "of this type (default: any)")
+      .option("--gpus-per-node", o.gpus_per_node, "N",
+              "only this number of GPUs of each of these nodes")
+      .option("--gpus", o.gpus, "N",
+              "this number of GPUs of one type, on nodes that the platform chooses")
+      .option("--gpu-type", o.gpu_type, "TYPE", "type of these GPUs (default: any)")
       .flag("--ignore-running", o.ignore_running,
-            "jobs that may still run then are let finish (default: refused)")
+            "let jobs finish that may still run then (default: refuse)")
       .flag("--json", o.json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

@@ -65,8 +65,9 @@ int run_shares(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> user;
   bool json = false;
   Arguments arguments(text);
-  arguments.option("--team", team, "NAME", "this team and what is below it alone")
-      .option("--user", user, "NAME", "this user's accounts alone")
+  arguments
+      .option("--team", team, "NAME", "show only this team, its members and the teams below it")
+      .option("--user", user, "NAME", "show only this user's accounts")
       .flag("--json", json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();

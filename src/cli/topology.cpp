@@ -10,7 +10,8 @@ int run_topology(const CommandText& text, Invocation& invocation) {
   std::optional<std::string> node;
   bool json = false;
   Arguments arguments(text);
-  arguments.option("--node", node, "NAME", "of this node alone").flag("--json", json, "print JSON");
+  arguments.option("--node", node, "NAME", "show only this node")
+      .flag("--json", json, "print JSON");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (node.has_value() && node->empty()) return usage_error(console, "--node: is empty", text.name);

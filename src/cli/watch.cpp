@@ -237,8 +237,9 @@ int run_watch(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::optional<std::string> interval, count;
   Arguments arguments(text);
-  arguments.option("--interval", interval, "DURATION", "time between two looks: 1s (default) to 1h")
-      .option("--count", count, "N", "end after so many");
+  arguments
+      .option("--interval", interval, "DURATION", "time between two updates: 1s (default) to 1h")
+      .option("--count", count, "N", "end after this number of updates");
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   WatchOptions options;
