@@ -78,7 +78,7 @@ class World : public execution::ObservationSink, public execution::VirtualScript
     policy.max_queue_percent_per_user = 100;
     policy.max_specification_bytes = base::kGiB * 64;
     policy.max_specification_bytes_per_user = base::kGiB * 32;
-    policy.max_array_size = model::kMostArrayMembers;
+    policy.max_array_size = model::kMaxArrayMembers;
     inputs_.emplace_back(PolicyChange{policy, "bench"});
     engine_.advance(kStart);
     for (std::size_t i = 1; i <= nodes; ++i) engine_.put_node(dgx(i));
@@ -221,7 +221,7 @@ void explain_one(benchmark::State& bench) {
     world.submit(spec);
   }
   world.step();
-  Picture picture(world.snapshot());
+  PlanningView view(world.snapshot());
   for (auto _ : bench) {
     bench.PauseTiming();
     world.submit(spec);
@@ -229,12 +229,12 @@ void explain_one(benchmark::State& bench) {
     const auto snapshot = world.snapshot();
     const model::JobId newest = snapshot->jobs.find(12'500 + bench.range(0))->id;
     bench.ResumeTiming();
-    picture.follow(snapshot);
+    view.follow(snapshot);
     WaitExplainer explainer(snapshot);
-    const PlaceInLine line = place_in_line(picture, newest);
+    const PlaceInLine line = place_in_line(view, newest);
     benchmark::DoNotOptimize(explainer.explain_behind(*snapshot->jobs.find(newest.value),
                                                       line.jobs_ahead, line.first_ahead.front()));
-    benchmark::DoNotOptimize(explain_waiting(picture, newest, world.now(), Effort::kQuick));
+    benchmark::DoNotOptimize(explain_waiting(view, newest, world.now(), Effort::kQuick));
   }
 }
 BENCHMARK(explain_one)->ArgName("waiting")->Arg(1'000)->Arg(100'000)->Unit(benchmark::kMillisecond);

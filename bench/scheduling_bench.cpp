@@ -25,7 +25,7 @@
 #include "scheduling/placement/subset_table.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/pools/lending.h"
-#include "scheduling/predict/forecast.h"
+#include "scheduling/predict/predicted_starts.h"
 #include "scheduling/testing/boards.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/world.h"
@@ -136,7 +136,7 @@ void BM_Decision(benchmark::State& state) {
 
 // A gang on 12,500 nodes of 8 GPUs in 391 domains of 32, 98 racks and 4 zones: placed, taken and
 // undone.
-enum class Load : std::int64_t { kFresh, kHalfFull, kHasNoRoom };
+enum class Load : std::int64_t { kFresh, kHalfFull, kFull };
 
 Nodes nodes_in_places(Load load, std::uint64_t count) {
   base::Prng random(11);
@@ -158,8 +158,7 @@ Nodes nodes_in_places(Load load, std::uint64_t count) {
               .memory(base::kGiB * 2048)
               .network(node.network.domain, node.network.rack, node.network.zone));
     }
-    if (load == Load::kHasNoRoom && node.id.value > 127)
-      node.gpus[0].state = model::GpuState::kInUse;
+    if (load == Load::kFull && node.id.value > 127) node.gpus[0].state = model::GpuState::kInUse;
   }
   return nodes;
 }
@@ -313,12 +312,12 @@ void BM_LivesOf10000Jobs(benchmark::State& state) {
       for (const Start& start : cache.plan(books, policy).starts) {
         const model::NodeAllocation& part = start.allocation.nodes[0];
         model::Node& node = nodes[part.node.value - 1];
-        node.gpus[part.claims[0].gpu_index].state = model::GpuState::kInUse;
+        node.gpus[part.grants[0].gpu_index].state = model::GpuState::kInUse;
         node.cpus_used += part.cpus;
         node.memory_used += part.memory;
         books.put(node);
         books.rewrite([&](Books::Parts& parts) { parts.queue.erase(start.job); });
-        running.push_back({part.node, part.claims[0].gpu_index});
+        running.push_back({part.node, part.grants[0].gpu_index});
       }
       const model::GpuRef gpu = running[running.size() / 2];
       running[running.size() / 2] = running.back();
@@ -376,7 +375,7 @@ struct FullCluster {
       nodes.push_back(node(id).gpus(8).cpus(112));
       for (std::uint32_t gpu = 0; gpu < 8; ++gpu) {
         const model::Allocation held{{{.node = model::NodeId(id),
-                                       .claims = {{gpu, base::kWholeGpu, base::kGiB * 80}},
+                                       .grants = {{gpu, base::kWholeGpu, base::kGiB * 80}},
                                        .cpus = 14,
                                        .memory = base::kGiB * 64}}};
         const model::JobId job(id * 8 + gpu);
@@ -397,7 +396,7 @@ struct FullCluster {
     model::Gpu& gpu = one.gpus[kGpu];
     const model::AttemptId attempt{model::JobId(one.id.value * 8 + kGpu), 1};
     const model::Allocation held{{{.node = one.id,
-                                   .claims = {{kGpu, base::kWholeGpu, base::kGiB * 80}},
+                                   .grants = {{kGpu, base::kWholeGpu, base::kGiB * 80}},
                                    .cpus = 14,
                                    .memory = base::kGiB * 64}}};
     if (is_free) {
@@ -445,14 +444,14 @@ BENCHMARK(BM_NextDecisionAfterOneGpuIsFreed)->ArgName("waiting")->Arg(10'000)->A
 
 // Eight jobs want a whole node each, and LOW jobs on one GPU each hold everything: so many of those
 // on each node may be stopped. With 7 of 8 no node can be emptied, and all searches are in vain.
-void BM_RoomForEightWholeNodes(benchmark::State& state) {
+void BM_PreemptionForEightWholeNodes(benchmark::State& state) {
   const model::Policy policy;
   FullCluster full(12'500);
   base::Prng random(3);
   VictimIndex victims;
   for (const auto& [key, allocation] : full.books->running.ends()) {
     const model::NodeAllocation& part = allocation.nodes.front();
-    if (static_cast<std::int64_t>(part.claims.front().gpu_index) >= state.range(0)) continue;
+    if (static_cast<std::int64_t>(part.grants.front().gpu_index) >= state.range(0)) continue;
     const auto age = static_cast<std::int64_t>(random.below(24 * 3600));
     victims.put(
         {key.attempt, model::PriorityClass::kLow, full.now + base::seconds(-age), allocation});
@@ -463,22 +462,22 @@ void BM_RoomForEightWholeNodes(benchmark::State& state) {
   }
   full.wait(std::move(queue));
   full.books.rewrite([&](Books::Parts& parts) { parts.victims = std::move(victims); });
-  std::size_t rooms = 0;
+  std::size_t fits = 0;
   for (auto _ : state) {
-    rooms = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
+    fits = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
   }
-  state.counters["rooms"] = static_cast<double>(rooms);
+  state.counters["rooms"] = static_cast<double>(fits);
 }
-BENCHMARK(BM_RoomForEightWholeNodes)
+BENCHMARK(BM_PreemptionForEightWholeNodes)
     ->ArgName("victims_of_8")
     ->Arg(8)
     ->Arg(7)
     ->Arg(0)
     ->Unit(benchmark::kMillisecond);
 
-// Forecast of the first so many of a queue, on a full cluster of 1,000 nodes whose 8,000 jobs all
+// Prediction of the first so many of a queue, on a full cluster of 1,000 nodes whose 8,000 jobs all
 // have a history.
-void BM_Forecast(benchmark::State& state) {
+void BM_PredictedStarts(benchmark::State& state) {
   model::Policy policy;
   FullCluster full(1'000);
   RunHistory history;
@@ -502,13 +501,17 @@ void BM_Forecast(benchmark::State& state) {
   const CycleOptions options{.now = full.now};
   std::size_t starts = 0;
   for (auto _ : state) {
-    starts = forecast_starts({full.books, policy, options, running, waiting}).starts.size();
+    starts = predict_starts({full.books, policy, options, running, waiting}).starts.size();
   }
   state.counters["starts"] = static_cast<double>(starts);
 }
-BENCHMARK(BM_Forecast)->ArgName("waiting")->Arg(8)->Arg(1'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PredictedStarts)
+    ->ArgName("waiting")
+    ->Arg(8)
+    ->Arg(1'000)
+    ->Unit(benchmark::kMillisecond);
 // All GPUs are a team's own and lent to others, one each; so many jobs of that team want one. A
-// cycle makes room for kMostReclaimed of them and those with reservations.
+// cycle makes room for kMaxReclaims of them and those with planned starts.
 void BM_ReclaimOfSingleGpus(benchmark::State& state) {
   FullCluster full(12'500);
   const std::uint64_t gpus_of_all = 8 * full.nodes.size();
@@ -535,11 +538,11 @@ void BM_ReclaimOfSingleGpus(benchmark::State& state) {
   full.wait(std::move(queue));
   full.books.rewrite([&](Books::Parts& parts) { parts.victims = std::move(victims); });
   full.books.follow_guarantees(std::move(lending));
-  std::size_t rooms = 0;
+  std::size_t fits = 0;
   for (auto _ : state) {
-    rooms = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
+    fits = plan_cycle(full.books, policy, {.now = full.now}).preemptions.size();
   }
-  state.counters["rooms"] = static_cast<double>(rooms);
+  state.counters["rooms"] = static_cast<double>(fits);
 }
 BENCHMARK(BM_ReclaimOfSingleGpus)
     ->ArgName("waiting")
@@ -569,11 +572,11 @@ void BM_LendingOfOneStart(benchmark::State& state) {
 }
 BENCHMARK(BM_LendingOfOneStart)->ArgName("attempts")->Arg(1'000)->Arg(100'000);
 
-// So many jobs wait that hardly two ask for the same, and one GPU becomes free: reservations for
+// So many jobs wait that hardly two ask for the same, and one GPU becomes free: planned starts for
 // the first, and everybody else tried in the gap. The job at the head wants a whole node.
-void BM_ReservationAndBackfillPass(benchmark::State& state) {
+void BM_PlannedStartsAndBackfillPass(benchmark::State& state) {
   model::Policy policy;
-  policy.reservation_depth = static_cast<std::uint32_t>(state.range(1));
+  policy.backfill_depth = static_cast<std::uint32_t>(state.range(1));
   FullCluster full(12'500);
   base::Prng random(2);
   WaitingQueue queue;
@@ -587,17 +590,17 @@ void BM_ReservationAndBackfillPass(benchmark::State& state) {
               policy);
   }
   full.wait(std::move(queue));
-  std::size_t reservations = 0;
+  std::size_t planned_starts = 0;
   for (auto _ : state) {
     full.set_free(77, true);
     const Plan plan = plan_cycle(full.books, policy, {.now = full.now});
     full.set_free(77, false);
-    reservations = plan.reservations.size();
+    planned_starts = plan.planned_starts.size();
   }
-  state.counters["reservations"] = static_cast<double>(reservations);
+  state.counters["reservations"] = static_cast<double>(planned_starts);
   state.counters["classes"] = static_cast<double>(full.books->queue.classes().size());
 }
-BENCHMARK(BM_ReservationAndBackfillPass)
+BENCHMARK(BM_PlannedStartsAndBackfillPass)
     ->ArgNames({"waiting", "depth"})
     ->Args({10'000, 1})
     ->Args({10'000, 8})

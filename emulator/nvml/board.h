@@ -96,9 +96,9 @@ Return fill_versioned(const DeviceHandle* device, Info* out, unsigned int versio
 // NVML's manner of lists: *count says how many fit, and then how many there are.
 template <class Item, class Write>
 Return list_of(unsigned int* count, Item* out, unsigned int found, Write write) {
-  const unsigned int room = out == nullptr ? 0 : *count;
+  const unsigned int capacity = out == nullptr ? 0 : *count;
   *count = found;
-  if (found > room) return kInsufficientSize;
+  if (found > capacity) return kInsufficientSize;
   for (unsigned int i = 0; i < found; ++i) write(i, &out[i]);
   return kSuccess;
 }

@@ -63,20 +63,20 @@ nvmlReturn_t list_pages(nvmlDevice_t device, unsigned int cause, unsigned int* c
   if (board() == nullptr) return kUninitialized;
   if (count == nullptr || cause > kLastCause) return kInvalidArgument;
   return with_retirement(device, [&](const GpuState& gpu) {
-    const unsigned int room = addresses == nullptr ? 0 : *count;
+    const unsigned int capacity = addresses == nullptr ? 0 : *count;
     unsigned int found = 0;
     const std::uint32_t entered = gpu.retired_count.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < entered && i < gpu_emulator::kMaxRetiredPages; ++i) {
       const RetiredPage& page = gpu.retired_pages[i];
       if (page.cause.load(std::memory_order_relaxed) != cause) continue;
-      if (found < room) {
+      if (found < capacity) {
         addresses[found] = page.address.load(std::memory_order_relaxed);
         if (times != nullptr) times[found] = page.at_us.load(std::memory_order_relaxed);
       }
       ++found;
     }
     *count = found;
-    return found > room ? kInsufficientSize : kSuccess;
+    return found > capacity ? kInsufficientSize : kSuccess;
   });
 }
 

@@ -374,10 +374,10 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, unsigned int type,
     const unsigned long long time_us = gpu_emulator::now_ns(CLOCK_REALTIME) / 1000;
     if (last_seen >= time_us) return gpu_emulator::kNotFound;
     *value_type = gpu_emulator::kValueUint;
-    const unsigned int room = *count;
+    const unsigned int capacity = *count;
     *count = 1;
     if (samples == nullptr) return kSuccess;
-    if (room == 0) return gpu_emulator::kInsufficientSize;
+    if (capacity == 0) return gpu_emulator::kInsufficientSize;
     samples[0] = {time_us, {}};
     unsigned int& value = samples[0].value.uint_value;
     switch (type) {

@@ -157,8 +157,8 @@ nvmlReturn_t nvmlSystemGetDriverBranch(gpu_emulator::DriverBranchInfo* info, uns
   }
   char branch[32];
   snprintf(branch, sizeof branch, "r%u_00", state->driver_major);
-  const unsigned int room = length < sizeof info->branch ? length : sizeof info->branch;
-  return gpu_emulator::copy_text(branch, info->branch, room);
+  const unsigned int capacity = length < sizeof info->branch ? length : sizeof info->branch;
+  return gpu_emulator::copy_text(branch, info->branch, capacity);
 }
 
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int length) {

@@ -135,7 +135,7 @@ CLI::App* add_fault(CLI::App* inject, Options& o, gpu_emulator::Fault fault, con
 
 void add_inject_command(CLI::App& app, Options& o) {
   using gpu_emulator::Fault;
-  constexpr int kMost = 1'000'000;
+  constexpr int kMax = 1'000'000;
   CLI::App* inject = app.add_subcommand("inject", "Let something go wrong with a GPU");
   inject->require_subcommand(1);
   add_fault(inject, o, Fault::kXid, "xid",
@@ -146,7 +146,7 @@ void add_inject_command(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 998));
   CLI::App* ecc = add_fault(inject, o, Fault::kEcc, "ecc", "Errors of the memory");
   ecc->add_option("kind", o.inject_word, "corrected or uncorrected")->required();
-  ecc->add_option("count", o.inject.value, "How many")->required()->check(CLI::Range(1, kMost));
+  ecc->add_option("count", o.inject.value, "How many")->required()->check(CLI::Range(1, kMax));
   add_fault(inject, o, Fault::kTemperature, "temperature",
             "Heat; from the slowdown temperature on the clocks fall. 0: as the load makes it")
       ->add_option("celsius", o.inject.value, "Degrees")
@@ -164,7 +164,7 @@ void add_inject_command(CLI::App& app, Options& o) {
   add_fault(inject, o, Fault::kReplays, "replays", "Replays on the PCIe link")
       ->add_option("count", o.inject.value, "How many")
       ->required()
-      ->check(CLI::Range(1, kMost));
+      ->check(CLI::Range(1, kMax));
   add_fault(inject, o, Fault::kLost, "lost", "Every call on the GPU answers GPU_IS_LOST");
   add_fault(inject, o, Fault::kSlow, "slow", "What every call on the GPU waits; 0: no time")
       ->add_option("milliseconds", o.inject.value, "Milliseconds")
@@ -174,7 +174,7 @@ void add_inject_command(CLI::App& app, Options& o) {
             "CPU time of every call on the GPU, as in a real driver; 0: none")
       ->add_option("microseconds", o.inject.value, "Microseconds")
       ->required()
-      ->check(CLI::Range(0, kMost));
+      ->check(CLI::Range(0, kMax));
 
   CLI::App* linger = inject->add_subcommand(
       "linger", "A process entry that stays when the process ends, until it is cleared");

@@ -106,7 +106,7 @@ class Calls {
   v1::CheckResult check(const model::Job& job) const;
   // What could never run is an answer; other refusals stay errors.
   static base::Result<v1::CheckResult> check_refused(const base::Error& error);
-  static base::Result<v1::Needs> estimate_needs(const v1::EstimateNeedsRequest& request);
+  static base::Result<v1::Needs> size_model_server(const v1::ModelSizingRequest& request);
 
   base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request) const;
 

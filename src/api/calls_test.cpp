@@ -277,13 +277,13 @@ TEST_F(CallsTest, ShowTheQueueFromItsHead) {
 }
 
 TEST_F(CallsTest, TakeNoSubmissionOfWhoeverHasNoAccount) {
-  Peer stranger = kAda;
-  stranger.has_account = false;
+  Peer unmanaged_process = kAda;
+  unmanaged_process.has_account = false;
   v1::JobSpec request;
   request.add_command("true");
   std::optional<base::Error> refused;
   calls_.submit(
-      request, stranger, [](auto work) { work(); },
+      request, unmanaged_process, [](auto work) { work(); },
       [&](base::Result<Calls::Submitted> result) {
         if (!result) refused = result.error();
       });

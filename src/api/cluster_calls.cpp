@@ -11,7 +11,7 @@
 #include "api/convert/gpu_health.h"
 #include "api/convert/gpu_selector.h"
 #include "api/convert/topology.h"
-#include "api/estimates.h"
+#include "api/predictions.h"
 #include "model/utc.h"
 #include "os/clock.h"
 
@@ -94,18 +94,18 @@ bool is_own(const model::GpuProcess& process, const model::Caller& caller,
 // What is to be said of nodes all of which is reserved now.
 void tell_reserved(const controller::Snapshot& snapshot,
                    google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
-  if (snapshot.windows == nullptr) return;
+  if (snapshot.reservations == nullptr) return;
   std::map<std::string_view, v1::Node*> by_name;
   for (v1::Node& node : nodes) by_name[node.name()] = &node;
   const base::Instant now = os::wall_now();
-  for (const auto& [name, window] : snapshot.windows->all()) {
-    if (now < window.begin || now >= window.end) continue;
-    for (const model::WindowPart& part : window.parts) {
+  for (const auto& [name, reservation] : snapshot.reservations->all()) {
+    if (now < reservation.begin || now >= reservation.end) continue;
+    for (const model::ReservationPart& part : reservation.parts) {
       const model::Node* node = snapshot.nodes.find(part.node.value);
       if (!part.whole_node || node == nullptr || !node->cause.empty()) continue;
       by_name.at(node->name)
-          ->set_reason(fmt::format("reserved until {}{}: {}", model::utc(window.end),
-                                   window.maintenance ? " for maintenance" : "", name));
+          ->set_reason(fmt::format("reserved until {}{}: {}", model::utc(reservation.end),
+                                   reservation.maintenance ? " for maintenance" : "", name));
     }
   }
 }
@@ -148,7 +148,7 @@ v1::Status Calls::status(const v1::GetStatusRequest& request, const Peer& peer) 
   out.set_suspended_jobs(counts.suspended);
   if (snapshot->at.is_set()) to_proto(snapshot->at, *out.mutable_at());
   if (core_.isolation) add_isolation(core_.isolation(), out);
-  add_scores(*snapshot, *out.mutable_estimate_scores());
+  add_scores(*snapshot, *out.mutable_prediction_scores());
   return out;
 }
 

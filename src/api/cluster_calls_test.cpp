@@ -145,11 +145,12 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
     EXPECT_EQ(health->processes(1).user(), "bob");
     const std::string shown = commands_of(health->processes());
     EXPECT_EQ(commands_of(calls.gpus({}, peer)->gpus(1).processes()), shown);
-    std::string strangers;
+    std::string unmanaged_processes;
     for (const v1::GpuProcess& process : health->processes()) {
-      if (!process.has_job()) strangers += process.command() + " ";
+      if (!process.has_job()) unmanaged_processes += process.command() + " ";
     }
-    EXPECT_EQ(commands_of(calls.status({}, peer).gpus(1).strangers()), strangers);
+    EXPECT_EQ(commands_of(calls.status({}, peer).gpus(1).unmanaged_processes()),
+              unmanaged_processes);
     return shown;
   };
   const Calls all(access_, {.version = "1.2.3", .shows_all_commands = true});
@@ -158,15 +159,15 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
   EXPECT_EQ(seen_by(all, kAda), "hers his-secret in-her-job ");
 }
 
-TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeStrangersAsAvailable) {
+TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {
   core_.edit_node([](model::Node& node) {
-    node.gpus[1].strangers = "pid 77 of bob";
-    node.gpus[1].avoid_strangers = true;
-    node.gpus[2].strangers = "pid 78 of bob";
+    node.gpus[1].unmanaged_processes = "pid 77 of bob";
+    node.gpus[1].avoids_unmanaged_processes = true;
+    node.gpus[2].unmanaged_processes = "pid 78 of bob";
   });
   const v1::Status status = calls_.status({}, kRoot);
   EXPECT_EQ(status.available_gpus(), 7U);
-  EXPECT_EQ(status.gpus(1).reason(), "processes of no job: pid 77 of bob");
+  EXPECT_EQ(status.gpus(1).reason(), "unmanaged processes: pid 77 of bob");
   EXPECT_FALSE(status.gpus(2).has_reason());
 }
 

@@ -33,7 +33,7 @@ class CommandSink {
   virtual void submit(model::Command command, Done done) = 0;
 };
 
-// The newest published picture of the state, never null. Safe from any thread, O(1).
+// The newest published snapshot of the state, never null. Safe from any thread, O(1).
 class SnapshotSource {
  public:
   virtual ~SnapshotSource() = default;

@@ -309,7 +309,7 @@ void FakeCore::start_job(model::JobId id, std::vector<std::uint32_t> gpus) {
   attempt.pid = 4711;
   model::NodeAllocation part{model::NodeId(1), {}, 14, base::kGiB * 256};
   for (const std::uint32_t index : gpus)
-    part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+    part.grants.push_back({index, base::kWholeGpu, base::kGiB * 80});
   attempt.allocation.nodes.push_back(part);
   const model::AttemptId attempt_id{id, attempt.number};
   model::StartRequested event{attempt_id, attempt.allocation};

@@ -6,27 +6,29 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
-#include "api/estimates.h"
-#include "controller/estimate.h"
-#include "controller/forecast.h"
+#include "api/predictions.h"
+#include "controller/planned_starts.h"
+#include "controller/predicted_starts.h"
 
 namespace gpu_platform::api {
 
 namespace {
 
-void add_estimate(const controller::StartEstimates& estimates, model::JobId job, v1::Job& out) {
-  const auto estimate = estimates.find(job);
-  if (estimate != estimates.end()) to_proto(estimate->second, *out.mutable_estimated_start());
+void add_planned_start(const controller::PlannedStarts& planned_starts, model::JobId job,
+                       v1::Job& out) {
+  const auto planned = planned_starts.find(job);
+  if (planned != planned_starts.end()) to_proto(planned->second, *out.mutable_estimated_start());
 }
 
-void add_expected(const scheduling::Forecast& forecast, const controller::StartEstimates& estimates,
-                  model::JobId job, v1::Job& out) {
-  const auto expected = forecast.starts.find(job);
-  if (expected == forecast.starts.end()) return;
-  scheduling::ExpectedStart start = expected->second;
-  const auto promised = estimates.find(job);
-  if (promised != estimates.end()) controller::limit_to(start, promised->second);
-  to_proto(controller::StartExpectation{start, forecast.basis, forecast.runs},
+void add_predicted_start(const scheduling::PredictedStarts& prediction,
+                         const controller::PlannedStarts& planned_starts, model::JobId job,
+                         v1::Job& out) {
+  const auto predicted = prediction.starts.find(job);
+  if (predicted == prediction.starts.end()) return;
+  scheduling::StartQuantiles start = predicted->second;
+  const auto promised = planned_starts.find(job);
+  if (promised != planned_starts.end()) controller::limit_to(start, promised->second);
+  to_proto(controller::PredictedStart{start, prediction.basis, prediction.runs},
            *out.mutable_expected_start());
 }
 
@@ -139,21 +141,21 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
              *out.mutable_wait_reason());
   }
   if (!is_queued) return;
-  add_estimate(controller::reserved_starts(*found.snapshot), found.job->id, out);
+  add_planned_start(controller::last_planned_starts(*found.snapshot), found.job->id, out);
   out.set_queue_position(line.jobs_ahead + 1);
 }
 
-StartForecasts JobReader::forecasts(const std::shared_ptr<const controller::Snapshot>& snapshot,
-                                    bool of_all) const {
-  if (!of_all) return {controller::reserved_starts(*snapshot), {}};
-  return {planner_.estimates(snapshot), planner_.forecast(snapshot)};
+QueueStarts JobReader::starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                                       bool of_all) const {
+  if (!of_all) return {controller::last_planned_starts(*snapshot), {}};
+  return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot)};
 }
 
-std::unique_ptr<v1::Job> StartForecasts::of(model::JobId job) const {
-  if (!estimates.contains(job) && !forecast.starts.contains(job)) return nullptr;
+std::unique_ptr<v1::Job> QueueStarts::of(model::JobId job) const {
+  if (!planned_starts.contains(job) && !prediction.starts.contains(job)) return nullptr;
   auto out = std::make_unique<v1::Job>();
-  add_estimate(estimates, job, *out);
-  add_expected(forecast, estimates, job, *out);
+  add_planned_start(planned_starts, job, *out);
+  add_predicted_start(prediction, planned_starts, job, *out);
   return out;
 }
 

@@ -45,9 +45,9 @@ struct ListFilter {
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
 
 // When waiting jobs are expected to start.
-struct StartForecasts {
-  controller::StartEstimates estimates;
-  scheduling::Forecast forecast;
+struct QueueStarts {
+  controller::PlannedStarts planned_starts;
+  scheduling::PredictedStarts prediction;
 
   // As the fields of a job that say so; null where nothing is expected.
   std::unique_ptr<v1::Job> of(model::JobId job) const;
@@ -79,10 +79,10 @@ class JobReader {
   // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
   void explain(const FoundJob& found, v1::Job& out) const;
 
-  // When waiting jobs are expected to start: those that have a reservation, or all where that is
+  // When waiting jobs are expected to start: those that have a planned start, or all where that is
   // asked for, which costs a look at the whole queue.
-  StartForecasts forecasts(const std::shared_ptr<const controller::Snapshot>& snapshot,
-                           bool of_all) const;
+  QueueStarts starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
+                              bool of_all) const;
 
  private:
   const CoreAccess& core_;

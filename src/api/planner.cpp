@@ -8,7 +8,7 @@
 namespace gpu_platform::api {
 
 base::Instant Planner::follow(const Snapshot& snapshot) {
-  picture_.follow(snapshot);
+  view_.follow(snapshot);
   return std::max(os::wall_now(), snapshot->at);
 }
 
@@ -16,45 +16,45 @@ controller::Explanation Planner::explain(const Snapshot& snapshot, model::JobId 
                                          controller::Effort effort) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);
-  return controller::explain_waiting(picture_, job, now, effort);
+  return controller::explain_waiting(view_, job, now, effort);
 }
 
 controller::Explanation Planner::explain(const Snapshot& snapshot,
                                          std::shared_ptr<const model::JobSpec> spec) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);
-  return controller::explain_new(picture_, std::move(spec), now, controller::Effort::kThorough);
+  return controller::explain_new(view_, std::move(spec), now, controller::Effort::kThorough);
 }
 
-controller::Explanation Planner::foresee(const Snapshot& snapshot,
-                                         std::shared_ptr<const model::JobSpec> spec) {
+controller::Explanation Planner::plan_new(const Snapshot& snapshot,
+                                          std::shared_ptr<const model::JobSpec> spec) {
   const std::lock_guard lock(mutex_);
   follow(snapshot);
-  return controller::foresee_new(picture_, std::move(spec));
+  return controller::plan_new(view_, std::move(spec));
 }
 
 controller::PlaceInLine Planner::place_in_line(const Snapshot& snapshot, model::JobId job) {
   const std::lock_guard lock(mutex_);
   follow(snapshot);
-  return controller::place_in_line(picture_, job);
+  return controller::place_in_line(view_, job);
 }
 
 bool Planner::starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);
-  return controller::starts_now(picture_, std::move(spec), now);
+  return controller::starts_now(view_, std::move(spec), now);
 }
 
-controller::StartEstimates Planner::estimates(const Snapshot& snapshot) {
+controller::PlannedStarts Planner::planned_starts(const Snapshot& snapshot) {
   const std::lock_guard lock(mutex_);
   follow(snapshot);
-  return controller::estimate_starts(picture_);
+  return controller::plan_all_starts(view_);
 }
 
-scheduling::Forecast Planner::forecast(const Snapshot& snapshot) {
+scheduling::PredictedStarts Planner::predicted_starts(const Snapshot& snapshot) {
   const std::lock_guard lock(mutex_);
   const base::Instant now = follow(snapshot);
-  return controller::forecast_queue(picture_, now);
+  return controller::predict_queue(view_, now);
 }
 
 }  // namespace gpu_platform::api

@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "base/units.h"
-#include "controller/estimate.h"
 #include "controller/explanation.h"
-#include "controller/forecast.h"
+#include "controller/planned_starts.h"
+#include "controller/predicted_starts.h"
 
 namespace gpu_platform::api {
 
@@ -26,19 +26,19 @@ class Planner {
   controller::Explanation explain(const Snapshot& snapshot,
                                   std::shared_ptr<const model::JobSpec> spec);
   // The same of one that begins only later.
-  controller::Explanation foresee(const Snapshot& snapshot,
-                                  std::shared_ptr<const model::JobSpec> spec);
+  controller::Explanation plan_new(const Snapshot& snapshot,
+                                   std::shared_ptr<const model::JobSpec> spec);
   controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);
   bool starts_now(const Snapshot& snapshot, std::shared_ptr<const model::JobSpec> spec);
-  controller::StartEstimates estimates(const Snapshot& snapshot);
-  scheduling::Forecast forecast(const Snapshot& snapshot);
+  controller::PlannedStarts planned_starts(const Snapshot& snapshot);
+  scheduling::PredictedStarts predicted_starts(const Snapshot& snapshot);
 
  private:
   // The present, which is never before the snapshot.
   base::Instant follow(const Snapshot& snapshot);
 
   std::mutex mutex_;
-  controller::Picture picture_;
+  controller::PlanningView view_;
 };
 
 }  // namespace gpu_platform::api

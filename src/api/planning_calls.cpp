@@ -4,7 +4,7 @@
 
 #include "api/calls.h"
 #include "api/convert/job.h"
-#include "api/estimates.h"
+#include "api/predictions.h"
 #include "sizing/llm_server.h"
 
 // Questions about what would be.
@@ -17,7 +17,7 @@ std::uint64_t count_of(base::Bytes bytes) {
   return static_cast<std::uint64_t>(bytes.value());
 }
 
-base::Result<sizing::ServerDescription> to_model(const v1::EstimateNeedsRequest& request) {
+base::Result<sizing::ServerDescription> to_model(const v1::ModelSizingRequest& request) {
   const bool has_settings = !request.model().empty() || request.settings_size() > 0;
   if (request.command_size() > 0) {
     if (has_settings) {
@@ -75,16 +75,16 @@ void add_ids(const std::vector<model::JobId>& jobs,
   for (const model::JobId job : jobs) *out.Add() = std::to_string(job.value);
 }
 
-void put(const controller::StartEstimate& estimate, const Nodes& nodes, v1::StartEstimate& out) {
-  to_proto(estimate.start, *out.mutable_start());
+void put(const controller::PlannedStartDetail& planned, const Nodes& nodes, v1::PlannedStart& out) {
+  to_proto(planned.start, *out.mutable_start());
   out.set_basis("hard_limits");
-  add_place(estimate.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
-  add_ids(estimate.after, *out.mutable_after_jobs());
+  add_place(planned.allocation, nodes, *out.mutable_nodes(), *out.mutable_gpus());
+  add_ids(planned.after, *out.mutable_after_jobs());
 }
 
 // Of the run that is on, or will be.
-std::optional<scheduling::ExpectedRun> expected_run_of(const model::Job& job,
-                                                       const controller::Snapshot& snapshot) {
+std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
+                                                         const controller::Snapshot& snapshot) {
   if (model::is_ended(job.state)) return std::nullopt;
   base::Duration elapsed;
   const model::Attempt* attempt = job.current_attempt();
@@ -92,16 +92,16 @@ std::optional<scheduling::ExpectedRun> expected_run_of(const model::Job& job,
     const base::Duration ran = std::max(snapshot.at - attempt->started_at, base::Duration());
     elapsed = scheduling::at_full_speed(ran, attempt->allocation.speed);
   }
-  return scheduling::expected_run(*job.spec, elapsed, snapshot.runs);
+  return scheduling::predicted_run(*job.spec, elapsed, snapshot.runs);
 }
 
-void put_estimate(const controller::Explanation& found, const controller::Snapshot& snapshot,
-                  v1::CheckResult& out) {
+void put_planned_start(const controller::Explanation& found, const controller::Snapshot& snapshot,
+                       v1::CheckResult& out) {
   out.set_jobs_ahead(found.line.jobs_ahead);
-  if (!found.estimate) return;
-  to_proto(found.estimate->start, *out.mutable_estimated_start());
-  add_ids(found.estimate->after, *out.mutable_after_jobs());
-  add_place(found.estimate->allocation, snapshot.nodes, *out.mutable_nodes(), *out.mutable_gpus());
+  if (!found.planned) return;
+  to_proto(found.planned->start, *out.mutable_estimated_start());
+  add_ids(found.planned->after, *out.mutable_after_jobs());
+  add_place(found.planned->allocation, snapshot.nodes, *out.mutable_nodes(), *out.mutable_gpus());
 }
 
 v1::CheckResult never(const base::Error& error) {
@@ -121,8 +121,8 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
   reader_.explain(found, *out.mutable_job());
   add_scores(*found.snapshot, *out.mutable_scores());
-  if (const auto run = expected_run_of(*found.job, *found.snapshot)) {
-    to_proto(*run, *out.mutable_expected_run());
+  if (const auto run = predicted_run_of(*found.job, *found.snapshot)) {
+    to_proto(*run, *out.mutable_predicted_run());
   }
   if (found.job->state != model::JobState::kQueued) return out;
   const auto effort =
@@ -130,10 +130,10 @@ base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& reques
   const controller::Explanation explanation = reader_.planner().explain(found.snapshot, id, effort);
   out.set_jobs_ahead(explanation.line.jobs_ahead);
   add_ids(explanation.line.first_ahead, *out.mutable_first_ahead());
-  if (explanation.estimate) {
-    put(*explanation.estimate, found.snapshot->nodes, *out.mutable_estimate());
+  if (explanation.planned) {
+    put(*explanation.planned, found.snapshot->nodes, *out.mutable_planned_start());
   }
-  if (explanation.expected) to_proto(*explanation.expected, *out.mutable_expected());
+  if (explanation.predicted) to_proto(*explanation.predicted, *out.mutable_predicted_start());
   out.set_too_many_ahead(explanation.too_many_ahead);
   put_all(explanation.counterfactuals, *out.mutable_counterfactuals());
   return out;
@@ -168,8 +168,8 @@ v1::CheckResult Calls::check(const model::Job& job) const {
   v1::CheckResult out = job.state == model::JobState::kQueued ? check_queued(job, snapshot)
                                                               : check_kept_back(job, snapshot);
   if (job.spec->array) out.set_members(model::member_count(*job.spec->array));
-  if (const auto run = scheduling::expected_run(*job.spec, {}, snapshot->runs)) {
-    to_proto(*run, *out.mutable_expected_run());
+  if (const auto run = scheduling::predicted_run(*job.spec, {}, snapshot->runs)) {
+    to_proto(*run, *out.mutable_predicted_run());
   }
   return out;
 }
@@ -185,7 +185,7 @@ v1::CheckResult Calls::check_kept_back(const model::Job& job,
   out.add_reasons(describe(controller::WaitExplainer(snapshot).explain(job)));
   // Nobody knows when others end well, or when a person lets it go.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
-  put_estimate(reader_.planner().foresee(snapshot, job.spec), *snapshot, out);
+  put_planned_start(reader_.planner().plan_new(snapshot, job.spec), *snapshot, out);
   return out;
 }
 
@@ -194,7 +194,7 @@ v1::CheckResult Calls::check_queued(const model::Job& job,
   const controller::Explanation found = reader_.planner().explain(snapshot, job.spec);
   v1::CheckResult out;
   out.set_starts_now(found.starts_now.has_value());
-  put_estimate(found, *snapshot, out);
+  put_planned_start(found, *snapshot, out);
   if (found.starts_now) {
     add_place(*found.starts_now, snapshot->nodes, *out.mutable_nodes(), *out.mutable_gpus());
   } else {
@@ -208,7 +208,7 @@ v1::CheckResult Calls::check_queued(const model::Job& job,
       out.add_stopped_jobs(std::to_string(id.job.value));
     }
   }
-  if (found.expected) to_proto(*found.expected, *out.mutable_expected());
+  if (found.predicted) to_proto(*found.predicted, *out.mutable_predicted_start());
   put_all(found.counterfactuals, *out.mutable_counterfactuals());
   return out;
 }
@@ -218,7 +218,7 @@ base::Result<v1::CheckResult> Calls::check_refused(const base::Error& error) {
   return never(error);
 }
 
-base::Result<v1::Needs> Calls::estimate_needs(const v1::EstimateNeedsRequest& request) {
+base::Result<v1::Needs> Calls::size_model_server(const v1::ModelSizingRequest& request) {
   TRY_ASSIGN(const sizing::ServerDescription server, to_model(request));
   TRY_ASSIGN(const sizing::ServerNeeds needs, sizing::needs_of(server));
   return message_of(needs);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "api/convert/json_writer.h"
-#include "api/estimates.h"
+#include "api/predictions.h"
 
 namespace gpu_platform::api {
 
@@ -32,7 +32,7 @@ void QueueWriter::rest() {
 }
 
 void QueueWriter::choose(const v1::GetQueueRequest& request) {
-  const StartForecasts starts = reader_->forecasts(snapshot_, request.eta());
+  const QueueStarts starts = reader_->starts_of_queue(snapshot_, request.eta());
   const std::uint32_t limit = request.has_limit() ? request.limit() : kDefaultLimit;
   v1::GetQueueResponse rest_of_answer;
   std::uint64_t total = 0;

@@ -22,7 +22,7 @@ bool RefusalBook::is_over(base::Instant now) const {
   return now < window_began_ || now - window_began_ >= limits_.window;
 }
 
-bool RefusalBook::has_room(std::uint32_t uid) const {
+bool RefusalBook::has_capacity(std::uint32_t uid) const {
   const auto own = written_.find(uid);
   if (own != written_.end() && own->second >= limits_.max_per_user) return false;
   return uid == 0 || written_in_all_ < limits_.max_in_all;
@@ -38,7 +38,7 @@ bool RefusalBook::note(model::AuditedCall call, std::function<void()> written) {
       window_began_ = now;
     }
     const std::uint32_t uid = call.by.uid;
-    if (!has_room(uid)) {
+    if (!has_capacity(uid)) {
       count(std::move(call), now);
       return false;
     }

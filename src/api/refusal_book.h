@@ -48,7 +48,7 @@ class RefusalBook {
   };
   std::vector<model::AuditedCall> take_counts();
   bool is_over(base::Instant now) const;
-  bool has_room(std::uint32_t uid) const;
+  bool has_capacity(std::uint32_t uid) const;
   void count(model::AuditedCall call, base::Instant now);
   void write(std::vector<model::AuditedCall> calls, std::function<void()> written);
 

@@ -8,21 +8,21 @@
 #include "api/convert/reservation.h"
 #include "os/clock.h"
 
-// The calls about reservations of time windows.
+// The calls about reservations.
 
 namespace gpu_platform::api {
 
 namespace {
 
 base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const std::string& name) {
-  const model::Window* window =
-      snapshot.windows == nullptr ? nullptr : snapshot.windows->find(name);
-  if (window == nullptr) {
+  const model::Reservation* reservation =
+      snapshot.reservations == nullptr ? nullptr : snapshot.reservations->find(name);
+  if (reservation == nullptr) {
     return base::fail(base::ErrorCode::kNotFound,
                       fmt::format("there is no reservation {} that has not ended", name), "name");
   }
   v1::Reservation out;
-  to_proto(*window, snapshot.nodes, os::wall_now(), out);
+  to_proto(*reservation, snapshot.nodes, os::wall_now(), out);
   return out;
 }
 
@@ -31,13 +31,14 @@ base::Result<v1::Reservation> find(const controller::Snapshot& snapshot, const s
 v1::ListReservationsResponse Calls::reservations() const {
   const auto snapshot = core_.snapshots.snapshot();
   v1::ListReservationsResponse out;
-  if (snapshot->windows == nullptr) return out;
-  std::vector<const model::Window*> windows;
-  for (const auto& [name, window] : snapshot->windows->all()) windows.push_back(&window);
-  std::ranges::stable_sort(windows, {}, &model::Window::begin);
+  if (snapshot->reservations == nullptr) return out;
+  std::vector<const model::Reservation*> reservations;
+  for (const auto& [name, reservation] : snapshot->reservations->all())
+    reservations.push_back(&reservation);
+  std::ranges::stable_sort(reservations, {}, &model::Reservation::begin);
   const base::Instant now = os::wall_now();
-  for (const model::Window* window : windows) {
-    to_proto(*window, snapshot->nodes, now, *out.add_reservations());
+  for (const model::Reservation* reservation : reservations) {
+    to_proto(*reservation, snapshot->nodes, now, *out.add_reservations());
   }
   return out;
 }

@@ -25,7 +25,7 @@ void to_proto(const scheduling::ShareRow& row, v1::Share& out) {
   out.set_normalized_shares(of_whole(row.normal_shares));
   out.set_use(of_whole(row.use));
   out.set_effective_use(of_whole(row.effective_use));
-  out.set_fair_share(static_cast<double>(row.factor) / scheduling::kMostFactor);
+  out.set_fair_share(static_cast<double>(row.factor) / scheduling::kMaxFactor);
   out.set_place(row.place);
 }
 

@@ -10,7 +10,7 @@ namespace gpu_platform::api {
 namespace {
 
 constexpr std::chrono::seconds kReadAgainAfter{60};
-constexpr std::size_t kMostRanges = 65'536;
+constexpr std::size_t kMaxRanges = 65'536;
 
 bool parse(std::string_view text, std::uint64_t& out) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -23,7 +23,7 @@ bool parse(std::string_view text, std::uint64_t& out) {
 void SubordinateIds::read_again() {
   ranges_.clear();
   std::ifstream file(path_);
-  for (std::string line; ranges_.size() < kMostRanges && std::getline(file, line);) {
+  for (std::string line; ranges_.size() < kMaxRanges && std::getline(file, line);) {
     const std::string_view text = line;
     const std::size_t first = text.find(':');
     const std::size_t second = first == text.npos ? text.npos : text.find(':', first + 1);

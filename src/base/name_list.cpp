@@ -10,7 +10,7 @@ namespace gpu_platform::base {
 
 namespace {
 
-constexpr std::uint64_t kMostNames = 100'000;  // that one list may stand for
+constexpr std::uint64_t kMaxNames = 100'000;  // that one list may stand for
 
 // The numbers between brackets: "001-003,7".
 std::optional<std::vector<std::string>> numbers_of(std::string_view ranges) {
@@ -29,7 +29,7 @@ std::optional<std::vector<std::string>> numbers_of(std::string_view ranges) {
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       return error == std::errc() && end == text.data() + text.size();
     };
-    if (!read(first, from) || !read(last, to) || to < from || to - from >= kMostNames)
+    if (!read(first, from) || !read(last, to) || to < from || to - from >= kMaxNames)
       return std::nullopt;
     for (std::uint64_t n = from; n <= to; ++n)
       numbers.push_back(fmt::format("{:0{}}", n, first.size()));
@@ -48,7 +48,7 @@ bool append_names(std::string_view part, std::vector<std::string>& names) {
     if (close == std::string_view::npos) return false;
     const auto numbers = numbers_of(part.substr(open + 1, close - open - 1));
     if (!numbers || numbers->empty()) return false;
-    if (made.size() > kMostNames / numbers->size()) return false;
+    if (made.size() > kMaxNames / numbers->size()) return false;
     std::vector<std::string> longer;
     for (const std::string& name : made) {
       for (const std::string& number : *numbers) longer.push_back(name + number);

@@ -61,12 +61,12 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 
 // What a person sees of the text: nothing that could disturb a terminal, and not pages of it.
 std::string quoted(std::string_view text) {
-  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kMax = 60;
   std::string shown = "'";
-  for (const char c : text.substr(0, kMost)) {
+  for (const char c : text.substr(0, kMax)) {
     shown.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
   }
-  return shown + (text.size() > kMost ? "…'" : "'");
+  return shown + (text.size() > kMax ? "…'" : "'");
 }
 
 enum class Digits { kOk, kMalformed, kTooLarge };

@@ -12,7 +12,7 @@
 namespace gpu_platform::base {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 TEST(Units, HalvesThousandthsAndSeventhsOfAGpuAreExact) {
@@ -37,10 +37,10 @@ TEST(Units, ZeroIsNotATime) {
 }
 
 TEST(UnitsDeath, OverflowStopsTheProgram) {
-  EXPECT_DEATH(static_cast<void>(Bytes(kMost) + Bytes(1)), "broken assumption");
+  EXPECT_DEATH(static_cast<void>(Bytes(kMax) + Bytes(1)), "broken assumption");
   EXPECT_DEATH(static_cast<void>(Bytes(kLeast) - Bytes(1)), "broken assumption");
-  EXPECT_DEATH(static_cast<void>(Duration(kMost / 2) * 3), "broken assumption");
-  EXPECT_DEATH(static_cast<void>(Instant(kMost) + seconds(1)), "broken assumption");
+  EXPECT_DEATH(static_cast<void>(Duration(kMax / 2) * 3), "broken assumption");
+  EXPECT_DEATH(static_cast<void>(Instant(kMax) + seconds(1)), "broken assumption");
 }
 
 template <class A, class B>

@@ -101,7 +101,7 @@ base::Result<std::unique_ptr<store::SqliteStore>> open_store(
     const std::string& data_dir, const config::Configuration& configuration) {
   store::SqliteOptions options;
   options.dir = data_dir;
-  options.room.ballast = configuration.store_reserve_bytes;
+  options.headroom.ballast = configuration.store_reserve_bytes;
   return store::SqliteStore::open(options);
 }
 

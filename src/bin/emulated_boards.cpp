@@ -11,7 +11,7 @@ namespace gpu_platform::bin {
 
 namespace {
 
-constexpr std::uint32_t kMostNodes = 1024;
+constexpr std::uint32_t kMaxNodes = 1024;
 
 struct Spec {
   std::uint32_t count = 1;
@@ -29,11 +29,11 @@ base::Result<Spec> parse_spec(std::string_view text) {
       spec.count = 1;  // an "x" inside a board's name, as in "dgx-h100"
     }
   }
-  if (spec.board.empty() || spec.count == 0 || spec.count > kMostNodes) {
+  if (spec.board.empty() || spec.count == 0 || spec.count > kMaxNodes) {
     return base::invalid("--emulate",
                          fmt::format("\"{}\" is not [Nx]BOARD with N from 1 to {}, as in "
                                      "16xdgx-h100",
-                                     text, kMostNodes));
+                                     text, kMaxNodes));
   }
   return spec;
 }

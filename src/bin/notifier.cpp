@@ -138,10 +138,10 @@ void Notifier::published(const std::shared_ptr<const controller::Snapshot>& snap
 
 void Notifier::enqueue(Notice notice) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.size() >= kMostWaiting) {
+  if (waiting_.size() >= kMaxWaiting) {
     log_.warn(logging::of_user(notice.job.spec->uid),
               "notify job={} dropped: {} notifications wait already", notice.job.id.value,
-              kMostWaiting);
+              kMaxWaiting);
     return;
   }
   waiting_.push_back(std::move(notice));

@@ -19,7 +19,7 @@ namespace gpu_platform::bin {
 // like every command that fails, is logged. What was waiting when the daemon ends is not repeated.
 class Notifier : public controller::PublicationListener {
  public:
-  static constexpr std::size_t kMostWaiting = 1000;
+  static constexpr std::size_t kMaxWaiting = 1000;
   static constexpr std::int64_t kLongestMs = 30'000;
 
   // `command`: program and arguments, separated by blanks; not empty. `log` outlives this.

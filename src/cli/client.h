@@ -97,7 +97,7 @@ base::Result<std::vector<std::string>> server_paths(const std::optional<std::str
                                                     const Surroundings& surroundings);
 
 // A restart of the daemon takes seconds; after this it is taken for gone.
-inline constexpr base::Duration kMostPatience = base::minutes(2);
+inline constexpr base::Duration kMaxPatience = base::minutes(2);
 // One held-back answer of the daemon; the waiting itself may go on as long as it likes.
 inline constexpr base::Duration kOneWait = base::seconds(60);
 

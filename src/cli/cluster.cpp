@@ -5,10 +5,10 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/forecast_text.h"
 #include "cli/gpu_text.h"
 #include "cli/job_text.h"
 #include "cli/json_view.h"
+#include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -124,7 +124,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
                                  {"GPUS", Align::kRight},
                                  {"WAITED", Align::kRight}};
   if (eta) columns.push_back({"STARTS WITHIN", Align::kRight});
-  if (eta) columns.push_back({"EXPECTED", Align::kRight, std::nullopt, 1});
+  if (eta) columns.push_back({"PREDICTED", Align::kRight, std::nullopt, 1});
   columns.push_back({"REASON", Align::kLeft, 12});
   Table table(std::move(columns));
   const Json& jobs = list_at(*document, "jobs");
@@ -138,7 +138,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
                                     std::to_string(total_gpus(spec_of(job))),
                                     waited(job, now)};
     if (eta) row.push_back(starts_within(job, now));
-    if (eta) row.push_back(expected_within(object_at(job, "expected_start"), now));
+    if (eta) row.push_back(predicted_within(object_at(job, "expected_start"), now));
     row.push_back(text_at(object_at(job, "wait_reason"), "text"));
     table.add(std::move(row));
   }
@@ -148,7 +148,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   }
   console.out(table.render(console.surroundings().width));
   if (const std::string scores = scores_text(list_at(*document, "scores")); !scores.empty()) {
-    console.note("past estimates: " + scores);
+    console.note("past predictions: " + scores);
   }
   const auto total = integer_at(*document, "total").value_or(0);
   const auto shown = static_cast<std::int64_t>(jobs.size());

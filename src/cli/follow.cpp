@@ -133,7 +133,7 @@ class OutputFollower {
         id_(std::move(id)),
         place_(place),
         interrupts_(interrupts),
-        patience_(console, kMostPatience),
+        patience_(console, kMaxPatience),
         names_attempt_(place.attempt > 0) {}
 
   std::optional<Failure> follow() {
@@ -288,7 +288,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              Interrupts& interrupts) {
   const auto& steady = console.surroundings().steady;
   const base::Instant began = steady();
-  Patience patience(console, kMostPatience);
+  Patience patience(console, kMaxPatience);
   bool daemon_was_there = false;
   while (true) {
     const base::Duration passed = steady() - began;

@@ -83,14 +83,14 @@ std::string pcie_of(const Json& health) {
   return joined(parts, ", ");
 }
 
-std::string moment(const Json& object, std::string_view key, base::Instant now) {
+std::string time_text(const Json& object, std::string_view key, base::Instant now) {
   const auto at = time_at(object, key);
   return at ? fmt::format("{} ({} ago)", local_time(*at), age(now - *at)) : std::string();
 }
 
 std::string changed_text(const Json& gpu, base::Instant now) {
   const std::string by = text_at(gpu, "changed_by");
-  const std::string at = moment(gpu, "changed_at", now);
+  const std::string at = time_text(gpu, "changed_at", now);
   return by.empty() ? at : fmt::format("by {}{}{}", by, at.empty() ? "" : ", ", at);
 }
 
@@ -120,7 +120,7 @@ std::string xids_of(const Json& health, base::Instant now) {
   const Json& xids = list_at(health, "xids");
   if (xids.empty()) return {};
   Table table({{"XID", Align::kRight}, {"WHEN"}});
-  for (const Json& xid : xids) table.add({text_at(xid, "xid"), moment(xid, "at", now)});
+  for (const Json& xid : xids) table.add({text_at(xid, "xid"), time_text(xid, "at", now)});
   return "\nErrors reported by the driver:\n" + indented(table.render(0));
 }
 
@@ -151,9 +151,9 @@ bool is_in_service(const Json& gpu) {
   return std::ranges::find(kWorking, text_at(gpu, "state")) != kWorking.end();
 }
 
-std::size_t unnamed_strangers(const Json& gpu) {
-  const bool is_named = text_at(gpu, "reason").find("of no job") != std::string::npos;
-  return is_named ? 0 : list_at(gpu, "strangers").size();
+std::size_t unnamed_unmanaged_processes(const Json& gpu) {
+  const bool is_named = text_at(gpu, "reason").find("unmanaged processes") != std::string::npos;
+  return is_named ? 0 : list_at(gpu, "unmanaged_processes").size();
 }
 
 Table gpu_table(const Json& gpus) {
@@ -214,7 +214,7 @@ std::vector<std::string> troubles_of(const Json& health, base::Instant now) {
   for (const std::string& held : texts_at(health, "throttle_reasons")) {
     if (!is_harmless_throttle(held)) troubles.push_back("clocks are held down: " + held);
   }
-  if (const std::size_t count = unnamed_strangers(gpu); count > 0) {
+  if (const std::size_t count = unnamed_unmanaged_processes(gpu); count > 0) {
     troubles.push_back(fmt::format("{} process{} of no job", count, count == 1 ? "" : "es"));
   }
   return troubles;
@@ -257,7 +257,7 @@ std::string health_page(const Json& health, base::Instant now) {
       {"Reason", text_at(gpu, "reason")},
       {"Changed", changed_text(gpu, now)},
       {"Jobs", jobs_of(gpu)},
-      {"Read", moment(health, "read_at", now)},
+      {"Read", time_text(health, "read_at", now)},
       {"Does not answer", text_at(health, "problem")},
       {"Utilization", reading(gpu, "utilization_percent", " %")},
       {"Memory", memory_of(gpu, "memory_used_bytes", "memory_total_bytes")},

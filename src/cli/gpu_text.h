@@ -30,7 +30,7 @@ Table changed_table(const Json& gpus);
 bool is_in_service(const Json& gpu);
 
 // How many processes of no job are on it that its reason does not name already.
-std::size_t unnamed_strangers(const Json& gpu);
+std::size_t unnamed_unmanaged_processes(const Json& gpu);
 
 // What is wrong with a GPU, of its GpuHealth: the worst first, empty for nothing.
 std::vector<std::string> troubles_of(const Json& health, base::Instant now);

@@ -15,7 +15,7 @@ constexpr std::string_view kDrained =
     R"({"gpus":[{"node":"dgx-1","index":3,"type":"H100-80GB","state":"DRAINING","emulated":true,"jobs":["42"],"reason":"a fan is loud"}],"changed":true})";
 
 constexpr std::string_view kHealth =
-    R"({"gpu":{"node":"dgx-1","index":3,"uuid":"GPU-3","model":"NVIDIA H100 80GB HBM3","type":"H100-80GB","state":"IN_USE","emulated":true,"jobs":["42"],"memory_total_bytes":85899345920,"memory_used_bytes":1073741824,"utilization_percent":93,"temperature_c":61,"power_watts":500.5,"numa_node":0,"reason":null,"strangers":[{"pid":4711}]},)"
+    R"({"gpu":{"node":"dgx-1","index":3,"uuid":"GPU-3","model":"NVIDIA H100 80GB HBM3","type":"H100-80GB","state":"IN_USE","emulated":true,"jobs":["42"],"memory_total_bytes":85899345920,"memory_used_bytes":1073741824,"utilization_percent":93,"temperature_c":61,"power_watts":500.5,"numa_node":0,"reason":null,"unmanaged_processes":[{"pid":4711}]},)"
     R"("read_at":"2026-07-01T12:03:11Z","problem":null,"power_limit_watts":700,"clock_sm_mhz":1980,"ecc_corrected":3,"ecc_uncorrected":0,"remap_pending":false,"pcie_generation":5,"pcie_width":16,"pcie_sent_bytes_per_second":1048576,"pcie_replays":1,"recovery_action":"NONE","throttle_reasons":["POWER_CAP"],)"
     R"("processes":[{"pid":4242,"user":"ada","command":"python","memory_bytes":1073741824,"job":"42"},{"pid":4711,"user":"bob","command":"\u001b[2J","memory_bytes":null,"job":null}],)"
     R"("xids":[{"xid":79,"at":"2026-07-01T12:00:00Z"}]})";

@@ -6,7 +6,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/parse.h"
-#include "cli/moment.h"
+#include "cli/time_expression.h"
 
 namespace gpu_platform::cli {
 
@@ -64,10 +64,10 @@ base::Result<std::string> past_time(std::string_view option, const std::string& 
   return time;
 }
 
-base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
-                        base::Instant now) {
+base::Status put_future_time(Json& body, const std::string& key,
+                             const std::optional<std::string>& text, base::Instant now) {
   if (!text) return {};
-  const auto at = parse_moment_to_come(*text, now);
+  const auto at = parse_future_time(*text, now);
   if (!at) return base::invalid("--" + key, at.error().message);
   std::string written;
   api::append_rfc3339(written, *at);

@@ -23,10 +23,10 @@ std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 base::Status put_pairs(Json& target, const std::vector<std::string>& pairs,
                        std::string_view option);
 
-// A time to come (cli/moment.h) under that key; the error names the option of that name. Absent
-// stays absent.
-base::Status put_moment(Json& body, const std::string& key, const std::optional<std::string>& text,
-                        base::Instant now);
+// A time to come (cli/time_expression.h) under that key; the error names the option of that name.
+// Absent stays absent.
+base::Status put_future_time(Json& body, const std::string& key,
+                             const std::optional<std::string>& text, base::Instant now);
 
 // A time that is past, as RFC 3339: "2h" and "7d" count back from now, anything else is a time as
 // RFC 3339 has it. Errors name the option.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "cli/attach.h"
 #include "cli/channel.h"
 #include "cli/commands.h"
 #include "cli/exec_session.h"
@@ -11,9 +12,8 @@
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/port_forward.h"
-#include "cli/sitting.h"
 
-// Commands that enter a running job, or sit at it.
+// Commands that enter a running job, or attach to it.
 
 namespace gpu_platform::cli {
 
@@ -32,15 +32,15 @@ std::string exec_target(const std::string& id, std::span<const std::string> comm
 
 // "[LOCAL:]REMOTE"; without LOCAL the same number, "0:" one that is free.
 base::Result<PortForward> parse_ports(std::string_view text) {
-  constexpr std::uint64_t kMostPort = 65535;
+  constexpr std::uint64_t kMaxPort = 65535;
   PortForward forward;
   const std::size_t colon = text.find(':');
   const std::string remote(colon == std::string_view::npos ? text : text.substr(colon + 1));
-  TRY_ASSIGN(const std::uint64_t to, base::parse_count(remote, 1, kMostPort));
+  TRY_ASSIGN(const std::uint64_t to, base::parse_count(remote, 1, kMaxPort));
   forward.remote = forward.local = static_cast<std::uint16_t>(to);
   if (colon == std::string_view::npos) return forward;
   TRY_ASSIGN(const std::uint64_t from,
-             base::parse_count(std::string(text.substr(0, colon)), 0, kMostPort));
+             base::parse_count(std::string(text.substr(0, colon)), 0, kMaxPort));
   forward.local = static_cast<std::uint16_t>(from);
   return forward;
 }
@@ -100,9 +100,9 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation) {
                     ids.front()));
     return kRunRefused;
   }
-  SitOptions options{ids.front(), std::nullopt, false};
+  AttachOptions options{ids.front(), std::nullopt, false};
   if (flag_at(spec_of(job), "terminal")) options.terminal = terminal_size(console.surroundings());
-  return sit_at(console, *client, options);
+  return attach_to(console, *client, options);
 }
 
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation) {

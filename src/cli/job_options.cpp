@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/parse.h"
 #include "cli/input.h"
-#include "cli/moment.h"
+#include "cli/time_expression.h"
 #include "gpu_platform/v1/jobs.pb.h"
 
 namespace gpu_platform::cli {
@@ -71,7 +71,7 @@ base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field
     case JsonKind::kEnum:
       return Json(upper(text));
     case JsonKind::kTimestamp: {
-      TRY_ASSIGN(const base::Instant at, parse_moment_to_come(text, now));
+      TRY_ASSIGN(const base::Instant at, parse_future_time(text, now));
       std::string time;
       api::append_rfc3339(time, at);
       return Json(std::move(time));

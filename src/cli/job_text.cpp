@@ -109,9 +109,9 @@ std::string asked_for(const Json& spec) {
 std::string start_of(const Json& job) {
   const Json& attempts = list_at(job, "attempts");
   if (attempts.empty() || text_at(job, "started_at").empty()) return {};
-  const std::vector<std::string> made_room = texts_at(attempts.back(), "made_room");
+  const std::vector<std::string> preempted_jobs = texts_at(attempts.back(), "preempted_jobs");
   if (text_at(attempts.back(), "why") != "PREEMPTED") return {};
-  return fmt::format("PREEMPTED others: {} made room", joined(made_room, " and "));
+  return fmt::format("PREEMPTED others: {} made room", joined(preempted_jobs, " and "));
 }
 
 // Whether it may be stopped for others, and how often it was.

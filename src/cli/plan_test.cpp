@@ -93,7 +93,7 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
     return json_answer(
         R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"1 node is 4 GPUs short"}},)"
         R"("jobs_ahead":7,"first_ahead":["3","5"],)"
-        R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["9"]},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":["dgx-1"],"gpus":[],"after_jobs":["9"]},)"
         R"("counterfactuals":[{"change":"time_limit","option":"--time 40m"}]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "42"}), 0);
@@ -105,14 +105,14 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
             "Starts now with  --time 40m\n");
 }
 
-TEST_F(Plan, ExplainTellsWhatIsExpectedAndHowGoodThatWas) {
+TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
   FakeServer server([](const Request&) {
     return json_answer(
         R"({"job":{"id":"42","spec":{"name":"train"},"state":"QUEUED","wait_reason":{"code":"NO_CAPACITY","text":"short"}},)"
         R"("jobs_ahead":0,"first_ahead":[],)"
-        R"("estimate":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[]},)"
-        R"("expected":{"p50":"2026-07-01T13:05:12.000Z","p90":"2026-07-01T13:35:12.000Z","basis":"history","runs":12},)"
-        R"("expected_run":{"p50_seconds":300,"p90_seconds":540,"basis":"history","runs":3,"level":"name"},)"
+        R"("planned_start":{"start":"2026-07-01T14:05:12.000Z","basis":"hard_limits","nodes":[],"gpus":[],"after_jobs":[]},)"
+        R"("predicted_start":{"p50":"2026-07-01T13:05:12.000Z","p90":"2026-07-01T13:35:12.000Z","basis":"history","runs":12},)"
+        R"("predicted_run":{"p50_seconds":300,"p90_seconds":540,"basis":"history","runs":3,"level":"name"},)"
         R"("scores":[{"basis":"hard_limits","starts":4,"by_then":4,"p50_seconds":7200,"p90_seconds":7260,"p50_signed_seconds":-7200},)"
         R"({"basis":"history","starts":212,"by_then":191,"p50_seconds":240,"p90_seconds":1860,"p50_signed_seconds":-240}],)"
         R"("counterfactuals":[]})");
@@ -123,18 +123,18 @@ TEST_F(Plan, ExplainTellsWhatIsExpectedAndHowGoodThatWas) {
       "job 42 (train) is QUEUED\n"
       "Waits            short\n"
       "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m)\n"
-      "Expected start   2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
+      "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
       "runs\n"
-      "Expected to run  5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"
-      "Past estimates   hard limits off by 2h00m (p50), 2h01m (p90) over 4 starts, 100 % by "
+      "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"
+      "Past predictions hard limits off by 2h00m (p50), 2h01m (p90) over 4 starts, 100 % by "
       "then; history p50–p90 off by 4m00s (p50), 31m00s (p90) over 212 starts, 90 % by then\n");
 }
 
-TEST_F(Plan, ExplainOfARunningJobSaysWhomItPassedAndWhatWasForeseen) {
+TEST_F(Plan, ExplainOfARunningJobSaysWhichItPassedAndWhatWasPredicted) {
   FakeServer server([](const Request&) {
     return json_answer(
         R"({"job":{"id":"7","spec":{"name":"infer"},"state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","passed":"5","gpus":[{"node":"dgx-1","index":0}]}],)"
-        R"("forecast":{"made_at":"2026-07-01T12:00:00.000Z","by_limits":"2026-07-01T14:00:00.000Z","after_jobs":["3","4"],"expected":{"p50":"2026-07-01T12:30:00.000Z","p90":"2026-07-01T12:30:00.000Z","basis":"expected_time"}}},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
+        R"("forecast":{"made_at":"2026-07-01T12:00:00.000Z","by_limits":"2026-07-01T14:00:00.000Z","after_jobs":["3","4"],"predicted_start":{"p50":"2026-07-01T12:30:00.000Z","p90":"2026-07-01T12:30:00.000Z","basis":"expected_time"}}},"jobs_ahead":0,"first_ahead":[],"planned_start":null,"counterfactuals":[]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
   EXPECT_EQ(out(),
@@ -143,14 +143,14 @@ TEST_F(Plan, ExplainOfARunningJobSaysWhomItPassedAndWhatWasForeseen) {
             "Waited           5s\n"
             "Waited for       3 and 4\n"
             "Started          in a gap before job 5, which it does not delay\n"
-            "Foreseen         at 2026-07-01 12:00:00 +0000: by 2026-07-01 14:00:00 +0000 (hard "
-            "limits), expected 2026-07-01 12:30:00 +0000 (expected time)\n");
+            "Predicted        at 2026-07-01 12:00:00 +0000: by 2026-07-01 14:00:00 +0000 (hard "
+            "limits), predicted 2026-07-01 12:30:00 +0000 (expected time)\n");
 }
 
 TEST_F(Plan, ExplainOfARunningJobTellsWhyThereAndThen) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","gpus":[{"node":"dgx-1","index":0}]}]},"jobs_ahead":0,"first_ahead":[],"estimate":null,"counterfactuals":[]})");
+        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"RUNNING","submitted_at":"2026-07-01T12:00:00.000Z","started_at":"2026-07-01T12:00:05.000Z","attempts":[{"why":"BACKFILL","gpus":[{"node":"dgx-1","index":0}]}]},"jobs_ahead":0,"first_ahead":[],"planned_start":null,"counterfactuals":[]})");
   });
   EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
   EXPECT_EQ(out(),

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/forecast_text.h"
 #include "cli/job_text.h"
+#include "cli/prediction_text.h"
 #include "cli/text.h"
 
 namespace gpu_platform::cli {
@@ -71,8 +71,8 @@ std::string why_it_passed(const Json& attempt) {
   const auto yields_at = time_at(attempt, "yields_at");
   if (!yields_at) return fmt::format("in a gap before {}, which it does not delay", whom);
   return fmt::format(
-      "in a gap before {}, by when it is expected to be gone; else it is stopped at {}", whom,
-      local_time(*yields_at));
+      "in a gap before {}, because it is predicted to be gone by then; else it is stopped at {}",
+      whom, local_time(*yields_at));
 }
 
 std::string why_it_started(const Json& attempt) {
@@ -80,7 +80,7 @@ std::string why_it_started(const Json& attempt) {
   if (why == "BACKFILL") return why_it_passed(attempt);
   if (why == "PREEMPTED") {
     return fmt::format("in the place of {}, stopped for it",
-                       enumerated(texts_at(attempt, "made_room")));
+                       enumerated(texts_at(attempt, "preempted_jobs")));
   }
   if (why == "RESERVED") return "in the place reserved for it";
   if (why == "IMMEDIATE") return "as the first in the queue that fitted";
@@ -95,7 +95,7 @@ std::string running_lines(const Json& job, base::Instant now) {
   lines += line("Waited", waited(job, now));
   lines += line("Waited for", enumerated(texts_at(object_at(job, "forecast"), "after_jobs")));
   lines += line("Started", why_it_started(last));
-  return lines + line("Foreseen", foreseen_text(job));
+  return lines + line("Predicted", start_prediction_text(job));
 }
 
 }  // namespace
@@ -106,15 +106,16 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
                                  harmless(text_at(spec_of(job), "name")), text_at(job, "state"));
   const std::string reason = text_at(object_at(job, "wait_reason"), "text");
   const std::string tail =
-      line("Expected to run", expected_run_text(object_at(explanation, "expected_run"))) +
-      line("Past estimates", scores_text(list_at(explanation, "scores")));
+      line("Predicted to run", predicted_run_text(object_at(explanation, "predicted_run"))) +
+      line("Past predictions", scores_text(list_at(explanation, "scores")));
   if (reason.empty()) return page + running_lines(job, now) + tail;
   page += line("Waits", reason);
   page += line("Ahead", those_ahead(explanation));
-  page += line("Starts by", start_text(object_at(explanation, "estimate"), "start", now));
-  page += line("Expected start", expected_start_text(object_at(explanation, "expected"), now));
+  page += line("Starts by", start_text(object_at(explanation, "planned_start"), "start", now));
+  page +=
+      line("Predicted start", predicted_start_text(object_at(explanation, "predicted_start"), now));
   if (flag_at(explanation, "too_many_ahead")) {
-    page += line("Expected start", "not worked out: too many jobs are ahead");
+    page += line("Predicted start", "not worked out: too many jobs are ahead");
   }
   return page + would_start_with(explanation) + tail;
 }
@@ -134,8 +135,8 @@ std::string check_page(const Json& result, base::Instant now) {
   page += array;
   page += line("Starts by", start_text(result, "estimated_start", now));
   page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
-  page += line("Expected start", expected_start_text(object_at(result, "expected"), now));
-  page += line("Expected to run", expected_run_text(object_at(result, "expected_run")));
+  page += line("Predicted start", predicted_start_text(object_at(result, "predicted_start"), now));
+  page += line("Predicted to run", predicted_run_text(object_at(result, "predicted_run")));
   return page + would_start_with(result);
 }
 

@@ -22,7 +22,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 // More than this the client does not take off us is left in the channel.
-constexpr std::size_t kMostUnwritten = 256 * 1024;
+constexpr std::size_t kMaxUnwritten = 256 * 1024;
 
 // One connection of a local program, and its channel.
 class Carried : public std::enable_shared_from_this<Carried> {
@@ -45,7 +45,7 @@ class Carried : public std::enable_shared_from_this<Carried> {
     } else if (const auto* output = std::get_if<model::OutputFrame>(&frame)) {
       unwritten_ += output->bytes;
       write();
-      if (unwritten_.size() > kMostUnwritten) channel_->pause();
+      if (unwritten_.size() > kMaxUnwritten) channel_->pause();
     } else if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) {
       window_.taken(taken->bytes);
       read();
@@ -80,7 +80,7 @@ class Carried : public std::enable_shared_from_this<Carried> {
                       [self = shared_from_this()](const error_code& error, std::size_t) {
                         self->writing_.clear();
                         if (error) return self->close();
-                        if (self->unwritten_.size() <= kMostUnwritten) self->channel_->resume();
+                        if (self->unwritten_.size() <= kMaxUnwritten) self->channel_->resume();
                         self->write();
                         if (self->is_ending_) self->close_when_written();
                       });

@@ -12,15 +12,15 @@
 #include "cli/table.h"
 #include "cli/text.h"
 
-// Reservations of time windows.
+// Reservations.
 
 namespace gpu_platform::cli {
 
 namespace {
 
 constexpr std::string_view kPath = "/v1/reservations";
-constexpr std::uint64_t kMostGpus = 65535;
-constexpr std::uint64_t kMostGpusPerNode = 64;
+constexpr std::uint64_t kMaxGpus = 65535;
+constexpr std::uint64_t kMaxGpusPerNode = 64;
 
 struct CreateOptions {
   std::vector<std::string> name, teams, users, nodes;
@@ -43,8 +43,8 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
   Json body;
   body["name"] = o.name.front();
   // The daemon's present, which is not quite ours.
-  if (o.begin && *o.begin != "now") TRY(put_moment(body, "begin", o.begin, now));
-  TRY(put_moment(body, "end", o.end, now));
+  if (o.begin && *o.begin != "now") TRY(put_future_time(body, "begin", o.begin, now));
+  TRY(put_future_time(body, "end", o.end, now));
   if (o.duration) {
     const auto duration = base::parse_duration(*o.duration);
     if (!duration) return base::invalid("--duration", duration.error().message);
@@ -57,8 +57,8 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
   put("teams", words_of_lists(o.teams));
   put("users", words_of_lists(o.users));
   put("nodes", o.nodes);
-  TRY(put_count(body, "gpus", "--gpus", o.gpus, kMostGpus));
-  TRY(put_count(body, "gpus_per_node", "--gpus-per-node", o.gpus_per_node, kMostGpusPerNode));
+  TRY(put_count(body, "gpus", "--gpus", o.gpus, kMaxGpus));
+  TRY(put_count(body, "gpus_per_node", "--gpus-per-node", o.gpus_per_node, kMaxGpusPerNode));
   if (o.gpu_type) body["gpu_type"] = *o.gpu_type;
   if (o.ignore_running) body["ignore_running"] = true;
   for (const auto& [option, words] : {std::pair{"NAME", &o.name},
@@ -74,11 +74,11 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string admitted(const Json& window) {
-  if (flag_at(window, "maintenance")) return "maintenance";
+std::string admitted(const Json& reservation) {
+  if (flag_at(reservation, "maintenance")) return "maintenance";
   std::string text;
   for (const auto& [key, noun] : {std::pair{"teams", "team"}, {"users", "user"}}) {
-    const auto names = texts_at(window, key);
+    const auto names = texts_at(reservation, key);
     if (names.empty()) continue;
     if (!text.empty()) text += "; ";
     text += fmt::format("{} {}", noun, joined(names));
@@ -86,15 +86,15 @@ std::string admitted(const Json& window) {
   return text;
 }
 
-std::string time_of(const Json& window, std::string_view key) {
-  const auto at = time_at(window, key);
+std::string time_of(const Json& reservation, std::string_view key) {
+  const auto at = time_at(reservation, key);
   return at ? local_time(*at) : std::string();
 }
 
 // "dgx-1 (all), dgx-2 (0, 1)"
-std::string places(const Json& window) {
+std::string places(const Json& reservation) {
   std::vector<std::string> texts;
-  for (const Json& node : list_at(window, "nodes")) {
+  for (const Json& node : list_at(reservation, "nodes")) {
     const std::string which =
         flag_at(node, "whole_node") ? std::string("all") : joined(texts_at(node, "gpus"));
     texts.push_back(fmt::format("{} ({})", text_at(node, "node"), which));
@@ -102,16 +102,17 @@ std::string places(const Json& window) {
   return joined(texts);
 }
 
-std::string page_of(const Json& window) {
+std::string page_of(const Json& reservation) {
   const std::array<std::pair<std::string_view, std::string>, 8> rows = {{
-      {"Reservation", text_at(window, "name")},
-      {"State", flag_at(window, "active") ? "active" : "to come"},
-      {"From", time_of(window, "begin")},
-      {"To", time_of(window, "end")},
-      {"For", admitted(window)},
-      {"GPUs", fmt::format("{}: {}", text_at(window, "gpu_count"), places(window))},
-      {"Let finish", joined(texts_at(window, "let_finish"))},
-      {"Made", fmt::format("{} by {}", time_of(window, "made_at"), text_at(window, "made_by"))},
+      {"Reservation", text_at(reservation, "name")},
+      {"State", flag_at(reservation, "active") ? "active" : "to come"},
+      {"From", time_of(reservation, "begin")},
+      {"To", time_of(reservation, "end")},
+      {"For", admitted(reservation)},
+      {"GPUs", fmt::format("{}: {}", text_at(reservation, "gpu_count"), places(reservation))},
+      {"Let finish", joined(texts_at(reservation, "let_finish"))},
+      {"Made",
+       fmt::format("{} by {}", time_of(reservation, "made_at"), text_at(reservation, "made_by"))},
   }};
   std::string page;
   for (const auto& [name, value] : rows) {
@@ -123,9 +124,9 @@ std::string page_of(const Json& window) {
 // Prints one reservation, or what went wrong.
 int show(Console& console, const Called<std::string>& answer, bool json) {
   if (!answer) return report(console, answer.error(), json);
-  const auto window = parse_object(*answer);
-  if (json || !window) return print_document(console, *answer);
-  console.out(page_of(*window));
+  const auto reservation = parse_object(*answer);
+  if (json || !reservation) return print_document(console, *answer);
+  console.out(page_of(*reservation));
   return console.out_failed() ? kFailure : kOk;
 }
 
@@ -214,10 +215,10 @@ int run_reservations_list(const CommandText& text, Invocation& invocation) {
                {"GPUS", Column::Align::kRight},
                {"FOR", Column::Align::kLeft, 12},
                {"NODES", Column::Align::kLeft, 16}});
-  for (const Json& window : list_at(*list, "reservations")) {
-    table.add({text_at(window, "name"), flag_at(window, "active") ? "active" : "to come",
-               time_of(window, "begin"), time_of(window, "end"), text_at(window, "gpu_count"),
-               admitted(window), places(window)});
+  for (const Json& reservation : list_at(*list, "reservations")) {
+    table.add({text_at(reservation, "name"), flag_at(reservation, "active") ? "active" : "to come",
+               time_of(reservation, "begin"), time_of(reservation, "end"),
+               text_at(reservation, "gpu_count"), admitted(reservation), places(reservation)});
   }
   if (table.empty()) {
     console.note("nothing is reserved");

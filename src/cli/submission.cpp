@@ -14,7 +14,7 @@ namespace {
 // How long a submission whose answer was lost is repeated.
 constexpr base::Duration kSubmitPatience = base::seconds(10);
 // The daemon takes no larger ones.
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
     auto answer = client.post("/v1/jobs", text);
     if (answer) return answer;
     Failure failure = std::move(answer).error();
-    if (failure.kind == Failure::Kind::kProblem && text.size() > kMostBytes) {
+    if (failure.kind == Failure::Kind::kProblem && text.size() > kMaxBytes) {
       failure.message += fmt::format(
           "; {} bytes of it are the environment: submit with fewer or shorter variables (env -u "
           "NAME …)",

@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "base/result.h"
+#include "cli/attach.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
@@ -14,14 +15,13 @@
 #include "cli/json_view.h"
 #include "cli/members.h"
 #include "cli/plan_text.h"
-#include "cli/sitting.h"
 #include "cli/submission.h"
 
 namespace gpu_platform::cli {
 
 namespace {
 
-constexpr std::uint64_t kMostGpus = 65535;
+constexpr std::uint64_t kMaxGpus = 65535;
 constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 
 struct SubmitOptions {
@@ -42,7 +42,7 @@ std::span<const std::string> split_command(std::span<const std::string> words, S
 base::Status put_count(Json& spec, const JobOptions& job, const char* flag) {
   const std::optional<std::string>& text = job.text(flag);
   if (!text.has_value()) return {};
-  const auto count = base::parse_count(*text, 0, kMostGpus);
+  const auto count = base::parse_count(*text, 0, kMaxGpus);
   if (!count) return base::invalid(flag, count.error().message);
   spec["gpus"] = *count;
   return {};
@@ -202,7 +202,7 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
                                    base::Duration at_most) {
   const auto& steady = console.surroundings().steady;
   const base::Instant began = steady();
-  Patience patience(console, kMostPatience);
+  Patience patience(console, kMaxPatience);
   while (true) {
     const base::Duration left = std::max(at_most - (steady() - began), base::Duration());
     const base::Duration wait = std::min(left, kOneWait);
@@ -296,7 +296,7 @@ int run_run(const CommandText& text, Invocation& invocation) {
   }
   console.note(fmt::format("job {}", submitted->id));
   if (s.options.terminal.has_value()) {
-    return sit_at(console, submitted->client, {submitted->id, s.options.terminal, true});
+    return attach_to(console, submitted->client, {submitted->id, s.options.terminal, true});
   }
   if (s.options.takes_input) return run_with_input(console, submitted->client, submitted->id);
   Interrupts interrupts(console, submitted->client, submitted->id);

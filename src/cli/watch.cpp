@@ -19,7 +19,7 @@ namespace {
 constexpr base::Duration kShortest = base::seconds(1);
 constexpr base::Duration kLongest = base::hours(1);
 // Jobs asked for one by one; when more are new at once, the list is cheaper.
-constexpr std::size_t kMostSingleJobs = 32;
+constexpr std::size_t kMaxSingleJobs = 32;
 
 struct WatchOptions {
   base::Duration interval = base::seconds(1);
@@ -86,7 +86,7 @@ class Watcher {
       }
     }
     view_.users = std::move(known);
-    if (unknown.size() > kMostSingleJobs) return ask_for_all(unknown);
+    if (unknown.size() > kMaxSingleJobs) return ask_for_all(unknown);
     for (const std::string& job : unknown) {
       const auto found = get("/v1/jobs/" + percent_encoded(job));
       // Somebody else's job is not found, and will not be.

@@ -35,7 +35,7 @@ std::string two_gpus() {
       {gpu(0,
            R"("state":"IN_USE","jobs":["42"],"memory_used_bytes":42949672960,"utilization_percent":60,"temperature_c":61,"power_watts":500)"),
        gpu(1,
-           R"("state":"OFFLINE","jobs":[],"reason":"a fan is loud","strangers":[{"pid":4711,"user":"bob"}])")});
+           R"("state":"OFFLINE","jobs":[],"reason":"a fan is loud","unmanaged_processes":[{"pid":4711,"user":"bob"}])")});
 }
 
 // A daemon with one running job of ada's and one waiting.
@@ -65,7 +65,7 @@ TEST(WatchBar, IsAsLongAsItsPartAndSaysIt) {
   EXPECT_EQ(display_width(bar(0.3, "a text that is too long", 10)), 10U);
 }
 
-TEST(WatchRows, HaveBarsReadingsJobsAndStrangers) {
+TEST(WatchRows, HaveBarsReadingsJobsAndUnmanagedProcesses) {
   const auto rows = watch_rows(view_of(two_gpus()), 120);
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[1],
@@ -76,12 +76,12 @@ TEST(WatchRows, HaveBarsReadingsJobsAndStrangers) {
             "OFFLINE  4711 bob (no job); a fan is l…");
 }
 
-TEST(WatchRows, NameAStrangerOnce) {
+TEST(WatchRows, NameAnUnmanagedProcessOnce) {
   const std::string avoided = gpu(
       0,
-      R"x("state":"AVAILABLE","reason":"processes of no job: pid 77 (python of bob)","strangers":[{"pid":77,"user":"bob"}])x");
+      R"x("state":"AVAILABLE","reason":"unmanaged processes: pid 77 (python of bob)","unmanaged_processes":[{"pid":77,"user":"bob"}])x");
   const std::string row = watch_rows(view_of(status_of({avoided})), 0)[1];
-  EXPECT_TRUE(row.ends_with("AVAILABLE  processes of no job: pid 77 (python of bob)")) << row;
+  EXPECT_TRUE(row.ends_with("AVAILABLE  unmanaged processes: pid 77 (python of bob)")) << row;
 }
 
 TEST(WatchRows, FitEveryWidth) {

@@ -55,8 +55,8 @@ std::string jobs_cell(const Json& gpu, const WatchView& view) {
     const bool known = user != view.users.end() && !user->second.empty();
     parts.push_back(known ? fmt::format("{} {}", job, user->second) : job);
   }
-  for (const Json& process : list_at(gpu, "strangers")) {
-    if (unnamed_strangers(gpu) == 0) break;
+  for (const Json& process : list_at(gpu, "unmanaged_processes")) {
+    if (unnamed_unmanaged_processes(gpu) == 0) break;
     const std::string user = text_at(process, "user");
     parts.push_back(
         fmt::format("{}{}{} (no job)", text_at(process, "pid"), user.empty() ? "" : " ", user));

@@ -16,8 +16,8 @@ namespace {
 using C = Configuration;
 constexpr std::int64_t kKi = 1024;
 constexpr std::int64_t kDay = 86'400;
-constexpr std::int64_t kMostPoints = 1'000'000'000;
-constexpr std::int64_t kMostWeight = 1'000'000;
+constexpr std::int64_t kMaxPoints = 1'000'000'000;
+constexpr std::int64_t kMaxWeight = 1'000'000;
 
 template <std::size_t Class>
 std::int64_t& points(C& c) {
@@ -68,16 +68,16 @@ const std::array kKeys = {
         0, 90, Effect::kAnytime,
         "The percentage of max_queue_size and of max_specification_bytes that is kept for jobs that root (or the user "
         "that the daemon runs as) submits."},
-    Key{"scheduling.priority_points.critical", &points<0>, 0, kMostPoints, Effect::kAnytime,
+    Key{"scheduling.priority_points.critical", &points<0>, 0, kMaxPoints, Effect::kAnytime,
         "The points of the class CRITICAL. More points go first. The classes keep their order."},
-    Key{"scheduling.priority_points.high", &points<1>, 0, kMostPoints, Effect::kAnytime,
+    Key{"scheduling.priority_points.high", &points<1>, 0, kMaxPoints, Effect::kAnytime,
         "The points of the class HIGH."},
-    Key{"scheduling.priority_points.medium", &points<2>, 0, kMostPoints, Effect::kAnytime,
+    Key{"scheduling.priority_points.medium", &points<2>, 0, kMaxPoints, Effect::kAnytime,
         "The points of the class MEDIUM, which is the default of a job."},
-    Key{"scheduling.priority_points.low", &points<3>, 0, kMostPoints, Effect::kAnytime,
+    Key{"scheduling.priority_points.low", &points<3>, 0, kMaxPoints, Effect::kAnytime,
         "The points of the class LOW."},
 
-    Key{"scheduling.reservation_depth", +[](C& c) -> std::uint32_t& { return c.policy.reservation_depth; },
+    Key{"scheduling.backfill_depth", +[](C& c) -> std::uint32_t& { return c.policy.backfill_depth; },
         0, 100'000, Effect::kAnytime,
         "The number of waiting jobs that get a planned start, counted from the first job that does not fit. Jobs behind "
         "them may not delay these starts. 1 wastes the least; as many as wait keeps every job's place; with 0 no job "
@@ -105,16 +105,16 @@ const std::array kKeys = {
         1, kDay, Effect::kAnytime,
         "The interval at which the order is updated by the usage since the last update."},
     Key{"scheduling.weights.age", +[](C& c) -> std::uint32_t& { return c.policy.weights.age; },
-        0, kMostWeight, Effect::kAnytime,
+        0, kMaxWeight, Effect::kAnytime,
         "The points for each day of waiting. This weight and the three that follow apply to order: weighted."},
     Key{"scheduling.weights.priority", +[](C& c) -> std::uint32_t& { return c.policy.weights.priority; },
-        0, kMostWeight, Effect::kAnytime,
+        0, kMaxWeight, Effect::kAnytime,
         "The points of the class CRITICAL. The other classes get points in proportion to their priority_points."},
     Key{"scheduling.weights.fair_share", +[](C& c) -> std::uint32_t& { return c.policy.weights.fair_share; },
-        0, kMostWeight, Effect::kAnytime,
+        0, kMaxWeight, Effect::kAnytime,
         "The points of a user without any usage. A user whose usage equals their shares gets half of them."},
     Key{"scheduling.weights.size", +[](C& c) -> std::uint32_t& { return c.policy.weights.size; },
-        0, kMostWeight, Effect::kAnytime,
+        0, kMaxWeight, Effect::kAnytime,
         "The points of a job that asks for all GPUs. Other jobs get points in proportion."},
 
     Key{"quotas.period", +[](C& c) -> model::QuotaPeriod& { return c.quota_period; },
@@ -134,7 +134,7 @@ const std::array kKeys = {
         3600, 8760 * 3600, Effect::kAnytime,
         "The longest time limit of a job. It is also the limit of a job that names none.", base::hours(1)},
     Key{"policies.max_array_size", +[](C& c) -> std::uint64_t& { return c.policy.max_array_size; },
-        1, model::kMostArrayMembers, Effect::kAnytime,
+        1, model::kMaxArrayMembers, Effect::kAnytime,
         "The maximum number of members of one job array. Each member also takes a place of scheduling.max_queue_size."},
     Key{"policies.stop_grace", +[](C& c) -> base::Duration& { return c.policy.stop_grace; },
         0, 3600, Effect::kAnytime,
@@ -246,7 +246,7 @@ const std::array kKeys = {
         1, 3600, Effect::kRestart,
         "The time between two readings of each GPU.", base::seconds(1)},
 
-    Key{"health.strangers", +[](C& c) -> model::StrangerPolicy& { return c.policy.strangers; },
+    Key{"health.unmanaged_processes", +[](C& c) -> model::UnmanagedProcessPolicy& { return c.policy.unmanaged_processes; },
         0, 0, Effect::kAnytime,
         "What happens with a GPU that has unmanaged processes, which belong to no job on it. ignore: they are ignored; "
         "avoid: the GPU gets no new jobs while they are there; alert: they are reported and the GPU is used."},
@@ -450,8 +450,8 @@ template <>
 constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",
                                                                        "low"};
 template <>
-constexpr std::array<std::string_view, model::kStrangerPolicies> kWords<model::StrangerPolicy>{
-    "ignore", "avoid", "alert"};
+constexpr std::array<std::string_view, model::kUnmanagedProcessPolicies>
+    kWords<model::UnmanagedProcessPolicy>{"ignore", "avoid", "alert"};
 
 template <>
 constexpr std::array<std::string_view, model::kQueueOrders> kWords<model::QueueOrder>{

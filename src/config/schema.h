@@ -17,24 +17,24 @@ namespace gpu_platform::config {
 
 // The field of a Configuration that a key sets. The type says how the value is written.
 using Field =
-    std::variant<bool& (*)(Configuration&),                          // true or false
-                 std::uint32_t& (*)(Configuration&),                 // whole number
-                 std::uint64_t& (*)(Configuration&),                 // whole number
-                 std::int64_t& (*)(Configuration&),                  // whole number
-                 std::optional<std::uint32_t>& (*)(Configuration&),  // whole number, or not set
-                 base::Duration& (*)(Configuration&),                // "90s", or a count of `unit`
-                 base::Bytes& (*)(Configuration&),                   // "16G"
-                 RootJobs& (*)(Configuration&),                      // one of its words
-                 ShowCommands& (*)(Configuration&),                  // likewise
-                 Seccomp& (*)(Configuration&),                       // likewise
-                 model::StrangerPolicy& (*)(Configuration&),         // likewise
-                 model::PriorityClass& (*)(Configuration&),          // likewise
-                 model::QueueOrder& (*)(Configuration&),             // likewise
-                 model::QuotaPeriod& (*)(Configuration&),            // likewise
-                 model::AllocationMode& (*)(Configuration&),         // likewise
-                 std::string& (*)(Configuration&),                   // a program and its arguments
-                 ProgramFile& (*)(Configuration&),                   // one without arguments
-                 SiteFile& (*)(Configuration&)>;                     // any other file
+    std::variant<bool& (*)(Configuration&),                           // true or false
+                 std::uint32_t& (*)(Configuration&),                  // whole number
+                 std::uint64_t& (*)(Configuration&),                  // whole number
+                 std::int64_t& (*)(Configuration&),                   // whole number
+                 std::optional<std::uint32_t>& (*)(Configuration&),   // whole number, or not set
+                 base::Duration& (*)(Configuration&),                 // "90s", or a count of `unit`
+                 base::Bytes& (*)(Configuration&),                    // "16G"
+                 RootJobs& (*)(Configuration&),                       // one of its words
+                 ShowCommands& (*)(Configuration&),                   // likewise
+                 Seccomp& (*)(Configuration&),                        // likewise
+                 model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise
+                 model::PriorityClass& (*)(Configuration&),           // likewise
+                 model::QueueOrder& (*)(Configuration&),              // likewise
+                 model::QuotaPeriod& (*)(Configuration&),             // likewise
+                 model::AllocationMode& (*)(Configuration&),          // likewise
+                 std::string& (*)(Configuration&),                    // a program and its arguments
+                 ProgramFile& (*)(Configuration&),                    // one without arguments
+                 SiteFile& (*)(Configuration&)>;                      // any other file
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {

@@ -51,7 +51,8 @@ class Application {
     lend_anew();
     update_held_attempts();
     // Victims that may not be stopped any more are spared.
-    drop_claims_that([this](const model::Claim& claim) { return !is_outranking(state_, claim); });
+    drop_holds_that(
+        [this](const model::PreemptionHold& hold) { return !is_outranking(state_, hold); });
   }
   void on(const model::QuotaPeriodBegan& event) { begin_period(state_, event.begin); }
   void on(const model::UseCounted&) { count_use(state_, at_); }
@@ -59,7 +60,7 @@ class Application {
   void on(const model::NodeSeen& event);
   void on(const model::NodeStateChanged& event);
   void on(const model::GpuStateChanged& event);
-  void on(const model::GpuStrangersChanged& event);
+  void on(const model::UnmanagedProcessesChanged& event);
   void on(const model::JobSubmitted& event);
   void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
@@ -68,15 +69,15 @@ class Application {
 
   // What was promised on its GPUs may last into it: room is made anew, elsewhere or in time.
   void on(const model::ReservationMade& event) {
-    CHECK(state_.books->windows.find(event.window.name) == nullptr);
-    drop_claims_that([&](const model::Claim& claim) {
-      return scheduling::touches(event.window, claim.allocation);
+    CHECK(state_.books->reservations.find(event.reservation.name) == nullptr);
+    drop_holds_that([&](const model::PreemptionHold& hold) {
+      return scheduling::touches(event.reservation, hold.allocation);
     });
-    state_.books.put(event.window);
+    state_.books.put(event.reservation);
   }
-  void on(const model::ReservationEnded& event) { state_.books.erase_window(event.name); }
+  void on(const model::ReservationEnded& event) { state_.books.erase_reservation(event.name); }
   void on(const model::CallAudited&) {}  // for the archive alone
-  void on(const model::ClaimDropped& event) { drop_claim(event.job); }
+  void on(const model::PreemptionHoldDropped& event) { drop_hold(event.job); }
 
   void on(const model::JobOverdue& event) {
     Job& j = job(event.job);
@@ -86,11 +87,11 @@ class Application {
     state_.books.put_waiting(j);
   }
 
-  void on(const model::StartForeseen& event) {
+  void on(const model::StartPredicted& event) {
     Job& j = job(event.job);
     CHECK(j.state == JobState::kQueued);
-    j.forecast = event.forecast;
-    j.forecast->made_at = at_;
+    j.prediction = event.prediction;
+    j.prediction->made_at = at_;
   }
 
   void on(const model::YieldPutOff& event) {
@@ -257,23 +258,23 @@ class Application {
     if (model::holds_resources(attempt.state)) state_.books.update_held(*j, attempt);
   }
 
-  // The claim is over, whatever came of it: victims that were not told yet are spared.
-  void drop_claim(model::JobId beneficiary) {
-    const model::Claim* claim = state_.books->claims.find(beneficiary);
-    if (claim == nullptr) return;
-    const std::vector<model::AttemptId> victims = claim->victims;
-    state_.books.erase_claim(beneficiary);
+  // The preemption hold is over, whatever came of it: victims that were not told yet are spared.
+  void drop_hold(model::JobId beneficiary) {
+    const model::PreemptionHold* hold = state_.books->holds.find(beneficiary);
+    if (hold == nullptr) return;
+    const std::vector<model::AttemptId> victims = hold->victims;
+    state_.books.erase_hold(beneficiary);
     for (const model::AttemptId id : victims) update_held(id);
   }
   template <class Is>
-  void drop_claims_that(const Is& is_over) {
+  void drop_holds_that(const Is& is_over) {
     std::vector<model::JobId> over;
-    for (const auto& [job, claim] : state_.books->claims.all()) {
-      if (is_over(claim)) over.push_back(job);
+    for (const auto& [job, hold] : state_.books->holds.all()) {
+      if (is_over(hold)) over.push_back(job);
     }
-    for (const model::JobId job : over) drop_claim(job);
+    for (const model::JobId job : over) drop_hold(job);
   }
-  void drop_claims_that_cannot_be_met(const Node& n);
+  void drop_holds_that_cannot_be_met(const Node& n);
 
   // The only place where a job's state changes; keeps the indices of waiting jobs and the counts.
   void move(Job& j, JobTrigger trigger) {
@@ -290,8 +291,8 @@ class Application {
     if (scheduling::counts_as_waiting(j.state)) state_.load.end_waiting(j.spec->uid);
     if (std::uint64_t* counter = counter_of(j.state)) --*counter;
     state_.books.erase_waiting(j);
-    if (j.state == JobState::kQueued) drop_claim(j.id);
-    state_.gates.leave(j);
+    if (j.state == JobState::kQueued) drop_hold(j.id);
+    state_.admission_gates.leave(j);
   }
 
   void enter(Job& j) {
@@ -299,11 +300,11 @@ class Application {
     if (std::uint64_t* counter = counter_of(j.state)) ++*counter;
     j.overdue_since = {};
     if (j.state == JobState::kQueued) {
-      j.forecast.reset();
+      j.prediction.reset();
       j.eligible_at = at_;
     }
     state_.books.put_waiting(j);
-    state_.gates.enter(j);
+    state_.admission_gates.enter(j);
   }
 
   // What failed there before does well again.
@@ -335,7 +336,7 @@ class Application {
   void trigger_gpus(const model::Allocation& allocation, GpuTrigger trigger) {
     for (const auto& part : allocation.nodes) {
       Node& n = node(part.node);
-      for (const auto& claim : part.claims) move_gpu(n.gpus.at(claim.gpu_index), trigger);
+      for (const auto& grant : part.grants) move_gpu(n.gpus.at(grant.gpu_index), trigger);
       state_.books.put(n);
     }
   }
@@ -349,7 +350,7 @@ class Application {
     if (!is_last || entry == state_.requests.end() || entry->second.job != answered) return;
     entry->second.expires = at_ + state_.policy->request_id_lifetime;
     state_.expiring_requests.put(entry->second.expires, key);
-    while (state_.expiring_requests.count_of(key.first) > kMostEndedRequests) {
+    while (state_.expiring_requests.count_of(key.first) > kMaxEndedRequests) {
       const auto [expires, oldest] = state_.expiring_requests.first_of(key.first);
       state_.requests.erase(oldest);
       state_.expiring_requests.erase(expires, oldest);
@@ -365,14 +366,14 @@ class Application {
     state_.jobs.erase(id.value);
     if (!array.valid() || --state_.arrays.find_mutable(array.value)->members > 0) return;
     state_.arrays.erase(array.value);
-    state_.gates.erase_array(array);
+    state_.admission_gates.erase_array(array);
   }
 
   std::vector<model::JobId> jobs_stopped_for(model::JobId beneficiary) const {
     std::vector<model::JobId> jobs;
-    const model::Claim* claim = state_.books->claims.find(beneficiary);
-    if (claim == nullptr) return jobs;
-    for (const model::AttemptId id : claim->victims) jobs.push_back(id.job);
+    const model::PreemptionHold* hold = state_.books->holds.find(beneficiary);
+    if (hold == nullptr) return jobs;
+    for (const model::AttemptId id : hold->victims) jobs.push_back(id.job);
     return jobs;
   }
   void note_end_of_member(const Job& j);
@@ -406,7 +407,7 @@ void Application::on(const model::NodeSeen& event) {
   state_.books.put(n);
   follow_cluster_size(gpus_before);
   // Rare, and it may be smaller: room is made anew where there is some.
-  drop_claims_that([&](const model::Claim& claim) { return is_on(claim.allocation, n.id); });
+  drop_holds_that([&](const model::PreemptionHold& hold) { return is_on(hold.allocation, n.id); });
 }
 
 void Application::on(const model::NodeStateChanged& event) {
@@ -428,15 +429,15 @@ void Application::on(const model::NodeStateChanged& event) {
     n.cause = n.state == model::NodeState::kUp ? std::string() : event.cause;
   }
   state_.books.put(n);
-  drop_claims_that_cannot_be_met(n);
+  drop_holds_that_cannot_be_met(n);
 }
 
-// What is claimed there has left service.
-void Application::drop_claims_that_cannot_be_met(const Node& n) {
+// What is held there has left service.
+void Application::drop_holds_that_cannot_be_met(const Node& n) {
   const bool is_up = scheduling::free_state_of(n).is_up;
   const scheduling::GpuMask in_service = scheduling::gpus_in_service(n);
-  drop_claims_that([&](const model::Claim& claim) {
-    return std::ranges::any_of(claim.allocation.nodes, [&](const model::NodeAllocation& part) {
+  drop_holds_that([&](const model::PreemptionHold& hold) {
+    return std::ranges::any_of(hold.allocation.nodes, [&](const model::NodeAllocation& part) {
       const scheduling::GpuMask gpus = scheduling::gpus_of(part);
       return part.node == n.id && (!is_up || (gpus & in_service) != gpus);
     });
@@ -458,16 +459,16 @@ void Application::on(const model::GpuStateChanged& event) {
     gpu.changed_at = at_;
   }
   state_.books.put(n);
-  drop_claims_that_cannot_be_met(n);
+  drop_holds_that_cannot_be_met(n);
 }
 
-void Application::on(const model::GpuStrangersChanged& event) {
+void Application::on(const model::UnmanagedProcessesChanged& event) {
   Node& n = node(event.gpu.node);
   model::Gpu& gpu = n.gpus.at(event.gpu.index);
-  gpu.strangers = event.text;
-  gpu.avoid_strangers = event.avoid && !event.text.empty();
+  gpu.unmanaged_processes = event.text;
+  gpu.avoids_unmanaged_processes = event.avoid && !event.text.empty();
   state_.books.put(n);
-  drop_claims_that_cannot_be_met(n);
+  drop_holds_that_cannot_be_met(n);
 }
 
 // A GPU back in service with a job still on it is where that job's attempt is.
@@ -509,7 +510,7 @@ void Application::on(const model::JobSubmitted& event) {
     count = member_count(*array);
     fresh.array_id = event.job;
     state_.arrays.put(event.job.value, {event.job, count, count, array->limit, {.open = count}});
-    state_.gates.set_limit(event.job, array->limit);
+    state_.admission_gates.set_limit(event.job, array->limit);
   }
   state_.load.enter(*event.spec, count);
   for (std::uint64_t position = 0; position < count; ++position) {
@@ -527,7 +528,7 @@ void Application::on(const model::JobSubmitted& event) {
 
 void Application::on(const model::JobChanged& event) {
   Job& j = job(event.job);
-  state_.gates.leave(j);
+  state_.admission_gates.leave(j);
   const base::Instant former_begin = j.spec->begin;
   auto spec = std::make_shared<model::JobSpec>(*j.spec);
   event.to.apply_to(*spec);
@@ -551,7 +552,7 @@ void Application::on(const model::JobChanged& event) {
     const bool waited_for_it = j.eligible_at == former_begin;
     j.eligible_at = waited_for_it ? *begin : std::max(j.eligible_at, *begin);
   }
-  state_.gates.enter(j);
+  state_.admission_gates.enter(j);
   postpone_if_gated(j);
   for (const Attempt& attempt : j.attempts) {
     if (!model::holds_resources(attempt.state)) continue;
@@ -559,11 +560,12 @@ void Application::on(const model::JobChanged& event) {
     state_.books.update_held(j, attempt);
   }
   if (j.state == JobState::kQueued) state_.books.update_waiting(j);
-  drop_claims_that([&](const model::Claim& claim) { return !is_outranking(state_, claim); });
+  drop_holds_that([&](const model::PreemptionHold& hold) { return !is_outranking(state_, hold); });
 }
 
 void Application::on(const model::PreemptionDecided& event) {
-  state_.books.put(model::Claim{event.job, event.claimed, event.victims, at_, event.reclaims});
+  state_.books.put(
+      model::PreemptionHold{event.job, event.held, event.victims, at_, event.reclaims});
 }
 
 // What was in the queue and is to wait for something after all leaves it.
@@ -586,14 +588,14 @@ void Application::note_end_of_member(const Job& j) {
 }
 
 void Application::resolve(const model::DependencyTarget& target) {
-  const std::set<model::JobId> dependents = state_.gates.dependents(target);
+  const std::set<model::JobId> dependents = state_.admission_gates.dependents(target);
   if (dependents.empty()) return;
   const model::TargetOutcome outcome = *outcome_of(state_, target);
   for (const model::JobId id : dependents) {
     Job& j = job(id);
-    state_.gates.leave(j);
+    state_.admission_gates.leave(j);
     resolve(j, target, outcome);
-    state_.gates.enter(j);
+    state_.admission_gates.enter(j);
   }
 }
 
@@ -620,12 +622,12 @@ void Application::on(const model::StartRequested& event) {
   attempt.requested_at = at_;
   attempt.passed = event.passed;
   attempt.yields_at = event.yields_at;
-  if (j.forecast) {
-    scheduling::EstimateScores scores = *state_.scores;
-    scores.add(*j.forecast, at_);
+  if (j.prediction) {
+    scheduling::PredictionScores scores = *state_.scores;
+    scores.add(*j.prediction, at_);
     state_.scores = std::move(scores);
   }
-  if (event.why == model::StartWhy::kPreempted) attempt.made_room = jobs_stopped_for(j.id);
+  if (event.why == model::StartWhy::kPreempted) attempt.preempted_jobs = jobs_stopped_for(j.id);
   attempt.time_limit = time_limit_of(j, attempt);
   move(j, JobTrigger::kStartRequested);
   j.attempts.push_back(std::move(attempt));
@@ -636,9 +638,9 @@ void Application::on(const model::StartRequested& event) {
     Node& n = node(part.node);
     n.cpus_used += part.cpus;
     n.memory_used += part.memory;
-    for (const auto& claim : part.claims) {
-      model::Gpu& gpu = n.gpus.at(claim.gpu_index);
-      gpu.holders.push_back({event.attempt, claim.share, claim.memory});
+    for (const auto& grant : part.grants) {
+      model::Gpu& gpu = n.gpus.at(grant.gpu_index);
+      gpu.holders.push_back({event.attempt, grant.share, grant.memory});
       std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
       move_gpu(gpu, GpuTrigger::kAllocate);
     }
@@ -670,8 +672,8 @@ void Application::on(const model::AttemptReleased& event) {
     n.cpus_used -= part.cpus;
     n.memory_used -= part.memory;
     if (&part == &attempt.allocation.nodes.front()) note_epilog(event, attempt, n);
-    for (const auto& claim : part.claims) {
-      model::Gpu& gpu = n.gpus.at(claim.gpu_index);
+    for (const auto& grant : part.grants) {
+      model::Gpu& gpu = n.gpus.at(grant.gpu_index);
       CHECK(std::erase_if(gpu.holders, [&](const model::GpuHolder& h) {
               return h.attempt == event.attempt;
             }) == 1);

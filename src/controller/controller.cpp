@@ -47,17 +47,17 @@ base::Status Controller::step(std::span<Input> inputs, base::Instant now) {
 }
 
 void Controller::decide(std::span<Input> inputs, base::Instant now) {
-  const store::Room room = inputs.empty() ? store::Room::kAmple : journal_.room();
-  for (Input& input : inputs) take(input, now, room);
+  const store::Headroom headroom = inputs.empty() ? store::Headroom::kAmple : journal_.headroom();
+  for (Input& input : inputs) take(input, now, headroom);
   core_.advance(now);
   batch_ = core_.take_batch();
   is_reconciling_ = now >= reconcile_at_;
   if (is_reconciling_) reconcile_at_ = now + options_.reconcile_interval;
 }
 
-void Controller::take(Input& input, base::Instant now, store::Room room) {
+void Controller::take(Input& input, base::Instant now, store::Headroom headroom) {
   if (auto* command = std::get_if<CommandInput>(&input)) {
-    auto reply = core_.command(command->command, now, room);
+    auto reply = core_.command(command->command, now, headroom);
     acknowledgements_.push_back({std::move(command->done), std::move(reply)});
   } else if (const auto* observation = std::get_if<execution::Observation>(&input)) {
     core_.observe(*observation, now);

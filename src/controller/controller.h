@@ -92,7 +92,7 @@ class Controller {
     base::Result<model::CommandReply> reply;
   };
 
-  void take(Input& input, base::Instant now, store::Room room);
+  void take(Input& input, base::Instant now, store::Headroom headroom);
   base::Status check_batch() const;
   void reconcile();
   void order(const Effect& effect);

@@ -10,9 +10,9 @@
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
+#include "controller/judge/reservations.h"
 #include "controller/judge/submission.h"
 #include "controller/judge/timers.h"
-#include "controller/judge/windows.h"
 
 namespace gpu_platform::controller {
 
@@ -56,10 +56,11 @@ void Core::emit_if(std::optional<model::Event> event, base::Instant now) {
 
 // ---- commands
 
-Core::Reply Core::command(const model::Command& command, base::Instant now, store::Room room) {
+Core::Reply Core::command(const model::Command& command, base::Instant now,
+                          store::Headroom headroom) {
   const std::size_t events_before = batch_.events.size();
   const std::size_t ended_before = batch_.ended_jobs.size();
-  const Request request{command.caller, now, room};
+  const Request request{command.caller, now, headroom};
   Reply reply = std::visit([&](const auto& body) { return on(body, request); }, command.body);
   emit_all(judge_trail(state_, command, std::span(batch_.events).subspan(events_before),
                        std::span(batch_.ended_jobs).subspan(ended_before)),
@@ -69,7 +70,7 @@ Core::Reply Core::command(const model::Command& command, base::Instant now, stor
 
 Core::Reply Core::on(const model::SubmitJob& command, const Request& request) {
   TRY_ASSIGN(Submission made, judge_submission(state_, feasibility_, request.caller, command,
-                                               request.now, request.room));
+                                               request.now, request.headroom));
   if (!made.event) return std::move(made.reply);
   if (!command.environment.empty()) {
     batch_.new_environments.push_back({made.event->spec->environment_ref, command.environment});
@@ -168,7 +169,7 @@ Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
 Core::Reply Core::on(const model::MakeReservation& command, const Request& request) {
   TRY_ASSIGN(model::ReservationMade made,
              judge_reservation(state_, state_.books.cluster_for_trial(), request.caller, command,
-                               request.now, request.room));
+                               request.now, request.headroom));
   emit(std::move(made), request.now);
   return model::CommandReply{{}, true};
 }
@@ -176,12 +177,12 @@ Core::Reply Core::on(const model::MakeReservation& command, const Request& reque
 Core::Reply Core::on(const model::CancelReservation& command, const Request& request) {
   TRY_ASSIGN(model::ReservationEnded ended, judge_cancellation(state_, request.caller, command));
   emit(std::move(ended), request.now);
-  emit_all(jobs_without_window(state_), request.now);
+  emit_all(jobs_without_reservation(state_), request.now);
   return model::CommandReply{{}, true};
 }
 
 Core::Reply Core::on(const model::RecordCalls& command, const Request& request) {
-  Events events = judge_calls(command, request.room);
+  Events events = judge_calls(command, request.headroom);
   model::CommandReply reply;
   reply.changed = !events.empty();
   emit_all(std::move(events), request.now);
@@ -193,7 +194,7 @@ void Core::apply_policy(const model::Policy& policy, std::string by, base::Insta
   const bool is_new = !state_.seq.valid() || policy != *state_.policy;
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
-    emit_all(judge_strangers_again(state_), now);
+    emit_all(judge_unmanaged_processes_again(state_), now);
   }
   const bool is_asked_for = origin.door == model::Door::kSignal;
   if (is_asked_for || (is_new && origin.door != model::Door::kNone)) {
@@ -225,8 +226,8 @@ void Core::on(const execution::Cleaned& seen, base::Instant now) {
   emit_all(judge_cleaning(state_, seen), now);
 }
 
-void Core::on(const execution::StrangersObserved& seen, base::Instant now) {
-  emit_if(judge_strangers(state_, seen), now);
+void Core::on(const execution::UnmanagedProcessesObserved& seen, base::Instant now) {
+  emit_if(judge_unmanaged_processes(state_, seen), now);
 }
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {
@@ -275,15 +276,15 @@ void Core::lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_
 // ---- time
 
 void Core::advance(base::Instant now) {
-  emit_all(ended_windows(state_, now), now);
-  emit_all(jobs_without_window(state_), now);
+  emit_all(ended_reservations(state_, now), now);
+  emit_all(jobs_without_reservation(state_), now);
   while (auto event = next_hopeless(state_, now)) emit(*std::move(event), now);
   let_in_who_is_due(now);
   emit_all(judge_counts(state_, now), now);
   while (auto event = next_overdue(state_, now)) emit(*std::move(event), now);
   // Decided before this step, so that the decision is durable, and carried out if the beneficiary
   // still waits although everything that came in meanwhile and a cycle have had their say.
-  const std::vector<model::JobId> decided = claims_to_carry_out(state_);
+  const std::vector<model::JobId> decided = holds_to_carry_out(state_);
   run_cycle(now);
   for (const model::JobId beneficiary : decided) emit_all(judge_victims(state_, beneficiary), now);
   advanced_to_ = now;
@@ -302,19 +303,20 @@ void Core::let_in_who_is_due(base::Instant now) {
 void Core::run_cycle(base::Instant now) {
   const scheduling::Plan plan =
       cycle_cache_.plan(state_.books, *state_.policy, {.now = now, .observer = observer_});
-  if (reservations_ == nullptr || *reservations_ != plan.reservations) {
-    reservations_ = std::make_shared<const std::vector<scheduling::Reservation>>(plan.reservations);
+  if (planned_starts_ == nullptr || *planned_starts_ != plan.planned_starts) {
+    planned_starts_ =
+        std::make_shared<const std::vector<scheduling::PlannedStart>>(plan.planned_starts);
   }
   emit_all(events_of(state_, plan), now);
-  if (!plan.unchanged || foresight_.next()) {
-    emit_all(foresight_.judge(state_, state_.books, plan.reservations, now), now);
+  if (!plan.unchanged || start_predictor_.next()) {
+    emit_all(start_predictor_.judge(state_, state_.books, plan.planned_starts, now), now);
   }
   look_again_at_ = plan.look_again_at;
 }
 
 std::optional<base::Instant> Core::next_wakeup() const {
   std::optional<base::Instant> look_again_at = look_again_at_;
-  if (const auto next = foresight_.next()) {
+  if (const auto next = start_predictor_.next()) {
     look_again_at = std::min(look_again_at.value_or(*next), *next);
   }
   return controller::next_wakeup(state_, advanced_to_, look_again_at);
@@ -345,12 +347,12 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .nodes = state_.nodes.freeze(),
                .policy = state_.policy,
                .counts = state_.counts,
-               .reservations = reservations_,
+               .planned_starts = planned_starts_,
                .order = state_.books->queue.basis(),
-               .claims = share(state_.books->claims, shared_claims_),
+               .holds = share(state_.books->holds, shared_holds_),
                .arrays = state_.arrays.freeze(),
                .period_use = state_.books->period_use,
-               .windows = share(state_.books->windows, shared_windows_),
+               .reservations = share(state_.books->reservations, shared_reservations_),
                .runs = state_.books.freeze_history(),
                .scores = state_.scores});
 }

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "controller/judge/events.h"
 #include "controller/judge/feasibility.h"
-#include "controller/judge/foresight.h"
+#include "controller/judge/start_predictor.h"
 #include "controller/orders.h"
 #include "controller/snapshot.h"
 #include "controller/state.h"
@@ -52,7 +52,7 @@ class Core {
   // ---- building the open batch; `now` >= every earlier `now`
   // Refuses new work while room is kReserved.
   base::Result<model::CommandReply> command(const model::Command& command, base::Instant now,
-                                            store::Room room);
+                                            store::Headroom headroom);
   void observe(const execution::Observation& observation, base::Instant now);
   // `origin`: whom the audit trail names; kNone: it says nothing. A start that changes nothing is
   // not in it.
@@ -79,7 +79,7 @@ class Core {
   struct Request {
     const model::Caller& caller;
     base::Instant now;
-    store::Room room;
+    store::Headroom headroom;
   };
   Reply on(const model::SubmitJob& command, const Request& request);
   Reply on(const model::ActOnJob& command, const Request& request);
@@ -101,7 +101,7 @@ class Core {
   void on(const execution::Cleaned& seen, base::Instant now);
   void on(const execution::NodeObserved& seen, base::Instant now);
   void on(const execution::NodeUnreachable& seen, base::Instant now);
-  void on(const execution::StrangersObserved& seen, base::Instant now);
+  void on(const execution::UnmanagedProcessesObserved& seen, base::Instant now);
   void lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_empty,
                      base::Instant now);
 
@@ -114,14 +114,14 @@ class Core {
   Feasibility feasibility_;
   scheduling::StageObserver* observer_ = nullptr;
   scheduling::CycleCache cycle_cache_;
-  Foresight foresight_;
+  StartPredictor start_predictor_;
   // Of the last cycle; null before the first.
-  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations_;
-  std::shared_ptr<const scheduling::Claims> shared_claims_;
-  std::shared_ptr<const scheduling::Windows> shared_windows_;
+  std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts_;
+  std::shared_ptr<const scheduling::PreemptionHolds> shared_holds_;
+  std::shared_ptr<const scheduling::Reservations> shared_reservations_;
   std::optional<base::Instant> look_again_at_;  // of the last cycle
-  base::Instant foresight_paid_until_;          // what was foreseen is worked off by then
-  std::optional<base::Instant> foresee_at_;     // when those of which nothing is known are
+  base::Instant prediction_paid_until_;         // what was predicted is worked off by then
+  std::optional<base::Instant> predict_at_;     // when those of which nothing is known are
   base::Instant advanced_to_;                   // timers up to here have had their turn
 };
 

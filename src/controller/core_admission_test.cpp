@@ -38,14 +38,14 @@ class Admission : public ::testing::Test {
     model::Command command = testing::submission(std::move(spec));
     std::get<model::SubmitJob>(command.body).hold = true;
     command.caller.is_administrator = command.caller.uid == 0;
-    auto reply = core_.command(command, kNoon, store::Room::kAmple);
+    auto reply = core_.command(command, kNoon, store::Headroom::kAmple);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
   }
   base::Result<model::CommandReply> act(std::uint64_t job, model::JobAction action,
                                         std::uint32_t uid) {
     auto reply = core_.command({{"ann", uid, false}, model::ActOnJob{model::JobId(job), action}},
-                               kNoon, store::Room::kAmple);
+                               kNoon, store::Headroom::kAmple);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
   }
@@ -125,12 +125,13 @@ TEST_F(Admission, AJobDoesNotGrowPastTheLimitByAnUpdate) {
     labels.push_back({"key" + std::to_string(i), std::string(200, 'v')});
   }
   update.to.set(&model::JobSpec::labels, labels);
-  const auto refused = core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple);
+  const auto refused =
+      core_.command({{"ann", 1001, false}, update}, kNoon, store::Headroom::kAmple);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
   labels.resize(2);
   update.to.set(&model::JobSpec::labels, labels);
-  ASSERT_TRUE(core_.command({{"ann", 1001, false}, update}, kNoon, store::Room::kAmple));
+  ASSERT_TRUE(core_.command({{"ann", 1001, false}, update}, kNoon, store::Headroom::kAmple));
   EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
   EXPECT_EQ(of(1001), model::size_of(*core_.state().jobs.find(1)->spec));
 }
@@ -152,17 +153,17 @@ TEST_F(Admission, RequestIdsOfAUsersEndedJobsAreNotRememberedWithoutEnd) {
     model::Command command = testing::submission(spec);
     std::get<model::SubmitJob>(command.body).hold = true;
     const auto reply = core_.command(command, kNoon + base::seconds(1) * std::int64_t(number),
-                                     store::Room::kAmple);
+                                     store::Headroom::kAmple);
     ASSERT_TRUE(reply) << reply.error().message;
     if (reply->changed) {
       ASSERT_TRUE(core_.command(testing::stop(reply->job.value),
                                 kNoon + base::seconds(1) * std::int64_t(number),
-                                store::Room::kAmple));
+                                store::Headroom::kAmple));
     }
     core_.take_batch();
   };
-  for (std::size_t i = 1; i <= kMostEndedRequests + 5; ++i) submit_and_cancel(i);
-  EXPECT_EQ(core_.state().requests.size(), kMostEndedRequests);
+  for (std::size_t i = 1; i <= kMaxEndedRequests + 5; ++i) submit_and_cancel(i);
+  EXPECT_EQ(core_.state().requests.size(), kMaxEndedRequests);
   EXPECT_FALSE(core_.state().requests.contains({"ann", "request-5"})) << "the oldest";
   EXPECT_TRUE(core_.state().requests.contains({"ann", "request-6"}));
   EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
@@ -171,7 +172,7 @@ TEST_F(Admission, RequestIdsOfAUsersEndedJobsAreNotRememberedWithoutEnd) {
 TEST_F(Admission, ADryRunIsJudgedByTheSameLimits) {
   model::Command command = testing::submission(large("ann", 1001, 200'000));
   std::get<model::SubmitJob>(command.body).dry_run = true;
-  EXPECT_FALSE(core_.command(command, kNoon, store::Room::kAmple));
+  EXPECT_FALSE(core_.command(command, kNoon, store::Headroom::kAmple));
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ class CoreAudit : public ::testing::Test {
   model::Caller root() const { return caller("root", 0); }
 
   base::Result<model::CommandReply> tell(model::Caller by, auto body,
-                                         store::Room room = store::Room::kAmple) {
-    return core_.command({std::move(by), std::move(body)}, kNoon, room);
+                                         store::Headroom headroom = store::Headroom::kAmple) {
+    return core_.command({std::move(by), std::move(body)}, kNoon, headroom);
   }
   model::JobId submit(model::Caller by, model::JobSpec spec) {
     const auto reply = tell(std::move(by), model::SubmitJob{std::move(spec), "TOKEN=secret"});
@@ -217,7 +217,7 @@ TEST_F(CoreAudit, RefusedCallsUseNothingOfAFullDisksReserve) {
   model::AuditedCall entered;
   entered.action = AuditAction::kExec;
   const model::RecordCalls both{{refused, entered}};
-  ASSERT_TRUE(tell({}, both, store::Room::kReserved));
+  ASSERT_TRUE(tell({}, both, store::Headroom::kReserved));
   auto calls = audited();
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].action, AuditAction::kExec);

@@ -31,15 +31,15 @@ class GpusTest : public ::testing::Test {
   base::Result<model::CommandReply> change(model::GpuSelector which, GpuAction action,
                                            bool force = false, bool administrator = true) {
     model::ChangeGpus command{std::move(which), action, "a fan is loud", force};
-    auto reply =
-        core_.command({{"root", 0, administrator}, std::move(command)}, kNoon, store::Room::kAmple);
+    auto reply = core_.command({{"root", 0, administrator}, std::move(command)}, kNoon,
+                               store::Headroom::kAmple);
     core_.advance(kNoon);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
   }
   std::uint64_t submit(std::uint32_t gpus) {
     const auto reply =
-        core_.command(testing::submission(testing::spec(gpus)), kNoon, store::Room::kAmple);
+        core_.command(testing::submission(testing::spec(gpus)), kNoon, store::Headroom::kAmple);
     EXPECT_TRUE(reply);
     core_.advance(kNoon);
     return reply->job.value;
@@ -163,37 +163,37 @@ TEST_F(GpusTest, WhatIsNotThereIsSaidAndOnlyAdministratorsMay) {
   EXPECT_EQ(at(0).state, GpuState::kAvailable);
 }
 
-TEST_F(GpusTest, StrangersKeepNewWorkAwayUntilTheyAreGone) {
-  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
-  EXPECT_TRUE(at(0).avoid_strangers);
+TEST_F(GpusTest, UnmanagedProcessesKeepNewWorkAwayUntilTheyAreGone) {
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
+  EXPECT_TRUE(at(0).avoids_unmanaged_processes);
   EXPECT_EQ(state_of(submit(2)), JobState::kQueued);
   const model::EventSeq before = core_.state().seq;
-  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
   EXPECT_EQ(core_.state().seq, before) << "told twice, written once";
-  see(execution::StrangersObserved{"n1", "n1-0", ""});
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", ""});
   EXPECT_EQ(state_of(1), JobState::kStarting);
 }
 
-TEST_F(GpusTest, ThePolicySaysWhatStrangersMean) {
+TEST_F(GpusTest, ThePolicySaysWhatUnmanagedProcessesMean) {
   model::Policy policy;
-  policy.strangers = model::StrangerPolicy::kAlert;
+  policy.unmanaged_processes = model::UnmanagedProcessPolicy::kAlert;
   core_.apply_policy(policy, "test", kNoon);
-  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
-  EXPECT_EQ(at(0).strangers, "pid 77 of bob");
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
+  EXPECT_EQ(at(0).unmanaged_processes, "pid 77 of bob");
   EXPECT_EQ(state_of(submit(2)), JobState::kStarting);
-  policy.strangers = model::StrangerPolicy::kIgnore;
+  policy.unmanaged_processes = model::UnmanagedProcessPolicy::kIgnore;
   core_.apply_policy(policy, "test", kNoon);
-  see(execution::StrangersObserved{"n1", "n1-0", "pid 78 of bob"});
-  EXPECT_EQ(at(0).strangers, "");
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 78 of bob"});
+  EXPECT_EQ(at(0).unmanaged_processes, "");
 }
 
-TEST_F(GpusTest, ANewPolicyIsMeantForStrangersThatAreThereAlready) {
-  see(execution::StrangersObserved{"n1", "n1-0", "pid 77 of bob"});
+TEST_F(GpusTest, ANewPolicyIsMeantForUnmanagedProcessesThatAreThereAlready) {
+  see(execution::UnmanagedProcessesObserved{"n1", "n1-0", "pid 77 of bob"});
   model::Policy policy;
-  policy.strangers = model::StrangerPolicy::kAlert;
+  policy.unmanaged_processes = model::UnmanagedProcessPolicy::kAlert;
   core_.apply_policy(policy, "test", kNoon);
-  EXPECT_FALSE(at(0).avoid_strangers);
-  EXPECT_EQ(at(0).strangers, "pid 77 of bob");
+  EXPECT_FALSE(at(0).avoids_unmanaged_processes);
+  EXPECT_EQ(at(0).unmanaged_processes, "pid 77 of bob");
 }
 
 }  // namespace

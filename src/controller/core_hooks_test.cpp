@@ -31,7 +31,8 @@ class HooksTest : public ::testing::Test {
 
   void submit(std::size_t jobs) {
     for (; jobs > 0; --jobs) {
-      EXPECT_TRUE(core_.command(testing::submission(testing::spec(1)), now_, store::Room::kAmple));
+      EXPECT_TRUE(
+          core_.command(testing::submission(testing::spec(1)), now_, store::Headroom::kAmple));
     }
     core_.advance(now_);
   }
@@ -60,7 +61,7 @@ class HooksTest : public ::testing::Test {
   }
   bool act(model::JobAction action, const model::Caller& caller) {
     const auto reply = core_.command({caller, model::ActOnJob{model::JobId(1), action}}, now_,
-                                     store::Room::kAmple);
+                                     store::Headroom::kAmple);
     core_.advance(now_);
     return reply && reply->changed;
   }

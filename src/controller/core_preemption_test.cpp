@@ -1,4 +1,4 @@
-// Preemption with claims: from the decision to the start, and all that may come between.
+// Preemption with preemption holds: from the decision to the start, and all that may come between.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class PreemptionTest : public ::testing::Test {
     model::JobSpec spec = testing::spec(gpus);
     spec.priority = model::priority_of_number(priority);
     const auto reply =
-        core_.command(testing::submission(std::move(spec)), now_, store::Room::kAmple);
+        core_.command(testing::submission(std::move(spec)), now_, store::Headroom::kAmple);
     EXPECT_TRUE(reply) << reply.error().message;
     advance();
     return reply ? reply->job.value : 0;
@@ -44,7 +44,7 @@ class PreemptionTest : public ::testing::Test {
     advance();
   }
   void command(const model::Command& command) {
-    EXPECT_TRUE(core_.command(command, now_, store::Room::kAmple));
+    EXPECT_TRUE(core_.command(command, now_, store::Headroom::kAmple));
     advance();
   }
   void advance(base::Duration by = {}) {
@@ -63,16 +63,15 @@ class PreemptionTest : public ::testing::Test {
     see(execution::Cleaned{attempt(job, number)});
   }
   const model::Job& job(std::uint64_t id) const { return *core_.state().jobs.find(id); }
-  const model::Claim* claim_of(std::uint64_t id) const {
-    return core_.state().books->claims.find(model::JobId(id));
+  const model::PreemptionHold* hold_of(std::uint64_t id) const {
+    return core_.state().books->holds.find(model::JobId(id));
   }
   Explanation of_new(std::uint32_t gpus, std::uint8_t priority) {
     model::JobSpec spec = testing::spec(gpus);
     spec.time_limit = base::hours(1);
     spec.priority = model::priority_of_number(priority);
-    Picture picture(core_.snapshot());
-    return explain_new(picture, std::make_shared<const model::JobSpec>(spec), now_,
-                       Effort::kThorough);
+    PlanningView view(core_.snapshot());
+    return explain_new(view, std::make_shared<const model::JobSpec>(spec), now_, Effort::kThorough);
   }
 
   // LOW job 1 has run for a while on both GPUs, HIGH job 2 needs one: decided, nobody told yet.
@@ -90,8 +89,8 @@ class PreemptionTest : public ::testing::Test {
 
 TEST_F(PreemptionTest, VictimsAreToldOneStepAfterTheDecision) {
   decide();
-  ASSERT_NE(claim_of(2), nullptr);
-  EXPECT_EQ(claim_of(2)->victims, std::vector{attempt(1)});
+  ASSERT_NE(hold_of(2), nullptr);
+  EXPECT_EQ(hold_of(2)->victims, std::vector{attempt(1)});
   EXPECT_EQ(job(1).state, JobState::kRunning);
   EXPECT_EQ(core_.next_wakeup(), now_ + base::nanoseconds(1));
   core_.take_batch();
@@ -115,12 +114,12 @@ TEST_F(PreemptionTest, WhoeverAsksBeforeIsToldWhoWouldBeStopped) {
   const Explanation found = of_new(1, 3);
   ASSERT_TRUE(found.preemption.has_value());
   EXPECT_EQ(found.preemption->victims, std::vector{attempt(1)});
-  ASSERT_TRUE(found.estimate.has_value());
-  EXPECT_EQ(found.estimate->start, now_ + policy_.stop_grace);
+  ASSERT_TRUE(found.planned.has_value());
+  EXPECT_EQ(found.planned->start, now_ + policy_.stop_grace);
   submit(1, 3);
-  ASSERT_NE(claim_of(2), nullptr);
-  EXPECT_EQ(claim_of(2)->victims, found.preemption->victims);
-  EXPECT_EQ(claim_of(2)->allocation, found.preemption->claimed);
+  ASSERT_NE(hold_of(2), nullptr);
+  EXPECT_EQ(hold_of(2)->victims, found.preemption->victims);
+  EXPECT_EQ(hold_of(2)->allocation, found.preemption->held);
   EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // nobody is left to be stopped
 }
 
@@ -130,8 +129,8 @@ TEST_F(PreemptionTest, TheBeneficiaryStartsAndTheVictimIsBackInTheQueue) {
   obey(1);
   EXPECT_EQ(job(2).state, JobState::kStarting);
   EXPECT_EQ(job(2).attempts[0].why, model::StartWhy::kPreempted);
-  EXPECT_EQ(job(2).attempts[0].made_room, std::vector{model::JobId(1)});
-  EXPECT_EQ(claim_of(2), nullptr);
+  EXPECT_EQ(job(2).attempts[0].preempted_jobs, std::vector{model::JobId(1)});
+  EXPECT_EQ(hold_of(2), nullptr);
   EXPECT_EQ(job(1).state, JobState::kQueued);
   EXPECT_EQ(job(1).preemptions, 1U);
   EXPECT_EQ(job(1).losses + job(1).failures, 0U);
@@ -143,21 +142,21 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryVanishes) {
   command(testing::stop(2));
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   EXPECT_EQ(core_.state().books->victims.size(), 1U);
 }
 
 TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryIsHeldOrLosesItsRank) {
   decide();
   command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kHold}});
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kRelease}});
-  ASSERT_NE(claim_of(2), nullptr);
+  ASSERT_NE(hold_of(2), nullptr);
   model::UpdateJob lower;
   lower.job = model::JobId(2);
   lower.to.set(&model::JobSpec::priority, model::priority_of_number(9));
   command({{"ann", 1001, false}, lower});
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
@@ -182,7 +181,7 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhereRoomCameElsewhere) {
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
 
-TEST_F(PreemptionTest, WhatIsClaimedIsGivenToNobodyElse) {
+TEST_F(PreemptionTest, WhatIsHeldIsGivenToNobodyElse) {
   decide();
   advance(seconds(1));
   const std::uint64_t critical = submit(1, 0);
@@ -210,12 +209,12 @@ TEST_F(PreemptionTest, AVictimThatAPersonCancelsIsCancelled) {
   EXPECT_EQ(job(2).state, JobState::kStarting);
 }
 
-TEST_F(PreemptionTest, TheClaimEndsWhenWhatIsClaimedLeavesService) {
+TEST_F(PreemptionTest, ThePreemptionHoldEndsWhenWhatIsHeldLeavesService) {
   decide();
   const model::Command drain{{"root", 0, true},
                              model::ChangeGpus{{.node = "n1"}, model::GpuAction::kDrain, ""}};
   command(drain);
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
@@ -232,7 +231,7 @@ TEST_F(PreemptionTest, AJobIsStoppedForOthersNoOftenerThanTheSiteAllows) {
   run(1, 2);
   advance(minutes(11));
   submit(1, 0);
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
 }
 
 TEST_F(PreemptionTest, AskedForItDoesNotCountByItsClass) {
@@ -243,7 +242,7 @@ TEST_F(PreemptionTest, AskedForItDoesNotCountByItsClass) {
   run(1);
   advance(minutes(11));
   submit(1, 0);
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   command(testing::stop(1, true));
   see(testing::ended(attempt(1), 0, now_));
   see(execution::Cleaned{attempt(1)});
@@ -256,7 +255,7 @@ TEST_F(PreemptionTest, AskedForItDoesNotCountByItsClass) {
   run(3);
   advance(minutes(11));
   submit(1, 0);
-  EXPECT_NE(claim_of(4), nullptr) << "a HIGH job that says so gives way to a CRITICAL one";
+  EXPECT_NE(hold_of(4), nullptr) << "a HIGH job that says so gives way to a CRITICAL one";
 }
 
 TEST_F(PreemptionTest, ItLooksAgainWhenAJobHasRunLongEnough) {
@@ -264,10 +263,10 @@ TEST_F(PreemptionTest, ItLooksAgainWhenAJobHasRunLongEnough) {
   run(1);
   advance(minutes(3));
   submit(1, 3);
-  EXPECT_TRUE(core_.state().books->claims.empty());
+  EXPECT_TRUE(core_.state().books->holds.empty());
   EXPECT_EQ(core_.next_wakeup(), now_ + minutes(7));
   advance(minutes(7));
-  EXPECT_NE(claim_of(2), nullptr);
+  EXPECT_NE(hold_of(2), nullptr);
 }
 
 TEST_F(PreemptionTest, ADecisionIsCarriedOutAfterARestart) {

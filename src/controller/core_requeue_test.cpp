@@ -72,7 +72,7 @@ class RequeueTest : public ::testing::Test {
 
   std::uint64_t submit(model::JobSpec spec) {
     const auto reply =
-        core_.command(testing::submission(std::move(spec)), now_, store::Room::kAmple);
+        core_.command(testing::submission(std::move(spec)), now_, store::Headroom::kAmple);
     EXPECT_TRUE(reply) << reply.error().message;
     advance();
     return reply ? reply->job.value : 0;
@@ -133,12 +133,12 @@ class RequeueTest : public ::testing::Test {
     model::JobSpec high = testing::spec(1);
     high.priority = model::priority_of_number(2);
     submit(high);
-    EXPECT_NE(core_.state().books->claims.find(model::JobId(id + 1)), nullptr);
+    EXPECT_NE(core_.state().books->holds.find(model::JobId(id + 1)), nullptr);
     EXPECT_EQ(job(id).state, JobState::kRunning);
     return id;
   }
 
-  static constexpr store::Room kAmple = store::Room::kAmple;
+  static constexpr store::Headroom kAmple = store::Headroom::kAmple;
   bool complete_on_exit_zero_ = false;  // of the victim
   model::Policy policy_;
   Core core_;

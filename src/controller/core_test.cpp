@@ -27,7 +27,7 @@ class CoreTest : public ::testing::Test {
 
   std::uint64_t submit(model::JobSpec spec, base::Instant now = kNoon) {
     const auto reply =
-        core_.command(testing::submission(std::move(spec)), now, store::Room::kAmple);
+        core_.command(testing::submission(std::move(spec)), now, store::Headroom::kAmple);
     EXPECT_TRUE(reply) << reply.error().message;
     core_.advance(now);
     return reply ? reply->job.value : 0;
@@ -140,7 +140,7 @@ TEST_F(CoreTest, RepeatsWhatMayHaveBeenLostInACrash) {
   submit(testing::spec(1));
   submit(testing::spec(1));
   see(execution::Started{attempt(2), 5, kNoon});
-  ASSERT_TRUE(core_.command(testing::stop(2), kNoon, store::Room::kAmple));
+  ASSERT_TRUE(core_.command(testing::stop(2), kNoon, store::Headroom::kAmple));
   const std::vector<execution::KnownAttempt> known = known_attempts(core_.state());
   ASSERT_EQ(known.size(), 2U);
   const std::vector<Effect> effects = pending_effects(core_.state());
@@ -164,12 +164,13 @@ TEST_F(CoreTest, RefusesNewWorkOnAFullDiskButAnswersRepeats) {
   model::JobSpec named = testing::spec(1);
   named.request_id = "r1";
   submit(named);
-  const auto repeated = core_.command(testing::submission(named), kNoon, store::Room::kReserved);
+  const auto repeated =
+      core_.command(testing::submission(named), kNoon, store::Headroom::kReserved);
   ASSERT_TRUE(repeated);
   EXPECT_EQ(repeated->job.value, 1U);
   EXPECT_FALSE(repeated->changed);
   const auto refused =
-      core_.command(testing::submission(testing::spec(1)), kNoon, store::Room::kReserved);
+      core_.command(testing::submission(testing::spec(1)), kNoon, store::Headroom::kReserved);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
 }
@@ -178,16 +179,17 @@ TEST_F(CoreTest, ARefusedCommandLeavesTheStateAsItWas) {
   submit(testing::spec(2));
   core_.take_batch();
   const std::uint64_t before = state_hash(core_.state());
-  EXPECT_FALSE(core_.command(testing::submission(testing::spec(3)), kNoon, store::Room::kAmple));
-  EXPECT_FALSE(core_.command(testing::stop(7), kNoon, store::Room::kAmple));
-  model::Command strangers = testing::stop(1);
-  strangers.caller = {"eve", 666, false};
-  const auto refused = core_.command(strangers, kNoon, store::Room::kAmple);
+  EXPECT_FALSE(
+      core_.command(testing::submission(testing::spec(3)), kNoon, store::Headroom::kAmple));
+  EXPECT_FALSE(core_.command(testing::stop(7), kNoon, store::Headroom::kAmple));
+  model::Command others = testing::stop(1);
+  others.caller = {"eve", 666, false};
+  const auto refused = core_.command(others, kNoon, store::Headroom::kAmple);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
   model::Command disguised = testing::submission(testing::spec(1));
   disguised.caller = {"eve", 666, false};
-  EXPECT_FALSE(core_.command(disguised, kNoon, store::Room::kAmple));
+  EXPECT_FALSE(core_.command(disguised, kNoon, store::Headroom::kAmple));
   core_.advance(kNoon);
   EXPECT_FALSE(core_.has_open_batch());
   EXPECT_EQ(state_hash(core_.state()), before);
@@ -196,7 +198,7 @@ TEST_F(CoreTest, ARefusedCommandLeavesTheStateAsItWas) {
 TEST_F(CoreTest, ValuesOfTheEnvironmentAreInNoEvent) {
   const auto reply =
       core_.command(testing::submission(testing::spec(1), std::string("KEY=s3cret\0", 11)), kNoon,
-                    store::Room::kAmple);
+                    store::Headroom::kAmple);
   ASSERT_TRUE(reply);
   const Batch batch = core_.take_batch();
   ASSERT_EQ(batch.new_environments.size(), 1U);
@@ -206,7 +208,7 @@ TEST_F(CoreTest, ValuesOfTheEnvironmentAreInNoEvent) {
 
 TEST_F(CoreTest, TheEnvironmentGoesWithTheJob) {
   ASSERT_TRUE(core_.command(testing::submission(testing::spec(1), std::string("A=1\0", 4)), kNoon,
-                            store::Room::kAmple));
+                            store::Headroom::kAmple));
   core_.advance(kNoon);
   see(testing::ended(attempt(1), 0, kNoon));
   EXPECT_TRUE(core_.take_batch().dropped_environments.empty());

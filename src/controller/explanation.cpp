@@ -5,23 +5,23 @@
 #include <utility>
 
 #include "base/check.h"
-#include "controller/forecast.h"
+#include "controller/predicted_starts.h"
 #include "scheduling/trial.h"
 
 namespace gpu_platform::controller {
 
 namespace {
 
+using scheduling::PlannedStart;
 using scheduling::Rank;
-using scheduling::Reservation;
 using scheduling::WaitingJob;
 using scheduling::WhatIf;
 
-PlaceInLine line_before(const Picture& picture, const Rank& rank) {
-  PlaceInLine line{picture.queue().count_before(rank), {}};
-  const std::uint64_t named = std::min<std::uint64_t>(line.jobs_ahead, kMostNamed);
+PlaceInLine line_before(const PlanningView& view, const Rank& rank) {
+  PlaceInLine line{view.queue().count_before(rank), {}};
+  const std::uint64_t named = std::min<std::uint64_t>(line.jobs_ahead, kMaxNamed);
   if (named == 0) return line;
-  picture.queue().for_each_while([&](const WaitingJob& ahead) {
+  view.queue().for_each_while([&](const WaitingJob& ahead) {
     line.first_ahead.push_back(ahead.id);
     return line.first_ahead.size() < named;
   });
@@ -30,99 +30,99 @@ PlaceInLine line_before(const Picture& picture, const Rank& rank) {
 
 class Explainer {
  public:
-  Explainer(Picture& picture, const WaitingJob& job, const Rank& rank, base::Instant now)
-      : picture_(picture),
-        policy_(*picture.snapshot().policy),
+  Explainer(PlanningView& view, const WaitingJob& job, const Rank& rank, base::Instant now)
+      : view_(view),
+        policy_(*view.snapshot().policy),
         job_(job),
         rank_(rank),
-        options_(picture.options(now)) {}
+        options_(view.options(now)) {}
 
   Explanation run(Effort effort) {
-    found_.line = line_before(picture_, rank_);
-    const std::vector<Reservation> kept = reservations();
+    found_.line = line_before(view_, rank_);
+    const std::vector<PlannedStart> kept = planned_starts();
     {
-      WhatIf what_if(picture_.books(), policy_, options_, kept, rank_);
+      WhatIf what_if(view_.books(), policy_, options_, kept, rank_);
       found_.starts_now = what_if.start_of(job_);
       if (found_.starts_now) return std::move(found_);
-      found_.counterfactuals = counterfactuals(what_if, picture_.books()->cluster, job_);
-      if (all_ahead_have_places(kept)) estimate(what_if);
+      found_.counterfactuals = counterfactuals(what_if, view_.books()->cluster, job_);
+      if (all_ahead_have_places(kept)) plan_start(what_if);
     }
     if (effort != Effort::kThorough) return std::move(found_);
-    if (!picture_.queue().contains(job_.id)) make_room(kept);
-    if (!found_.estimate) estimate_thoroughly();
-    expect();
+    if (!view_.queue().contains(job_.id)) preempt(kept);
+    if (!found_.planned) plan_start_thoroughly();
+    predict();
     return std::move(found_);
   }
 
   // By hard limits, where `now` is still to come.
   Explanation run_ahead() {
-    found_.line = line_before(picture_, rank_);
-    const std::vector<Reservation> kept = reservations();
+    found_.line = line_before(view_, rank_);
+    const std::vector<PlannedStart> kept = planned_starts();
     {
-      WhatIf what_if(picture_.books(), policy_, options_, kept, rank_);
+      WhatIf what_if(view_.books(), policy_, options_, kept, rank_);
       auto place = what_if.start_of(job_);
-      if (place) found_.estimate = StartEstimate{options_.now, *std::move(place), {}};
-      if (!place && all_ahead_have_places(kept)) estimate(what_if);
+      if (place) found_.planned = PlannedStartDetail{options_.now, *std::move(place), {}};
+      if (!place && all_ahead_have_places(kept)) plan_start(what_if);
     }
-    if (!found_.estimate) estimate_thoroughly();
+    if (!found_.planned) plan_start_thoroughly();
     return std::move(found_);
   }
 
  private:
-  std::vector<Reservation> reservations() const {
-    const auto& last = picture_.snapshot().reservations;
-    return last == nullptr ? std::vector<Reservation>() : *last;
+  std::vector<PlannedStart> planned_starts() const {
+    const auto& last = view_.snapshot().planned_starts;
+    return last == nullptr ? std::vector<PlannedStart>() : *last;
   }
 
   // Else those between would have to find theirs first.
-  bool all_ahead_have_places(const std::vector<Reservation>& kept) const {
-    const auto ahead = std::ranges::count_if(kept, [&](const Reservation& each) {
-      const Rank* rank = picture_.queue().find_rank(each.job);
+  bool all_ahead_have_places(const std::vector<PlannedStart>& kept) const {
+    const auto ahead = std::ranges::count_if(kept, [&](const PlannedStart& each) {
+      const Rank* rank = view_.queue().find_rank(each.job);
       return rank != nullptr && *rank < rank_;
     });
     return static_cast<std::uint64_t>(ahead) == found_.line.jobs_ahead;
   }
 
-  void make_room(const std::vector<Reservation>& kept) {
-    if (!policy_.allow_preemption || picture_.books()->victims.size() == 0) return;
+  void preempt(const std::vector<PlannedStart>& kept) {
+    if (!policy_.allow_preemption || view_.books()->victims.size() == 0) return;
     const scheduling::CycleOptions options{.now = options_.now};
-    WhatIf what_if(picture_.books(), policy_, options, kept, rank_);
+    WhatIf what_if(view_.books(), policy_, options, kept, rank_);
     found_.preemption = what_if.preemption_for(job_);
     if (!found_.preemption) return;
-    found_.estimate =
-        StartEstimate{options.now + policy_.stop_grace, found_.preemption->claimed, {}};
+    found_.planned =
+        PlannedStartDetail{options.now + policy_.stop_grace, found_.preemption->held, {}};
   }
 
-  void estimate(WhatIf& what_if) {
-    if (auto slot = what_if.slot_of(job_)) set_estimate(*std::move(slot));
+  void plan_start(WhatIf& what_if) {
+    if (auto slot = what_if.slot_of(job_)) set_planned_start(*std::move(slot));
   }
 
-  void set_estimate(scheduling::Slot slot) {
-    found_.estimate = StartEstimate{slot.start, std::move(slot.allocation), {}};
+  void set_planned_start(scheduling::Slot slot) {
+    found_.planned = PlannedStartDetail{slot.start, std::move(slot.allocation), {}};
     name_those_before();
   }
 
   // All jobs get places, this one among them.
-  void estimate_thoroughly() {
-    if (policy_.reservation_depth == 0) return;
+  void plan_start_thoroughly() {
+    if (policy_.backfill_depth == 0) return;
     model::Policy all = policy_;
-    all.reservation_depth = std::numeric_limits<std::uint32_t>::max();
-    const scheduling::Plan plan = scheduling::plan_cycle(picture_.books(), all, options_);
-    const auto own = std::ranges::find(plan.reservations, job_.id, &Reservation::job);
-    if (own != plan.reservations.end()) return set_estimate(own->slot);
-    if (picture_.queue().contains(job_.id)) return;
-    WhatIf what_if(picture_.books(), all, options_, plan.reservations, rank_);
-    estimate(what_if);
+    all.backfill_depth = std::numeric_limits<std::uint32_t>::max();
+    const scheduling::Plan plan = scheduling::plan_cycle(view_.books(), all, options_);
+    const auto own = std::ranges::find(plan.planned_starts, job_.id, &PlannedStart::job);
+    if (own != plan.planned_starts.end()) return set_planned_start(own->slot);
+    if (view_.queue().contains(job_.id)) return;
+    WhatIf what_if(view_.books(), all, options_, plan.planned_starts, rank_);
+    plan_start(what_if);
   }
 
-  void expect() {
-    found_.too_many_ahead = found_.line.jobs_ahead >= kMostForecast;
+  void predict() {
+    found_.too_many_ahead = found_.line.jobs_ahead >= kMaxPredictedInQueue;
     if (found_.too_many_ahead) return;
-    const scheduling::Forecast forecast = forecast_one(picture_, job_, rank_, options_.now);
-    const auto own = forecast.starts.find(job_.id);
-    if (own == forecast.starts.end()) return;
-    found_.expected = StartExpectation{own->second, forecast.basis, forecast.runs};
-    if (found_.estimate) limit_to(found_.expected->start, found_.estimate->start);
+    const scheduling::PredictedStarts prediction = predict_one(view_, job_, rank_, options_.now);
+    const auto own = prediction.starts.find(job_.id);
+    if (own == prediction.starts.end()) return;
+    found_.predicted = PredictedStart{own->second, prediction.basis, prediction.runs};
+    if (found_.planned) limit_to(found_.predicted->start, found_.planned->start);
   }
 
   static bool overlaps(const model::Allocation& held, const model::Allocation& wanted) {
@@ -136,16 +136,16 @@ class Explainer {
   }
 
   void name_those_before() {
-    StartEstimate& estimate = *found_.estimate;
-    for (const auto& [key, held] : picture_.books()->running.ends()) {
-      if (key.end + policy_.stop_grace > estimate.start) break;
-      if (overlaps(held, estimate.allocation)) estimate.after.push_back(key.attempt.job);
+    PlannedStartDetail& planned = *found_.planned;
+    for (const auto& [key, held] : view_.books()->running.ends()) {
+      if (key.end + policy_.stop_grace > planned.start) break;
+      if (overlaps(held, planned.allocation)) planned.after.push_back(key.attempt.job);
     }
-    std::ranges::reverse(estimate.after);
-    if (estimate.after.size() > kMostNamed) estimate.after.resize(kMostNamed);
+    std::ranges::reverse(planned.after);
+    if (planned.after.size() > kMaxNamed) planned.after.resize(kMaxNamed);
   }
 
-  Picture& picture_;
+  PlanningView& view_;
   const model::Policy& policy_;
   const WaitingJob& job_;
   const Rank rank_;
@@ -153,50 +153,51 @@ class Explainer {
   Explanation found_;
 };
 
-using NoReservations = std::vector<Reservation>;
+using NoPlannedStarts = std::vector<PlannedStart>;
 
 // Behind everybody of its priority.
 WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
   return {model::JobId(std::numeric_limits<std::uint64_t>::max()), std::move(spec), now, {}};
 }
 
-Rank rank_in(const Picture& picture, const WaitingJob& job) {
-  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, picture.snapshot().order,
+Rank rank_in(const PlanningView& view, const WaitingJob& job) {
+  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, view.snapshot().order,
                              job.overdue_since);
 }
 
 }  // namespace
 
-PlaceInLine place_in_line(const Picture& picture, model::JobId job) {
-  const Rank* rank = picture.queue().find_rank(job);
+PlaceInLine place_in_line(const PlanningView& view, model::JobId job) {
+  const Rank* rank = view.queue().find_rank(job);
   CHECK(rank != nullptr);
-  return line_before(picture, *rank);
+  return line_before(view, *rank);
 }
 
-Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort) {
-  const WaitingJob* waiting = picture.queue().find(job);
+Explanation explain_waiting(PlanningView& view, model::JobId job, base::Instant now,
+                            Effort effort) {
+  const WaitingJob* waiting = view.queue().find(job);
   CHECK(waiting != nullptr);
-  return Explainer(picture, *waiting, *picture.queue().find_rank(job), now).run(effort);
+  return Explainer(view, *waiting, *view.queue().find_rank(job), now).run(effort);
 }
 
-Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec,
+Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort) {
   const WaitingJob job = last_in_line(std::move(spec), now);
-  return Explainer(picture, job, rank_in(picture, job), now).run(effort);
+  return Explainer(view, job, rank_in(view, job), now).run(effort);
 }
 
-Explanation foresee_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec) {
+Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec) {
   const base::Instant begin = spec->begin;
   const WaitingJob job = last_in_line(std::move(spec), begin);
-  return Explainer(picture, job, rank_in(picture, job), begin).run_ahead();
+  return Explainer(view, job, rank_in(view, job), begin).run_ahead();
 }
 
-bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
+bool starts_now(PlanningView& view, std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
   const WaitingJob job = last_in_line(std::move(spec), now);
-  const auto& kept = picture.snapshot().reservations;
-  const scheduling::CycleOptions options = Picture::options(now);
-  WhatIf what_if(picture.books(), *picture.snapshot().policy, options,
-                 kept == nullptr ? NoReservations() : *kept, rank_in(picture, job));
+  const auto& kept = view.snapshot().planned_starts;
+  const scheduling::CycleOptions options = PlanningView::options(now);
+  WhatIf what_if(view.books(), *view.snapshot().policy, options,
+                 kept == nullptr ? NoPlannedStarts() : *kept, rank_in(view, job));
   return what_if.start_of(job).has_value();
 }
 

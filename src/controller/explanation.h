@@ -5,45 +5,45 @@
 #include <vector>
 
 #include "base/units.h"
-#include "controller/picture.h"
+#include "controller/planning_view.h"
 #include "model/ids.h"
 #include "model/job.h"
 #include "scheduling/explain/counterfactuals.h"
-#include "scheduling/predict/forecast.h"
+#include "scheduling/predict/predicted_starts.h"
 
 // Why a job waits, until when, and what would have it start at once; of jobs that wait and of jobs
 // that nobody has submitted yet.
 
 namespace gpu_platform::controller {
 
-inline constexpr std::size_t kMostNamed = 5;  // jobs that an explanation names of each kind
+inline constexpr std::size_t kMaxNamed = 5;  // jobs that an explanation names of each kind
 
-// By hard limits; see estimate.h.
-struct StartEstimate {
+// By hard limits; see planned_starts.h.
+struct PlannedStartDetail {
   base::Instant start;
   model::Allocation allocation;  // where
   // Jobs that hold something of it now and end before; those that end last first, at most
-  // kMostNamed.
+  // kMaxNamed.
   std::vector<model::JobId> after;
 
-  friend bool operator==(const StartEstimate&, const StartEstimate&) = default;
+  friend bool operator==(const PlannedStartDetail&, const PlannedStartDetail&) = default;
 };
 
 // Those that the scheduler considers first.
 struct PlaceInLine {
   std::uint64_t jobs_ahead = 0;
-  std::vector<model::JobId> first_ahead;  // in order, at most kMostNamed
+  std::vector<model::JobId> first_ahead;  // in order, at most kMaxNamed
 
   friend bool operator==(const PlaceInLine&, const PlaceInLine&) = default;
 };
 
-// By what is expected of others; see forecast.h.
-struct StartExpectation {
-  scheduling::ExpectedStart start;  // never after the estimate's
-  model::ForecastBasis basis = model::ForecastBasis::kHistory;
+// By what is expected of others; see prediction.h.
+struct PredictedStart {
+  scheduling::StartQuantiles start;  // never after the estimate's
+  model::PredictionBasis basis = model::PredictionBasis::kHistory;
   std::uint64_t runs = 0;
 
-  friend bool operator==(const StartExpectation&, const StartExpectation&) = default;
+  friend bool operator==(const PredictedStart&, const PredictedStart&) = default;
 };
 
 struct Explanation {
@@ -52,39 +52,39 @@ struct Explanation {
   PlaceInLine line;
   // Absent where nothing that will end makes room, and for those so far behind that the places of
   // the jobs before them are not worked out.
-  std::optional<StartEstimate> estimate;
+  std::optional<PlannedStartDetail> planned;
   // What of its request would have it start at once. Empty where it does.
   std::vector<scheduling::Counterfactual> counterfactuals;
   // Who would be stopped for it: of a job that is not submitted yet. Those that wait and get room
-  // so have a claim.
+  // so have a preemption hold.
   std::optional<scheduling::Preemption> preemption;
   // Only with Effort::kThorough. Absent where nothing is expected of anybody.
-  std::optional<StartExpectation> expected;
-  bool too_many_ahead = false;  // for that: kMostForecast
+  std::optional<PredictedStart> predicted;
+  bool too_many_ahead = false;  // for that: kMaxPredictedInQueue
 };
 
 // How much may be worked out for an estimate.
 enum class Effort : std::uint8_t {
-  kQuick,  // only behind the reservations of the scheduler's last cycle
+  kQuick,  // only behind the planned starts of the scheduler's last cycle
   // Also places for all jobs ahead, in about a second on one core, and what is expected of them.
   kThorough,
 };
 
 // Whether it would start if it were submitted now. Cost: a placement.
-bool starts_now(Picture& picture, std::shared_ptr<const model::JobSpec> spec, base::Instant now);
+bool starts_now(PlanningView& view, std::shared_ptr<const model::JobSpec> spec, base::Instant now);
 
-// The job must be QUEUED in the picture's snapshot. Cost: a step for each job ahead.
-PlaceInLine place_in_line(const Picture& picture, model::JobId job);
+// The job must be QUEUED in the planning view's snapshot. Cost: a step for each job ahead.
+PlaceInLine place_in_line(const PlanningView& view, model::JobId job);
 
-// The job must be QUEUED in the picture's snapshot. `now` is not before it.
-Explanation explain_waiting(Picture& picture, model::JobId job, base::Instant now, Effort effort);
+// The job must be QUEUED in the planning view's snapshot. `now` is not before it.
+Explanation explain_waiting(PlanningView& view, model::JobId job, base::Instant now, Effort effort);
 
 // Of a job that is submitted now and begins only later: where and when, by hard limits. Line and
 // estimate, nothing else.
-Explanation foresee_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec);
+Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec);
 
 // As if it were submitted now.
-Explanation explain_new(Picture& picture, std::shared_ptr<const model::JobSpec> spec,
+Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort);
 
 }  // namespace gpu_platform::controller

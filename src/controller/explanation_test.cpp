@@ -29,16 +29,17 @@ class ExplanationTest : public ::testing::Test {
     return spec;
   }
   void submit(std::uint32_t gpus, base::Duration limit = base::hours(1)) {
-    ASSERT_TRUE(core_.command(testing::submission(spec(gpus, limit)), kNoon, store::Room::kAmple));
+    ASSERT_TRUE(
+        core_.command(testing::submission(spec(gpus, limit)), kNoon, store::Headroom::kAmple));
     core_.advance(kNoon);
   }
   Explanation of(std::uint64_t job, Effort effort = Effort::kQuick) {
-    Picture picture(core_.snapshot());
-    return explain_waiting(picture, model::JobId(job), kNoon, effort);
+    PlanningView view(core_.snapshot());
+    return explain_waiting(view, model::JobId(job), kNoon, effort);
   }
   Explanation of_new(const model::JobSpec& spec, Effort effort = Effort::kQuick) {
-    Picture picture(core_.snapshot());
-    return explain_new(picture, std::make_shared<const model::JobSpec>(spec), kNoon, effort);
+    PlanningView view(core_.snapshot());
+    return explain_new(view, std::make_shared<const model::JobSpec>(spec), kNoon, effort);
   }
   static std::vector<std::string> options(const Explanation& explanation) {
     std::vector<std::string> texts;
@@ -57,10 +58,10 @@ TEST_F(ExplanationTest, TellsWhenWhereAndAfterWhom) {
   const Explanation found = of(3);
   EXPECT_FALSE(found.starts_now.has_value());
   EXPECT_EQ(found.line.jobs_ahead, 0U);
-  ASSERT_TRUE(found.estimate.has_value());
-  EXPECT_EQ(found.estimate->start, kNoon + base::hours(3));
-  EXPECT_EQ(found.estimate->allocation.gpu_count(), 4U);
-  EXPECT_THAT(found.estimate->after, ElementsAre(model::JobId(2), model::JobId(1)));
+  ASSERT_TRUE(found.planned.has_value());
+  EXPECT_EQ(found.planned->start, kNoon + base::hours(3));
+  EXPECT_EQ(found.planned->allocation.gpu_count(), 4U);
+  EXPECT_THAT(found.planned->after, ElementsAre(model::JobId(2), model::JobId(1)));
   EXPECT_THAT(options(found), ElementsAre("--gpus 1"));
 }
 
@@ -72,21 +73,21 @@ TEST_F(ExplanationTest, NamesThoseAheadAndWhatWouldPassThem) {
   EXPECT_EQ(found.line.jobs_ahead, 1U);
   EXPECT_THAT(found.line.first_ahead, ElementsAre(model::JobId(2)));
   EXPECT_THAT(options(found), ElementsAre("--time 1h"));
-  ASSERT_TRUE(found.estimate.has_value());
-  EXPECT_EQ(found.estimate->start, kNoon + base::hours(2));
+  ASSERT_TRUE(found.planned.has_value());
+  EXPECT_EQ(found.planned->start, kNoon + base::hours(2));
 }
 
-TEST_F(ExplanationTest, BehindJobsWithoutAReservationOnlyEffortTellsWhen) {
-  policy_.reservation_depth = 1;
+TEST_F(ExplanationTest, BehindJobsWithoutAPlannedStartOnlyEffortTellsWhen) {
+  policy_.backfill_depth = 1;
   core_.apply_policy(policy_, "test", kNoon);
-  for (int i = 0; i < 4; ++i) submit(4);  // 1 runs, 2 has the reservation
-  EXPECT_TRUE(of(2).estimate.has_value());
-  EXPECT_TRUE(of(3).estimate.has_value());
-  EXPECT_FALSE(of(4).estimate.has_value());
+  for (int i = 0; i < 4; ++i) submit(4);  // 1 runs, 2 has the planned start
+  EXPECT_TRUE(of(2).planned.has_value());
+  EXPECT_TRUE(of(3).planned.has_value());
+  EXPECT_FALSE(of(4).planned.has_value());
   const Explanation thorough = of(4, Effort::kThorough);
-  ASSERT_TRUE(thorough.estimate.has_value());
-  EXPECT_EQ(thorough.estimate->start, kNoon + base::hours(3));
-  EXPECT_EQ(of_new(spec(4), Effort::kThorough).estimate->start, kNoon + base::hours(4));
+  ASSERT_TRUE(thorough.planned.has_value());
+  EXPECT_EQ(thorough.planned->start, kNoon + base::hours(3));
+  EXPECT_EQ(of_new(spec(4), Effort::kThorough).planned->start, kNoon + base::hours(4));
 }
 
 TEST_F(ExplanationTest, AJobNobodySubmittedStandsBehindItsLike) {
@@ -102,29 +103,29 @@ TEST_F(ExplanationTest, AJobNobodySubmittedStandsBehindItsLike) {
   model::JobSpec urgent = spec(1, base::hours(2));
   urgent.priority = model::priority_of_class(model::PriorityClass::kHigh);
   EXPECT_TRUE(of_new(urgent).starts_now.has_value());
-  Picture picture(core_.snapshot());
-  EXPECT_TRUE(starts_now(picture, std::make_shared<const model::JobSpec>(urgent), kNoon));
+  PlanningView view(core_.snapshot());
+  EXPECT_TRUE(starts_now(view, std::make_shared<const model::JobSpec>(urgent), kNoon));
   EXPECT_FALSE(
-      starts_now(picture, std::make_shared<const model::JobSpec>(spec(1, base::hours(2))), kNoon));
+      starts_now(view, std::make_shared<const model::JobSpec>(spec(1, base::hours(2))), kNoon));
 }
 
-TEST_F(ExplanationTest, LeavesThePictureAsItWas) {
+TEST_F(ExplanationTest, LeavesTheViewAsItWas) {
   submit(3);
   submit(4);
-  Picture picture(core_.snapshot());
-  const std::uint64_t before = picture.books()->cluster.hash();
-  explain_waiting(picture, model::JobId(2), kNoon, Effort::kThorough);
-  EXPECT_EQ(picture.books()->cluster.hash(), before);
+  PlanningView view(core_.snapshot());
+  const std::uint64_t before = view.books()->cluster.hash();
+  explain_waiting(view, model::JobId(2), kNoon, Effort::kThorough);
+  EXPECT_EQ(view.books()->cluster.hash(), before);
 }
 
-// Whatever happens between two snapshots, the picture that follows is the one made anew.
-TEST_F(ExplanationTest, PictureThatFollowsIsThePictureMadeAnew) {
+// Whatever happens between two snapshots, the planning view that follows is the one made anew.
+TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     base::Prng random(seed);
     Core core;
     base::Instant now = kNoon;
     core.apply_policy(policy_, "test", now);
-    Picture following;
+    PlanningView following;
     std::uint64_t jobs = 0;
     for (int step = 0; step < 60; ++step) {
       now = now + base::seconds(static_cast<std::int64_t>(random.below(600)));
@@ -137,7 +138,7 @@ TEST_F(ExplanationTest, PictureThatFollowsIsThePictureMadeAnew) {
                        now);
           break;
         case 1:
-          (void)core.command(testing::stop(number), now, store::Room::kAmple);
+          (void)core.command(testing::stop(number), now, store::Headroom::kAmple);
           break;
         case 2:
           core.observe(testing::ended(testing::attempt(number), 0, now), now);
@@ -150,14 +151,14 @@ TEST_F(ExplanationTest, PictureThatFollowsIsThePictureMadeAnew) {
         default: {
           model::JobSpec some = spec(static_cast<std::uint32_t>(random.below(4)));
           some.priority = model::priority_of_number(static_cast<std::uint8_t>(random.below(10)));
-          if (core.command(testing::submission(some), now, store::Room::kAmple)) ++jobs;
+          if (core.command(testing::submission(some), now, store::Headroom::kAmple)) ++jobs;
         }
       }
       core.advance(now);
       if (random.chance(1, 2)) continue;
       const auto snapshot = core.snapshot();
       following.follow(snapshot);
-      Picture anew(snapshot);
+      PlanningView anew(snapshot);
       const auto found = scheduling::Books::differences(following.books(), anew.books());
       ASSERT_TRUE(found.empty()) << found.front() << " differ, seed " << seed;
     }

@@ -85,7 +85,7 @@ void check_gang(const Job& job, const Attempt& attempt, Found& found) {
       found.push_back(fmt::format("gang: attempt {} of job {} is on node {}, which it must not use",
                                   attempt.number, job.id.value, part.node.value));
     }
-    if (part.claims.size() != parts.front().claims.size()) {
+    if (part.grants.size() != parts.front().grants.size()) {
       found.push_back(fmt::format("gang: attempt {} of job {} has unequal parts", attempt.number,
                                   job.id.value));
     }
@@ -98,18 +98,18 @@ void check_attempt(const State& state, const Job& job, const Attempt& attempt, F
   const model::AttemptId id{job.id, attempt.number};
   for (const auto& part : attempt.allocation.nodes) {
     const Node* node = state.nodes.find(part.node.value);
-    for (const auto& claim : part.claims) {
-      const bool known = node != nullptr && claim.gpu_index < node->gpus.size() &&
+    for (const auto& grant : part.grants) {
+      const bool known = node != nullptr && grant.gpu_index < node->gpus.size() &&
                          std::ranges::any_of(
-                             node->gpus[claim.gpu_index].holders,
+                             node->gpus[grant.gpu_index].holders,
                              [&](const auto& holder) {
-                               return holder.attempt == id && holder.share == claim.share;
+                               return holder.attempt == id && holder.share == grant.share;
                              });
       if (!known) {
         found.push_back(
-            fmt::format("holders: attempt {} of job {} claims GPU {} of node {}, which "
+            fmt::format("holders: attempt {} of job {} has a grant of GPU {} of node {}, which "
                         "does not know it",
-                        attempt.number, job.id.value, claim.gpu_index, part.node.value));
+                        attempt.number, job.id.value, grant.gpu_index, part.node.value));
       }
     }
   }
@@ -120,35 +120,36 @@ bool is_released(const State& state, model::AttemptId id) {
   return job == nullptr || !model::holds_resources(job->attempts.at(id.attempt - 1).state);
 }
 
-// Nobody holds what is claimed but those who are to be stopped for it, and when they are gone all
+// Nobody holds what is held but those who are to be stopped for it, and when they are gone all
 // of it can be had.
-void check_claim(const State& state, const Job& job, const model::Claim& claim, Found& found) {
+void check_hold(const State& state, const Job& job, const model::PreemptionHold& hold,
+                Found& found) {
   const auto violated = [&](std::string_view what) {
-    found.push_back(fmt::format("claims: job {} {}", job.id.value, what));
+    found.push_back(fmt::format("holds: job {} {}", job.id.value, what));
   };
   if (job.state != model::JobState::kQueued) {
-    violated(fmt::format("has a claim and is {}", to_string(job.state)));
+    violated(fmt::format("has a preemption hold and is {}", to_string(job.state)));
   }
-  for (const auto& part : claim.allocation.nodes) {
+  for (const auto& part : hold.allocation.nodes) {
     const Node* node = state.nodes.find(part.node.value);
-    if (node == nullptr) return violated("claims a node that is not there");
+    if (node == nullptr) return violated("holds a node that is not there");
     const scheduling::GpuMask gpus = scheduling::gpus_of(part);
     if (node->state != model::NodeState::kUp ||
         (scheduling::gpus_in_service(*node) & gpus) != gpus) {
-      violated("claims what is out of service");
+      violated("holds what is out of service");
     }
-    for (const model::GpuClaim& gpu : part.claims) {
+    for (const model::GpuGrant& gpu : part.grants) {
       for (const model::GpuHolder& holder : node->gpus.at(gpu.gpu_index).holders) {
-        if (std::ranges::binary_search(claim.victims, holder.attempt)) continue;
-        violated(fmt::format("claims {} GPU {}, which job {} holds and no victim", node->name,
+        if (std::ranges::binary_search(hold.victims, holder.attempt)) continue;
+        violated(fmt::format("holds {} GPU {}, which job {} holds and no victim", node->name,
                              gpu.gpu_index, holder.attempt.job.value));
       }
     }
   }
   const bool all_gone = std::ranges::all_of(
-      claim.victims, [&](model::AttemptId id) { return is_released(state, id); });
-  if (all_gone && !scheduling::is_free(state.books->cluster, claim.allocation)) {
-    violated("has nobody left to wait for, and what it claims is not free");
+      hold.victims, [&](model::AttemptId id) { return is_released(state, id); });
+  if (all_gone && !scheduling::is_free(state.books->cluster, hold.allocation)) {
+    violated("has nobody left to wait for, and what it holds is not free");
   }
 }
 
@@ -158,36 +159,36 @@ void check_waits(const State& state, const Job& job, Found& found) {
   for (const model::Dependency& dependency : job.waits_for) {
     const auto outcome = outcome_of(state, dependency.on);
     if (!outcome || judge(dependency.kind, *outcome) != model::DependencyVerdict::kWaits) {
-      found.push_back(fmt::format("chain: job {} waits for {}, which has been decided",
+      found.push_back(fmt::format("dependencies: job {} waits for {}, which has been decided",
                                   job.id.value, to_string(dependency)));
     }
   }
   const bool is_past_gates = job.state == model::JobState::kQueued || model::is_active(job.state);
   if (is_past_gates && (!job.waits_for.empty() || !job.dependency_failure.empty())) {
-    found.push_back(fmt::format("chain: job {} is {} before its dependencies are met", job.id.value,
-                                to_string(job.state)));
+    found.push_back(fmt::format("dependencies: job {} is {} before its dependencies are met",
+                                job.id.value, to_string(job.state)));
   }
 }
 
 // What is expected is never later than what is promised.
-void check_forecast(const Job& job, Found& found) {
-  if (!job.forecast) return;
-  const model::StartForecast& forecast = *job.forecast;
-  const bool is_expected = forecast.p50.is_set();
+void check_prediction(const Job& job, Found& found) {
+  if (!job.prediction) return;
+  const model::StartPrediction& prediction = *job.prediction;
+  const bool is_predicted = prediction.p50.is_set();
   const bool is_ordered =
-      !is_expected || (forecast.made_at <= forecast.p50 && forecast.p50 <= forecast.p90 &&
-                       forecast.p90 <= forecast.by_limits);
-  const bool has_basis = forecast.basis != model::ForecastBasis::kHardLimits;
-  if (!is_ordered || is_expected != has_basis || forecast.made_at > forecast.by_limits) {
-    found.push_back(fmt::format("forecast: that of job {} is in no order", job.id.value));
+      !is_predicted || (prediction.made_at <= prediction.p50 && prediction.p50 <= prediction.p90 &&
+                        prediction.p90 <= prediction.by_limits);
+  const bool has_basis = prediction.basis != model::PredictionBasis::kHardLimits;
+  if (!is_ordered || is_predicted != has_basis || prediction.made_at > prediction.by_limits) {
+    found.push_back(fmt::format("prediction: that of job {} is in no order", job.id.value));
   }
-  if (forecast.after.size() > model::kMostNamedInForecast) {
-    found.push_back(fmt::format("forecast: that of job {} names too many", job.id.value));
+  if (prediction.after.size() > model::kMaxNamedInPrediction) {
+    found.push_back(fmt::format("prediction: that of job {} names too many", job.id.value));
   }
 }
 
 void check_one_job(const State& state, const Job& job, Found& found) {
-  check_forecast(job, found);
+  check_prediction(job, found);
   check_waits(state, job, found);
   std::size_t with_processes = 0;
   for (const Attempt& attempt : job.attempts) {
@@ -207,15 +208,15 @@ void check_one_job(const State& state, const Job& job, Found& found) {
                                 to_string(job.state), is_held ? "nobody" : "somebody"));
   }
   if (job.hold == model::Hold::kByPlatform &&
-      job.prolog_failed_on.size() < model::kMostPrologFailures) {
+      job.prolog_failed_on.size() < model::kMaxPrologFailures) {
     found.push_back(fmt::format("prolog: job {} is held for its prolog, which failed {} times",
                                 job.id.value, job.prolog_failed_on.size()));
   }
   if (job.state == model::JobState::kRunning && !job.prolog_failed_on.empty()) {
     found.push_back(fmt::format("prolog: job {} runs, and still avoids nodes", job.id.value));
   }
-  if (const model::Claim* claim = state.books->claims.find(job.id))
-    check_claim(state, job, *claim, found);
+  if (const model::PreemptionHold* hold = state.books->holds.find(job.id))
+    check_hold(state, job, *hold, found);
   if (model::is_ended(job.state) && !model::holds_resources(job)) {
     found.push_back(
         fmt::format("conservation: job {} has ended and holds nothing, but is still in "
@@ -224,18 +225,17 @@ void check_one_job(const State& state, const Job& job, Found& found) {
   }
 }
 
-void check_claims(const State& state, Found& found) {
-  std::map<std::pair<std::uint64_t, std::uint32_t>, model::JobId> claimed;
-  for (const auto& [job, claim] : state.books->claims.all()) {
+void check_holds(const State& state, Found& found) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, model::JobId> held;
+  for (const auto& [job, hold] : state.books->holds.all()) {
     if (state.jobs.find(job.value) == nullptr) {
-      found.push_back(fmt::format("claims: job {} has a claim and is gone", job.value));
+      found.push_back(fmt::format("holds: job {} has a preemption hold and is gone", job.value));
     }
-    for (const auto& part : claim.allocation.nodes) {
-      for (const model::GpuClaim& gpu : part.claims) {
-        const auto [other, is_first] =
-            claimed.emplace(std::pair{part.node.value, gpu.gpu_index}, job);
+    for (const auto& part : hold.allocation.nodes) {
+      for (const model::GpuGrant& gpu : part.grants) {
+        const auto [other, is_first] = held.emplace(std::pair{part.node.value, gpu.gpu_index}, job);
         if (is_first) continue;
-        found.push_back(fmt::format("claims: jobs {} and {} claim GPU {} of node {}",
+        found.push_back(fmt::format("holds: jobs {} and {} hold GPU {} of node {}",
                                     other->second.value, job.value, gpu.gpu_index,
                                     part.node.value));
       }
@@ -243,42 +243,44 @@ void check_claims(const State& state, Found& found) {
   }
 }
 
-// Whether it may hold what it does, as far as the window goes. By the time limit, from the moment
-// at which its start was decided: starting and stopping take as long as they take.
-void check_in_window(const State& state, const model::Window& window, model::AttemptId id,
-                     Found& found) {
+// Whether it may hold what it does, as far as the reservation goes. By the time limit, from the
+// moment at which its start was decided: starting and stopping take as long as they take.
+void check_in_reservation(const State& state, const model::Reservation& reservation,
+                          model::AttemptId id, Found& found) {
   const Job& job = *state.jobs.find(id.job.value);
   const Attempt& attempt = job.attempts.at(id.attempt - 1);
-  if (std::ranges::binary_search(window.let_finish, id)) return;
+  if (std::ranges::binary_search(reservation.let_finish, id)) return;
   // What has ended is not prolonged by what its job is given for the next attempt.
   if (!model::may_have_processes(attempt.state)) return;
   const base::Instant end = attempt.requested_at + time_limit_of(job, attempt);
   const auto violated = [&](std::string_view what) {
-    found.push_back(fmt::format("windows: attempt {} of job {} {} reservation {}", id.attempt,
-                                id.job.value, what, window.name));
+    found.push_back(fmt::format("reservations: attempt {} of job {} {} reservation {}", id.attempt,
+                                id.job.value, what, reservation.name));
   };
-  if (job.spec->request.window == window.name) {
-    if (!scheduling::lies_in(window, attempt.allocation)) violated("holds more than is in its");
-    if (attempt.requested_at < window.begin) violated("was started before its");
-    if (end > window.end) violated("may run longer than its");
-  } else if (scheduling::touches(window, attempt.allocation) && attempt.requested_at < window.end &&
-             end > window.begin) {
+  if (job.spec->request.reservation == reservation.name) {
+    if (!scheduling::lies_in(reservation, attempt.allocation))
+      violated("holds more than is in its");
+    if (attempt.requested_at < reservation.begin) violated("was started before its");
+    if (end > reservation.end) violated("may run longer than its");
+  } else if (scheduling::touches(reservation, attempt.allocation) &&
+             attempt.requested_at < reservation.end && end > reservation.begin) {
     violated("may hold what is in");
   }
 }
 
-void check_windows(const State& state, Found& found) {
-  for (const auto& [name, window] : state.books->windows.all()) {
-    if (window.begin >= window.end || window.parts.empty()) {
-      found.push_back(fmt::format("windows: reservation {} is of nothing", name));
+void check_reservations(const State& state, Found& found) {
+  for (const auto& [name, reservation] : state.books->reservations.all()) {
+    if (reservation.begin >= reservation.end || reservation.parts.empty()) {
+      found.push_back(fmt::format("reservations: reservation {} is of nothing", name));
     }
-    for (const auto& [other_name, other] : state.books->windows.all()) {
-      if (name < other_name && overlap(window, other)) {
-        found.push_back(fmt::format("windows: reservations {} and {} overlap", name, other_name));
+    for (const auto& [other_name, other] : state.books->reservations.all()) {
+      if (name < other_name && overlap(reservation, other)) {
+        found.push_back(
+            fmt::format("reservations: reservations {} and {} overlap", name, other_name));
       }
     }
     for (const model::AttemptId id : state.held_attempts) {
-      check_in_window(state, window, id, found);
+      check_in_reservation(state, reservation, id, found);
     }
   }
 }
@@ -357,7 +359,7 @@ void check_indices(const State& state, Found& found) {
   for (const std::string_view name : scheduling::Books::differences(again->books, state.books)) {
     found.push_back(fmt::format("indices: {} differ from what the truth gives", name));
   }
-  if (again->scores != state.scores) found.push_back("truth: the scores of estimates differ");
+  if (again->scores != state.scores) found.push_back("truth: the prediction scores differ");
 }
 
 }  // namespace
@@ -367,8 +369,8 @@ std::vector<std::string> check_invariants(const State& state) {
   state.nodes.for_each([&](std::uint64_t, const Node& node) { check_node(state, node, found); });
   state.jobs.for_each([&](std::uint64_t, const Job& job) { check_one_job(state, job, found); });
   check_sums(state, found);
-  check_claims(state, found);
-  check_windows(state, found);
+  check_holds(state, found);
+  check_reservations(state, found);
   check_limits(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));

@@ -15,7 +15,7 @@ namespace gpu_platform::controller {
 //   free          a GPU that is AVAILABLE is held by nobody, one in use is held by somebody
 //   one-process   at most one attempt of a job may have processes, unless the others were lost
 //   conservation  every job is waiting, held, active, preempted, or ended and still holding
-//   chain         nobody waits for what has been decided, or passes what it waits for
+//   dependencies  nobody waits for what has been decided, or passes what it waits for
 //   array         an array counts its members, and no more of them than its limit go on at once
 //   limits        changed time limits are kept for attempts that may have processes
 //   indices       every index equals what the truth gives when worked out anew

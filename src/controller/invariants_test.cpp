@@ -21,17 +21,17 @@ Core world() {
   Core core;
   core.apply_policy(model::Policy(), "test", kNoon);
   core.observe(execution::NodeObserved{testing::node_info("n1", 4)}, kNoon);
-  EXPECT_TRUE(core.command(testing::submission(testing::spec(2)), kNoon, store::Room::kAmple));
+  EXPECT_TRUE(core.command(testing::submission(testing::spec(2)), kNoon, store::Headroom::kAmple));
   core.advance(kNoon);
   core.observe(execution::Started{attempt(1), 77, kNoon}, kNoon);
   model::JobSpec retried = testing::spec(2);
   retried.retries = 1;
   retried.request_id = "r";
-  EXPECT_TRUE(core.command(testing::submission(retried), kNoon, store::Room::kAmple));
+  EXPECT_TRUE(core.command(testing::submission(retried), kNoon, store::Headroom::kAmple));
   core.advance(kNoon);
   core.observe(testing::ended(attempt(2), 1, kNoon), kNoon);
   core.observe(execution::Cleaned{attempt(2)}, kNoon);
-  EXPECT_TRUE(core.command(testing::submission(testing::spec(4)), kNoon, store::Room::kAmple));
+  EXPECT_TRUE(core.command(testing::submission(testing::spec(4)), kNoon, store::Headroom::kAmple));
   core.advance(kNoon);
   return core;
 }
@@ -67,12 +67,12 @@ std::vector<Breakage> breakages() {
        [](State& s) { s.nodes.find_mutable(1)->memory_used = base::kGiB * 513; }},
       {"holders", "a GPU is held by a job that is not there",
        [](State& s) { gpu(s, 0).holders.front().attempt = attempt(99); }},
-      {"holders", "a GPU does not know the attempt that claims it",
+      {"holders", "a GPU does not know the attempt that has a grant of it",
        [](State& s) { gpu(s, 0).holders.clear(); }},
       {"holders", "the CPUs in use are not the sum of what attempts hold",
        [](State& s) { ++s.nodes.find_mutable(1)->cpus_used; }},
       {"gang", "an attempt holds fewer GPUs than its job asked for",
-       [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().claims.pop_back(); }},
+       [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().grants.pop_back(); }},
       {"free", "an available GPU is held",
        [](State& s) { gpu(s, 0).state = model::GpuState::kAvailable; }},
       {"free", "a GPU in use is held by nobody",
@@ -108,12 +108,13 @@ std::vector<Breakage> breakages() {
          s.limits_set_at = base::Instant(1);
        }},
       {"indices", "the counts are wrong", [](State& s) { ++s.counts.queued; }},
-      {"indices", "a job in back-off would never wake up", [](State& s) { s.gates = Gates(); }},
-      {"chain", "a waiting job waits for one that is not there",
+      {"indices", "a job in back-off would never wake up",
+       [](State& s) { s.admission_gates = AdmissionGates(); }},
+      {"dependencies", "a waiting job waits for one that is not there",
        [](State& s) {
          job(s, 2).waits_for = {{model::DependencyKind::kAfterOk, {model::JobId(99), false}}};
        }},
-      {"chain", "a waiting job is past what it waits for, which can never be",
+      {"dependencies", "a waiting job is past what it waits for, which can never be",
        [](State& s) { job(s, 3).dependency_failure = "never"; }},
       {"array", "a member's array is not known",
        [](State& s) { job(s, 3).array_id = model::JobId(3); }},
@@ -137,7 +138,8 @@ std::vector<Breakage> breakages() {
        [](State& s) { s.limits_hours = !s.limits_hours; }},
       {"indices", "a waiting job's turn is forgotten",
        [](State& s) {
-         rewrite(s, [&](auto& p) { p.turns.erase(*s.jobs.find(3)->spec, model::JobId(3)); });
+         rewrite(
+             s, [&](auto& p) { p.starvation_queue.erase(*s.jobs.find(3)->spec, model::JobId(3)); });
        }},
       {"indices", "the end of an attempt is another",
        [](State& s) { rewrite(s, [](auto& p) { p.running.put(attempt(1), kNoon, {}, true); }); }},

@@ -26,9 +26,9 @@ execution::StartOrder start_order(const State& state, const Job& job, const Atte
     CHECK(node != nullptr);
     execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
                                  {},        {}};
-    for (const auto& claim : part.claims) {
-      launch.gpus.push_back(node->gpus.at(claim.gpu_index).info);
-      launch.gpu_indices.push_back(claim.gpu_index);
+    for (const auto& grant : part.grants) {
+      launch.gpus.push_back(node->gpus.at(grant.gpu_index).info);
+      launch.gpu_indices.push_back(grant.gpu_index);
     }
     launch.near = model::numa_nodes_near(*node, launch.gpu_indices);
     order.nodes.push_back(std::move(launch));

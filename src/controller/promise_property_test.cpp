@@ -23,7 +23,7 @@ class Site : public testing::VirtualSite {
     policy.stop_grace = kGrace;
     policy.overdue_after = {};
     policy.max_queue_size = 100'000;
-    policy.reservation_depth = 1;
+    policy.backfill_depth = 1;
     policy.backfill_by_prediction = trusts;
     begin(policy);
   }
@@ -51,8 +51,8 @@ class Site : public testing::VirtualSite {
     if (job.attempts.back().yields_at.is_set()) ++let_in;
     // Who was stopped goes before all that came after it, which is no promise to these.
     const bool was_passed = !stopped_.empty() && *stopped_.begin() < job.id;
-    if (!job.forecast || was_passed || stopped_.contains(job.id)) return;
-    if (now() <= job.forecast->by_limits) {
+    if (!job.prediction || was_passed || stopped_.contains(job.id)) return;
+    if (now() <= job.prediction->by_limits) {
       ++kept;
     } else {
       broken.push_back("job " + std::to_string(job.id.value));

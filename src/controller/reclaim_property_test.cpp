@@ -31,7 +31,7 @@ class Site : public testing::VirtualSite {
     policy.stop_grace = kGrace;
     policy.order = static_cast<model::QueueOrder>(seed % model::kQueueOrders);
     policy.max_queue_size = 100'000;
-    policy.reservation_depth = static_cast<std::uint32_t>(1 + random().below(3));
+    policy.backfill_depth = static_cast<std::uint32_t>(1 + random().below(3));
     std::uint64_t left = nodes() * kGpusOfNode;
     model::Organisation organisation;
     for (std::uint64_t i = 0; i < kTeams; ++i) {

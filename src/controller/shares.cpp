@@ -5,8 +5,8 @@
 namespace gpu_platform::controller {
 
 Shares shares_of(const Snapshot& snapshot) {
-  if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order.standings->rows()};
-  Shares shares{false, scheduling::Standings(*snapshot.policy->organisation, {}, {}).rows()};
+  if (scheduling::needs_use(*snapshot.policy)) return {true, snapshot.order.ranking->rows()};
+  Shares shares{false, scheduling::FairShareRanking(*snapshot.policy->organisation, {}, {}).rows()};
   for (scheduling::ShareRow& row : shares.rows) row.place = 0;
   return shares;
 }

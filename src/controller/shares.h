@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "controller/snapshot.h"
-#include "scheduling/order/standings.h"
+#include "scheduling/order/fair_share_ranking.h"
 
 namespace gpu_platform::controller {
 

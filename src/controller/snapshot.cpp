@@ -63,7 +63,7 @@ const scheduling::PoolBalance& WaitExplainer::pools() {
 
 const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::JobSpec& spec) {
   base::Duration runs_for;
-  if (snapshot_->windows != nullptr) {
+  if (snapshot_->reservations != nullptr) {
     runs_for = model::longest_limit(spec.request, spec.time_limit) + snapshot_->policy->stop_grace;
   }
   for (const auto& known : classes_) {
@@ -73,10 +73,10 @@ const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::JobSpec
   return classes_.back();
 }
 
-model::WaitReason WaitExplainer::explain(const model::Claim& claim) const {
+model::WaitReason WaitExplainer::explain(const model::PreemptionHold& hold) const {
   model::WaitReason reason;
   reason.code = model::WaitCode::kPreempting;
-  for (const model::AttemptId id : claim.victims) {
+  for (const model::AttemptId id : hold.victims) {
     const model::Job* victim = snapshot_->jobs.find(id.job.value);
     const bool is_there =
         victim != nullptr && model::holds_resources(victim->attempts.at(id.attempt - 1).state);
@@ -99,16 +99,17 @@ void WaitExplainer::explain_dependency(const model::Dependency& dependency,
 }
 
 // A job of a reservation waits for that to begin, unless it is to begin even later.
-void WaitExplainer::explain_own_window(const model::JobSpec& spec,
-                                       model::WaitReason& reason) const {
-  const model::Window* own =
-      snapshot_->windows == nullptr ? nullptr : snapshot_->windows->find(spec.request.window);
+void WaitExplainer::explain_own_reservation(const model::JobSpec& spec,
+                                            model::WaitReason& reason) const {
+  const model::Reservation* own = snapshot_->reservations == nullptr
+                                      ? nullptr
+                                      : snapshot_->reservations->find(spec.request.reservation);
   if (own == nullptr || own->begin != spec.begin) return;
   reason.code = model::WaitCode::kReserved;
-  reason.window = own->name;
-  reason.is_own_window = true;
-  reason.window_begin = own->begin;
-  reason.window_end = own->end;
+  reason.reservation = own->name;
+  reason.is_own_reservation = true;
+  reason.reservation_begin = own->begin;
+  reason.reservation_end = own->end;
 }
 
 // By the first gate that keeps it: another job, a time, its siblings, the rest of its back-off.
@@ -123,7 +124,7 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   if (is_time_to_come && job.eligible_at == job.spec->begin) {
     reason.code = model::WaitCode::kBeginTime;
     reason.not_before = job.spec->begin;
-    explain_own_window(*job.spec, reason);
+    explain_own_reservation(*job.spec, reason);
     return reason;
   }
   const auto* array = job.is_member() ? snapshot_->arrays.find(job.array_id.value) : nullptr;
@@ -141,9 +142,9 @@ scheduling::Span WaitExplainer::span_of(const ClassAnswer& answer) const {
 
 void WaitExplainer::visit(const model::Node& node, scheduling::ShortageCounter& counter,
                           ClassAnswer& answer) {
-  const auto left = snapshot_->windows == nullptr
-                        ? std::nullopt
-                        : snapshot_->windows->as_left_to(answer.request, node, span_of(answer));
+  const auto left = snapshot_->reservations == nullptr ? std::nullopt
+                                                       : snapshot_->reservations->as_left_to(
+                                                             answer.request, node, span_of(answer));
   if (!left) return counter.visit(node);
   if (left->by == nullptr) return counter.visit(left->node);
   counter.visit(node, left->node);
@@ -170,12 +171,12 @@ WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceReque
   const auto fits =
       std::ranges::find(answer.counts, model::Shortage::kFits, &model::WaitCount::shortage);
   answer.fits = fits != answer.counts.end() && fits->nodes >= answer.parts;
-  if (model::is_gang(request)) answer.fits = has_room_for_gang(answer);
+  if (model::is_gang(request)) answer.fits = gang_fits(answer);
   return answer;
 }
 
 // Counts alone do not say it: its parts must be of one type, and together.
-bool WaitExplainer::has_room_for_gang(const ClassAnswer& answer) {
+bool WaitExplainer::gang_fits(const ClassAnswer& answer) {
   if (!cluster_) {
     cluster_.emplace();
     snapshot_->nodes.for_each(
@@ -183,13 +184,13 @@ bool WaitExplainer::has_room_for_gang(const ClassAnswer& answer) {
   }
   scheduling::Trial trial(*cluster_);
   model::ResourceRequest request = answer.request;
-  if (snapshot_->windows != nullptr) {
-    if (const model::Window* own = snapshot_->windows->find(request.window)) {
+  if (snapshot_->reservations != nullptr) {
+    if (const model::Reservation* own = snapshot_->reservations->find(request.reservation)) {
       auto inside = scheduling::request_inside(*own, request);
       if (!inside) return false;
       request = *std::move(inside);
     }
-    snapshot_->windows->withhold_from(trial, request, span_of(answer));
+    snapshot_->reservations->withhold_from(trial, request, span_of(answer));
   }
   return scheduling::place(trial, request).has_value();
 }
@@ -210,8 +211,8 @@ model::WaitReason WaitExplainer::explain_behind(const model::Job& job, std::uint
     return reason;
   }
   if (job.state != model::JobState::kQueued) return explain_pending(job);
-  if (snapshot_->claims != nullptr) {
-    if (const model::Claim* claim = snapshot_->claims->find(job.id)) return explain(*claim);
+  if (snapshot_->holds != nullptr) {
+    if (const model::PreemptionHold* hold = snapshot_->holds->find(job.id)) return explain(*hold);
   }
   return explain_behind(*job.spec, jobs_ahead, first);
 }
@@ -226,14 +227,14 @@ model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
 }
 
 // Where some node has enough free, but for a reservation of others.
-void WaitExplainer::explain_window(const ClassAnswer& answer, model::WaitReason& reason) {
+void WaitExplainer::explain_reservation(const ClassAnswer& answer, model::WaitReason& reason) {
   const bool is_reserved = std::ranges::find(answer.counts, model::Shortage::kReserved,
                                              &model::WaitCount::shortage) != answer.counts.end();
   if (!is_reserved || answer.in_the_way == nullptr) return;
   reason.code = model::WaitCode::kReserved;
-  reason.window = answer.in_the_way->name;
-  reason.window_begin = answer.in_the_way->begin;
-  reason.window_end = answer.in_the_way->end;
+  reason.reservation = answer.in_the_way->name;
+  reason.reservation_begin = answer.in_the_way->begin;
+  reason.reservation_end = answer.in_the_way->end;
 }
 
 void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason& reason) {
@@ -256,7 +257,7 @@ void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason&
         reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
   } else {
     reason.code = answer.could_hold ? model::WaitCode::kNoCapacity : model::WaitCode::kNoNode;
-    explain_window(answer, reason);
+    explain_reservation(answer, reason);
   }
 }
 

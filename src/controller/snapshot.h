@@ -19,12 +19,12 @@
 #include "model/wait_reason.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/plan_cycle.h"
-#include "scheduling/predict/estimate_scores.h"
+#include "scheduling/predict/prediction_scores.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
 
-// What readers see: an immutable picture of the state after some event. Taking one costs O(1), and
+// What readers see: an immutable copy of the state after some event. Taking one costs O(1), and
 // it is published before the commands that led to it are acknowledged, so a client reads its own
 // writes.
 
@@ -48,14 +48,14 @@ struct Snapshot {
   std::shared_ptr<const model::Policy> policy;
   Counts counts;
   // Of the scheduler's last cycle; null before the first.
-  std::shared_ptr<const std::vector<scheduling::Reservation>> reservations;
-  scheduling::OrderBasis order;                      // that the queue is ordered by
-  std::shared_ptr<const scheduling::Claims> claims;  // null: none
-  base::PersistentMap<model::JobArray> arrays;       // by the array's id
+  std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts;
+  scheduling::OrderBasis order;                              // that the queue is ordered by
+  std::shared_ptr<const scheduling::PreemptionHolds> holds;  // null: none
+  base::PersistentMap<model::JobArray> arrays;               // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;
-  std::shared_ptr<const scheduling::Windows> windows;  // null: none
+  std::shared_ptr<const scheduling::Reservations> reservations;  // null: none
   scheduling::RunHistory runs;
-  base::Shared<scheduling::EstimateScores> scores;
+  base::Shared<scheduling::PredictionScores> scores;
 };
 
 // Told on the loop thread after each durable batch; must return quickly.
@@ -94,22 +94,23 @@ class WaitExplainer {
     std::uint32_t gpus = 0;   // of a part
     bool fits = false;
     bool could_hold = false;
-    const model::Window* in_the_way = nullptr;  // of those that keep nodes back the first to begin
+    const model::Reservation* in_the_way =
+        nullptr;  // of those that keep nodes back the first to begin
   };
   // Of a PENDING job.
   model::WaitReason explain_pending(const model::Job& job) const;
   void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
-  model::WaitReason explain(const model::Claim& claim) const;
+  model::WaitReason explain(const model::PreemptionHold& hold) const;
   void explain_place(const model::JobSpec& spec, model::WaitReason& reason);
-  static void explain_window(const ClassAnswer& answer, model::WaitReason& reason);
-  void explain_own_window(const model::JobSpec& spec, model::WaitReason& reason) const;
+  static void explain_reservation(const ClassAnswer& answer, model::WaitReason& reason);
+  void explain_own_reservation(const model::JobSpec& spec, model::WaitReason& reason) const;
   const scheduling::QuotaLedger& quotas();
   const scheduling::PoolBalance& pools();
   const ClassAnswer& answer_for(const model::JobSpec& spec);
   ClassAnswer answer_anew(const model::ResourceRequest& request, base::Duration runs_for);
   void visit(const model::Node& node, scheduling::ShortageCounter& counter, ClassAnswer& answer);
   scheduling::Span span_of(const ClassAnswer& answer) const;
-  bool has_room_for_gang(const ClassAnswer& answer);
+  bool gang_fits(const ClassAnswer& answer);
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::optional<scheduling::QuotaLedger> quotas_;

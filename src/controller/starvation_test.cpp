@@ -47,7 +47,7 @@ void harass(Site& site, std::uint64_t teams) {
 
 class Starvation : public ::testing::TestWithParam<model::QueueOrder> {};
 
-// A job that needs a whole node waits at most until it is overdue, and then for as many turns as
+// A job that needs a whole node waits at most until it is overdue, and then for as many starts as
 // there are overdue jobs before it, each as long as the longest job with its grace.
 TEST_P(Starvation, EndsWithinTheBound) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -56,7 +56,7 @@ TEST_P(Starvation, EndsWithinTheBound) {
     policy.max_time_limit = kLongest;
     policy.stop_grace = kGrace;
     policy.max_queue_size = 100'000;
-    policy.reservation_depth = static_cast<std::uint32_t>(seed % 4);
+    policy.backfill_depth = static_cast<std::uint32_t>(seed % 4);
     Site site(seed, policy);
     const std::uint64_t teams = 1 + site.random().below(4);
     const auto nothing = [] {};
@@ -101,16 +101,16 @@ INSTANTIATE_TEST_SUITE_P(Orders, Starvation,
                                            model::QueueOrder::kFairShare,
                                            model::QueueOrder::kWeighted));
 
-// The same load without turns keeps the job waiting for longer than the bound: so the test can
-// fail, and the turns are what helps.
-TEST(StarvationWithoutTurns, LastsForEver) {
+// The same load without the starvation queue keeps the job waiting for longer than the bound: so
+// the test can fail, and the starvation queue is what helps.
+TEST(WithoutStarvationQueue, LastsForEver) {
   model::Policy policy;
   policy.order = model::QueueOrder::kFairShare;
   policy.max_time_limit = kLongest;
   policy.stop_grace = kGrace;
   policy.max_queue_size = 100'000;
   policy.overdue_after = {};
-  policy.reservation_depth = 1;
+  policy.backfill_depth = 1;
   Site site(1, policy);
   const auto nothing = [] {};
   // Users who have never used anything go first: a new one comes with every job.

@@ -140,23 +140,23 @@ base::Result<scheduling::RunHistory> decode_runs(base::Decoder& decoder) {
   return runs;
 }
 
-void encode_scores(const scheduling::EstimateScores& scores, base::Encoder& encoder) {
-  for (std::size_t basis = 0; basis < model::kForecastBases; ++basis) {
-    const auto& errors = scores.errors(static_cast<model::ForecastBasis>(basis));
+void encode_scores(const scheduling::PredictionScores& scores, base::Encoder& encoder) {
+  for (std::size_t basis = 0; basis < model::kPredictionBases; ++basis) {
+    const auto& errors = scores.errors(static_cast<model::PredictionBasis>(basis));
     encoder.u64(errors.starts);
     encoder.u64(errors.by_then);
     encode_durations(errors.last, encoder);
   }
 }
-base::Result<scheduling::EstimateScores> decode_scores(base::Decoder& decoder) {
-  scheduling::EstimateScores scores;
-  for (std::size_t basis = 0; basis < model::kForecastBases; ++basis) {
-    scheduling::EstimateScores::Errors errors;
+base::Result<scheduling::PredictionScores> decode_scores(base::Decoder& decoder) {
+  scheduling::PredictionScores scores;
+  for (std::size_t basis = 0; basis < model::kPredictionBases; ++basis) {
+    scheduling::PredictionScores::Errors errors;
     errors.starts = decoder.u64();
     errors.by_then = decoder.u64();
     errors.last = decode_durations(decoder);
-    if (!scores.restore(static_cast<model::ForecastBasis>(basis), std::move(errors))) {
-      return damaged("the scores of estimates");
+    if (!scores.restore(static_cast<model::PredictionBasis>(basis), std::move(errors))) {
+      return damaged("the prediction scores");
     }
   }
   return scores;
@@ -215,16 +215,16 @@ std::string encode_state(const State& state) {
     encoder.i64(entry.expires.unix_ns());
   }
   encode_use(state.use, encoder);
-  encoder.u64(state.books->claims.all().size());
-  for (const auto& [job, claim] : state.books->claims.all()) {
-    model::append_claim(claim, part);
+  encoder.u64(state.books->holds.all().size());
+  for (const auto& [job, hold] : state.books->holds.all()) {
+    model::append_preemption_hold(hold, part);
     put_part();
   }
   encode_period_use(*state.books->period_use, encoder);
   encoder.i64(state.limits_set_at.unix_ns());
-  encoder.u64(state.books->windows.all().size());
-  for (const auto& [name, window] : state.books->windows.all()) {
-    model::append_window(window, part);
+  encoder.u64(state.books->reservations.all().size());
+  for (const auto& [name, reservation] : state.books->reservations.all()) {
+    model::append_reservation(reservation, part);
     put_part();
   }
   encode_runs(state.books->history, encoder);
@@ -279,14 +279,14 @@ base::Result<State> decode_state(std::string_view bytes) {
   state.use = decode_use(decoder);
   scheduling::Books::Parts told;
   for (std::size_t left = decoder.count(); left > 0; --left) {
-    TRY_ASSIGN(model::Claim claim, model::decode_claim(decoder.text()));
-    told.claims.put(std::move(claim));
+    TRY_ASSIGN(model::PreemptionHold hold, model::decode_preemption_hold(decoder.text()));
+    told.holds.put(std::move(hold));
   }
   TRY_ASSIGN(told.period_use, decode_period_use(decoder));
   state.limits_set_at = base::Instant(decoder.i64());
   for (std::size_t left = decoder.count(); left > 0; --left) {
-    TRY_ASSIGN(model::Window window, model::decode_window(decoder.text()));
-    told.windows.put(std::move(window));
+    TRY_ASSIGN(model::Reservation reservation, model::decode_reservation(decoder.text()));
+    told.reservations.put(std::move(reservation));
   }
   TRY_ASSIGN(told.history, decode_runs(decoder));
   TRY_ASSIGN(state.scores, decode_scores(decoder));
@@ -338,19 +338,20 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt) {
   }
 }
 
-bool is_outranking(const State& state, const model::Claim& claim) {
-  const model::Job* beneficiary = state.jobs.find(claim.beneficiary.value);
-  return std::ranges::all_of(claim.victims, [&](model::AttemptId id) {
+bool is_outranking(const State& state, const model::PreemptionHold& hold) {
+  const model::Job* beneficiary = state.jobs.find(hold.beneficiary.value);
+  return std::ranges::all_of(hold.victims, [&](model::AttemptId id) {
     if (is_told_to_stop(state, id)) return true;
     const model::JobSpec& victim = *state.jobs.find(id.job.value)->spec;
-    if (claim.reclaims) return model::may_borrow(victim, *state.policy);
+    if (hold.reclaims) return model::may_borrow(victim, *state.policy);
     return model::is_below(victim.priority.priority_class,
                            beneficiary->spec->priority.priority_class);
   });
 }
 
 std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
-  const auto& [counts, load, node_ids, gates, expiring_requests, held_attempts, limits_hours] = a;
+  const auto& [counts, load, node_ids, admission_gates, expiring_requests, held_attempts,
+               limits_hours] = a;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
@@ -358,7 +359,7 @@ std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   check("counts", counts == b.counts);
   check("what users have in the core", load == b.load);
   check("the names of nodes", node_ids == b.node_ids);
-  check("what stands between waiting jobs and the queue", gates == b.gates);
+  check("what stands between waiting jobs and the queue", admission_gates == b.admission_gates);
   check("the lifetimes of request ids", expiring_requests == b.expiring_requests);
   check("the attempts that hold resources", held_attempts == b.held_attempts);
   check("whether hours are limited", limits_hours == b.limits_hours);
@@ -370,13 +371,13 @@ void rebuild_indices(State& state) {
   state.nodes.for_each(
       [&](std::uint64_t, const model::Node& node) { state.node_ids.emplace(node.name, node.id); });
   state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
-    state.gates.set_limit(array.id, array.limit);
+    state.admission_gates.set_limit(array.id, array.limit);
   });
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
     state.load.enter(*job.spec);
     if (scheduling::counts_as_waiting(job.state)) state.load.begin_waiting(job.spec->uid);
-    state.gates.enter(job);
+    state.admission_gates.enter(job);
     for (const model::Attempt& attempt : job.attempts) {
       if (!model::holds_resources(attempt.state)) continue;
       state.held_attempts.insert({job.id, attempt.number});
@@ -389,9 +390,9 @@ void rebuild_indices(State& state) {
   state.books = scheduling::Books::of(
       state.jobs, state.nodes,
       {.policy = state.policy,
-       .standings = scheduling::Standings(*state.policy->organisation, state.use, {}),
-       .claims = state.books->claims,
-       .windows = state.books->windows,
+       .ranking = scheduling::FairShareRanking(*state.policy->organisation, state.use, {}),
+       .holds = state.books->holds,
+       .reservations = state.books->reservations,
        .history = state.books->history,
        .period_use = state.books->period_use});
 }

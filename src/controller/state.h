@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "base/shared.h"
 #include "base/units.h"
+#include "controller/admission_gates.h"
 #include "controller/expiring_requests.h"
-#include "controller/gates.h"
 #include "controller/load.h"
 #include "controller/snapshot.h"
 #include "model/event.h"
@@ -25,7 +25,7 @@
 #include "scheduling/book_entries.h"
 #include "scheduling/books.h"
 #include "scheduling/order/fair_share_use.h"
-#include "scheduling/predict/estimate_scores.h"
+#include "scheduling/predict/prediction_scores.h"
 
 namespace gpu_platform::controller {
 
@@ -35,8 +35,8 @@ using scheduling::time_limit_of;
 
 // What a request id was used for. Kept until its lifetime after the job's end is over, so that a
 // repeated submission returns the first answer; of those of a user whose jobs have ended no more
-// than kMostEndedRequests, the oldest of which are forgotten earlier.
-inline constexpr std::size_t kMostEndedRequests = 20'000;
+// than kMaxEndedRequests, the oldest of which are forgotten earlier.
+inline constexpr std::size_t kMaxEndedRequests = 20'000;
 struct RequestEntry {
   model::JobId job;
   base::Instant expires;  // unset while the job has not ended
@@ -49,7 +49,7 @@ struct Indices {
   Counts counts;
   Load load;                                                   // what each user has in the core
   std::map<std::string, model::NodeId, std::less<>> node_ids;  // by name
-  Gates gates;                                                 // between waiting jobs and the queue
+  AdmissionGates admission_gates;                              // between waiting jobs and the queue
   ExpiringRequests expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
   bool limits_hours = false;                 // the policy limits somebody's GPU-hours
@@ -75,12 +75,12 @@ struct State : Indices {
   scheduling::FairShareUse use;
   // When the policy was applied last, or, where GPUs are guaranteed, their number changed.
   base::Instant limits_set_at;
-  base::Shared<scheduling::EstimateScores> scores;
+  base::Shared<scheduling::PredictionScores> scores;
   // Attempts that may have processes and whose time limit was changed since they were asked for:
   // what their engine was told last may have got lost.
   std::set<model::AttemptId> relimited;
-  // What the scheduler goes by. What it keeps as told (claims, windows, the history of runs, the
-  // use of the period) is truth; the rest follows from nodes and jobs.
+  // What the scheduler goes by. What it keeps as told (preemption holds, reservations, the history
+  // of runs, the use of the period) is truth; the rest follows from nodes and jobs.
   scheduling::Books books;
 };
 
@@ -101,7 +101,7 @@ const model::Attempt* find_attempt(const State& state, model::AttemptId id);
 
 // Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
 // both may have been changed since.
-bool is_outranking(const State& state, const model::Claim& claim);
+bool is_outranking(const State& state, const model::PreemptionHold& hold);
 bool is_told_to_stop(const State& state, model::AttemptId attempt);
 bool is_stopped_by_person(const model::Attempt& attempt);
 // Whether the attempt was told to stop so as to be queued again, and the job can begin anew.

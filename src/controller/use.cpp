@@ -13,9 +13,9 @@ bool nobody_uses(const State& state) {
   return state.held_attempts.empty() && !state.use.has_uncounted();
 }
 
-base::Shared<scheduling::Standings> standings_of(const State& state) {
-  return scheduling::Standings(*state.policy->organisation, state.use,
-                               *state.books->queue.basis().standings);
+base::Shared<scheduling::FairShareRanking> ranking_of(const State& state) {
+  return scheduling::FairShareRanking(*state.policy->organisation, state.use,
+                                      *state.books->queue.basis().ranking);
 }
 
 void charge_one(State& state, const model::Job& job, const model::Attempt& attempt,
@@ -38,7 +38,7 @@ void charge_one(State& state, const model::Job& job, const model::Attempt& attem
 void note_account(State& state, const model::JobSpec& spec) {
   if (!scheduling::needs_use(*state.policy)) return;
   const bool is_new = state.use.add(scheduling::account_of(*state.policy->organisation, spec));
-  if (is_new) state.books.welcome(standings_of(state));
+  if (is_new) state.books.welcome(ranking_of(state));
 }
 
 void begin_to_hold(State& state, base::Instant at) {
@@ -81,7 +81,7 @@ void change_policy(State& state, const model::Policy& policy, base::Instant at) 
 }
 
 void follow_use(State& state) {
-  state.books.reorder(standings_of(state));
+  state.books.reorder(ranking_of(state));
 }
 
 std::optional<base::Instant> next_count(const State& state) {

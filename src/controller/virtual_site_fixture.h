@@ -21,8 +21,8 @@ class VirtualSite {
  public:
   static constexpr std::uint32_t kGpusOfNode = 8;
 
-  VirtualSite(std::uint64_t seed, std::uint64_t most_nodes)
-      : random_(seed), nodes_(1 + random_.below(most_nodes)) {}
+  VirtualSite(std::uint64_t seed, std::uint64_t max_nodes)
+      : random_(seed), nodes_(1 + random_.below(max_nodes)) {}
   virtual ~VirtualSite() = default;
 
   // Before anything else.
@@ -40,7 +40,7 @@ class VirtualSite {
   base::Instant now() const { return now_; }
 
   model::JobId submit(const model::JobSpec& spec) {
-    const auto reply = core_.command(submission(spec), now_, store::Room::kAmple);
+    const auto reply = core_.command(submission(spec), now_, store::Headroom::kAmple);
     EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
     settle();
     return reply ? reply->job : model::JobId();

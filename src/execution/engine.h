@@ -108,14 +108,14 @@ struct NodeUnreachable {
 
 // Processes on a GPU that belong to no job that holds it, in words; empty: none. Told when it
 // changes.
-struct StrangersObserved {
+struct UnmanagedProcessesObserved {
   std::string node_name;
   std::string gpu_uuid;
   std::string text;
 };
 
-using Observation =
-    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, StrangersObserved>;
+using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
+                                 UnmanagedProcessesObserved>;
 
 // Where observations go. Safe from any thread; never blocks for long.
 class ObservationSink {

@@ -53,7 +53,7 @@ class RememberedAnswers : public std::enable_shared_from_this<RememberedAnswers<
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kFoundFor{60};
   static constexpr std::chrono::seconds kFailedFor{5};
-  static constexpr std::size_t kMostEntries = 4096;
+  static constexpr std::size_t kMaxEntries = 4096;
 
   struct Entry {
     std::optional<base::Result<Value>> answer;
@@ -63,7 +63,7 @@ class RememberedAnswers : public std::enable_shared_from_this<RememberedAnswers<
   };
 
   Entry& entry_of(const Key& key) {
-    if (entries_.size() >= kMostEntries && !entries_.contains(key)) {
+    if (entries_.size() >= kMaxEntries && !entries_.contains(key)) {
       std::erase_if(entries_, [](const auto& entry) { return !entry.second.is_asked; });
     }
     return entries_[key];

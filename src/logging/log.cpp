@@ -11,7 +11,7 @@ namespace gpu_platform::logging {
 namespace {
 
 // Who has many user ids must not get a line for each.
-constexpr std::size_t kMostNamed = 10;
+constexpr std::size_t kMaxNamed = 10;
 
 base::Instant steady_now() {
   return base::Instant(os::monotonic_ns());
@@ -65,13 +65,13 @@ void Log::tell(const std::vector<Budget::Dropped>& dropped) const {
   };
   std::uint64_t of_others = 0;
   for (std::size_t i = 0; i < dropped.size(); ++i) {
-    if (i < kMostNamed) {
+    if (i < kMaxNamed) {
       line(dropped[i].lines, dropped[i].source);
     } else {
       of_others += dropped[i].lines;
     }
   }
-  if (of_others != 0) line(of_others, fmt::format("{} others", dropped.size() - kMostNamed));
+  if (of_others != 0) line(of_others, fmt::format("{} others", dropped.size() - kMaxNamed));
 }
 
 void Log::run() {

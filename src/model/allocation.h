@@ -9,12 +9,12 @@
 namespace gpu_platform::model {
 
 // What an attempt holds of one GPU. Whole GPUs have share kWholeGpu and all of the memory.
-struct GpuClaim {
+struct GpuGrant {
   std::uint32_t gpu_index = 0;  // within the node
   base::GpuShare share;
   base::Bytes memory;
 
-  friend bool operator==(const GpuClaim&, const GpuClaim&) = default;
+  friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
 };
 
 // How close the GPUs of an allocation are to each other on one node.
@@ -28,7 +28,7 @@ inline constexpr std::size_t kPlacementLevels = 4;
 
 struct NodeAllocation {
   NodeId node;
-  std::vector<GpuClaim> claims;  // ascending gpu_index
+  std::vector<GpuGrant> grants;  // ascending gpu_index
   std::uint32_t cpus = 0;
   base::Bytes memory;
   PlacementLevel level = PlacementLevel::kUnknown;
@@ -44,7 +44,7 @@ struct Allocation {
 
   std::uint32_t gpu_count() const {
     std::uint32_t count = 0;
-    for (const auto& node : nodes) count += static_cast<std::uint32_t>(node.claims.size());
+    for (const auto& node : nodes) count += static_cast<std::uint32_t>(node.grants.size());
     return count;
   }
   friend bool operator==(const Allocation&, const Allocation&) = default;

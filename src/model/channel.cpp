@@ -4,7 +4,7 @@ namespace gpu_platform::model {
 
 namespace {
 
-constexpr std::uint8_t kMostSignal = 64;
+constexpr std::uint8_t kMaxSignal = 64;
 
 template <class Number>
 void put(std::string& out, Number value) {
@@ -61,7 +61,7 @@ std::optional<Frame> resize(std::string_view payload) {
 std::optional<Frame> signal(std::string_view payload) {
   if (payload.size() != 1) return std::nullopt;
   const auto number = get<std::uint8_t>(payload, 0);
-  if (number == 0 || number > kMostSignal) return std::nullopt;
+  if (number == 0 || number > kMaxSignal) return std::nullopt;
   return SignalFrame{number};
 }
 

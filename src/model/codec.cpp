@@ -46,7 +46,7 @@ constexpr std::uint64_t kRecordNumber<JobRequeued> = 12;
 template <>
 constexpr std::uint64_t kRecordNumber<JobEnded> = 13;
 template <>
-constexpr std::uint64_t kRecordNumber<GpuStrangersChanged> = 14;
+constexpr std::uint64_t kRecordNumber<UnmanagedProcessesChanged> = 14;
 template <>
 constexpr std::uint64_t kRecordNumber<JobHoldChanged> = 15;
 template <>
@@ -62,11 +62,11 @@ constexpr std::uint64_t kRecordNumber<ReservationMade> = 21;
 template <>
 constexpr std::uint64_t kRecordNumber<ReservationEnded> = 22;
 template <>
-constexpr std::uint64_t kRecordNumber<ClaimDropped> = 23;
+constexpr std::uint64_t kRecordNumber<PreemptionHoldDropped> = 23;
 template <>
 constexpr std::uint64_t kRecordNumber<JobOverdue> = 31;
 template <>
-constexpr std::uint64_t kRecordNumber<StartForeseen> = 24;
+constexpr std::uint64_t kRecordNumber<StartPredicted> = 24;
 template <>
 constexpr std::uint64_t kRecordNumber<YieldPutOff> = 25;
 template <>
@@ -333,11 +333,11 @@ base::Result<Policy> decode_policy(std::string_view bytes) {
   return decode_whole<Policy>(bytes, "policy");
 }
 
-void append_claim(const Claim& claim, std::string& out) {
-  Writer{out}.write(const_cast<Claim&>(claim));
+void append_preemption_hold(const PreemptionHold& hold, std::string& out) {
+  Writer{out}.write(const_cast<PreemptionHold&>(hold));
 }
-base::Result<Claim> decode_claim(std::string_view bytes) {
-  return decode_whole<Claim>(bytes, "claim");
+base::Result<PreemptionHold> decode_preemption_hold(std::string_view bytes) {
+  return decode_whole<PreemptionHold>(bytes, "preemption hold");
 }
 
 void append_audit_entry(const AuditEntry& entry, std::string& out) {
@@ -353,11 +353,11 @@ base::Result<std::vector<AuditEntry>> decode_audit_entries(std::string_view byte
   return entries;
 }
 
-void append_window(const Window& window, std::string& out) {
-  Writer{out}.write(const_cast<Window&>(window));
+void append_reservation(const Reservation& reservation, std::string& out) {
+  Writer{out}.write(const_cast<Reservation&>(reservation));
 }
-base::Result<Window> decode_window(std::string_view bytes) {
-  return decode_whole<Window>(bytes, "window");
+base::Result<Reservation> decode_reservation(std::string_view bytes) {
+  return decode_whole<Reservation>(bytes, "reservation");
 }
 
 }  // namespace gpu_platform::model

@@ -5,17 +5,17 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "model/claim.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
-#include "model/window.h"
+#include "model/preemption_hold.h"
+#include "model/reservation.h"
 
-// Bytes of events, jobs, nodes, claims and windows, as the store keeps them (docs/journal.md).
-// Every composite value is written with its length, so fields appended later are skipped by an
-// older reader and keep their defaults when an older record lacks them. Fields are never removed,
-// reordered or given a new meaning.
+// Bytes of events, jobs, nodes, preemption holds and reservations, as the store keeps them
+// (docs/journal.md). Every composite value is written with its length, so fields appended later are
+// skipped by an older reader and keep their defaults when an older record lacks them. Fields are
+// never removed, reordered or given a new meaning.
 
 namespace gpu_platform::model {
 
@@ -39,14 +39,14 @@ base::Result<Node> decode_node(std::string_view bytes);
 void append_policy(const Policy& policy, std::string& out);
 base::Result<Policy> decode_policy(std::string_view bytes);
 
-void append_claim(const Claim& claim, std::string& out);
-base::Result<Claim> decode_claim(std::string_view bytes);
+void append_preemption_hold(const PreemptionHold& hold, std::string& out);
+base::Result<PreemptionHold> decode_preemption_hold(std::string_view bytes);
 
 // Of those appended one after another.
 void append_audit_entry(const AuditEntry& entry, std::string& out);
 base::Result<std::vector<AuditEntry>> decode_audit_entries(std::string_view bytes);
 
-void append_window(const Window& window, std::string& out);
-base::Result<Window> decode_window(std::string_view bytes);
+void append_reservation(const Reservation& reservation, std::string& out);
+base::Result<Reservation> decode_reservation(std::string_view bytes);
 
 }  // namespace gpu_platform::model

@@ -54,8 +54,8 @@ TEST(ModelCodec, EverythingThatIsStoredComesBack) {
   expect_back<JobArray>(append_array, decode_array);
   expect_back<Node>(append_node, decode_node);
   expect_back<Policy>(append_policy, decode_policy);
-  expect_back<Claim>(append_claim, decode_claim);
-  expect_back<Window>(append_window, decode_window);
+  expect_back<PreemptionHold>(append_preemption_hold, decode_preemption_hold);
+  expect_back<Reservation>(append_reservation, decode_reservation);
 }
 
 TEST(ModelCodec, AuditEntriesComeBack) {

@@ -103,7 +103,7 @@ struct ChangeGpus {
   bool force = false;  // kTakeOffline: stops the jobs that hold it; they are queued again
 };
 
-// An administrator reserves GPUs for a time window (model/window.h): for maintenance, or for teams
+// An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for teams
 // and users, who are named then.
 struct MakeReservation {
   std::string name;

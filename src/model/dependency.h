@@ -36,7 +36,7 @@ struct Dependency {
 };
 std::string to_string(const Dependency& dependency);  // "afterok:12"
 
-inline constexpr std::size_t kMostDependencies = 256;  // of one job
+inline constexpr std::size_t kMaxDependencies = 256;  // of one job
 
 // What has become of a target so far. Only final ends count: a job that is queued again is open.
 struct TargetOutcome {

@@ -3,19 +3,32 @@
 namespace gpu_platform::model {
 
 std::string_view name_of(const Event& event) {
-  constexpr std::string_view kNames[] = {"PolicyApplied",     "NodeSeen",
-                                         "NodeStateChanged",  "GpuStateChanged",
-                                         "JobSubmitted",      "JobEligible",
-                                         "StartRequested",    "AttemptStarted",
-                                         "StopRequested",     "AttemptEnded",
-                                         "AttemptReleased",   "JobRequeued",
-                                         "JobEnded",          "GpuStrangersChanged",
-                                         "JobHoldChanged",    "JobChanged",
-                                         "UseCounted",        "QuotaPeriodBegan",
-                                         "PreemptionDecided", "JobOverdue",
-                                         "ReservationMade",   "ReservationEnded",
-                                         "ClaimDropped",      "StartForeseen",
-                                         "YieldPutOff",       "CallAudited"};
+  constexpr std::string_view kNames[] = {"PolicyApplied",
+                                         "NodeSeen",
+                                         "NodeStateChanged",
+                                         "GpuStateChanged",
+                                         "JobSubmitted",
+                                         "JobEligible",
+                                         "StartRequested",
+                                         "AttemptStarted",
+                                         "StopRequested",
+                                         "AttemptEnded",
+                                         "AttemptReleased",
+                                         "JobRequeued",
+                                         "JobEnded",
+                                         "UnmanagedProcessesChanged",
+                                         "JobHoldChanged",
+                                         "JobChanged",
+                                         "UseCounted",
+                                         "QuotaPeriodBegan",
+                                         "PreemptionDecided",
+                                         "JobOverdue",
+                                         "ReservationMade",
+                                         "ReservationEnded",
+                                         "PreemptionHoldDropped",
+                                         "StartPredicted",
+                                         "YieldPutOff",
+                                         "CallAudited"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

@@ -14,8 +14,8 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/reservation.h"
 #include "model/spec_patch.h"
-#include "model/window.h"
 
 // Everything that ever changes the core's state, in the order of the journal. docs/journal.md
 // describes the bytes; model/codec.h writes them. Fields are only ever appended, record numbers
@@ -50,7 +50,7 @@ struct GpuStateChanged {
 };
 
 // Processes that belong to no job came to a GPU, or left it.
-struct GpuStrangersChanged {
+struct UnmanagedProcessesChanged {
   GpuRef gpu;
   std::string text;    // who; empty: none any more
   bool avoid = false;  // no new work for it while they are there
@@ -161,14 +161,14 @@ struct QuotaPeriodBegan {
   base::Instant begin;
 };
 
-// Room is made for a waiting job: it will get what is claimed, and the victims are to be stopped.
+// Room is made for a waiting job: it will get what is held, and the victims are to be stopped.
 // They are told only in a later batch, so that a beneficiary that vanishes with this one costs
 // nobody anything.
 struct PreemptionDecided {
   JobId job;  // the beneficiary
-  Allocation claimed;
+  Allocation held;
   std::vector<AttemptId> victims;  // ascending
-  bool reclaims = false;           // as in Claim
+  bool reclaims = false;           // as in PreemptionHold
 };
 
 // The oldest of its team in the queue has waited for so long that it goes before its like.
@@ -176,9 +176,9 @@ struct JobOverdue {
   JobId job;
 };
 
-// GPUs are reserved for a time window, for maintenance or for those who are named.
+// GPUs are reserved for a time, for maintenance or for those who are named.
 struct ReservationMade {
-  Window window;
+  Reservation reservation;
 };
 
 // Its time is over, or somebody cancelled it.
@@ -187,17 +187,17 @@ struct ReservationEnded {
   std::string by;  // empty: its time is over
 };
 
-// The beneficiary, which still waits, can no longer start on what was claimed for it before a
+// The beneficiary, which still waits, can no longer start on what was held for it before a
 // reservation begins there: nothing is kept for it any more.
-struct ClaimDropped {
+struct PreemptionHoldDropped {
   JobId job;
 };
 
-// A waiting job has got its first reservation since it was queued. What is expected is said here,
+// A waiting job has got its first planned start since it was queued. What is expected is said here,
 // so that the estimate that is scored is the one that was made.
-struct StartForeseen {
+struct StartPredicted {
   JobId job;
-  StartForecast forecast;  // made_at is the record's
+  StartPrediction prediction;  // made_at is the record's
 };
 
 // An attempt that was to stop by now for those whom it was let in front of may stay for longer.
@@ -215,10 +215,10 @@ struct CallAudited {
 
 using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                            JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                           AttemptReleased, JobRequeued, JobEnded, GpuStrangersChanged,
+                           AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged,
                            JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
                            PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded,
-                           ClaimDropped, StartForeseen, YieldPutOff, CallAudited>;
+                           PreemptionHoldDropped, StartPredicted, YieldPutOff, CallAudited>;
 
 // `at` never runs backwards along the journal.
 struct EventRecord {

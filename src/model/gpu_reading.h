@@ -19,8 +19,8 @@ struct GpuProcess {
   std::string user;                   // empty: it has ended, or is of another PID namespace
   std::string command;                // its name, likewise
   std::optional<base::Bytes> memory;  // of the GPU
-  std::optional<JobId> job;           // none: a stranger
-  bool is_stranger = false;           // of no job that holds this GPU
+  std::optional<JobId> job;           // none: an unmanaged process
+  bool is_unmanaged = false;          // of no job that holds this GPU
   std::optional<std::uint32_t> uid;   // whose it is; none: it cannot be seen from here
 
   friend bool operator==(const GpuProcess&, const GpuProcess&) = default;

@@ -188,7 +188,7 @@ bool operator==(const Job& a, const Job& b) {
          a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on &&
          a.preemptions == b.preemptions && a.overdue_since == b.overdue_since &&
          a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
-         a.dependency_failure == b.dependency_failure && a.forecast == b.forecast;
+         a.dependency_failure == b.dependency_failure && a.prediction == b.prediction;
 }
 
 }  // namespace gpu_platform::model

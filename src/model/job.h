@@ -14,7 +14,7 @@
 #include "model/ids.h"
 #include "model/job_array.h"
 #include "model/network.h"
-#include "model/start_forecast.h"
+#include "model/start_prediction.h"
 #include "model/states.h"
 #include "model/terminal_size.h"
 
@@ -47,7 +47,7 @@ enum class NumaPolicy : std::uint8_t {
 };
 inline constexpr std::size_t kNumaPolicies = 3;
 
-inline constexpr std::uint32_t kMostGangNodes = 4096;
+inline constexpr std::uint32_t kMaxGangNodes = 4096;
 
 // What a job needs at once. Absent cpus and memory mean the node's share per GPU (per CPU for CPU
 // jobs). A gang asks for `nodes` times all of this, or, with cross_node, for `gpus` on as few nodes
@@ -61,7 +61,7 @@ struct ResourceRequest {
   std::optional<std::uint32_t> cpus;
   std::optional<base::Bytes> memory;
   NumaPolicy numa = NumaPolicy::kDefault;
-  std::uint32_t nodes = 1;                        // 1 to kMostGangNodes
+  std::uint32_t nodes = 1;                        // 1 to kMaxGangNodes
   bool cross_node = false;                        // then nodes is 1
   NetworkLevel within = NetworkLevel::kAnywhere;  // nodes of a gang lie together at this level
   std::vector<NodeId> nodelist;                   // ascending: none but these; empty: any
@@ -69,8 +69,9 @@ struct ResourceRequest {
   // Thousandths, one for each of gpu_types, the first 1000: how fast the job is on that type.
   // Empty: equally fast on all.
   std::vector<std::uint32_t> gpu_speeds;
-  // Of a reservation (model::Window): on its GPUs alone, within its time; empty: on none of any.
-  std::string window;
+  // Of a reservation (model::Reservation): on its GPUs alone, within its time; empty: on none of
+  // any.
+  std::string reservation;
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -85,7 +86,7 @@ base::Duration limit_at_speed(base::Duration limit, std::uint32_t speed);
 // The longest of these over all types that it would take.
 base::Duration longest_limit(const ResourceRequest& request, base::Duration limit);
 
-inline constexpr std::size_t kMostLabels = 64;  // of one job
+inline constexpr std::size_t kMaxLabels = 64;  // of one job
 
 struct Label {
   std::string key;
@@ -170,7 +171,7 @@ inline constexpr std::size_t kHolds = 4;
 bool outranks(Hold hold, Hold present);
 
 // A job for which the site's prolog failed so often is held by the platform.
-inline constexpr std::size_t kMostPrologFailures = 3;
+inline constexpr std::size_t kMaxPrologFailures = 3;
 
 // Why an attempt or a job ended, or is being stopped.
 enum class EndReason : std::uint8_t {
@@ -240,8 +241,8 @@ struct Attempt {
   std::string by;                            // who stopped it
   std::string detail;
   Usage usage;
-  base::Duration time_limit;     // that it was started with; the job's may have changed since
-  std::vector<JobId> made_room;  // that were stopped for it (kPreempted), ascending
+  base::Duration time_limit;          // that it was started with; the job's may have changed since
+  std::vector<JobId> preempted_jobs;  // that were stopped for it (kPreempted), ascending
   JobId passed;  // the first that waited for a place before it (kBackfill); else invalid
   // While it holds something, or when it gave that back: it was above what is guaranteed to its
   // team, so that jobs of others within theirs may stop it.
@@ -279,8 +280,8 @@ struct Job {
   std::uint32_t array_index = 0;      // of a member
   std::vector<Dependency> waits_for;  // those of its dependencies that are not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be
-  // Since it was last queued; of a job that has started it says what was foreseen of that start.
-  std::optional<StartForecast> forecast;
+  // Since it was last queued; of a job that has started it says what was predicted of that start.
+  std::optional<StartPrediction> prediction;
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }

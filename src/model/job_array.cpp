@@ -73,14 +73,14 @@ base::Result<std::vector<std::uint32_t>> indices_of(std::string_view text) {
     TRY_ASSIGN(const IndexRun run, parse_run(rest.substr(0, comma)));
     written.push_back(run);
     count += count_of(run);
-    if (count > kMostArrayMembers) break;
+    if (count > kMaxArrayMembers) break;
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
-  if (count > kMostArrayMembers) {
+  if (count > kMaxArrayMembers) {
     return bad(text, fmt::format("has more than {} members, the most of any array "
                                  "(policies.max_array_size may say less)",
-                                 kMostArrayMembers));
+                                 kMaxArrayMembers));
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(count);
@@ -107,9 +107,9 @@ base::Result<ArraySpec> parse_array(std::string_view text) {
   }
   TRY_ASSIGN(const std::vector<std::uint32_t> indices, indices_of(text.substr(0, percent)));
   array.runs = runs_of(indices);
-  if (array.runs.size() > kMostArrayRuns) {
+  if (array.runs.size() > kMaxArrayRuns) {
     return bad(text, fmt::format("comes to {} runs of indices, the most is {}", array.runs.size(),
-                                 kMostArrayRuns));
+                                 kMaxArrayRuns));
   }
   return array;
 }

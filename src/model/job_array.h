@@ -31,8 +31,8 @@ struct ArraySpec {
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
-inline constexpr std::uint64_t kMostArrayMembers = 100'000;
-inline constexpr std::size_t kMostArrayRuns = 1'000;
+inline constexpr std::uint64_t kMaxArrayMembers = 100'000;
+inline constexpr std::size_t kMaxArrayRuns = 1'000;
 inline constexpr std::uint32_t kLargestArrayIndex = 4'294'967'294;
 
 // "0-99", "1,3,5-9:2", each also with "%8" behind it. Indices may come in any order; one that comes

@@ -67,7 +67,7 @@ inline constexpr auto kRequestFields = std::tuple{
     spec_field(6, "nodelist", "nodelist", &ResourceRequest::nodelist),
     spec_field(7, "exclude", "exclude", &ResourceRequest::exclude),
     spec_field(10, "gpu_speeds", "", &ResourceRequest::gpu_speeds),
-    spec_field(43, "reservation", "reservation", &ResourceRequest::window),
+    spec_field(43, "reservation", "reservation", &ResourceRequest::reservation),
 };
 
 // Likewise. `request`, whose members are the table above, comes first.

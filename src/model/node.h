@@ -61,10 +61,10 @@ struct Gpu {
   std::vector<GpuHolder> holders;  // ascending attempt
   bool is_reported = true;         // false: the node's driver does not list it any more
   // Processes on it that belong to no job, in words; empty: none.
-  std::string strangers;
-  bool avoid_strangers = false;  // takes no new work because of them
-  std::string changed_by;        // who took it out of service; empty where it is in service
-  base::Instant changed_at;      // when
+  std::string unmanaged_processes;
+  bool avoids_unmanaged_processes = false;  // takes no new work because of them
+  std::string changed_by;    // who took it out of service; empty where it is in service
+  base::Instant changed_at;  // when
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
@@ -109,12 +109,13 @@ inline bool is_in_service(const Gpu& gpu) {
   const bool has_its_turn = gpu.state == GpuState::kAvailable ||
                             gpu.state == GpuState::kAllocated || gpu.state == GpuState::kInUse ||
                             gpu.state == GpuState::kCleaning;
-  return has_its_turn && !gpu.avoid_strangers;
+  return has_its_turn && !gpu.avoids_unmanaged_processes;
 }
 
 // True when the GPU can take new exclusive work now, as far as it alone is concerned.
 inline bool is_free(const Gpu& gpu) {
-  return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !gpu.avoid_strangers;
+  return gpu.state == GpuState::kAvailable && gpu.holders.empty() &&
+         !gpu.avoids_unmanaged_processes;
 }
 
 }  // namespace gpu_platform::model

@@ -2,13 +2,13 @@
 
 namespace gpu_platform::model {
 
-std::string_view to_string(StrangerPolicy policy) {
+std::string_view to_string(UnmanagedProcessPolicy policy) {
   switch (policy) {
-    case StrangerPolicy::kIgnore:
+    case UnmanagedProcessPolicy::kIgnore:
       return "ignore";
-    case StrangerPolicy::kAvoid:
+    case UnmanagedProcessPolicy::kAvoid:
       return "avoid";
-    case StrangerPolicy::kAlert:
+    case UnmanagedProcessPolicy::kAlert:
       return "alert";
   }
   return "avoid";

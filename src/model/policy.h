@@ -13,13 +13,13 @@
 namespace gpu_platform::model {
 
 // What processes on a GPU that belong to no job mean for it.
-enum class StrangerPolicy : std::uint8_t {
+enum class UnmanagedProcessPolicy : std::uint8_t {
   kIgnore,  // nothing
   kAvoid,   // no new work while they are there
   kAlert,   // shown and logged; work is placed all the same
 };
-inline constexpr std::size_t kStrangerPolicies = 3;
-std::string_view to_string(StrangerPolicy policy);  // "avoid"
+inline constexpr std::size_t kUnmanagedProcessPolicies = 3;
+std::string_view to_string(UnmanagedProcessPolicy policy);  // "avoid"
 
 // By what waiting jobs are ordered; docs/scheduling.md has the formulas.
 enum class QueueOrder : std::uint8_t {
@@ -81,11 +81,11 @@ struct Policy {
   bool allow_root_jobs = true;
   base::Duration stop_grace = base::seconds(30);
   base::Duration request_id_lifetime = base::hours(24);  // counted from the end of the job
-  StrangerPolicy strangers = StrangerPolicy::kAvoid;
+  UnmanagedProcessPolicy unmanaged_processes = UnmanagedProcessPolicy::kAvoid;
   bool can_notify = false;  // the site has a notification command
   PriorityClass highest_user_priority = PriorityClass::kCritical;  // administrators may go above
-  std::uint32_t reservation_depth = 8;  // waiting jobs with a reservation; 0: no backfill
-  base::Duration idle_timeout;          // of a job with a terminal that names none; zero: none
+  std::uint32_t backfill_depth = 8;  // waiting jobs with a planned start; 0: no backfill
+  base::Duration idle_timeout;       // of a job with a terminal that names none; zero: none
   QueueOrder order = QueueOrder::kPriority;
   FairShare fair_share;
   OrderWeights weights;

@@ -12,13 +12,13 @@
 
 #include "base/member_count.h"
 #include "base/shared.h"
-#include "model/claim.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/job_spec_fields.h"
 #include "model/node.h"
 #include "model/policy.h"
-#include "model/window.h"
+#include "model/preemption_hold.h"
+#include "model/reservation.h"
 
 // Every struct that the store keeps, as the list of its members: the codec writes and reads by it,
 // and the tests draw random values by it (testing/random_value.h). A list that leaves out a member
@@ -28,11 +28,11 @@ namespace gpu_platform::model {
 
 // fields(value) ties the members in their stored order. The order is the format: append only.
 
-inline auto fields(GpuClaim& v) {
+inline auto fields(GpuGrant& v) {
   return std::tie(v.gpu_index, v.share, v.memory);
 }
 inline auto fields(NodeAllocation& v) {
-  return std::tie(v.node, v.claims, v.cpus, v.memory, v.level);
+  return std::tie(v.node, v.grants, v.cpus, v.memory, v.level);
 }
 inline auto fields(Allocation& v) {
   return std::tie(v.nodes, v.speed);
@@ -81,20 +81,20 @@ inline auto fields(Exit& v) {
 inline auto fields(Usage& v) {
   return std::tie(v.cpu_time, v.peak_memory);
 }
-inline auto fields(StartForecast& v) {
+inline auto fields(StartPrediction& v) {
   return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after);
 }
 inline auto fields(Attempt& v) {
   return std::tie(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at,
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
-                  v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.made_room, v.passed,
-                  v.is_borrowed, v.yields_at);
+                  v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
+                  v.passed, v.is_borrowed, v.yields_at);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
                   v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
                   v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
-                  v.overdue_since, v.forecast);
+                  v.overdue_since, v.prediction);
 }
 inline auto fields(JobArray& v) {
   return std::tie(v.id, v.members, v.size, v.limit, v.outcome);
@@ -128,8 +128,8 @@ inline auto fields(GpuHolder& v) {
   return std::tie(v.attempt, v.share, v.memory);
 }
 inline auto fields(Gpu& v) {
-  return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.strangers,
-                  v.avoid_strangers, v.changed_by, v.changed_at);
+  return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
+                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
@@ -167,20 +167,20 @@ inline auto fields(Policy& v) {
       v.priority_points[0], v.priority_points[1], v.priority_points[2], v.priority_points[3],
       v.max_queue_size, v.max_time_limit, v.max_loss_retries, v.retry_backoff, v.max_retry_backoff,
       v.requeue_on_node_loss, v.auto_retry_failed_jobs, v.stop_grace, v.request_id_lifetime,
-      v.allow_root_jobs, v.strangers, v.highest_user_priority, v.can_notify, v.reservation_depth,
-      v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order, v.allow_preemption,
-      v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime, v.max_array_size,
-      v.overdue_after, v.backfill_by_prediction, v.audit_keep, v.max_audit_entries,
-      v.max_queue_percent_per_user, v.max_specification_bytes, v.max_specification_bytes_per_user,
-      v.percent_for_root, v.own_uid);
+      v.allow_root_jobs, v.unmanaged_processes, v.highest_user_priority, v.can_notify,
+      v.backfill_depth, v.idle_timeout, v.organisation, v.fair_share, v.weights, v.order,
+      v.allow_preemption, v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime,
+      v.max_array_size, v.overdue_after, v.backfill_by_prediction, v.audit_keep,
+      v.max_audit_entries, v.max_queue_percent_per_user, v.max_specification_bytes,
+      v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid);
 }
-inline auto fields(Claim& v) {
+inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.reclaims);
 }
-inline auto fields(WindowPart& v) {
+inline auto fields(ReservationPart& v) {
   return std::tie(v.node, v.gpus, v.whole_node);
 }
-inline auto fields(Window& v) {
+inline auto fields(Reservation& v) {
   return std::tie(v.name, v.begin, v.end, v.maintenance, v.teams, v.users, v.parts, v.let_finish,
                   v.made_by, v.made_at);
 }
@@ -196,7 +196,7 @@ inline auto fields(NodeStateChanged& v) {
 inline auto fields(GpuStateChanged& v) {
   return std::tie(v.gpu, v.trigger, v.cause, v.by);
 }
-inline auto fields(GpuStrangersChanged& v) {
+inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);
 }
 inline auto fields(JobSubmitted& v) {
@@ -262,22 +262,22 @@ inline auto fields(JobOverdue& v) {
   return std::tie(v.job);
 }
 inline auto fields(PreemptionDecided& v) {
-  return std::tie(v.job, v.claimed, v.victims, v.reclaims);
+  return std::tie(v.job, v.held, v.victims, v.reclaims);
 }
 inline auto fields(ReservationMade& v) {
-  return std::tie(v.window);
+  return std::tie(v.reservation);
 }
 inline auto fields(ReservationEnded& v) {
   return std::tie(v.name, v.by);
 }
-inline auto fields(ClaimDropped& v) {
+inline auto fields(PreemptionHoldDropped& v) {
   return std::tie(v.job);
 }
 inline auto fields(YieldPutOff& v) {
   return std::tie(v.attempt, v.yields_at);
 }
-inline auto fields(StartForeseen& v) {
-  return std::tie(v.job, v.forecast);
+inline auto fields(StartPredicted& v) {
+  return std::tie(v.job, v.prediction);
 }
 
 // A struct with a list of its own.
@@ -330,7 +330,7 @@ constexpr std::size_t kValues<NotifyOn> = kNotifyOns;
 template <>
 constexpr std::size_t kValues<Hold> = kHolds;
 template <>
-constexpr std::size_t kValues<StrangerPolicy> = kStrangerPolicies;
+constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
 template <>
 constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>
@@ -342,7 +342,7 @@ template <>
 constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
 
 template <>
-constexpr std::size_t kValues<ForecastBasis> = kForecastBases;
+constexpr std::size_t kValues<PredictionBasis> = kPredictionBases;
 template <>
 constexpr std::size_t kValues<Door> = kDoors;
 template <>

@@ -138,13 +138,14 @@ std::string describe_dependency(const WaitReason& reason) {
 }
 
 // "reservation driver-update lasts from … to …"
-std::string describe_window(const WaitReason& reason) {
+std::string describe_reservation(const WaitReason& reason) {
   if (reason.code != WaitCode::kReserved) return {};
-  if (reason.is_own_window) {
-    return fmt::format("its reservation {} begins at {}", reason.window, utc(reason.window_begin));
+  if (reason.is_own_reservation) {
+    return fmt::format("its reservation {} begins at {}", reason.reservation,
+                       utc(reason.reservation_begin));
   }
-  return fmt::format("reservation {} lasts from {} to {}", reason.window, utc(reason.window_begin),
-                     utc(reason.window_end));
+  return fmt::format("reservation {} lasts from {} to {}", reason.reservation,
+                     utc(reason.reservation_begin), utc(reason.reservation_end));
 }
 
 std::string joined(std::initializer_list<std::string> parts) {
@@ -266,11 +267,11 @@ std::string describe(const WaitReason& reason) {
                        reason.array_limit, reason.array_id.value);
   }
   if (reason.quota) return describe(*reason.quota);
-  const std::string window = describe_window(reason);
-  if (reason.is_own_window) return window;
+  const std::string reservation = describe_reservation(reason);
+  if (reason.is_own_reservation) return reservation;
   const std::string gang =
       reason.code == WaitCode::kNoCapacity ? describe_gang(reason) : std::string();
-  std::string text = joined({window, std::string(opening(reason.code)), gang, counts, queue});
+  std::string text = joined({reservation, std::string(opening(reason.code)), gang, counts, queue});
   return text.empty() ? "no node has what it needs free" : text;
 }
 

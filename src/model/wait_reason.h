@@ -30,7 +30,7 @@ enum class WaitCode : std::uint8_t {
   kDependency,      // waits for other jobs
   kArrayLimit,      // as many members of its array as may be are active, or in the queue
   kQuota,           // somebody's limit would be passed
-  kReserved,        // a reservation of a time window keeps it back
+  kReserved,        // a reservation keeps it back
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 
@@ -78,10 +78,10 @@ struct WaitReason {
   NetworkLevel within = NetworkLevel::kAnywhere;  // and they must be together there
 
   // For kReserved: the first of others in its way, or its own one that has not begun.
-  std::string window;
-  bool is_own_window = false;
-  base::Instant window_begin;
-  base::Instant window_end;
+  std::string reservation;
+  bool is_own_reservation = false;
+  base::Instant reservation_begin;
+  base::Instant reservation_end;
 
   friend bool operator==(const WaitReason&, const WaitReason&) = default;
 };

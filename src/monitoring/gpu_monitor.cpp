@@ -12,7 +12,7 @@ namespace gpu_platform::monitoring {
 namespace {
 
 constexpr std::size_t kXidsKept = 16;
-constexpr std::size_t kNamedStrangers = 4;
+constexpr std::size_t kNamedProcesses = 4;
 
 std::string_view words(hardware::RecoveryAction action) {
   using hardware::RecoveryAction;
@@ -126,17 +126,18 @@ std::optional<model::AttemptId> attempt_with_pid(const controller::Snapshot& sna
   return std::nullopt;
 }
 
-std::string describe(const std::vector<const model::GpuProcess*>& strangers) {
+std::string describe(const std::vector<const model::GpuProcess*>& unmanaged_processes) {
   std::string text;
-  const std::size_t named = std::min(strangers.size(), kNamedStrangers);
+  const std::size_t named = std::min(unmanaged_processes.size(), kNamedProcesses);
   for (std::size_t i = 0; i < named; ++i) {
-    const model::GpuProcess& process = *strangers[i];
+    const model::GpuProcess& process = *unmanaged_processes[i];
     if (i > 0) text += ", ";
     // Everybody may read this text: what the process runs is for those who may see it.
     text += process.user.empty() ? fmt::format("pid {} (not seen from here)", process.pid)
                                  : fmt::format("pid {} of {}", process.pid, process.user);
   }
-  if (strangers.size() > named) text += fmt::format(" and {} more", strangers.size() - named);
+  if (unmanaged_processes.size() > named)
+    text += fmt::format(" and {} more", unmanaged_processes.size() - named);
   return text;
 }
 
@@ -160,7 +161,7 @@ void GpuMonitor::take_readings(const std::string& node, const std::vector<std::s
       out.power_limit = limit->second;
     }
     out.processes = processes_of(find_gpu(known, uuid), reading, *snapshot);
-    if (reading.processes) tell_strangers(node, uuid, out.processes);
+    if (reading.processes) tell_unmanaged_processes(node, uuid, out.processes);
     const std::lock_guard lock(mutex_);
     GpuSeen& seen = gpus_[uuid];
     out.xids = seen.xids;
@@ -200,7 +201,7 @@ std::vector<model::GpuProcess> GpuMonitor::processes_of(const model::Gpu* gpu,
                                               &model::GpuHolder::attempt) != gpu->holders.end();
     // One that has ended is its job's while a job has the GPU: the release waits for it.
     const bool is_leftover = gpu != nullptr && !owner.exists && !gpu->holders.empty();
-    out.is_stranger = !is_holders && !is_leftover;
+    out.is_unmanaged = !is_holders && !is_leftover;
     processes.push_back(std::move(out));
   }
   return processes;
@@ -208,13 +209,13 @@ std::vector<model::GpuProcess> GpuMonitor::processes_of(const model::Gpu* gpu,
 
 // Told only when they were there in two readings in a row: a process that is just starting or
 // ending may be on the GPU and not in the published state.
-void GpuMonitor::tell_strangers(const std::string& node, const std::string& uuid,
-                                const std::vector<model::GpuProcess>& processes) {
-  Strangers& known = strangers_[uuid];
+void GpuMonitor::tell_unmanaged_processes(const std::string& node, const std::string& uuid,
+                                          const std::vector<model::GpuProcess>& processes) {
+  UnmanagedProcesses& known = unmanaged_processes_[uuid];
   std::vector<const model::GpuProcess*> lasting;
   std::set<std::uint32_t> seen;
   for (const model::GpuProcess& process : processes) {
-    if (!process.is_stranger) continue;
+    if (!process.is_unmanaged) continue;
     seen.insert(process.pid);
     if (known.seen.contains(process.pid)) lasting.push_back(&process);
   }
@@ -222,7 +223,7 @@ void GpuMonitor::tell_strangers(const std::string& node, const std::string& uuid
   std::string text = describe(lasting);
   if (text == known.told) return;
   known.told = text;
-  sink_.observe(execution::StrangersObserved{node, uuid, std::move(text)});
+  sink_.observe(execution::UnmanagedProcessesObserved{node, uuid, std::move(text)});
 }
 
 std::shared_ptr<const model::GpuReading> GpuMonitor::latest(std::string_view uuid) const {

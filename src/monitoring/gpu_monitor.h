@@ -22,8 +22,8 @@ namespace gpu_platform::monitoring {
 
 using SnapshotNow = std::function<std::shared_ptr<const controller::Snapshot>()>;
 
-// The latest reading of every GPU, with whose processes are on it; tells the core of strangers.
-// take_*() are called by one thread (the probe runner's), everything else from any.
+// The latest reading of every GPU, with whose processes are on it; tells the core of unmanaged
+// processes. take_*() are called by one thread (the probe runner's), everything else from any.
 class GpuMonitor {
  public:
   GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base,
@@ -47,7 +47,7 @@ class GpuMonitor {
     std::shared_ptr<const model::GpuReading> reading;
     std::vector<model::SeenXid> xids;  // newest first
   };
-  struct Strangers {
+  struct UnmanagedProcesses {
     std::set<std::uint32_t> seen;  // pids of the last reading
     std::string told;
   };
@@ -55,14 +55,14 @@ class GpuMonitor {
   std::vector<model::GpuProcess> processes_of(const model::Gpu* gpu,
                                               const hardware::GpuReading& reading,
                                               const controller::Snapshot& snapshot);
-  void tell_strangers(const std::string& node, const std::string& uuid,
-                      const std::vector<model::GpuProcess>& processes);
+  void tell_unmanaged_processes(const std::string& node, const std::string& uuid,
+                                const std::vector<model::GpuProcess>& processes);
 
   execution::ObservationSink& sink_;
   SnapshotNow snapshot_;
-  ProcessOwners owners_;                                  // of the taking thread
-  std::map<std::string, base::Milliwatts> power_limits_;  // by UUID, likewise
-  std::map<std::string, Strangers> strangers_;            // by UUID, likewise
+  ProcessOwners owners_;                                           // of the taking thread
+  std::map<std::string, base::Milliwatts> power_limits_;           // by UUID, likewise
+  std::map<std::string, UnmanagedProcesses> unmanaged_processes_;  // by UUID, likewise
 
   mutable std::mutex mutex_;
   std::map<std::string, GpuSeen, std::less<>> gpus_;  // guarded by mutex_, by UUID

@@ -36,7 +36,7 @@ class GpuMonitorTest : public ::testing::Test, public execution::ObservationSink
   }
 
   void observe(execution::Observation observation) override {
-    told_.push_back(std::get<execution::StrangersObserved>(observation).text);
+    told_.push_back(std::get<execution::UnmanagedProcessesObserved>(observation).text);
   }
 
   void read(std::vector<std::uint32_t> pids) {
@@ -77,7 +77,7 @@ TEST_F(GpuMonitorTest, KnowsThePowerLimitFromTheInventory) {
   EXPECT_EQ(monitor_.latest("a")->power_limit, base::Milliwatts(700'000));
 }
 
-TEST_F(GpuMonitorTest, AStrangerIsToldWhenItStaysAndWhenItIsGone) {
+TEST_F(GpuMonitorTest, AnUnmanagedProcessIsToldWhenItStaysAndWhenItIsGone) {
   read({own_});
   EXPECT_TRUE(told_.empty()) << "one reading may catch a job that is just starting";
   read({own_});
@@ -97,7 +97,7 @@ TEST_F(GpuMonitorTest, AProcessOfTheJobThatHoldsTheGpuIsNone) {
   const auto reading = monitor_.latest("a");
   ASSERT_EQ(reading->processes.size(), 1U);
   EXPECT_EQ(reading->processes[0].job, model::JobId(7));
-  EXPECT_FALSE(reading->processes[0].is_stranger);
+  EXPECT_FALSE(reading->processes[0].is_unmanaged);
 }
 
 TEST_F(GpuMonitorTest, AnEndedProcessIsItsJobsWhileAJobHoldsTheGpu) {

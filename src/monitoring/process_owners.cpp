@@ -13,7 +13,7 @@ namespace gpu_platform::monitoring {
 
 namespace {
 
-constexpr int kMostAncestors = 256;
+constexpr int kMaxAncestors = 256;
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
@@ -74,7 +74,7 @@ ProcessOwner ProcessOwners::find(std::uint32_t pid, const AttemptOfPid& attempt_
   if (!owner.command.empty() && owner.command.back() == '\n') owner.command.pop_back();
   owner.attempt = attempt_of_cgroup(read_text(fmt::format("/proc/{}/cgroup", pid)), cgroup_prefix_);
   std::uint32_t ancestor = pid;
-  for (int i = 0; i < kMostAncestors && !owner.attempt && ancestor > 1; ++i) {
+  for (int i = 0; i < kMaxAncestors && !owner.attempt && ancestor > 1; ++i) {
     owner.attempt = attempt_of_pid(ancestor);
     ancestor = parent_of(ancestor);
   }

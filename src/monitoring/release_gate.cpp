@@ -88,8 +88,8 @@ std::vector<ReleaseGate::GpuAwaited> ReleaseGate::gpus_of(model::AttemptId id) c
   for (const auto& part : job->attempts[id.attempt - 1].allocation.nodes) {
     const model::Node* node = snapshot->nodes.find(part.node.value);
     if (node == nullptr) continue;
-    for (const model::GpuClaim& claim : part.claims) {
-      const model::Gpu& gpu = node->gpus.at(claim.gpu_index);
+    for (const model::GpuGrant& grant : part.grants) {
+      const model::Gpu& gpu = node->gpus.at(grant.gpu_index);
       if (gpu.is_reported) gpus.push_back({node->name, gpu.info.uuid, "no reading yet"});
     }
   }

@@ -46,7 +46,7 @@ std::shared_ptr<const controller::Snapshot> snapshot() {
     model::Attempt attempt;
     attempt.number = 1;
     attempt.allocation.nodes.push_back({model::NodeId(1), {}, 1, {}});
-    if (id == 1) attempt.allocation.nodes[0].claims = {{.gpu_index = 0}, {.gpu_index = 1}};
+    if (id == 1) attempt.allocation.nodes[0].grants = {{.gpu_index = 0}, {.gpu_index = 1}};
     job.attempts.push_back(attempt);
     made->jobs.put(id, job);
   }

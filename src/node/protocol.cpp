@@ -13,7 +13,7 @@ using base::Decoder;
 using base::Encoder;
 
 constexpr std::uint64_t kGraceBits = 48;
-constexpr std::uint8_t kMostSignal = 64;
+constexpr std::uint8_t kMaxSignal = 64;
 
 void put(Encoder& out, model::AttemptId attempt) {
   out.u64(attempt.job.value);
@@ -447,7 +447,7 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.start_timeout_ms = in.u64();
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
-  if (r.limit_signal > kMostSignal || r.start_timeout_ms == 0) return std::nullopt;
+  if (r.limit_signal > kMaxSignal || r.start_timeout_ms == 0) return std::nullopt;
   if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
   return r;
 }

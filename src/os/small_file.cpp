@@ -7,12 +7,12 @@
 namespace gpu_platform::os {
 
 std::string read_small_file(int dir, const char* path) {
-  constexpr std::size_t kMost = 1024 * 1024;
+  constexpr std::size_t kMax = 1024 * 1024;
   std::string text;
   const int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return text;
   char buffer[4096];
-  while (text.size() < kMost) {
+  while (text.size() < kMax) {
     const ssize_t got = read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;

@@ -17,7 +17,7 @@ base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt)
     case model::AttemptState::kRunning:
       return attempt.started_at + time_limit_of(job, attempt);
     default:
-      return RunningEnds::kAnyMoment;
+      return RunningEnds::kAnyTime;
   }
 }
 
@@ -55,7 +55,7 @@ Lending::Held held_of(const Lending& lending, const model::Policy& policy, const
           pool_ask(lending.balance().guarantees(), policy, *job.spec)};
 }
 
-std::optional<Victim> victim_of(const model::Policy& policy, const Claims& claims,
+std::optional<Victim> victim_of(const model::Policy& policy, const PreemptionHolds& holds,
                                 const model::Job& job, const model::Attempt& attempt) {
   if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
       !model::is_preemptible(*job.spec, policy)) {
@@ -64,7 +64,7 @@ std::optional<Victim> victim_of(const model::Policy& policy, const Claims& claim
   const bool yields_to_class = job.preemptions < policy.max_preemptions_per_job;
   if (!yields_to_class && !attempt.is_borrowed) return std::nullopt;
   const model::AttemptId id{job.id, attempt.number};
-  const bool is_taken = std::ranges::any_of(claims.all(), [&](const auto& entry) {
+  const bool is_taken = std::ranges::any_of(holds.all(), [&](const auto& entry) {
     return std::ranges::binary_search(entry.second.victims, id);
   });
   if (is_taken) return std::nullopt;

@@ -8,7 +8,7 @@
 #include "model/job.h"
 #include "model/policy.h"
 #include "scheduling/pools/lending.h"
-#include "scheduling/preemption/claims.h"
+#include "scheduling/preemption/preemption_holds.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
@@ -46,7 +46,7 @@ Lending::Held held_of(const Lending& lending, const model::Policy& policy, const
 
 // The attempt as one that may be stopped to make room for another job; nothing where it may not, or
 // is a victim already.
-std::optional<Victim> victim_of(const model::Policy& policy, const Claims& claims,
+std::optional<Victim> victim_of(const model::Policy& policy, const PreemptionHolds& holds,
                                 const model::Job& job, const model::Attempt& attempt);
 
 // Of all jobs, worked out afresh: what counts against limits, and who borrows. Cost: the jobs',

@@ -11,12 +11,12 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
                 const base::PersistentMap<model::Node>& nodes, Given given) {
   Books books;
   Parts& parts = books.parts_;
-  parts.claims = std::move(given.claims);
-  parts.windows = std::move(given.windows);
+  parts.holds = std::move(given.holds);
+  parts.reservations = std::move(given.reservations);
   parts.history = std::move(given.history);
   parts.period_use = std::move(given.period_use);
   parts.queue = WaitingQueue(OrderBasis::of(*given.policy));
-  parts.queue.reorder(std::move(given.standings));
+  parts.queue.reorder(std::move(given.ranking));
   books.policy_ = std::move(given.policy);
   nodes.for_each([&](std::uint64_t, const model::Node& node) { books.put(node); });
   parts.lending = Lending(guarantees_of(books.organisation(), parts.cluster.totals().gpus()));
@@ -27,20 +27,20 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
 }
 
 std::vector<std::string_view> Books::differences(const Books& a, const Books& b) {
-  const auto& [claims, windows, history, period_use, cluster, queue, turns, running, victims,
-               quotas, lending] = a.parts_;
+  const auto& [holds, reservations, history, period_use, cluster, queue, starvation_queue, running,
+               victims, quotas, lending] = a.parts_;
   const Parts& other = b.parts_;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
   };
-  check("what is claimed", claims == other.claims);
-  check("reserved windows", windows == other.windows);
+  check("preemption holds", holds == other.holds);
+  check("reservations", reservations == other.reservations);
   check("the history of runs", history == other.history);
   check("the use of the period", period_use == other.period_use);
   check("free capacity", cluster == other.cluster);
   check("the queue", queue == other.queue);
-  check("the turns of teams", turns == other.turns);
+  check("the starvation queue", starvation_queue == other.starvation_queue);
   check("the ends of those that hold resources", running == other.running);
   check("those that may be stopped for others", victims == other.victims);
   check("what counts against quotas", quotas == other.quotas);
@@ -79,8 +79,8 @@ void Books::put_waiting(const model::Job& job) {
     note(parts_.quotas.add(organisation(), *job.spec, {.waiting_jobs = 1}));
   }
   if (job.state != model::JobState::kQueued) return;
-  parts_.turns.put(*job.spec, {job.eligible_at, job.id});
-  if (job.overdue_since.is_set()) parts_.turns.pass(*job.spec, job.id);
+  parts_.starvation_queue.put(*job.spec, {job.eligible_at, job.id});
+  if (job.overdue_since.is_set()) parts_.starvation_queue.pass(*job.spec, job.id);
   update_waiting(job);
 }
 
@@ -89,7 +89,7 @@ void Books::erase_waiting(const model::Job& job) {
     note(parts_.quotas.remove(organisation(), *job.spec, {.waiting_jobs = 1}));
   }
   if (job.state != model::JobState::kQueued) return;
-  parts_.turns.erase(*job.spec, job.id);
+  parts_.starvation_queue.erase(*job.spec, job.id);
   note(parts_.queue.erase(job.id));
 }
 
@@ -114,7 +114,7 @@ Lending::Changes Books::erase_held(const model::Job& job, const model::Attempt& 
 void Books::update_held(const model::Job& job, const model::Attempt& attempt) {
   const model::AttemptId id{job.id, attempt.number};
   note(parts_.running.put(id, latest_end(job, attempt), attempt.allocation, yields(job, attempt)));
-  if (auto victim = victim_of(*policy_, parts_.claims, job, attempt)) {
+  if (auto victim = victim_of(*policy_, parts_.holds, job, attempt)) {
     parts_.victims.put(*std::move(victim));
   } else {
     parts_.victims.erase(id);
@@ -137,23 +137,23 @@ Lending::Changes Books::discount(const model::Job& job, const model::Attempt& at
   return parts_.lending.remove(held);
 }
 
-void Books::put(model::Claim claim) {
-  for (const model::AttemptId id : claim.victims) parts_.victims.erase(id);
-  parts_.claims.put(std::move(claim));
+void Books::put(model::PreemptionHold hold) {
+  for (const model::AttemptId id : hold.victims) parts_.victims.erase(id);
+  parts_.holds.put(std::move(hold));
   note(true);
 }
 
-void Books::erase_claim(model::JobId beneficiary) {
-  note(parts_.claims.erase(beneficiary));
+void Books::erase_hold(model::JobId beneficiary) {
+  note(parts_.holds.erase(beneficiary));
 }
 
-void Books::put(model::Window window) {
-  parts_.windows.put(std::move(window));
+void Books::put(model::Reservation reservation) {
+  parts_.reservations.put(std::move(reservation));
   note(true);
 }
 
-void Books::erase_window(std::string_view name) {
-  note(parts_.windows.erase(name));
+void Books::erase_reservation(std::string_view name) {
+  note(parts_.reservations.erase(name));
 }
 
 // What it teaches is of the next decision to be made: none is made anew for it.
@@ -172,25 +172,25 @@ void Books::add_used(const model::JobSpec& spec, std::uint64_t gpu_time) {
   parts_.period_use = std::move(period_use);
 }
 
-void Books::reorder(base::Shared<Standings> standings) {
-  note(parts_.queue.reorder(std::move(standings)));
+void Books::reorder(base::Shared<FairShareRanking> ranking) {
+  note(parts_.queue.reorder(std::move(ranking)));
 }
 
-void Books::welcome(base::Shared<Standings> standings) {
-  note(parts_.queue.welcome(std::move(standings)));
+void Books::welcome(base::Shared<FairShareRanking> ranking) {
+  note(parts_.queue.welcome(std::move(ranking)));
 }
 
 void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
   CHECK(given.policy == policy_);
   std::vector<model::AttemptId> spared;
-  for (const auto& [job, claim] : Claims(parts_.claims).all()) {
-    const model::Claim* now = given.claims.find(job);
-    if (now != nullptr && *now == claim) continue;
-    erase_claim(job);
-    spared.insert(spared.end(), claim.victims.begin(), claim.victims.end());
+  for (const auto& [job, hold] : PreemptionHolds(parts_.holds).all()) {
+    const model::PreemptionHold* now = given.holds.find(job);
+    if (now != nullptr && *now == hold) continue;
+    erase_hold(job);
+    spared.insert(spared.end(), hold.victims.begin(), hold.victims.end());
   }
-  for (const auto& [job, claim] : given.claims.all()) {
-    if (parts_.claims.find(job) == nullptr) put(claim);
+  for (const auto& [job, hold] : given.holds.all()) {
+    if (parts_.holds.find(job) == nullptr) put(hold);
   }
   for (const model::AttemptId id : spared) {
     const model::Job* job = jobs.find(id.job.value);
@@ -198,10 +198,10 @@ void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
     const model::Attempt& attempt = job->attempts.at(id.attempt - 1);
     if (model::holds_resources(attempt.state)) update_held(*job, attempt);
   }
-  parts_.windows = std::move(given.windows);
+  parts_.reservations = std::move(given.reservations);
   parts_.history = std::move(given.history);
   if (given.period_use != parts_.period_use) follow_limits(jobs, std::move(given.period_use));
-  reorder(std::move(given.standings));
+  reorder(std::move(given.ranking));
   note(true);
 }
 

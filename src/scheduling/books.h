@@ -8,22 +8,22 @@
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
-#include "model/claim.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
-#include "model/window.h"
+#include "model/preemption_hold.h"
+#include "model/reservation.h"
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/cluster.h"
-#include "scheduling/order/turns.h"
+#include "scheduling/order/starvation_queue.h"
 #include "scheduling/pools/lending.h"
 #include "scheduling/predict/run_history.h"
-#include "scheduling/preemption/claims.h"
+#include "scheduling/preemption/preemption_holds.h"
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
+#include "scheduling/reservations/reservations.h"
 #include "scheduling/waiting_queue.h"
-#include "scheduling/windows/windows.h"
 
 namespace gpu_platform::scheduling {
 
@@ -39,14 +39,14 @@ class Books {
  public:
   struct Parts {
     // Kept as told.
-    Claims claims;       // for QUEUED jobs, while others are stopped for them
-    Windows windows;     // reserved, until their end
-    RunHistory history;  // of attempts that came to their end
+    PreemptionHolds holds;      // for QUEUED jobs, while others are stopped for them
+    Reservations reservations;  // reserved, until their end
+    RunHistory history;         // of attempts that came to their end
     base::Shared<PeriodUse> period_use;
     // Worked out from nodes and jobs.
     Cluster cluster;
-    WaitingQueue queue;   // QUEUED jobs; its basis has the standings
-    Turns turns;          // the same, by team
+    WaitingQueue queue;                // QUEUED jobs; its basis has the rankings
+    StarvationQueue starvation_queue;  // the same, by team
     RunningEnds running;  // attempts that hold something, by their latest ends without the grace
     VictimIndex victims;  // attempts that may be stopped for others
     QuotaLedger quotas;
@@ -58,9 +58,9 @@ class Books {
   // What is not worked out from nodes and jobs.
   struct Given {
     std::shared_ptr<const model::Policy> policy;  // never null
-    base::Shared<Standings> standings;
-    Claims claims;
-    Windows windows;
+    base::Shared<FairShareRanking> ranking;
+    PreemptionHolds holds;
+    Reservations reservations;
     RunHistory history;
     base::Shared<PeriodUse> period_use;
   };
@@ -107,19 +107,20 @@ class Books {
   Lending::Changes count(const model::Job& job, const model::Attempt& attempt);
   Lending::Changes discount(const model::Job& job, const model::Attempt& attempt);
 
-  // ---- claims and windows. Victims of a claim that is erased are to be updated.
-  void put(model::Claim claim);
-  void erase_claim(model::JobId beneficiary);
-  void put(model::Window window);
-  void erase_window(std::string_view name);
+  // ---- preemption holds and reservations. Victims of a preemption hold that is erased are to be
+  // updated.
+  void put(model::PreemptionHold hold);
+  void erase_hold(model::JobId beneficiary);
+  void put(model::Reservation reservation);
+  void erase_reservation(std::string_view name);
 
   // ---- what was used
   void add_run(const model::JobSpec& spec, base::Duration run);  // at full speed
   // By one that gives back what it held, in the present period.
   void add_used(const model::JobSpec& spec, std::uint64_t gpu_time);
-  void reorder(base::Shared<Standings> standings);
+  void reorder(base::Shared<FairShareRanking> ranking);
   // As WaitingQueue::welcome.
-  void welcome(base::Shared<Standings> standings);
+  void welcome(base::Shared<FairShareRanking> ranking);
 
   // As given now, by the same policy, for jobs that have been put: for who follows snapshots.
   void follow(Given given, const base::PersistentMap<model::Job>& jobs);

@@ -145,9 +145,9 @@ TEST(Books, ChangeTheirVersionWithWhatAPlanCouldSeeAndNothingElse) {
   EXPECT_TRUE(changed());
   books.update_held(job, job.attempts[0]);
   EXPECT_FALSE(changed());
-  books.erase_claim(model::JobId(9));
+  books.erase_hold(model::JobId(9));
   EXPECT_FALSE(changed());
-  books.put(model::Claim{.beneficiary = model::JobId(9)});
+  books.put(model::PreemptionHold{.beneficiary = model::JobId(9)});
   EXPECT_TRUE(changed());
 }
 
@@ -155,9 +155,9 @@ TEST(Books, NameWhatDiffers) {
   const Books empty;
   Books books;
   books.put(model::Node(node(1).gpus(8)));
-  books.put(model::Window{.name = "w"});
+  books.put(model::Reservation{.name = "w"});
   EXPECT_EQ(Books::differences(books, empty),
-            (Names{"reserved windows", "free capacity", "the queue"}));
+            (Names{"reservations", "free capacity", "the queue"}));
   EXPECT_FALSE(books == empty);
 }
 

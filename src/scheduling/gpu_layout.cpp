@@ -21,8 +21,8 @@ GpuMask& domain_of(const Key& key, std::vector<Key>& keys, std::vector<GpuMask>&
 Nearness nearness_of(const model::GpuLink& link) {
   const auto kind = static_cast<std::uint32_t>(link.kind);
   if (link.kind != model::LinkKind::kNvLink) return static_cast<Nearness>(kind);
-  constexpr std::uint32_t kMost = 200;  // far more than a GPU has
-  return static_cast<Nearness>(kind + std::min(link.nvlinks, kMost));
+  constexpr std::uint32_t kMax = 200;  // far more than a GPU has
+  return static_cast<Nearness>(kind + std::min(link.nvlinks, kMax));
 }
 
 void DomainCollector::clear() {
@@ -44,7 +44,7 @@ void DomainCollector::add(std::size_t gpu, std::int32_t numa_node, std::int32_t 
   if (numa_node < 0) domains_.untold |= bit;
 }
 
-std::uint32_t most_in_one(const std::vector<GpuMask>& domains, GpuMask gpus) {
+std::uint32_t max_in_one(const std::vector<GpuMask>& domains, GpuMask gpus) {
   int most = 0;
   for (const GpuMask domain : domains) most = std::max(most, std::popcount(domain & gpus));
   return static_cast<std::uint32_t>(most);

@@ -49,7 +49,7 @@ class DomainCollector {
 };
 
 // The most of `gpus` that lie in one of `domains`.
-std::uint32_t most_in_one(const std::vector<GpuMask>& domains, GpuMask gpus);
+std::uint32_t max_in_one(const std::vector<GpuMask>& domains, GpuMask gpus);
 // How many of `domains` the GPUs touch.
 std::uint32_t touched_by(const std::vector<GpuMask>& domains, GpuMask gpus);
 

@@ -47,7 +47,7 @@ Plan CycleCache::plan(Books& books, const model::Policy& policy, const CycleOpti
   // A plan with starts or preemptions is not kept: they change what the next cycle sees, or the
   // caller could not apply them and has to get them again.
   const bool changes_something = !plan.starts.empty() || !plan.preemptions.empty() ||
-                                 !plan.yields.empty() || !plan.void_claims.empty();
+                                 !plan.yields.empty() || !plan.void_holds.empty();
   if (changes_something || !plan.complete) {
     seen_.reset();
     return plan;

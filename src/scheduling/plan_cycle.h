@@ -66,7 +66,7 @@ struct Start {
   model::JobId job;
   model::Allocation allocation;
   model::StartWhy why = model::StartWhy::kImmediate;
-  model::JobId passed;  // of a backfill: the first that has a reservation before it
+  model::JobId passed;  // of a backfill: the first that has a planned start before it
   // Let in by what is expected of it: when it is to stop for those whose place it may stand in
   // then. Unset: it ends before by its time limit, or stands in nobody's.
   base::Instant yields_at;
@@ -76,17 +76,17 @@ struct Start {
 
 // A place kept for a job that does not fit now: by hard limits it starts then and there, if nothing
 // of higher rank comes, or starts earlier in its place. No later start of the same plan delays it.
-struct Reservation {
+struct PlannedStart {
   model::JobId job;
   Slot slot;
 
-  friend bool operator==(const Reservation&, const Reservation&) = default;
+  friend bool operator==(const PlannedStart&, const PlannedStart&) = default;
 };
 
-// Others are to be stopped for a job that does not fit; what it will get is to be claimed for it.
+// Others are to be stopped for a job that does not fit; what it will get is to be held for it.
 struct Preemption {
   model::JobId job;
-  model::Allocation claimed;
+  model::Allocation held;
   std::vector<model::AttemptId> victims;  // ascending
   bool reclaims = false;                  // victims borrow, whatever their class
 
@@ -106,16 +106,16 @@ struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
   // The first job that does not fit. Behind it only backfill starts any.
   std::optional<model::JobId> blocked_head;
-  // In the order of rank, at most policy.reservation_depth; of those for whom room is made, when
+  // In the order of rank, at most policy.backfill_depth; of those for whom room is made, when
   // their victims' grace is over.
-  std::vector<Reservation> reservations;
+  std::vector<PlannedStart> planned_starts;
   std::vector<Preemption> preemptions;
   std::vector<Yield> yields;  // by when they were to yield
-  // What is claimed for these they can no longer start on before a window begins there, ascending:
-  // it was not kept for them in this cycle.
-  std::vector<model::JobId> void_claims;
-  // When, although nothing happened, others will have run long enough to be stopped, or a window
-  // begins or ends.
+  // What is held for these they can no longer start on before a reservation begins there,
+  // ascending: it was not kept for them in this cycle.
+  std::vector<model::JobId> void_holds;
+  // When, although nothing happened, others will have run long enough to be stopped, or a
+  // reservation begins or ends.
   std::optional<base::Instant> look_again_at;
   bool complete = true;    // false: max_starts was reached, call again after applying these
   bool unchanged = false;  // answered from the cache
@@ -124,15 +124,15 @@ struct Plan {
 };
 
 // How long jobs will hold their places, at full speed and without the grace.
-using ExpectedTimes = std::map<model::JobId, base::Duration>;
+using PredictedTimes = std::map<model::JobId, base::Duration>;
 
 struct CycleOptions {
   base::Instant now;
   Stages stages;
   StageObserver* observer = nullptr;  // not owned; null: nobody measures
-  // Bounds the length of a cycle with many reservations on a large cluster: nodes changed in
+  // Bounds the length of a cycle with many planned starts on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
-  std::uint64_t most_changes = 1'000'000;
+  std::uint64_t max_changes = 1'000'000;
   // Bounds the length of one cycle on a large free cluster.
   std::size_t max_starts = std::numeric_limits<std::size_t>::max();
   // Lets others pass a job that no node which is up could hold even if nothing else ran: they
@@ -141,47 +141,48 @@ struct CycleOptions {
   bool pass_unplaceable = false;
 };
 
-// What a forecast puts in the place of what the books say.
+// What a prediction puts in the place of what the books say.
 struct Supposition {
   WaitingQueue queue;
   RunningEnds running;
   // Whoever gets a place is gone from it after so long; who is not named, after its time limit.
-  ExpectedTimes expected;
+  PredictedTimes predicted;
 };
 
-inline constexpr std::size_t kMostReclaimed = 64;
+inline constexpr std::size_t kMaxReclaims = 64;
 
 // Leaves the books as they were (the trial is rolled back): the caller turns the starts into
 // events, and applying those updates them. The queue must be ordered by the policy, which need not
 // be the books' own.
 //
-// Jobs start in order up to the first that does not fit. Then the first policy.reservation_depth
-// that do not fit get reservations, and others start where these are not touched (timeline.h); with
-// depth 0 order is strict and the cycle ends there. A job for which no end of others makes room
-// (its GPUs are out of service, say) gets no reservation and is passed. So is one that somebody's
-// limit keeps back.
+// Jobs start in order up to the first that does not fit. Then the first policy.backfill_depth
+// that do not fit get planned starts, and others start where these are not touched (timeline.h);
+// with depth 0 order is strict and the cycle ends there. A job for which no end of others makes
+// room (its GPUs are out of service, say) gets no planned start and is passed. So is one that
+// somebody's limit keeps back.
 //
 // Of those that are not touched by hard limits, a job that may be stopped for others, and never
 // was, also starts where it is gone before whatever is kept there by what is expected of it
-// (predict/expected_run.h, p90), with a moment at which it yields: the grace before the first that
+// (predict/predicted_run.h, p90), with a moment at which it yields: the grace before the first that
 // it would touch. From then on it counts as gone. Is it still there at that moment and does it
 // stand in a place that is kept in that very cycle, it is stopped for it; else it may stay.
 //
-// Nobody holds by hard limits what is in a window of others (windows/windows.h), nor starts, gets a
-// place or has room made for it there. A job of a window gets its GPUs alone, within its time.
+// Nobody holds by hard limits what is in a reservation of others (reservations/reservations.h), nor
+// starts, gets a place or has room made for it there. A job of a reservation gets its GPUs alone,
+// within its time.
 //
-// Nobody but its beneficiary gets what is claimed, and that job starts there as soon as all of it
-// is free, or elsewhere where it fits sooner. Whoever gets a reservation (with depth 0: the first
+// Nobody but its beneficiary gets what is held, and that job starts there as soon as all of it
+// is free, or elsewhere where it fits sooner. Whoever gets a planned start (with depth 0: the first
 // that does not fit) and could not start within the grace anyhow has room made for it where
 // victims of lower classes suffice (preemption/find_victims.h).
 //
 // Where GPUs are guaranteed to somebody (pools/balance.h), whoever would use what is guaranteed to
-// others comes after all others, touches no reservation, gets none, and nobody is stopped for it. A
-// job within its holder's guarantee has room made by stopping those who borrow, of any class and
-// also beyond the reservation depth: kMostReclaimed of these in one cycle.
+// others comes after all others, touches no planned start, gets none, and nobody is stopped for it.
+// A job within its holder's guarantee has room made by stopping those who borrow, of any class and
+// also beyond the planned start depth: kMaxReclaims of these in one cycle.
 //
-// Cost: by starts, by reservations, by claims, and one decision for each class of equal waiting
-// jobs.
+// Cost: by starts, by planned starts, by preemption holds, and one decision for each class of equal
+// waiting jobs.
 Plan plan_cycle(Books& books, const model::Policy& policy, const CycleOptions& options = {});
 
 // The same where others wait and run than the books say.
@@ -190,7 +191,7 @@ Plan plan_supposed(Books& books, const Supposition& supposed, const model::Polic
 
 // The plan of the last cycle, where that found nothing to start. Owned by the caller, one for
 // books. A cycle that would see the same again is not run, however late, up to look_again_at: with
-// time alone the gaps before what is reserved only get shorter.
+// time alone the gaps before what is planned only get shorter.
 class CycleCache {
  public:
   Plan plan(Books& books, const model::Policy& policy, const CycleOptions& options = {});

@@ -22,7 +22,7 @@ std::uint64_t draw(std::uint64_t n) {
 }
 
 // Order without exception; backfill has tests of its own.
-const model::Policy kPolicy{.reservation_depth = 0};
+const model::Policy kPolicy{.backfill_depth = 0};
 
 Plan plan_of(const World& world) {
   Books books = books_of(world.nodes, world.jobs, kPolicy);
@@ -56,9 +56,9 @@ std::string over_allocation(const std::vector<model::Node>& nodes,
     if (holder->cpus_used + part.cpus > holder->cpus) return "CPUs";
     if (holder->memory_used + part.memory > holder->memory) return "memory";
     std::set<std::uint32_t> seen;
-    for (const model::GpuClaim& claim : part.claims) {
-      if (!seen.insert(claim.gpu_index).second) return "GPU twice in one allocation";
-      if (!model::is_free(holder->gpus.at(claim.gpu_index))) return "GPU not free";
+    for (const model::GpuGrant& grant : part.grants) {
+      if (!seen.insert(grant.gpu_index).second) return "GPU twice in one allocation";
+      if (!model::is_free(holder->gpus.at(grant.gpu_index))) return "GPU not free";
     }
   }
   return {};
@@ -123,11 +123,11 @@ TEST(PlanProperty, GivesEachJobAllItAskedForOfOneType) {
       RC_ASSERT(part.memory >= request.memory.value_or(base::Bytes()));
       const model::Node& holder = *std::ranges::find(world.nodes, part.node, &model::Node::id);
       std::set<std::string> types;
-      for (const model::GpuClaim& claim : part.claims) {
-        const model::GpuInfo& gpu = holder.gpus.at(claim.gpu_index).info;
+      for (const model::GpuGrant& grant : part.grants) {
+        const model::GpuInfo& gpu = holder.gpus.at(grant.gpu_index).info;
         types.insert(gpu.type);
         RC_ASSERT(gpu.memory >= request.gpu_memory);
-        RC_ASSERT(claim.share == base::kWholeGpu && claim.memory == gpu.memory);
+        RC_ASSERT(grant.share == base::kWholeGpu && grant.memory == gpu.memory);
       }
       RC_ASSERT(types.size() == (request.gpus > 0 ? 1U : 0U));
       const bool is_accepted =

@@ -19,7 +19,7 @@ Ids started(const Plan& plan) {
 }
 
 // Backfill has tests of its own.
-const model::Policy kPolicy{.reservation_depth = 0};
+const model::Policy kPolicy{.backfill_depth = 0};
 
 TEST(PlanCycle, StartsInOrderOfPriority) {
   Books books =

@@ -8,9 +8,9 @@ namespace gpu_platform::scheduling {
 
 GpuMask gpus_of(const model::NodeAllocation& part) {
   GpuMask gpus = 0;
-  for (const model::GpuClaim& claim : part.claims) {
-    CHECK(claim.gpu_index < kMaxGpusPerNode);
-    gpus |= GpuMask{1} << claim.gpu_index;
+  for (const model::GpuGrant& grant : part.grants) {
+    CHECK(grant.gpu_index < kMaxGpusPerNode);
+    gpus |= GpuMask{1} << grant.gpu_index;
   }
   return gpus;
 }

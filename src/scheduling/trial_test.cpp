@@ -32,7 +32,7 @@ void act(Trial& trial, std::vector<model::Allocation>& taken) {
 
 bool is_nothing(const model::Allocation& allocation) {
   return std::ranges::all_of(allocation.nodes, [](const model::NodeAllocation& part) {
-    return part.claims.empty() && part.cpus == 0 && part.memory == base::Bytes();
+    return part.grants.empty() && part.cpus == 0 && part.memory == base::Bytes();
   });
 }
 

@@ -16,8 +16,8 @@ bool operator==(const WaitingJob& a, const WaitingJob& b) {
 
 bool operator==(const WaitingQueue& a, const WaitingQueue& b) {
   OrderBasis basis = a.basis_;
-  basis.standings = b.basis_.standings;
-  if (basis != b.basis_ || a.basis_.standings->rows() != b.basis_.standings->rows()) return false;
+  basis.ranking = b.basis_.ranking;
+  if (basis != b.basis_ || a.basis_.ranking->rows() != b.basis_.ranking->rows()) return false;
   if (a.size() != b.size() || !is_alike(a.classes_, b.classes_)) return false;
   auto other = b.by_rank_.begin();
   for (const auto& [rank, job] : a.by_rank_) {
@@ -70,7 +70,7 @@ const WaitingJob* WaitingQueue::find(model::JobId job) const {
 bool WaitingQueue::reorder(const model::Policy& policy) {
   if (is_ordered_by(policy)) return false;
   OrderBasis basis = OrderBasis::of(policy);
-  basis.standings = std::move(basis_.standings);
+  basis.ranking = std::move(basis_.ranking);
   basis.cluster_gpus = basis_.cluster_gpus;
   basis_ = std::move(basis);
   classify();
@@ -87,8 +87,8 @@ void WaitingQueue::classify() {
   for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
 }
 
-bool WaitingQueue::reorder(base::Shared<Standings> standings) {
-  basis_.standings = std::move(standings);
+bool WaitingQueue::reorder(base::Shared<FairShareRanking> ranking) {
+  basis_.ranking = std::move(ranking);
   return move_whose_rank_changed();
 }
 
@@ -99,9 +99,9 @@ bool WaitingQueue::reorder(const OrderBasis& basis) {
   return move_whose_rank_changed();
 }
 
-bool WaitingQueue::welcome(base::Shared<Standings> standings) {
-  const bool keeps_all = basis_.standings->is_kept_by(*standings);
-  basis_.standings = std::move(standings);
+bool WaitingQueue::welcome(base::Shared<FairShareRanking> ranking) {
+  const bool keeps_all = basis_.ranking->is_kept_by(*ranking);
+  basis_.ranking = std::move(ranking);
   return !keeps_all && move_whose_rank_changed();
 }
 

@@ -51,15 +51,15 @@ class WaitingQueue {
   // Adds the job or replaces what is known of it.
   void put(WaitingJob job, const model::Policy& policy);
   bool erase(model::JobId job);
-  // Moves whom a new policy, new standings or another number of GPUs give another rank; true where
-  // that is anybody. Standings and GPUs stay as they are until they are told.
+  // Moves whom a new policy, new rankings or another number of GPUs give another rank; true where
+  // that is anybody. Rankings and GPUs stay as they are until they are told.
   bool reorder(const model::Policy& policy);
-  bool reorder(base::Shared<Standings> standings);
+  bool reorder(base::Shared<FairShareRanking> ranking);
   bool reorder(const OrderBasis& basis);
   bool resize_cluster(std::uint64_t gpus);
-  // Standings with newcomers of whom no job is here yet: looks at jobs only where the standing of
+  // Rankings with newcomers of whom no job is here yet: looks at jobs only where the rank of
   // somebody else has changed.
-  bool welcome(base::Shared<Standings> standings);
+  bool welcome(base::Shared<FairShareRanking> ranking);
 
   bool is_ordered_by(const model::Policy& policy) const { return basis_.is_of(policy); }
   const OrderBasis& basis() const { return basis_; }
@@ -71,7 +71,7 @@ class WaitingQueue {
   const WaitingJob* find(model::JobId job) const;
   const Rank* find_rank(model::JobId job) const;
 
-  // The same jobs in the same order and in the same classes, by standings that people are shown
+  // The same jobs in the same order and in the same classes, by rankings that people are shown
   // alike: the numbers of places mean nothing else. Cost: the jobs'.
   friend bool operator==(const WaitingQueue& a, const WaitingQueue& b);
 

@@ -76,12 +76,12 @@ WaitingJob of_user(std::string user, WaitingJob job) {
   return job;
 }
 
-base::Shared<Standings> standings_of(const std::map<std::string, std::uint64_t>& use,
-                                     const WaitingQueue& queue) {
+base::Shared<FairShareRanking> ranking_of(const std::map<std::string, std::uint64_t>& use,
+                                          const WaitingQueue& queue) {
   FairShareUse::Accounts accounts;
   for (const auto& [user, counted] : use) accounts[{"", user}].counted = counted;
   const base::Instant start(1);
-  return Standings({}, {start, start, std::move(accounts)}, *queue.basis().standings);
+  return FairShareRanking({}, {start, start, std::move(accounts)}, *queue.basis().ranking);
 }
 
 TEST(WaitingQueue, FirstComeFirstServedKnowsNoClasses) {
@@ -105,10 +105,10 @@ TEST(WaitingQueue, PutsWhoUsedLeastFirstAndTheirJobsByClass) {
   queue.put(of_user("bob", waiting(2, gpus(1), 9)), policy);
   queue.put(of_user("bob", waiting(3, gpus(1), 5)), policy);
   EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));  // both have used nothing
-  queue.reorder(standings_of({{"ann", 2}, {"bob", 1}}, queue));
+  queue.reorder(ranking_of({{"ann", 2}, {"bob", 1}}, queue));
   EXPECT_EQ(order_of(queue), (Order{3, 2, 1}));
-  EXPECT_FALSE(queue.reorder(standings_of({{"ann", 20}, {"bob", 15}}, queue)));  // nobody moved
-  queue.reorder(standings_of({{"ann", 20}, {"bob", 25}}, queue));
+  EXPECT_FALSE(queue.reorder(ranking_of({{"ann", 20}, {"bob", 15}}, queue)));  // nobody moved
+  queue.reorder(ranking_of({{"ann", 20}, {"bob", 25}}, queue));
   EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));
 }
 
@@ -134,7 +134,7 @@ TEST(WaitingQueue, WeighsAgePriorityFairShareAndSize) {
   EXPECT_EQ(order_by({.age = 7, .priority = 0, .fair_share = 0, .size = 9}), (Order{2, 1, 3}));
   queue.resize_cluster(800);
   EXPECT_EQ(order_of(queue), (Order{1, 2, 3}));
-  queue.reorder(standings_of({{"ann", 7}, {"bob", 1}}, queue));
+  queue.reorder(ranking_of({{"ann", 7}, {"bob", 1}}, queue));
   EXPECT_EQ(order_by({.age = 1, .priority = 0, .fair_share = 100, .size = 0}), (Order{3, 1, 2}));
 }
 

@@ -23,26 +23,26 @@ struct WhatIf::State {
 };
 
 WhatIf::WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
-               std::span<const Reservation> reservations, const Rank& rank)
+               std::span<const PlannedStart> planned_starts, const Rank& rank)
     : state_(new State{.cycle{books, policy, options}, .behind_all{}}) {
   const WaitingQueue& queue = books->queue;
   const Rank* first = queue.classes().first();
   const bool is_behind = first != nullptr && *first < rank;
-  state_->may_pass = !is_behind || policy.reservation_depth > 0;
-  std::vector<Reservation> ahead;
-  std::ranges::copy_if(reservations, std::back_inserter(ahead), [&](const Reservation& each) {
+  state_->may_pass = !is_behind || policy.backfill_depth > 0;
+  std::vector<PlannedStart> ahead;
+  std::ranges::copy_if(planned_starts, std::back_inserter(ahead), [&](const PlannedStart& each) {
     const Rank* other = queue.find_rank(each.job);
     return other != nullptr && *other < rank;
   });
-  const std::size_t depth = policy.reservation_depth;
+  const std::size_t depth = policy.backfill_depth;
   state_->gets_place = depth == 0 ? !is_behind : ahead.size() < depth;
   state_->cycle.limits.run();
   state_->cycle.placing.keep(ahead);
   if (!books->lending.is_active()) return;
-  state_->may_pass_all = queue.size() <= 1 || policy.reservation_depth > 0;
+  state_->may_pass_all = queue.size() <= 1 || policy.backfill_depth > 0;
   state_->behind_all.emplace(books, policy, options);
   state_->behind_all->limits.run();
-  state_->behind_all->placing.keep(reservations);
+  state_->behind_all->placing.keep(planned_starts);
 }
 
 WhatIf::~WhatIf() = default;
@@ -65,8 +65,8 @@ std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
 std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& job) {
   Cycle& cycle = state_->cycle;
   if (cycle.limits.is_over_quota(job)) return std::nullopt;
-  if (!state_->gets_place && !cycle.room.may_reclaim(job)) return std::nullopt;
-  if (!cycle.room.make_for(job, cycle.ground.slot_of(job))) return std::nullopt;
+  if (!state_->gets_place && !cycle.fit.may_reclaim(job)) return std::nullopt;
+  if (!cycle.fit.make_for(job, cycle.ground.slot_of(job))) return std::nullopt;
   return cycle.ground.plan.preemptions.back();
 }
 

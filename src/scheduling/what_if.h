@@ -16,17 +16,17 @@ namespace gpu_platform::scheduling {
 // placement for each question; slot_of() as Timeline::earliest.
 class WhatIf {
  public:
-  // `reservations` are those of the cycle's plan; only what ranks before `rank` counts, and all
-  // that is claimed.
+  // `planned starts` are those of the cycle's plan; only what ranks before `rank` counts, and all
+  // that is held.
   WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
-         std::span<const Reservation> reservations, const Rank& rank);
+         std::span<const PlannedStart> planned_starts, const Rank& rank);
   ~WhatIf();
   WhatIf(const WhatIf&) = delete;
   WhatIf& operator=(const WhatIf&) = delete;
 
   // Where the job would start at once.
   std::optional<model::Allocation> start_of(const WaitingJob& job);
-  // Where and by when it would start, behind the reservations.
+  // Where and by when it would start, behind the planned starts.
   std::optional<Slot> slot_of(const WaitingJob& job);
   // Who would be stopped for it, where it could not start within the grace. Asked once, and last.
   std::optional<Preemption> preemption_for(const WaitingJob& job);

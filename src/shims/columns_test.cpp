@@ -86,18 +86,18 @@ TEST(Reasons, AreSlurms) {
   EXPECT_EQ(reason_of(job("RUNNING")), "None");
 }
 
-TEST(Moments, AreReadInTheLocalZone) {
+TEST(TimeExpressions, AreReadInTheLocalZone) {
   const base::Instant now(base::hours(24 * 365 * 50).value());
-  EXPECT_EQ(*parse_moment("-S", "now", now), now);
-  EXPECT_EQ(now - *parse_moment("-S", "now-2days", now), base::hours(48));
-  EXPECT_EQ(now - *parse_moment("-S", "now-90", now), base::seconds(90));
-  const auto day = parse_moment("-S", "2019-06-01", now);
-  const auto minute = parse_moment("-S", "2019-06-01T12:30", now);
+  EXPECT_EQ(*parse_time_expression("-S", "now", now), now);
+  EXPECT_EQ(now - *parse_time_expression("-S", "now-2days", now), base::hours(48));
+  EXPECT_EQ(now - *parse_time_expression("-S", "now-90", now), base::seconds(90));
+  const auto day = parse_time_expression("-S", "2019-06-01", now);
+  const auto minute = parse_time_expression("-S", "2019-06-01T12:30", now);
   ASSERT_TRUE(day && minute);
   EXPECT_EQ(*minute - *day, base::minutes(750));
   EXPECT_EQ(slurm_time(*minute, ""), "2019-06-01T12:30:00");
   for (const char* text : {"", "tomorrow-ish", "now-2moons", "2019-13-01", "2019-06-01T", "now-"}) {
-    EXPECT_FALSE(parse_moment("-S", text, now)) << text;
+    EXPECT_FALSE(parse_time_expression("-S", text, now)) << text;
   }
 }
 

@@ -9,7 +9,7 @@ namespace gpu_platform::shims {
 
 namespace {
 
-constexpr std::uint32_t kMostTasks = 1024;
+constexpr std::uint32_t kMaxTasks = 1024;
 
 // Runs a parser on an option's value, if it was given, and names it in the error.
 template <class T, class Parse>
@@ -39,9 +39,9 @@ base::Status check_nodes(const Settings& settings) {
 }
 
 base::Result<std::uint32_t> product(std::uint32_t a, std::uint32_t b, std::string_view field) {
-  constexpr std::uint64_t kMost = 1'048'576;
+  constexpr std::uint64_t kMax = 1'048'576;
   const std::uint64_t value = std::uint64_t{a} * b;
-  if (value > kMost) return base::invalid(std::string(field), "asks for more than there can be");
+  if (value > kMax) return base::invalid(std::string(field), "asks for more than there can be");
   return static_cast<std::uint32_t>(value);
 }
 
@@ -124,10 +124,10 @@ base::Status put_memory(const Settings& settings, Resources& resources,
   if (resources.memory_per_gpu.has_value() && resources.gpus.count == 0) {
     return base::invalid("--mem-per-gpu", "the job asks for no GPU");
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  constexpr std::int64_t kMax = std::int64_t{1} << 50;
   const auto times = [&](base::Bytes each, std::uint32_t count,
                          std::string_view field) -> base::Status {
-    if (each.value() > kMost / std::max(1U, count))
+    if (each.value() > kMax / std::max(1U, count))
       return base::invalid(std::string(field), "is more than 1024T in all");
     resources.memory = each * count;
     return {};
@@ -159,8 +159,8 @@ base::Result<Resources> resources_of(const Settings& settings, std::vector<std::
   if (tasks_per_gpu.has_value() && resources.gpus.count > 0 && !settings.has("ntasks")) {
     TRY_ASSIGN(resources.tasks, product(*tasks_per_gpu, resources.gpus.count, "--ntasks-per-gpu"));
   }
-  if (resources.tasks > kMostTasks) {
-    return base::invalid("--ntasks", fmt::format("a step has at most {} tasks", kMostTasks));
+  if (resources.tasks > kMaxTasks) {
+    return base::invalid("--ntasks", fmt::format("a step has at most {} tasks", kMaxTasks));
   }
   TRY(put_cpus(settings, resources));
   TRY(put_memory(settings, resources, warnings));

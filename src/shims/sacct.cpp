@@ -190,12 +190,13 @@ struct Window {
 base::Result<Window> window_of(const Settings& settings, base::Instant now) {
   Window window{{}, now};
   if (settings.has("starttime")) {
-    TRY_ASSIGN(window.begin, parse_moment("--starttime", settings.value("starttime"), now));
+    TRY_ASSIGN(window.begin,
+               parse_time_expression("--starttime", settings.value("starttime"), now));
   } else if (!settings.has("jobs")) {
-    TRY_ASSIGN(window.begin, parse_moment("--starttime", "midnight", now));
+    TRY_ASSIGN(window.begin, parse_time_expression("--starttime", "midnight", now));
   }
   if (settings.has("endtime")) {
-    TRY_ASSIGN(window.end, parse_moment("--endtime", settings.value("endtime"), now));
+    TRY_ASSIGN(window.end, parse_time_expression("--endtime", settings.value("endtime"), now));
   }
   return window;
 }

@@ -145,10 +145,10 @@ base::Status put_time(const Settings& settings, Json& body, std::vector<std::str
 }
 
 // The daemon reads dependencies and arrays as Slurm writes them, and says what it does not have.
-base::Status put_chains(const Settings& settings, base::Instant now, Json& body) {
+base::Status put_start_conditions(const Settings& settings, base::Instant now, Json& body) {
   for (const char* option : {"begin", "deadline"}) {
     if (!settings.has(option)) continue;
-    TRY(cli::put_moment(body, option, settings.value(option), now));
+    TRY(cli::put_future_time(body, option, settings.value(option), now));
   }
   for (const char* option : {"dependency", "array", "reservation"}) {
     if (settings.has(option)) body[option] = settings.value(option);
@@ -305,7 +305,7 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   }
   if (settings.has("exclude")) body["exclude"].push_back(settings.value("exclude"));
   put_priority(call, settings, body);
-  TRY(put_chains(settings, call.around().now(), body));
+  TRY(put_start_conditions(settings, call.around().now(), body));
   if (settings.has("hold")) body["hold"] = true;
   // Another attempt would come to nothing, so a script that did well is done.
   if (settings.has("no-requeue")) body["complete_on_exit_zero"] = true;

@@ -55,8 +55,8 @@ std::optional<base::Instant> written_out(const std::string& text, base::Instant 
 
 }  // namespace
 
-base::Result<base::Instant> parse_moment(std::string_view option, std::string_view text,
-                                         base::Instant now) {
+base::Result<base::Instant> parse_time_expression(std::string_view option, std::string_view text,
+                                                  base::Instant now) {
   if (text == "now") return now;
   if (text == "today" || text == "midnight") return last_midnight(now);
   const auto at = text.starts_with("now-") ? back_from(now, text.substr(4))

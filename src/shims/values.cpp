@@ -26,12 +26,12 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 
 // The numbers between colons; nothing when one of them is none, or too large to be added up.
 std::optional<std::vector<std::int64_t>> colon_numbers(std::string_view text) {
-  constexpr std::int64_t kMost = 100'000'000;  // of seconds, minutes, hours or days
+  constexpr std::int64_t kMax = 100'000'000;  // of seconds, minutes, hours or days
   std::vector<std::int64_t> numbers;
   while (true) {
     const std::size_t colon = text.find(':');
     const auto number = whole_number(text.substr(0, colon));
-    if (!number || *number > kMost) return std::nullopt;
+    if (!number || *number > kMax) return std::nullopt;
     numbers.push_back(*number);
     if (colon == std::string_view::npos) return numbers;
     text.remove_prefix(colon + 1);
@@ -61,8 +61,8 @@ base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view te
   const auto days = has_days ? whole_number(text.substr(0, dash)) : std::optional<std::int64_t>(0);
   const auto parts = colon_numbers(has_days ? text.substr(dash + 1) : text);
   const auto rest = parts ? seconds_of(*parts, has_days) : std::nullopt;
-  constexpr std::int64_t kMostDays = 3650;  // what the daemon takes
-  if (!days || !rest || *days > kMostDays || *rest > kMostDays * 86'400) {
+  constexpr std::int64_t kMaxDays = 3650;  // what the daemon takes
+  if (!days || !rest || *days > kMaxDays || *rest > kMaxDays * 86'400) {
     return base::invalid(
         {}, fmt::format("'{}' is no time limit: write minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S (at "
                         "most 3650 days) or UNLIMITED",
@@ -85,8 +85,8 @@ base::Result<base::Bytes> parse_memory(std::string_view text) {
     }
   }
   const auto number = whole_number(word);
-  constexpr std::int64_t kMost = std::int64_t{1} << 50;
-  if (!number || *number > kMost / unit) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 50;
+  if (!number || *number > kMax / unit) {
     return base::invalid(
         {},
         fmt::format("'{}' is no amount of memory: write a whole number of MiB, or one with K, M, "
@@ -98,10 +98,10 @@ base::Result<base::Bytes> parse_memory(std::string_view text) {
 
 base::Result<std::uint32_t> parse_number(std::string_view text, std::uint32_t least) {
   const auto number = whole_number(text);
-  constexpr std::int64_t kMost = 1'048'576;
-  if (!number || *number < least || *number > kMost) {
+  constexpr std::int64_t kMax = 1'048'576;
+  if (!number || *number < least || *number > kMax) {
     return base::invalid(
-        {}, fmt::format("'{}' is not a whole number from {} to {}", text, least, kMost));
+        {}, fmt::format("'{}' is not a whole number from {} to {}", text, least, kMax));
   }
   return static_cast<std::uint32_t>(*number);
 }

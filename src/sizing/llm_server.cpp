@@ -11,9 +11,9 @@ namespace gpu_platform::sizing {
 
 namespace {
 
-constexpr std::uint64_t kMostParts = 65'536;  // in one direction, and GPUs in all
-constexpr std::uint64_t kMostTokens = 1'000'000'000;
-constexpr std::uint64_t kMostOfModel = 1'000'000;  // layers, heads, size of a head
+constexpr std::uint64_t kMaxParts = 65'536;  // in one direction, and GPUs in all
+constexpr std::uint64_t kMaxTokens = 1'000'000'000;
+constexpr std::uint64_t kMaxOfModel = 1'000'000;  // layers, heads, size of a head
 constexpr std::uint32_t kUsualCacheBits = 16;
 
 constexpr base::Bytes megabytes(std::int64_t n) {
@@ -33,7 +33,7 @@ base::Bytes memory_by_name(std::optional<std::uint64_t> parameters) {
 }
 
 base::Result<std::uint32_t> parts_of(const KnownSettings& settings, Meaning meaning) {
-  TRY_ASSIGN(const auto parts, settings.count(meaning, kMostParts));
+  TRY_ASSIGN(const auto parts, settings.count(meaning, kMaxParts));
   return static_cast<std::uint32_t>(parts.value_or(1));
 }
 
@@ -69,10 +69,10 @@ std::optional<std::uint32_t> bits_of_weight(const KnownSettings& settings) {
 
 // The product of all, or the largest number there is.
 std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t result = 1;
   for (const std::uint64_t factor : factors) {
-    if (factor != 0 && result > kMost / factor) return kMost;
+    if (factor != 0 && result > kMax / factor) return kMax;
     result *= factor;
   }
   return result;
@@ -80,11 +80,11 @@ std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
 
 base::Result<std::optional<base::Bytes>> cache_of(const KnownSettings& settings,
                                                   const Parallelism& p) {
-  TRY_ASSIGN(const auto tokens, settings.count(Meaning::kTokens, kMostTokens));
-  TRY_ASSIGN(const auto sequences, settings.count(Meaning::kSequences, kMostTokens));
-  TRY_ASSIGN(const auto layers, settings.count(Meaning::kLayers, kMostOfModel));
-  TRY_ASSIGN(const auto heads, settings.count(Meaning::kKeyValueHeads, kMostOfModel));
-  TRY_ASSIGN(const auto head_size, settings.count(Meaning::kHeadSize, kMostOfModel));
+  TRY_ASSIGN(const auto tokens, settings.count(Meaning::kTokens, kMaxTokens));
+  TRY_ASSIGN(const auto sequences, settings.count(Meaning::kSequences, kMaxTokens));
+  TRY_ASSIGN(const auto layers, settings.count(Meaning::kLayers, kMaxOfModel));
+  TRY_ASSIGN(const auto heads, settings.count(Meaning::kKeyValueHeads, kMaxOfModel));
+  TRY_ASSIGN(const auto head_size, settings.count(Meaning::kHeadSize, kMaxOfModel));
   if (!tokens || !layers || !heads || !head_size) return std::nullopt;
   const std::uint64_t bits =
       bits_of_precision(settings.text(Meaning::kCachePrecision)).value_or(kUsualCacheBits);
@@ -166,9 +166,9 @@ base::Result<ServerNeeds> needs_of(const ServerDescription& server) {
   needs.unused = settings.unused();
   TRY_ASSIGN(needs.parallelism, parallelism_of(settings));
   const std::uint64_t gpus = world_size(needs.parallelism);
-  if (gpus > kMostParts) {
-    return base::invalid(
-        "settings", fmt::format("settings: come to {} GPUs, the most is {}", gpus, kMostParts));
+  if (gpus > kMaxParts) {
+    return base::invalid("settings",
+                         fmt::format("settings: come to {} GPUs, the most is {}", gpus, kMaxParts));
   }
   needs.gpus = static_cast<std::uint32_t>(gpus);
   const std::string named = settings.text(Meaning::kModel);

@@ -75,7 +75,7 @@ constexpr PrecisionName kPrecisions[] = {
     {"awq-marlin", 4}, {"gptq", 4},      {"gptq-marlin", 4}, {"w4a16", 4},    {"bitsandbytes", 4},
 };
 
-constexpr std::uint64_t kMostParameters = 1'000'000'000'000'000;
+constexpr std::uint64_t kMaxParameters = 1'000'000'000'000'000;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -100,7 +100,7 @@ bool is_digit(char c) {
 std::optional<std::uint64_t> take_thousandths(std::string_view& text) {
   std::uint64_t whole = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), whole);
-  if (code != std::errc() || whole > kMostParameters) return std::nullopt;
+  if (code != std::errc() || whole > kMaxParameters) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   std::uint64_t thousandths = whole * 1000;
   if (text.size() < 2 || text[0] != '.' || !is_digit(text[1])) return thousandths;
@@ -157,7 +157,7 @@ std::optional<std::uint64_t> parameter_count(std::string_view text) {
   }
   const auto unit = rest.empty() && experts == 1 ? std::uint64_t{1} : unit_of(rest).value_or(0);
   if (unit == 0 || *thousandths == 0 || experts == 0) return std::nullopt;
-  if (*thousandths > kMostParameters * 1000 / unit / experts) return std::nullopt;
+  if (*thousandths > kMaxParameters * 1000 / unit / experts) return std::nullopt;
   return *thousandths * unit * experts / 1000;
 }
 

@@ -43,7 +43,7 @@ struct Commit {
 };
 
 // How much work the medium can still take.
-enum class Room {
+enum class Headroom {
   kAmple,
   kReserved,  // refuse new work; what is left is kept for the endings of accepted jobs
 };
@@ -80,7 +80,7 @@ class Journal {
   virtual base::Result<std::optional<StoredSnapshot>> newest_snapshot(
       std::string* damaged) const = 0;
 
-  virtual Room room() = 0;
+  virtual Headroom headroom() = 0;
 
   // The environment stored under ref; kNotFound when dropped or never stored. Safe from any thread.
   virtual base::Result<std::string> environment(std::string_view ref) const = 0;

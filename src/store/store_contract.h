@@ -88,7 +88,7 @@ TYPED_TEST_P(StoreContract, ANewStoreIsEmpty) {
   EXPECT_FALSE(snapshot->has_value());
   EXPECT_EQ(damaged, "");
   EXPECT_EQ(this->ids_of({}), std::vector<std::uint64_t>{});
-  EXPECT_EQ(this->journal().room(), Room::kAmple);
+  EXPECT_EQ(this->journal().headroom(), Headroom::kAmple);
 }
 
 TYPED_TEST_P(StoreContract, ReplayGivesEveryEventInOrderFromAnyPlace) {

@@ -154,7 +154,7 @@ inline model::Job random_job(std::uint64_t id, base::Prng& prng) {
   return builder;
 }
 
-inline ArchiveQuery random_query(base::Prng& prng, std::uint64_t most_id) {
+inline ArchiveQuery random_query(base::Prng& prng, std::uint64_t max_id) {
   constexpr model::JobState kEnded[] = {model::JobState::kCompleted, model::JobState::kFailed,
                                         model::JobState::kCancelled, model::JobState::kTimedOut};
   ArchiveQuery query;
@@ -169,7 +169,7 @@ inline ArchiveQuery random_query(base::Prng& prng, std::uint64_t most_id) {
   if (prng.chance(1, 3)) {
     query.ended_since = base::Instant(static_cast<std::int64_t>(1 + prng.below(1100)));
   }
-  if (prng.chance(1, 3)) query.before = model::JobId(1 + prng.below(most_id + 2));
+  if (prng.chance(1, 3)) query.before = model::JobId(1 + prng.below(max_id + 2));
   query.limit = prng.chance(1, 2) ? 1000 : prng.below(10);
   return query;
 }

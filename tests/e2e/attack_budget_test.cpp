@@ -38,7 +38,7 @@ constexpr uid_t kNoAccount = 54'321;
 constexpr uid_t kSubordinate = 700'005;  // of "games", by the file that the daemon is given
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr double kMostMemory = 512;  // MiB
+constexpr double kMaxMemory = 512;  // MiB
 
 // A connection of whoever this process is.
 class Connection {
@@ -326,7 +326,7 @@ TEST_F(AttackBudget, RootIsServedWhileFourUsersAttackAndMemoryStaysBounded) {
   EXPECT_LT(slowest, 5.0);
   // Specifications of four users, a copy of those in the journal's cache, bodies and answers under
   // way, connections: each bounded by its budget.
-  EXPECT_LT(peak, kMostMemory);
+  EXPECT_LT(peak, kMaxMemory);
 }
 
 // ---- one budget each
@@ -422,8 +422,8 @@ TEST_F(AttackBudget, SubordinateUidsAreTheirUsersAndTheUnknownAreOne) {
   expect_words(of_games.said(),
                {"10 served; user games has 50 connections open",
                 "the most for one user is 50 (api.max_connections_per_user)", "close some"});
-  const Attacker stranger = opens(kNoAccount, 30);
-  expect_words(stranger.said(), {"30 served; "});
+  const Attacker nobody = opens(kNoAccount, 30);
+  expect_words(nobody.said(), {"30 served; "});
   const Attacker another = opens(kNoAccount + 1, 30);
   expect_words(another.said(), {"20 served; the users without an account together"});
   // Neither may submit.

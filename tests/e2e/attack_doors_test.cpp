@@ -403,17 +403,18 @@ class Commands : public Doors {
   static constexpr const char* kGpu = "dgx-h100-1:0";
 
   // A process of root's, of no job, with a telling name, on a GPU.
-  void begin_stranger() {
+  void begin_unmanaged_process() {
     std::filesystem::copy_file("/bin/sleep", in_place("merger-model"));
-    stranger_ = std::make_unique<Beside>(std::vector<std::string>{in_place("merger-model"), "600"});
-    ASSERT_EQ(emulator({"load", "--gpu", kGpu, "--pid", std::to_string(stranger_->pid()),
+    unmanaged_process_ =
+        std::make_unique<Beside>(std::vector<std::string>{in_place("merger-model"), "600"});
+    ASSERT_EQ(emulator({"load", "--gpu", kGpu, "--pid", std::to_string(unmanaged_process_->pid()),
                         "--memory", "2G", "--utilization", "50"})
                   .exit_code,
               0);
     ASSERT_TRUE(eventually([this] {
       const auto health = daemon_->json({"health", "--gpu", kGpu});
       return health.is_object() && !health["gpu"]["reason"].is_null() &&
-             health["gpu"]["reason"].dump().find(std::to_string(stranger_->pid())) !=
+             health["gpu"]["reason"].dump().find(std::to_string(unmanaged_process_->pid())) !=
                  std::string::npos;
     })) << daemon_->json({"health", "--gpu", kGpu});
   }
@@ -431,23 +432,24 @@ class Commands : public Doors {
       const Finished done = by(uid, words);
       all += done.out + done.err;
     }
-    EXPECT_THAT(all, HasSubstr(std::to_string(stranger_->pid()))) << "that it is there is told";
+    EXPECT_THAT(all, HasSubstr(std::to_string(unmanaged_process_->pid())))
+        << "that it is there is told";
     return all;
   }
 
-  std::unique_ptr<Beside> stranger_;
+  std::unique_ptr<Beside> unmanaged_process_;
 };
 
 TEST_F(Commands, OfOthersAreNotShown) {
   start({.config = "monitoring:\n  interval_seconds: 1\n"});
-  ASSERT_NO_FATAL_FAILURE(begin_stranger());
+  ASSERT_NO_FATAL_FAILURE(begin_unmanaged_process());
   EXPECT_THAT(tables(kAttacker), Not(HasSubstr("merger-model")));
   EXPECT_THAT(tables(0), HasSubstr("merger-model")) << "root sees all";
 }
 
 TEST_F(Commands, OfOthersAreShownWhereTheSiteSaysSo) {
   start({.config = "monitoring:\n  interval_seconds: 1\napi:\n  show_commands: all\n"});
-  ASSERT_NO_FATAL_FAILURE(begin_stranger());
+  ASSERT_NO_FATAL_FAILURE(begin_unmanaged_process());
   EXPECT_THAT(tables(kAttacker), HasSubstr("merger-model"));
 }
 

@@ -190,16 +190,16 @@ class AttackJob : public ::testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: jobs of other users";
     ASSERT_TRUE(daemon_.start()) << daemon_.log();
     chmod(daemon_.directory().c_str(), 0755);
-    std::filesystem::create_directory(room());
-    chmod(room().c_str(), 01777);
-    const Finished reaches = as_attacker({"/usr/bin/test", "-w", room()});
-    if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << room();
-    std::filesystem::copy_file("/proc/self/exe", in_room("attack"));
-    chmod(in_room("attack").c_str(), 0755);
+    std::filesystem::create_directory(open_folder());
+    chmod(open_folder().c_str(), 01777);
+    const Finished reaches = as_attacker({"/usr/bin/test", "-w", open_folder()});
+    if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << open_folder();
+    std::filesystem::copy_file("/proc/self/exe", in_open_folder("attack"));
+    chmod(in_open_folder("attack").c_str(), 0755);
   }
 
-  std::string room() const { return daemon_.directory() + "/room"; }
-  std::string in_room(const std::string& name) const { return room() + "/" + name; }
+  std::string open_folder() const { return daemon_.directory() + "/room"; }
+  std::string in_open_folder(const std::string& name) const { return open_folder() + "/" + name; }
 
   static std::vector<std::string> attackers(const std::vector<std::string>& command) {
     std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", kAttacker,
@@ -212,7 +212,7 @@ class AttackJob : public ::testing::Test {
   }
 
   std::string submit(std::vector<std::string> options, const std::vector<std::string>& command) {
-    std::vector<std::string> words{"submit", "--workdir", room(), "--user", kAttacker};
+    std::vector<std::string> words{"submit", "--workdir", open_folder(), "--user", kAttacker};
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
@@ -247,7 +247,7 @@ class AttackJob : public ::testing::Test {
     return false;
   }
   bool wait_for(const std::string& name) {
-    return eventually([&] { return access(in_room(name).c_str(), F_OK) == 0; });
+    return eventually([&] { return access(in_open_folder(name).c_str(), F_OK) == 0; });
   }
   // All GPUs are free again for somebody else.
   void expect_all_gpus_free() {
@@ -281,24 +281,25 @@ std::string line_of(const std::string& text, const std::string& key) {
 // ---- output paths that hold a start
 
 TEST_F(AttackJob, FifoThatNobodyReadsHoldsNoGpu) {
-  mkfifo(in_room("fifo").c_str(), 0666);
-  chmod(in_room("fifo").c_str(), 0666);
+  mkfifo(in_open_folder("fifo").c_str(), 0666);
+  chmod(in_open_folder("fifo").c_str(), 0666);
   for (const char* option : {"--output", "--error"}) {
-    const auto job =
-        ended(submit({"--gpus", "8", "--time", "2s", option, in_room("fifo")}, {"/bin/true"}));
+    const auto job = ended(
+        submit({"--gpus", "8", "--time", "2s", option, in_open_folder("fifo")}, {"/bin/true"}));
     EXPECT_EQ(job["reason"], "LAUNCH_FAILED");
     EXPECT_EQ(job["exit_code"], 126);
     EXPECT_THAT(job["detail"].get<std::string>(),
-                HasSubstr(in_room("fifo") + ": it is a FIFO without a reader"));
+                HasSubstr(in_open_folder("fifo") + ": it is a FIFO without a reader"));
   }
   expect_all_gpus_free();
 }
 
 TEST_F(AttackJob, FifoThatIsReadTakesOutput) {
-  mkfifo(in_room("fifo").c_str(), 0666);
-  chmod(in_room("fifo").c_str(), 0666);
-  const int reader = open(in_room("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  EXPECT_EQ(ended(submit_script("echo read", {"--output", in_room("fifo")}))["state"], "COMPLETED");
+  mkfifo(in_open_folder("fifo").c_str(), 0666);
+  chmod(in_open_folder("fifo").c_str(), 0666);
+  const int reader = open(in_open_folder("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_EQ(ended(submit_script("echo read", {"--output", in_open_folder("fifo")}))["state"],
+            "COMPLETED");
   char text[8] = {};
   EXPECT_EQ(read(reader, text, sizeof text - 1), 5);
   EXPECT_STREQ(text, "read\n");
@@ -307,11 +308,11 @@ TEST_F(AttackJob, FifoThatIsReadTakesOutput) {
 
 // Who reads it and then stops holds up what writes, which is the job, and nothing of ours.
 TEST_F(AttackJob, FullFifoDoesNotOutliveTheTimeLimit) {
-  mkfifo(in_room("fifo").c_str(), 0666);
-  chmod(in_room("fifo").c_str(), 0666);
-  const int reader = open(in_room("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  const auto job =
-      ended(submit_script("exec cat /dev/zero", {"--output", in_room("fifo"), "--time", "1s"}));
+  mkfifo(in_open_folder("fifo").c_str(), 0666);
+  chmod(in_open_folder("fifo").c_str(), 0666);
+  const int reader = open(in_open_folder("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const auto job = ended(
+      submit_script("exec cat /dev/zero", {"--output", in_open_folder("fifo"), "--time", "1s"}));
   EXPECT_EQ(job["reason"], "TIME_LIMIT");
   close(reader);
 }
@@ -319,7 +320,7 @@ TEST_F(AttackJob, FullFifoDoesNotOutliveTheTimeLimit) {
 TEST_F(AttackJob, DevicesAndSocketsTakeNoOutput) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = in_room("socket");
+  const std::string path = in_open_folder("socket");
   ASSERT_LT(path.size(), sizeof address.sun_path);
   std::memcpy(address.sun_path, path.data(), path.size());
   const int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -340,7 +341,8 @@ TEST_F(AttackJob, LeaseOnTheOutputFileHoldsNoGpu) {
   const pid_t holder = fork();
   if (holder == 0) {
     std::vector<std::string> command =
-        attackers({in_room("attack"), "attack", "lease", in_room("leased"), in_room("has-it")});
+        attackers({in_open_folder("attack"), "attack", "lease", in_open_folder("leased"),
+                   in_open_folder("has-it")});
     std::vector<char*> argv;
     for (std::string& word : command) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -348,7 +350,8 @@ TEST_F(AttackJob, LeaseOnTheOutputFileHoldsNoGpu) {
     _exit(127);
   }
   ASSERT_TRUE(wait_for("has-it"));
-  const auto job = ended(submit({"--gpus", "8", "--output", in_room("leased")}, {"/bin/true"}));
+  const auto job =
+      ended(submit({"--gpus", "8", "--output", in_open_folder("leased")}, {"/bin/true"}));
   EXPECT_EQ(job["exit_code"], 126);
   EXPECT_THAT(job["detail"].get<std::string>(), HasSubstr("has a lease on it"));
   kill(holder, SIGKILL);
@@ -441,7 +444,7 @@ TEST_F(AttackJob, RelayIsTheJobsUserAndClosedToTracing) {
     EXPECT_THAT(line_of(status, set), HasSubstr("0000000000000000"));
   }
   EXPECT_THAT(line_of(status, "Groups:"), Not(HasSubstr(" 0 ")));
-  EXPECT_EQ(as_attacker({in_room("attack"), "attack", "trace", found[0]}).out,
+  EXPECT_EQ(as_attacker({in_open_folder("attack"), "attack", "trace", found[0]}).out,
             "Operation not permitted\n");
 }
 
@@ -493,10 +496,10 @@ TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheRelaySignalNobody) {
   const std::string id = submit({}, {"/bin/sleep", "1000"});
   ASSERT_TRUE(runs(id));
   auto terminal =
-      std::make_unique<Terminal>(words({"jobs", "exec", "-t", id, "--", in_room("attack"), "attack",
-                                        "leave-group", in_room("group")}));
+      std::make_unique<Terminal>(words({"jobs", "exec", "-t", id, "--", in_open_folder("attack"),
+                                        "attack", "leave-group", in_open_folder("group")}));
   ASSERT_TRUE(wait_for("group")) << terminal->screen();
-  const VictimWithNumber victim(std::atoi(read_file(in_room("group")).c_str()), 0);
+  const VictimWithNumber victim(std::atoi(read_file(in_open_folder("group")).c_str()), 0);
   ASSERT_TRUE(victim.is_there()) << std::strerror(errno);
   terminal.reset();  // the client goes: the relay hangs its command up
   EXPECT_TRUE(eventually([] { return relays().empty(); }));
@@ -504,10 +507,11 @@ TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheRelaySignalNobody) {
 }
 
 TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheSupervisorSignalNobody) {
-  Terminal first(words({"run", "--pty", "--user", kAttacker, "--workdir", room(), "--gpus", "0",
-                        "--", in_room("attack"), "attack", "leave-group", in_room("group")}));
+  Terminal first(
+      words({"run", "--pty", "--user", kAttacker, "--workdir", open_folder(), "--gpus", "0", "--",
+             in_open_folder("attack"), "attack", "leave-group", in_open_folder("group")}));
   ASSERT_TRUE(wait_for("group")) << first.screen();
-  const VictimWithNumber victim(std::atoi(read_file(in_room("group")).c_str()), SIGWINCH);
+  const VictimWithNumber victim(std::atoi(read_file(in_open_folder("group")).c_str()), SIGWINCH);
   ASSERT_TRUE(victim.is_there()) << std::strerror(errno);
   const std::string before = victim.pending();
   Terminal second(words({"jobs", "attach", "1"}));  // of the same size
@@ -568,7 +572,7 @@ TEST_F(AttackByKeys, NobodySeesTheSessionKeysOfAnother) {
   const long ring = KEY_SPEC_SESSION_KEYRING;
   EXPECT_LT(syscall(SYS_keyctl, KEYCTL_SEARCH, ring, "user", "of-job", 0), 0) << "the launcher";
   EXPECT_THAT(read_file(hooks_output()), Not(HasSubstr("done"))) << "the site's prolog";
-  std::ofstream(in_room("end")).flush();
+  std::ofstream(in_open_folder("end")).flush();
   EXPECT_EQ(ended(first)["state"], "COMPLETED");
 }
 
@@ -628,8 +632,8 @@ TEST_F(AttackJob, RootOfAUserNamespaceReachesNoGpuNoNeighbourAndNoProcess) {
   const auto job = daemon_.job(victim);
   const std::string pid = std::to_string(job["attempts"][0]["pid"].get<long>());
   const auto index = job["gpus"][0]["index"].get<unsigned>();
-  ASSERT_EQ(mknod(in_room("other").c_str(), S_IFCHR | 0666, makedev(195, index)), 0);
-  chmod(in_room("other").c_str(), 0666);
+  ASSERT_EQ(mknod(in_open_folder("other").c_str(), S_IFCHR | 0666, makedev(195, index)), 0);
+  chmod(in_open_folder("other").c_str(), 0666);
   const std::string folder = daemon_.data_dir() + "/tmp/" + victim + "-1";
   const std::string attack = "dd if=other of=/dev/null count=0; mknod fresh c 195 " +
                              std::to_string(index) + "; ls " + folder + "; kill -9 " + pid +
@@ -640,7 +644,7 @@ TEST_F(AttackJob, RootOfAUserNamespaceReachesNoGpuNoNeighbourAndNoProcess) {
   EXPECT_THAT(said, HasSubstr("end\n"));
   EXPECT_THAT(said, Not(HasSubstr("sleep")));
   EXPECT_THAT(said, Not(HasSubstr("0+0 records")));
-  EXPECT_NE(access(in_room("fresh").c_str(), F_OK), 0);
+  EXPECT_NE(access(in_open_folder("fresh").c_str(), F_OK), 0);
   EXPECT_EQ(daemon_.job(victim)["state"], "RUNNING");
 }
 
@@ -657,7 +661,7 @@ TEST_F(AttackJob, ProcessesOfOthersAreOutOfSight) {
   const std::string said = output(id);
   EXPECT_TRUE(said.starts_with("nobody\ncat: /proc/" + launcher + "/cmdline: No such file"))
       << said;
-  const std::string pid = lines_of(read_file(in_room("pid"))).front();
+  const std::string pid = lines_of(read_file(in_open_folder("pid"))).front();
   EXPECT_EQ(pid, std::to_string(daemon_.job(id)["attempts"][0]["pid"].get<long>()))
       << "numbers are the host's";
   EXPECT_THAT(said, HasSubstr("/proc/" + pid + "\n"));

@@ -1,5 +1,5 @@
-// GPUs of an emulated board as the whole platform sees them: jobs on them, strangers, leftovers,
-// and what operators do.
+// GPUs of an emulated board as the whole platform sees them: jobs on them, unmanaged processes,
+// leftovers, and what operators do.
 
 #include <gtest/gtest.h>
 
@@ -20,17 +20,17 @@ namespace {
 constexpr const char* kGpu = "dgx-h100-1:0";
 
 // A process of no job.
-class Stranger {
+class UnmanagedProcess {
  public:
-  Stranger() {
+  UnmanagedProcess() {
     char name[] = "/bin/sleep";
     char time[] = "1000";
     char* arguments[] = {name, time, nullptr};
     EXPECT_EQ(posix_spawn(&pid_, name, nullptr, nullptr, arguments, environ), 0);
   }
-  ~Stranger() { end(); }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  ~UnmanagedProcess() { end(); }
+  UnmanagedProcess(const UnmanagedProcess&) = delete;
+  UnmanagedProcess& operator=(const UnmanagedProcess&) = delete;
 
   pid_t pid() const { return pid_; }
   void end() {
@@ -72,31 +72,31 @@ class GpuTest : public ::testing::Test {
   Daemon daemon_{{.emulate = "dgx-h100", .config = "monitoring:\n  interval_seconds: 1\n"}};
 };
 
-TEST_F(GpuTest, TheBoardShowsTheProcessOfAJobAndNoStranger) {
+TEST_F(GpuTest, TheBoardShowsTheProcessOfAJobAndNoUnmanagedProcess) {
   const std::string id = start_job();
   EXPECT_TRUE(eventually([&] {
     const auto health = daemon_.json({"health", "--gpu", kGpu});
     return health.is_object() && health["processes"].size() == 1 &&
            health["processes"][0]["job"] == id;
   }));
-  EXPECT_EQ(gpu(0)["strangers"].size(), 0U);
+  EXPECT_EQ(gpu(0)["unmanaged_processes"].size(), 0U);
   release_job();
   EXPECT_TRUE(becomes(0, "AVAILABLE"));
 }
 
-TEST_F(GpuTest, AStrangerKeepsWorkAwayWhileItIsThere) {
-  Stranger stranger;
-  const std::string pid = std::to_string(stranger.pid());
+TEST_F(GpuTest, AnUnmanagedProcessKeepsWorkAwayWhileItIsThere) {
+  UnmanagedProcess unmanaged_process;
+  const std::string pid = std::to_string(unmanaged_process.pid());
   const Finished loaded =
       emulator({"load", "--gpu", kGpu, "--pid", pid, "--memory", "2G", "--utilization", "50"});
   ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
   ASSERT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 7; }));
   const auto shown = gpu(0);
-  ASSERT_EQ(shown["strangers"].size(), 1U) << shown;
-  EXPECT_EQ(shown["strangers"][0]["pid"], stranger.pid());
-  EXPECT_EQ(shown["strangers"][0]["command"], "sleep");
+  ASSERT_EQ(shown["unmanaged_processes"].size(), 1U) << shown;
+  EXPECT_EQ(shown["unmanaged_processes"][0]["pid"], unmanaged_process.pid());
+  EXPECT_EQ(shown["unmanaged_processes"][0]["command"], "sleep");
   EXPECT_NE(shown["reason"].get<std::string>().find(pid), std::string::npos);
-  stranger.end();
+  unmanaged_process.end();
   EXPECT_TRUE(eventually([&] { return daemon_.json({"status"})["available_gpus"] == 8; }));
 }
 

@@ -122,7 +122,7 @@ TEST_F(Interactive, ChannelsAreInTheLogWithoutTheirArguments) {
 }
 
 // As a driver would show it: the job's own process, and the one beside it.
-TEST_F(Interactive, ExecIsSeenOnTheJobsGpuAndIsNoStranger) {
+TEST_F(Interactive, ExecIsSeenOnTheJobsGpuAndIsNoUnmanagedProcess) {
   const std::string id = sleeper();
   const std::string uuid = daemon.job(id)["gpus"][0]["uuid"];
   const std::string script = "touch \"$0\"; until [ -e \"$0.end\" ]; do sleep 0.05; done";

@@ -130,11 +130,11 @@ class Isolation : public ::testing::Test {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: other users, device nodes";
     ASSERT_TRUE(daemon_.start()) << daemon_.log();
     chmod(daemon_.directory().c_str(), 0755);
-    std::filesystem::create_directory(room());
-    chmod(room().c_str(), 01777);
-    const Finished reaches = run_command(
-        {"/usr/bin/setpriv", "--reuid", kVictim, "--clear-groups", "/usr/bin/test", "-w", room()});
-    if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << room();
+    std::filesystem::create_directory(open_folder());
+    chmod(open_folder().c_str(), 01777);
+    const Finished reaches = run_command({"/usr/bin/setpriv", "--reuid", kVictim, "--clear-groups",
+                                          "/usr/bin/test", "-w", open_folder()});
+    if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << open_folder();
   }
 
   // Whether the daemon holds the guard; the attack is then to fail. Where it does not although this
@@ -151,11 +151,11 @@ class Isolation : public ::testing::Test {
   }
 
   // A place that every user may use.
-  std::string room() const { return daemon_.directory() + "/room"; }
-  std::string in_room(const std::string& name) const { return room() + "/" + name; }
+  std::string open_folder() const { return daemon_.directory() + "/room"; }
+  std::string in_open_folder(const std::string& name) const { return open_folder() + "/" + name; }
 
   std::string submit(const std::string& script, std::vector<std::string> options = {}) {
-    std::vector<std::string> arguments{"submit", "--workdir", room()};
+    std::vector<std::string> arguments{"submit", "--workdir", open_folder()};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.insert(arguments.end(), {"--", "/bin/sh", "-c", script});
     const Finished submitted = daemon_.cli(arguments);
@@ -174,7 +174,7 @@ class Isolation : public ::testing::Test {
   std::string output(const std::string& id) { return daemon_.cli({"jobs", "logs", id}).out; }
 
   std::string make_node(const std::string& name, unsigned minor) {
-    const std::string path = in_room(name);
+    const std::string path = in_open_folder(name);
     EXPECT_EQ(mknod(path.c_str(), S_IFCHR | 0666, makedev(195, minor)), 0) << path;
     chmod(path.c_str(), 0666);
     return path;
@@ -201,9 +201,9 @@ class Isolation : public ::testing::Test {
     return minor;
   }
   bool wait_for(const std::string& name) {
-    return eventually([&] { return access(in_room(name).c_str(), F_OK) == 0; });
+    return eventually([&] { return access(in_open_folder(name).c_str(), F_OK) == 0; });
   }
-  void allow(const std::string& name) { std::ofstream(in_room(name)).flush(); }
+  void allow(const std::string& name) { std::ofstream(in_open_folder(name)).flush(); }
 
   Daemon daemon_{{.emulate = "dgx-h100",
                   .config = "execution:\n  max_processes: 64\npolicies:\n  stop_grace: 1s\n"}};
@@ -239,7 +239,7 @@ TEST_F(Isolation, GpuOfANeighbourCannotBeOpened) {
     std::string expected;
     for (int round = 0; round < 4; ++round) expected += kOwnThenOthers;
     EXPECT_EQ(output(id), expected) << user;
-    for (const auto& entry : std::filesystem::directory_iterator(room())) {
+    for (const auto& entry : std::filesystem::directory_iterator(open_folder())) {
       std::filesystem::remove(entry.path());
     }
   }
@@ -253,7 +253,7 @@ TEST_F(Isolation, FreshNodeOfANeighboursGpuCannotBeMade) {
     EXPECT_EQ(ended(id)["state"], "COMPLETED");
     EXPECT_THAT(output(id), HasSubstr("mknod: fresh: Operation not permitted"));
     EXPECT_THAT(output(id), HasSubstr("mknod: disk: Operation not permitted"));
-    EXPECT_NE(access(in_room("fresh").c_str(), F_OK), 0);
+    EXPECT_NE(access(in_open_folder("fresh").c_str(), F_OK), 0);
   }
 }
 
@@ -264,7 +264,7 @@ TEST_F(Isolation, ForkBombIsContained) {
   const auto job = ended(bomb);
   EXPECT_EQ(job["state"], "FAILED");
   EXPECT_THAT(output(bomb), HasSubstr("fork"));
-  EXPECT_NE(access(in_room("all-of-them").c_str(), F_OK), 0);
+  EXPECT_NE(access(in_open_folder("all-of-them").c_str(), F_OK), 0);
   EXPECT_EQ(ended(submit_as_user("/bin/true"))["state"], "COMPLETED");
 }
 
@@ -281,13 +281,13 @@ TEST_F(Isolation, CpuTimeIsSharedByTheJobsCpusAndNotByWhatTheyWrite) {
     const std::string file =
         cpu_weight_file(std::to_string(daemon_.job(id)["attempts"][0]["pid"].get<long>()));
     ASSERT_THAT(file, HasSubstr(id + "-1/cpu."));
-    std::ofstream(in_room("file")) << file;
+    std::ofstream(in_open_folder("file")) << file;
     allow("go");
     ASSERT_TRUE(wait_for("tried"));
     weights[cpus] = std::atol(read_file(file).c_str());
     allow("end");
     EXPECT_EQ(ended(id)["state"], "COMPLETED");
-    for (const char* name : {"go", "tried", "end"}) std::filesystem::remove(in_room(name));
+    for (const char* name : {"go", "tried", "end"}) std::filesystem::remove(in_open_folder(name));
   }
   EXPECT_GT(weights["10"], 0);
   EXPECT_EQ(weights["20"], 2 * weights["10"]);
@@ -315,7 +315,7 @@ TEST_F(Isolation, NoProcessLeavesItsJob) {
       "0.02; done",
       {"--env", "ESCAPE=" + escape});
   ASSERT_TRUE(wait_for("tried"));
-  const std::string pid = lines_of(read_file(in_room("escaped"))).front();
+  const std::string pid = lines_of(read_file(in_open_folder("escaped"))).front();
   daemon_.cli({"jobs", "kill", id});
   ended(id);
   EXPECT_TRUE(eventually([&] { return access(("/proc/" + pid).c_str(), F_OK) != 0; }));
@@ -336,8 +336,8 @@ TEST_F(Isolation, OutputIsNoWayToWriteAFileOfRoot) {
   const std::string victim = daemon_.directory() + "/of-root";
   std::ofstream(victim) << "untouched";
   chmod(victim.c_str(), 0644);
-  std::filesystem::create_symlink(victim, in_room("out"));
-  const auto job = ended(submit_as_user("echo overwritten", {"--output", in_room("out")}));
+  std::filesystem::create_symlink(victim, in_open_folder("out"));
+  const auto job = ended(submit_as_user("echo overwritten", {"--output", in_open_folder("out")}));
   EXPECT_EQ(job["state"], "FAILED");
   EXPECT_EQ(job["reason"], "LAUNCH_FAILED");
   EXPECT_EQ(read_file(victim), "untouched");
@@ -345,8 +345,8 @@ TEST_F(Isolation, OutputIsNoWayToWriteAFileOfRoot) {
 
 TEST_F(Isolation, SetUserIdProgramsGainNothing) {
   is_held("user");
-  std::filesystem::copy_file("/usr/bin/id", in_room("id"));
-  chmod(in_room("id").c_str(), 04755);
+  std::filesystem::copy_file("/usr/bin/id", in_open_folder("id"));
+  chmod(in_open_folder("id").c_str(), 04755);
   const std::string id = submit_as_user("./id -u; ./id -G; id -u nobody");
   EXPECT_EQ(ended(id)["state"], "COMPLETED");
   const std::vector<std::string> lines = lines_of(output(id));

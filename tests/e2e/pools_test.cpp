@@ -41,7 +41,7 @@ TEST_F(Pools, IdleGpusAreLentAndComeBack) {
   const std::string own = daemon.submit(
       {"--team", "vision", "--gpus", "6", "--priority", "low", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(daemon.reaches(own, "RUNNING"));
-  EXPECT_EQ(daemon.job(own)["attempts"][0]["made_room"], nlohmann::json::array({lent}));
+  EXPECT_EQ(daemon.job(own)["attempts"][0]["preempted_jobs"], nlohmann::json::array({lent}));
   EXPECT_EQ(daemon.job(own)["borrowed"], false);
   EXPECT_EQ(daemon.job(lent)["state"], "QUEUED");
   EXPECT_EQ(daemon.job(lent)["preemptions"], 1);

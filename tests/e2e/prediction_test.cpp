@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-// What is foreseen of starts, and how well that went, through the real program.
+// What is predicted of starts, and how well that went, through the real program.
 
 namespace gpu_platform::e2e {
 namespace {
@@ -14,7 +14,7 @@ class Predicting : public testing::Test {
   nlohmann::json explain(const std::string& id) { return daemon.json({"jobs", "explain", id}); }
   nlohmann::json score(const std::string& basis) {
     const nlohmann::json status = daemon.json({"status"});
-    for (const auto& each : status["estimate_scores"]) {
+    for (const auto& each : status["prediction_scores"]) {
       if (each["basis"] == basis) return each;
     }
     return {};
@@ -23,7 +23,7 @@ class Predicting : public testing::Test {
   Daemon daemon{DaemonOptions()};
 };
 
-TEST_F(Predicting, AJobIsExpectedToRunAsItsLikeDid) {
+TEST_F(Predicting, AJobIsPredictedToRunAsItsLikeDid) {
   for (int i = 0; i < 3; ++i) {
     const std::string nap = daemon.submit({"--gpus", "8", "--name", "nap", "--", "/bin/true"});
     ASSERT_TRUE(daemon.reaches(nap, "COMPLETED"));
@@ -35,16 +35,16 @@ TEST_F(Predicting, AJobIsExpectedToRunAsItsLikeDid) {
 
   const std::string nap = daemon.submit({"--gpus", "8", "--name", "nap", "--", "/bin/true"});
   const nlohmann::json behind_first = explain(nap);
-  EXPECT_EQ(behind_first["expected_run"]["basis"], "history");
-  EXPECT_EQ(behind_first["expected_run"]["runs"], 3);
-  EXPECT_EQ(behind_first["expected"]["basis"], "expected_time");
-  EXPECT_LT(behind_first["expected"]["p90"], behind_first["estimate"]["start"]);
+  EXPECT_EQ(behind_first["predicted_run"]["basis"], "history");
+  EXPECT_EQ(behind_first["predicted_run"]["runs"], 3);
+  EXPECT_EQ(behind_first["predicted_start"]["basis"], "expected_time");
+  EXPECT_LT(behind_first["predicted_start"]["p90"], behind_first["planned_start"]["start"]);
   EXPECT_EQ(behind_first["job"]["forecast"]["after_jobs"], nlohmann::json::array({first}));
   EXPECT_NE(daemon.cli({"jobs", "explain", nap}).out.find("history p50–p90 of 3 runs"),
             std::string::npos);
 
   const std::string last = daemon.submit({"--gpus", "8", "--name", "last", "--", "/bin/true"});
-  EXPECT_EQ(explain(last)["expected"]["basis"], "history");
+  EXPECT_EQ(explain(last)["predicted_start"]["basis"], "history");
   EXPECT_EQ(daemon.json({"queue", "--eta"})["jobs"][1]["expected_start"]["basis"], "history");
 
   EXPECT_EQ(daemon.cli({"jobs", "kill", first}).exit_code, 0);
@@ -53,7 +53,7 @@ TEST_F(Predicting, AJobIsExpectedToRunAsItsLikeDid) {
   EXPECT_EQ(score("hard_limits")["by_then"], 2);
   EXPECT_EQ(score("expected_time")["starts"], 1);
   EXPECT_EQ(score("history")["starts"], 1);
-  EXPECT_NE(daemon.cli({"jobs", "explain", last}).out.find("Foreseen"), std::string::npos);
+  EXPECT_NE(daemon.cli({"jobs", "explain", last}).out.find("Predicted"), std::string::npos);
 }
 
 // It said that it would be gone before the large job can start, and is not.

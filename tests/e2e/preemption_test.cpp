@@ -38,7 +38,7 @@ TEST_F(Preempting, ALowJobGivesWayAndRunsAgain) {
       submit({"--gpus", "4", "--priority", "high", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(reaches(high, "RUNNING"));
   EXPECT_EQ(daemon.job(high)["attempts"][0]["why"], "PREEMPTED");
-  EXPECT_EQ(daemon.job(high)["attempts"][0]["made_room"], nlohmann::json::array({low}));
+  EXPECT_EQ(daemon.job(high)["attempts"][0]["preempted_jobs"], nlohmann::json::array({low}));
   const nlohmann::json victim = daemon.job(low);
   EXPECT_EQ(victim["state"], "QUEUED");
   EXPECT_EQ(victim["preemptions"], 1);

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-// Reservations of time windows through the real program.
+// Reservations through the real program.
 
 namespace gpu_platform::e2e {
 namespace {
@@ -26,9 +26,9 @@ TEST_F(Reservations, KeepGpusForThoseWhoAreNamedUntilTheyAreCancelled) {
   const auto made = daemon.cli({"reservations", "create", "mine", "--begin", "now", "--duration",
                                 "2h", "--user", "root", "--nodes", node(), "--json"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
-  const auto window = nlohmann::json::parse(made.out);
-  EXPECT_EQ(window["active"], true);
-  EXPECT_EQ(window["nodes"][0]["whole_node"], true);
+  const auto reservation = nlohmann::json::parse(made.out);
+  EXPECT_EQ(reservation["active"], true);
+  EXPECT_EQ(reservation["nodes"][0]["whole_node"], true);
 
   const std::string other = daemon.submit({"--gpus", "1", "--time", "1h", "--", "/bin/true"});
   ASSERT_TRUE(eventually([&] { return daemon.job(other)["wait_reason"]["code"] == "RESERVED"; },

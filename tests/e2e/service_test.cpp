@@ -35,10 +35,10 @@ TEST_F(Service, JobsRunAsWhoSubmittedThemThoughTheDaemonHasNoRights) {
 }
 
 TEST_F(Service, OutputThatOnlyItsOwnerMayReadIsShownToItsOwner) {
-  const std::string room = folder_.path() + "/jobs/room";
-  ASSERT_EQ(mkdir(room.c_str(), 0700), 0);
-  ASSERT_EQ(chown(room.c_str(), 1, 1), 0);
-  const Finished submitted = as_user({"submit", "--output", room + "/out", "--wait", "--",
+  const std::string open_folder = folder_.path() + "/jobs/room";
+  ASSERT_EQ(mkdir(open_folder.c_str(), 0700), 0);
+  ASSERT_EQ(chown(open_folder.c_str(), 1, 1), 0);
+  const Finished submitted = as_user({"submit", "--output", open_folder + "/out", "--wait", "--",
                                       "/bin/sh", "-c", "umask 077; echo words"});
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   const std::string id = submitted.out.substr(0, submitted.out.find('\n'));

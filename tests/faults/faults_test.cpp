@@ -55,7 +55,7 @@ TEST_P(Planted, DefectIsFoundWithinABoundedNumberOfSeeds) {
   FaultOptions options;
   options.plant = GetParam();
   options.seeds = 200;
-  options.most_violations = 1;
+  options.max_violations = 1;
   const FaultReport report = run_faults(options);
   ASSERT_EQ(report.violations.size(), 1U) << "not found in 200 seeds";
   // The command that the report names finds it again.
@@ -80,7 +80,7 @@ TEST(Plants, WhatWasAcknowledgedAndNotKeptIsFoundByName) {
     FaultOptions options;
     options.plant = plant;
     options.seeds = 200;
-    options.most_violations = 1;
+    options.max_violations = 1;
     const FaultReport report = run_faults(options);
     ASSERT_EQ(report.violations.size(), 1U) << to_string(plant);
     EXPECT_EQ(report.violations.front().invariant, invariant) << to_string(plant);

@@ -60,9 +60,9 @@ void run(std::string_view input) {
     case 'p':
       return expect_stable(bytes, model::decode_policy, model::append_policy);
     case 'c':
-      return expect_stable(bytes, model::decode_claim, model::append_claim);
+      return expect_stable(bytes, model::decode_preemption_hold, model::append_preemption_hold);
     case 'w':
-      return expect_stable(bytes, model::decode_window, model::append_window);
+      return expect_stable(bytes, model::decode_reservation, model::append_reservation);
     default:
       return expect_stable(bytes, decode_batch, append_batch);
   }
@@ -94,8 +94,8 @@ std::vector<std::string> seeds() {
   model::append_node(node, seeds[2]);
   model::append_array({}, seeds[3]);
   model::append_policy({}, seeds[4]);
-  model::append_claim({}, seeds[5]);
-  model::append_window({}, seeds[6]);
+  model::append_preemption_hold({}, seeds[5]);
+  model::append_reservation({}, seeds[6]);
   return seeds;
 }
 

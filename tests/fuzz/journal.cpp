@@ -23,7 +23,7 @@ constexpr std::uint64_t kEvents = 12;
 constexpr const char* kFiles[] = {"store.db", "store.db-wal", "store.marker"};
 
 store::SqliteOptions options_for(const fs::path& dir) {
-  return {.dir = dir, .room = {.ballast = base::Bytes(), .low_water = base::Bytes()}};
+  return {.dir = dir, .headroom = {.ballast = base::Bytes(), .low_water = base::Bytes()}};
 }
 
 std::string read_file(const fs::path& path) {

@@ -31,7 +31,7 @@ const std::vector<const Message*>& messages() {
       &v1::CreateReservationRequest::default_instance(),
       &v1::ChangeGpusRequest::default_instance(),
       &v1::CheckJobRequest::default_instance(),
-      &v1::EstimateNeedsRequest::default_instance(),
+      &v1::ModelSizingRequest::default_instance(),
       &v1::ExecInJobRequest::default_instance(),
       &v1::ListJobsRequest::default_instance(),
       &v1::Job::default_instance(),
@@ -61,8 +61,9 @@ void convert(const Message& message) {
     (void)api::to_model(*update);
   } else if (const auto* act = dynamic_cast<const v1::ActOnJobsRequest*>(&message)) {
     (void)api::to_model(*act, caller);
-  } else if (const auto* window = dynamic_cast<const v1::CreateReservationRequest*>(&message)) {
-    (void)api::to_model(*window, nodes);
+  } else if (const auto* reservation =
+                 dynamic_cast<const v1::CreateReservationRequest*>(&message)) {
+    (void)api::to_model(*reservation, nodes);
   } else if (const auto* gpus = dynamic_cast<const v1::ChangeGpusRequest*>(&message)) {
     for (const auto action : {model::GpuAction::kDrain, model::GpuAction::kTakeOffline}) {
       (void)api::to_model(*gpus, action);

@@ -28,7 +28,7 @@ void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
   if (reading.temperature_c) out.set_temperature_c(*reading.temperature_c);
   if (reading.power) out.set_power_watts(static_cast<double>(reading.power->value()) / 1000);
   for (const model::GpuProcess& process : reading.processes) {
-    if (process.is_stranger) to_proto(process, *out.add_strangers());
+    if (process.is_unmanaged) to_proto(process, *out.add_unmanaged_processes());
   }
 }
 

@@ -398,7 +398,7 @@ TEST(Problems, HaveEveryField) {
                             {"request_id", "r7"}}));
 }
 
-TEST(Problems, OfAStrangerBecomeInternal) {
+TEST(Problems, OfAnUnmanagedProcessBecomeInternal) {
   for (const char* body : {"", "<html>", "[]", "{}", R"({"code":7})", R"({"code":"NEW"})"}) {
     EXPECT_EQ(to_error(502, body).code, base::ErrorCode::kInternal) << body;
   }

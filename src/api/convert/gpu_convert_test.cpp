@@ -25,10 +25,10 @@ model::Node node_with(std::size_t gpus) {
   return node;
 }
 
-model::GpuProcess process(std::uint32_t pid, bool is_stranger) {
+model::GpuProcess process(std::uint32_t pid, bool is_unmanaged) {
   model::GpuProcess out;
   out.pid = pid;
-  out.is_stranger = is_stranger;
+  out.is_unmanaged = is_unmanaged;
   return out;
 }
 
@@ -108,15 +108,15 @@ TEST(GpuReadings, AreAllShown) {
   EXPECT_EQ(document["xids"][0]["xid"], 79);
 }
 
-TEST(GpuReadings, TellStrangersFromTheProcessesOfJobs) {
+TEST(GpuReadings, TellUnmanagedProcessesFromTheProcessesOfJobs) {
   model::GpuReading reading;
   reading.processes = {process(1, false), process(2, true)};
   v1::GpuHealth out;
   const model::Node node = node_with(1);
   to_proto(node.gpus[0], node, 0, &reading, out);
-  ASSERT_EQ(out.gpu().strangers_size(), 1);
-  EXPECT_EQ(out.gpu().strangers(0).pid(), 2U);
-  EXPECT_FALSE(out.gpu().strangers(0).has_user());
+  ASSERT_EQ(out.gpu().unmanaged_processes_size(), 1);
+  EXPECT_EQ(out.gpu().unmanaged_processes(0).pid(), 2U);
+  EXPECT_FALSE(out.gpu().unmanaged_processes(0).has_user());
   EXPECT_EQ(out.processes_size(), 2);
 }
 
@@ -146,13 +146,13 @@ TEST(GpuReason, SaysWhichProcessesACleaningGpuWaitsFor) {
   EXPECT_EQ(reason_of(gpu, node, &reading), "");
 }
 
-TEST(GpuReason, NamesStrangersOnlyWhereTheyKeepWorkAway) {
+TEST(GpuReason, NamesUnmanagedProcessesOnlyWhereTheyKeepWorkAway) {
   model::Node node = node_with(1);
-  node.gpus[0].strangers = "pid 4711 (python of alice)";
+  node.gpus[0].unmanaged_processes = "pid 4711 (python of alice)";
   EXPECT_EQ(reason_of(node.gpus[0], node, nullptr), "");
-  node.gpus[0].avoid_strangers = true;
+  node.gpus[0].avoids_unmanaged_processes = true;
   EXPECT_EQ(reason_of(node.gpus[0], node, nullptr),
-            "processes of no job: pid 4711 (python of alice)");
+            "unmanaged processes: pid 4711 (python of alice)");
 }
 
 TEST(GpuReason, IsTheNodesToo) {

@@ -10,7 +10,7 @@ namespace gpu_platform::api {
 namespace {
 
 // A line of text has room for so many.
-constexpr std::size_t kMostPids = 4;
+constexpr std::size_t kMaxPids = 4;
 
 double in_watts(base::Milliwatts power) {
   return static_cast<double>(power.value()) / 1000;
@@ -24,12 +24,12 @@ std::uint64_t in_bytes(base::Bytes bytes) {
 std::string pids_text(const std::vector<model::GpuProcess>& processes) {
   std::vector<std::uint32_t> pids;
   for (const model::GpuProcess& process : processes) {
-    if (pids.size() < kMostPids) pids.push_back(process.pid);
+    if (pids.size() < kMaxPids) pids.push_back(process.pid);
   }
   std::string text =
       fmt::format("process{} {}", processes.size() == 1 ? "" : "es", fmt::join(pids, ", "));
-  if (processes.size() > kMostPids) {
-    text += fmt::format(" and {} more", processes.size() - kMostPids);
+  if (processes.size() > kMaxPids) {
+    text += fmt::format(" and {} more", processes.size() - kMaxPids);
   }
   return text;
 }
@@ -123,8 +123,8 @@ std::string reason_of(const model::Gpu& gpu, const model::Node& node,
   std::vector<std::string> parts;
   if (!gpu.cause.empty()) parts.push_back(gpu.cause);
   if (gpu.state == model::GpuState::kCleaning) parts.push_back(cleaning_text(reading));
-  if (gpu.avoid_strangers && !gpu.strangers.empty())
-    parts.push_back("processes of no job: " + gpu.strangers);
+  if (gpu.avoids_unmanaged_processes && !gpu.unmanaged_processes.empty())
+    parts.push_back("unmanaged processes: " + gpu.unmanaged_processes);
   if (reading != nullptr && !reading->problem.empty()) {
     parts.push_back("does not answer: " + reading->problem);
   }

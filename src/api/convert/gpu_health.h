@@ -18,8 +18,8 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
 void to_proto(const model::GpuProcess& process, v1::GpuProcess& out);
 
 // Why the GPU cannot be had, or what is wrong with it: its operator's words, what it waits for,
-// strangers that keep work away, a driver that does not answer, a node that is not up. Empty: there
-// is nothing to say.
+// unmanaged processes that keep work away, a driver that does not answer, a node that is not up.
+// Empty: there is nothing to say.
 std::string reason_of(const model::Gpu& gpu, const model::Node& node,
                       const model::GpuReading* reading);
 

@@ -10,7 +10,7 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_spec.h"
-#include "api/convert/start_forecast.h"
+#include "api/convert/start_prediction.h"
 #include "api/convert/text_forms.h"
 #include "model/output_pattern.h"
 
@@ -31,7 +31,7 @@ void set_time(base::Instant at, google::protobuf::Timestamp* (v1::Attempt::*fiel
 model::GpuLink slowest_link(const model::NodeAllocation& part, std::uint32_t gpu,
                             const model::Node& node) {
   std::optional<model::GpuLink> slowest;
-  for (const model::GpuClaim& other : part.claims) {
+  for (const model::GpuGrant& other : part.grants) {
     if (other.gpu_index == gpu) continue;
     if (std::max(other.gpu_index, gpu) >= node.gpus.size()) return {};
     const model::GpuLink link =
@@ -41,18 +41,18 @@ model::GpuLink slowest_link(const model::NodeAllocation& part, std::uint32_t gpu
   return slowest.value_or(model::GpuLink{});
 }
 
-void add_gpu(const model::GpuClaim& claim, const model::NodeAllocation& part,
+void add_gpu(const model::GpuGrant& grant, const model::NodeAllocation& part,
              const model::Node* node, v1::GpuUse& out) {
   out.set_node(node_name(node, part.node));
-  out.set_index(claim.gpu_index);
-  if (node != nullptr && claim.gpu_index < node->gpus.size()) {
-    const model::GpuInfo& info = node->gpus[claim.gpu_index].info;
+  out.set_index(grant.gpu_index);
+  if (node != nullptr && grant.gpu_index < node->gpus.size()) {
+    const model::GpuInfo& info = node->gpus[grant.gpu_index].info;
     out.set_uuid(info.uuid);
     out.set_model(info.model);
-    const model::GpuLink link = slowest_link(part, claim.gpu_index, *node);
+    const model::GpuLink link = slowest_link(part, grant.gpu_index, *node);
     if (link.kind != model::LinkKind::kUnknown) out.set_link(model::to_string(link));
   }
-  out.set_share(static_cast<double>(claim.share.value()) /
+  out.set_share(static_cast<double>(grant.share.value()) /
                 static_cast<double>(base::kWholeGpu.value()));
 }
 
@@ -72,9 +72,9 @@ void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1:
 // socket is not known counts as one of its own, as in placement.
 std::size_t sockets_of(const model::NodeAllocation& part, const model::Node* node) {
   std::set<std::pair<std::int32_t, std::int32_t>> sockets;
-  for (const model::GpuClaim& claim : part.claims) {
-    if (node == nullptr || claim.gpu_index >= node->gpus.size()) return 0;
-    const std::int32_t numa_node = node->gpus[claim.gpu_index].info.numa_node;
+  for (const model::GpuGrant& grant : part.grants) {
+    if (node == nullptr || grant.gpu_index >= node->gpus.size()) return 0;
+    const std::int32_t numa_node = node->gpus[grant.gpu_index].info.numa_node;
     const std::int32_t socket = model::socket_of(node->topology, numa_node);
     sockets.emplace(socket, socket >= 0 ? -1 : numa_node);
   }
@@ -86,7 +86,7 @@ void add_warnings(const model::Allocation& allocation, const Nodes& nodes, v1::J
     if (part.level != model::PlacementLevel::kAcrossSockets) continue;
     const model::Node* node = nodes.find(part.node.value);
     const std::size_t sockets = sockets_of(part, node);
-    out.add_warnings(fmt::format("its {} GPUs lie on {} sockets of {}", part.claims.size(),
+    out.add_warnings(fmt::format("its {} GPUs lie on {} sockets of {}", part.grants.size(),
                                  sockets > 1 ? fmt::format("{}", sockets) : "several",
                                  node_name(node, part.node)));
   }
@@ -116,8 +116,8 @@ void put_attempt(const model::Attempt& attempt, const Nodes& nodes, v1::Attempt&
   if (!attempt.by.empty()) out.set_ended_by(attempt.by);
   if (!attempt.detail.empty()) out.set_detail(attempt.detail);
   if (attempt.pid != 0) out.set_pid(attempt.pid);
-  for (const model::JobId id : attempt.made_room)
-    out.add_made_room(fmt::format_int(id.value).str());
+  for (const model::JobId id : attempt.preempted_jobs)
+    out.add_preempted_jobs(fmt::format_int(id.value).str());
   if (attempt.passed.valid()) out.set_passed(fmt::format_int(attempt.passed.value).str());
   set_time(attempt.yields_at, &v1::Attempt::mutable_yields_at, out);
   if (attempt.ended_at.is_set()) {
@@ -196,7 +196,7 @@ void add_place(const model::Allocation& allocation, const Nodes& nodes,
   for (const model::NodeAllocation& part : allocation.nodes) {
     const model::Node* node = nodes.find(part.node.value);
     *names.Add() = node_name(node, part.node);
-    for (const model::GpuClaim& claim : part.claims) add_gpu(claim, part, node, *gpus.Add());
+    for (const model::GpuGrant& grant : part.grants) add_gpu(grant, part, node, *gpus.Add());
   }
 }
 
@@ -225,7 +225,7 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_losses(job.losses);
   out.set_preemptions(job.preemptions);
   if (job.overdue_since.is_set()) to_proto(job.overdue_since, *out.mutable_overdue_since());
-  if (job.forecast) to_proto(*job.forecast, *out.mutable_forecast());
+  if (job.prediction) to_proto(*job.prediction, *out.mutable_forecast());
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());
   if (!job.attempts.empty()) out.set_attempt(job.attempts.back().number);

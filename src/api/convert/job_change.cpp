@@ -20,8 +20,8 @@ namespace {
 using Field = google::protobuf::FieldDescriptor;
 
 constexpr std::uint64_t kDefaultSecondsBefore = 60;
-constexpr std::uint64_t kMostSecondsBefore = 65535;
-constexpr std::uint64_t kMostSignal = 64;
+constexpr std::uint64_t kMaxSecondsBefore = 65535;
+constexpr std::uint64_t kMaxSignal = 64;
 constexpr std::string_view kFirstProcessOnly = "B:";  // sbatch's word for the batch shell
 
 std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view what) {
@@ -72,7 +72,7 @@ std::string upper(std::string_view text) {
 }
 
 std::optional<std::uint8_t> to_signal(std::string_view name) {
-  if (const auto number = base::parse_count(name, 1, kMostSignal)) {
+  if (const auto number = base::parse_count(name, 1, kMaxSignal)) {
     return static_cast<std::uint8_t>(*number);
   }
   const std::string full = upper(name);
@@ -119,9 +119,9 @@ base::Result<model::LimitSignal> to_limit_signal(std::string_view text) {
   }
   std::uint64_t seconds = kDefaultSecondsBefore;
   if (at != std::string_view::npos) {
-    const auto given = base::parse_count(rest.substr(at + 1), 1, kMostSecondsBefore);
+    const auto given = base::parse_count(rest.substr(at + 1), 1, kMaxSecondsBefore);
     if (!given) {
-      return bad_signal(text, fmt::format("does not say 1 to {} seconds", kMostSecondsBefore));
+      return bad_signal(text, fmt::format("does not say 1 to {} seconds", kMaxSecondsBefore));
     }
     seconds = *given;
   }
@@ -143,9 +143,9 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) 
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     if (comma != std::string_view::npos && text.empty()) return bad_dependency("", "is empty");
   }
-  if (all.size() > model::kMostDependencies) {
+  if (all.size() > model::kMaxDependencies) {
     return base::invalid("dependency", fmt::format("dependency: names {} jobs, the most is {}",
-                                                   all.size(), model::kMostDependencies));
+                                                   all.size(), model::kMaxDependencies));
   }
   return all;
 }

@@ -37,7 +37,7 @@ json job_on(const model::Node& node, const Indices& gpus, model::PlacementLevel 
   job.spec = std::make_shared<const model::JobSpec>();
   model::Attempt attempt{.number = 1};
   model::NodeAllocation part{.node = model::NodeId(1), .level = level};
-  for (const std::uint32_t gpu : gpus) part.claims.push_back({gpu, base::kWholeGpu, {}});
+  for (const std::uint32_t gpu : gpus) part.grants.push_back({gpu, base::kWholeGpu, {}});
   attempt.allocation.nodes = {part};
   job.attempts = {attempt};
   Nodes nodes;

@@ -54,16 +54,16 @@ base::Result<model::MakeReservation> to_model(const v1::CreateReservationRequest
   return command;
 }
 
-void to_proto(const model::Window& window, const Nodes& nodes, base::Instant now,
+void to_proto(const model::Reservation& reservation, const Nodes& nodes, base::Instant now,
               v1::Reservation& out) {
-  out.set_name(window.name);
-  to_proto(window.begin, *out.mutable_begin());
-  to_proto(window.end, *out.mutable_end());
-  out.set_active(window.begin <= now && now < window.end);
-  out.set_maintenance(window.maintenance);
-  for (const std::string& team : window.teams) out.add_teams(team);
-  for (const std::string& user : window.users) out.add_users(user);
-  for (const model::WindowPart& part : window.parts) {
+  out.set_name(reservation.name);
+  to_proto(reservation.begin, *out.mutable_begin());
+  to_proto(reservation.end, *out.mutable_end());
+  out.set_active(reservation.begin <= now && now < reservation.end);
+  out.set_maintenance(reservation.maintenance);
+  for (const std::string& team : reservation.teams) out.add_teams(team);
+  for (const std::string& user : reservation.users) out.add_users(user);
+  for (const model::ReservationPart& part : reservation.parts) {
     v1::ReservedNode& node = *out.add_nodes();
     const model::Node* found = nodes.find(part.node.value);
     node.set_node(found == nullptr ? fmt::format("node {}", part.node.value) : found->name);
@@ -72,12 +72,12 @@ void to_proto(const model::Window& window, const Nodes& nodes, base::Instant now
     }
     node.set_whole_node(part.whole_node);
   }
-  out.set_gpu_count(window.gpu_count());
-  for (const model::AttemptId id : window.let_finish) {
+  out.set_gpu_count(reservation.gpu_count());
+  for (const model::AttemptId id : reservation.let_finish) {
     out.add_let_finish(std::to_string(id.job.value));
   }
-  out.set_made_by(window.made_by);
-  to_proto(window.made_at, *out.mutable_made_at());
+  out.set_made_by(reservation.made_by);
+  to_proto(reservation.made_at, *out.mutable_made_at());
 }
 
 }  // namespace gpu_platform::api

@@ -5,9 +5,9 @@
 #include "base/units.h"
 #include "gpu_platform/v1/reservations.pb.h"
 #include "model/command.h"
-#include "model/window.h"
+#include "model/reservation.h"
 
-// Reservations of time windows between their messages and the model.
+// Reservations between their messages and the model.
 
 namespace gpu_platform::api {
 
@@ -15,7 +15,7 @@ namespace gpu_platform::api {
 base::Result<model::MakeReservation> to_model(const v1::CreateReservationRequest& request,
                                               const Nodes& nodes);
 
-void to_proto(const model::Window& window, const Nodes& nodes, base::Instant now,
+void to_proto(const model::Reservation& reservation, const Nodes& nodes, base::Instant now,
               v1::Reservation& out);
 
 }  // namespace gpu_platform::api

@@ -16,14 +16,14 @@ namespace gpu_platform::api {
 namespace {
 
 // Each takes memory beyond its bytes, from the request to the job's end.
-constexpr int kMostArguments = 65'536;
+constexpr int kMaxArguments = 65'536;
 
 base::Status check_command(const v1::JobSpec& request) {
-  if (request.command_size() > kMostArguments) {
+  if (request.command_size() > kMaxArguments) {
     return base::invalid("command",
                          fmt::format("command: has {} arguments, the most is {}; put them into a "
                                      "file and name that",
-                                     request.command_size(), kMostArguments));
+                                     request.command_size(), kMaxArguments));
   }
   if (request.command_size() == 0) {
     return base::invalid("command", "command: must name the program to run");
@@ -100,8 +100,8 @@ base::Status make_canonical(std::vector<std::string>& gpu_types, const Nodes& no
 std::string base_name(std::string_view path) {
   const std::size_t slash = path.find_last_of('/');
   const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  constexpr std::size_t kMost = 255;
-  std::size_t size = std::min(name.empty() ? path.size() : name.size(), kMost);
+  constexpr std::size_t kMax = 255;
+  std::size_t size = std::min(name.empty() ? path.size() : name.size(), kMax);
   const std::string_view whole = name.empty() ? path : name;
   // Never cut inside a character.
   while (size > 0 && size < whole.size() &&

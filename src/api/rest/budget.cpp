@@ -110,7 +110,7 @@ void Budget::give_back(const Holder& holder, std::uint64_t amount) {
   for (const auto& wake : woken) wake();
 }
 
-base::Status Budget::check_room(const Holder& holder) const {
+base::Status Budget::check_capacity(const Holder& holder) const {
   const std::lock_guard lock(mutex_);
   return judge(holder, 1);
 }

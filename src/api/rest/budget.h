@@ -53,7 +53,7 @@ class Budget {
   void give_back(const Holder& holder, std::uint64_t amount);
 
   // Whether anything may be taken, whatever it comes to: for what is only known when it is there.
-  base::Status check_room(const Holder& holder) const;
+  base::Status check_capacity(const Holder& holder) const;
   // Calls `wake` once, on whatever thread gives something back that may make room, or at once where
   // there is room. Those who wait for one user's limit are told in their order, a few at a time.
   void call_when_less(const Holder& holder, std::function<void()> wake);

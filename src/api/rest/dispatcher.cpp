@@ -579,9 +579,9 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
        changes(AuditAction::kCancelReservation, &D::cancel_reservation)},
       {"PlanningService.ExplainJob", asks<v1::ExplainJobRequest>(&Calls::explain)},
       {"PlanningService.CheckJob", reads(&D::check_job)},
-      {"PlanningService.EstimateNeeds",
-       asks<v1::EstimateNeedsRequest>(
-           [](const Calls&, const auto& message) { return Calls::estimate_needs(message); })},
+      {"PlanningService.SizeModelServer",
+       asks<v1::ModelSizingRequest>(
+           [](const Calls&, const auto& message) { return Calls::size_model_server(message); })},
       {"ShareService.ListShares", asks<v1::ListSharesRequest>(&Calls::shares)},
       {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
   };

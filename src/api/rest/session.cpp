@@ -24,10 +24,10 @@ using boost::system::error_code;
 
 // Bytes that may wait unparsed while a request is being answered, and be read and dropped after an
 // answer that ends the connection.
-constexpr std::size_t kMostPending = 16 * 1024;
-constexpr std::uint64_t kMostDrained = 16 << 20;
+constexpr std::size_t kMaxPending = 16 * 1024;
+constexpr std::uint64_t kMaxDrained = 16 << 20;
 // What a connection may have in memory besides what counts against its user's budgets.
-constexpr std::size_t kMostKept = 16 * 1024;
+constexpr std::size_t kMaxKept = 16 * 1024;
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
 std::string header(const auto& message, http::field name) {
@@ -107,7 +107,7 @@ void Session::on_read(const error_code& error, std::size_t bytes) {
   if (error) return close();
   if (state_ == State::kDraining) {
     drained_ += bytes;
-    return drained_ > kMostDrained ? close() : read();
+    return drained_ > kMaxDrained ? close() : read();
   }
   const bool is_first = state_ == State::kReading && buffer_.empty();
   buffer_.append(chunk_.data(), bytes);
@@ -116,7 +116,7 @@ void Session::on_read(const error_code& error, std::size_t bytes) {
     return parse();
   }
   // Only to notice a client that goes: its next request waits.
-  if (buffer_.size() < kMostPending) read();
+  if (buffer_.size() < kMaxPending) read();
 }
 
 // The client sends no more. One that only closed its sending side still reads the answer.
@@ -136,9 +136,9 @@ void Session::parse() {
   }
   if (consumed_ == buffer_.size()) {
     buffer_.clear();
-    if (buffer_.capacity() > kMostKept) buffer_.shrink_to_fit();
+    if (buffer_.capacity() > kMaxKept) buffer_.shrink_to_fit();
     consumed_ = 0;
-  } else if (consumed_ > kMostPending) {
+  } else if (consumed_ > kMaxPending) {
     buffer_.erase(0, consumed_);
     consumed_ = 0;
   }
@@ -157,7 +157,7 @@ void Session::parse() {
 // Those of the request beyond what every connection may have.
 std::uint64_t Session::bytes_under_way() const {
   const std::size_t bytes = buffer_.size() + parser_->get().body().size();
-  return bytes > kMostKept ? bytes : 0;
+  return bytes > kMaxKept ? bytes : 0;
 }
 
 // Each field takes far more memory than its bytes. False: it was refused.
@@ -228,8 +228,8 @@ void Session::dispatch() {
   if (!target) return reply(problem_reply(std::move(target).error(), request.id));
   request.target = *std::move(target);
   // A client that reads nothing is asked to, before anything is made for it.
-  if (auto room = environment_.budgets.answers.check_room(environment_.holder); !room) {
-    return reply(problem_reply(std::move(room).error(), request.id));
+  if (auto capacity = environment_.budgets.answers.check_capacity(environment_.holder); !capacity) {
+    return reply(problem_reply(std::move(capacity).error(), request.id));
   }
   environment_.dispatcher.handle(request, *this, environment_.watcher);
   drop_request_body();
@@ -333,9 +333,9 @@ void Session::write_head(const Reply& reply, bool is_chunked) {
 
 // Whether a client whose user has enough answers that nobody reads may have more made for it.
 // False: it is asked again when there is room, and closed where that takes too long.
-bool Session::has_room_to_go_on() {
+bool Session::may_go_on() {
   Budget& answers = environment_.budgets.answers;
-  if (answers.check_room(environment_.holder)) return true;
+  if (answers.check_capacity(environment_.holder)) return true;
   const bool has_waited = state_ == State::kWaiting && is_in_line_;
   state_ = State::kWaiting;
   if (!has_waited) set_deadline(environment_.limits.write_time);
@@ -354,7 +354,7 @@ bool Session::has_room_to_go_on() {
 
 // Asks the source for its next piece and writes it behind what is in out_.
 void Session::pump() {
-  if (!has_room_to_go_on()) return;
+  if (!may_go_on()) return;
   state_ = State::kWriting;
   is_source_resting_ = false;
   // In its place from the start: a piece may be large.
@@ -390,7 +390,7 @@ void Session::pump() {
 
 void Session::write() {
   const std::size_t bytes = out_.size() + body_.size();
-  answer_bytes_.become(bytes > kMostKept ? bytes : 0);
+  answer_bytes_.become(bytes > kMaxKept ? bytes : 0);
   const SessionLimits& limits = environment_.limits;
   set_deadline(source_ == nullptr ? limits.write_time
                                   : std::min(limits.slow_after, limits.write_time));
@@ -405,7 +405,7 @@ void Session::on_written(const error_code& error) {
   if (error) return close();
   out_.clear();
   // A large answer must not stay in memory for as long as its connection.
-  if (out_.capacity() > kMostKept) out_.shrink_to_fit();
+  if (out_.capacity() > kMaxKept) out_.shrink_to_fit();
   std::string().swap(body_);
   answer_bytes_.become(0);
   if (!is_source_at_end_) return pump();

@@ -111,7 +111,7 @@ class Session final : public Exchange {
   void write();
   void on_written(const boost::system::error_code& error);
   void pump();
-  bool has_room_to_go_on();
+  bool may_go_on();
   std::uint64_t bytes_under_way() const;
   void end_of_answer();
   void drain();

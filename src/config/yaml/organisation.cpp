@@ -19,8 +19,8 @@ namespace gpu_platform::config {
 namespace {
 
 constexpr std::size_t kLongestName = 255;
-constexpr std::uint64_t kMostShares = 1'000'000;
-constexpr std::uint64_t kMostCount = 1'000'000'000;
+constexpr std::uint64_t kMaxShares = 1'000'000;
+constexpr std::uint64_t kMaxCount = 1'000'000'000;
 constexpr std::array<std::string_view, 7> kLimits = {
     "max_gpus",        "max_running_jobs", "max_queued_jobs", "gpu_hours",
     "guaranteed_gpus", "borrow_limit",     "lend_limit"};
@@ -74,7 +74,7 @@ std::optional<std::string> OrganisationReader::word(const YAML::Node& node, std:
 
 std::optional<std::uint32_t> OrganisationReader::count(const YAML::Node& node,
                                                        std::string_view what, std::uint64_t least) {
-  const std::uint64_t most = what == "shares" ? kMostShares : kMostCount;
+  const std::uint64_t most = what == "shares" ? kMaxShares : kMaxCount;
   const bool is_plain = node.IsScalar() && (node.Tag() == "?" || node.Tag().empty());
   if (is_plain) {
     if (const auto number = base::parse_count(node.Scalar(), least, most)) {

@@ -100,8 +100,8 @@ base::Status check_memory(const State& state, const model::Caller& caller, const
 
 }  // namespace
 
-base::Status check_room(const State& state, const model::Caller& caller,
-                        const model::JobSpec& spec) {
+base::Status check_queue_limits(const State& state, const model::Caller& caller,
+                                const model::JobSpec& spec) {
   const model::Policy& policy = *state.policy;
   const bool is_whole = is_privileged(caller, policy);
   if (!is_whole) {

@@ -12,8 +12,8 @@
 
 namespace gpu_platform::controller {
 
-base::Status check_room(const State& state, const model::Caller& caller,
-                        const model::JobSpec& spec);
+base::Status check_queue_limits(const State& state, const model::Caller& caller,
+                                const model::JobSpec& spec);
 
 // A longer name or more labels, which every member of an array may be given of its own.
 base::Status check_growth(const State& state, const model::Caller& caller, const model::Job& job,

@@ -122,10 +122,10 @@ Events judge_trail(const State& state, const model::Command& command,
   return trail;
 }
 
-Events judge_calls(const model::RecordCalls& command, store::Room room) {
+Events judge_calls(const model::RecordCalls& command, store::Headroom headroom) {
   Events events;
   for (const AuditedCall& call : command.calls) {
-    if (room != store::Room::kAmple && call.refusal) continue;
+    if (headroom != store::Headroom::kAmple && call.refusal) continue;
     events.push_back(model::CallAudited{call});
   }
   return events;

@@ -19,6 +19,6 @@ Events judge_trail(const State& state, const model::Command& command,
 
 // Calls that the door tells of. Refused ones do not use up what a full disk keeps for the endings
 // of jobs.
-Events judge_calls(const model::RecordCalls& command, store::Room room);
+Events judge_calls(const model::RecordCalls& command, store::Headroom headroom);
 
 }  // namespace gpu_platform::controller

@@ -99,7 +99,7 @@ class Settlement {
     return model::JobRequeued{.job = job_.id,
                               .eligible_at = now_ + backoff_after(policy_, failed_before),
                               .prolog_failed = true,
-                              .holds = failed_before + 1 >= model::kMostPrologFailures};
+                              .holds = failed_before + 1 >= model::kMaxPrologFailures};
   }
 
   model::Event requeued_or_failed(bool is_failure) const {

@@ -150,14 +150,15 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
 }
 
 // Nothing where the state has it so already.
-std::optional<model::Event> judge_strangers(const State& state, model::GpuRef ref,
-                                            const std::string& seen) {
+std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
+                                                      const std::string& seen) {
   const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);
-  const model::StrangerPolicy policy = state.policy->strangers;
-  const std::string text = policy == model::StrangerPolicy::kIgnore ? std::string() : seen;
-  const bool avoid = policy == model::StrangerPolicy::kAvoid && !text.empty();
-  if (gpu.strangers == text && gpu.avoid_strangers == avoid) return std::nullopt;
-  return model::GpuStrangersChanged{ref, text, avoid};
+  const model::UnmanagedProcessPolicy policy = state.policy->unmanaged_processes;
+  const std::string text = policy == model::UnmanagedProcessPolicy::kIgnore ? std::string() : seen;
+  const bool avoid = policy == model::UnmanagedProcessPolicy::kAvoid && !text.empty();
+  if (gpu.unmanaged_processes == text && gpu.avoids_unmanaged_processes == avoid)
+    return std::nullopt;
+  return model::UnmanagedProcessesChanged{ref, text, avoid};
 }
 
 }  // namespace
@@ -183,8 +184,8 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
   return change;
 }
 
-std::optional<model::Event> judge_strangers(const State& state,
-                                            const execution::StrangersObserved& seen) {
+std::optional<model::Event> judge_unmanaged_processes(
+    const State& state, const execution::UnmanagedProcessesObserved& seen) {
   const auto known = state.node_ids.find(seen.node_name);
   if (known == state.node_ids.end()) return std::nullopt;
   const model::Node& node = *state.nodes.find(known->second.value);
@@ -192,15 +193,16 @@ std::optional<model::Event> judge_strangers(const State& state,
       node.gpus, seen.gpu_uuid, [](const model::Gpu& g) -> const auto& { return g.info.uuid; });
   if (gpu == node.gpus.end()) return std::nullopt;
   const auto index = static_cast<std::uint32_t>(gpu - node.gpus.begin());
-  return judge_strangers(state, {node.id, index}, seen.text);
+  return judge_unmanaged_processes(state, {node.id, index}, seen.text);
 }
 
-Events judge_strangers_again(const State& state) {
+Events judge_unmanaged_processes_again(const State& state) {
   Events events;
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
-      if (node.gpus[i].strangers.empty()) continue;
-      if (auto event = judge_strangers(state, {node.id, i}, node.gpus[i].strangers)) {
+      if (node.gpus[i].unmanaged_processes.empty()) continue;
+      if (auto event =
+              judge_unmanaged_processes(state, {node.id, i}, node.gpus[i].unmanaged_processes)) {
         events.push_back(*std::move(event));
       }
     }

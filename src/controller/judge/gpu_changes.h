@@ -21,9 +21,9 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
                                    const model::ChangeGpus& command);
 
 // Nothing where it is no news, or of a GPU that is not known.
-std::optional<model::Event> judge_strangers(const State& state,
-                                            const execution::StrangersObserved& seen);
+std::optional<model::Event> judge_unmanaged_processes(
+    const State& state, const execution::UnmanagedProcessesObserved& seen);
 // Those that are there when the policy changes. Such as were ignored are told again by the probes.
-Events judge_strangers_again(const State& state);
+Events judge_unmanaged_processes_again(const State& state);
 
 }  // namespace gpu_platform::controller

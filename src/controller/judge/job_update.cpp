@@ -7,7 +7,7 @@
 #include "controller/judge/dependencies.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
-#include "controller/judge/windows.h"
+#include "controller/judge/reservations.h"
 #include "model/output_pattern.h"
 
 namespace gpu_platform::controller {
@@ -112,7 +112,7 @@ base::Status check_still_stoppable(const State& state, const Job& job,
 base::Status check_new_limit(const State& state, const model::Caller& caller, const Job& job,
                              base::Duration time_limit) {
   TRY(check_longer(state, job, time_limit));
-  TRY(check_no_window_passed(state, job, time_limit));
+  TRY(check_no_reservation_passed(state, job, time_limit));
   if (caller.is_administrator) return {};
   if (model::is_active(job.state) && time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
@@ -131,10 +131,10 @@ base::Status check_update(const State& state, const model::Caller& caller, const
   TRY(check_new_start(job, change));
   TRY(check_growth(state, caller, job, change));
   const JobSpec then = change.to.applied_to(*job.spec);
-  if (then.labels.size() > model::kMostLabels) {
+  if (then.labels.size() > model::kMaxLabels) {
     return base::invalid("labels",
                          fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
-                                     then.labels.size(), model::kMostLabels));
+                                     then.labels.size(), model::kMaxLabels));
   }
   const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
   if (change.to.get(&JobSpec::name) && is_named_by && !job.attempts.empty()) {
@@ -154,7 +154,7 @@ base::Status check_update(const State& state, const model::Caller& caller, const
     const bool is_active = model::is_active(job.state);
     const base::Instant earliest = is_active ? start_of(*job.current_attempt()) : now;
     TRY(check_times(state, then, earliest));
-    TRY(check_window_times(
+    TRY(check_reservation_times(
         state, then, is_active ? std::max(earliest, job.current_attempt()->requested_at) : now));
   }
   return has_limit ? check_new_limit(state, caller, job, then.time_limit) : base::Status();

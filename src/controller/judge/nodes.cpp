@@ -10,7 +10,7 @@ namespace {
 
 // What runs keeps what it was given. A node that says in the same boot that it has less than that
 // shrinks to what is in use, and to the rest when it is next described.
-model::NodeInfo with_room_for_what_is_held(model::NodeInfo info, const model::Node& node) {
+model::NodeInfo widened_to_what_is_held(model::NodeInfo info, const model::Node& node) {
   info.cpus = std::max(info.cpus, node.cpus_used);
   info.memory = std::max(info.memory, node.memory_used);
   for (model::GpuInfo& gpu : info.gpus) {
@@ -49,7 +49,7 @@ Events judge_node(const State& state, const execution::NodeObserved& seen) {
     return {model::NodeSeen{model::NodeId(state.last_node_id + 1), seen.info}};
   }
   const model::Node& node = *state.nodes.find(known->second.value);
-  const model::NodeInfo info = with_room_for_what_is_held(seen.info, node);
+  const model::NodeInfo info = widened_to_what_is_held(seen.info, node);
   Events events;
   if (model::info_of(node) != info) events.push_back(model::NodeSeen{node.id, info});
   if (!node.is_heard) {

@@ -8,7 +8,7 @@
 #include "controller/judge/dependencies.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
-#include "controller/judge/windows.h"
+#include "controller/judge/reservations.h"
 
 namespace gpu_platform::controller {
 
@@ -75,7 +75,7 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
   }
   TRY(check_times(state, spec, now));
   TRY(check_array(state, spec));
-  TRY(check_room(state, caller, spec));
+  TRY(check_queue_limits(state, caller, spec));
   return feasibility.check(state.nodes, spec.request);
 }
 
@@ -109,7 +109,7 @@ base::Status check_quota(const State& state, const model::JobSpec& spec) {
 base::Result<Submission> judge_submission(const State& state, Feasibility& feasibility,
                                           const model::Caller& caller,
                                           const model::SubmitJob& command, base::Instant now,
-                                          store::Room room) {
+                                          store::Headroom headroom) {
   if (!command.spec.request_id.empty() && !command.dry_run) {
     const auto entry = state.requests.find({command.spec.user, command.spec.request_id});
     const bool is_known = entry != state.requests.end();
@@ -122,7 +122,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
         fmt::format("user {} may not submit jobs of user {}", caller.user, command.spec.user),
         "user");
   }
-  if (room != store::Room::kAmple) {
+  if (headroom != store::Headroom::kAmple) {
     return base::fail(ErrorCode::kResourceExhausted,
                       "the disk of the data directory is full: no new jobs are accepted until "
                       "space is freed (running jobs go on and their endings are recorded)");
@@ -138,7 +138,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
   spec->team = std::move(team);
   if (spec->time_limit == base::Duration()) spec->time_limit = state.policy->max_time_limit;
   if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state.policy->idle_timeout;
-  TRY(enter_window(state, *spec, now));
+  TRY(enter_reservation(state, *spec, now));
   TRY(check_expected(spec->expected_time, spec->time_limit));
   TRY(check_quota(state, *spec));
   const model::JobId id(state.last_job_id + 1);

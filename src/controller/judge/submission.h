@@ -23,6 +23,6 @@ struct Submission {
 base::Result<Submission> judge_submission(const State& state, Feasibility& feasibility,
                                           const model::Caller& caller,
                                           const model::SubmitJob& command, base::Instant now,
-                                          store::Room room);
+                                          store::Headroom headroom);
 
 }  // namespace gpu_platform::controller

@@ -24,7 +24,7 @@ model::Event cancelled(model::JobId id, model::EndReason reason, std::string det
 
 // When the oldest of those not told so yet is overdue; nothing while nobody waits.
 std::optional<base::Instant> overdue_at(const State& state) {
-  const auto turn = state.books->turns.next();
+  const auto turn = state.books->starvation_queue.next();
   const base::Duration after = state.policy->overdue_after;
   if (!turn || after == base::Duration()) return std::nullopt;
   return turn->since + after;
@@ -50,12 +50,12 @@ model::Event event_of(const State& state, const scheduling::Start& start) {
 }  // namespace
 
 std::optional<model::Event> next_hopeless(const State& state, base::Instant now) {
-  if (!state.gates.hopeless().empty()) {
-    const model::JobId id = *state.gates.hopeless().begin();
+  if (!state.admission_gates.hopeless().empty()) {
+    const model::JobId id = *state.admission_gates.hopeless().begin();
     return cancelled(id, model::EndReason::kDependencyFailed,
                      find_job(state, id)->dependency_failure);
   }
-  const Gates::Times& times = state.gates.last_starts();
+  const AdmissionGates::Times& times = state.admission_gates.last_starts();
   if (times.empty() || times.begin()->first >= now) return std::nullopt;
   const model::JobId id = times.begin()->second;
   const model::JobSpec& spec = *find_job(state, id)->spec;
@@ -70,7 +70,7 @@ std::optional<model::Event> next_hopeless(const State& state, base::Instant now)
 }
 
 std::optional<DueJob> next_due(const State& state, const DueJob& after, base::Instant now) {
-  const Gates::Times& times = state.gates.becoming_eligible();
+  const AdmissionGates::Times& times = state.admission_gates.becoming_eligible();
   const auto next = times.upper_bound(after);
   if (next == times.end() || next->first > now) return std::nullopt;
   return *next;
@@ -79,7 +79,8 @@ std::optional<DueJob> next_due(const State& state, const DueJob& after, base::In
 std::optional<model::Event> judge_eligible(const State& state, model::JobId id, base::Instant now) {
   const Job* job = find_job(state, id);
   if (job == nullptr || job->eligible_at > now) return std::nullopt;
-  if (!state.gates.becoming_eligible().contains({job->eligible_at, id})) return std::nullopt;
+  if (!state.admission_gates.becoming_eligible().contains({job->eligible_at, id}))
+    return std::nullopt;
   const bool leftovers = std::ranges::any_of(job->attempts, [](const model::Attempt& a) {
     return model::holds_resources(a.state) && a.exit.lost != model::Lost::kNodeLost;
   });
@@ -102,14 +103,14 @@ Events judge_counts(const State& state, base::Instant now) {
 std::optional<model::Event> next_overdue(const State& state, base::Instant now) {
   const auto at = overdue_at(state);
   if (!at || *at > now) return std::nullopt;
-  return model::JobOverdue{state.books->turns.next()->job};
+  return model::JobOverdue{state.books->starvation_queue.next()->job};
 }
 
-std::vector<model::JobId> claims_to_carry_out(const State& state) {
+std::vector<model::JobId> holds_to_carry_out(const State& state) {
   std::vector<model::JobId> beneficiaries;
-  for (const auto& [job, claim] : state.books->claims.all()) {
+  for (const auto& [job, hold] : state.books->holds.all()) {
     const bool all_told = std::ranges::all_of(
-        claim.victims, [&](model::AttemptId id) { return is_told_to_stop(state, id); });
+        hold.victims, [&](model::AttemptId id) { return is_told_to_stop(state, id); });
     if (!all_told) beneficiaries.push_back(job);
   }
   return beneficiaries;
@@ -117,9 +118,9 @@ std::vector<model::JobId> claims_to_carry_out(const State& state) {
 
 Events judge_victims(const State& state, model::JobId beneficiary) {
   Events events;
-  const model::Claim* claim = state.books->claims.find(beneficiary);
-  if (claim == nullptr) return events;
-  for (const model::AttemptId id : claim->victims) {
+  const model::PreemptionHold* hold = state.books->holds.find(beneficiary);
+  if (hold == nullptr) return events;
+  for (const model::AttemptId id : hold->victims) {
     if (is_told_to_stop(state, id)) continue;
     events.push_back(model::StopRequested{id, model::EndReason::kPreempted, false,
                                           fmt::format("job {}", beneficiary.value)});
@@ -129,10 +130,11 @@ Events judge_victims(const State& state, model::JobId beneficiary) {
 
 Events events_of(const State& state, const scheduling::Plan& plan) {
   Events events;
-  for (const model::JobId job : plan.void_claims) events.push_back(model::ClaimDropped{job});
+  for (const model::JobId job : plan.void_holds)
+    events.push_back(model::PreemptionHoldDropped{job});
   for (const scheduling::Start& start : plan.starts) events.push_back(event_of(state, start));
   for (const scheduling::Preemption& each : plan.preemptions) {
-    events.push_back(model::PreemptionDecided{each.job, each.claimed, each.victims, each.reclaims});
+    events.push_back(model::PreemptionDecided{each.job, each.held, each.victims, each.reclaims});
   }
   for (const scheduling::Yield& each : plan.yields) events.push_back(event_of(each));
   return events;
@@ -140,22 +142,22 @@ Events events_of(const State& state, const scheduling::Plan& plan) {
 
 std::optional<base::Instant> next_wakeup(const State& state, base::Instant advanced_to,
                                          std::optional<base::Instant> look_again_at) {
-  constexpr base::Duration kNextMoment = base::nanoseconds(1);
-  if (!claims_to_carry_out(state).empty()) return advanced_to + kNextMoment;
+  constexpr base::Duration kNextInstant = base::nanoseconds(1);
+  if (!holds_to_carry_out(state).empty()) return advanced_to + kNextInstant;
   std::optional<base::Instant> wakeup = next_count(state);
   const auto consider = [&wakeup](base::Instant at) { wakeup = std::min(wakeup.value_or(at), at); };
   if (look_again_at) consider(*look_again_at);
-  const Gates::Times& times = state.gates.becoming_eligible();
+  const AdmissionGates::Times& times = state.admission_gates.becoming_eligible();
   const auto next = times.upper_bound({advanced_to, model::JobId(UINT64_MAX)});
   if (next != times.end()) consider(next->first);
-  const Gates::Times& last_starts = state.gates.last_starts();
-  if (!last_starts.empty()) consider(last_starts.begin()->first + kNextMoment);
-  for (const auto& [name, window] : state.books->windows.all()) consider(window.end);
+  const AdmissionGates::Times& last_starts = state.admission_gates.last_starts();
+  if (!last_starts.empty()) consider(last_starts.begin()->first + kNextInstant);
+  for (const auto& [name, reservation] : state.books->reservations.all()) consider(reservation.end);
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state.books->queue.empty() ? std::nullopt : period_end(state);
   if (end) consider(*end);
   if (const auto overdue = overdue_at(state)) {
-    consider(std::max(*overdue, advanced_to + kNextMoment));
+    consider(std::max(*overdue, advanced_to + kNextInstant));
   }
   return wakeup;
 }

@@ -33,11 +33,11 @@ Events judge_counts(const State& state, base::Instant now);
 std::optional<model::Event> next_overdue(const State& state, base::Instant now);
 
 // Jobs with victims that are not told to stop yet.
-std::vector<model::JobId> claims_to_carry_out(const State& state);
+std::vector<model::JobId> holds_to_carry_out(const State& state);
 // The stops of those victims.
 Events judge_victims(const State& state, model::JobId beneficiary);
 
-// What a plan comes to. What was claimed may be given to others in the same plan: it goes first.
+// What a plan comes to. What was held may be given to others in the same plan: it goes first.
 Events events_of(const State& state, const scheduling::Plan& plan);
 
 // When something is due although nothing happens; nothing when it never will. `advanced_to`: timers

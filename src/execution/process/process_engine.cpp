@@ -388,7 +388,7 @@ class ProcessEngine::Worker {
       return;
     }
     add(link_.fd(), EPOLLIN);
-    waits_for_room_ = false;
+    waits_for_launcher_ = false;
   }
 
   // The FIFO through which supervisors tell is the launcher's; without it their records are looked
@@ -443,12 +443,12 @@ class ProcessEngine::Worker {
       link_lost("the launcher ended");
       return;
     }
-    wait_for_room(sent == LauncherLink::Sent::kNotNow);
+    wait_for_launcher(sent == LauncherLink::Sent::kNotNow);
   }
 
-  void wait_for_room(bool wait) {
-    if (wait == waits_for_room_) return;
-    waits_for_room_ = wait;
+  void wait_for_launcher(bool wait) {
+    if (wait == waits_for_launcher_) return;
+    waits_for_launcher_ = wait;
     epoll_event event{};
     event.events = wait ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.fd = link_.fd();
@@ -536,7 +536,7 @@ class ProcessEngine::Worker {
   os::Descriptor mailbox_;
   bool up_ = false;
   bool was_up_ = false;
-  bool waits_for_room_ = false;
+  bool waits_for_launcher_ = false;
   std::int64_t connected_at_ = 0;
   std::int64_t reconnect_at_ = 0;
   std::int64_t reconnect_delay_ = kFirstReconnect;

@@ -18,7 +18,7 @@ using base::ErrorCode;
 using base::Result;
 
 // Columns that one version may lack before we no longer believe that it is nvidia-smi.
-constexpr int kMostRefusedColumns = 16;
+constexpr int kMaxRefusedColumns = 16;
 
 constexpr base::Duration kTimeLimit = base::seconds(10);
 
@@ -127,7 +127,7 @@ class NvidiaSmi final : public GpuLibrary {
   }
 
   Result<SmiTable> query(std::string_view what, std::string_view columns) {
-    for (int attempt = 0; attempt <= kMostRefusedColumns; ++attempt) {
+    for (int attempt = 0; attempt <= kMaxRefusedColumns; ++attempt) {
       TRY_ASSIGN(
           const ToolOutput output,
           run({program_, fmt::format("{}={}", what, without_refused(columns)), "--format=csv"}));

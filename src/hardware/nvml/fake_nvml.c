@@ -104,10 +104,10 @@ struct process_v1 {
 /* More processes than a caller offers room for at first. */
 int nvmlDeviceGetComputeRunningProcesses(device_t* device, unsigned* count, struct process_v1* out) {
   const unsigned there = 40;
-  const unsigned room = *count;
+  const unsigned capacity = *count;
   if (state_of(device) != 0) return state_of(device);
   *count = there;
-  if (room < there) return 7;
+  if (capacity < there) return 7;
   for (unsigned i = 0; i < there; ++i) {
     out[i].pid = 1000 + i;
     out[i].memory = i == 0 ? ~0ull : 1ull << 20;

@@ -22,8 +22,8 @@ std::optional<base::Bytes> bytes(unsigned long long value) {
   return base::Bytes(static_cast<std::int64_t>(value));
 }
 
-std::string text_of(const char* field, std::size_t room) {
-  return std::string(field, strnlen(field, room));
+std::string text_of(const char* field, std::size_t capacity) {
+  return std::string(field, strnlen(field, capacity));
 }
 
 CpuSet set_bits(const std::vector<unsigned long>& words) {
@@ -429,12 +429,12 @@ template <class Info>
 bool NvmlGpu::add_processes(std::vector<GpuProcess>& all, NvmlListFunction<Info> function,
                             std::uint32_t use) {
   if (function == nullptr || refusal_ != kNvmlSuccess) return false;
-  unsigned room = 16;
+  unsigned capacity = 16;
   for (int attempt = 0; attempt < 4; ++attempt) {
-    std::vector<Info> found(room);
-    unsigned count = room;
+    std::vector<Info> found(capacity);
+    unsigned count = capacity;
     const int code = judge(function(device_, &count, found.data()));
-    if (code == kNvmlSuccess && count <= room) {
+    if (code == kNvmlSuccess && count <= capacity) {
       for (unsigned i = 0; i < count; ++i) {
         GpuProcess process{found[i].pid, std::nullopt, use};
         if (found[i].used_gpu_memory != kNvmlValueNotAvailable) {
@@ -445,7 +445,7 @@ bool NvmlGpu::add_processes(std::vector<GpuProcess>& all, NvmlListFunction<Info>
       return true;
     }
     if (code != kNvmlErrorInsufficientSize || count > kMaxProcesses) return false;
-    room = std::max(count, room) + 16;
+    capacity = std::max(count, capacity) + 16;
   }
   return false;
 }

@@ -89,7 +89,7 @@ __u64 address(const T* pointer) {
   return reinterpret_cast<__u64>(pointer);
 }
 
-constexpr std::size_t kMostLoaded = 64;
+constexpr std::size_t kMaxLoaded = 64;
 
 int load_into_kernel(const std::vector<bpf_insn>& program) {
   constexpr char kName[] = "gp_devices";
@@ -143,7 +143,7 @@ int DevicePrograms::load(const DeviceRules& rules, std::string& why) {
     why = failed("load");
     return -1;
   }
-  if (loaded_.size() == kMostLoaded) {
+  if (loaded_.size() == kMaxLoaded) {
     for (const Loaded& one : loaded_)
       close(one.program);  // those in use live on with their cgroups
     loaded_.clear();

@@ -82,7 +82,7 @@ std::string objection_to_devices(std::span<const DeviceNumber> devices,
     const bool is_gpu =
         device.major == kGpuMajor &&
         (gpu_minors ? std::ranges::find(*gpu_minors, device.minor) != gpu_minors->end()
-                    : device.minor <= kMostGpuMinor);
+                    : device.minor <= kMaxGpuMinor);
     const bool is_capability = std::ranges::any_of(drivers, [&](const Driver& driver) {
       return driver.major == device.major && driver.name == "nvidia-caps" &&
              device.minor >= kFirstGpuCapability;

@@ -30,7 +30,7 @@ struct DeviceNumber {
 // GPUs have this major; the number within it is the driver's "minor number", not NVML's index.
 // Source: nv-chardev-numbers.h of NVIDIA's open kernel modules.
 inline constexpr std::uint32_t kGpuMajor = 195;
-inline constexpr std::uint32_t kMostGpuMinor = 247;
+inline constexpr std::uint32_t kMaxGpuMinor = 247;
 
 // Of character devices. A device is allowed where it is in `allowed`, else refused where its major
 // is in `guarded`. Both ascending, without repeats.

@@ -15,13 +15,13 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::size_t kMostNumber = 8191;  // the kernel's own limit of CPUs
+constexpr std::size_t kMaxNumber = 8191;  // the kernel's own limit of CPUs
 constexpr std::size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
 
 std::optional<std::size_t> take_number(std::string_view& text) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number > kMostNumber) return std::nullopt;
+  if (error != std::errc() || number > kMaxNumber) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return number;
 }

@@ -21,8 +21,8 @@ using hardware::ProblemKind;
 constexpr base::Duration kEventWait = base::seconds(2);
 constexpr base::Duration kAfterProblem = base::seconds(5);
 constexpr base::Duration kAfterNoEvents = base::seconds(60);
-constexpr std::size_t kMostEventsAtOnce = 64;
-constexpr std::size_t kMostEventsKept = 1024;
+constexpr std::size_t kMaxEventsAtOnce = 64;
+constexpr std::size_t kMaxEventsKept = 1024;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ base::Duration EventWatcher::turn() {
     if (!source_) return kAfterNoEvents;
   }
   base::Duration limit = kEventWait;
-  for (std::size_t i = 0; i < kMostEventsAtOnce; ++i) {
+  for (std::size_t i = 0; i < kMaxEventsAtOnce; ++i) {
     enter(limit);
     auto event = source_->wait(limit);
     if (!event) {
@@ -86,7 +86,7 @@ void EventWatcher::release() {
 }
 
 void EventWatcher::keep(GpuEvent event) {
-  if (kept_.size() == kMostEventsKept) {
+  if (kept_.size() == kMaxEventsKept) {
     kept_.pop_front();
     ++dropped_;
   }
@@ -95,7 +95,7 @@ void EventWatcher::keep(GpuEvent event) {
 
 void EventWatcher::hand_on() {
   while (!kept_.empty()) {
-    const std::size_t count = std::min(kept_.size(), kMostEventsAtOnce);
+    const std::size_t count = std::min(kept_.size(), kMaxEventsAtOnce);
     const auto end = kept_.begin() + static_cast<std::ptrdiff_t>(count);
     if (!output_.send(encode(ProbeMessage(ProbeEvents{{kept_.begin(), end}, dropped_})))) return;
     kept_.erase(kept_.begin(), end);

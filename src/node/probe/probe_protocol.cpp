@@ -250,7 +250,7 @@ void take(Decoder& in, hardware::GpuSlowReading& value) {
 }
 
 // Of one GPU, so that the message keeps its bound whatever the number of GPUs.
-std::size_t most_processes(std::size_t gpus) {
+std::size_t max_processes(std::size_t gpus) {
   constexpr std::size_t kOfAll = 4096;
   return std::min(kMaxReportedProcesses, kOfAll / std::max<std::size_t>(gpus, 1));
 }
@@ -280,7 +280,7 @@ void encode_body(Encoder& out, const Inventory& inventory) {
 void encode_body(Encoder& out, const ProbeReadings& readings) {
   const Writer write{out};
   out.u64(readings.gpus.size());
-  const std::size_t most = most_processes(readings.gpus.size());
+  const std::size_t most = max_processes(readings.gpus.size());
   for (const GpuReading& gpu : readings.gpus) {
     if (gpu.processes && gpu.processes->size() > most) {
       GpuReading fewer = gpu;

@@ -45,8 +45,8 @@ bool dont_block(int fd) {
 
 // A word of somebody else's in a line of ours, without the NUL that it ends with.
 std::string printable(std::string_view word) {
-  constexpr std::size_t kMostBytes = 256;
-  std::string text(word.substr(0, std::min(word.find('\0'), kMostBytes)));
+  constexpr std::size_t kMaxBytes = 256;
+  std::string text(word.substr(0, std::min(word.find('\0'), kMaxBytes)));
   std::ranges::replace_if(text, [](char c) { return c <= ' ' || c > '~'; }, '?');
   return text;
 }

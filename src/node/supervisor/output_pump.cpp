@@ -17,7 +17,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-constexpr std::uint64_t kMostAtOnce = 1 << 20;
+constexpr std::uint64_t kMaxAtOnce = 1 << 20;
 constexpr std::size_t kCopyBuffer = 16 * 1024;
 
 void close_if_open(int& fd) {
@@ -60,14 +60,14 @@ void OutputPump::pump() {
 OutputPump::Moved OutputPump::move_some() {
   if (is_at_limit()) return drop_past_limit();
   // The file is made only when there is something to put into it: a silent job leaves none.
-  if (file_ < 0 || room() == 0) {
+  if (file_ < 0 || space_left() == 0) {
     pollfd waiting{read_end_, POLLIN, 0};
     if (poll(&waiting, 1, 0) <= 0) return Moved::kNothing;
     if ((waiting.revents & POLLIN) == 0) return Moved::kEnd;
     if (file_ >= 0) rotate();
     if (file_ < 0 && !open_file()) return drop_some(errno);
   }
-  const std::uint64_t most = room() < kMostAtOnce ? room() : kMostAtOnce;
+  const std::uint64_t most = space_left() < kMaxAtOnce ? space_left() : kMaxAtOnce;
   return can_splice_ ? splice_some(most) : copy_some(most);
 }
 
@@ -176,8 +176,8 @@ void OutputPump::rotate() {
   }
 }
 
-std::uint64_t OutputPump::room() const {
-  std::uint64_t left = options_.file_bytes == 0 ? kMostAtOnce : options_.file_bytes - size_;
+std::uint64_t OutputPump::space_left() const {
+  std::uint64_t left = options_.file_bytes == 0 ? kMaxAtOnce : options_.file_bytes - size_;
   if (options_.limit_bytes != 0) left = std::min(left, options_.limit_bytes - start_ - size_);
   return left;
 }

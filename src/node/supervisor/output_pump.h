@@ -56,7 +56,7 @@ class OutputPump {
   bool open_file();
   bool open_folder();
   void rotate();
-  std::uint64_t room() const;
+  std::uint64_t space_left() const;
 
   Options options_;
   int read_end_ = -1;

@@ -34,7 +34,7 @@ bool is_for_later(int error) {
 
 // Of a Unix socket that means: at most a quarter of its buffer is taken. So what is short, and the
 // end, always has room left by output that is only sent then.
-bool has_room_for_output(int channel) {
+bool has_space_for_output(int channel) {
   pollfd handle{channel, POLLOUT, 0};
   return poll(&handle, 1, 0) == 1 && (handle.revents & POLLOUT) != 0;
 }
@@ -118,7 +118,7 @@ void Session::watch(pollfd* handles) const {
   const bool is_behind = wants_output_ && shown_ < text_.size();
   handles[0] = {arriving_ >= 0 ? arriving_ : listener_, POLLIN, 0};
   handles[1] = {person_, static_cast<short>(POLLIN | (is_behind ? POLLOUT : 0)), 0};
-  handles[2] = {has_room() ? source_ : -1, POLLIN, 0};
+  handles[2] = {has_space() ? source_ : -1, POLLIN, 0};
   handles[3] = {waiting_.empty() ? -1 : input_, POLLOUT, 0};
 }
 
@@ -136,7 +136,7 @@ void Session::work(std::int64_t now) {
   take_arrival(now);
   read_frames(now);
   feed_input();
-  for (int turn = 0; turn < kTurns && has_room() && read_source(now); ++turn) show(now);
+  for (int turn = 0; turn < kTurns && has_space() && read_source(now); ++turn) show(now);
   announce_idleness(now);
   show(now);
 }
@@ -331,7 +331,7 @@ void Session::resize(model::TerminalSize size) const {
 
 // ---- from the job
 
-bool Session::has_room() const {
+bool Session::has_space() const {
   return person_ < 0 || !wants_output_ || text_.size() - shown_ < kRing;
 }
 
@@ -382,7 +382,7 @@ void Session::store(std::string_view bytes) {
 void Session::show(std::int64_t now) {
   if (person_ < 0) return;
   if (taken_ > 0) send(model::TakenFrame{std::exchange(taken_, 0)});
-  while (wants_output_ && shown_ < text_.size() && has_room_for_output(person_)) {
+  while (wants_output_ && shown_ < text_.size() && has_space_for_output(person_)) {
     const std::size_t size = std::min(text_.size() - shown_, model::kMaxFrameBytes);
     send(model::OutputFrame{std::string_view(text_).substr(shown_, size)});
     shown_ += size;

@@ -77,7 +77,7 @@ class Session {
   void feed_input();
   void has_taken(std::size_t bytes);
   void close_input();
-  bool has_room() const;
+  bool has_space() const;
   bool read_source(std::int64_t now);
   void keep(std::string_view bytes, std::int64_t now);
   void store(std::string_view bytes);

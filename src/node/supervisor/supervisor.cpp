@@ -284,7 +284,7 @@ class Supervisor {
     options.is_later = has_started_;
     options.request = &request_;
     options.output_fd = keeps_output_ ? pump_.write_end() : -1;
-    if (step_ == JobStep::kCommand) {  // people sit at that alone
+    if (step_ == JobStep::kCommand) {  // people attach to that alone
       options.input_fd = session_.job_input();
       if (session_.job_output() >= 0) options.output_fd = session_.job_output();
     }

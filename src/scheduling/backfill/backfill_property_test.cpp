@@ -41,18 +41,18 @@ void let_run(BusyWorld& busy, model::JobId job, base::Duration limit,
   base::Instant end = kNow + limit;
   const bool yields = draw(4) == 3;
   if (yields && draw(2) == 1) end = kNow;
-  if (!yields && draw(8) == 7) end = RunningEnds::kAnyMoment;
+  if (!yields && draw(8) == 7) end = RunningEnds::kAnyTime;
   busy.running.put({job, 1}, end, allocation, yields);
 }
 
 // Some jobs of a random world run, where the reference places them; the others wait.
 BusyWorld busy_world() {
-  World world = random_world(draw, {.most_nodes = 6, .most_jobs = 24});
+  World world = random_world(draw, {.max_nodes = 6, .max_jobs = 24});
   BusyWorld busy;
   busy.nodes = std::move(world.nodes);
   busy.policy.stop_grace = base::seconds(static_cast<std::int64_t>(30 * draw(3)));
   constexpr std::uint32_t kDepths[] = {1, 2, 8, 1000};
-  busy.policy.reservation_depth = kDepths[draw(4)];
+  busy.policy.backfill_depth = kDepths[draw(4)];
   for (WaitingJob& job : world.jobs) {
     const base::Duration limit = random_limit();
     const auto allocation =
@@ -80,7 +80,7 @@ BusyWorld busy_world() {
 
 Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
   model::Policy policy = world.policy;
-  policy.reservation_depth = depth;
+  policy.backfill_depth = depth;
   Books books({.history = world.history,
                .cluster = cluster_of(world.nodes),
                .queue = queue_of(world.waiting, policy),
@@ -88,7 +88,7 @@ Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
   return plan_cycle(books, policy, {.now = kNow});
 }
 Plan plan_of(const BusyWorld& world) {
-  return plan_of(world, world.policy.reservation_depth);
+  return plan_of(world, world.policy.backfill_depth);
 }
 
 void give_back(std::vector<model::Node>& nodes, const model::Allocation& allocation,
@@ -97,8 +97,8 @@ void give_back(std::vector<model::Node>& nodes, const model::Allocation& allocat
     model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
     holder.cpus_used -= part.cpus;
     holder.memory_used -= part.memory;
-    for (const model::GpuClaim& claim : part.claims) {
-      model::Gpu& gpu = holder.gpus.at(claim.gpu_index);
+    for (const model::GpuGrant& grant : part.grants) {
+      model::Gpu& gpu = holder.gpus.at(grant.gpu_index);
       std::erase_if(gpu.holders, [&](const auto& h) { return h.attempt.job == job; });
       if (gpu.state == model::GpuState::kAllocated) gpu.state = model::GpuState::kAvailable;
     }
@@ -110,8 +110,8 @@ bool is_free(const std::vector<model::Node>& nodes, const model::Allocation& all
     const model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
     return holder.state == model::NodeState::kUp && holder.cpus_used + part.cpus <= holder.cpus &&
            holder.memory_used + part.memory <= holder.memory &&
-           std::ranges::all_of(part.claims, [&](const model::GpuClaim& claim) {
-             return model::is_free(holder.gpus.at(claim.gpu_index));
+           std::ranges::all_of(part.grants, [&](const model::GpuGrant& grant) {
+             return model::is_free(holder.gpus.at(grant.gpu_index));
            });
   });
 }
@@ -169,8 +169,8 @@ TEST(BackfillProperty, JobsBeforeTheBlockedHeadStartAsWithoutBackfill) {
   }));
 }
 
-// Everybody takes all of its time. At each reserved moment what is reserved is free.
-TEST(BackfillProperty, NoStartMovesAReservation) {
+// Everybody takes all of its time. At each planned start what is planned is free.
+TEST(BackfillProperty, NoStartMovesAPlannedStart) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
     const Plan plan = plan_of(world);
@@ -182,10 +182,10 @@ TEST(BackfillProperty, NoStartMovesAReservation) {
     std::multimap<base::Instant, Holding> ends = ends_of(world, plan, plan.starts.size());
     let_stay(ends, plan, world.policy.stop_grace);
     std::multimap<base::Instant, Holding> begins;
-    for (const Reservation& each : plan.reservations) {
+    for (const PlannedStart& each : plan.planned_starts) {
       begins.emplace(each.slot.start, Holding{each.job, each.slot.allocation});
     }
-    RC_TAG(plan.reservations.size());
+    RC_TAG(plan.planned_starts.size());
     for (const auto& [at, holding] : begins) {
       while (!ends.empty() && ends.begin()->first <= at) {
         give_back(nodes, ends.begin()->second.allocation, ends.begin()->second.job);
@@ -223,14 +223,14 @@ TEST(BackfillProperty, WhoIsTrustedHasTheTimeThatIsExpectedOfIt) {
     for (const RunningEnds::Key& key : world.running.yielding()) due += key.end <= kNow ? 1 : 0;
     RC_ASSERT(plan.yields.size() == due);
     for (const Yield& yield : plan.yields) {
-      const auto holds_place = [&](const Reservation& each) { return each.job == yield.to; };
-      RC_ASSERT(!yield.to.valid() || std::ranges::any_of(plan.reservations, holds_place));
+      const auto holds_place = [&](const PlannedStart& each) { return each.job == yield.to; };
+      RC_ASSERT(!yield.to.valid() || std::ranges::any_of(plan.planned_starts, holds_place));
       RC_ASSERT(!yield.yields_at.is_set() || yield.yields_at > kNow);
     }
   }));
 }
 
-TEST(BackfillProperty, FirstReservationIsTheEarliestThereIs) {
+TEST(BackfillProperty, FirstPlannedStartIsTheEarliestThereIs) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
     const Plan strict = plan_of(world, 0);
@@ -248,9 +248,9 @@ TEST(BackfillProperty, FirstReservationIsTheEarliestThereIs) {
     }
     RC_TAG(earliest.has_value());
     const bool has_reservation =
-        !plan.reservations.empty() && plan.reservations.front().job == head->id;
+        !plan.planned_starts.empty() && plan.planned_starts.front().job == head->id;
     RC_ASSERT(has_reservation == earliest.has_value());
-    if (earliest) RC_ASSERT(plan.reservations.front().slot.start == *earliest);
+    if (earliest) RC_ASSERT(plan.planned_starts.front().slot.start == *earliest);
   }));
 }
 
@@ -264,10 +264,10 @@ TEST(BackfillProperty, SamePlanWhateverTheOrderInWhichThingsCame) {
   }));
 }
 
-TEST(BackfillProperty, KeepsAtMostSoManyReservationsAsThePolicySays) {
+TEST(BackfillProperty, KeepsAtMostSoManyPlannedStartsAsThePolicySays) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    RC_ASSERT(plan_of(world).reservations.size() <= world.policy.reservation_depth);
+    RC_ASSERT(plan_of(world).planned_starts.size() <= world.policy.backfill_depth);
   }));
 }
 

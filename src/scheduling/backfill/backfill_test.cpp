@@ -1,4 +1,4 @@
-// Backfill with reservations, by examples.
+// Backfill with planned starts, by examples.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,14 +21,13 @@ class Backfill : public ::testing::Test {
   // A job that runs on so many GPUs of the node and ends in so many minutes.
   void running(std::uint64_t job, std::uint64_t on, std::vector<std::uint32_t> gpu_indices,
                std::int64_t minutes, std::uint32_t cpus = 1) {
-    model::NodeAllocation part{.node = model::NodeId(on), .claims = {}, .cpus = cpus, .memory = {}};
+    model::NodeAllocation part{.node = model::NodeId(on), .grants = {}, .cpus = cpus, .memory = {}};
     for (const std::uint32_t index : gpu_indices) {
-      part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+      part.grants.push_back({index, base::kWholeGpu, base::kGiB * 80});
     }
     const model::Allocation allocation{{part}};
     occupy(nodes_, allocation, model::JobId(job));
-    const base::Instant end =
-        minutes == 0 ? RunningEnds::kAnyMoment : kNow + base::minutes(minutes);
+    const base::Instant end = minutes == 0 ? RunningEnds::kAnyTime : kNow + base::minutes(minutes);
     ends_.put({model::JobId(job), 1}, end, allocation);
   }
   void wait(std::uint64_t job, std::uint32_t gpu_count, std::int64_t minutes,
@@ -64,10 +63,10 @@ class Backfill : public ::testing::Test {
     for (const Start& start : plan.starts) jobs.push_back(start.job.value);
     return jobs;
   }
-  // (job, minutes from now) of each reservation.
-  static std::vector<std::pair<std::uint64_t, std::int64_t>> reserved(const Plan& plan) {
+  // (job, minutes from now) of each planned start.
+  static std::vector<std::pair<std::uint64_t, std::int64_t>> planned_start(const Plan& plan) {
     std::vector<std::pair<std::uint64_t, std::int64_t>> result;
-    for (const Reservation& each : plan.reservations) {
+    for (const PlannedStart& each : plan.planned_starts) {
       result.emplace_back(each.job.value,
                           (each.slot.start - kNow).value() / base::minutes(1).value());
     }
@@ -83,7 +82,7 @@ class Backfill : public ::testing::Test {
 
 using At = std::pair<std::uint64_t, std::int64_t>;
 
-TEST_F(Backfill, ShortJobRunsBeforeTheReservationAndALongOneDoesNot) {
+TEST_F(Backfill, ShortJobRunsBeforeThePlannedStartAndALongOneDoesNot) {
   nodes_ = {node(1).gpus(4)};
   running(90, 1, {0, 1}, 60);
   wait(1, 4, 30);  // needs all, in an hour
@@ -93,7 +92,7 @@ TEST_F(Backfill, ShortJobRunsBeforeTheReservationAndALongOneDoesNot) {
   EXPECT_THAT(started(made), ElementsAre(3));
   EXPECT_EQ(made.starts[0].why, model::StartWhy::kBackfill);
   EXPECT_EQ(made.blocked_head, model::JobId(1));
-  EXPECT_EQ(reserved(made).front(), At(1, 60));
+  EXPECT_EQ(planned_start(made).front(), At(1, 60));
 }
 
 TEST_F(Backfill, GraceCountsAsTimeThatAJobMayTake) {
@@ -108,7 +107,7 @@ TEST_F(Backfill, GraceCountsAsTimeThatAJobMayTake) {
   EXPECT_THAT(started(plan()), IsEmpty());
 }
 
-TEST_F(Backfill, LongJobTakesGpusThatTheReservationDoesNotNeed) {
+TEST_F(Backfill, LongJobTakesGpusThatThePlannedStartDoesNotNeed) {
   nodes_ = {node(1).gpus(4), node(2).gpus(2)};
   running(90, 1, {0, 1}, 60);
   wait(1, 4, 30);
@@ -129,7 +128,7 @@ TEST_F(Backfill, AGangAcrossNodesKeepsItsPlaceOnAllOfThem) {
   wait(3, 4, 50);    // would hold node 1 when the gang needs it no sooner than it ends
   const Plan made = plan();
   EXPECT_THAT(started(made), ElementsAre(2));
-  EXPECT_THAT(reserved(made), ElementsAre(At(1, 120), At(3, 60)));
+  EXPECT_THAT(planned_start(made), ElementsAre(At(1, 120), At(3, 60)));
 }
 
 TEST_F(Backfill, TakesTheSlowerTypeNowAndReckonsWithTheTimeThatItTakesThere) {
@@ -146,10 +145,10 @@ TEST_F(Backfill, TakesTheSlowerTypeNowAndReckonsWithTheTimeThatItTakesThere) {
   ASSERT_THAT(started(made), ElementsAre(1));
   EXPECT_EQ(made.starts[0].allocation.speed, 500U);
   // Half the speed: 30 minutes become 60.
-  EXPECT_THAT(reserved(made), ElementsAre(At(2, 60)));
+  EXPECT_THAT(planned_start(made), ElementsAre(At(2, 60)));
 }
 
-TEST_F(Backfill, ASlowerTypeOnWhichItWouldMeetAReservationIsNotTaken) {
+TEST_F(Backfill, ASlowerTypeOnWhichItWouldMeetAPlannedStartIsNotTaken) {
   nodes_ = {node(1).gpus(1), node(2).gpus(2, "A100-80GB")};
   running(90, 1, {0}, 200);
   running(91, 2, {0}, 60);
@@ -171,38 +170,38 @@ TEST_F(Backfill, AnotherNodeWithAsManyFreeGpusIsNoPlaceForAGang) {
   running(90, 1, {0}, 120);
   running(91, 2, {0}, 60);
   wait(1, 4, 30);
-  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60)));
+  EXPECT_THAT(planned_start(plan()), ElementsAre(At(1, 60)));
 }
 
-TEST_F(Backfill, SecondReservationStandsBehindTheFirst) {
+TEST_F(Backfill, SecondPlannedStartStandsBehindTheFirst) {
   nodes_ = {node(1).gpus(2)};
   running(90, 1, {0, 1}, 60);
   wait(1, 2, 30);
   wait(2, 2, 15);
   wait(3, 1, 5);
-  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 105)));
+  EXPECT_THAT(planned_start(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 105)));
 }
 
-TEST_F(Backfill, ReservationFillsAGapBetweenOthers) {
+TEST_F(Backfill, PlannedStartFillsAGapBetweenOthers) {
   nodes_ = {node(1).gpus(2)};
   running(90, 1, {0}, 60);
   running(91, 1, {1}, 20);
   wait(1, 2, 30);
   wait(2, 1, 50);  // too long for the gap before job 1
   wait(3, 1, 40);  // just fits into it
-  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 20)));
+  EXPECT_THAT(planned_start(plan()), ElementsAre(At(1, 60), At(2, 90), At(3, 20)));
 }
 
-TEST_F(Backfill, DepthSaysHowManyHaveReservations) {
+TEST_F(Backfill, DepthSaysHowManyHavePlannedStarts) {
   nodes_ = {node(1).gpus(2)};
   running(90, 1, {0, 1}, 60);
   for (std::uint64_t job = 1; job <= 5; ++job) wait(job, 2, 10);
-  policy_.reservation_depth = 1;
-  EXPECT_THAT(reserved(plan()), ElementsAre(At(1, 60)));
-  policy_.reservation_depth = 3;
-  EXPECT_EQ(plan().reservations.size(), 3u);
-  policy_.reservation_depth = 1000;
-  EXPECT_THAT(reserved(plan()),
+  policy_.backfill_depth = 1;
+  EXPECT_THAT(planned_start(plan()), ElementsAre(At(1, 60)));
+  policy_.backfill_depth = 3;
+  EXPECT_EQ(plan().planned_starts.size(), 3u);
+  policy_.backfill_depth = 1000;
+  EXPECT_THAT(planned_start(plan()),
               ElementsAre(At(1, 60), At(2, 70), At(3, 80), At(4, 90), At(5, 100)));
 }
 
@@ -211,10 +210,10 @@ TEST_F(Backfill, WithoutDepthOrderIsStrict) {
   running(90, 1, {0, 1}, 60);
   wait(1, 4, 30);
   wait(2, 1, 1);
-  policy_.reservation_depth = 0;
+  policy_.backfill_depth = 0;
   const Plan made = plan();
   EXPECT_THAT(started(made), IsEmpty());
-  EXPECT_THAT(made.reservations, IsEmpty());
+  EXPECT_THAT(made.planned_starts, IsEmpty());
 }
 
 TEST_F(Backfill, JobsBeingEndedLeaveNoGap) {
@@ -224,14 +223,14 @@ TEST_F(Backfill, JobsBeingEndedLeaveNoGap) {
   wait(2, 1, 1);
   const Plan made = plan();
   EXPECT_THAT(started(made), IsEmpty());
-  EXPECT_EQ(made.reservations.front().slot.start, kNow + base::nanoseconds(1));
+  EXPECT_EQ(made.planned_starts.front().slot.start, kNow + base::nanoseconds(1));
 }
 
-TEST_F(Backfill, OverdueJobsEndAtTheNextMoment) {
+TEST_F(Backfill, OverdueJobsEndAtTheNextInstant) {
   nodes_ = {node(1).gpus(2)};
   running(90, 1, {0, 1}, -5);
   wait(1, 2, 30);
-  EXPECT_EQ(plan().reservations.front().slot.start, kNow + base::nanoseconds(1));
+  EXPECT_EQ(plan().planned_starts.front().slot.start, kNow + base::nanoseconds(1));
 }
 
 TEST_F(Backfill, GpusOutOfServiceAreNotWaitedFor) {
@@ -243,10 +242,10 @@ TEST_F(Backfill, GpusOutOfServiceAreNotWaitedFor) {
   wait(3, 3, 30);  // of the three in service, when those of job 2 come back
   const Plan made = plan();
   EXPECT_THAT(started(made), ElementsAre(2));
-  EXPECT_THAT(reserved(made), ElementsAre(At(3, 10'000)));
+  EXPECT_THAT(planned_start(made), ElementsAre(At(3, 10'000)));
 }
 
-TEST_F(Backfill, CpusOfAReservationAreKeptToo) {
+TEST_F(Backfill, CpusOfAPlannedStartAreKeptToo) {
   nodes_ = {node(1).gpus(4).cpus(10)};
   running(90, 1, {0}, 60, 2);
   wait(1, 4, 30, 10);
@@ -255,7 +254,7 @@ TEST_F(Backfill, CpusOfAReservationAreKeptToo) {
   EXPECT_THAT(started(plan()), ElementsAre(3));
 }
 
-TEST_F(Backfill, CpusThatAReservationLeavesAreUsed) {
+TEST_F(Backfill, CpusThatAPlannedStartLeavesAreUsed) {
   nodes_ = {node(1).gpus(4).cpus(10)};
   running(90, 1, {0}, 60, 2);
   wait(1, 4, 30, 6);
@@ -269,7 +268,7 @@ TEST_F(Backfill, WhatStartsInACycleIsWaitedForInTheSame) {
   wait(2, 2, 10);
   const Plan made = plan();
   EXPECT_THAT(started(made), ElementsAre(1));
-  EXPECT_THAT(reserved(made), ElementsAre(At(2, 45)));
+  EXPECT_THAT(planned_start(made), ElementsAre(At(2, 45)));
 }
 
 TEST_F(Backfill, StopsAtTheBoundOfStarts) {
@@ -345,7 +344,7 @@ TEST_F(Trust, LetsAJobInThatIsExpectedToBeGoneByThen) {
   EXPECT_EQ(started(found), std::vector<std::uint64_t>{3});
   EXPECT_EQ(found.starts[0].yields_at, kNow + base::minutes(59)) << "the grace before its place";
   EXPECT_EQ(found.starts[0].passed, model::JobId(2));
-  EXPECT_EQ(reserved(found), (std::vector<std::pair<std::uint64_t, std::int64_t>>{{2, 60}}));
+  EXPECT_EQ(planned_start(found), (std::vector<std::pair<std::uint64_t, std::int64_t>>{{2, 60}}));
 }
 
 TEST_F(Trust, IsForThoseWhoCanBeStoppedAndNeverWere) {
@@ -392,7 +391,7 @@ TEST_F(Trust, OneThatWasStoppedOnceIsNoObstacleToItsEquals) {
 
 TEST_F(Trust, WhoIsNotGoneByThenIsStoppedForThePlaceItStandsIn) {
   runs_on(0);
-  ends(1, RunningEnds::kAnyMoment, false);
+  ends(1, RunningEnds::kAnyTime, false);
   const Plan found = plan();
   EXPECT_THAT(found.yields,
               ElementsAre(Yield{{model::JobId(3), 1}, model::JobId(2), base::Instant()}));

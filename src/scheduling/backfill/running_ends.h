@@ -20,7 +20,7 @@ namespace gpu_platform::scheduling {
 class RunningEnds {
  public:
   // Those that are already being ended give back at any moment.
-  static constexpr base::Instant kAnyMoment = base::Instant();
+  static constexpr base::Instant kAnyTime = base::Instant();
 
   struct Key {
     base::Instant end;

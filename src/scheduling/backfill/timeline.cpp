@@ -147,23 +147,23 @@ class Timeline::Search {
   std::optional<Slot> found_;
 };
 
-Timeline::Timeline(Trial& trial, const RunningEnds& running, const Windows& windows,
+Timeline::Timeline(Trial& trial, const RunningEnds& running, const Reservations& reservations,
                    const Options& options)
     : trial_(trial),
       running_ends_(running),
-      windows_(windows),
+      reservations_(reservations),
       now_(options.now),
       grace_(options.grace),
-      changes_left_(options.most_changes),
+      changes_left_(options.max_changes),
       next_running_(running.ends().begin()),
       last_running_(running.ends().end()) {
-  note_windows();
+  note_reservations();
 }
 
 // Their begin is a gain to their own jobs and an end to the others', and the other way round.
-void Timeline::note_windows() {
-  for (const auto& [name, window] : windows_.all()) {
-    for (const base::Instant at : {window.begin, window.end}) {
+void Timeline::note_reservations() {
+  for (const auto& [name, reservation] : reservations_.all()) {
+    for (const base::Instant at : {reservation.begin, reservation.end}) {
       if (at <= now_) continue;
       own_.emplace(at, Gain{at, nullptr});
       booked_starts_.push_back(at);
@@ -195,7 +195,7 @@ std::optional<base::Instant> Timeline::first_touched(const model::Allocation& al
   }
   for (const base::Instant start : starts) {
     const Trial::Mark mark = trial_.mark();
-    withhold(now_, start + kNextMoment);
+    withhold(now_, start + kNextInstant);
     const bool is_untouched = is_free(trial_.cluster(), allocation);
     trial_.rollback_to(mark);
     if (!is_untouched) return start;
@@ -232,29 +232,30 @@ void Timeline::book(const Slot& slot, base::Duration time_limit) {
 std::optional<model::Allocation> Timeline::place_at(base::Instant at,
                                                     const model::ResourceRequest& request,
                                                     const Times& times) {
-  if (!meets_windows(at, request, times.limit)) {
+  if (!meets_reservations(at, request, times.limit)) {
     return kept_.empty() ? place(trial_, request) : place_between(at, request, times);
   }
-  if (request.window.empty()) return place_between(at, request, times);
-  const model::Window* window = windows_.find(request.window);
-  const auto inside =
-      window == nullptr || at < window->begin ? std::nullopt : request_inside(*window, request);
+  if (request.reservation.empty()) return place_between(at, request, times);
+  const model::Reservation* reservation = reservations_.find(request.reservation);
+  const auto inside = reservation == nullptr || at < reservation->begin
+                          ? std::nullopt
+                          : request_inside(*reservation, request);
   return inside ? place_between(at, *inside, times) : std::nullopt;
 }
 
-// By its longest time; those of no window meet none of it for sure.
-bool Timeline::meets_windows(base::Instant at, const model::ResourceRequest& request,
-                             base::Duration time_limit) const {
-  if (!request.window.empty()) return true;
-  if (windows_.empty()) return false;
-  return windows_.is_any_between(at, end_of(at, model::longest_limit(request, time_limit)));
+// By its longest time; those of no reservation meet none of it for sure.
+bool Timeline::meets_reservations(base::Instant at, const model::ResourceRequest& request,
+                                  base::Duration time_limit) const {
+  if (!request.reservation.empty()) return true;
+  if (reservations_.empty()) return false;
+  return reservations_.is_any_between(at, end_of(at, model::longest_limit(request, time_limit)));
 }
 
-bool Timeline::windows_allow(const model::ResourceRequest& request, const Slot& slot,
-                             base::Duration time_limit) const {
+bool Timeline::reservations_allow(const model::ResourceRequest& request, const Slot& slot,
+                                  base::Duration time_limit) const {
   const base::Instant end =
       end_of(slot.start, model::limit_at_speed(time_limit, slot.allocation.speed));
-  return windows_.allow(request, slot.allocation, {slot.start, end});
+  return reservations_.allow(request, slot.allocation, {slot.start, end});
 }
 
 std::optional<model::Allocation> Timeline::place_between(base::Instant at,
@@ -268,9 +269,9 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
     const Trial::Mark mark = trial_.mark();
     const auto speed = speed_of_choice(request, choice);
     const base::Instant end = end_of(at, model::limit_at_speed(times.limit, speed));
-    if (!windows_.is_over_before(request, end)) continue;
+    if (!reservations_.is_over_before(request, end)) continue;
     withhold(at, end_of(at, model::limit_at_speed(times.untouched, speed)));
-    windows_.withhold_from(trial_, request, {at, end});
+    reservations_.withhold_from(trial_, request, {at, end});
     allocation = place_choice(trial_.cluster(), request, choice);
     trial_.rollback_to(mark);
   }
@@ -346,8 +347,8 @@ bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
 
 // When what is held until then can be had.
 base::Instant Timeline::gain_at(base::Instant end) const {
-  const base::Instant next = now_ + kNextMoment;
-  return end == RunningEnds::kAnyMoment ? next : std::max(next, end + grace_);
+  const base::Instant next = now_ + kNextInstant;
+  return end == RunningEnds::kAnyTime ? next : std::max(next, end + grace_);
 }
 
 // The index-th of those that ran when the cycle began.

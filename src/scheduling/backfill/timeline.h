@@ -12,16 +12,16 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "scheduling/backfill/running_ends.h"
+#include "scheduling/reservations/reservations.h"
 #include "scheduling/trial.h"
-#include "scheduling/windows/windows.h"
 
 // What will be free when, by hard limits: whoever runs is gone at the end of its time limit and the
 // grace, and gives back what it holds on GPUs in service. On that, bookings: places kept for jobs
 // that cannot start yet, on certain GPUs from a certain moment on.
 //
-// The method is backfill with reservations (EASY where one job has a reservation, conservative
+// The method is backfill with planned starts (EASY where one job has a planned start, conservative
 // where all have), with places in the role of counts: what is kept free is the very GPUs that a
-// gang will get, not a number of them. Reserved time windows are kept in the same way. Feitelson
+// gang will get, not a number of them. Reservations are kept in the same way. Feitelson
 // and Weil, Utilization and Predictability in Scheduling the IBM SP2 with Backfilling, 1998.
 //
 // Moves in the caller's trial and leaves it as it was, apart from start(). Thread: one owner.
@@ -29,7 +29,7 @@
 namespace gpu_platform::scheduling {
 
 // What will end at any moment is not free yet; the next moment is the earliest that it can be.
-inline constexpr base::Duration kNextMoment = base::nanoseconds(1);
+inline constexpr base::Duration kNextInstant = base::nanoseconds(1);
 
 struct Slot {
   base::Instant start;
@@ -44,10 +44,10 @@ class Timeline {
     base::Instant now;     // the trial's present
     base::Duration grace;  // after each time limit
     // Once so many nodes have been changed in searches, earliest() finds nothing more.
-    std::uint64_t most_changes = 0;
+    std::uint64_t max_changes = 0;
   };
-  // `running` and `windows` must not change while the timeline is used.
-  Timeline(Trial& trial, const RunningEnds& running, const Windows& windows,
+  // `running` and `reservations` must not change while the timeline is used.
+  Timeline(Trial& trial, const RunningEnds& running, const Reservations& reservations,
            const Options& options);
 
   // Where the request could start at once and run for so long without touching a booking. Time
@@ -78,13 +78,13 @@ class Timeline {
   // Whether what is booked there and then could be had although they stay. Cost: by the ends before
   // that moment.
   bool is_there_despite(const Staying& staying, const Slot& booked);
-  // Whether a job of that request may hold this from then on, as far as windows go.
-  bool windows_allow(const model::ResourceRequest& request, const Slot& slot,
-                     base::Duration time_limit) const;
+  // Whether a job of that request may hold this from then on, as far as reservations go.
+  bool reservations_allow(const model::ResourceRequest& request, const Slot& slot,
+                          base::Duration time_limit) const;
 
  private:
   // A moment at which something becomes free: what a job gives back, the end of a booking, or the
-  // begin or end of a window.
+  // begin or end of a reservation.
   struct Gain {
     base::Instant at;
     const model::Allocation* given_back = nullptr;  // null: nobody gives back anything
@@ -100,9 +100,9 @@ class Timeline {
   class Search;
 
   base::Instant end_of(base::Instant start, base::Duration time_limit) const;
-  void note_windows();
-  bool meets_windows(base::Instant at, const model::ResourceRequest& request,
-                     base::Duration time_limit) const;
+  void note_reservations();
+  bool meets_reservations(base::Instant at, const model::ResourceRequest& request,
+                          base::Duration time_limit) const;
   // How long it holds its place, and how much of that it must touch no booking.
   struct Times {
     base::Duration limit;
@@ -120,17 +120,17 @@ class Timeline {
 
   Trial& trial_;
   const RunningEnds& running_ends_;
-  const Windows& windows_;
+  const Reservations& reservations_;
   const base::Instant now_;
   const base::Duration grace_;
   std::uint64_t changes_left_;
   RunningEnds::Ends::const_iterator next_running_;
   RunningEnds::Ends::const_iterator last_running_;
   std::vector<Gain> running_;               // as far as anybody has asked, ascending
-  std::multimap<base::Instant, Gain> own_;  // of what was started and booked here, and windows
+  std::multimap<base::Instant, Gain> own_;  // of what was started and booked here, and reservations
   std::deque<model::Allocation> started_;   // that own_ points to
   std::map<model::NodeId, std::vector<Kept>> kept_;
-  // Of bookings, and both ends of windows: behind these less can be had. Ascending.
+  // Of bookings, and both ends of reservations: behind these less can be had. Ascending.
   std::vector<base::Instant> booked_starts_;
   std::size_t bookings_ = 0;
 };

@@ -9,16 +9,16 @@ namespace {
 constexpr base::Instant kForEver(std::numeric_limits<std::int64_t>::max());
 
 struct Found {
-  const Reservation* place = nullptr;  // the first that could be had but for it
+  const PlannedStart* place = nullptr;  // the first that could be had but for it
   bool is_known = true;  // false: others whom room is made for still hold what they are to give up
 };
 
 Found first_in_the_way_of(model::AttemptId attempt, Timeline& timeline,
-                          const std::vector<Reservation>& kept, const Timeline::Staying& staying) {
+                          const std::vector<PlannedStart>& kept, const Timeline::Staying& staying) {
   Timeline::Staying with_it = staying;
   with_it[attempt] = kForEver;
   Found found;
-  for (const Reservation& each : kept) {
+  for (const PlannedStart& each : kept) {
     const bool is_later = found.place != nullptr && found.place->slot.start <= each.slot.start;
     if (is_later || timeline.is_there_despite(with_it, each.slot)) continue;
     if (timeline.is_there_despite(staying, each.slot)) {
@@ -38,7 +38,7 @@ base::Instant grace_before(base::Instant at, base::Duration grace) {
 }
 
 std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running,
-                                  const std::vector<Reservation>& kept, base::Instant now,
+                                  const std::vector<PlannedStart>& kept, base::Instant now,
                                   base::Duration grace) {
   std::vector<Yield> judged;
   Timeline::Staying staying;
@@ -47,7 +47,7 @@ std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running
     const Found found = first_in_the_way_of(due.attempt, timeline, kept, staying);
     const base::Instant until = found.place == nullptr ? kForEver : found.place->slot.start;
     const base::Instant yields_at = grace_before(until, grace);
-    if (found.place != nullptr && yields_at <= now + kNextMoment) {
+    if (found.place != nullptr && yields_at <= now + kNextInstant) {
       judged.push_back({due.attempt, found.place->job, {}});
     } else if (found.is_known) {
       judged.push_back({due.attempt, {}, found.place == nullptr ? base::Instant() : yields_at});

@@ -16,7 +16,7 @@ namespace gpu_platform::scheduling {
 //
 // Cost: for each of them and each place the ends before that.
 std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running,
-                                  const std::vector<Reservation>& kept, base::Instant now,
+                                  const std::vector<PlannedStart>& kept, base::Instant now,
                                   base::Duration grace);
 
 // The moment at which one is told to stop that is to be gone at `at`, the grace before it.

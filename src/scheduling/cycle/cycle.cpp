@@ -24,10 +24,10 @@ bool may_pass(const Cycle& cycle) {
 }
 
 // The first that does not fit, where no places are kept.
-void make_room_for_head(Cycle& cycle) {
+void preempt_for_head(Cycle& cycle) {
   const WaitingJob& head = *cycle.line.blocked;
-  if (cycle.ground.claim_of(head) == nullptr) {
-    cycle.room.make_for(head, cycle.ground.slot_of(head));
+  if (cycle.ground.hold_of(head) == nullptr) {
+    cycle.fit.make_for(head, cycle.ground.slot_of(head));
   }
 }
 
@@ -35,7 +35,7 @@ void make_room_for_head(Cycle& cycle) {
 void judge_those_who_yield(Cycle& cycle) {
   Ground& ground = cycle.ground;
   const base::Instant now = ground.options.now;
-  ground.plan.yields = judge_yielding(ground.timeline, ground.running, ground.plan.reservations,
+  ground.plan.yields = judge_yielding(ground.timeline, ground.running, ground.plan.planned_starts,
                                       now, ground.policy.stop_grace);
   const auto& yielding = ground.running.yielding();
   const auto next = std::ranges::upper_bound(yielding, now, {}, &RunningEnds::Key::end);
@@ -44,7 +44,7 @@ void judge_those_who_yield(Cycle& cycle) {
 
 }  // namespace
 
-// The one list of stages, and when each has nothing to do. Room is made by the same object in two
+// The one list of stages, and when each has nothing to do. A fit is made by the same object in two
 // ways: backfill asks for it as it seeks the place of each, and where no places are kept the row
 // here does for the head. defragment belongs before lend, with what the earlier ones left in the
 // trial and the plan.
@@ -58,9 +58,9 @@ const Cycle::Row Cycle::kRows[] = {
     {Stage::kPreempt,
      [](const Cycle& cycle) {
        return !cycle.ground.keeps_places() && has_blocked_head(cycle) &&
-              cycle.room.may_stop_somebody();
+              cycle.fit.may_stop_somebody();
      },
-     make_room_for_head},
+     preempt_for_head},
     {Stage::kLend,
      [](const Cycle& cycle) {
        return !cycle.borrowers.empty() && cycle.line.is_ordered && may_pass(cycle);

@@ -26,11 +26,11 @@ class Cycle {
 
   Ground ground;
   Limits limits{ground};
-  RoomMaker room{ground, limits};
+  Preemptor fit{ground, limits};
   Line line{ground.queue};
   Borrowers borrowers{ground, limits};
   Placing placing{ground, limits, line, borrowers};
-  Backfilling backfilling{ground, limits, room, line, borrowers, placing};
+  Backfilling backfilling{ground, limits, fit, line, borrowers, placing};
 
  private:
   struct Row {

@@ -9,7 +9,7 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-const ExpectedTimes kNothingExpected;
+const PredictedTimes kNothingExpected;
 
 }  // namespace
 
@@ -19,26 +19,26 @@ Ground::Ground(Books& books_in, const model::Policy& policy_in, const CycleOptio
 
 Ground::Ground(Books& books_in, const Supposition& supposed, const model::Policy& policy_in,
                const CycleOptions& options_in)
-    : Ground(books_in, supposed.queue, supposed.running, supposed.expected, policy_in, options_in) {
-}
+    : Ground(books_in, supposed.queue, supposed.running, supposed.predicted, policy_in,
+             options_in) {}
 
 Ground::Ground(Books& books_in, const WaitingQueue& queue_in, const RunningEnds& running_in,
-               const ExpectedTimes& expected_in, const model::Policy& policy_in,
+               const PredictedTimes& expected_in, const model::Policy& policy_in,
                const CycleOptions& options_in)
     : books(books_in),
       queue(queue_in),
       running(running_in),
-      expected(expected_in),
+      predicted(expected_in),
       policy(policy_in),
       options(options_in),
-      depth(policy.reservation_depth),
+      depth(policy.backfill_depth),
       trial(books_in.cluster_for_trial()),
-      timeline(trial, running, books->windows,
-               {options.now, policy.stop_grace, options.most_changes}) {
-  look_again_at(books->windows.next_change(options.now));
+      timeline(trial, running, books->reservations,
+               {options.now, policy.stop_grace, options.max_changes}) {
+  look_again_at(books->reservations.next_change(options.now));
 }
 
-bool Ground::has_room_for_starts() {
+bool Ground::may_start_more() {
   plan.complete = plan.starts.size() < options.max_starts;
   return plan.complete;
 }
@@ -72,21 +72,21 @@ std::optional<Slot> Ground::slot_of(const WaitingJob& job) {
 }
 
 base::Duration Ground::held_for(const WaitingJob& job) const {
-  const auto known = expected.find(job.id);
-  return known == expected.end() ? job.spec->time_limit : known->second;
+  const auto known = predicted.find(job.id);
+  return known == predicted.end() ? job.spec->time_limit : known->second;
 }
 
 void Ground::keep_from_now(const Slot& slot, base::Duration time_limit) {
   timeline.book({options.now, slot.allocation}, time_limit + (slot.start - options.now));
 }
 
-const model::Claim* Ground::claim_of(const WaitingJob& job) const {
-  const bool is_dropped = std::ranges::binary_search(plan.void_claims, job.id);
-  return is_dropped ? nullptr : books->claims.find(job.id);
+const model::PreemptionHold* Ground::hold_of(const WaitingJob& job) const {
+  const bool is_dropped = std::ranges::binary_search(plan.void_holds, job.id);
+  return is_dropped ? nullptr : books->holds.find(job.id);
 }
 
-Slot Ground::kept_slot(const model::Claim& claim) const {
-  return {std::max(options.now, claim.decided_at + policy.stop_grace), claim.allocation};
+Slot Ground::kept_slot(const model::PreemptionHold& hold) const {
+  return {std::max(options.now, hold.decided_at + policy.stop_grace), hold.allocation};
 }
 
 void Ground::look_again_at(std::optional<base::Instant> at) {

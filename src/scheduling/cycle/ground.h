@@ -23,7 +23,7 @@ class Ground {
   const Books& books;
   const WaitingQueue& queue;
   const RunningEnds& running;
-  const ExpectedTimes& expected;
+  const PredictedTimes& predicted;
   const model::Policy& policy;
   const CycleOptions options;
   const std::size_t depth;  // places kept
@@ -34,7 +34,7 @@ class Ground {
   // Places are kept for those that do not fit.
   bool keeps_places() const { return depth > 0 && options.stages.has(Stage::kBackfill); }
   // False from the moment on at which no more may start in this cycle: the plan says so.
-  bool has_room_for_starts();
+  bool may_start_more();
 
   // Where the job could start at once: away from the nodes that it is to avoid, or there where no
   // other has room.
@@ -49,16 +49,16 @@ class Ground {
   // Nobody else may have it from the present on, although the job comes to it only then.
   void keep_from_now(const Slot& slot, base::Duration time_limit);
 
-  // The claim that is kept for the job in this cycle; null: none.
-  const model::Claim* claim_of(const WaitingJob& job) const;
+  // The preemption hold that is kept for the job in this cycle; null: none.
+  const model::PreemptionHold* hold_of(const WaitingJob& job) const;
   // When its beneficiary has it: its victims are gone, or at any moment where that has passed.
-  Slot kept_slot(const model::Claim& claim) const;
+  Slot kept_slot(const model::PreemptionHold& hold) const;
 
   void look_again_at(std::optional<base::Instant> at);
 
  private:
   Ground(Books& books_in, const WaitingQueue& queue_in, const RunningEnds& running_in,
-         const ExpectedTimes& expected_in, const model::Policy& policy_in,
+         const PredictedTimes& expected_in, const model::Policy& policy_in,
          const CycleOptions& options_in);
   template <class Place>
   std::optional<model::Allocation> place_for(const WaitingJob& job, const Place& place_it);

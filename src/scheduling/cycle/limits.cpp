@@ -19,25 +19,25 @@ bool Limits::is_over_limits(const WaitingJob& job) const {
          excess_if_started(*organisation_, *job.spec, ground_.books->quotas, &added_).has_value();
 }
 
-bool Limits::may_have_claimed(const WaitingJob& job) const {
+bool Limits::may_have_held(const WaitingJob& job) const {
   return !is_over_limits(job) && !is_kept_back_by_pools(job, true);
 }
 
-bool Limits::is_kept_back_by_pools(const WaitingJob& job, bool has_claim) const {
+bool Limits::is_kept_back_by_pools(const WaitingJob& job, bool has_hold) const {
   if (!pools_.is_active()) return false;
   const Judgement found = pools_.judge(ask_of(job));
   const bool is_of_lending = found.limit == model::QuotaKind::kLendLimit;
-  return found.standing == PoolStanding::kKeptBack && !(has_claim && is_of_lending);
+  return found.verdict == PoolVerdict::kKeptBack && !(has_hold && is_of_lending);
 }
 
 bool Limits::would_borrow(const WaitingJob& job) const {
-  return pools_.is_active() && pools_.judge(ask_of(job)).standing == PoolStanding::kBorrows;
+  return pools_.is_active() && pools_.judge(ask_of(job)).verdict == PoolVerdict::kBorrows;
 }
 
 bool Limits::may_reclaim(const WaitingJob& job) const {
   return pools_.is_active() && ground_.books->victims.has_borrowed() &&
          model::total_gpus(job.spec->request) > 0 &&
-         pools_.judge(ask_of(job)).standing == PoolStanding::kOwn;
+         pools_.judge(ask_of(job)).verdict == PoolVerdict::kOwn;
 }
 
 void Limits::count(const WaitingJob& job) {

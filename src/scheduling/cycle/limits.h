@@ -18,8 +18,9 @@ class Limits {
   bool is_over_quota(const WaitingJob& job) const;
   // Only by limits on what runs.
   bool is_over_limits(const WaitingJob& job) const;
-  // Whoever has a claim was judged when it was made, and what others lend may be less by now.
-  bool may_have_claimed(const WaitingJob& job) const;
+  // Whoever has a preemption hold was judged when it was made, and what others lend may be less by
+  // now.
+  bool may_have_held(const WaitingJob& job) const;
   // Above its holder's guarantee, of what is guaranteed to others.
   bool would_borrow(const WaitingJob& job) const;
   // Within its holder's guarantee, while others borrow: these may be stopped for it.
@@ -30,7 +31,7 @@ class Limits {
 
  private:
   PoolAsk ask_of(const WaitingJob& job) const;
-  bool is_kept_back_by_pools(const WaitingJob& job, bool has_claim) const;
+  bool is_kept_back_by_pools(const WaitingJob& job, bool has_hold) const;
 
   const Ground& ground_;
   bool keeps_limits_ = false;

@@ -8,7 +8,7 @@
 
 #include "scheduling/cycle/ground.h"
 #include "scheduling/cycle/limits.h"
-#include "scheduling/cycle/room.h"
+#include "scheduling/cycle/preemptor.h"
 
 // The stages that walk through the queue. Each has its own state and refers to what it works on.
 
@@ -53,14 +53,14 @@ class Placing {
       : ground_(ground), limits_(limits), line_(line), borrowers_(borrowers) {}
 
   void run();
-  bool has_started_by_claim(const WaitingJob& job) const;
+  bool has_started_by_hold(const WaitingJob& job) const;
 
-  // For questions, instead of run(): keeps all that is claimed, and these places.
-  void keep(std::span<const Reservation> reservations);
+  // For questions, instead of run(): keeps all that is held, and these places.
+  void keep(std::span<const PlannedStart> planned_starts);
 
  private:
-  void start_or_keep_claims();
-  void keep(const model::Claim& claim);
+  void start_or_keep_holds();
+  void keep(const model::PreemptionHold& hold);
   Next consider(const WaitingJob& job);
   Next pass_or_block(const WaitingJob& job);
 
@@ -68,7 +68,7 @@ class Placing {
   Limits& limits_;
   Line& line_;
   Borrowers& borrowers_;
-  std::set<model::JobId> started_by_claim_;
+  std::set<model::JobId> started_by_hold_;
   // Requests found to fit no node that is up, each once: a queue may be full of equal ones.
   std::vector<const model::ResourceRequest*> unplaceable_;
 };
@@ -77,11 +77,11 @@ class Placing {
 // first that do not fit, and starts whom these do not mind.
 class Backfilling {
  public:
-  Backfilling(Ground& ground, Limits& limits, RoomMaker& room, Line& line, Borrowers& borrowers,
-              const Placing& placing)
+  Backfilling(Ground& ground, Limits& limits, Preemptor& preemptor, Line& line,
+              Borrowers& borrowers, const Placing& placing)
       : ground_(ground),
         limits_(limits),
-        room_(room),
+        preemptor_(preemptor),
         line_(line),
         borrowers_(borrowers),
         placing_(placing) {}
@@ -102,7 +102,7 @@ class Backfilling {
 
   Ground& ground_;
   Limits& limits_;
-  RoomMaker& room_;
+  Preemptor& preemptor_;
   Line& line_;
   Borrowers& borrowers_;
   const Placing& placing_;

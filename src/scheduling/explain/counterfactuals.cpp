@@ -18,8 +18,8 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-constexpr std::size_t kMostTypes = 3;
-constexpr std::uint32_t kMostGpusTried = 64;  // one by one; below that by halves
+constexpr std::size_t kMaxTypes = 3;
+constexpr std::uint32_t kMaxGpusTried = 64;  // one by one; below that by halves
 
 // The largest number in [1, most] that will do, where every smaller one does too; 0: none does.
 template <class WillDo>
@@ -80,8 +80,8 @@ class Search {
       return starts(request);
     };
     std::uint64_t count = request.gpus - 1;
-    if (count > kMostGpusTried)
-      count = std::max<std::uint64_t>(largest(count, will_do), kMostGpusTried);
+    if (count > kMaxGpusTried)
+      count = std::max<std::uint64_t>(largest(count, will_do), kMaxGpusTried);
     while (count > 0 && !will_do(count)) --count;
     if (count == 0) return;
     request.gpus = static_cast<std::uint32_t>(count);
@@ -116,7 +116,7 @@ class Search {
                              [](const auto& e) { return e.first; });
     std::size_t count = 0;
     for (auto& [nodes, type] : by_number) {
-      if (count == kMostTypes) return;
+      if (count == kMaxTypes) return;
       request.gpu_types = {std::move(type)};
       if (!starts(request)) continue;
       found(Change::kGpuTypes, request);

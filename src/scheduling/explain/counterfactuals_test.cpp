@@ -41,7 +41,7 @@ struct AtRest {
 
   std::vector<Counterfactual> of(model::JobId job) {
     const CycleOptions options{.now = kNow};
-    WhatIf what_if(books, policy, options, plan.reservations, *books->queue.find_rank(job));
+    WhatIf what_if(books, policy, options, plan.planned_starts, *books->queue.find_rank(job));
     return counterfactuals(what_if, books->cluster, *books->queue.find(job));
   }
 };
@@ -121,8 +121,8 @@ TEST(Counterfactuals, AJobWithMuchMemoryCouldHaveLess) {
   EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--memory 399G"});
 }
 
-// The reserved job can begin in an hour and the grace of 30 seconds.
-TEST(Counterfactuals, AJobThatWouldDelayAReservationCouldTakeLessTime) {
+// The job with the planned start can begin in an hour and the grace of 30 seconds.
+TEST(Counterfactuals, AJobThatWouldDelayAPlannedStartCouldTakeLessTime) {
   const WaitingJob running = limited(waiting(1, gpus(4)), base::hours(1));
   const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
   const WaitingJob longer = limited(waiting(3, gpus(2)), base::hours(3));
@@ -131,7 +131,7 @@ TEST(Counterfactuals, AJobThatWouldDelayAReservationCouldTakeLessTime) {
   EXPECT_EQ(options(world.of(model::JobId(2))), Texts{"--gpus 4"});
 }
 
-// It would be let in before the reserved job by what is expected of it.
+// It would be let in before the job with the planned start by what is expected of it.
 TEST(Counterfactuals, AJobThatIsExpectedToBeShortCouldBeStoppable) {
   const WaitingJob running = limited(waiting(1, gpus(4)), base::hours(1));
   const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
@@ -145,7 +145,7 @@ TEST(Counterfactuals, AJobThatIsExpectedToBeShortCouldBeStoppable) {
 
 TEST(Counterfactuals, NobodyPassesWhereOrderIsStrict) {
   model::Policy policy;
-  policy.reservation_depth = 0;
+  policy.backfill_depth = 0;
   const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
   const WaitingJob behind = limited(waiting(3, gpus(8)), base::hours(1));
   AtRest world = at_rest({node(1).gpus(8).busy(0)}, {head, behind}, policy);
@@ -161,7 +161,7 @@ TEST(Counterfactuals, NothingHelpsWhereEverythingIsBusy) {
 // Each job, asked for as its counterfactual says, starts in the next cycle; all else being equal.
 RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
   const Draw draw = [](std::uint64_t n) { return *rc::gen::inRange<std::uint64_t>(0, n); };
-  World drawn = random_world(draw, {.most_nodes = 6, .most_jobs = 10});
+  World drawn = random_world(draw, {.max_nodes = 6, .max_jobs = 10});
   for (WaitingJob& job : drawn.jobs) {
     job = limited(job, base::minutes(static_cast<std::int64_t>(1 + draw(300))));
     auto spec = std::make_shared<model::JobSpec>(*job.spec);
@@ -169,7 +169,7 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
     job.spec = std::move(spec);
   }
   model::Policy policy;
-  policy.reservation_depth = static_cast<std::uint32_t>(draw(4));
+  policy.backfill_depth = static_cast<std::uint32_t>(draw(4));
   AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs, policy);
   std::vector<WaitingJob> left;
   world.books->queue.for_each_while([&](const WaitingJob& job) {
@@ -197,18 +197,18 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
   RC_TAG(asked == 0 ? "none" : "some");
 }
 
-// What slot_of() says of a job with a reservation is that reservation.
-RC_GTEST_PROP(WhatIf, FindsTheReservationsOfThePlan, ()) {
+// What slot_of() says of a job with a planned start is that planned start.
+RC_GTEST_PROP(WhatIf, FindsThePlannedStartsOfThePlan, ()) {
   const Draw draw = [](std::uint64_t n) { return *rc::gen::inRange<std::uint64_t>(0, n); };
-  World drawn = random_world(draw, {.most_nodes = 6, .most_jobs = 10});
+  World drawn = random_world(draw, {.max_nodes = 6, .max_jobs = 10});
   for (WaitingJob& job : drawn.jobs) {
     job = limited(job, base::minutes(static_cast<std::int64_t>(1 + draw(300))));
   }
   AtRest world = at_rest(std::move(drawn.nodes), drawn.jobs);
-  for (const Reservation& each : world.plan.reservations) {
+  for (const PlannedStart& each : world.plan.planned_starts) {
     const WaitingQueue& queue = world.books->queue;
     const CycleOptions options{.now = kNow};
-    WhatIf what_if(world.books, world.policy, options, world.plan.reservations,
+    WhatIf what_if(world.books, world.policy, options, world.plan.planned_starts,
                    *queue.find_rank(each.job));
     RC_ASSERT(what_if.slot_of(*queue.find(each.job)) == each.slot);
   }

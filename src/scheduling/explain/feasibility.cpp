@@ -49,23 +49,23 @@ void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
   if (request_.gpus > 0) {
     const GpuOffer offer = choice.offers.of(node);
     if (!offer.has_type) return;
-    most_gpu_memory_ = std::max(most_gpu_memory_, offer.largest_memory);
+    max_gpu_memory_ = std::max(max_gpu_memory_, offer.largest_memory);
     reach(Feasibility::kGpuMemory);
     if (offer.capable == 0) return;
-    most_gpus_ = std::max(most_gpus_, offer.capable);
+    max_gpus_ = std::max(max_gpus_, offer.capable);
     reach(Feasibility::kGpus);
     if (offer.capable < request_.gpus) return;
-    most_on_socket_ = std::max(most_on_socket_, offer.capable_on_socket);
+    max_on_socket_ = std::max(max_on_socket_, offer.capable_on_socket);
     reach(Feasibility::kSockets);
     if (!has_gpus_when_empty(choice.request, offer)) return;
   }
   const Demand demand = demand_on(request_, {.cpus = node.cpus,
                                              .memory = node.memory,
                                              .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  most_cpus_ = std::max(most_cpus_, node.cpus);
+  max_cpus_ = std::max(max_cpus_, node.cpus);
   reach(Feasibility::kCpus);
   if (demand.cpus > node.cpus) return;
-  most_memory_ = std::max(most_memory_, node.memory);
+  max_memory_ = std::max(max_memory_, node.memory);
   reach(Feasibility::kMemory);
   if (demand.memory > node.memory) return;
   reach(Feasibility::kFits);
@@ -87,24 +87,24 @@ base::Status FeasibilityCheck::status() const {
           "gpu_memory_bytes",
           fmt::format("{} asked, the largest GPU{}{} has {}", size_text(request_.gpu_memory),
                       request_.gpu_types.empty() ? "" : " of the types asked for", allowed(),
-                      size_text(most_gpu_memory_)));
+                      size_text(max_gpu_memory_)));
     case Feasibility::kGpus:
       return refusal("gpus", fmt::format("{} asked{}, the largest node{} has {}{}", request_.gpus,
                                          request_.nodes > 1 ? " on each node" : "", allowed(),
-                                         counted(most_gpus_, "GPU"), kind()));
+                                         counted(max_gpus_, "GPU"), kind()));
     case Feasibility::kSockets:
       return refusal("gpus", fmt::format("{} asked on one socket (strict NUMA placement), the "
                                          "largest socket has {}{}",
-                                         request_.gpus, counted(most_on_socket_, "GPU"), kind()));
+                                         request_.gpus, counted(max_on_socket_, "GPU"), kind()));
     case Feasibility::kCpus:
       return refusal("cpus",
                      fmt::format("{} asked, the largest node{}{} has {}", request_.cpus.value_or(1),
-                                 allowed(), with_the_gpus(), counted(most_cpus_, "CPU")));
+                                 allowed(), with_the_gpus(), counted(max_cpus_, "CPU")));
     case Feasibility::kMemory:
       return refusal("memory_bytes",
                      fmt::format("{} asked, the largest node{}{} has {}",
                                  size_text(request_.memory.value_or(base::Bytes())), allowed(),
-                                 with_the_rest(), size_text(most_memory_)));
+                                 with_the_rest(), size_text(max_memory_)));
     case Feasibility::kFits:
       return {};
   }

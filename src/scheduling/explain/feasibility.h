@@ -58,11 +58,11 @@ class FeasibilityCheck {
   std::deque<Choice> choices_;  // one for each type, as placement tries them
   Feasibility verdict_;         // of the node that comes furthest
   // The most that nodes which satisfy all earlier constraints have.
-  base::Bytes most_gpu_memory_;
-  std::uint32_t most_gpus_ = 0;
-  std::uint32_t most_on_socket_ = 0;
-  std::uint32_t most_cpus_ = 0;
-  base::Bytes most_memory_;
+  base::Bytes max_gpu_memory_;
+  std::uint32_t max_gpus_ = 0;
+  std::uint32_t max_on_socket_ = 0;
+  std::uint32_t max_cpus_ = 0;
+  base::Bytes max_memory_;
 };
 
 // Of a request for one node. `nodes` offers for_each(visit(key, const model::Node&)), as

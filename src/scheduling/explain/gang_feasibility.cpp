@@ -43,7 +43,7 @@ void EmptyCluster::add(const model::Node& node) {
   for (model::Gpu& gpu : empty.gpus) {
     gpu.state = model::GpuState::kAvailable;
     gpu.holders.clear();
-    gpu.avoid_strangers = false;
+    gpu.avoids_unmanaged_processes = false;
   }
   cluster_.update(empty);
 }
@@ -54,7 +54,7 @@ bool EmptyCluster::fits(const model::ResourceRequest& request) {
 }
 
 // More parts only ever need more.
-std::uint32_t EmptyCluster::most_parts(const model::ResourceRequest& request) {
+std::uint32_t EmptyCluster::max_parts(const model::ResourceRequest& request) {
   model::ResourceRequest smaller = request;
   std::uint32_t fit = 0;
   std::uint32_t too_many = request.nodes;
@@ -68,7 +68,7 @@ std::uint32_t EmptyCluster::most_parts(const model::ResourceRequest& request) {
 base::Status EmptyCluster::could_ever_fit(const model::ResourceRequest& request) {
   if (fits(request)) return {};
   if (!request.cross_node) {
-    const std::uint32_t most = most_parts(request);
+    const std::uint32_t most = max_parts(request);
     return refusal("nodes",
                    fmt::format("{} asked, at most {} node{}{} could {}", request.nodes, most,
                                most == 1 ? "" : "s", where(request), part_text(request)));

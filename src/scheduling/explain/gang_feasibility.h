@@ -25,7 +25,7 @@ class EmptyCluster {
 
  private:
   void add(const model::Node& node);
-  std::uint32_t most_parts(const model::ResourceRequest& request);
+  std::uint32_t max_parts(const model::ResourceRequest& request);
   bool fits(const model::ResourceRequest& request);
 
   Cluster cluster_;

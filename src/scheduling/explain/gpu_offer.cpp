@@ -47,9 +47,9 @@ GpuOffer GpuOffers::of(const model::Node& node) {
     raise(offer.free, static_cast<std::uint32_t>(std::popcount(entry.free)));
     if (!has_several || !entry.is_accepted) continue;
     const GpuDomains& domains = domains_.domains();
-    raise(offer.capable_on_numa_node, most_in_one(domains.numa, entry.capable));
-    raise(offer.capable_on_socket, most_in_one(domains.sockets, entry.capable));
-    raise(offer.free_on_socket, most_in_one(domains.sockets, entry.free));
+    raise(offer.capable_on_numa_node, max_in_one(domains.numa, entry.capable));
+    raise(offer.capable_on_socket, max_in_one(domains.sockets, entry.capable));
+    raise(offer.free_on_socket, max_in_one(domains.sockets, entry.free));
   }
   return offer;
 }

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "scheduling/gang/candidates.h"
-#include "scheduling/placement/claims.h"
+#include "scheduling/placement/grants.h"
 
 namespace gpu_platform::scheduling {
 

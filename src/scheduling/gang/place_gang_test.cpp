@@ -115,7 +115,7 @@ TEST(PlaceGang, AcrossNodesTakesTheFewestThatGiveEqualParts) {
   const auto three = place(cluster, across(21));
   ASSERT_TRUE(three);
   EXPECT_EQ(nodes_of(three), (Ids{1, 2, 3}));
-  for (const model::NodeAllocation& part : three->nodes) EXPECT_EQ(part.claims.size(), 7U);
+  for (const model::NodeAllocation& part : three->nodes) EXPECT_EQ(part.grants.size(), 7U);
   EXPECT_EQ(place(cluster, across(24)), std::nullopt);
 }
 
@@ -201,11 +201,11 @@ TEST(PlaceGangProperty, TakesOfEachNodeOnlyWhatIsFreeAndOfAllOneType) {
       RC_ASSERT(used.insert(part.node).second);
       const model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
       RC_ASSERT(holder.state == model::NodeState::kUp);
-      RC_ASSERT(part.claims.size() == found->nodes.front().claims.size());
+      RC_ASSERT(part.grants.size() == found->nodes.front().grants.size());
       RC_ASSERT(holder.cpus_used + part.cpus <= holder.cpus);
-      for (const model::GpuClaim& claim : part.claims) {
-        RC_ASSERT(model::is_free(holder.gpus.at(claim.gpu_index)));
-        types.insert(holder.gpus.at(claim.gpu_index).info.type);
+      for (const model::GpuGrant& grant : part.grants) {
+        RC_ASSERT(model::is_free(holder.gpus.at(grant.gpu_index)));
+        types.insert(holder.gpus.at(grant.gpu_index).info.type);
       }
     }
     RC_ASSERT(types.size() <= 1U);

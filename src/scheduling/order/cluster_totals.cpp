@@ -63,9 +63,9 @@ void HeldAmounts::add(const model::NodeAllocation& part, const model::Node& node
                       const std::vector<model::GpuWeight>& weights) {
   cpus += part.cpus;
   memory += part.memory;
-  for (const model::GpuClaim& claim : part.claims) {
-    const std::uint32_t weight = gpu_weight_of(node.gpus.at(claim.gpu_index).info.type, weights);
-    gpus += static_cast<std::uint64_t>(claim.share.value()) * weight;
+  for (const model::GpuGrant& grant : part.grants) {
+    const std::uint32_t weight = gpu_weight_of(node.gpus.at(grant.gpu_index).info.type, weights);
+    gpus += static_cast<std::uint64_t>(grant.share.value()) * weight;
   }
 }
 

@@ -14,11 +14,11 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr Wide kNanosecondsPerUnit = Wide{1'000'000} << 10;  // of a part of 2^-32
-constexpr std::uint64_t kMostUse = std::numeric_limits<std::uint64_t>::max() >> 1;
+constexpr std::uint64_t kMaxUse = std::numeric_limits<std::uint64_t>::max() >> 1;
 
 // What would need longer than the platform can run is as much as there can be.
 void add_to(std::uint64_t& sum, Wide more) {
-  sum = static_cast<std::uint64_t>(std::min<Wide>(sum + more, kMostUse));
+  sum = static_cast<std::uint64_t>(std::min<Wide>(sum + more, kMaxUse));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(DominantPart, IsTheLargestOfGpusCpusAndMemory) {
   totals.add(shape_of(big));
   const auto held = [&](std::size_t gpus, std::uint32_t cpus, std::int64_t gib) {
     model::NodeAllocation part{.node = big.id, .cpus = cpus, .memory = base::kGiB * gib};
-    for (std::uint32_t i = 0; i < gpus; ++i) part.claims.push_back({i, base::kWholeGpu, {}});
+    for (std::uint32_t i = 0; i < gpus; ++i) part.grants.push_back({i, base::kWholeGpu, {}});
     HeldAmounts amounts;
     amounts.add(part, big, {});
     return dominant_part(amounts, totals, {});
@@ -128,7 +128,7 @@ TEST(DominantPart, CountsGpusByTheirWeight) {
   EXPECT_EQ(totals.weighted_gpus(weights), 4000U);
   for (const std::uint32_t index : {0U, 1U}) {
     HeldAmounts amounts;
-    amounts.add({.node = mixed.id, .claims = {{index, base::kWholeGpu, {}}}}, mixed, weights);
+    amounts.add({.node = mixed.id, .grants = {{index, base::kWholeGpu, {}}}}, mixed, weights);
     EXPECT_EQ(dominant_part(amounts, totals, weights), index == 0 ? kOne32 / 4 * 3 : kOne32 / 4);
   }
   totals.remove(shape_of(mixed));

@@ -50,12 +50,12 @@ bool OrderBasis::is_of(const model::Policy& policy) const {
 std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
                              const OrderBasis& basis) {
   const model::OrderWeights& weights = basis.weights;
-  const std::int64_t most_points =
+  const std::int64_t max_points =
       std::max<std::int64_t>(1, *std::ranges::max_element(basis.points));
   Wide sum = -(kOnePoint * weights.age * submitted_at.unix_ns() / kDay);
-  sum += kOnePoint * weights.priority * class_points(spec, basis) / most_points;
-  const Standing standing = basis.standings->of(spec.team, spec.user);
-  sum += kOnePoint * weights.fair_share * standing.factor / kMostFactor;
+  sum += kOnePoint * weights.priority * class_points(spec, basis) / max_points;
+  const FairShareRank account_rank = basis.ranking->of(spec.team, spec.user);
+  sum += kOnePoint * weights.fair_share * account_rank.factor / kMaxFactor;
   if (basis.cluster_gpus > 0) {
     sum += kOnePoint * weights.size * static_cast<Wide>(model::total_gpus(spec.request)) /
            static_cast<Wide>(basis.cluster_gpus);
@@ -75,7 +75,7 @@ Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitt
       rank.number = spec.priority.number;
       return rank;
     case model::QueueOrder::kFairShare:
-      rank.place = basis.standings->of(spec.team, spec.user).place;
+      rank.place = basis.ranking->of(spec.team, spec.user).place;
       break;
     case model::QueueOrder::kPriority:
       break;

@@ -9,7 +9,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/policy.h"
-#include "scheduling/order/standings.h"
+#include "scheduling/order/fair_share_ranking.h"
 
 namespace gpu_platform::scheduling {
 
@@ -43,10 +43,10 @@ struct OrderBasis {
   std::int64_t points[4] = {};
   model::OrderWeights weights;
   base::Shared<model::Organisation> organisation;
-  base::Shared<Standings> standings;  // of the orders that ask what was used
-  std::uint64_t cluster_gpus = 0;     // of the weighted order, where size counts
+  base::Shared<FairShareRanking> ranking;  // of the orders that ask what was used
+  std::uint64_t cluster_gpus = 0;          // of the weighted order, where size counts
 
-  // With no standings and no GPUs.
+  // With no rankings and no GPUs.
   static OrderBasis of(const model::Policy& policy);
   bool is_of(const model::Policy& policy) const;
 

@@ -23,7 +23,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   for (const model::NodeId node : request.nodelist) mix(node.value);
   for (const model::NodeId node : request.exclude) mix(node.value);
   for (const std::uint32_t speed : request.gpu_speeds) mix(speed);
-  mix(std::hash<std::string>()(request.window));
+  mix(std::hash<std::string>()(request.reservation));
   for (const std::string& type : request.gpu_types) mix(std::hash<std::string>()(type));
   for (const std::string* name : {&key.team, &key.user, &key.project}) {
     mix(std::hash<std::string>()(*name));

@@ -27,13 +27,13 @@ GpuMask bit_of(std::uint32_t gpu) {
   return GpuMask{1} << gpu;
 }
 
-// Whether a set of `of` has at most kMostSubsets subsets of `count`.
+// Whether a set of `of` has at most kMaxSubsets subsets of `count`.
 bool is_countable(std::uint32_t of, std::uint32_t count) {
   count = std::min(count, of - count);
   std::uint64_t subsets = 1;
   for (std::uint32_t i = 1; i <= count; ++i) {
     subsets = subsets * (of - count + i) / i;  // exact: a binomial coefficient after each step
-    if (subsets > SubsetChooser::kMostSubsets) return false;
+    if (subsets > SubsetChooser::kMaxSubsets) return false;
   }
   return true;
 }
@@ -228,7 +228,7 @@ SubsetChooser::SubsetChooser(GpuLayout layout) : layout_(std::move(layout)) {
     }
   }
   const GpuMask all = gpus == 0 ? 0 : ~GpuMask{0} >> (kMaxGpusPerNode - gpus);
-  has_rank_ = {reach(all).nvlink > 1, most_in_one(layout_.domains.numa, all) > 1,
+  has_rank_ = {reach(all).nvlink > 1, max_in_one(layout_.domains.numa, all) > 1,
                layout_.domains.sockets.size() < layout_.domains.numa.size(),
                layout_.domains.sockets.size() > 1};
 }
@@ -252,8 +252,8 @@ Subset SubsetChooser::best(GpuMask eligible, std::uint32_t count) const {
 // kNvLink: no set of n GPUs has NVLink between all unless n of them have it to n - 1 others.
 Reach SubsetChooser::reach(GpuMask eligible) const {
   Reach reach;
-  reach.numa_node = static_cast<std::uint8_t>(most_in_one(layout_.domains.numa, eligible));
-  reach.socket = static_cast<std::uint8_t>(most_in_one(layout_.domains.sockets, eligible));
+  reach.numa_node = static_cast<std::uint8_t>(max_in_one(layout_.domains.numa, eligible));
+  reach.socket = static_cast<std::uint8_t>(max_in_one(layout_.domains.sockets, eligible));
   for (const GpuMask domain : layout_.domains.numa) {
     const GpuMask members = domain & eligible;
     std::array<std::uint8_t, kMaxGpusPerNode + 1> with_so_many = {};  // by GPUs linked, itself too

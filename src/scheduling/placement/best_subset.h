@@ -55,7 +55,7 @@ struct Reach {
 //      over sockets, then the largest sum of nearness over pairs of GPUs left, so that it breaks up
 //      as little as it can;
 //   7. the lowest indices.
-// Exact where a domain has at most kMostSubsets subsets of the size asked for, which holds for
+// Exact where a domain has at most kMaxSubsets subsets of the size asked for, which holds for
 // every node of up to 16 GPUs. Beyond that it is a heuristic: from each GPU of the domain a subset
 // grows by the GPU that adds no socket, else no NUMA node, else the NUMA node with the most
 // eligible GPUs, then by nearest worst link, sum of links and index; the best of these by the order
@@ -64,7 +64,7 @@ struct Reach {
 // Cost: up to 3 ms for 8 of 16 GPUs, 10 µs for 4 of 8; see SubsetTable.
 class SubsetChooser {
  public:
-  static constexpr std::uint64_t kMostSubsets = 12'870;  // 8 of 16
+  static constexpr std::uint64_t kMaxSubsets = 12'870;  // 8 of 16
 
   explicit SubsetChooser(GpuLayout layout);
 

@@ -61,10 +61,10 @@ TEST_P(BestSubset, StaysInTheSmallestDomainThatHoldsThem) {
   const GpuDomains& domains = chooser_.layout().domains;
   for_all([&](GpuMask eligible, std::uint32_t count) {
     const Subset found = best(eligible, count);
-    if (most_in_one(domains.numa, eligible) >= count) {
+    if (max_in_one(domains.numa, eligible) >= count) {
       ASSERT_LE(found.rank, PlacementRank::kNumaNode);
       ASSERT_EQ(touched_by(domains.numa, found.gpus), 1U);
-    } else if (most_in_one(domains.sockets, eligible) >= count) {
+    } else if (max_in_one(domains.sockets, eligible) >= count) {
       ASSERT_EQ(found.rank, PlacementRank::kSocket);
       ASSERT_EQ(touched_by(domains.sockets, found.gpus), 1U);
     } else {

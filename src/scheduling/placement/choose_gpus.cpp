@@ -19,7 +19,7 @@ bool has_gpus_when_empty(const ShapeClass& shape_class, const model::ResourceReq
   const bool is_strict = request.numa == model::NumaPolicy::kStrict;
   bool enough = false;
   filter.for_each_type(shape_class, [&](GpuMask of_type) {
-    const std::uint32_t most = is_strict ? most_in_one(domains.sockets, of_type) : size_of(of_type);
+    const std::uint32_t most = is_strict ? max_in_one(domains.sockets, of_type) : size_of(of_type);
     enough = enough || most >= request.gpus;
   });
   return enough;
@@ -65,7 +65,7 @@ PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRe
   const GpuDomains& domains = shape_class.subsets->chooser().layout().domains;
   std::uint32_t largest = 0;
   filter.for_each_type(shape_class, [&](GpuMask of_type) {
-    largest = std::max(largest, most_in_one(domains.numa, of_type));
+    largest = std::max(largest, max_in_one(domains.numa, of_type));
   });
   return request.gpus > largest ? PlacementRank::kAcrossSockets : PlacementRank::kSocket;
 }

@@ -23,14 +23,14 @@ std::uint64_t portion_of(std::uint64_t amount, Portion portion, std::uint64_t la
 }  // namespace
 
 Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals) {
-  constexpr std::uint64_t kMostCpus = std::numeric_limits<std::uint32_t>::max();
-  constexpr std::uint64_t kMostMemory = std::numeric_limits<std::int64_t>::max();
+  constexpr std::uint64_t kMaxCpus = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::uint64_t kMaxMemory = std::numeric_limits<std::int64_t>::max();
   const Portion of_gpus{.part = request.gpus, .whole = totals.gpus};
   std::uint64_t cpus = 1;
   if (request.cpus.has_value()) {
     cpus = *request.cpus;
   } else if (request.gpus > 0) {
-    cpus = std::max<std::uint64_t>(1, portion_of(totals.cpus, of_gpus, kMostCpus));
+    cpus = std::max<std::uint64_t>(1, portion_of(totals.cpus, of_gpus, kMaxCpus));
   }
   Demand demand{.cpus = static_cast<std::uint32_t>(cpus), .memory = {}};
   if (request.memory.has_value()) {
@@ -40,7 +40,7 @@ Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals
   const Portion portion =
       request.gpus > 0 ? of_gpus : Portion{.part = demand.cpus, .whole = totals.cpus};
   const auto memory = static_cast<std::uint64_t>(totals.memory.value());
-  demand.memory = base::Bytes(static_cast<std::int64_t>(portion_of(memory, portion, kMostMemory)));
+  demand.memory = base::Bytes(static_cast<std::int64_t>(portion_of(memory, portion, kMaxMemory)));
   return demand;
 }
 

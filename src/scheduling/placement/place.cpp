@@ -7,8 +7,8 @@
 #include "scheduling/gang/place_gang.h"
 #include "scheduling/gang/split.h"
 #include "scheduling/placement/choose_node.h"
-#include "scheduling/placement/claims.h"
 #include "scheduling/placement/gpu_filter.h"
+#include "scheduling/placement/grants.h"
 
 namespace gpu_platform::scheduling {
 

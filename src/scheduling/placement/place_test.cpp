@@ -51,7 +51,7 @@ TEST(Place, GivesWholeGpusWithAllTheirMemoryAndTheNodesShare) {
   const model::NodeAllocation& part = allocation.nodes.at(0);
   EXPECT_EQ(part.cpus, 16U);
   EXPECT_EQ(part.memory, base::kGiB * 128);
-  EXPECT_EQ(part.claims.at(1), (model::GpuClaim{1, base::kWholeGpu, base::kGiB * 80}));
+  EXPECT_EQ(part.grants.at(1), (model::GpuGrant{1, base::kWholeGpu, base::kGiB * 80}));
 }
 
 TEST(Place, MindsTypesAndFamilies) {

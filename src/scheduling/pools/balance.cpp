@@ -90,26 +90,26 @@ Judgement PoolBalance::judge(const PoolAsk& asked) const {
   const Guarantee* guarantee = guarantees_->find(asked.holder);
   if (guarantee != nullptr && guarantee->borrow_limit &&
       then.all() > own + *guarantee->borrow_limit) {
-    return {PoolStanding::kKeptBack, model::QuotaKind::kBorrowLimit, *guarantee->borrow_limit};
+    return {PoolVerdict::kKeptBack, model::QuotaKind::kBorrowLimit, *guarantee->borrow_limit};
   }
   const Sums before = sums_of(asked.holder, use);
   const Sums after = sums_of(asked.holder, then);
   const GpuShare firm = firm_above_ - before.firm_above + after.firm_above;
   if (firm > firm_above_ && firm > shared()) {
-    return {PoolStanding::kKeptBack, model::QuotaKind::kGuarantee, above(shared(), firm_above_)};
+    return {PoolVerdict::kKeptBack, model::QuotaKind::kGuarantee, above(shared(), firm_above_)};
   }
   const GpuShare all = above_ - before.above + after.above;
   const GpuShare most = shared() + (lendable_ - before.lendable + after.lendable);
   if (all > most) {
-    return {PoolStanding::kKeptBack, model::QuotaKind::kLendLimit, above(most, above_)};
+    return {PoolVerdict::kKeptBack, model::QuotaKind::kLendLimit, above(most, above_)};
   }
   const bool is_shared = !asked.may_borrow || all <= shared();
-  return {is_shared ? PoolStanding::kShared : PoolStanding::kBorrows, {}, {}};
+  return {is_shared ? PoolVerdict::kShared : PoolVerdict::kBorrows, {}, {}};
 }
 
 std::optional<model::QuotaExcess> PoolBalance::excess_of(const PoolAsk& asked) const {
   const Judgement found = judge(asked);
-  if (found.standing != PoolStanding::kKeptBack) return std::nullopt;
+  if (found.verdict != PoolVerdict::kKeptBack) return std::nullopt;
   return model::QuotaExcess{asked.holder.holder,
                             asked.holder.name,
                             found.limit,

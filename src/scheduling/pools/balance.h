@@ -24,7 +24,7 @@
 namespace gpu_platform::scheduling {
 
 // What a start would be.
-enum class PoolStanding : std::uint8_t {
+enum class PoolVerdict : std::uint8_t {
   kOwn,       // within the holder's guarantee: it may have borrowers stopped
   kShared,    // above it, of what is guaranteed to nobody
   kBorrows,   // above it, of what is guaranteed to others and idle
@@ -32,7 +32,7 @@ enum class PoolStanding : std::uint8_t {
 };
 
 struct Judgement {
-  PoolStanding standing = PoolStanding::kOwn;
+  PoolVerdict verdict = PoolVerdict::kOwn;
   // Of kKeptBack: by what, and how much may be had above the guarantee, beside what is.
   model::QuotaKind limit = model::QuotaKind::kGuarantee;
   base::GpuShare most;

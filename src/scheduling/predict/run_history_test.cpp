@@ -90,7 +90,7 @@ TEST(RunHistory, TypesAskedForTellSizesApart) {
   EXPECT_EQ(history.predict(spec("ann", "train"), {})->level, RunLevel::kSameName);
 }
 
-TEST(RunHistory, WhoHasRunLongerThanAllOfThemIsNotPredicted) {
+TEST(RunHistory, AJobThatHasRunLongerThanAllOfThemIsNotPredicted) {
   RunHistory history;
   add(history, spec("ann", "train"), {10, 20, 30});
   EXPECT_FALSE(history.predict(spec("ann", "train"), base::minutes(30)));

@@ -97,7 +97,7 @@ class VictimSearch::OnNode {
 
   void run() {
     if (!could_be_met(0, need_)) return;
-    if (candidates_.size() <= search_.options_.most_exact) {
+    if (candidates_.size() <= search_.options_.max_exact) {
       branch(0, need_, 0);
     } else {
       take_cheapest();
@@ -215,7 +215,7 @@ void VictimSearch::search_nodes(Best& best) {
   std::set<model::NodeId> seen;
   for_each_candidate_while([&](const Victim& victim) {
     const bool is_hopeless = best.cost && best.cost->lost_ms < age_ms(victim, options_.now);
-    if (is_hopeless || seen.size() >= options_.most_nodes || steps_left_ == 0) return false;
+    if (is_hopeless || seen.size() >= options_.max_nodes || steps_left_ == 0) return false;
     if (taken_.contains(victim.attempt)) return true;
     for (const auto& part : victim.allocation.nodes) {
       if (!seen.insert(part.node).second) continue;
@@ -238,7 +238,7 @@ void VictimSearch::search_across_nodes(Best& best) {
     if (victims.size() < next_look) return true;
     next_look *= 2;
     allocation = look(victims);
-    return !allocation && victims.size() < options_.most_across_nodes;
+    return !allocation && victims.size() < options_.max_across_nodes;
   });
   if (!allocation && !victims.empty()) allocation = look(victims);
   if (!allocation) return;
@@ -270,22 +270,22 @@ void VictimSearch::drop_superfluous(Best& best) {
   }
 }
 
-std::optional<Room> VictimSearch::find(const Beneficiary& beneficiary, const Placing& placing) {
+std::optional<Fit> VictimSearch::find(const Beneficiary& beneficiary, const Placing& placing) {
   beneficiary_ = &beneficiary;
   placing_ = &placing;
-  steps_left_ = options_.most_steps;
-  looks_left_ = options_.most_looks;
+  steps_left_ = options_.max_steps;
+  looks_left_ = options_.max_looks;
   Best best;
   search_nodes(best);
   if (!best.cost) search_across_nodes(best);
   if (!best.cost) return std::nullopt;
   looks_left_ += best.victims.size() + 1;  // so that what was found is always minimal
   drop_superfluous(best);
-  Room room{std::move(best.allocation), {}};
-  for (const Candidate& each : best.victims) room.victims.push_back(each.victim->attempt);
-  std::ranges::sort(room.victims);
-  taken_.insert(room.victims.begin(), room.victims.end());
-  return room;
+  Fit fit{std::move(best.allocation), {}};
+  for (const Candidate& each : best.victims) fit.victims.push_back(each.victim->attempt);
+  std::ranges::sort(fit.victims);
+  taken_.insert(fit.victims.begin(), fit.victims.end());
+  return fit;
 }
 
 }  // namespace gpu_platform::scheduling

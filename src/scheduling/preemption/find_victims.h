@@ -23,12 +23,12 @@
 
 namespace gpu_platform::scheduling {
 
-// Room for a job, once all the victims are gone. None of them could be spared.
-struct Room {
+// A fit for a job, once all the victims are gone. None of them could be spared.
+struct Fit {
   model::Allocation allocation;
   std::vector<model::AttemptId> victims;  // ascending
 
-  friend bool operator==(const Room&, const Room&) = default;
+  friend bool operator==(const Fit&, const Fit&) = default;
 };
 
 struct Beneficiary {
@@ -48,14 +48,14 @@ class VictimSearch {
     base::Duration min_runtime;  // nobody who has run for less
     // Candidates on a node up to which every subset is looked at; of more, the cheapest that
     // suffice are taken one after the other.
-    std::size_t most_exact = 16;
+    std::size_t max_exact = 16;
     // Bounds of one search: nodes looked at, those with the youngest candidates first, steps
     // through subsets, and attempts at placing. Where one is met, the best so far is taken.
-    std::size_t most_nodes = 256;
-    std::size_t most_steps = 100'000;
-    std::size_t most_looks = 1'000;
+    std::size_t max_nodes = 256;
+    std::size_t max_steps = 100'000;
+    std::size_t max_looks = 1'000;
     // Candidates that a job is tried with which no single node has room for.
-    std::size_t most_across_nodes = 1'024;
+    std::size_t max_across_nodes = 1'024;
   };
 
   // Trial and index must outlive the search.
@@ -65,7 +65,7 @@ class VictimSearch {
   // The cheapest set of victims that makes room, exact within the bounds above; nothing where no
   // set does. The job must not fit as it is. Leaves the trial as it was. Nobody becomes the victim
   // of two searches of one object.
-  std::optional<Room> find(const Beneficiary& beneficiary, const Placing& placing);
+  std::optional<Fit> find(const Beneficiary& beneficiary, const Placing& placing);
 
  private:
   struct Candidate {

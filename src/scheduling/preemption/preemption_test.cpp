@@ -1,4 +1,4 @@
-// Preemption with claims, by examples.
+// Preemption with preemption holds, by examples.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,9 +30,9 @@ class Preempting : public ::testing::Test {
     model::Allocation allocation;
     for (const Part& each : parts) {
       model::NodeAllocation part{
-          .node = model::NodeId(each.node), .claims = {}, .cpus = 1, .memory = {}};
+          .node = model::NodeId(each.node), .grants = {}, .cpus = 1, .memory = {}};
       for (const std::uint32_t index : each.gpus) {
-        part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+        part.grants.push_back({index, base::kWholeGpu, base::kGiB * 80});
       }
       allocation.nodes.push_back(part);
     }
@@ -54,17 +54,17 @@ class Preempting : public ::testing::Test {
     jobs_.push_back({model::JobId(job), std::make_shared<model::JobSpec>(spec),
                      base::Instant() + base::seconds(static_cast<std::int64_t>(job))});
   }
-  void claim(std::uint64_t job, std::uint64_t on, const std::vector<std::uint32_t>& gpu_indices,
-             base::Bytes memory = {}) {
+  void hold(std::uint64_t job, std::uint64_t on, const std::vector<std::uint32_t>& gpu_indices,
+            base::Bytes memory = {}) {
     model::NodeAllocation part{
-        .node = model::NodeId(on), .claims = {}, .cpus = 1, .memory = memory};
+        .node = model::NodeId(on), .grants = {}, .cpus = 1, .memory = memory};
     for (const std::uint32_t index : gpu_indices) {
-      part.claims.push_back({index, base::kWholeGpu, base::kGiB * 80});
+      part.grants.push_back({index, base::kWholeGpu, base::kGiB * 80});
     }
-    claims_.put({model::JobId(job), {{part}}, {}, kNow + base::seconds(-10)});
+    holds_.put({model::JobId(job), {{part}}, {}, kNow + base::seconds(-10)});
   }
   Plan plan(Stages stages = {}) {
-    Books books({.claims = claims_,
+    Books books({.holds = holds_,
                  .cluster = cluster_of(nodes_),
                  .queue = queue_of(jobs_, policy_),
                  .running = ends_,
@@ -91,7 +91,7 @@ class Preempting : public ::testing::Test {
   std::vector<WaitingJob> jobs_;
   RunningEnds ends_;
   VictimIndex victims_;
-  Claims claims_;
+  PreemptionHolds holds_;
   model::Policy policy_;
 };
 
@@ -102,10 +102,10 @@ TEST_F(Preempting, MakesRoomForTheFirstThatDoesNotFit) {
   const Plan made = plan();
   ASSERT_THAT(made.preemptions, SizeIs(1));
   EXPECT_EQ(made.preemptions[0].job, model::JobId(1));
-  EXPECT_THAT(indices(made.preemptions[0].claimed), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(indices(made.preemptions[0].held), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(victims(made), ElementsAre(90));
-  ASSERT_THAT(made.reservations, SizeIs(1));
-  EXPECT_EQ(made.reservations[0].slot.start, kNow + policy_.stop_grace);
+  ASSERT_THAT(made.planned_starts, SizeIs(1));
+  EXPECT_EQ(made.planned_starts[0].slot.start, kNow + policy_.stop_grace);
   EXPECT_THAT(plan(Stages().without(Stage::kPreempt)).preemptions, IsEmpty());
 }
 
@@ -190,7 +190,7 @@ TEST_F(Preempting, RoomThatComesWithinTheGraceAnyhowIsWaitedFor) {
   nodes_ = {node(1).gpus(1), node(2).gpus(1)};
   running(90, {{1, {0}}}, 20);
   const model::AttemptId leaving = running(91, {{2, {0}}}, 20, PriorityClass::kHigh, false);
-  ends_.put(leaving, RunningEnds::kAnyMoment, ends_.ends().rbegin()->second);
+  ends_.put(leaving, RunningEnds::kAnyTime, ends_.ends().rbegin()->second);
   wait(1, 1);
   EXPECT_THAT(victims(plan()), IsEmpty());
 }
@@ -208,7 +208,7 @@ TEST_F(Preempting, TheFirstInLineHasItAlsoWhereNoPlacesAreKept) {
   running(90, {{1, {0}}}, 20);
   wait(1, 1);
   wait(2, 1);
-  policy_.reservation_depth = 0;
+  policy_.backfill_depth = 0;
   EXPECT_THAT(victims(plan()), ElementsAre(90));
 }
 
@@ -225,10 +225,10 @@ TEST_F(Preempting, EachOfThoseInLineGetsVictimsOfItsOwn) {
   EXPECT_EQ(made.preemptions[0].job, model::JobId(1));
 }
 
-TEST_F(Preempting, NobodyElseGetsWhatIsClaimed) {
+TEST_F(Preempting, NobodyElseGetsWhatIsHeld) {
   nodes_ = {node(1).gpus(2), node(2).gpus(1)};
   running(90, {{1, {1}}}, 20, PriorityClass::kLow, false);  // being stopped
-  claim(5, 1, {0, 1});
+  hold(5, 1, {0, 1});
   wait(5, 2);
   wait(1, 1, 1, 1);  // of the highest class, and short
   wait(2, 1, 8, 1);
@@ -236,12 +236,12 @@ TEST_F(Preempting, NobodyElseGetsWhatIsClaimed) {
   EXPECT_THAT(started(made), ElementsAre(1));
   EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
   EXPECT_THAT(victims(made), IsEmpty());
-  EXPECT_EQ(made.reservations.at(0).slot.start, kNow + base::seconds(20));
+  EXPECT_EQ(made.planned_starts.at(0).slot.start, kNow + base::seconds(20));
 }
 
-TEST_F(Preempting, TheBeneficiaryStartsWhereItsClaimIsAsSoonAsThatIsFree) {
+TEST_F(Preempting, TheBeneficiaryStartsWhereItsPreemptionHoldIsAsSoonAsThatIsFree) {
   nodes_ = {node(1).gpus(2), node(2).gpus(2)};
-  claim(5, 2, {0, 1});
+  hold(5, 2, {0, 1});
   wait(5, 2);
   wait(1, 2, 1);
   const Plan made = plan();
@@ -250,10 +250,10 @@ TEST_F(Preempting, TheBeneficiaryStartsWhereItsClaimIsAsSoonAsThatIsFree) {
   EXPECT_EQ(made.starts[0].allocation.nodes[0].node, model::NodeId(2));
 }
 
-TEST_F(Preempting, NoBeneficiaryTakesTheMemoryThatAnotherOneClaims) {
+TEST_F(Preempting, NoBeneficiaryTakesTheMemoryThatAnotherOneHolds) {
   nodes_ = {node(1).gpus(2).memory(base::kGiB * 8)};
-  claim(5, 1, {0}, base::kGiB * 6);
-  claim(6, 1, {1}, base::kGiB * 3);  // whose victims are not gone
+  hold(5, 1, {0}, base::kGiB * 6);
+  hold(6, 1, {1}, base::kGiB * 3);  // whose victims are not gone
   wait(5, 1);
   wait(6, 1);
   EXPECT_THAT(started(plan()), IsEmpty());
@@ -264,7 +264,7 @@ TEST_F(Preempting, NoBeneficiaryTakesTheMemoryThatAnotherOneClaims) {
 TEST_F(Preempting, TheBeneficiaryStartsElsewhereWhereItFitsSooner) {
   nodes_ = {node(1).gpus(1), node(2).gpus(1)};
   running(90, {{1, {0}}}, 20);
-  claim(5, 1, {0});
+  hold(5, 1, {0});
   wait(5, 1);
   const Plan made = plan();
   ASSERT_THAT(started(made), ElementsAre(5));

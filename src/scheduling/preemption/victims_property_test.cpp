@@ -32,7 +32,7 @@ struct FullWorld {
 
 // Jobs run where the reference places them; another one waits.
 FullWorld full_world() {
-  World world = random_world(draw, {.most_nodes = 3, .most_jobs = 12});
+  World world = random_world(draw, {.max_nodes = 3, .max_jobs = 12});
   FullWorld full;
   full.nodes = std::move(world.nodes);
   for (const WaitingJob& job : world.jobs) {
@@ -70,8 +70,8 @@ std::vector<model::Node> without(const FullWorld& world,
       model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
       holder.cpus_used -= part.cpus;
       holder.memory_used -= part.memory;
-      for (const model::GpuClaim& claim : part.claims) {
-        model::Gpu& gpu = holder.gpus.at(claim.gpu_index);
+      for (const model::GpuGrant& grant : part.grants) {
+        model::Gpu& gpu = holder.gpus.at(grant.gpu_index);
         gpu.holders.clear();
         if (gpu.state == model::GpuState::kAllocated) gpu.state = model::GpuState::kAvailable;
       }
@@ -80,7 +80,7 @@ std::vector<model::Node> without(const FullWorld& world,
   return nodes;
 }
 
-std::optional<Room> found_in(const FullWorld& world, VictimSearch::Options options) {
+std::optional<Fit> found_in(const FullWorld& world, VictimSearch::Options options) {
   Cluster cluster = cluster_of(world.nodes);
   VictimIndex index;
   for (const Victim& victim : world.victims) index.put(victim);
@@ -89,10 +89,10 @@ std::optional<Room> found_in(const FullWorld& world, VictimSearch::Options optio
   options.min_runtime = kMinRuntime;
   VictimSearch search(trial, index, options);
   const std::uint64_t before = cluster.hash();
-  auto room = search.find({world.request, world.priority_class},
-                          [&] { return place(trial, world.request); });
+  auto fit = search.find({world.request, world.priority_class},
+                         [&] { return place(trial, world.request); });
   RC_ASSERT(cluster.hash() == before);
-  return room;
+  return fit;
 }
 
 // The least loss of all sets that make room; nothing where none does.
@@ -119,14 +119,14 @@ TEST(VictimsProperty, TheCheapestSetIsFound) {
   EXPECT_TRUE(rc::check([] {
     const FullWorld world = full_world();
     RC_PRE(!naive_place(world.nodes, world.request));
-    const std::optional<Room> room = found_in(world, {});
+    const std::optional<Fit> fit = found_in(world, {});
     const std::optional<std::int64_t> least = least_loss(world);
-    RC_ASSERT(room.has_value() == least.has_value());
-    RC_TAG(room ? room->victims.size() : 0);
-    if (!room) return;
+    RC_ASSERT(fit.has_value() == least.has_value());
+    RC_TAG(fit ? fit->victims.size() : 0);
+    if (!fit) return;
     std::int64_t lost = 0;
     for (const Victim& victim : world.victims) {
-      if (!std::ranges::binary_search(room->victims, victim.attempt)) continue;
+      if (!std::ranges::binary_search(fit->victims, victim.attempt)) continue;
       RC_ASSERT(may_be_stopped(world, victim));
       lost += lost_ms(victim);
     }
@@ -140,16 +140,16 @@ TEST(VictimsProperty, WhatIsFoundMakesRoomAndNobodyOfItCouldBeSpared) {
     const FullWorld world = full_world();
     RC_PRE(!naive_place(world.nodes, world.request));
     VictimSearch::Options options;
-    options.most_exact = draw(4);
-    options.most_nodes = draw(3);
-    options.most_steps = draw(30);
-    options.most_looks = 1 + draw(12);
-    const std::optional<Room> room = found_in(world, options);
-    if (!room) return;
-    const auto there = naive_place(without(world, room->victims), world.request);
-    RC_ASSERT(there == room->allocation);
-    for (std::size_t i = 0; i < room->victims.size(); ++i) {
-      std::vector<model::AttemptId> fewer = room->victims;
+    options.max_exact = draw(4);
+    options.max_nodes = draw(3);
+    options.max_steps = draw(30);
+    options.max_looks = 1 + draw(12);
+    const std::optional<Fit> fit = found_in(world, options);
+    if (!fit) return;
+    const auto there = naive_place(without(world, fit->victims), world.request);
+    RC_ASSERT(there == fit->allocation);
+    for (std::size_t i = 0; i < fit->victims.size(); ++i) {
+      std::vector<model::AttemptId> fewer = fit->victims;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
       RC_ASSERT(!naive_place(without(world, fewer), world.request));
     }

@@ -181,7 +181,7 @@ bool is_allowed(const model::Node& node, const model::ResourceRequest& request, 
   for (model::Gpu& gpu : idle.gpus) {
     gpu.state = model::GpuState::kAvailable;
     gpu.holders.clear();
-    gpu.avoid_strangers = false;
+    gpu.avoids_unmanaged_processes = false;
   }
   const Board board(node);
   return std::ranges::all_of(free_by_type(idle, request), [&](const Indices& gpus) {
@@ -274,7 +274,7 @@ std::optional<model::Allocation> place_on_best(const std::vector<model::Node>& n
   if (request.gpus > 0) {
     const auto [rank, free, gpus] = pick_type(*best, request).value();
     for (const std::uint32_t i : gpus) {
-      part.claims.push_back({i, base::kWholeGpu, best->gpus[i].info.memory});
+      part.grants.push_back({i, base::kWholeGpu, best->gpus[i].info.memory});
     }
     part.level = level_of(*best, rank, gpus);
   }

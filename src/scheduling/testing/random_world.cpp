@@ -133,11 +133,11 @@ model::NetworkPlace random_place(const Draw& draw) {
 World random_world(const Draw& draw, WorldSize size) {
   World world;
   std::uint64_t id = 0;
-  for (std::uint64_t n = draw(size.most_nodes + 1); n > 0; --n) {
+  for (std::uint64_t n = draw(size.max_nodes + 1); n > 0; --n) {
     id += 1 + draw(3);
     world.nodes.push_back(random_node(draw, id));
   }
-  const std::uint64_t jobs = draw(size.most_jobs + 1);
+  const std::uint64_t jobs = draw(size.max_jobs + 1);
   for (std::uint64_t n = 1; n <= jobs; ++n) {
     world.jobs.push_back(waiting(n, random_request(draw), static_cast<std::uint8_t>(draw(10)),
                                  static_cast<std::int64_t>(1 + draw(4))));

@@ -22,8 +22,8 @@ struct World {
 };
 
 struct WorldSize {
-  std::uint64_t most_nodes = 8;
-  std::uint64_t most_jobs = 12;
+  std::uint64_t max_nodes = 8;
+  std::uint64_t max_jobs = 12;
 };
 
 World random_world(const Draw& draw, WorldSize size = {});

@@ -140,10 +140,10 @@ inline void occupy(std::vector<model::Node>& nodes, const model::Allocation& all
     model::Node& holder = *std::ranges::find(nodes, part.node, &model::Node::id);
     holder.cpus_used += part.cpus;
     holder.memory_used += part.memory;
-    for (const model::GpuClaim& claim : part.claims) {
-      model::Gpu& gpu = holder.gpus.at(claim.gpu_index);
+    for (const model::GpuGrant& grant : part.grants) {
+      model::Gpu& gpu = holder.gpus.at(grant.gpu_index);
       gpu.state = model::GpuState::kAllocated;
-      gpu.holders.push_back({{job, 1}, claim.share, claim.memory});
+      gpu.holders.push_back({{job, 1}, grant.share, grant.memory});
     }
   }
 }
@@ -151,8 +151,8 @@ inline void occupy(std::vector<model::Node>& nodes, const model::Allocation& all
 // The indices of the GPUs on the allocation's only node.
 inline std::vector<std::uint32_t> indices(const model::Allocation& allocation) {
   std::vector<std::uint32_t> result;
-  for (const model::GpuClaim& claim : allocation.nodes.at(0).claims) {
-    result.push_back(claim.gpu_index);
+  for (const model::GpuGrant& grant : allocation.nodes.at(0).grants) {
+    result.push_back(grant.gpu_index);
   }
   return result;
 }

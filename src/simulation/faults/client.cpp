@@ -18,7 +18,7 @@ void Client::submit_new(std::vector<controller::Input>& inputs) {
     submission.spec.wait_timeout = base::seconds(1 + static_cast<std::int64_t>(random_.below(600)));
   }
   if (random_.chance(1, 4)) submission.spec.dependencies = draw_dependencies();
-  draw_window(submission.spec);
+  draw_reservation(submission.spec);
   if (submission.spec.array) findings_.count(FaultKind::kArray);
   submissions_.push_back(std::move(submission));
   send(submissions_.size() - 1, inputs);
@@ -68,7 +68,7 @@ void Client::answered(std::size_t index, const base::Result<CommandReply>& reply
                        fmt::format("submission {} was answered with jobs {} and {}",
                                    submission.spec.name, submission.job->value, reply->job.value));
   }
-  if (journal_.room() != store::Room::kAmple && reply->changed) {
+  if (journal_.headroom() != store::Headroom::kAmple && reply->changed) {
     findings_.violated(
         "disk-full", fmt::format("job {} was accepted while the disk was full", reply->job.value));
   }
@@ -83,8 +83,8 @@ std::optional<Client::Aim> Client::draw_aim() {
   Aim aim{*submission.job, {submission.spec.user, submission.spec.uid, false}};
   aim.whole_array = submission.spec.array && random_.chance(1, 2);
   if (random_.chance(1, 8)) aim.caller = {"root", 0, true};
-  aim.is_stranger = random_.chance(1, 8);
-  if (aim.is_stranger) aim.caller = {"eve", 666, false};
+  aim.is_other_user = random_.chance(1, 8);
+  if (aim.is_other_user) aim.caller = {"eve", 666, false};
   return aim;
 }
 
@@ -101,7 +101,7 @@ void Client::act_on(const Aim& aim, model::JobAction action,
   inputs.emplace_back(controller::CommandInput{
       {aim.caller, model::ActOnJob{aim.job, action, aim.whole_array}},
       [this, aim, stops](const base::Result<CommandReply>& reply) {
-        if (reply && aim.is_stranger) {
+        if (reply && aim.is_other_user) {
           findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (reply && stops) note_stopped(aim, *reply);
@@ -121,13 +121,13 @@ void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
                   base::seconds(static_cast<std::int64_t>(1 + random_.below(1200))));
   }
   if (random_.chance(1, 4)) update.to.set(&JobSpec::preemptible, random_.chance(1, 2));
-  if (random_.chance(1, 2)) change_chain(update);
+  if (random_.chance(1, 2)) change_start_conditions(update);
   if (random_.chance(1, 3)) {
     update.to.set(&JobSpec::labels, {{"changed", fmt::format("{}", random_.below(3))}});
   }
   inputs.emplace_back(controller::CommandInput{
       {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
-        if (reply && aim.is_stranger) {
+        if (reply && aim.is_other_user) {
           findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (reply && reply->changed) findings_.count(FaultKind::kUpdated);
@@ -225,7 +225,7 @@ void Client::requeue(const Aim& aim, std::vector<controller::Input>& inputs) {
       {aim.caller, model::ActOnJob{aim.job, action, aim.whole_array}},
       [this, aim, attempts](const base::Result<CommandReply>& reply) {
         if (!reply) return;
-        if (aim.is_stranger) {
+        if (aim.is_other_user) {
           findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
         if (!aim.whole_array) requeued_.emplace_back(aim.job, attempts);

@@ -61,7 +61,7 @@ class Client {
   struct Aim {
     model::JobId job;
     model::Caller caller;
-    bool is_stranger = false;
+    bool is_other_user = false;
     bool whole_array = false;
   };
   // Draws an acknowledged job and the user who is about to do something with it.
@@ -75,8 +75,8 @@ class Client {
   void draw_times(base::Instant& begin, base::Instant& deadline);
   std::vector<model::Dependency> draw_dependencies();
   // Perhaps one of a reservation that is there, as far as the journal knows.
-  void draw_window(model::JobSpec& spec);
-  void change_chain(model::UpdateJob& update);
+  void draw_reservation(model::JobSpec& spec);
+  void change_start_conditions(model::UpdateJob& update);
   // Of those targets that have ended as far as the journal knows, how.
   std::vector<model::EndedTarget> ended_of(const std::vector<model::Dependency>& asked) const;
   std::uint64_t members_of(model::JobId job) const;

@@ -36,29 +36,29 @@ enum class FaultKind : std::uint8_t {
   kSupervisorLost,   // what became of an attempt cannot be known
   kClockForward,
   kClockBack,
-  kDrained,         // an operator drains a GPU or a node
-  kTakenOffline,    // an operator takes a GPU or a node out, with or without its jobs
-  kStrangers,       // processes of no job are seen on a GPU
-  kHeld,            // a person holds a job back
-  kRequeued,        // a person puts a job back into the queue
-  kUpdated,         // a person changes what a job asks for
-  kBulk,            // a person does something with many jobs at once
-  kPrologFailed,    // the site's prolog fails: nothing of the job is started
-  kEpilogFailed,    // the site's epilog fails
-  kPreempted,       // a job is told to stop to make room for another
-  kArray,           // many jobs are submitted as one
-  kDependent,       // a job is to wait for others
-  kPutOff,          // a job is to begin later
-  kDeadline,        // a job is to have ended by a time
-  kReserved,        // GPUs are reserved for a time window
-  kUnreserved,      // a reservation is cancelled
-  kWindowPassed,    // a reservation's time is over
-  kInWindow,        // a job of a reservation is started
-  kReclaimed,       // what is told to stop for another borrowed from it
-  kWaitTimeout,     // a job is to wait so long at most
-  kTrusted,         // a job is let in before another by what is expected of it
-  kYielded,         // it was still there and in the way, and is told to stop
-  kYieldPutOff,     // it was still there and not in the way
+  kDrained,             // an operator drains a GPU or a node
+  kTakenOffline,        // an operator takes a GPU or a node out, with or without its jobs
+  kUnmanagedProcesses,  // processes of no job are seen on a GPU
+  kHeld,                // a person holds a job back
+  kRequeued,            // a person puts a job back into the queue
+  kUpdated,             // a person changes what a job asks for
+  kBulk,                // a person does something with many jobs at once
+  kPrologFailed,        // the site's prolog fails: nothing of the job is started
+  kEpilogFailed,        // the site's epilog fails
+  kPreempted,           // a job is told to stop to make room for another
+  kArray,               // many jobs are submitted as one
+  kDependent,           // a job is to wait for others
+  kPutOff,              // a job is to begin later
+  kDeadline,            // a job is to have ended by a time
+  kReserved,            // GPUs are reserved for a time
+  kUnreserved,          // a reservation is cancelled
+  kReservationPassed,   // a reservation's time is over
+  kInReservation,       // a job of a reservation is started
+  kReclaimed,           // what is told to stop for another borrowed from it
+  kWaitTimeout,         // a job is to wait so long at most
+  kTrusted,             // a job is let in before another by what is expected of it
+  kYielded,             // it was still there and in the way, and is told to stop
+  kYieldPutOff,         // it was still there and not in the way
   kRequeueCrossed,  // what is told to stop so as to be queued again ends by itself before it hears
   kCancelCrossed,   // likewise, what is told to stop for good
   kZeroCompleted,   // exit code 0 completes what was to be queued again, as it asked

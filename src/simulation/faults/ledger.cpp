@@ -116,9 +116,9 @@ void Ledger::take(const model::EventRecord& record) {
   hash_ = base::hash64(bytes_, hash_);
   std::visit([&](const auto& event) { on(event); }, record.event);
   follow_audit(record);
-  const scheduling::Claims claims = state_.books->claims;
+  const scheduling::PreemptionHolds holds = state_.books->holds;
   controller::apply(state_, record, departed_);
-  check_claims_ended(claims, record.event);
+  check_holds_ended(holds, record.event);
   check_state(record);
 }
 
@@ -158,37 +158,38 @@ void Ledger::check_state(const model::EventRecord& record) {
   }
 }
 
-void Ledger::check_claims_ended(const scheduling::Claims& before, const model::Event& event) {
+void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
+                               const model::Event& event) {
   const model::JobId about = model::job_of(event);
   const bool is_of_hardware = std::holds_alternative<model::NodeSeen>(event) ||
                               std::holds_alternative<model::NodeStateChanged>(event) ||
                               std::holds_alternative<model::GpuStateChanged>(event) ||
-                              std::holds_alternative<model::GpuStrangersChanged>(event) ||
+                              std::holds_alternative<model::UnmanagedProcessesChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
                          std::holds_alternative<model::ReservationMade>(event) ||
                          std::holds_alternative<model::PolicyApplied>(event);
-  for (const auto& [job, claim] : before.all()) {
-    if (state_.books->claims.find(job) != nullptr || job == about || is_of_hardware || is_change)
+  for (const auto& [job, hold] : before.all()) {
+    if (state_.books->holds.find(job) != nullptr || job == about || is_of_hardware || is_change)
       continue;
-    findings_.violated("for-nothing", fmt::format("the claim of job {} ended with {}", job.value,
-                                                  model::name_of(event)));
+    findings_.violated("for-nothing", fmt::format("the preemption hold of job {} ended with {}",
+                                                  job.value, model::name_of(event)));
   }
 }
 
-void Ledger::check_claimed(const model::StartRequested& event) {
-  for (const auto& [job, claim] : state_.books->claims.all()) {
+void Ledger::check_held(const model::StartRequested& event) {
+  for (const auto& [job, hold] : state_.books->holds.all()) {
     if (job == event.attempt.job) continue;
-    for (const model::NodeAllocation& kept : claim.allocation.nodes) {
+    for (const model::NodeAllocation& kept : hold.allocation.nodes) {
       for (const model::NodeAllocation& part : event.allocation.nodes) {
         const bool overlaps =
-            part.node == kept.node && std::ranges::any_of(part.claims, [&](const auto& gpu) {
+            part.node == kept.node && std::ranges::any_of(part.grants, [&](const auto& gpu) {
               return std::ranges::any_of(
-                  kept.claims, [&](const auto& other) { return other.gpu_index == gpu.gpu_index; });
+                  kept.grants, [&](const auto& other) { return other.gpu_index == gpu.gpu_index; });
             });
         if (!overlaps) continue;
-        findings_.violated("claimed", fmt::format("{} is given what is claimed for job {}",
-                                                  named(event.attempt), job.value));
+        findings_.violated("held", fmt::format("{} is given what is held for job {}",
+                                               named(event.attempt), job.value));
       }
     }
   }
@@ -204,7 +205,7 @@ void Ledger::on(const model::ReservationMade&) {
 }
 
 void Ledger::on(const model::ReservationEnded& event) {
-  findings_.count(event.by.empty() ? FaultKind::kWindowPassed : FaultKind::kUnreserved);
+  findings_.count(event.by.empty() ? FaultKind::kReservationPassed : FaultKind::kUnreserved);
 }
 
 void Ledger::on(const model::JobChanged& event) {
@@ -233,10 +234,10 @@ void Ledger::on(const model::JobSubmitted& event) {
 }
 
 void Ledger::on(const model::StartRequested& event) {
-  check_claimed(event);
+  check_held(event);
   const model::Job* known = state_.jobs.find(event.attempt.job.value);
-  const bool is_in_window = known != nullptr && !known->spec->request.window.empty();
-  if (is_in_window) findings_.count(FaultKind::kInWindow);
+  const bool is_in_reservation = known != nullptr && !known->spec->request.reservation.empty();
+  if (is_in_reservation) findings_.count(FaultKind::kInReservation);
   if (event.yields_at.is_set()) findings_.count(FaultKind::kTrusted);
   Job& job = jobs_[event.attempt.job];
   if (event.attempt.attempt != ++job.attempts || job.has_ended) {
@@ -257,12 +258,12 @@ void Ledger::on(const model::StartRequested& event) {
   start.boot_id = event.boot_id;
   for (const model::NodeAllocation& part : event.allocation.nodes) {
     start.node_names.push_back(node_names_[part.node]);
-    for (const model::GpuClaim& claim : part.claims) {
-      const GpuPlace place{part.node, claim.gpu_index};
+    for (const model::GpuGrant& grant : part.grants) {
+      const GpuPlace place{part.node, grant.gpu_index};
       const auto [holder, is_free] = holders_.try_emplace(place, event.attempt);
       if (!is_free) {
         findings_.violated("handed-on", fmt::format("GPU {}:{} is given to {} and held by {}",
-                                                    start.node_names.back(), claim.gpu_index,
+                                                    start.node_names.back(), grant.gpu_index,
                                                     named(event.attempt), named(holder->second)));
       }
       start.gpus.push_back(place);
@@ -286,7 +287,7 @@ void Ledger::on(const model::StopRequested& event) {
   const model::Job* victim = state_.jobs.find(event.attempt.job.value);
   const bool is_reclaimed = victim != nullptr && victim->attempts.back().is_borrowed;
   if (is_reclaimed) findings_.count(FaultKind::kReclaimed);
-  const bool is_fair = std::ranges::any_of(state_.books->claims.all(), [&](const auto& entry) {
+  const bool is_fair = std::ranges::any_of(state_.books->holds.all(), [&](const auto& entry) {
     const model::Job* beneficiary = state_.jobs.find(entry.first.value);
     return beneficiary != nullptr && victim != nullptr &&
            std::ranges::binary_search(entry.second.victims, event.attempt) &&

@@ -32,10 +32,10 @@ model::JobState state_after(model::JobTrigger how);
 //   true-exit        an exit code or signal is the one its process ended with
 //   true-loss        what is called lost was lost: with its node, or it cannot be known
 //   ends-once        a job ends once
-//   claimed          what is claimed for a job is given to no other job
+//   held          what is held for a job is given to no other job
 //   for-nothing      a job that is stopped for another is of a lower class and among its victims,
-//                    and such a claim ends only when that job starts, leaves the queue or is
-//                    changed, or what is claimed changes
+//                    and such a preemption hold ends only when that job starts, leaves the queue or
+//                    is changed, or what is held changes
 //   audited          a user who changes a job is in the audit trail with it, in the same batch
 //   settled          the end of an attempt is followed at once by what becomes of its job
 //   queued-again     a job that was told to stop to be queued again (a requeue, a preemption, GPUs
@@ -100,7 +100,7 @@ class Ledger {
 
   void take(const model::EventRecord& record);
   void check_state(const model::EventRecord& record);
-  void check_claims_ended(const scheduling::Claims& before, const model::Event& event);
+  void check_holds_ended(const scheduling::PreemptionHolds& before, const model::Event& event);
   template <class Event>
   void on(const Event&) {}
   void on(const model::NodeSeen& event);
@@ -121,7 +121,7 @@ class Ledger {
   void check_given_time(model::JobId id, const Job& job);
   void follow_audit(const model::EventRecord& record);
   void check_exit(const model::AttemptEnded& event);
-  void check_claimed(const model::StartRequested& event);
+  void check_held(const model::StartRequested& event);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
   bool has_booted_anew(const std::string& node) const;
   bool was_told_lost(model::AttemptId attempt) const;

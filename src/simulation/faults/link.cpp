@@ -93,8 +93,8 @@ bool Link::is_lost(const MessageFaults& faults, FaultKind kind) {
 }
 
 base::Instant Link::some_time_later() {
-  const std::uint64_t most_ms = random_.chance(1, 2) ? 2'000 : 90'000;
-  return clock_.boot() + base::milliseconds(static_cast<std::int64_t>(1 + random_.below(most_ms)));
+  const std::uint64_t max_ms = random_.chance(1, 2) ? 2'000 : 90'000;
+  return clock_.boot() + base::milliseconds(static_cast<std::int64_t>(1 + random_.below(max_ms)));
 }
 
 void Link::pass(const Order& order) {

@@ -25,7 +25,7 @@ class LyingJournal final : public store::Journal {
       std::string* damaged) const override {
     return store_.newest_snapshot(damaged);
   }
-  store::Room room() override { return store_.room(); }
+  store::Headroom headroom() override { return store_.headroom(); }
   base::Result<std::string> environment(std::string_view ref) const override;
 
   void crash() { held_back_.reset(); }

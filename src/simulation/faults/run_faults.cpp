@@ -33,7 +33,7 @@ FaultReport run_faults(const FaultOptions& options) {
     const std::uint64_t hash = world.hash();
     report.hash = base::hash64({reinterpret_cast<const char*>(&hash), sizeof hash}, report.hash);
     if (const auto& violation = world.findings().first()) report.violations.push_back(*violation);
-    if (report.violations.size() >= options.most_violations) return report;
+    if (report.violations.size() >= options.max_violations) return report;
   }
   if (options.plant == Plant::kNone && report.violations.empty()) {
     check_every_fault_occurred(report);

@@ -15,7 +15,7 @@ struct FaultOptions {
   std::uint64_t seeds = 100;
   std::uint64_t first_seed = 1;
   Plant plant = Plant::kNone;
-  std::size_t most_violations = 20;  // ends after so many worlds with a violation
+  std::size_t max_violations = 20;  // ends after so many worlds with a violation
   // Called before each world with its seed; may be empty.
   std::function<void(std::uint64_t seed)> before_seed;
 };

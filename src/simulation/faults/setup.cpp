@@ -135,7 +135,7 @@ Weights draw_weights(Prng& random) {
   weights.snapshot = sometimes(4);
   weights.supervisor = sometimes(3);
   weights.operators = sometimes(6);
-  weights.strangers = sometimes(3);
+  weights.unmanaged_processes = sometimes(3);
   weights.change = sometimes(12);
   weights.crossing = sometimes(8);
   return weights;

@@ -35,7 +35,7 @@ struct Weights {
   std::uint64_t snapshot = 0;
   std::uint64_t supervisor = 0;
   std::uint64_t operators = 0;
-  std::uint64_t strangers = 0;
+  std::uint64_t unmanaged_processes = 0;
   std::uint64_t change = 0;
   std::uint64_t crossing = 0;
 };

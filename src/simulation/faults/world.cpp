@@ -151,8 +151,8 @@ void World::plant_in_batch() {
     for (model::EventRecord& record : batch.events) {
       auto* start = std::get_if<model::StartRequested>(&record.event);
       if (start == nullptr) continue;
-      auto& claims = start->allocation.nodes.front().claims;
-      if (claims.size() > 1) claims.pop_back();
+      auto& grants = start->allocation.nodes.front().grants;
+      if (grants.size() > 1) grants.pop_back();
     }
   } else if (plant_ == Plant::kForgottenCaller) {
     for (model::EventRecord& record : batch.events) {
@@ -237,9 +237,9 @@ void World::crash() {
   recover();
 }
 
-void World::let_time_pass(std::uint64_t most_seconds) {
+void World::let_time_pass(std::uint64_t max_seconds) {
   const base::Duration pause =
-      base::milliseconds(static_cast<std::int64_t>(random_.below(most_seconds * 1000)));
+      base::milliseconds(static_cast<std::int64_t>(random_.below(max_seconds * 1000)));
   clock_.advance_to(clock_.boot() + pause);
   engine_.advance(clock_.boot());
   link_.deliver();

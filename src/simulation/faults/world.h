@@ -63,7 +63,7 @@ class World : private execution::VirtualScript {
   void crash();
   void recover();
   bool recover_once();
-  void let_time_pass(std::uint64_t most_seconds);
+  void let_time_pass(std::uint64_t max_seconds);
   void damage_snapshot();
   void check_replay_from_start();
 
@@ -89,7 +89,7 @@ class World : private execution::VirtualScript {
   void lose_supervisor();
   void operate();
   void reserve();
-  void bring_strangers();
+  void bring_unmanaged_processes();
   void put_back();
 
   // ---- liveness

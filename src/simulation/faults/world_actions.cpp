@@ -58,7 +58,7 @@ void World::act() {
   const Weights& w = setup_.weights;
   if (random_.chance(w.submit, w.submit + w.stop + w.repeat_submission + w.policy + w.crash +
                                    w.node + w.clock + w.disk + w.snapshot + w.supervisor +
-                                   w.operators + w.strangers + w.change + w.crossing)) {
+                                   w.operators + w.unmanaged_processes + w.change + w.crossing)) {
     for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
       client_.submit_new(commands_);
     }
@@ -75,7 +75,7 @@ void World::act() {
       {w.snapshot, &World::plan_damaged_snapshot},
       {w.supervisor, &World::lose_supervisor},
       {w.operators, &World::operate},
-      {w.strangers, &World::bring_strangers},
+      {w.unmanaged_processes, &World::bring_unmanaged_processes},
       {w.change, &World::change_job},
       {w.crossing, &World::cross},
   };
@@ -207,11 +207,11 @@ void World::set_clock() {
 }
 
 void World::fill_or_free_disk() {
-  if (store_.room() == store::Room::kAmple) {
+  if (store_.headroom() == store::Headroom::kAmple) {
     findings_.count(FaultKind::kDiskFull);
-    store_.set_room(store::Room::kReserved);
+    store_.set_headroom(store::Headroom::kReserved);
   } else {
-    store_.set_room(store::Room::kAmple);
+    store_.set_headroom(store::Headroom::kAmple);
   }
 }
 
@@ -230,7 +230,7 @@ void World::heal() {
   planned_crash_.reset();
   dies_in_recovery_ = false;
   link_.set_faults({}, {});
-  store_.set_room(store::Room::kAmple);
+  store_.set_headroom(store::Headroom::kAmple);
   for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
     const model::NodeInfo& node = setup_.nodes[i];
     if (random_.chance(1, 2)) {
@@ -263,7 +263,7 @@ bool World::is_done() const {
 
 void World::run_to_the_end() {
   const base::Instant deadline = clock_.boot() + base::hours(24 * 30);
-  std::uint64_t turns_at_one_moment = 0;
+  std::uint64_t turns_at_one_instant = 0;
   while (!findings_.any()) {
     put_back();
     if (is_done()) return;
@@ -281,8 +281,8 @@ void World::run_to_the_end() {
     }
     const base::Instant before = clock_.boot();
     step_to(deadline);
-    turns_at_one_moment = clock_.boot() == before ? turns_at_one_moment + 1 : 0;
-    if (turns_at_one_moment > 10'000) {
+    turns_at_one_instant = clock_.boot() == before ? turns_at_one_instant + 1 : 0;
+    if (turns_at_one_instant > 10'000) {
       findings_.violated("liveness", "controller and engine call each other without end");
     }
     check_obeyed();

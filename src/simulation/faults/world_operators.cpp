@@ -4,7 +4,7 @@
 
 #include "simulation/faults/world.h"
 
-// What operators do to a world's GPUs and nodes, and strangers on them.
+// What operators do to a world's GPUs and nodes, and unmanaged processes on them.
 
 namespace gpu_platform::simulation {
 
@@ -20,11 +20,11 @@ controller::Input change(model::GpuSelector which, model::GpuAction action, bool
 
 // Some of what is drawn is refused: names that are taken, GPUs that are.
 void World::reserve() {
-  const scheduling::Windows& windows = controller_->core().state().books->windows;
+  const scheduling::Reservations& reservations = controller_->core().state().books->reservations;
   const auto ignore_answer = [](const base::Result<model::CommandReply>&) {};
   const model::Caller root{"root", 0, true};
-  if (!windows.empty() && random_.chance(1, 3)) {
-    const std::string& name = windows.all().begin()->first;
+  if (!reservations.empty() && random_.chance(1, 3)) {
+    const std::string& name = reservations.all().begin()->first;
     commands_.emplace_back(
         controller::CommandInput{{root, model::CancelReservation{name}}, ignore_answer});
     return;
@@ -68,18 +68,18 @@ void World::operate() {
   commands_.push_back(change(std::move(which), action, random_.chance(1, 2)));
 }
 
-void World::bring_strangers() {
+void World::bring_unmanaged_processes() {
   const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
   if (node.gpus.empty()) return;
   const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
   const bool come = random_.chance(1, 2);
-  if (come) findings_.count(FaultKind::kStrangers);
+  if (come) findings_.count(FaultKind::kUnmanagedProcesses);
   commands_.emplace_back(execution::Observation(
-      execution::StrangersObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
+      execution::UnmanagedProcessesObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
 }
 
 // When nothing goes wrong any more, people put back what is out as soon as that is possible and
-// release what is held, and strangers leave.
+// release what is held, and unmanaged processes leave.
 void World::put_back() {
   if (!commands_.empty()) return;
   controller_->core().state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
@@ -100,9 +100,9 @@ void World::put_back() {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
       }
-      if (!gpu.strangers.empty()) {
-        commands_.emplace_back(
-            execution::Observation(execution::StrangersObserved{node.name, gpu.info.uuid, ""}));
+      if (!gpu.unmanaged_processes.empty()) {
+        commands_.emplace_back(execution::Observation(
+            execution::UnmanagedProcessesObserved{node.name, gpu.info.uuid, ""}));
       }
     }
   });

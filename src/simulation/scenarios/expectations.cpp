@@ -44,8 +44,8 @@ std::string shown(const std::optional<Number>& value) {
 std::string gpus_of(const model::Attempt& attempt) {
   std::string text;
   for (const auto& part : attempt.allocation.nodes) {
-    for (const auto& claim : part.claims) {
-      text += fmt::format("{}{}", text.empty() ? "" : ",", claim.gpu_index);
+    for (const auto& grant : part.grants) {
+      text += fmt::format("{}{}", text.empty() ? "" : ",", grant.gpu_index);
     }
   }
   return text;
@@ -89,7 +89,7 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   TRY(compare(statement, "limit_s", seconds_of(attempt.time_limit)));
   TRY(compare(statement, "because", to_string(attempt.why)));
   TRY(compare(statement, "level", level_of(attempt)));
-  TRY(compare(statement, "made_room", names_of(attempt.made_room)));
+  TRY(compare(statement, "preempted_jobs", names_of(attempt.preempted_jobs)));
   TRY(compare(statement, "passed", names_of({attempt.passed})));
   TRY(compare(statement, "yields_s", since_start(attempt.yields_at)));
   return compare(statement, "gpus", gpus_of(attempt));
@@ -123,41 +123,41 @@ base::Status ScenarioRunner::expect_wait(const Statement& statement) {
 }
 
 // Times are seconds since the start.
-base::Status ScenarioRunner::expect_forecast(const Statement& statement) {
+base::Status ScenarioRunner::expect_prediction(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
-  if (!job.forecast) return differs("a forecast of", statement.arguments[0], "");
-  const model::StartForecast& forecast = *job.forecast;
-  TRY(compare(statement, "by_s", since_start(forecast.by_limits)));
-  TRY(compare(statement, "p50_s", since_start(forecast.p50)));
-  TRY(compare(statement, "p90_s", since_start(forecast.p90)));
-  TRY(compare(statement, "after", names_of(forecast.after)));
-  return compare(statement, "basis", to_string(forecast.basis));
+  if (!job.prediction) return differs("a prediction of", statement.arguments[0], "");
+  const model::StartPrediction& prediction = *job.prediction;
+  TRY(compare(statement, "by_s", since_start(prediction.by_limits)));
+  TRY(compare(statement, "p50_s", since_start(prediction.p50)));
+  TRY(compare(statement, "p90_s", since_start(prediction.p90)));
+  TRY(compare(statement, "after", names_of(prediction.after)));
+  return compare(statement, "basis", to_string(prediction.basis));
 }
 
 // As it would be told to whoever asks now.
-base::Status ScenarioRunner::expect_expected(const Statement& statement) {
+base::Status ScenarioRunner::expect_predicted(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   if (job.state != model::JobState::kQueued) {
     return differs("job", "queued", lower(to_string(job.state)));
   }
-  controller::Picture picture(controller_->snapshot());
+  controller::PlanningView view(controller_->snapshot());
   const controller::Explanation found =
-      controller::explain_waiting(picture, job.id, now_, controller::Effort::kThorough);
+      controller::explain_waiting(view, job.id, now_, controller::Effort::kThorough);
   const bool wants_none =
       option(statement, "basis") != nullptr && *option(statement, "basis") == "hard_limits";
-  if (!found.expected) return wants_none ? base::Status() : differs("a start", "expected", "");
-  TRY(compare(statement, "basis", to_string(found.expected->basis)));
-  TRY(compare(statement, "p50_s", since_start(found.expected->start.p50)));
-  TRY(compare(statement, "p90_s", since_start(found.expected->start.p90)));
-  return compare(statement, "runs", fmt::format("{}", found.expected->runs));
+  if (!found.predicted) return wants_none ? base::Status() : differs("a start", "expected", "");
+  TRY(compare(statement, "basis", to_string(found.predicted->basis)));
+  TRY(compare(statement, "p50_s", since_start(found.predicted->start.p50)));
+  TRY(compare(statement, "p90_s", since_start(found.predicted->start.p90)));
+  return compare(statement, "runs", fmt::format("{}", found.predicted->runs));
 }
 
 base::Status ScenarioRunner::expect_score(const Statement& statement) {
-  const scheduling::EstimateScores& scores = *controller_->core().state().scores;
-  for (std::size_t i = 0; i < model::kForecastBases; ++i) {
-    const auto basis = static_cast<model::ForecastBasis>(i);
+  const scheduling::PredictionScores& scores = *controller_->core().state().scores;
+  for (std::size_t i = 0; i < model::kPredictionBases; ++i) {
+    const auto basis = static_cast<model::PredictionBasis>(i);
     if (to_string(basis) != statement.arguments[0]) continue;
-    const auto score = scores.score(basis).value_or(scheduling::EstimateScore());
+    const auto score = scores.score(basis).value_or(scheduling::PredictionScore());
     TRY(compare(statement, "starts", fmt::format("{}", score.starts)));
     TRY(compare(statement, "by_then", fmt::format("{}", score.by_then)));
     TRY(compare(statement, "p50_s", seconds_of(score.p50)));

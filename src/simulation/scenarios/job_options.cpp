@@ -216,8 +216,8 @@ base::Status read_spec(const Statement& statement, model::JobSpec& spec) {
   TRY(for_each_option(statement, [&](const auto& row, const std::string& text) {
     return read(text, row.of(spec));
   }));
-  if (spec.request.nodes == 0 || spec.request.nodes > model::kMostGangNodes) {
-    return base::invalid({}, fmt::format("nodes: 1 to {} are allowed", model::kMostGangNodes));
+  if (spec.request.nodes == 0 || spec.request.nodes > model::kMaxGangNodes) {
+    return base::invalid({}, fmt::format("nodes: 1 to {} are allowed", model::kMaxGangNodes));
   }
   if (const std::string* types = option(statement, "gpu-type")) {
     TRY(read_gpu_types(*types, spec.request));

@@ -13,12 +13,12 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-constexpr std::uint64_t kMost = 1'000'000'000;
+constexpr std::uint64_t kMax = 1'000'000'000;
 
 base::Status set_limit(const Statement& statement, std::string_view name,
                        std::optional<std::uint32_t>& limit) {
   if (option(statement, name) == nullptr) return {};
-  return set_count(statement, name, 0, kMost, limit.emplace());
+  return set_count(statement, name, 0, kMax, limit.emplace());
 }
 
 base::Result<model::Quota> quota_of(const Statement& statement) {

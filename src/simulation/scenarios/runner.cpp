@@ -62,8 +62,8 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"expect start", &R::expect_start},
       {"expect wait", &R::expect_wait},
       {"expect state", &R::expect_state},
-      {"expect forecast", &R::expect_forecast},
-      {"expect expected", &R::expect_expected},
+      {"expect prediction", &R::expect_prediction},
+      {"expect predicted", &R::expect_predicted},
       {"expect score", &R::expect_score},
       {"expect answer", &R::expect_answer},
       {"expect changed", &R::expect_changed},
@@ -356,7 +356,7 @@ base::Status ScenarioRunner::reboot(const Statement& statement) {
 base::Status ScenarioRunner::disk(const Statement& statement) {
   const std::string& what = statement.arguments[0];
   if (what != "full" && what != "free") return failed("the disk is full or free");
-  store_.set_room(what == "full" ? store::Room::kReserved : store::Room::kAmple);
+  store_.set_headroom(what == "full" ? store::Headroom::kReserved : store::Headroom::kAmple);
   return {};
 }
 

@@ -80,8 +80,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status deliver(const Statement& statement);
   base::Status expect_start(const Statement& statement);
   base::Status expect_wait(const Statement& statement);
-  base::Status expect_forecast(const Statement& statement);
-  base::Status expect_expected(const Statement& statement);
+  base::Status expect_prediction(const Statement& statement);
+  base::Status expect_predicted(const Statement& statement);
   base::Status expect_score(const Statement& statement);
   base::Status expect_state(const Statement& statement);
   base::Status expect_answer(const Statement& statement);

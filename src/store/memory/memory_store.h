@@ -34,7 +34,7 @@ class MemoryStore final : public Journal, public Archive {
   model::EventSeq last_seq() const override { return last_seq_; }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
-  Room room() override { return room_; }
+  Headroom headroom() override { return headroom_; }
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
@@ -52,7 +52,7 @@ class MemoryStore final : public Journal, public Archive {
   void on_written(SyncHook hook) { hook_ = std::move(hook); }
 
   // What room() answers from now on. Appends go on working: kReserved refuses nothing by itself.
-  void set_room(Room room) { room_ = room; }
+  void set_headroom(Headroom headroom) { headroom_ = headroom; }
 
   // Flips one bit of the stored batch that holds `seq`, or of the snapshot taken at `upto`.
   void damage_event(model::EventSeq seq);
@@ -90,7 +90,7 @@ class MemoryStore final : public Journal, public Archive {
   model::EventSeq last_seq_;
   std::optional<Written> written_;
   bool is_broken_ = false;
-  Room room_ = Room::kAmple;
+  Headroom headroom_ = Headroom::kAmple;
   SyncHook hook_;
 };
 

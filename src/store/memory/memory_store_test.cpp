@@ -76,8 +76,8 @@ TEST(MemoryStore, RefusesEverythingAfterAFailureUntilTheCrash) {
 
 TEST(MemoryStore, AFullMediumStillTakesEndings) {
   MemoryStore store;
-  store.set_room(Room::kReserved);
-  EXPECT_EQ(store.room(), Room::kReserved);
+  store.set_headroom(Headroom::kReserved);
+  EXPECT_EQ(store.headroom(), Headroom::kReserved);
   EXPECT_TRUE(append_events(store, 1, 1, {JobBuilder(1)}));
 }
 

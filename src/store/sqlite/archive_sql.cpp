@@ -52,8 +52,8 @@ class Builder {
     out_.parameters.emplace_back(value);
   }
   void bind_limit() {
-    constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
-    out_.parameters.emplace_back(static_cast<std::int64_t>(std::min(query_.limit, kMost)));
+    constexpr auto kMax = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
+    out_.parameters.emplace_back(static_cast<std::int64_t>(std::min(query_.limit, kMax)));
   }
 
   void select() {

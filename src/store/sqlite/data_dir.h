@@ -12,7 +12,7 @@
 //                    while the database is
 //   store.db         the database, with store.db-wal and store.db-shm beside it
 //   store.marker     says that a database was made here, so that a missing one is noticed
-//   store.ballast    reserved space (disk_room.h)
+//   store.ballast    reserved space (disk_headroom.h)
 //   store.db.damaged-N   what a recovery has put aside
 //
 // Files are made readable and writable by their owner alone.

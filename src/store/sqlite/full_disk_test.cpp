@@ -35,7 +35,7 @@ class FullDisk : public testing::Test {
   std::filesystem::path ballast() const { return dir() / "store.ballast"; }
 
   SqliteOptions options() const {
-    return {.dir = dir(), .room = {.ballast = base::kMiB * 4, .low_water = base::kMiB * 2}};
+    return {.dir = dir(), .headroom = {.ballast = base::kMiB * 4, .low_water = base::kMiB * 2}};
   }
   void open() {
     auto opened = SqliteStore::open(options());
@@ -73,13 +73,13 @@ class FullDisk : public testing::Test {
 
 TEST_F(FullDisk, RefusesNewWorkWhileThereIsStillRoomForEndings) {
   open();
-  EXPECT_EQ(store_->room(), Room::kAmple);
+  EXPECT_EQ(store_->headroom(), Headroom::kAmple);
   EXPECT_EQ(std::filesystem::file_size(ballast()), 4u << 20);
   fill_disk((2 << 20) - 4096);
-  EXPECT_EQ(store_->room(), Room::kReserved);
+  EXPECT_EQ(store_->headroom(), Headroom::kReserved);
   EXPECT_TRUE(append_ending());
   free_disk();
-  EXPECT_EQ(store_->room(), Room::kAmple);
+  EXPECT_EQ(store_->headroom(), Headroom::kAmple);
 }
 
 TEST_F(FullDisk, EndingsAreRecordedInTheReserveWhenNothingIsLeft) {
@@ -94,13 +94,13 @@ TEST_F(FullDisk, EndingsAreRecordedInTheReserveWhenNothingIsLeft) {
     ASSERT_TRUE(status) << "ending " << i << ": " << status.error().message;
   }
 
-  EXPECT_EQ(store_->room(), Room::kReserved);
+  EXPECT_EQ(store_->headroom(), Headroom::kReserved);
   EXPECT_FALSE(std::filesystem::exists(ballast()));
   EXPECT_EQ(replayed(*store_), bytes_of_events(1, next_ - 1));
   EXPECT_EQ(store_->list({.limit = 10'000})->size(), next_ - 1);
 
   free_disk();
-  EXPECT_EQ(store_->room(), Room::kAmple) << "the reserve is made again";
+  EXPECT_EQ(store_->headroom(), Headroom::kAmple) << "the reserve is made again";
   EXPECT_EQ(std::filesystem::file_size(ballast()), 4u << 20);
 }
 
@@ -139,7 +139,7 @@ TEST_F(FullDisk, AStoreOpensOnAFullDisk) {
   fill_disk(0);
   open();
   ASSERT_NE(store_, nullptr);
-  EXPECT_EQ(store_->room(), Room::kReserved);
+  EXPECT_EQ(store_->headroom(), Headroom::kReserved);
   EXPECT_EQ(replayed(*store_), bytes_of_events(1, 20));
   EXPECT_TRUE(append_ending());
 }

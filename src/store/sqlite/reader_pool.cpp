@@ -7,14 +7,14 @@ namespace gpu_platform::store {
 namespace {
 
 // More texts than the archive's filters make in practice; past it a client invents them.
-constexpr std::size_t kMostStatements = 64;
+constexpr std::size_t kMaxStatements = 64;
 
 }  // namespace
 
 base::Result<Statement*> Reader::statement(const std::string& sql) {
   auto it = statements_.find(sql);
   if (it == statements_.end()) {
-    if (statements_.size() >= kMostStatements) statements_.clear();
+    if (statements_.size() >= kMaxStatements) statements_.clear();
     TRY_ASSIGN(Statement prepared, database_.prepare(sql));
     it = statements_.emplace(sql, std::move(prepared)).first;
   }
@@ -32,7 +32,7 @@ base::Result<std::unique_ptr<Reader>> ReaderPool::open_reader() const {
 base::Result<ReaderPool::Lease> ReaderPool::borrow() {
   {
     std::unique_lock lock(mutex_);
-    returned_.wait(lock, [&] { return !idle_.empty() || opened_ < most_; });
+    returned_.wait(lock, [&] { return !idle_.empty() || opened_ < max_; });
     if (!idle_.empty()) {
       std::unique_ptr<Reader> reader = std::move(idle_.back());
       idle_.pop_back();

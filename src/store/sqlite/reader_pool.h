@@ -47,7 +47,7 @@ class ReaderPool {
     std::unique_ptr<Reader> reader_;
   };
 
-  ReaderPool(std::string path, std::size_t most) : path_(std::move(path)), most_(most) {}
+  ReaderPool(std::string path, std::size_t most) : path_(std::move(path)), max_(most) {}
 
   base::Result<Lease> borrow();
 
@@ -56,7 +56,7 @@ class ReaderPool {
   void give_back(std::unique_ptr<Reader> reader);
 
   const std::string path_;
-  const std::size_t most_;
+  const std::size_t max_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<std::unique_ptr<Reader>> idle_;  // guarded by mutex_

@@ -40,7 +40,7 @@ constexpr const char* kWriterPragmas =
 SqliteStore::SqliteStore(const SqliteOptions& options, DirectoryLock lock)
     : files_(options.dir),
       lock_(std::move(lock)),
-      room_(files_.ballast, options.room),
+      headroom_(files_.ballast, options.headroom),
       checkpoint_at_pages_(kCheckpointPages),
       readers_(files_.database.string(), std::max<std::size_t>(options.readers, 1)) {}
 
@@ -54,7 +54,7 @@ base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions
   if (!file_exists(files.database)) TRY(create_store(files, lock, options.migrations));
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, std::move(lock)));
   // On a full disk this frees the space that opening needs.
-  store->room_.assess();
+  store->headroom_.assess();
   if (auto status = store->open_database(options.migrations); !status) {
     return std::unexpected(store->explain(std::move(status).error()));
   }
@@ -123,7 +123,7 @@ base::Status SqliteStore::append(const Commit& commit) {
   // Nothing of a batch that did not fit is stored, so it may be tried again: in the reserve, and at
   // the start of the log once that is copied.
   if (!status && status.error().code == ErrorCode::kResourceExhausted) {
-    room_.release_ballast();
+    headroom_.release_ballast();
     checkpoint();
     status = write(commit, payload);
   }
@@ -167,8 +167,9 @@ base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_vie
 }
 
 void SqliteStore::checkpoint_when_due() {
-  const bool is_due = wal_pages_ >= checkpoint_at_pages_ ||
-                      (wal_pages_ >= kCheckpointPagesWhenLow && room_.assess() == Room::kReserved);
+  const bool is_due =
+      wal_pages_ >= checkpoint_at_pages_ ||
+      (wal_pages_ >= kCheckpointPagesWhenLow && headroom_.assess() == Headroom::kReserved);
   if (is_due) checkpoint();
 }
 
@@ -232,7 +233,7 @@ base::Status SqliteStore::put_snapshot(const StoredSnapshot& snapshot) {
   }
   // Once in the log, once in the database. The reserve is for endings.
   const base::Bytes needed(2 * static_cast<std::int64_t>(snapshot.state.size()));
-  if (room_.assess() == Room::kReserved || room_.available() < needed) {
+  if (headroom_.assess() == Headroom::kReserved || headroom_.available() < needed) {
     return fail(ErrorCode::kResourceExhausted, "the disk has no room for a snapshot");
   }
   // Nothing in a snapshot is secret: overwriting the oldest with zeros would double the work.

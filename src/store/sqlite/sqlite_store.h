@@ -13,7 +13,7 @@
 #include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/disk_room.h"
+#include "store/sqlite/disk_headroom.h"
 #include "store/sqlite/reader_pool.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/schema.h"
@@ -23,7 +23,7 @@ namespace gpu_platform::store {
 
 struct SqliteOptions {
   std::filesystem::path dir;
-  DiskRoomOptions room;
+  DiskHeadroomOptions headroom;
   std::size_t readers = 4;                                      // connections for readers, at most
   std::span<const Migration> migrations = store::migrations();  // must outlive the store
 };
@@ -49,7 +49,7 @@ class SqliteStore final : public Journal, public Archive {
   model::EventSeq last_seq() const override { return model::EventSeq(head_.last_seq); }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
-  Room room() override { return room_.assess(); }
+  Headroom headroom() override { return headroom_.assess(); }
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
@@ -72,7 +72,7 @@ class SqliteStore final : public Journal, public Archive {
 
   const StoreFiles files_;
   DirectoryLock lock_;  // released last
-  DiskRoom room_;
+  DiskHeadroom headroom_;
   Database database_;
   RecordWriter writer_;
   AuditWriter audit_writer_;

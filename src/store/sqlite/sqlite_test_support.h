@@ -14,7 +14,7 @@ namespace gpu_platform::store {
 
 // Small reserves, so that tests do not fill the disk.
 inline SqliteOptions options_for(const std::filesystem::path& dir) {
-  return {.dir = dir, .room = {.ballast = base::kMiB, .low_water = base::kMiB}};
+  return {.dir = dir, .headroom = {.ballast = base::kMiB, .low_water = base::kMiB}};
 }
 
 inline std::unique_ptr<SqliteStore> open_store(const std::filesystem::path& dir) {

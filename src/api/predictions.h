@@ -1,0 +1,19 @@
+#pragma once
+
+#include "controller/explanation.h"
+#include "gpu_platform/v1/predictions.pb.h"
+
+// What is expected of starts and runs, and how well that went, as messages.
+
+namespace gpu_platform::api {
+
+using Scores = google::protobuf::RepeatedPtrField<v1::PredictionScore>;
+
+// Fill the cleared message; total.
+void to_proto(const controller::PredictedStart& predicted, v1::PredictedStart& out);
+void to_proto(const scheduling::PredictedRun& predicted, v1::PredictedRun& out);
+
+// One for each basis of which there are any.
+void add_scores(const controller::Snapshot& snapshot, Scores& out);
+
+}  // namespace gpu_platform::api

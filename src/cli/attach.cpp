@@ -1,0 +1,326 @@
+#include "cli/attach.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "cli/channel.h"
+#include "cli/exit_code.h"
+#include "cli/follow.h"
+
+namespace gpu_platform::cli {
+
+namespace {
+
+// For the scheduler to say why a job does not start.
+constexpr base::Duration kOneLook = base::milliseconds(20);
+constexpr int kMaxLooks = 50;
+
+bool is_waiting_state(std::string_view state) {
+  constexpr std::array kWaiting = {"HELD", "PENDING", "QUEUED"};
+  return std::ranges::find(kWaiting, state) != kWaiting.end();
+}
+
+std::string path_of(const std::string& job) {
+  return "/v1/jobs/" + percent_encoded(job);
+}
+
+Failure interrupted() {
+  return {Failure::Kind::kInterrupted, "interrupted", {}, {}};
+}
+
+Failure bad_answer() {
+  return {Failure::Kind::kBadAnswer,
+          "the daemon's answer makes no sense: a job is no JSON object",
+          {},
+          {}};
+}
+
+Called<Json> look_at(Client& client, const std::string& job) {
+  const auto body = client.get(path_of(job));
+  if (!body) return std::unexpected(body.error());
+  auto object = parse_object(*body);
+  if (!object) return std::unexpected(bad_answer());
+  return *std::move(object);
+}
+
+// Waits for a job's next attempt, or its end.
+class StartWatch {
+ public:
+  StartWatch(Console& console, Client& client, std::string job, Interrupts& interrupts)
+      : console_(console),
+        client_(client),
+        job_(std::move(job)),
+        interrupts_(interrupts),
+        patience_(console, kMaxPatience) {}
+
+  // The job as soon as it has ended, or runs an attempt after this one.
+  Called<Json> wait(std::int64_t after) {
+    while (true) {
+      auto job = follow(after);
+      if (job) return job;
+      const Failure& failure = job.error();
+      if (failure.kind == Failure::Kind::kInterrupted) return job;
+      if (!was_there_ || !failure.is_passing()) return job;
+      if (!patience_.wait(failure, interrupts_.fd())) return job;
+    }
+  }
+
+ private:
+  // One stream of changes.
+  Called<Json> follow(std::int64_t after) {
+    auto stream = client_.stream(path_of(job_) + "/events");
+    if (!stream) return std::unexpected(stream.error());
+    patience_.reset();
+    was_there_ = true;
+    while (true) {
+      const auto event = stream->next(interrupts_.fd());
+      if (!event && event.error().kind == Failure::Kind::kInterrupted) {
+        if (!interrupts_.handle()) return std::unexpected(interrupted());
+        continue;
+      }
+      if (!event) return std::unexpected(event.error());
+      if (!event->has_value()) {
+        return std::unexpected(
+            Failure{Failure::Kind::kBroken, "the stream of changes ended early", {}, {}});
+      }
+      const auto change = parse_object((*event)->data);
+      if (!change) return std::unexpected(bad_answer());
+      const Json& job = object_at(*change, "job");
+      const std::string state = text_at(job, "state");
+      const bool is_next = integer_at(job, "attempt").value_or(0) > after;
+      if (is_ended_state(state) || (state == "RUNNING" && is_next)) return job;
+      if (is_waiting_state(state)) tell_why();
+    }
+  }
+
+  // Once for each reason. The scheduler may not have looked at the job yet.
+  void tell_why() {
+    for (int look = 0; look < kMaxLooks; ++look) {
+      const auto job = look_at(client_, job_);
+      if (!job || !is_waiting_state(text_at(*job, "state"))) return;
+      const Json& reason = object_at(*job, "wait_reason");
+      const std::string code = text_at(reason, "code");
+      if (code != "NOT_EVALUATED") {
+        if (code != told_)
+          console_.note(fmt::format("job {} waits: {}", job_, text_at(reason, "text")));
+        told_ = code;
+        return;
+      }
+      console_.surroundings().pause(kOneLook, interrupts_.fd());
+    }
+  }
+
+  Console& console_;
+  Client& client_;
+  const std::string job_;
+  Interrupts& interrupts_;
+  Patience patience_;
+  bool was_there_ = false;
+  std::string told_;
+};
+
+std::string attach_target(const AttachOptions& options) {
+  const std::string target = path_of(options.job) + "/attach";
+  if (!options.terminal) return target;
+  return fmt::format("{}?columns={}&rows={}", target, options.terminal->columns,
+                     options.terminal->rows);
+}
+
+// The launcher, too, may be away for a moment.
+Called<std::shared_ptr<Channel>> open_patiently(Console& console, boost::asio::io_context& io,
+                                                Client& client, const std::string& target) {
+  Patience patience(console, kMaxPatience);
+  while (true) {
+    auto channel = Channel::open(io, client, target);
+    if (channel || !channel.error().is_passing()) return channel;
+    if (!patience.wait(channel.error(), -1)) return channel;
+  }
+}
+
+class Attach {
+ public:
+  Attach(Console& console, Client& client, const AttachOptions& options)
+      : console_(console), client_(client), o_(options) {}
+
+  int run() {
+    while (true) {
+      Interrupts interrupts = watch_interrupts();
+      const auto job = StartWatch(console_, client_, o_.job, interrupts).wait(attempt_);
+      if (!job) return as_run(report(console_, job.error(), false));
+      const std::int64_t latest = integer_at(*job, "attempt").value_or(0);
+      const bool has_ended = is_ended_state(text_at(*job, "state"));
+      show_missed(has_ended ? latest : latest - 1);
+      if (has_ended) return finish();
+      attempt_ = latest;
+      if (const auto code = stay()) return *code;
+    }
+  }
+
+ private:
+  Interrupts watch_interrupts() {
+    return o_.is_ours ? Interrupts(console_, client_, o_.job) : Interrupts();
+  }
+
+  // The exit code where there is nothing more to attach to; nothing: the attempt is over.
+  std::optional<int> stay() {
+    if (const auto size = terminal_size(console_.surroundings()); size && o_.terminal) {
+      o_.terminal = size;  // of now
+    }
+    boost::asio::io_context io;
+    auto channel = open_patiently(console_, io, client_, attach_target(o_));
+    if (!channel) return refused(channel.error());
+    const Stayed stayed =
+        stay_with(console_, io, *std::move(channel),
+                  {.has_terminal = o_.terminal.has_value(), .can_detach = o_.terminal.has_value()});
+    was_seen_ = stayed.why != Stayed::Why::kNotOpened;
+    switch (stayed.why) {
+      case Stayed::Why::kEnded:
+      case Stayed::Why::kNotOpened:
+        return std::nullopt;
+      case Stayed::Why::kDetached:
+        console_.note(fmt::format("{}; {}", stayed.words, way_back()));
+        return kNoExitCode;
+      case Stayed::Why::kLeft:
+        console_.note(way_back());
+        return stayed.code;
+      case Stayed::Why::kLost:
+        if (is_over()) return std::nullopt;
+        console_.note("the connection to the daemon is lost; " + way_back());
+        return kNoExitCode;
+      case Stayed::Why::kSignalled:
+        break;
+    }
+    return signalled(stayed.code);
+  }
+
+  // An attempt that ended just now is no failure: what it printed is shown when its end is told.
+  std::optional<int> refused(const Failure& failure) {
+    was_seen_ = false;
+    if (failure.code == base::ErrorCode::kFailedPrecondition) return std::nullopt;
+    return as_run(report(console_, failure, false));
+  }
+
+  // Lost with the attempt, in the moment of its end.
+  bool is_over() {
+    const auto job = look_at(client_, o_.job);
+    const bool is_there = job && text_at(*job, "state") == "RUNNING" &&
+                          integer_at(*job, "attempt").value_or(0) == attempt_;
+    if (job && !is_there) was_seen_ = false;
+    return job && !is_there;
+  }
+
+  int signalled(int code) {
+    if (!o_.is_ours) {
+      console_.note(way_back());
+      return code;
+    }
+    console_.note(fmt::format("cancelling job {}", o_.job));
+    if (const auto cancelled = client_.post(path_of(o_.job) + "/cancel"); !cancelled) {
+      return as_run(report(console_, cancelled.error(), false));
+    }
+    return finish();
+  }
+
+  std::string way_back() const {
+    return fmt::format("job {0} goes on; 'gpu-platform jobs attach {0}' comes back to it", o_.job);
+  }
+
+  // What attempts printed that were over before we could attach. Of somebody's job that has run
+  // for long only what comes from here on.
+  void show_missed(std::int64_t last) {
+    if (!o_.is_ours && attempt_ == 0) return;
+    Interrupts none;
+    for (std::int64_t attempt = attempt_ + (was_seen_ ? 1 : 0); attempt <= last; ++attempt) {
+      follow_output(console_, client_, o_.job, {attempt, 0, true, true}, none);
+    }
+  }
+
+  int finish() {
+    Interrupts interrupts = watch_interrupts();
+    return tell_end(console_, wait_for_end(console_, client_, o_.job, std::nullopt, interrupts));
+  }
+
+  Console& console_;
+  Client& client_;
+  AttachOptions o_;
+  std::int64_t attempt_ = 0;  // the latest that we attached to, or tried to
+  bool was_seen_ = true;      // its output, by attaching
+};
+
+// Sends standard input to a job, in a thread beside the one that follows the job's output. A
+// restart of the daemon loses none of it and sends nothing twice.
+class InputFeeder {
+ public:
+  explicit InputFeeder(Console& console) : console_(console) {}
+
+  void begin(const Client& client, const std::string& job) {
+    thread_ = std::thread([this, client, job] { feed(client, job); });
+  }
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+      if (io_ != nullptr) io_->stop();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  // Of a job that has ended nothing is said: that is for whoever follows it.
+  void feed(Client client, const std::string& job) {
+    InputLog log;
+    while (true) {
+      // One for each channel: what is left over in it must not run any more.
+      boost::asio::io_context io;
+      auto channel =
+          open_patiently(console_, io, client, path_of(job) + "/attach?without_output=true");
+      if (!channel || !watch(&io)) return;
+      const Stayed stayed =
+          stay_with(console_, io, *std::move(channel), {.watches_signals = false, .log = &log});
+      if (!watch(nullptr) || stayed.why != Stayed::Why::kLost) return tell(stayed);
+    }
+  }
+
+  // What stop() has to stop. False: it has come already.
+  bool watch(boost::asio::io_context* io) {
+    const std::lock_guard lock(mutex_);
+    io_ = io;
+    return !is_stopping_;
+  }
+
+  void tell(const Stayed& stayed) {
+    if (stayed.why != Stayed::Why::kDetached) return;
+    console_.note(stayed.words + ": its input comes from there");
+  }
+
+  Console& console_;
+  std::mutex mutex_;
+  boost::asio::io_context* io_ = nullptr;  // null: nothing to be stopped
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+int attach_to(Console& console, Client& client, const AttachOptions& options) {
+  return Attach(console, client, options).run();
+}
+
+int run_with_input(Console& console, Client& client, const std::string& job) {
+  Interrupts interrupts(console, client, job);
+  const auto started = StartWatch(console, client, job, interrupts).wait(0);
+  if (!started) return as_run(report(console, started.error(), false));
+  InputFeeder feeder(console);
+  if (!is_ended_state(text_at(*started, "state"))) feeder.begin(client, job);
+  const auto failure =
+      follow_output(console, client, job, {OutputPlace::kNone, 0, false, true}, interrupts);
+  feeder.stop();
+  if (failure) return as_run(report(console, *failure, false));
+  return tell_end(console, wait_for_end(console, client, job, std::nullopt, interrupts));
+}
+
+}  // namespace gpu_platform::cli

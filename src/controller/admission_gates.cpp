@@ -1,0 +1,93 @@
+#include "controller/admission_gates.h"
+
+namespace gpu_platform::controller {
+
+namespace {
+
+bool is_before_start(model::JobState state) {
+  return model::is_waiting(state) || state == model::JobState::kHeld ||
+         state == model::JobState::kPreempted;
+}
+
+bool takes_place(model::JobState state) {
+  return state == model::JobState::kQueued || model::is_active(state);
+}
+
+}  // namespace
+
+bool waits_for_time(const model::Job& job) {
+  const bool is_out_of_queue =
+      job.state == model::JobState::kPending || job.state == model::JobState::kPreempted;
+  return is_out_of_queue && job.waits_for.empty() && job.dependency_failure.empty();
+}
+
+void AdmissionGates::set_limit(model::JobId array, std::uint32_t limit) {
+  if (limit != 0) arrays_[array].limit = limit;
+}
+
+AdmissionGates::ArrayGate* AdmissionGates::gate_of(const model::Job& job) {
+  if (!job.is_member()) return nullptr;
+  const auto found = arrays_.find(job.array_id);
+  return found == arrays_.end() ? nullptr : &found->second;
+}
+
+void AdmissionGates::offer(const ArrayGate& gate) {
+  if (!gate.ready.empty() && gate.open < gate.limit) {
+    becoming_eligible_.insert(*gate.ready.begin());
+  }
+}
+
+void AdmissionGates::withdraw(const ArrayGate& gate) {
+  if (!gate.ready.empty()) becoming_eligible_.erase(*gate.ready.begin());
+}
+
+void AdmissionGates::enter(const model::Job& job) {
+  ArrayGate* gate = gate_of(job);
+  if (gate != nullptr) withdraw(*gate);
+  if (gate != nullptr && takes_place(job.state)) ++gate->open;
+  if (waits_for_time(job)) {
+    (gate != nullptr ? gate->ready : becoming_eligible_).emplace(job.eligible_at, job.id);
+  }
+  if (gate != nullptr) offer(*gate);
+  if (!is_before_start(job.state)) return;
+  const base::Instant last = model::last_start(job);
+  if (last.is_set()) last_starts_.emplace(last, job.id);
+  if (!job.dependency_failure.empty()) hopeless_.insert(job.id);
+  const std::string& reservation = job.spec->request.reservation;
+  if (!reservation.empty()) of_reservations_[reservation].insert(job.id);
+  for (const model::Dependency& dependency : job.waits_for) {
+    dependents_[dependency.on].insert(job.id);
+  }
+}
+
+void AdmissionGates::leave(const model::Job& job) {
+  ArrayGate* gate = gate_of(job);
+  if (gate != nullptr) withdraw(*gate);
+  if (gate != nullptr && takes_place(job.state)) --gate->open;
+  if (waits_for_time(job)) {
+    (gate != nullptr ? gate->ready : becoming_eligible_).erase({job.eligible_at, job.id});
+  }
+  if (gate != nullptr) offer(*gate);
+  if (!is_before_start(job.state)) return;
+  const base::Instant last = model::last_start(job);
+  if (last.is_set()) last_starts_.erase({last, job.id});
+  hopeless_.erase(job.id);
+  if (const auto of_reservation = of_reservations_.find(job.spec->request.reservation);
+      of_reservation != of_reservations_.end()) {
+    of_reservation->second.erase(job.id);
+    if (of_reservation->second.empty()) of_reservations_.erase(of_reservation);
+  }
+  for (const model::Dependency& dependency : job.waits_for) {
+    const auto found = dependents_.find(dependency.on);
+    if (found == dependents_.end()) continue;
+    found->second.erase(job.id);
+    if (found->second.empty()) dependents_.erase(found);
+  }
+}
+
+std::set<model::JobId> AdmissionGates::dependents(const model::DependencyTarget& target) const {
+  const auto found = dependents_.find(target);
+  return found == dependents_.end() ? std::set<model::JobId>() : found->second;
+}
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/units.h"
+#include "model/dependency.h"
+#include "model/ids.h"
+#include "model/job.h"
+
+namespace gpu_platform::controller {
+
+// What stands between waiting jobs and the queue, as indices: who waits for a time, for another
+// job, or for a sibling, and who must start by when. Each question costs what its answer has, so
+// that jobs that wait for something are paid for when that comes and in no cycle before.
+//
+// Derived: enter() and leave() with every job, and the limit of every limited array, give it anew.
+class AdmissionGates {
+ public:
+  using Times = std::set<std::pair<base::Instant, model::JobId>>;
+
+  // Before any job of the array; 0: it has none.
+  void set_limit(model::JobId array, std::uint32_t limit);
+  void erase_array(model::JobId array) { arrays_.erase(array); }
+
+  // The job as it is now, and before it changes in any way.
+  void enter(const model::Job& job);
+  void leave(const model::Job& job);
+
+  // PENDING and PREEMPTED jobs that wait for a time alone, or for nothing any more. Of an array
+  // with a limit the first one, and only while fewer than the limit are active or in the queue.
+  const Times& becoming_eligible() const { return becoming_eligible_; }
+  // Jobs that wait or are held, and not for ever, by the last moment at which they may start.
+  const Times& last_starts() const { return last_starts_; }
+  // Jobs that wait or are held for something that can never be.
+  const std::set<model::JobId>& hopeless() const { return hopeless_; }
+  // Jobs that wait or are held and ask for a reservation, by its name.
+  const std::map<std::string, std::set<model::JobId>>& of_reservations() const {
+    return of_reservations_;
+  }
+  // Jobs that have not met their dependency on the target.
+  std::set<model::JobId> dependents(const model::DependencyTarget& target) const;
+
+  friend bool operator==(const AdmissionGates&, const AdmissionGates&) = default;
+
+ private:
+  struct ArrayGate {
+    std::uint32_t limit = 0;
+    std::uint64_t open = 0;  // members that are active or in the queue
+    Times ready;             // members that could be, but for the limit
+
+    friend bool operator==(const ArrayGate&, const ArrayGate&) = default;
+  };
+  ArrayGate* gate_of(const model::Job& job);
+  void offer(const ArrayGate& gate);
+  void withdraw(const ArrayGate& gate);
+
+  Times becoming_eligible_;
+  Times last_starts_;
+  std::set<model::JobId> hopeless_;
+  std::map<std::string, std::set<model::JobId>> of_reservations_;
+  std::map<model::DependencyTarget, std::set<model::JobId>> dependents_;
+  std::map<model::JobId, ArrayGate> arrays_;  // those with a limit
+};
+
+// Whether it waits for a time alone, or for nothing any more.
+bool waits_for_time(const model::Job& job);
+
+}  // namespace gpu_platform::controller

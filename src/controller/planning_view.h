@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+
+#include "controller/snapshot.h"
+#include "model/ids.h"
+#include "scheduling/books.h"
+#include "scheduling/plan_cycle.h"
+
+namespace gpu_platform::controller {
+
+// What a scheduling cycle looks at, made from published snapshots for those who ask what would be.
+//
+// Ownership: its own books; shares the snapshot. Thread: one at a time. Cost of follow(): what was
+// written between the two snapshots, whichever is newer; the first time, and where policy or
+// guarantees are others, everything.
+class PlanningView {
+ public:
+  PlanningView() = default;
+  explicit PlanningView(std::shared_ptr<const Snapshot> snapshot) { follow(std::move(snapshot)); }
+  PlanningView(const PlanningView&) = delete;
+  PlanningView& operator=(const PlanningView&) = delete;
+
+  void follow(std::shared_ptr<const Snapshot> snapshot);
+
+  const Snapshot& snapshot() const { return *snapshot_; }  // after the first follow()
+  // Questions move in them and leave them as they were.
+  scheduling::Books& books() { return books_; }
+  const scheduling::Books& books() const { return books_; }
+  const scheduling::WaitingQueue& queue() const { return books_->queue; }
+  // Of a cycle by hard limits, in which nobody is stopped for others.
+  static scheduling::CycleOptions options(base::Instant now);
+
+ private:
+  void follow_jobs(const base::PersistentMap<model::Job>& before);
+
+  std::shared_ptr<const Snapshot> snapshot_;
+  scheduling::Books books_;
+};
+
+}  // namespace gpu_platform::controller

@@ -1,0 +1,69 @@
+#include "controller/predicted_starts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/state.h"
+
+namespace gpu_platform::controller {
+
+namespace {
+
+using scheduling::WaitingJob;
+
+scheduling::PredictedStarts prediction(PlanningView& view, const std::vector<WaitingJob>& waiting,
+                                       base::Instant now) {
+  const Snapshot& snapshot = view.snapshot();
+  if (snapshot.policy->backfill_depth == 0) return {};
+  std::vector<scheduling::RunningJob> running;
+  for (const auto& [key, allocation] : view.books()->running.ends()) {
+    const model::Job* job = snapshot.jobs.find(key.attempt.job.value);
+    CHECK(job != nullptr);
+    running.push_back(running_job(*job, job->attempts.at(key.attempt.attempt - 1)));
+  }
+  const scheduling::CycleOptions options = PlanningView::options(now);
+  return scheduling::predict_starts({view.books(), *snapshot.policy, options, running, waiting});
+}
+
+}  // namespace
+
+void limit_to(scheduling::StartQuantiles& predicted, base::Instant promised) {
+  predicted.p50 = std::min(predicted.p50, promised);
+  predicted.p90 = std::min(predicted.p90, promised);
+}
+
+scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt) {
+  const bool is_seen = attempt.started_at.is_set();
+  return {{job.id, attempt.number},
+          job.spec.get(),
+          &attempt.allocation,
+          is_seen ? attempt.started_at : attempt.requested_at,
+          latest_end(job, attempt)};
+}
+
+scheduling::PredictedStarts predict_queue(PlanningView& view, base::Instant now) {
+  std::vector<WaitingJob> waiting;
+  view.queue().for_each_while([&](const WaitingJob& job) {
+    waiting.push_back(job);
+    return waiting.size() < kMaxPredictedInQueue;
+  });
+  return prediction(view, waiting, now);
+}
+
+scheduling::PredictedStarts predict_one(PlanningView& view, const WaitingJob& job,
+                                        const scheduling::Rank& rank, base::Instant now) {
+  std::vector<WaitingJob> waiting;
+  view.queue().for_each_while([&](const WaitingJob& ahead) {
+    const bool is_ahead = *view.queue().find_rank(ahead.id) < rank;
+    if (is_ahead) waiting.push_back(ahead);
+    return is_ahead && waiting.size() < kMaxPredictedInQueue;
+  });
+  if (waiting.size() == kMaxPredictedInQueue) return {};
+  waiting.push_back(job);
+  scheduling::PredictedStarts found = prediction(view, waiting, now);
+  std::erase_if(found.starts, [&](const auto& each) { return each.first != job.id; });
+  return found;
+}
+
+}  // namespace gpu_platform::controller

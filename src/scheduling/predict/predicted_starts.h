@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "model/allocation.h"
+#include "model/ids.h"
+#include "model/job.h"
+#include "model/policy.h"
+#include "model/start_prediction.h"
+#include "scheduling/plan_cycle.h"
+#include "scheduling/predict/predicted_run.h"
+#include "scheduling/predict/run_history.h"
+#include "scheduling/waiting_queue.h"
+
+// When waiting jobs are expected to start: the cycle's own reckoning, with the times that those who
+// run, and those before them in the queue, are expected to take in the place of their time limits.
+
+namespace gpu_platform::scheduling {
+
+// One that holds something.
+struct RunningJob {
+  model::AttemptId attempt;
+  const model::JobSpec* spec = nullptr;           // not owned
+  const model::Allocation* allocation = nullptr;  // not owned
+  base::Instant since;       // start of its program, or when that was asked for
+  base::Instant latest_end;  // as in RunningEnds
+};
+
+struct StartQuantiles {
+  base::Instant p50;
+  base::Instant p90;  // not before p50
+
+  friend bool operator==(const StartQuantiles&, const StartQuantiles&) = default;
+};
+
+struct PredictedStarts {
+  // kHardLimits: nothing is expected of anybody, and `starts` is empty.
+  model::PredictionBasis basis = model::PredictionBasis::kHardLimits;
+  std::uint64_t runs = 0;  // of the history, that it rests upon
+  std::map<model::JobId, StartQuantiles> starts;
+};
+
+// What a prediction is made of. All of it must outlive it.
+struct PredictionInputs {
+  Books& books;  // who waits and who runs is said below
+  const model::Policy& policy;
+  const CycleOptions& options;  // of the cycle
+  const std::vector<RunningJob>& running;
+  const std::vector<WaitingJob>& waiting;  // in order; nobody else is reckoned with
+};
+
+// Of the waiting. Those that a quota keeps back, and those for which no end of others makes room,
+// are left out. A place is sought for a job's whole time limit, as the cycle does, and then held
+// for as long as is expected. Leaves the
+// books as they were.
+//
+// Cost: twice a cycle in which all of these get planned starts, and a prediction for each of them
+// and of those who run.
+PredictedStarts predict_starts(const PredictionInputs& inputs);
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "model/ids.h"
+#include "model/preemption_hold.h"
+
+namespace gpu_platform::scheduling {
+
+// What is kept for whom while others are stopped for it. One preemption hold to a job at most;
+// preemption holds never overlap.
+//
+// Ownership: holds copies. Thread: one owner.
+class PreemptionHolds {
+ public:
+  using Map = std::map<model::JobId, model::PreemptionHold>;  // by beneficiary
+
+  void put(model::PreemptionHold hold) {
+    holds_.insert_or_assign(hold.beneficiary, std::move(hold));
+  }
+  bool erase(model::JobId beneficiary) { return holds_.erase(beneficiary) > 0; }
+
+  const model::PreemptionHold* find(model::JobId beneficiary) const {
+    const auto found = holds_.find(beneficiary);
+    return found == holds_.end() ? nullptr : &found->second;
+  }
+  const Map& all() const { return holds_; }
+  bool empty() const { return holds_.empty(); }
+
+  friend bool operator==(const PreemptionHolds&, const PreemptionHolds&) = default;
+
+ private:
+  Map holds_;
+};
+
+}  // namespace gpu_platform::scheduling
