@@ -8,6 +8,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/suggest.h"
+#include "config/retired_keys.h"
 #include "config/schema.h"
 #include "config/yaml/document.h"
 #include "config/yaml/organisation.h"
@@ -105,6 +106,12 @@ class Checker {
   void report_unknown(const YAML::Node& name, const std::string& path,
                       const std::vector<std::string_view>& allowed) {
     const std::string shown = printable(name.Scalar());
+    const auto retired = std::ranges::find(kRetiredKeys, joined(path, shown), &RetiredKey::path);
+    if (retired != kRetiredKeys.end()) {
+      report(name, joined(path, shown),
+             fmt::format("the key '{}' is called '{}' now", retired->path, retired->instead));
+      return;
+    }
     std::string hint = base::did_you_mean(name.Scalar(), allowed);
     if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(allowed, ", "));
     report(name, joined(path, shown),

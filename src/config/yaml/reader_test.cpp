@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "config/retired_keys.h"
+#include "config/schema.h"
 
 namespace gpu_platform::config {
 namespace {
@@ -26,6 +28,21 @@ TEST(Configuration, OfAnEmptyFileIsTheDefaults) {
     const Checked checked = parse_configuration(yaml);
     ASSERT_TRUE(checked.has_value()) << yaml;
     EXPECT_EQ(*checked, Configuration{});
+  }
+}
+
+TEST(Configuration, ARetiredKeyIsRefusedWithTheOneThatReplacesIt) {
+  for (const RetiredKey& retired : kRetiredKeys) {
+    const std::size_t dot = retired.path.find('.');
+    const auto problems = problems_of(
+        fmt::format("{}:\n  {}: 1\n", retired.path.substr(0, dot), retired.path.substr(dot + 1)));
+    ASSERT_EQ(problems.size(), 1U) << retired.path;
+    EXPECT_EQ(problems[0].line, 2);
+    EXPECT_EQ(problems[0].key, retired.path);
+    EXPECT_TRUE(mentions(problems[0], fmt::format("'{}' now", retired.instead)))
+        << problems[0].message;
+    EXPECT_NE(std::ranges::find(schema(), retired.instead, &Key::path), schema().end())
+        << retired.instead;
   }
 }
 
