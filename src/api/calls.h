@@ -17,7 +17,7 @@
 
 namespace gpu_platform::api {
 
-// Who is at the other end, by the socket's peer credentials.
+// The client at the other end, by the socket's peer credentials.
 struct Peer {
   model::Caller caller;
   std::uint32_t gid = 0;
@@ -89,8 +89,8 @@ class Calls {
                                             const Peer& peer) const;
   base::Result<model::ChannelOrder> channel(const v1::AttachToJobRequest& request,
                                             const Peer& peer) const;
-  // Says in the audit trail that it is opened. To be done before, so that nobody enters a job
-  // unseen. `done` is called through `resume`, or at once where no trail is kept.
+  // Records in the audit trail that the channel is opened. Call it before, so that no user enters a
+  // job unseen. `done` is called through `resume`, or at once if no trail is kept.
   void record_channel(model::AuditAction action, const model::ChannelOrder& order, const Peer& peer,
                       Resume resume, std::function<void(base::Status)> done) const;
   void open_channel(model::ChannelOrder order, Resume resume, ChannelSource::Opened opened) const;

@@ -14,8 +14,8 @@ namespace gpu_platform::api {
 // Our end of a channel: a SOCK_SEQPACKET socket with one frame in each packet. Closing it hangs up.
 class ChannelSocket {
  public:
-  // Whoever has the socket keeps `witness` as long as the channel is open; its destructor sees the
-  // end.
+  // The owner of the socket keeps `witness` as long as the channel is open; its destructor notices
+  // the end.
   explicit ChannelSocket(int fd, std::shared_ptr<const void> witness = nullptr)
       : fd_(fd), witness_(std::move(witness)) {}
   ChannelSocket(ChannelSocket&& other) noexcept

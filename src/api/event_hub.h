@@ -24,11 +24,11 @@ struct ChangeRecord {
   v1::JobChangeKind kind = v1::JOB_CHANGE_KIND_UNSPECIFIED;
 };
 
-// The newest changes of jobs, in a ring of fixed size, and those who wait for more. Streams keep a
-// cursor into the ring instead of a queue of their own: a slow reader costs nothing and learns that
-// it has missed something when its cursor falls off the end.
+// The newest changes of jobs, in a ring of fixed size, and the readers that wait for more. Streams
+// keep a cursor into the ring instead of a queue of their own: a slow reader costs nothing and
+// learns that it has missed something when its cursor falls off the end.
 //
-// Thread: published() on the loop thread, everything else from any thread. With nobody waiting,
+// Thread: published() on the loop thread, everything else from any thread. If no reader waits,
 // published() costs one look-up and one write per event.
 class EventHub final : public controller::PublicationListener {
  public:

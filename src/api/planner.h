@@ -22,7 +22,7 @@ class Planner {
   // The job must be QUEUED in the snapshot.
   controller::Explanation explain(const Snapshot& snapshot, model::JobId job,
                                   controller::Effort effort);
-  // Of a job that nobody has submitted.
+  // For a job that is not submitted.
   controller::Explanation explain(const Snapshot& snapshot,
                                   std::shared_ptr<const model::JobSpec> spec);
   // The same of one that begins only later.

@@ -9,8 +9,8 @@
 
 namespace gpu_platform::api {
 
-// To whom uids belong that no account has: in a user namespace of theirs users may act under those
-// that /etc/subuid gives to them (subuid(5)). The file is read again when it is a minute old. Safe
+// The owners of uids without an account: in a user namespace a user may act under the uids that
+// /etc/subuid gives to that user (subuid(5)). The file is read again when it is a minute old. Safe
 // from any thread; takes the time of a local file read.
 class SubordinateIds {
  public:

@@ -13,11 +13,13 @@
 
 namespace gpu_platform::controller {
 
-// What stands between waiting jobs and the queue, as indices: who waits for a time, for another
-// job, or for a sibling, and who must start by when. Each question costs what its answer has, so
-// that jobs that wait for something are paid for when that comes and in no cycle before.
+// The conditions that keep waiting jobs out of the queue, as indices: jobs that wait for a time,
+// for another job, or for a member of their array, and jobs that must start by a time. Each
+// question costs the size of its answer, so a waiting job costs something when its condition is met
+// and in no cycle before.
 //
-// Derived: enter() and leave() with every job, and the limit of every limited array, give it anew.
+// Derived data: enter() and leave() with every job, and the limit of every limited array, make it
+// again.
 class AdmissionGates {
  public:
   using Times = std::set<std::pair<base::Instant, model::JobId>>;

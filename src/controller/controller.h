@@ -22,7 +22,7 @@ using CommandDone = std::function<void(base::Result<model::CommandReply>)>;
 struct PolicyChange {
   model::Policy policy;
   std::string by;
-  model::Origin origin = {};  // whom the audit trail names
+  model::Origin origin = {};  // the origin in the audit trail
 };
 
 struct CommandInput {

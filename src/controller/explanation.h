@@ -11,8 +11,8 @@
 #include "scheduling/explain/counterfactuals.h"
 #include "scheduling/predict/predicted_starts.h"
 
-// Why a job waits, until when, and what would have it start at once; of jobs that wait and of jobs
-// that nobody has submitted yet.
+// Explains why a job waits, until when, and what would start it at once, for waiting jobs and for
+// jobs that are not submitted.
 
 namespace gpu_platform::controller {
 
@@ -55,10 +55,10 @@ struct Explanation {
   std::optional<PlannedStartDetail> planned;
   // What of its request would have it start at once. Empty where it does.
   std::vector<scheduling::Counterfactual> counterfactuals;
-  // Who would be stopped for it: of a job that is not submitted yet. Those that wait and get room
-  // so have a preemption hold.
+  // The jobs that would be stopped for a job that is not submitted. A waiting job for which others
+  // are stopped has a preemption hold.
   std::optional<scheduling::Preemption> preemption;
-  // Only with Effort::kThorough. Absent where nothing is expected of anybody.
+  // Only with Effort::kThorough. Absent if there are no predictions.
   std::optional<PredictedStart> predicted;
   bool too_many_ahead = false;  // for that: kMaxPredictedInQueue
 };

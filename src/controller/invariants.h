@@ -12,7 +12,7 @@ namespace gpu_platform::controller {
 //   capacity      no GPU, CPU or byte of a node is held beyond what it has
 //   holders       what nodes say is held is what attempts hold, GPU by GPU
 //   gang          an attempt holds all that its job asked for
-//   free          a GPU that is AVAILABLE is held by nobody, one in use is held by somebody
+//   free          a GPU that is AVAILABLE is held by no attempt, one in use is held by one
 //   one-process   at most one attempt of a job may have processes, unless the others were lost
 //   conservation  every job is waiting, held, active, preempted, or ended and still holding
 //   dependencies  nobody waits for what has been decided, or passes what it waits for

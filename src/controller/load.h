@@ -18,10 +18,10 @@ struct UserLoad {
   friend bool operator==(const UserLoad&, const UserLoad&) = default;
 };
 
-// Counts, for the limits that keep one user from taking what all have. Follows from the jobs in the
-// core; who is told what happens keeps it so.
-// Ownership: values. Thread: one owner. Cost: O(log users), and size_of() where a specification
-// comes, changes or goes, which are the moments at which it is copied or stored anyway.
+// Counts for the limits that keep one user from taking what all share. They follow from the jobs in
+// the core; the owner reports what happens.
+// Ownership: values. Thread: one owner. Cost: O(log users), and size_of() when a specification
+// comes, changes or goes, when it is copied or stored anyway.
 class Load {
  public:
   // So many jobs of that specification enter the core; one leaves it.

@@ -6,9 +6,9 @@
 #include "controller/planning_view.h"
 #include "model/ids.h"
 
-// When waiting jobs will start, by hard limits: everybody takes all of its time, nothing fails and
-// nobody of higher rank comes. So jobs mostly start earlier. A moment in the past, or now, says
-// that what a job waits for may be given back at any moment.
+// Planned starts of waiting jobs, by hard limits: every job takes all of its time, nothing fails
+// and no job of higher rank comes. So jobs mostly start earlier. A time in the past, or now, means
+// that what a job waits for may be released at any time.
 
 namespace gpu_platform::controller {
 

@@ -9,7 +9,7 @@
 
 namespace gpu_platform::controller {
 
-// What a scheduling cycle looks at, made from published snapshots for those who ask what would be.
+// The data that a scheduling cycle looks at, made from published snapshots to answer questions.
 //
 // Ownership: its own books; shares the snapshot. Thread: one at a time. Cost of follow(): what was
 // written between the two snapshots, whichever is newer; the first time, and where policy or
@@ -28,7 +28,7 @@ class PlanningView {
   scheduling::Books& books() { return books_; }
   const scheduling::Books& books() const { return books_; }
   const scheduling::WaitingQueue& queue() const { return books_->queue; }
-  // Of a cycle by hard limits, in which nobody is stopped for others.
+  // The options of a cycle by hard limits, in which no job is stopped for others.
   static scheduling::CycleOptions options(base::Instant now);
 
  private:

@@ -9,8 +9,7 @@
 #include "scheduling/order/rank.h"
 #include "scheduling/predict/predicted_starts.h"
 
-// When waiting jobs are expected to start, for those who ask: beside planned_starts.h, which has
-// what is promised.
+// Predicted starts of waiting jobs, computed on request. planned_starts.h has the planned starts.
 
 namespace gpu_platform::controller {
 

@@ -12,7 +12,7 @@ struct Shares {
   std::vector<scheduling::ShareRow> rows;  // a team before what is below it
 };
 
-// Who has used how much of what is theirs, as the order had it at the snapshot.
+// The fair-share usage of teams and users and their places, as of the snapshot.
 Shares shares_of(const Snapshot& snapshot);
 
 }  // namespace gpu_platform::controller

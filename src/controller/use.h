@@ -7,8 +7,8 @@
 #include "model/job.h"
 #include "model/policy.h"
 
-// What apply() does for the orders that ask what was used: who is charged for what, and when it
-// counts. Part of apply(), by its rules: nothing but the state and the event's time enters.
+// The part of apply() for orders that depend on usage: it charges accounts and decides when usage
+// counts. By the rules of apply() it depends on nothing but the state and the event's time.
 
 namespace gpu_platform::controller {
 
@@ -21,7 +21,7 @@ void begin_to_hold(State& state, base::Instant at);
 // The attempt gives back what it held; it is still among those who hold something.
 void charge(State& state, const model::Job& job, const model::Attempt& attempt, base::Instant at);
 
-// Charges all who hold something, and lets everything count.
+// Charges the accounts of all running jobs, and lets all usage count.
 void count_use(State& state, base::Instant at);
 
 // Use up to now by the former policy's weights, from now on by the new one's; makes it the policy.
@@ -30,7 +30,8 @@ void change_policy(State& state, const model::Policy& policy, base::Instant at);
 // The queue by what has been counted.
 void follow_use(State& state);
 
-// When use is to be counted next; nothing while nobody uses anything or the order does not ask.
+// Returns when usage is to be counted next; nothing while there is no usage or the order does not
+// need it.
 std::optional<base::Instant> next_count(const State& state);
 
 }  // namespace gpu_platform::controller

@@ -11,22 +11,22 @@
 #include "model/ids.h"
 
 // The audit trail: who did what, for whom, from where, and with what outcome. An entry follows from
-// one event of the journal alone (model::audit_entry of model/event.h), so whoever reads the
-// journal again finds the same trail. Never in it: command lines, environments, secrets.
+// one event of the journal alone (model::audit_entry of model/event.h), so the trail can be made
+// again from the journal. It never has command lines, environments or secrets.
 
 namespace gpu_platform::model {
 
 // The way in that a call took.
 enum class Door : std::uint8_t {
   kNone,        // not known: recorded before there was a trail
-  kUnixSocket,  // the API; who called is known by the socket's peer credentials
-  kSignal,      // a signal to the daemon; who sent it is known by the kernel
+  kUnixSocket,  // the API; the socket's peer credentials name the caller
+  kSignal,      // a signal to the daemon; the kernel names the sender
   kStart,       // the daemon's own start
 };
 inline constexpr std::size_t kDoors = 4;
 std::string_view to_string(Door door);  // "unix socket"
 
-// Who called, and from where.
+// The caller, and where the call came from.
 struct Origin {
   Door door = Door::kNone;
   std::string user;
@@ -113,7 +113,7 @@ std::string one_line(std::string_view text, std::size_t max_bytes);
 // The refusal as it is recorded. The message of a malformed request may repeat what was sent, which
 // may be secret: of such a one the field alone is told.
 Refusal refusal_of(const base::Error& error);
-// True for who did it, and for whose jobs it was done to.
+// True for the caller, and for the owners of the jobs.
 bool concerns(const AuditedCall& call, std::uint32_t uid);
 
 }  // namespace gpu_platform::model

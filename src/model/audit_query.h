@@ -15,7 +15,7 @@ enum class AuditOutcome : std::uint8_t { kAny, kOk, kRefused };
 // Which entries a reader wants. Absent filters match all.
 struct AuditQuery {
   std::optional<std::uint32_t> seen_by;  // only what this uid did, or what was done to its jobs
-  std::optional<std::string> user;       // who did it
+  std::optional<std::string> user;       // the caller
   std::optional<std::string> owner;      // whose jobs
   std::optional<AuditAction> action;
   AuditOutcome outcome = AuditOutcome::kAny;

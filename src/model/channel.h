@@ -31,10 +31,10 @@ inline constexpr std::size_t kInputWindow = 128 * 1024;
 struct ChannelOrder {
   AttemptId attempt;
   std::vector<std::string> command;      // empty: the port, or the job itself
-  std::optional<TerminalSize> terminal;  // of the command, none: pipes; of whoever attaches
+  std::optional<TerminalSize> terminal;  // the command's, or the attaching client's; none: pipes
   std::uint16_t port = 0;                // 0: no port
   bool without_output = false;           // of the job itself only the input is wanted
-  std::string by;                        // who opens it, for the log
+  std::string by;                        // the user that opens it, for the log
   std::uint32_t by_uid = 0;
 
   bool is_attach() const { return command.empty() && port == 0; }

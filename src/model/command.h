@@ -16,16 +16,16 @@
 
 namespace gpu_platform::model {
 
-// Who asks, as the door established it (peer credentials of the socket).
+// The caller, as the door established it (peer credentials of the socket).
 struct Caller {
   std::string user;
   std::uint32_t uid = 0;
-  bool is_administrator = false;  // root: sees and changes everybody's jobs
+  bool is_administrator = false;  // root: sees and changes all jobs
   Door door = Door::kNone;        // kNone: nothing of it goes into the audit trail
   std::uint64_t pid = 0;          // 0: not known
 };
 
-// Who the caller is to the audit trail.
+// The caller, as the audit trail records it.
 inline Origin origin_of(const Caller& caller) {
   return {caller.door, caller.user, caller.uid, caller.pid};
 }
@@ -118,7 +118,7 @@ struct MakeReservation {
   std::optional<std::uint32_t> gpus_per_node;
   std::uint32_t gpus = 0;
   std::string gpu_type;         // canonical; empty: any, but all of one
-  bool ignore_running = false;  // who runs there may run into it
+  bool ignore_running = false;  // jobs that run there may run into it
 };
 
 // Waiting jobs of it are ended, running ones go on.

@@ -47,7 +47,7 @@ struct TargetOutcome {
   friend bool operator==(const TargetOutcome&, const TargetOutcome&) = default;
 };
 
-// What somebody looked up of a target that the core no longer knows.
+// The end of a target that the core no longer knows, as the archive has it.
 struct EndedTarget {
   DependencyTarget target;
   TargetOutcome outcome;  // open is 0

@@ -152,18 +152,18 @@ struct JobEnded {
   std::string detail;
 };
 
-// Everything used up to now counts from here on: those who hold something are charged, and the
-// order of the queue follows.
+// All usage up to now counts from here on: the accounts of running jobs are charged, and the order
+// of the queue follows.
 struct UseCounted {};
 
-// Another period of limited GPU-hours: nobody has used anything in it.
+// A new period of limited GPU-hours begins, without any usage.
 struct QuotaPeriodBegan {
   base::Instant begin;
 };
 
-// Room is made for a waiting job: it will get what is held, and the victims are to be stopped.
-// They are told only in a later batch, so that a beneficiary that vanishes with this one costs
-// nobody anything.
+// Others are preempted for a waiting job: it will get what is held, and the victims are to be
+// stopped. They are told only in a later batch, so that a beneficiary that vanishes with this one
+// costs no victim anything.
 struct PreemptionDecided {
   JobId job;  // the beneficiary
   Allocation held;
@@ -176,12 +176,12 @@ struct JobOverdue {
   JobId job;
 };
 
-// GPUs are reserved for a time, for maintenance or for those who are named.
+// GPUs are reserved for a time, for maintenance or for named teams and users.
 struct ReservationMade {
   Reservation reservation;
 };
 
-// Its time is over, or somebody cancelled it.
+// The time of the reservation is over, or an administrator cancelled it.
 struct ReservationEnded {
   std::string name;
   std::string by;  // empty: its time is over
@@ -200,7 +200,7 @@ struct StartPredicted {
   StartPrediction prediction;  // made_at is the record's
 };
 
-// An attempt that was to stop by now for those whom it was let in front of may stay for longer.
+// An attempt that was to stop by now for the jobs that it was let in front of may stay for longer.
 struct YieldPutOff {
   AttemptId attempt;
   base::Instant yields_at;  // as in Attempt

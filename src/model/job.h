@@ -163,8 +163,8 @@ struct JobSpec {
 enum class Lost : std::uint8_t { kNo, kNodeLost, kUnknown };
 std::string_view to_string(Lost lost);  // "NODE_LOST"
 
-// Who keeps a waiting job back. What an administrator holds, only an administrator lets go.
-// What the platform holds, its owner may let go.
+// The party that holds a waiting job. Only an administrator releases a job that an administrator
+// holds. The owner may release a job that the platform holds.
 enum class Hold : std::uint8_t { kNone, kByUser, kByAdministrator, kByPlatform };
 inline constexpr std::size_t kHolds = 4;
 // Whether `hold` is more than `present` and takes its place.
@@ -247,8 +247,8 @@ struct Attempt {
   // While it holds something, or when it gave that back: it was above what is guaranteed to its
   // team, so that jobs of others within theirs may stop it.
   bool is_borrowed = false;
-  // Let in front of jobs that a place is kept for, by how long it is expected to run: when it is
-  // told to stop if it stands in their way then. Unset: it was not, or stands in nobody's way.
+  // For a job that was let in front of planned starts by its prediction: the time at which it is
+  // told to stop if it is in their way then. Unset: it was not let in, or is in no job's way.
   base::Instant yields_at;
 
   // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.

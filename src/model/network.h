@@ -19,8 +19,8 @@ enum class NetworkLevel : std::uint8_t {
 inline constexpr std::size_t kNetworkLevels = 4;
 std::string_view to_string(NetworkLevel level);  // "domain"; "anywhere"
 
-// Names are the cluster's: two nodes with the same one at a level are together there. Empty: not
-// known, and then it is together with nobody at that level.
+// Names are unique in the cluster: two nodes with the same name at a level are together there.
+// Empty: not known; such a node shares that level with no other node.
 struct NetworkPlace {
   std::string domain;
   std::string rack;

@@ -13,8 +13,8 @@
 
 namespace gpu_platform::model {
 
-// The driver does not say which device file is the GPU's: there is none of this number, so whoever
-// guards devices by it allows none.
+// The driver does not say which device file is the GPU's. No device has this number, so a guard
+// that uses it allows none.
 inline constexpr std::uint32_t kUnknownMinor = 0xFFFF'FFFF;
 
 // What is fixed about a GPU while the node is up.
@@ -104,7 +104,7 @@ void describe(Node& node, const NodeInfo& info);
 // is not known, or where they are all that the node has.
 std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus);
 
-// True when the GPU takes new work as soon as nobody holds it.
+// True when the GPU takes new work as soon as no attempt holds it.
 inline bool is_in_service(const Gpu& gpu) {
   const bool has_its_turn = gpu.state == GpuState::kAvailable ||
                             gpu.state == GpuState::kAllocated || gpu.state == GpuState::kInUse ||

@@ -25,7 +25,7 @@ std::string_view to_string(UnmanagedProcessPolicy policy);  // "avoid"
 enum class QueueOrder : std::uint8_t {
   kPriority,   // points of the class, number, time of submission
   kFcfs,       // time of submission alone
-  kFairShare,  // who has used least for their shares, then as kPriority
+  kFairShare,  // by the least usage for the shares, then as kPriority
   kWeighted,   // a sum of age, priority, fair share and size
 };
 inline constexpr std::size_t kQueueOrders = 4;
@@ -95,7 +95,7 @@ struct Policy {
   // Jobs of a class below it may be stopped for others unless they say no; the rest if they say so.
   PriorityClass preempt_below = PriorityClass::kMedium;
   std::uint32_t max_preemptions_per_job = 3;
-  base::Duration preempt_min_runtime = base::minutes(10);  // nobody is stopped earlier
+  base::Duration preempt_min_runtime = base::minutes(10);  // no job is preempted earlier
 
   // The oldest waiting job of a team goes before its like after so long; zero: never.
   base::Duration overdue_after = base::hours(1);
@@ -113,7 +113,7 @@ struct Policy {
 // What takes input is spared unless it says otherwise: a person sits at it, or what was sent is
 // gone.
 bool is_preemptible(const JobSpec& spec, const Policy& policy);
-// Whether it may run on what is guaranteed to others: only who can be stopped for them.
+// Whether the job may run on GPUs that are guaranteed to others: only a preemptible job may.
 bool may_borrow(const JobSpec& spec, const Policy& policy);
 
 }  // namespace gpu_platform::model

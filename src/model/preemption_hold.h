@@ -8,13 +8,14 @@
 
 namespace gpu_platform::model {
 
-// What is kept for a waiting job while those who hold it are stopped: nobody else gets it.
+// The resources that are kept for a waiting job while the jobs that hold them are stopped. No other
+// job gets them.
 struct PreemptionHold {
   JobId beneficiary;
   Allocation allocation;
   std::vector<AttemptId> victims;  // ascending; some may be gone already
   base::Instant decided_at;
-  bool reclaims = false;  // of those who borrow, whatever their class
+  bool reclaims = false;  // the victims borrow, whatever their class
 
   friend bool operator==(const PreemptionHold&, const PreemptionHold&) = default;
 };

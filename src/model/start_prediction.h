@@ -9,21 +9,21 @@
 
 namespace gpu_platform::model {
 
-// What an estimated start reckons with.
+// The data that a predicted start is based on.
 enum class PredictionBasis : std::uint8_t {
-  kHardLimits,    // everybody takes all of its time limit
-  kExpectedTime,  // those who said so take the time that they expect to
-  kHistory,       // those with a history take as long as their like did
+  kHardLimits,    // every job takes all of its time limit
+  kExpectedTime,  // jobs with an expected time take that time
+  kHistory,       // jobs with a history take as long as similar runs did
 };
 inline constexpr std::size_t kPredictionBases = 3;
 std::string_view to_string(PredictionBasis basis);  // "history"
 
-// When a waiting job was to start, as predicted when it first got a planned start.
+// The predictions of a waiting job's start that were made when it first got a planned start.
 struct StartPrediction {
   base::Instant made_at;
   base::Instant by_limits;  // the promise
-  // By what is expected of others: half of the jobs, and nine in ten, start by then. Both are unset
-  // where nothing was expected of anybody, and never after by_limits.
+  // By the predicted run times of other jobs: half of the jobs, and nine in ten, start by then.
+  // Both are unset if there were no predictions, and never after by_limits.
   base::Instant p50;
   base::Instant p90;
   PredictionBasis basis = PredictionBasis::kHardLimits;  // of p50 and p90

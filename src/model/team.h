@@ -9,14 +9,13 @@
 #include "base/result.h"
 #include "base/units.h"
 
-// Who belongs together and what they may have: the organisation's teams with their members, shares
-// and limits. Part of the policy; config/ has checked it: names are unique, parents exist, no team
-// is below itself.
+// The teams of the organisation with their members, shares and limits. They are part of the policy.
+// config/ has checked them: names are unique, parents exist, no team is below itself.
 
 namespace gpu_platform::model {
 
-// The most that somebody may have; what is absent is not limited. Of teams and named users also
-// what is theirs (scheduling/pools/guarantees.h).
+// The limits of a team, a user or a project; an absent limit does not apply. For teams and named
+// users also their guarantee (scheduling/pools/guarantees.h).
 struct Quota {
   std::optional<std::uint32_t> max_gpus;          // at once
   std::optional<std::uint32_t> max_running_jobs;  // at once
@@ -43,7 +42,7 @@ base::Instant begin_of(QuotaPeriod period, base::Instant at);
 enum class AllocationMode : std::uint8_t {
   kGuaranteed,  // as they stand
   kStatic,      // they are the most too, and nothing of them is lent
-  kDynamic,     // not at all: whoever comes may have any
+  kDynamic,     // not read: any job may have any GPU
   kHybrid,      // scaled down until they come to no more than a share of the cluster
 };
 inline constexpr std::size_t kAllocationModes = 4;
@@ -75,7 +74,7 @@ struct NamedQuota {
 
 struct Organisation {
   std::vector<Team> teams;  // in the order of the configuration
-  Quota of_each_user;       // who has no own one
+  Quota of_each_user;       // of users without an entry of their own
   std::vector<NamedQuota> of_users;
   std::vector<NamedQuota> of_projects;
   QuotaPeriod period = QuotaPeriod::kWeek;

@@ -29,7 +29,7 @@ enum class WaitCode : std::uint8_t {
   kBeginTime,       // it is to start no earlier than a time
   kDependency,      // waits for other jobs
   kArrayLimit,      // as many members of its array as may be are active, or in the queue
-  kQuota,           // somebody's limit would be passed
+  kQuota,           // a limit would be exceeded
   kReserved,        // a reservation keeps it back
 };
 std::string_view to_string(WaitCode code);  // "NO_CAPACITY"

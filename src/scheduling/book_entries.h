@@ -25,7 +25,7 @@ base::Duration time_limit_of(const model::Job& job, const model::Attempt& attemp
 // or, while it is not seen running, from when that was asked for. Once it is being ended, at any
 // moment.
 base::Instant end_by_limit(const model::Job& job, const model::Attempt& attempt);
-// The same, or earlier when it is to stop for those whom it was let in front of.
+// The same, or an earlier time at which it is to stop for the jobs that it was let in front of.
 base::Instant latest_end(const model::Job& job, const model::Attempt& attempt);
 // Whether it is the latter.
 bool yields(const model::Job& job, const model::Attempt& attempt);
@@ -49,8 +49,8 @@ Lending::Held held_of(const Lending& lending, const model::Policy& policy, const
 std::optional<Victim> victim_of(const model::Policy& policy, const PreemptionHolds& holds,
                                 const model::Job& job, const model::Attempt& attempt);
 
-// Of all jobs, worked out afresh: what counts against limits, and who borrows. Cost: the jobs',
-// where anything is limited or guaranteed; else none.
+// Computes afresh for all jobs what counts against limits, and which attempts borrow. Cost: the
+// jobs, if anything is limited or guaranteed; else none.
 QuotaLedger quotas_of(const base::PersistentMap<model::Job>& jobs,
                       const model::Organisation& organisation, const PeriodUse& period_use);
 Lending lending_of(const base::PersistentMap<model::Job>& jobs, const model::Policy& policy,

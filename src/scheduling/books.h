@@ -50,7 +50,7 @@ class Books {
     RunningEnds running;  // attempts that hold something, by their latest ends without the grace
     VictimIndex victims;  // attempts that may be stopped for others
     QuotaLedger quotas;
-    Lending lending;  // who has how much of whose guarantee
+    Lending lending;  // the GPUs that holders have, and the attempts that borrow
 
     friend bool operator==(const Parts&, const Parts&) = default;
   };
@@ -122,7 +122,8 @@ class Books {
   // As WaitingQueue::welcome.
   void welcome(base::Shared<FairShareRanking> ranking);
 
-  // As given now, by the same policy, for jobs that have been put: for who follows snapshots.
+  // Takes over what is given now, by the same policy, for jobs that have been put. For callers that
+  // follow snapshots.
   void follow(Given given, const base::PersistentMap<model::Job>& jobs);
 
   // ---- the policy and what follows from it. Each of the last two works one index out anew.

@@ -52,7 +52,7 @@ struct FreeState {
 };
 
 FreeState free_state_of(const model::Node& node);
-// The GPUs that take new work as soon as nobody holds them.
+// The GPUs that take new work as soon as no attempt holds them.
 GpuMask gpus_in_service(const model::Node& node);
 
 }  // namespace gpu_platform::scheduling

@@ -16,21 +16,21 @@
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/books.h"
 
-// One scheduling cycle: who of the waiting starts now, and where. Pure: the same books and policy
-// give the same plan, in whatever order nodes and jobs came to be known.
+// One scheduling cycle decides which waiting jobs start now, and where. Pure: the same books and
+// policy give the same plan, in whatever order nodes and jobs came to be known.
 
 namespace gpu_platform::scheduling {
 
 // The stages of a cycle, in their order; the table in cycle/cycle.cpp says when each has nothing to
 // do.
 enum class Stage : std::uint8_t {
-  kOrder,     // in which order jobs are considered; off: by id, and then nobody passes anybody
-  kQuota,     // passes jobs that somebody's limit keeps back; off: limits count for nothing
+  kOrder,     // in which order jobs are considered; off: by id, and then no job passes another
+  kQuota,     // passes jobs that a limit keeps back; off: limits do not apply
   kPlace,     // nodes and GPUs for each, all of a gang or nothing; off: nothing starts
-  kBackfill,  // keeps places for the first that do not fit, and starts whom these do not mind
-  kPreempt,   // makes room by stopping others; off: nobody is stopped for anybody
-  kLend,      // idle GPUs of others' guarantees to those who can be stopped for them
-  kYield,     // those that are to yield by now, beside the places that were kept
+  kBackfill,  // plans starts of the first jobs that do not fit, and starts jobs that delay none
+  kPreempt,   // stops jobs for others; off: no job is stopped for another
+  kLend,      // lends idle GPUs of others' guarantees to jobs that can be stopped for them
+  kYield,     // stops jobs that are to yield by now
 };
 inline constexpr std::array kStages = {Stage::kOrder,    Stage::kQuota,   Stage::kPlace,
                                        Stage::kBackfill, Stage::kPreempt, Stage::kLend,
@@ -67,8 +67,8 @@ struct Start {
   model::Allocation allocation;
   model::StartWhy why = model::StartWhy::kImmediate;
   model::JobId passed;  // of a backfill: the first that has a planned start before it
-  // Let in by what is expected of it: when it is to stop for those whose place it may stand in
-  // then. Unset: it ends before by its time limit, or stands in nobody's.
+  // For a job that was let in by its prediction: the time at which it is to stop for the planned
+  // starts that it may delay. Unset: it ends before them by its time limit, or delays none.
   base::Instant yields_at;
 
   friend bool operator==(const Start&, const Start&) = default;
@@ -106,8 +106,8 @@ struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
   // The first job that does not fit. Behind it only backfill starts any.
   std::optional<model::JobId> blocked_head;
-  // In the order of rank, at most policy.backfill_depth; of those for whom room is made, when
-  // their victims' grace is over.
+  // In the order of rank, at most policy.backfill_depth; for a beneficiary the time at which its
+  // victims' grace is over.
   std::vector<PlannedStart> planned_starts;
   std::vector<Preemption> preemptions;
   std::vector<Yield> yields;  // by when they were to yield
@@ -129,7 +129,7 @@ using PredictedTimes = std::map<model::JobId, base::Duration>;
 struct CycleOptions {
   base::Instant now;
   Stages stages;
-  StageObserver* observer = nullptr;  // not owned; null: nobody measures
+  StageObserver* observer = nullptr;  // not owned; null: nothing is measured
   // Bounds the length of a cycle with many planned starts on a large cluster: nodes changed in
   // searching for them. Those beyond get none.
   std::uint64_t max_changes = 1'000'000;
@@ -145,7 +145,7 @@ struct CycleOptions {
 struct Supposition {
   WaitingQueue queue;
   RunningEnds running;
-  // Whoever gets a place is gone from it after so long; who is not named, after its time limit.
+  // The time after which a job leaves its place; a job that is not named leaves after its limit.
   PredictedTimes predicted;
 };
 
@@ -155,31 +155,31 @@ inline constexpr std::size_t kMaxReclaims = 64;
 // events, and applying those updates them. The queue must be ordered by the policy, which need not
 // be the books' own.
 //
-// Jobs start in order up to the first that does not fit. Then the first policy.backfill_depth
-// that do not fit get planned starts, and others start where these are not touched (timeline.h);
-// with depth 0 order is strict and the cycle ends there. A job for which no end of others makes
-// room (its GPUs are out of service, say) gets no planned start and is passed. So is one that
-// somebody's limit keeps back.
+// Jobs start in order up to the first that does not fit. Then the first policy.backfill_depth jobs
+// that do not fit get planned starts, and others start if they touch none of these (timeline.h).
+// With depth 0 the order is strict and the cycle ends there. A job that fits at no end of running
+// jobs (because its GPUs are out of service, say) gets no planned start and is passed. So is a job
+// that a limit keeps back.
 //
-// Of those that are not touched by hard limits, a job that may be stopped for others, and never
-// was, also starts where it is gone before whatever is kept there by what is expected of it
-// (predict/predicted_run.h, p90), with a moment at which it yields: the grace before the first that
-// it would touch. From then on it counts as gone. Is it still there at that moment and does it
-// stand in a place that is kept in that very cycle, it is stopped for it; else it may stay.
+// A job that may be stopped for others, and never was, also starts where its limit would touch a
+// planned start, if it is predicted to be gone before (predict/predicted_run.h, p90). It gets a
+// time at which it yields: the grace before the first planned start that it would touch. From then
+// on it counts as gone. If it is still there at that time and delays a planned start of that very
+// cycle, it is stopped; else it may stay.
 //
-// Nobody holds by hard limits what is in a reservation of others (reservations/reservations.h), nor
-// starts, gets a place or has room made for it there. A job of a reservation gets its GPUs alone,
-// within its time.
+// By hard limits no job holds GPUs of a reservation of others (reservations/reservations.h): it
+// does not start there, gets no planned start there, and no job is preempted for it there. A job of
+// a reservation gets its GPUs alone, within its time.
 //
-// Nobody but its beneficiary gets what is held, and that job starts there as soon as all of it
-// is free, or elsewhere where it fits sooner. Whoever gets a planned start (with depth 0: the first
-// that does not fit) and could not start within the grace anyhow has room made for it where
+// Only the beneficiary gets what a preemption hold has. It starts there as soon as all of it is
+// free, or elsewhere if it fits there sooner. For a job that gets a planned start (with depth 0:
+// the first that does not fit) and could not start within the grace, others are preempted if
 // victims of lower classes suffice (preemption/find_victims.h).
 //
-// Where GPUs are guaranteed to somebody (pools/balance.h), whoever would use what is guaranteed to
-// others comes after all others, touches no planned start, gets none, and nobody is stopped for it.
-// A job within its holder's guarantee has room made by stopping those who borrow, of any class and
-// also beyond the planned start depth: kMaxReclaims of these in one cycle.
+// If GPUs are guaranteed (pools/balance.h), a job that would use what is guaranteed to others comes
+// after all others. It touches no planned start, gets none, and no job is stopped for it. For a job
+// within its holder's guarantee, jobs that borrow are stopped, of any class and also beyond the
+// backfill depth: kMaxReclaims of these in one cycle.
 //
 // Cost: by starts, by planned starts, by preemption holds, and one decision for each class of equal
 // waiting jobs.

@@ -14,7 +14,7 @@ bool is_free(const Cluster& cluster, const model::Allocation& allocation);
 // Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
 // not committed is rolled back when the trial ends, and the cluster is then what it was.
 //
-// The cluster must outlive the trial, and nobody else may write to it meanwhile. Trials nest by
+// The cluster must outlive the trial, and nothing else may write to it meanwhile. Trials nest by
 // marks.
 class Trial {
  public:
@@ -28,8 +28,8 @@ class Trial {
   // Takes what the allocation says, which must be free: whole GPUs, CPUs and memory, on all its
   // nodes.
   void take(const model::Allocation& allocation);
-  // Gives back what somebody holds, as if it had ended; it must not be free now. GPUs that are out
-  // of service stay so.
+  // Gives back an allocation, as if its attempt had ended; it must not be free now. GPUs that are
+  // out of service stay so.
   void release(const model::Allocation& allocation);
   // Takes as much of this as is free.
   void withhold(model::NodeId node, const FreeState& amount);

@@ -51,14 +51,14 @@ class WaitingQueue {
   // Adds the job or replaces what is known of it.
   void put(WaitingJob job, const model::Policy& policy);
   bool erase(model::JobId job);
-  // Moves whom a new policy, new rankings or another number of GPUs give another rank; true where
-  // that is anybody. Rankings and GPUs stay as they are until they are told.
+  // Moves the jobs that get another rank by a new policy, a new ranking or another number of GPUs;
+  // returns true if there are any. Ranking and GPUs stay as they are until they are set.
   bool reorder(const model::Policy& policy);
   bool reorder(base::Shared<FairShareRanking> ranking);
   bool reorder(const OrderBasis& basis);
   bool resize_cluster(std::uint64_t gpus);
-  // Rankings with newcomers of whom no job is here yet: looks at jobs only where the rank of
-  // somebody else has changed.
+  // Takes a ranking with new accounts that have no job here yet. Looks at jobs only if the rank of
+  // another account has changed.
   bool welcome(base::Shared<FairShareRanking> ranking);
 
   bool is_ordered_by(const model::Policy& policy) const { return basis_.is_of(policy); }

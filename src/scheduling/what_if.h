@@ -8,11 +8,11 @@
 
 namespace gpu_platform::scheduling {
 
-// What jobs would get in the present cycle, where it starts nobody: asked of jobs that wait with
-// something of their request changed, and of jobs that are not there yet. By the very steps of
-// plan_cycle, so that a job for which start_of() answers, asked for so, starts in that cycle.
+// Answers what jobs would get in the present cycle if it starts none: waiting jobs with a changed
+// request, and jobs that do not exist yet. It uses the very steps of plan_cycle, so that a job for
+// which start_of() answers would start in that cycle.
 //
-// The books must outlive it; nobody else may write to them meanwhile. Thread: the owner's. Cost: a
+// The books must outlive it; nothing else may write to them meanwhile. Thread: the owner's. Cost: a
 // placement for each question; slot_of() as Timeline::earliest.
 class WhatIf {
  public:
@@ -28,7 +28,8 @@ class WhatIf {
   std::optional<model::Allocation> start_of(const WaitingJob& job);
   // Where and by when it would start, behind the planned starts.
   std::optional<Slot> slot_of(const WaitingJob& job);
-  // Who would be stopped for it, where it could not start within the grace. Asked once, and last.
+  // Returns the jobs that would be stopped for it if it could not start within the grace. Call it
+  // once, and last.
   std::optional<Preemption> preemption_for(const WaitingJob& job);
 
  private:

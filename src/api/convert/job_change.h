@@ -25,7 +25,7 @@ struct DependencyRef {
 // "afterok:12:14,afterany:40_3"; the error names "dependency". Empty text is none.
 base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text);
 
-// `user` of the selection is the caller's where the request names nobody and does not say `all`.
+// `user` of the selection is the caller if the request names no user and does not say `all`.
 base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
                                         const model::Caller& caller);
 

@@ -22,12 +22,12 @@ struct Holder {
   bool is_privileged = false;  // root, or the user that the daemon runs as
 };
 
-// Whoever has no account on this machine: all of them together, as uids are to be had in thousands
-// by those who may make a user namespace.
+// All users without an account on this machine together, because a user who may make a user
+// namespace can have thousands of uids.
 inline constexpr std::uint32_t kUnknownUsers = UINT32_MAX;
 
-// Something of which there is so much: what one user may take, what all may, and a last part of it
-// that is kept for those who are privileged, who are held to the whole alone.
+// A limited resource: how much one user may take, how much all may, and a last part that is kept
+// for privileged users, which are held to the total alone.
 //
 // Thread: safe from any. Cost: one uncontended lock and O(log users).
 class Budget {

@@ -11,8 +11,8 @@
 
 namespace gpu_platform::api {
 
-// Tells when files grow, through inotify: whoever follows output costs nothing while none comes.
-// Watches directories, so that a file that is made later and one that is rotated are seen too.
+// Reports when files grow, through inotify: following output costs nothing while none comes. It
+// watches directories, so that a file that is made later and one that is rotated are seen too.
 // Thread: the io context's one thread.
 class FileWatcher {
  public:

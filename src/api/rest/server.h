@@ -19,11 +19,11 @@ namespace gpu_platform::api {
 struct ServerOptions {
   std::string socket_path;
   std::string version;  // of the program
-  // That serve everybody; one more keeps the privileged apart from the others.
+  // The threads that serve all users; one more keeps privileged users apart from the others.
   unsigned io_threads = 1;
   BudgetLimits budgets;
   std::size_t page_bytes = std::size_t{4} << 20;  // of a list
-  // Who is held to the whole of each budget alone. Null: root.
+  // The users that are held to the total of each budget alone. Null: root.
   std::function<bool(std::uint32_t uid)> is_privileged;
   std::string subordinate_ids = "/etc/subuid";
   SessionLimits limits;
@@ -34,8 +34,8 @@ struct ServerOptions {
   std::function<void(std::optional<std::uint32_t> user, const std::string& line)> warn;
 };
 
-// REST over HTTP/1.1 on a Unix socket. Who calls is known by the socket's peer credentials: root is
-// the administrator, everybody else sees and changes their own jobs.
+// REST over HTTP/1.1 on a Unix socket. The socket's peer credentials name the caller: root is the
+// administrator, other users see and change their own jobs.
 //
 // Runs on threads of its own. `core`'s objects and `hub` outlive the server; `hub` must be told of
 // every publication after the snapshot source shows it.

@@ -136,7 +136,7 @@ class JobWaiter final : public std::enable_shared_from_this<JobWaiter> {
   std::unique_ptr<EventHub::Subscription> subscription_;
 };
 
-// A single answer when a job that nobody has submitted would start, or the time is up.
+// A single answer when a job that is not submitted would start, or when the time is up.
 class StartWaiter final : public std::enable_shared_from_this<StartWaiter> {
  public:
   using Done = std::function<void(v1::CheckResult)>;

@@ -9,10 +9,10 @@
 namespace gpu_platform::api {
 
 // A listening Unix socket at a path. The path appears in one step, listening already, with mode
-// 0666 (peer credentials decide who may do what); what a dead daemon left there is replaced.
+// 0666 (peer credentials decide about rights). A socket that a dead daemon left there is replaced.
 class UnixListener {
  public:
-  // kAlreadyExists when somebody answers at the path, kFailedPrecondition when something else than
+  // kAlreadyExists when a daemon answers at the path, kFailedPrecondition when something other than
   // a socket is there.
   static base::Result<UnixListener> open(const std::string& path);
 

@@ -34,7 +34,7 @@ struct LoopOptions {
   std::size_t least_paced = 32;
 };
 
-// The one thread that owns the state. Everybody else hands it inputs and reads published snapshots.
+// The one thread that owns the state. Other threads give it inputs and read published snapshots.
 // Inputs that arrive while a batch is being synced make up the next batch: that is the group
 // commit. Of observations it is made larger by waiting a little where that makes nobody wait.
 class Loop : public execution::ObservationSink, private PublicationListener {

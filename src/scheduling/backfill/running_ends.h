@@ -11,11 +11,10 @@
 
 namespace gpu_platform::scheduling {
 
-// When those who hold something will have given it back, by their hard limits: the attempts that
-// run, by the end of their time limit, or earlier by when they are to yield to others. The grace
-// that follows it is the policy's and is added by whoever asks.
+// The latest ends of running attempts, by hard limits: the end of the time limit, or an earlier
+// time at which the attempt is to yield. The caller adds the grace of the policy.
 //
-// Ownership: holds copies. Thread: one owner, who tells it of each attempt that comes, changes or
+// Ownership: holds copies. Thread: one owner, which reports each attempt that comes, changes or
 // goes. Cost: O(log attempts).
 class RunningEnds {
  public:

@@ -15,16 +15,16 @@
 #include "scheduling/reservations/reservations.h"
 #include "scheduling/trial.h"
 
-// What will be free when, by hard limits: whoever runs is gone at the end of its time limit and the
-// grace, and gives back what it holds on GPUs in service. On that, bookings: places kept for jobs
-// that cannot start yet, on certain GPUs from a certain moment on.
+// The resources that will be free at each time, by hard limits: a running attempt is gone at the
+// end of its time limit and the grace, and gives back what it holds on GPUs in service. Bookings
+// are places kept for jobs that cannot start yet, on certain GPUs from a certain time on.
 //
-// The method is backfill with planned starts (EASY where one job has a planned start, conservative
-// where all have), with places in the role of counts: what is kept free is the very GPUs that a
-// gang will get, not a number of them. Reservations are kept in the same way. Feitelson
-// and Weil, Utilization and Predictability in Scheduling the IBM SP2 with Backfilling, 1998.
+// The method is backfill with planned starts (EASY if one job has a planned start, conservative if
+// all have), with places instead of counts: the very GPUs that a gang will get are kept free, not a
+// number of them. Reservations are kept in the same way. Feitelson and Weil, Utilization and
+// Predictability in Scheduling the IBM SP2 with Backfilling, 1998.
 //
-// Moves in the caller's trial and leaves it as it was, apart from start(). Thread: one owner.
+// It moves in the caller's trial and leaves it as it was, apart from start(). Thread: one owner.
 
 namespace gpu_platform::scheduling {
 
@@ -59,12 +59,13 @@ class Timeline {
   // The same for one that is gone after `untouched`, should it touch a booking after that.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
                                              base::Duration time_limit, base::Duration untouched);
-  // The start of the first booking that whoever holds this from the present on would touch.
+  // Returns the start of the first booking that an attempt with this allocation, held from now on,
+  // would touch.
   std::optional<base::Instant> first_touched(const model::Allocation& allocation,
                                              base::Duration time_limit);
-  // The earliest moment after the present at which it could, if there is one: not when what is
-  // missing is held by nobody who will end. Cost: O(log n) attempts to place it and about 2n nodes
-  // changed, for the n ends before that moment; once more for each booking.
+  // Returns the earliest time after the present at which the request fits, if there is one: there
+  // is none if no running attempt will free what is missing. Cost: O(log n) attempts to place it
+  // and about 2n nodes changed, for the n ends before that time; once more for each booking.
   std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit);
 
   // The job starts now: takes its place in the trial, for good. `gone_by`: earlier than by its
@@ -73,7 +74,7 @@ class Timeline {
              std::optional<base::Instant> gone_by = {});
   void book(const Slot& slot, base::Duration time_limit);
   std::size_t bookings() const { return bookings_; }
-  // Until when those who run stay at least, whatever their ends.
+  // The times until which running attempts stay at least, whatever their ends.
   using Staying = std::map<model::AttemptId, base::Instant>;
   // Whether what is booked there and then could be had although they stay. Cost: by the ends before
   // that moment.
@@ -87,7 +88,7 @@ class Timeline {
   // begin or end of a reservation.
   struct Gain {
     base::Instant at;
-    const model::Allocation* given_back = nullptr;  // null: nobody gives back anything
+    const model::Allocation* given_back = nullptr;  // null: nothing is given back
   };
   // A booking's part on one node.
   struct Kept {
@@ -126,7 +127,7 @@ class Timeline {
   std::uint64_t changes_left_;
   RunningEnds::Ends::const_iterator next_running_;
   RunningEnds::Ends::const_iterator last_running_;
-  std::vector<Gain> running_;               // as far as anybody has asked, ascending
+  std::vector<Gain> running_;               // as far as it was needed so far, ascending
   std::multimap<base::Instant, Gain> own_;  // of what was started and booked here, and reservations
   std::deque<model::Allocation> started_;   // that own_ points to
   std::map<model::NodeId, std::vector<Kept>> kept_;

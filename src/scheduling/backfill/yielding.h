@@ -9,12 +9,13 @@
 
 namespace gpu_platform::scheduling {
 
-// What becomes of those who were to yield by `now`, beside the places that were kept in this very
-// cycle: each is stopped if one of these could be had but for it, and the first such place is due
-// within the grace. Where that cannot be told yet, since others are still to be stopped for a
-// place, it is left for a later cycle. The order is that of their ends. Leaves the trial as it was.
+// Decides about the attempts that were to yield by `now`, given the places that were kept in this
+// very cycle. An attempt is stopped if one of these places would be free without it, and the first
+// such place is due within the grace. If that cannot be told yet, because others are still to be
+// stopped for a place, it is left for a later cycle. The order is that of their ends. Leaves the
+// trial as it was.
 //
-// Cost: for each of them and each place the ends before that.
+// Cost: for each attempt and each place the ends before that.
 std::vector<Yield> judge_yielding(Timeline& timeline, const RunningEnds& running,
                                   const std::vector<PlannedStart>& kept, base::Instant now,
                                   base::Duration grace);

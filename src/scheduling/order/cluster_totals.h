@@ -37,7 +37,7 @@ class ClusterTotals {
   base::Bytes memory_;
 };
 
-// What somebody holds, to be measured by the totals.
+// The resources of an allocation, to be measured by the totals.
 struct HeldAmounts {
   std::uint64_t gpus = 0;  // sevenths of a thousandth of a GPU that counts 1: share × weight
   std::uint64_t cpus = 0;

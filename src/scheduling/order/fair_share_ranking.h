@@ -23,7 +23,7 @@ struct FairShareRank {
 
 // One row of the tree, as people are shown it. Parts are of 2^32.
 struct ShareRow {
-  std::string team;  // empty: of a user who is in none, and of the organisation itself
+  std::string team;  // empty: for a user without a team, and for the organisation itself
   std::string user;  // empty: the team as a whole
   std::string parent;
   std::uint32_t depth = 0;
@@ -37,17 +37,18 @@ struct ShareRow {
   friend bool operator==(const ShareRow&, const ShareRow&) = default;
 };
 
-// Who has used how much of what is theirs, worked out from counted use: the places of a walk
-// through the organisation. At each level the child with the least use for its shares goes first;
-// the children of teams that tie are taken together, and users go before teams that they tie with.
+// The order of accounts by their usage relative to their shares, computed from counted usage by a
+// walk through the organisation. At each level the child with the least usage for its shares goes
+// first; the children of teams that tie are taken together, and users go before teams that they tie
+// with.
 // Source: R. Cox and L. Morrison, Fair Tree, Slurm User Group 2014.
 //
 // Immutable once built. Cost of building: O(accounts log accounts).
 class FairShareRanking {
  public:
   FairShareRanking() = default;
-  // Those who keep their order keep their places of `before`, so that only who was passed, or
-  // passes somebody, has another.
+  // Accounts that keep their order keep their places of `before`, so that only an account that was
+  // passed, or passes another, gets a new place.
   FairShareRanking(const model::Organisation& organisation, const FairShareUse& use,
                    const FairShareRanking& before);
 

@@ -11,7 +11,7 @@
 
 namespace gpu_platform::scheduling {
 
-// Who is charged: a user within a team, or a user who is in none (team empty).
+// The account that is charged: a user within a team, or a user without a team (team empty).
 struct Account {
   std::string team;
   std::string user;
@@ -63,7 +63,7 @@ class FairShareUse {
               base::Duration half_life);
   // Everything up to `at` is charged: from here on it counts.
   void count(base::Instant at, base::Duration half_life);
-  // Nobody has used anything since the last count: the next interval begins now.
+  // There was no usage since the last count: the next interval begins now.
   void begin_interval(base::Instant at) { counted_to_ = at; }
   // Another half-life, from `at` on.
   void change_half_life(base::Instant at, base::Duration from, base::Duration to);

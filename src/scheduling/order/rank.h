@@ -58,8 +58,8 @@ struct OrderBasis {
 Rank rank_of(model::JobId job, const model::JobSpec& spec, base::Instant submitted_at,
              const OrderBasis& basis, base::Instant overdue_since = {});
 
-// The weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. With the time that all
-// have waited since 1970 left out, it grows for nobody.
+// The weighted sum, in 2^-20 of a point; docs/scheduling.md has the formula. The time that all have
+// waited since 1970 is left out, so the sum of a job does not change with time.
 std::int64_t weighted_points(const model::JobSpec& spec, base::Instant submitted_at,
                              const OrderBasis& basis);
 

@@ -12,12 +12,12 @@
 
 namespace gpu_platform::scheduling {
 
-// The waiting jobs of each team by how long they have waited, so that the oldest of each gets its
-// turn: after a time it is overdue, and then goes before its like (rank.h). A user without a team
-// is a team of one.
+// The waiting jobs of each team by how long they have waited. The oldest job of a team becomes
+// overdue after a time, and then goes before others of its class (rank.h). A user without a team is
+// a team of one.
 //
-// Ownership: holds copies. Thread: one owner, who tells it of each job that begins or ceases to
-// wait. Cost: O(log jobs).
+// Ownership: holds copies. Thread: one owner, which reports each job that begins or ceases to wait.
+// Cost: O(log jobs).
 class StarvationQueue {
  public:
   struct Entry {

@@ -14,10 +14,10 @@
 
 namespace gpu_platform::scheduling {
 
-// Waiting jobs that ask for the same for as long, may be stopped for the same others, and whom the
-// same limits keep back where there are limits: what one of them cannot have now, none can, unless
-// it is expected to run shorter than its user said of both. A queue of many thousands is mostly a
-// few of these, so a cycle tries classes instead of jobs.
+// Classes of waiting jobs with the same request and time limit, that may be stopped for the same
+// others, and to which the same limits apply. If one of them does not fit now, none does, unless
+// its expected time is shorter. A queue of many thousands mostly has a few classes, so a cycle
+// tries classes instead of jobs.
 //
 // Owner and thread: the queue's. Cost: add and remove O(log jobs).
 class WaitingClasses {

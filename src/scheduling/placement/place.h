@@ -19,8 +19,8 @@ std::optional<model::Allocation> place(Trial& trial, const model::ResourceReques
 std::optional<model::Allocation> place(const Cluster& cluster,
                                        const model::ResourceRequest& request);
 
-// The steps of place(), for who looks at each type under conditions of its own. Excluded nodes are
-// shut for as long as the caller's trial says.
+// The steps of place(), for callers that try each type under conditions of its own. Excluded nodes
+// are shut for as long as the caller's trial lasts.
 void shut_excluded(Trial& trial, const model::ResourceRequest& request);
 std::size_t gpu_choices(const model::ResourceRequest& request);  // at least 1
 std::uint32_t speed_of_choice(const model::ResourceRequest& request, std::size_t choice);

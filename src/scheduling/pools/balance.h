@@ -12,7 +12,7 @@
 #include "model/quota_excess.h"
 #include "scheduling/pools/guarantees.h"
 
-// Who may have how much of whose: the admission rule of guarantees.
+// The admission rule of guarantees.
 //
 // With u what a holder has, f what of it cannot be stopped for others, g its guarantee, l its lend
 // limit, and S what is guaranteed to nobody, sums over all holders:
@@ -26,7 +26,7 @@ namespace gpu_platform::scheduling {
 // What a start would be.
 enum class PoolVerdict : std::uint8_t {
   kOwn,       // within the holder's guarantee: it may have borrowers stopped
-  kShared,    // above it, of what is guaranteed to nobody
+  kShared,    // above it, from what is guaranteed to no holder
   kBorrows,   // above it, of what is guaranteed to others and idle
   kKeptBack,  // more than may be had
 };

@@ -20,15 +20,15 @@ struct Guarantee {
   friend bool operator==(const Guarantee&, const Guarantee&) = default;
 };
 
-// All of them, and the rest of the cluster, which is nobody's. Every job has one holder: its user,
-// where that user is named with a guarantee, else the nearest team with one, else nobody, whose
-// guarantee is nothing.
+// All guarantees, and the rest of the cluster, which is guaranteed to no holder. Every job has one
+// holder: its user if that user has a guarantee, else the nearest team with one, else none, which
+// has no guarantee.
 struct Guarantees {
   std::map<QuotaSubject, Guarantee> of;
   base::GpuShare shared;  // nothing where more is guaranteed than there is
 
   bool empty() const { return of.empty(); }
-  // Null: nobody's.
+  // Null: the holder has none.
   const Guarantee* find(const QuotaSubject& holder) const {
     const auto found = of.find(holder);
     return found == of.end() ? nullptr : &found->second;
@@ -36,14 +36,14 @@ struct Guarantees {
   friend bool operator==(const Guarantees&, const Guarantees&) = default;
 };
 
-// As the mode reads them; docs/scheduling.md has the formulas. Empty where nothing is guaranteed,
-// and then nothing of this folder keeps anybody back.
+// The guarantees as the mode reads them; docs/scheduling.md has the formulas. Empty if nothing is
+// guaranteed; then nothing of this folder keeps a job back.
 Guarantees guarantees_of(const model::Organisation& organisation, std::uint64_t cluster_gpus);
 
 // GPUs that the configuration guarantees, before a mode scales them.
 std::uint64_t guaranteed_in_all(const model::Organisation& organisation);
 
-// Empty: nobody.
+// Empty: no holder.
 QuotaSubject holder_of(const Guarantees& guarantees, const model::Organisation& organisation,
                        const model::JobSpec& spec);
 

@@ -12,12 +12,12 @@
 
 namespace gpu_platform::scheduling {
 
-// What attempts hold, and which of them borrow. Of each holder's work that can be stopped for
-// others the oldest is its own, as far as its guarantee goes beside what cannot be stopped; all
-// that came after that is borrowed. So nothing of a holder within its guarantee is ever borrowed,
-// and what is changes with what comes and goes.
+// The GPUs that attempts hold, and which of them borrow. Of a holder's preemptible work the oldest
+// is its own, as far as its guarantee goes beside the work that is not preemptible; all that came
+// later is borrowed. So a holder within its guarantee never borrows, and what is borrowed changes
+// as attempts come and go.
 //
-// Ownership: values. Thread: one owner, who tells it what happens. Cost of add and remove:
+// Ownership: values. Thread: one owner, which reports what happens. Cost of add and remove:
 // O(log attempts of the holder), and once more for each that begins or ceases to borrow.
 class Lending {
  public:
@@ -41,8 +41,8 @@ class Lending {
   const PoolBalance& balance() const { return balance_; }
   std::uint64_t borrowed() const { return borrowed_; }  // attempts
 
-  // A new one borrows or does not; it is named only where it does. GPUs count alone: who has none
-  // is left out.
+  // Adds an attempt. It is named in the result only if it borrows. Only GPUs count: an attempt
+  // without GPUs is left out.
   Changes add(const Held& held);
   Changes remove(const Held& held);
 

@@ -17,8 +17,8 @@
 #include "scheduling/predict/run_history.h"
 #include "scheduling/waiting_queue.h"
 
-// When waiting jobs are expected to start: the cycle's own reckoning, with the times that those who
-// run, and those before them in the queue, are expected to take in the place of their time limits.
+// Predicted starts of waiting jobs: the cycle's own calculation, with the predicted run times of
+// running jobs, and of the jobs before them in the queue, instead of their time limits.
 
 namespace gpu_platform::scheduling {
 
@@ -39,7 +39,7 @@ struct StartQuantiles {
 };
 
 struct PredictedStarts {
-  // kHardLimits: nothing is expected of anybody, and `starts` is empty.
+  // kHardLimits: there are no predictions, and `starts` is empty.
   model::PredictionBasis basis = model::PredictionBasis::kHardLimits;
   std::uint64_t runs = 0;  // of the history, that it rests upon
   std::map<model::JobId, StartQuantiles> starts;
@@ -51,7 +51,7 @@ struct PredictionInputs {
   const model::Policy& policy;
   const CycleOptions& options;  // of the cycle
   const std::vector<RunningJob>& running;
-  const std::vector<WaitingJob>& waiting;  // in order; nobody else is reckoned with
+  const std::vector<WaitingJob>& waiting;  // in order; no other jobs count
 };
 
 // Of the waiting. Those that a quota keeps back, and those for which no end of others makes room,

@@ -8,8 +8,8 @@
 
 namespace gpu_platform::scheduling {
 
-// How many CPUs and how much memory are held on each node, by all preemption holds together. Of
-// GPUs no account is kept: one that is held is nobody else's.
+// The CPUs and memory of each node in all preemption holds together. GPUs are not counted, because
+// a GPU is in one hold at most.
 class AmountsOnHold {
  public:
   void add(const model::Allocation& held);

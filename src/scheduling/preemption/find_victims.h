@@ -14,12 +14,12 @@
 #include "scheduling/preemption/victim_index.h"
 #include "scheduling/trial.h"
 
-// Whom to stop so that a waiting job can start.
+// Finds the jobs to stop so that a waiting job can start.
 //
-// A victim goes whole, on all its nodes. The cost of a set of victims, in the order in which it
-// decides: the work lost, which is for each the time since its attempt began times its GPUs (a job
-// without any counts as one), those on other nodes included; the class of the most important of
-// them, the lower the better; their number; the age of the oldest; their ids.
+// A victim is stopped as a whole, on all its nodes. The cost of a set of victims is compared in
+// this order: the work lost, which is for each victim the time since its attempt began times its
+// GPUs (a job without GPUs counts as one), those on other nodes included; the class of the most
+// important victim, the lower the better; their number; the age of the oldest; their ids.
 
 namespace gpu_platform::scheduling {
 
@@ -34,7 +34,7 @@ struct Fit {
 struct Beneficiary {
   const model::ResourceRequest& request;
   model::PriorityClass priority_class = model::PriorityClass::kMedium;  // above those it stops
-  // It is within what is guaranteed to it: it stops those who borrow instead, of any class and age.
+  // It is within its guarantee: it stops jobs that borrow instead, of any class and age.
   bool reclaims = false;
 };
 
@@ -45,7 +45,7 @@ class VictimSearch {
 
   struct Options {
     base::Instant now;
-    base::Duration min_runtime;  // nobody who has run for less
+    base::Duration min_runtime;  // jobs that have run for less are no candidates
     // Candidates on a node up to which every subset is looked at; of more, the cheapest that
     // suffice are taken one after the other.
     std::size_t max_exact = 16;
@@ -62,9 +62,9 @@ class VictimSearch {
   VictimSearch(Trial& trial, const VictimIndex& index, const Options& options)
       : trial_(trial), index_(index), options_(options) {}
 
-  // The cheapest set of victims that makes room, exact within the bounds above; nothing where no
-  // set does. The job must not fit as it is. Leaves the trial as it was. Nobody becomes the victim
-  // of two searches of one object.
+  // Returns the cheapest set of victims without which the job fits, exact within the bounds above,
+  // or nothing. The job must not fit as it is. Leaves the trial as it was. No job becomes the
+  // victim of two searches of one object.
   std::optional<Fit> find(const Beneficiary& beneficiary, const Placing& placing);
 
  private:

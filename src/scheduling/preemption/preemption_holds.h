@@ -8,8 +8,7 @@
 
 namespace gpu_platform::scheduling {
 
-// What is kept for whom while others are stopped for it. One preemption hold to a job at most;
-// preemption holds never overlap.
+// The preemption holds. A job has one at most, and holds never overlap.
 //
 // Ownership: holds copies. Thread: one owner.
 class PreemptionHolds {

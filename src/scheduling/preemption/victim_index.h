@@ -21,16 +21,16 @@ struct Victim {
   base::Instant started_at;
   model::Allocation allocation;
   bool yields_to_class = true;  // to jobs of a higher class
-  bool is_borrowed = false;     // to whoever is within what is guaranteed to them
+  bool is_borrowed = false;     // a holder within its guarantee may reclaim it
 
   friend bool operator==(const Victim&, const Victim&) = default;
 };
 
-// All of them, by node and by age, so that a search looks only where there are some. Whether one
-// has run long enough is a matter of time and left to the search.
+// All possible victims, by node and by age, so that a search looks only where there are some. The
+// search itself checks whether a victim has run long enough.
 //
-// Ownership: holds copies. Thread: one owner, who tells it of each attempt that becomes one,
-// changes or is none any more. Cost: O(log attempts).
+// Ownership: holds copies. Thread: one owner, which reports each attempt that becomes a possible
+// victim, changes or is none any more. Cost: O(log attempts).
 class VictimIndex {
  public:
   // Ascending: the youngest first.
@@ -75,7 +75,7 @@ class VictimIndex {
     }
   }
 
-  // The same of those who borrow, of any class and age.
+  // The same for attempts that borrow, of any class and age.
   template <class Visit>
   void for_each_borrowed_while(Visit&& visit) const {
     for (const Age& age : by_age_[kBorrowed]) {

@@ -11,7 +11,7 @@ namespace gpu_platform::scheduling {
 // GPU-time, in gpu_time()'s units, that attempts which began in the present period used and gave
 // back.
 struct PeriodUse {
-  base::Instant begin;  // unset while nobody's hours are limited
+  base::Instant begin;  // unset while no hours are limited
   std::map<QuotaSubject, std::uint64_t> used;
 
   friend bool operator==(const PeriodUse&, const PeriodUse&) = default;

@@ -13,7 +13,7 @@
 
 namespace gpu_platform::scheduling {
 
-// What counts against somebody's limits now.
+// What counts against a subject's limits now.
 struct QuotaUse {
   base::GpuShare gpus;             // held
   std::uint64_t running_jobs = 0;  // attempts that hold something
@@ -31,8 +31,8 @@ QuotaUse use_of_start(const model::JobSpec& spec);
 
 using QuotaUses = std::map<QuotaSubject, QuotaUse>;
 
-// What is used of all limits. Only subjects with a limit are kept: without any this costs nothing.
-// Ownership: values. Thread: one owner, who tells it what happens.
+// The usage of all limits. Only subjects with a limit are kept: without any this costs nothing.
+// Ownership: values. Thread: one owner, which reports what happens.
 // Cost: O(limits of the job · log subjects), and limits_of().
 class QuotaLedger {
  public:

@@ -14,7 +14,7 @@
 
 namespace gpu_platform::scheduling {
 
-// Somebody whose limit a job counts against.
+// A team, user or project whose limit a job counts against.
 struct QuotaSubject {
   model::QuotaHolder holder = model::QuotaHolder::kUser;
   std::string name;
@@ -35,7 +35,7 @@ std::vector<QuotaLimit> limits_of(const model::Organisation& organisation,
 // Whether anything is limited, what may run is, and GPU-hours are.
 bool limits_anything(const model::Organisation& organisation);
 bool limits_starts(const model::Organisation& organisation);
-// Whether something is anybody's own: then it matters who can be stopped for others.
+// Whether anything is guaranteed: then it matters which jobs are preemptible.
 bool guarantees_anything(const model::Organisation& organisation);
 bool limits_hours(const model::Organisation& organisation);
 
