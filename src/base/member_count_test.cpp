@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace gpu_platform::base {
-namespace {
+// Not without a name: a conversion to a type that no other file could name would have no
+// definition.
+namespace gpu_platform::base::member_count_test {
 
 struct Nothing {};
 struct Inner {
@@ -34,5 +35,4 @@ static_assert(member_count<Inner>() == 2);
 static_assert(member_count<Outer>() == 7);
 static_assert(member_count<WithArray>() == 5);
 
-}  // namespace
-}  // namespace gpu_platform::base
+}  // namespace gpu_platform::base::member_count_test

@@ -131,7 +131,7 @@ struct Writer {
     static_assert(lists_every_member<T>(), "a member of the struct is not in its list of fields");
     const std::size_t at = out.size();
     out.append(kLengthBytes, '\0');
-    std::apply([this](auto&... member) { (write(member), ...); }, fields(v));
+    std::apply([this](auto&... member) { (this->write(member), ...); }, fields(v));
     const auto size = static_cast<std::uint32_t>(out.size() - at - kLengthBytes);
     std::memcpy(out.data() + at, &size, kLengthBytes);
   }
