@@ -292,61 +292,61 @@ consteval bool lists_every_member() {
 
 // How many values each stored enumeration has: a larger number in a record is damage.
 template <class T>
-constexpr std::size_t kValues = 0;
+inline constexpr std::size_t kValues = 0;
 template <>
-constexpr std::size_t kValues<JobState> = kJobStates;
+inline constexpr std::size_t kValues<JobState> = kJobStates;
 template <>
-constexpr std::size_t kValues<AllocationMode> = kAllocationModes;
+inline constexpr std::size_t kValues<AllocationMode> = kAllocationModes;
 template <>
-constexpr std::size_t kValues<JobTrigger> = kJobTriggers;
+inline constexpr std::size_t kValues<JobTrigger> = kJobTriggers;
 template <>
-constexpr std::size_t kValues<AttemptState> = kAttemptStates;
+inline constexpr std::size_t kValues<AttemptState> = kAttemptStates;
 template <>
-constexpr std::size_t kValues<LinkKind> = kLinkKinds;
+inline constexpr std::size_t kValues<LinkKind> = kLinkKinds;
 template <>
-constexpr std::size_t kValues<PlacementLevel> = kPlacementLevels;
+inline constexpr std::size_t kValues<PlacementLevel> = kPlacementLevels;
 template <>
-constexpr std::size_t kValues<NumaPolicy> = kNumaPolicies;
+inline constexpr std::size_t kValues<NumaPolicy> = kNumaPolicies;
 template <>
-constexpr std::size_t kValues<NetworkLevel> = kNetworkLevels;
+inline constexpr std::size_t kValues<NetworkLevel> = kNetworkLevels;
 template <>
-constexpr std::size_t kValues<GpuState> = kGpuStates;
+inline constexpr std::size_t kValues<GpuState> = kGpuStates;
 template <>
-constexpr std::size_t kValues<GpuTrigger> = kGpuTriggers;
+inline constexpr std::size_t kValues<GpuTrigger> = kGpuTriggers;
 template <>
-constexpr std::size_t kValues<NodeState> = kNodeStates;
+inline constexpr std::size_t kValues<NodeState> = kNodeStates;
 template <>
-constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
+inline constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
 template <>
-constexpr std::size_t kValues<PriorityClass> = 4;
+inline constexpr std::size_t kValues<PriorityClass> = 4;
 template <>
-constexpr std::size_t kValues<JobKind> = 4;
+inline constexpr std::size_t kValues<JobKind> = 4;
 template <>
-constexpr std::size_t kValues<Lost> = 3;
+inline constexpr std::size_t kValues<Lost> = 3;
 template <>
-constexpr std::size_t kValues<EndReason> = kEndReasons;
+inline constexpr std::size_t kValues<EndReason> = kEndReasons;
 template <>
-constexpr std::size_t kValues<NotifyOn> = kNotifyOns;
+inline constexpr std::size_t kValues<NotifyOn> = kNotifyOns;
 template <>
-constexpr std::size_t kValues<Hold> = kHolds;
+inline constexpr std::size_t kValues<Hold> = kHolds;
 template <>
-constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
+inline constexpr std::size_t kValues<UnmanagedProcessPolicy> = kUnmanagedProcessPolicies;
 template <>
-constexpr std::size_t kValues<StartWhy> = kStartWhys;
+inline constexpr std::size_t kValues<StartWhy> = kStartWhys;
 template <>
-constexpr std::size_t kValues<DependencyKind> = kDependencyKinds;
+inline constexpr std::size_t kValues<DependencyKind> = kDependencyKinds;
 
 template <>
-constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
+inline constexpr std::size_t kValues<QueueOrder> = kQueueOrders;
 template <>
-constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
+inline constexpr std::size_t kValues<QuotaPeriod> = kQuotaPeriods;
 
 template <>
-constexpr std::size_t kValues<PredictionBasis> = kPredictionBases;
+inline constexpr std::size_t kValues<PredictionBasis> = kPredictionBases;
 template <>
-constexpr std::size_t kValues<Door> = kDoors;
+inline constexpr std::size_t kValues<Door> = kDoors;
 template <>
-constexpr std::size_t kValues<AuditAction> = kAuditActions;
+inline constexpr std::size_t kValues<AuditAction> = kAuditActions;
 
 template <class T>
 struct is_shared : std::false_type {};
