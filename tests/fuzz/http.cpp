@@ -172,7 +172,7 @@ std::vector<std::string> seeds() {
   };
   std::vector<std::string> seeds = {
       post("/v1/jobs", R"({"command":["sh","-c","x"],"gpus":1,"labels":{"a":"b"}})"),
-      post("/v1/jobs:check", R"({"spec":{"command":["true"],"gpus":2}})"),
+      post("/v1/check", R"({"spec":{"command":["true"],"gpus":2}})"),
       post("/v1/jobs/2/cancel", "{}"),
       "uPOST /v1/jobs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n0\r\n\r\n",
       "uGET /v1/jobs/2/exec?command=sh HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
