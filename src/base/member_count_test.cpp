@@ -8,31 +8,31 @@
 
 // Not without a name: a conversion to a type that no other file could name would have no
 // definition.
-namespace gpu_platform::base::member_count_test {
+namespace gpu_platform::base {
 
-struct Nothing {};
-struct Inner {
+struct CountedNothing {};
+struct CountedInner {
   int a = 1;
   std::string b;
-  friend bool operator==(const Inner&, const Inner&) = default;
+  friend bool operator==(const CountedInner&, const CountedInner&) = default;
 };
-struct Outer {
+struct CountedOuter {
   std::string text;
-  std::vector<Inner> list;
-  std::optional<Inner> maybe;
-  Inner inner;
-  std::shared_ptr<const Inner> shared;
+  std::vector<CountedInner> list;
+  std::optional<CountedInner> maybe;
+  CountedInner inner;
+  std::shared_ptr<const CountedInner> shared;
   std::optional<bool> flag;
-  std::optional<std::vector<Inner>> maybe_list;
+  std::optional<std::vector<CountedInner>> maybe_list;
 };
-struct WithArray {
+struct CountedArray {
   int first = 0;
   std::int64_t points[4] = {};
 };
 
-static_assert(member_count<Nothing>() == 0);
-static_assert(member_count<Inner>() == 2);
-static_assert(member_count<Outer>() == 7);
-static_assert(member_count<WithArray>() == 5);
+static_assert(member_count<CountedNothing>() == 0);
+static_assert(member_count<CountedInner>() == 2);
+static_assert(member_count<CountedOuter>() == 7);
+static_assert(member_count<CountedArray>() == 5);
 
-}  // namespace gpu_platform::base::member_count_test
+}  // namespace gpu_platform::base
