@@ -6,8 +6,8 @@
 #include "api/convert/json_writer.h"
 #include "api/job_reader.h"
 
-// What the door costs: a submission's way from JSON to the model, an answer's way back, a long
-// list.
+// This program measures what the door costs: a submission's way from JSON to the model, an answer's
+// way back, a long list.
 
 namespace gpu_platform::api {
 namespace {
@@ -104,7 +104,7 @@ void ListWaitingJobs(benchmark::State& state) {
   host::UserDirectory users;
   const CoreAccess core{jobs, jobs, jobs, jobs, users, {}};
   const JobReader reader(core);
-  const model::Caller caller{"ada", 1000, false};
+  const model::Caller caller{"ada", 1000};
   std::size_t bytes = 0;
   for (auto _ : state) {
     ListFilter filter;

@@ -15,6 +15,7 @@
 
 #include <unistd.h>
 
+#include "api/event_hub.h"
 #include "base/check.h"
 #include "bench_directory.h"
 #include "controller/controller.h"
@@ -72,6 +73,7 @@ class World : public execution::ObservationSink, public execution::VirtualScript
   // On that journal; null: in memory.
   World(std::size_t nodes, store::Journal* journal) : engine_(*this, *this) {
     controller_.emplace(journal != nullptr ? *journal : store_, engine_, options());
+    controller_->add_listener(&hub_);
     if (!controller_->recover(kStart)) std::abort();
     model::Policy policy;
     policy.max_queue_size = 10'000'000;
@@ -111,6 +113,10 @@ class World : public execution::ObservationSink, public execution::VirtualScript
     inputs_.emplace_back(
         CommandInput{{std::move(caller), model::SubmitJob{std::move(spec), {}}}, {}});
   }
+  void cancel_array(model::JobId array) {
+    inputs_.emplace_back(CommandInput{
+        {caller_of(typical_spec()), model::ActOnJob{array, model::JobAction::kCancel, true}}, {}});
+  }
   void step() {
     std::vector<Input> inputs = std::exchange(inputs_, {});
     if (!controller_->step(inputs, now_)) std::abort();
@@ -134,9 +140,9 @@ class World : public execution::ObservationSink, public execution::VirtualScript
   store::MemoryStore& store() { return store_; }
 
  private:
-  // Through the door, as everybody: so it is in the audit trail.
+  // Through the API, like every call: so it is in the audit trail.
   static model::Caller caller_of(const model::JobSpec& spec) {
-    return {spec.user, spec.uid, false, model::Door::kUnixSocket, 4242};
+    return {.user = spec.user, .uid = spec.uid, .door = model::Door::kUnixSocket, .pid = 4242};
   }
   static ControllerOptions options() {
     ControllerOptions options;
@@ -146,6 +152,7 @@ class World : public execution::ObservationSink, public execution::VirtualScript
 
   base::Instant now_ = kStart;
   store::MemoryStore store_;
+  api::EventHub hub_{model::EventSeq()};
   execution::VirtualEngine engine_;
   std::optional<Controller> controller_;
   std::vector<Input> inputs_;
@@ -185,6 +192,38 @@ BENCHMARK(submit_array)
     ->Args({10'000, 0})
     ->Args({10'000, 8})
     ->ArgNames({"members", "limit"})
+    ->Unit(benchmark::kMillisecond);
+
+// Every member ends in one command and one commit. With SQLite on the current directory's disk: the
+// archive has a row for each.
+void cancel_array(benchmark::State& bench) {
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    auto directory = std::make_unique<gpu_platform::bench::BenchDirectory>();
+    auto opened = store::SqliteStore::open({.dir = directory->path()});
+    CHECK(opened.has_value());
+    auto world = std::make_unique<World>(16, opened->get());
+    world->submit(128);
+    world->let_time_pass(base::Duration());
+    world->submit_array(static_cast<std::uint32_t>(bench.range(0)), 0);
+    world->step();
+    bench.ResumeTiming();
+    world->cancel_array(model::JobId(129));
+    world->step();
+    bench.PauseTiming();
+    if (world->state().jobs.size() != 128) bench.SkipWithError("members are left");
+    world.reset();
+    opened->reset();
+    directory.reset();
+    bench.ResumeTiming();
+  }
+}
+BENCHMARK(cancel_array)
+    ->Arg(20'000)
+    ->Arg(50'000)
+    ->Arg(100'000)
+    ->ArgName("members")
+    ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
 // The same behind a queue of waiting jobs: the cost must not grow with it.
@@ -257,7 +296,7 @@ BENCHMARK(allocations)
     ->Args({12'500, 1'024})
     ->Unit(benchmark::kMillisecond);
 
-// The same with every event on the disk before anybody hears of it: whole lives, from submission to
+// The same with every event on the disk before it is acknowledged: whole lives, from submission to
 // the archive.
 void allocations_durable(benchmark::State& bench) {
   const gpu_platform::bench::BenchDirectory directory;
@@ -291,7 +330,7 @@ void replay(benchmark::State& bench) {
 }
 BENCHMARK(replay)->Unit(benchmark::kMillisecond);
 
-// Of the process, whatever its allocator.
+// Returns the resident memory of the process, whatever its allocator.
 std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::size_t size = 0;
@@ -300,7 +339,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// What 100,000 waiting jobs add to the process, journal in memory taken off.
+// Measures what 100,000 waiting jobs add to the process, journal in memory taken off.
 void waiting_memory(benchmark::State& bench) {
   constexpr std::size_t kJobs = 100'000;
   for (auto _ : bench) {

@@ -1,5 +1,5 @@
-// What keeping jobs apart costs: /bin/true from its start until nothing of it is left, with one
-// more guard in each row, beside a bare posix_spawn; all in one run.
+// This program measures what it costs to keep jobs apart: /bin/true from its start until nothing of
+// it is left, with one more guard in each row, beside a bare posix_spawn; all in one run.
 //   isolation_bench [starts = 500]
 // Needs root. The 10th percentile is what it costs when the machine has nothing else to do; what a
 // guard costs is the difference to the row above. "Tidied" includes what follows when the GPUs are
@@ -154,7 +154,7 @@ int run(int starts) {
   rows.push_back({"posix_spawn", spawn_bare, {}, {}});
   add("+ cgroup, user, no new rights");
   some.devices = all.devices;
-  some.proc_devices = all.proc_devices;
+  some.drivers = all.drivers;
   some.programs = all.programs;
   add("+ device program");
   constexpr const char* kLimits[node::kResources] = {"+ memory limit", "+ process limit",

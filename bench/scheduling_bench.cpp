@@ -1,4 +1,5 @@
-// What a scheduling decision costs, beside a scan over all nodes in the same run.
+// This program measures what a scheduling decision costs, beside a scan over all nodes in the same
+// run.
 //
 // The clusters are worn: every node is somewhere between empty and full, so that the index is not
 // in the one state that flatters it. "uniform" has one shape and the default share of CPUs and
@@ -21,8 +22,8 @@
 #include "base/prng.h"
 #include "scheduling/cluster.h"
 #include "scheduling/explain/shortages.h"
+#include "scheduling/placement/best_subset.h"
 #include "scheduling/placement/place.h"
-#include "scheduling/placement/subset_table.h"
 #include "scheduling/plan_cycle.h"
 #include "scheduling/pools/lending.h"
 #include "scheduling/predict/predicted_starts.h"
@@ -519,7 +520,7 @@ void BM_ReclaimOfSingleGpus(benchmark::State& state) {
   const auto own = static_cast<std::uint32_t>(gpus_of_all);
   policy.organisation =
       model::Organisation{.teams = {{"owner", {}, 1, {}, {.guaranteed_gpus = own}}}};
-  Lending lending(guarantees_of(*policy.organisation, gpus_of_all));
+  Pools lending(guarantees_of(*policy.organisation, {{"H100-80GB", gpus_of_all}}));
   VictimIndex victims;
   for (const auto& [key, allocation] : full.books->running.ends()) {
     lending.add({key.attempt, full.now, {{}, base::kWholeGpu, true}});
@@ -554,7 +555,7 @@ BENCHMARK(BM_ReclaimOfSingleGpus)
 void BM_LendingOfOneStart(benchmark::State& state) {
   const model::Organisation organisation{
       .teams = {{"owner", {}, 1, {}, {.guaranteed_gpus = 50'000}}}};
-  Lending lending(guarantees_of(organisation, 100'000));
+  Pools lending(guarantees_of(organisation, {{"H100-80GB", 100'000}}));
   const QuotaSubject owner{model::QuotaHolder::kTeam, "owner"};
   const auto held = [&](std::int64_t number) {
     return Lending::Held{{model::JobId(static_cast<std::uint64_t>(number)), 1},
@@ -572,8 +573,8 @@ void BM_LendingOfOneStart(benchmark::State& state) {
 }
 BENCHMARK(BM_LendingOfOneStart)->ArgName("attempts")->Arg(1'000)->Arg(100'000);
 
-// So many jobs wait that hardly two ask for the same, and one GPU becomes free: planned starts for
-// the first, and everybody else tried in the gap. The job at the head wants a whole node.
+// Many jobs wait, hardly two of them with equal requests, and one GPU becomes free: the first jobs
+// get planned starts, and all others are tried in the gap. The job at the head wants a whole node.
 void BM_PlannedStartsAndBackfillPass(benchmark::State& state) {
   model::Policy policy;
   policy.backfill_depth = static_cast<std::uint32_t>(state.range(1));

@@ -1,6 +1,6 @@
-// What it costs to start a process as a job: /bin/true through posix_spawn with 16 in flight (the
-// floor), then through the process engine with 128 slots (launcher, supervisor, cgroup, record), in
-// one run.
+// This program measures what it costs to start a process as a job: /bin/true through posix_spawn
+// with 16 in flight (the floor), then through the process engine with 128 slots (launcher,
+// supervisor, cgroup, record), in one run.
 //   spawn_bench [jobs = 10000] [rounds = 3]
 // CPU per job is that of everything in the machine's process tree that is not the load itself:
 // engine thread, launcher and supervisors, from the kernel's own counts.

@@ -1,5 +1,6 @@
-// How fast the SQLite store is on the disk of the current directory (GP_BENCH_DIR names another):
-// durable appends against the disk's own rate of fdatasync, replay, opening, archive queries.
+// This program measures how fast the SQLite store is on the disk of the current directory
+// (GP_BENCH_DIR names another): durable appends against the disk's own rate of fdatasync, replay,
+// opening, archive queries.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>

@@ -34,17 +34,23 @@ function(gp_join target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [EXCLUDE <regex>] [LABELS <labels>]
-#         [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
+# gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
+#         [LABELS <labels>] [WAITS] [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
-# EXCLUDE drops files whose path below DIR matches, so that a nested folder can be a target of its own.
+# EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
+# target of its own.
+# WAITS: the room's programs wait for a daemon or a disk, so that a release optimises it less (-O1) and compiles it in
+# three quarters of the time.
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "ALL_APART;TESTS_APART" "NAME;DIR;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
+  cmake_parse_arguments(R "WAITS;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${R_DIR} ${R_DIR}/*.cpp)
+  if(R_ONLY)
+    list(FILTER sources INCLUDE REGEX ${R_ONLY})
+  endif()
   if(R_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${R_EXCLUDE})
   endif()
@@ -59,6 +65,9 @@ function(gp_room)
     target_link_libraries(gp_${R_NAME} PUBLIC fmt::fmt ${R_DEPENDS})
     target_compile_options(gp_${R_NAME} PRIVATE ${GP_PCH_FLAG})
     target_precompile_headers(gp_${R_NAME} REUSE_FROM gp_pch)
+    if(R_WAITS)
+      target_compile_options(gp_${R_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+    endif()
     if(NOT R_ALL_APART)
       list(TRANSFORM R_APART PREPEND ${R_DIR}/)
       gp_join(gp_${R_NAME} ${R_APART})
@@ -87,6 +96,27 @@ set(GP_SECONDS_api_test 60)
 set(GP_SECONDS_e2e_isolation_test 30)
 set(GP_SECONDS_store_test 20)
 
+# gp_test_program(<name> SOURCES <files> [DEPENDS <targets>]): a GoogleTest program.
+function(gp_test_program name)
+  cmake_parse_arguments(T "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads fmt::fmt ${T_DEPENDS})
+  # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE ${GP_PCH_FLAG} -fPIC -O0 -U_FORTIFY_SOURCE ${GP_TEST_FLAGS})
+  target_precompile_headers(${name} REUSE_FROM gp_test_pch)
+endfunction()
+
+# gp_add_test(<name> <command> <timeout> <labels>): has ctest run it, those that take long first.
+function(gp_add_test name command timeout labels)
+  add_test(NAME ${name} COMMAND ${command})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout})
+  if(GP_SECONDS_${name})
+    set_tests_properties(${name} PROPERTIES COST ${GP_SECONDS_${name}})
+  endif()
+endfunction()
+
 # gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>]): a GoogleTest program,
 # registered with ctest as one test (its cases are listed by the program itself).
 function(gp_test)
@@ -94,16 +124,6 @@ function(gp_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
-  add_executable(${T_NAME} ${T_SOURCES})
-  target_include_directories(${T_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(${T_NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads fmt::fmt ${T_DEPENDS})
-  # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
-  set_target_properties(${T_NAME} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${T_NAME} PRIVATE ${GP_PCH_FLAG} -fPIC -O0 -U_FORTIFY_SOURCE ${GP_TEST_FLAGS})
-  target_precompile_headers(${T_NAME} REUSE_FROM gp_test_pch)
-  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
-  set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
-  if(GP_SECONDS_${T_NAME})
-    set_tests_properties(${T_NAME} PROPERTIES COST ${GP_SECONDS_${T_NAME}})
-  endif()
+  gp_test_program(${T_NAME} SOURCES ${T_SOURCES} DEPENDS ${T_DEPENDS})
+  gp_add_test(${T_NAME} ${T_NAME} ${T_TIMEOUT} "${T_LABELS}")
 endfunction()

@@ -8,14 +8,14 @@
 
 #include "board_readings.h"
 
-// How the state of an emulated board is changed. Header only and without allocation, because
-// gpu-emulator and the small static program that registers processes share it. One file descriptor
-// is for one thread: the lock belongs to the open file, not to the thread.
+// Changes the state of an emulated board. Header only and without allocation, because gpu-emulator
+// and the small static program that registers processes share it. One file descriptor is for one
+// thread: the lock belongs to the open file, not to the thread.
 
 namespace gpu_emulator {
 
 // Holds the file's lock while one GPU is changed; the sequence of its processes is odd meanwhile.
-// What grew with time is brought up to date first, with the load as it was until now.
+// First it brings up to date what grows with time, with the load as it was until now.
 class Change {
  public:
   Change(int fd, GpuState& gpu) : fd_(fd), gpu_(gpu) {
@@ -41,8 +41,8 @@ class Change {
 
 enum class Entered { kDone, kTableFull, kOutOfMemory };
 
-// Enters a process, or changes the entry it has. The caller holds a Change of the GPU; `free_bytes`
-// gets what the others leave.
+// Enters a process, or changes its entry. The caller holds a Change of the GPU; `free_bytes` gets
+// what the other processes leave.
 inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
                              std::uint64_t* free_bytes) {
   // Changes are stored in this order, so that none passes the sequence that announces it.
@@ -72,7 +72,7 @@ inline Entered enter_process(GpuState& gpu, const ProcessReading& wanted,
   return Entered::kDone;
 }
 
-// Takes a process off (0: all). The caller holds a Change of the GPU.
+// Removes a process (0: all). The caller holds a Change of the GPU.
 inline void remove_process(GpuState& gpu, std::uint64_t pid) {
   for (ProcessEntry& entry : gpu.processes) {
     if (pid == 0 || entry.pid.load(std::memory_order_relaxed) == pid) {
@@ -81,11 +81,11 @@ inline void remove_process(GpuState& gpu, std::uint64_t pid) {
   }
 }
 
-// Wakes all that wait for events, in whatever process.
+// Wakes all processes that wait for events.
 inline void wake_waiters(BoardState& state) {
   constexpr int kAll = 0x7fffffff;
   state.wake.fetch_add(1, std::memory_order_release);
-  // Not the private kind of futex: the word is shared with other processes.
+  // The word is shared with other processes, so the futex is not of the private kind.
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&state.wake), FUTEX_WAKE, kAll, nullptr,
           nullptr, 0);
 }

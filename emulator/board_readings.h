@@ -11,9 +11,9 @@
 
 #include "board_state.h"
 
-// What a GPU of an emulated board shows at this moment, computed from its state. Header only and
-// without allocation, because the emulated library (which depends on libc alone) and gpu-emulator
-// share it.
+// The readings of a GPU of an emulated board at this moment, computed from its state. Header only
+// and without allocation, because the emulated library (which depends on libc alone) and
+// gpu-emulator share it.
 
 namespace gpu_emulator {
 
@@ -42,6 +42,7 @@ struct GpuReading {
 
 // Reasons that hold the clocks down; the numbers are NVML's.
 inline constexpr std::uint64_t kThrottleIdle = 0x1;
+inline constexpr std::uint64_t kThrottleApplicationClocks = 0x2;
 inline constexpr std::uint64_t kThrottlePowerCap = 0x4;
 inline constexpr std::uint64_t kThrottleHwSlowdown = 0x8;
 inline constexpr std::uint64_t kThrottleSwThermal = 0x20;
@@ -81,8 +82,8 @@ inline bool is_alive(const ProcessReading& process) {
   return process.start_ticks == 0 || process_start_ticks(process.pid) == process.start_ticks;
 }
 
-// A copy of the processes of one moment. A writer that died while it wrote leaves an odd sequence;
-// after the bound the copy is taken as it is, which is at worst a half-changed list until the next
+// A copy of the processes at one moment. A writer that died while it wrote leaves an odd sequence.
+// After the bound the copy is taken as it is; at worst that is a half-changed list until the next
 // change.
 inline std::uint32_t copy_processes(const GpuState& gpu, ProcessReading* out) {
   constexpr int kTries = 1000;
@@ -108,22 +109,86 @@ inline std::uint32_t between(std::uint32_t low, std::uint32_t high, std::uint32_
   return low + static_cast<std::uint32_t>((std::uint64_t{high} - low) * percent / 100);
 }
 
-// Temperature, clocks and what holds them down, from the load that `reading` has already.
+inline std::uint32_t value_of(const std::atomic<std::uint32_t>& value) {
+  return value.load(std::memory_order_relaxed);
+}
+
+inline bool is_within(std::uint32_t low, std::uint32_t value, std::uint32_t high) {
+  return low <= value && value <= high;
+}
+
+// The limit in force. What is set counts only within the board's bounds, whatever the state has.
+inline std::uint32_t power_limit_mw(const GpuState& gpu) {
+  const std::uint32_t set = value_of(gpu.settings.power_limit_mw);
+  return is_within(gpu.power_limit_min_mw, set, gpu.power_limit_max_mw) ? set : gpu.power_limit_mw;
+}
+
+// Clocks that applications asked for; the greatest without any.
+inline std::uint32_t application_sm_mhz(const GpuState& gpu) {
+  const std::uint32_t set = value_of(gpu.settings.application_sm_mhz);
+  return is_within(gpu.clock_sm_idle_mhz, set, gpu.clock_sm_max_mhz) ? set : gpu.clock_sm_max_mhz;
+}
+inline std::uint32_t application_memory_mhz(const GpuState& gpu) {
+  const std::uint32_t set = value_of(gpu.settings.application_memory_mhz);
+  const bool is_known = set == gpu.clock_memory_idle_mhz || set == gpu.clock_memory_max_mhz;
+  return is_known ? set : gpu.clock_memory_max_mhz;
+}
+
+inline Support persistence_of(const GpuState& gpu) {
+  const auto set = static_cast<Support>(value_of(gpu.settings.persistence));
+  return set == Support::kOff || set == Support::kOn ? set : gpu.persistence;
+}
+inline Support ecc_after_reset(const GpuState& gpu) {
+  const auto set = static_cast<Support>(value_of(gpu.settings.ecc_pending));
+  return set == Support::kOff || set == Support::kOn ? set : gpu.ecc;
+}
+
+// The greatest temperature of operation: somewhat below the one at which the clocks fall.
+inline std::uint32_t greatest_temperature_c(const GpuState& gpu) {
+  constexpr std::uint32_t kBelowSlowdown = 2;
+  return gpu.temperature_slowdown_c > kBelowSlowdown ? gpu.temperature_slowdown_c - kBelowSlowdown
+                                                     : 0;
+}
+
+// A clock within what it is locked to; the lock counts only within what the GPU can do.
+inline std::uint32_t locked(std::uint32_t mhz, std::uint32_t low, std::uint32_t high,
+                            std::uint32_t greatest) {
+  if (high == 0 || low > high || high > greatest) return mhz;
+  return mhz < low ? low : mhz > high ? high : mhz;
+}
+
+// Clocks without slowdowns.
+inline void read_clocks(const GpuState& gpu, bool is_awake, GpuReading& reading) {
+  const Settings& set = gpu.settings;
+  reading.clock_sm_mhz = is_awake ? application_sm_mhz(gpu) : gpu.clock_sm_idle_mhz;
+  reading.clock_memory_mhz = is_awake ? application_memory_mhz(gpu) : gpu.clock_memory_idle_mhz;
+  reading.clock_sm_mhz = locked(reading.clock_sm_mhz, value_of(set.locked_sm_min_mhz),
+                                value_of(set.locked_sm_max_mhz), gpu.clock_sm_max_mhz);
+  reading.clock_memory_mhz = locked(reading.clock_memory_mhz, value_of(set.locked_memory_min_mhz),
+                                    value_of(set.locked_memory_max_mhz), gpu.clock_memory_max_mhz);
+  const bool is_held = application_sm_mhz(gpu) < gpu.clock_sm_max_mhz ||
+                       application_memory_mhz(gpu) < gpu.clock_memory_max_mhz;
+  if (is_awake && is_held) reading.throttle |= kThrottleApplicationClocks;
+}
+
+// Computes temperature, clocks and the reasons that hold them down, from the load that `reading`
+// has already.
 inline void read_condition(const GpuState& gpu, GpuReading& reading) {
   const std::uint32_t percent = reading.utilization_percent;
   const std::uint32_t injected = gpu.injected_temperature_c.load(std::memory_order_relaxed);
   reading.temperature_c =
       injected != 0 ? injected : between(gpu.temperature_idle_c, gpu.temperature_loaded_c, percent);
-  reading.power_mw = between(gpu.power_idle_mw, gpu.power_limit_mw, percent);
+  const std::uint32_t limit_mw = power_limit_mw(gpu);
+  reading.power_mw =
+      limit_mw < gpu.power_idle_mw ? limit_mw : between(gpu.power_idle_mw, limit_mw, percent);
   // A GPU with a process on it runs at full clocks, as real ones do once a context exists. An idle
-  // one whose memory clock falls is in P8, with its PCIe link slowed down.
+  // GPU that lowers its memory clock is in P8, with its PCIe link slowed down.
   const bool is_awake = reading.process_count > 0;
   const bool is_asleep = !is_awake && gpu.clock_memory_idle_mhz < gpu.clock_memory_max_mhz;
   reading.performance_state = is_asleep ? 8 : 0;
   reading.pcie_generation = is_asleep ? 1 : gpu.pcie_generation;
-  reading.clock_sm_mhz = is_awake ? gpu.clock_sm_max_mhz : gpu.clock_sm_idle_mhz;
-  reading.clock_memory_mhz = is_awake ? gpu.clock_memory_max_mhz : gpu.clock_memory_idle_mhz;
   reading.throttle = gpu.injected_throttle.load(std::memory_order_relaxed);
+  read_clocks(gpu, is_awake, reading);
   if (!is_awake) reading.throttle |= kThrottleIdle;
   if (percent == 100) reading.throttle |= kThrottlePowerCap;
   if (reading.temperature_c >= gpu.temperature_slowdown_c) {
@@ -131,8 +196,11 @@ inline void read_condition(const GpuState& gpu, GpuReading& reading) {
   }
   const bool is_slow = (reading.throttle & (kThrottleThermal | kThrottlePowerBrake)) != 0;
   if (is_awake && is_slow) {
-    reading.clock_sm_mhz = between(gpu.clock_sm_idle_mhz, gpu.clock_sm_max_mhz, 50);
-    reading.power_mw = between(gpu.power_idle_mw, reading.power_mw, 60);
+    const std::uint32_t slow_mhz = between(gpu.clock_sm_idle_mhz, gpu.clock_sm_max_mhz, 50);
+    if (reading.clock_sm_mhz > slow_mhz) reading.clock_sm_mhz = slow_mhz;
+    if (reading.power_mw > gpu.power_idle_mw) {
+      reading.power_mw = between(gpu.power_idle_mw, reading.power_mw, 60);
+    }
   }
 }
 
@@ -162,7 +230,7 @@ inline std::uint64_t now_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// The integrals of one moment.
+// The integrals at one moment.
 struct Totals {
   std::uint64_t at_ns = 0;
   std::uint64_t energy_uj = 0;
@@ -171,7 +239,7 @@ struct Totals {
   std::uint64_t thermal_slowdown_us = 0;
 };
 
-// What was last written. False when a writer was in the middle for too long.
+// Reads what was last written. Returns false if a writer was in the middle for too long.
 inline bool copy_totals(const Integrals& from, Totals* out) {
   constexpr auto kAcquire = std::memory_order_acquire;
   for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -184,7 +252,7 @@ inline bool copy_totals(const Integrals& from, Totals* out) {
   return false;
 }
 
-// Up to `now_ns` (CLOCK_BOOTTIME), as if the GPU had been all the time since as it is now.
+// Computes the values up to `now_ns` (CLOCK_BOOTTIME), as if the GPU had not changed since.
 inline Totals totals_until(const GpuState& gpu, const GpuReading& now, std::uint64_t now_ns) {
   Totals totals;
   (void)copy_totals(gpu.integrals, &totals);
@@ -199,11 +267,64 @@ inline Totals totals_until(const GpuState& gpu, const GpuReading& now, std::uint
   return totals;
 }
 
+inline bool is_record_of(const AccountedProcess& record, const ProcessReading& process) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  return record.pid.load(kRelaxed) == process.pid &&
+         record.start_ticks.load(kRelaxed) == process.start_ticks &&
+         record.until_us.load(kRelaxed) == 0;
+}
+
+// The running record of the process; a new one, in place of the oldest, when it has none.
+inline AccountedProcess& record_of(GpuState& gpu, const ProcessReading& process,
+                                   std::uint64_t now_us) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  for (AccountedProcess& record : gpu.accounted) {
+    if (is_record_of(record, process)) return record;
+  }
+  AccountedProcess& record = gpu.accounted[gpu.accounted_count.fetch_add(1) % kMaxAccounted];
+  record.pid.store(0, kRelaxed);
+  record.start_ticks.store(process.start_ticks, kRelaxed);
+  record.from_us.store(now_us, kRelaxed);
+  record.until_us.store(0, kRelaxed);
+  record.busy_us.store(0, kRelaxed);
+  record.max_memory_bytes.store(0, kRelaxed);
+  record.pid.store(process.pid, std::memory_order_release);
+  return record;
+}
+
+// Brings the accounting up to date with the processes of this moment, which have been as they are
+// for `elapsed_us`. The caller holds the file's lock.
+inline void account(GpuState& gpu, const GpuReading& now, std::uint64_t elapsed_us) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  if (value_of(gpu.settings.accounts_processes) == 0) return;
+  const std::uint64_t now_us = now_ns(CLOCK_REALTIME) / 1000;
+  for (AccountedProcess& record : gpu.accounted) {
+    if (record.pid.load(kRelaxed) == 0 || record.until_us.load(kRelaxed) != 0) continue;
+    bool is_there = false;
+    for (std::uint32_t i = 0; i < now.process_count; ++i) {
+      is_there = is_there || is_record_of(record, now.processes[i]);
+    }
+    if (!is_there) record.until_us.store(now_us, kRelaxed);
+  }
+  for (std::uint32_t i = 0; i < now.process_count; ++i) {
+    const ProcessReading& process = now.processes[i];
+    AccountedProcess& record = record_of(gpu, process, now_us);
+    record.busy_us.fetch_add(elapsed_us * process.utilization_percent / 100, kRelaxed);
+    if (process.memory_bytes > record.max_memory_bytes.load(kRelaxed)) {
+      record.max_memory_bytes.store(process.memory_bytes, kRelaxed);
+    }
+  }
+}
+
 // Writes the integrals up to now. The caller holds the file's lock.
 inline void settle(GpuState& gpu) {
   constexpr auto kRelease = std::memory_order_release;
   Integrals& to = gpu.integrals;
-  const Totals totals = totals_until(gpu, read_gpu(gpu), now_ns(CLOCK_BOOTTIME));
+  const GpuReading now = read_gpu(gpu);
+  const std::uint64_t last_ns = to.at_ns.load(std::memory_order_relaxed);
+  const Totals totals = totals_until(gpu, now, now_ns(CLOCK_BOOTTIME));
+  const bool is_later = last_ns != 0 && totals.at_ns > last_ns;
+  account(gpu, now, is_later ? (totals.at_ns - last_ns) / 1000 : 0);
   const std::uint32_t sequence = to.sequence.load(std::memory_order_relaxed) | 1;
   to.sequence.store(sequence, std::memory_order_relaxed);
   to.at_ns.store(totals.at_ns, kRelease);
@@ -219,10 +340,11 @@ bool ends(const char (&text)[N]) {
   return std::memchr(text, 0, N) != nullptr;
 }
 
-// False when the fixed part of a GPU holds what would lead a reader out of bounds.
+// Returns false if the fixed part of a GPU would lead a reader out of bounds.
 inline bool is_valid(const GpuState& gpu, const BoardState& board) {
   bool are_texts_ended = ends(gpu.name) && ends(gpu.uuid) && ends(gpu.serial) &&
-                         ends(gpu.vbios_version) && ends(gpu.part_number);
+                         ends(gpu.vbios_version) && ends(gpu.part_number) &&
+                         ends(gpu.inforom_image) && ends(gpu.inforom_oem) && ends(gpu.inforom_ecc);
   for (const MigProfile& profile : gpu.mig_profiles) {
     are_texts_ended = are_texts_ended && ends(profile.name);
   }
@@ -230,7 +352,7 @@ inline bool is_valid(const GpuState& gpu, const BoardState& board) {
          gpu.mig_profile_count <= kMaxMigProfiles && gpu.reserved_bytes <= gpu.memory_bytes;
 }
 
-// False when the memory, of at least sizeof(BoardState), does not hold a state of this version.
+// Returns false if the memory, of at least sizeof(BoardState), holds no state of this version.
 inline bool is_valid(const BoardState& state) {
   const bool is_ours = std::memcmp(state.magic, kMagic, sizeof kMagic) == 0 &&
                        state.version == kVersion && state.size == sizeof(BoardState);

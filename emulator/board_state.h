@@ -11,8 +11,8 @@
 // Fixed fields are written once, before the file gets its name. Changing ones are atomics: a writer
 // holds flock(LOCK_EX) on the file and makes `sequence` odd while it changes the processes of a
 // GPU, a reader copies and tries again when `sequence` was odd or moved (see board_readings.h).
-// Counters and injected values stand alone, so they need no sequence. Nobody waits for a writer
-// that died: the next writer repairs the sequence, a reader gives up waiting after a bound.
+// Counters and injected values stand alone, so they need no sequence. No process waits for a writer
+// that died: the next writer repairs the sequence, and a reader gives up after a bound.
 //
 // Every local user may write the file, as every user may open a real /dev/nvidia0; readers
 // therefore bound each index and length that they take from it.
@@ -22,7 +22,7 @@
 namespace gpu_emulator {
 
 inline constexpr char kMagic[8] = {'G', 'P', 'U', 'B', 'O', 'A', 'R', 'D'};
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kMaxGpus = 16;
 inline constexpr std::uint32_t kMaxNvLinks = 36;
 inline constexpr std::uint32_t kMaxProcesses = 64;  // on one GPU
@@ -30,6 +30,7 @@ inline constexpr std::uint32_t kMaxNumaNodes = 16;
 inline constexpr std::uint32_t kCpuWords = 32;  // 64 CPUs each
 inline constexpr std::uint32_t kMaxMigProfiles = 8;
 inline constexpr std::uint32_t kMaxRetiredPages = 64;  // the real table's size
+inline constexpr std::uint32_t kMaxAccounted = 128;    // processes remembered of one GPU
 inline constexpr std::uint32_t kMaxEvents = 256;       // a waiter this far behind loses the oldest
 
 enum class Support : std::uint32_t { kUnsupported = 0, kOff = 1, kOn = 2 };
@@ -69,7 +70,7 @@ struct NumaNode {
   std::uint32_t reserved;
 };
 
-// A size in which the GPU can be partitioned, as NVML lists it while MIG is off too.
+// A size of GPU partitions, as NVML lists it while MIG is off too.
 struct MigProfile {
   char name[32];                // "1g.10gb"
   std::uint32_t profile;        // NVML_GPU_INSTANCE_PROFILE_*
@@ -96,8 +97,8 @@ struct ProcessEntry {
   std::atomic<std::uint64_t> utilization_percent;
 };
 
-// What grows with time and load. Whoever may write the file brings it up to date now and then,
-// between two such moments a reader adds what came since.
+// The values that grow with time and load. A process that may write the file brings them up to date
+// now and then; between two such moments a reader adds what came since.
 struct Integrals {
   std::atomic<std::uint32_t> sequence;  // odd while it is changed
   std::atomic<std::uint32_t> reserved;
@@ -108,13 +109,41 @@ struct Integrals {
   std::atomic<std::uint64_t> thermal_slowdown_us;
 };
 
+// The settings that administrators made. All are 0 on a new board.
+struct Settings {
+  std::atomic<std::uint32_t> power_limit_mw;
+  std::atomic<std::uint32_t> application_sm_mhz;
+  std::atomic<std::uint32_t> application_memory_mhz;
+  std::atomic<std::uint32_t> locked_sm_min_mhz;
+  std::atomic<std::uint32_t> locked_sm_max_mhz;
+  std::atomic<std::uint32_t> locked_memory_min_mhz;
+  std::atomic<std::uint32_t> locked_memory_max_mhz;
+  std::atomic<std::uint32_t> persistence;  // Support
+  std::atomic<std::uint32_t> compute_mode;
+  std::atomic<std::uint32_t> ecc_pending;  // Support, from the next reset on
+  std::atomic<std::uint32_t> accounts_processes;
+  std::atomic<std::uint32_t> is_draining;
+  std::atomic<std::uint32_t> are_clocks_for_all;  // application clocks need no root
+  std::atomic<std::uint32_t> streams_metrics;     // GPM
+};
+
+// A process as accounting remembers it. `pid` 0 marks a free entry.
+struct AccountedProcess {
+  std::atomic<std::uint64_t> pid;
+  std::atomic<std::uint64_t> start_ticks;
+  std::atomic<std::uint64_t> from_us;   // since 1970, when it was first seen
+  std::atomic<std::uint64_t> until_us;  // 0 while it runs
+  std::atomic<std::uint64_t> busy_us;   // time × utilization
+  std::atomic<std::uint64_t> max_memory_bytes;
+};
+
 struct RetiredPage {
   std::atomic<std::uint64_t> address;
   std::atomic<std::uint64_t> at_us;  // since 1970
   std::atomic<std::uint64_t> cause;  // nvmlPageRetirementCause_t
 };
 
-// What happened to a GPU, for those who wait for it.
+// An event on a GPU, for the processes that wait for it.
 struct Event {
   // Number of the event that the entry holds, counted from 1; 0 while it is written.
   std::atomic<std::uint64_t> number;
@@ -133,6 +162,9 @@ struct GpuState {
   char serial[32];
   char vbios_version[32];
   char part_number[32];
+  char inforom_image[16];
+  char inforom_oem[16];
+  char inforom_ecc[16];  // empty where ECC is unsupported
   PciAddress pci;
   std::uint32_t minor;
   std::uint32_t brand;         // nvmlBrandType_t
@@ -150,6 +182,8 @@ struct GpuState {
   std::uint32_t multiprocessors;
   std::uint32_t cores;
   std::uint32_t memory_bus_bits;
+  std::uint32_t module_id;  // on its baseboard, from 1; 0 without one
+  std::uint32_t reserved;
   std::uint32_t has_memory_temperature;
   std::uint32_t remap_banks;  // of memory that rows are remapped in; 0: pages are retired instead
   std::uint32_t has_fabric;   // is joined to others by a fabric manager
@@ -191,6 +225,9 @@ struct GpuState {
   std::atomic<std::uint64_t> ecc_errors[2][2];   // by EccSpan, EccClass
   RetiredPage retired_pages[kMaxRetiredPages];
   Integrals integrals;
+  Settings settings;
+  std::atomic<std::uint64_t> accounted_count;  // ever; the next goes to [count % kMaxAccounted]
+  AccountedProcess accounted[kMaxAccounted];
   ProcessEntry processes[kMaxProcesses];
 };
 

@@ -81,7 +81,8 @@ bool is_ahead(const Totals& a, const Totals& b) {
          a.power_capped_us >= b.power_capped_us && a.thermal_slowdown_us >= b.thermal_slowdown_us;
 }
 
-// Under lock. Nobody waits for the file's lock here: whoever holds it settles the GPU itself.
+// Called under the lock. It never waits for the file's lock: the process that holds it settles the
+// GPU.
 void settle_if_due(std::uint32_t index, std::uint64_t now) {
   constexpr std::uint64_t kEveryNs = 50'000'000;
   if (writable == nullptr) return;
@@ -90,6 +91,16 @@ void settle_if_due(std::uint32_t index, std::uint64_t now) {
   if (flock(writable_fd, LOCK_EX | LOCK_NB) != 0) return;
   settle(writable->gpus[index]);
   flock(writable_fd, LOCK_UN);
+}
+
+// One try, under lock.
+bool try_change(std::uint32_t index, void (*edit)(void*, GpuState&), void* context) {
+  if (flock(writable_fd, LOCK_EX | LOCK_NB) != 0) return false;
+  GpuState& gpu = writable->gpus[index];
+  settle(gpu);
+  edit(context, gpu);
+  flock(writable_fd, LOCK_UN);
+  return true;
 }
 
 }  // namespace
@@ -144,13 +155,27 @@ Return copy_field(const char* text, std::size_t field, char* out, unsigned int l
   return kSuccess;
 }
 
+Return change_gpu(std::uint32_t index, void (*edit)(void* context, GpuState& gpu), void* context) {
+  constexpr int kTries = 500;  // milliseconds: no call waits for ever for a lock that is kept
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    pthread_mutex_lock(&lock);
+    const bool is_writable = writable != nullptr;
+    const bool is_done = is_writable && try_change(index, edit, context);
+    pthread_mutex_unlock(&lock);
+    if (!is_writable) return kNoPermission;
+    if (is_done) return kSuccess;
+    wait_us(1000);
+  }
+  return kInUse;
+}
+
 Totals totals_of(std::uint32_t index) {
   const GpuState& gpu = board()->gpus[index];
   pthread_mutex_lock(&lock);
   const std::uint64_t now = now_ns(CLOCK_BOOTTIME);
   settle_if_due(index, now);
   const Totals totals = totals_until(gpu, read_gpu(gpu), now);
-  // Of a process that ended since the last settling, the reader cannot know how long it ran.
+  // The reader cannot know how long a process ran that ended since the last settling.
   if (is_ahead(totals, told[index])) told[index] = totals;
   const Totals answer = told[index];
   pthread_mutex_unlock(&lock);

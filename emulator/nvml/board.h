@@ -1,6 +1,7 @@
 #pragma once
 
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -17,11 +18,11 @@ Return attach();
 // Drops one count. The mapping stays: another thread may be inside a call.
 Return detach();
 
-// The mapped state, nothing when the library is not initialised.
+// Returns the mapped state; null if the library is not initialised.
 const BoardState* board();
 
 DeviceHandle* handle_of(std::uint32_t index);
-// The index behind a handle; false when it is none of ours.
+// Gets the index behind a handle; false if it is none of ours.
 bool index_of(const DeviceHandle* handle, std::uint32_t* index);
 
 // Numbers that index or count in the state, bounded whatever a writer left in it.
@@ -103,6 +104,12 @@ Return list_of(unsigned int* count, Item* out, unsigned int found, Write write) 
   return kSuccess;
 }
 
+// True when the board's driver is older than the function. Real libraries differ in what they
+// export, and programs look a symbol up before they call it; one library for all boards has every
+// symbol, so a call of such a function answers kFunctionNotFound, which is what bindings make of a
+// failed look-up.
+bool lacks(const char* function);
+
 // Copies a text with its NUL, or says that it does not fit. `text` lies in the state, so its end is
 // looked for no further than its field goes.
 Return copy_field(const char* text, std::size_t size, char* out, unsigned int length);
@@ -115,6 +122,28 @@ Return copy_text(const char (&text)[N], char* out, unsigned int length) {
 inline constexpr std::uint32_t kTuring = 6;
 inline constexpr std::uint32_t kAmpere = 7;
 inline constexpr std::uint32_t kAda = 8;
+inline constexpr std::uint32_t kHopper = 9;
+inline constexpr std::uint32_t kBlackwell = 10;
+
+// Runs `edit(gpu)` on the state that all processes share, after the GPU's totals were brought up to
+// now. Answers kInUse when others hold the state for too long, kNoPermission where the file may not
+// be written.
+Return change_gpu(std::uint32_t index, void (*edit)(void* context, GpuState& gpu), void* context);
+template <class Edit>
+Return change(std::uint32_t index, Edit edit) {
+  return change_gpu(
+      index, [](void* context, GpuState& gpu) { (*static_cast<Edit*>(context))(gpu); }, &edit);
+}
+
+// A setting is for root, as NVML has it: `edit(gpu)` runs where the board has it and root asks.
+template <class Check, class Edit>
+Return set(const DeviceHandle* device, Check check, Edit edit) {
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t index) {
+    if (const Return refused = check(gpu); refused != kSuccess) return refused;
+    if (geteuid() != 0) return kNoPermission;
+    return change(index, edit);
+  });
+}
 
 // Energy and the like up to now; never less than this process was told before. Where the library
 // may write the state, it brings the state up to date as well.

@@ -6,8 +6,8 @@
 
 #include "nvml/board.h"
 
-// Events: what gpu-emulator injects reaches those who wait. A waiter sleeps on a futex in the state
-// file, which gpu-emulator wakes; it takes no lock while it sleeps, so other threads poll on.
+// Events that gpu-emulator injects. A process that waits for them sleeps on a futex in the state
+// file, which gpu-emulator wakes; it takes no lock while it sleeps, so its other threads poll on.
 
 namespace gpu_emulator {
 
@@ -64,8 +64,8 @@ unsigned long long supported_types(const GpuState& gpu) {
   unsigned long long types = kXid | kPstateAndClock;
   if (gpu.ecc == Support::kOn) types |= kEccEvents;
   if (gpu.mig != Support::kUnsupported) types |= kMigChange;
-  // The driver's branches from which on these are known.
-  if (board()->driver_major >= 550) types |= kRetirement | kUnavailable | kRecoveryAction;
+  // Since the branch whose bindings have them first.
+  if (board()->driver_major >= 570) types |= kRetirement | kUnavailable | kRecoveryAction;
   return types;
 }
 
@@ -94,7 +94,8 @@ bool take_event(const BoardState& state, EventSet& set, EventData* out) {
   }
 }
 
-// True once for each loss of a registered GPU: a waiter that asks again can wait for the others.
+// Returns true once for each loss of a registered GPU: a caller that asks again can wait for the
+// others.
 bool take_loss(const BoardState& state, EventSet& set) {
   for (std::uint32_t i = 0; i < kMaxGpus; ++i) {
     if (set.types[i].load(std::memory_order_acquire) == 0) continue;
@@ -107,7 +108,7 @@ bool take_loss(const BoardState& state, EventSet& set) {
 void sleep_until_woken(const BoardState& state, std::uint32_t seen, std::uint64_t nanoseconds) {
   const timespec limit{static_cast<time_t>(nanoseconds / 1'000'000'000),
                        static_cast<long>(nanoseconds % 1'000'000'000)};
-  // Not the private kind: the word is shared with other processes.
+  // The word is shared with other processes, so the futex is not of the private kind.
   syscall(SYS_futex, &state.wake, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 

@@ -19,12 +19,16 @@ using gpu_emulator::Totals;
 
 namespace {
 
-// What one call needs of a GPU.
+// The parts of a GPU that one call needs.
 struct Source {
   const GpuState& gpu;
   const GpuReading& now;
   const Totals& totals;
 };
+
+bool is_between(unsigned int id, unsigned int first, unsigned int last) {
+  return first <= id && id <= last;
+}
 
 nvmlReturn_t put(FieldValue& field, std::uint32_t value) {
   field.value_type = gpu_emulator::kValueUint;
@@ -38,10 +42,17 @@ nvmlReturn_t put_long(FieldValue& field, std::uint64_t value) {
   return kSuccess;
 }
 
+nvmlReturn_t put_signed(FieldValue& field, std::int32_t value) {
+  field.value_type = gpu_emulator::kValueInt;
+  field.value.int_value = value;
+  return kSuccess;
+}
+
 nvmlReturn_t ecc_field(const Source& from, FieldValue& field) {
   const unsigned int id = field.field_id;
   if (from.gpu.ecc == Support::kUnsupported) return kNotSupported;
-  if (id <= 2) return put(field, from.gpu.ecc == Support::kOn ? 1 : 0);  // now, pending
+  if (id == 1) return put(field, from.gpu.ecc == Support::kOn ? 1 : 0);
+  if (id == 2) return put(field, gpu_emulator::ecc_after_reset(from.gpu) == Support::kOn ? 1 : 0);
   if (from.gpu.ecc != Support::kOn) return kNotSupported;
   const auto count = [&](unsigned int span, unsigned int kind) {
     return put_long(field, from.gpu.ecc_errors[span][kind].load(std::memory_order_relaxed));
@@ -124,6 +135,32 @@ nvmlReturn_t one_link_field(const Source& from, FieldValue& field) {
   }
 }
 
+nvmlReturn_t speed_field(const GpuState& gpu, std::uint32_t number, FieldValue& field) {
+  if (number >= link_count(gpu) || gpu.nvlinks[number].active == 0) return kNotSupported;
+  return put(field, nvlink_megabytes_per_second(gpu.nvlinks[number]));
+}
+
+// Counters that links have from the fifth generation on; the scope is the link.
+nvmlReturn_t nvlink5_field(const Source& from, FieldValue& field) {
+  constexpr std::uint32_t kFifth = 7;  // NVML's number of it
+  constexpr std::uint64_t kPacketBytes = 256;
+  if (link_count(from.gpu) == 0 || from.gpu.nvlink_version < kFifth) return kNotSupported;
+  if (field.scope_id >= link_count(from.gpu)) return kInvalidArgument;
+  const NvLink& link = from.gpu.nvlinks[field.scope_id];
+  if (link.active == 0) return kNotSupported;
+  const std::uint64_t bytes = nvlink_kibibytes(link, from.totals.busy_us) * 1024;
+  switch (field.field_id) {
+    case 201:  // packets sent and received
+    case 203:
+      return put_long(field, bytes / kPacketBytes);
+    case 202:  // bytes sent and received
+    case 204:
+      return put_long(field, bytes);
+    default:  // errors, their rates and history, recoveries
+      return put_long(field, 0);
+  }
+}
+
 nvmlReturn_t nvlink_field(const Source& from, FieldValue& field) {
   const unsigned int id = field.field_id;
   const GpuState& gpu = from.gpu;
@@ -142,18 +179,26 @@ nvmlReturn_t nvlink_field(const Source& from, FieldValue& field) {
       return id < 140 ? data : data + data / 8;
     });
   }
-  if (id >= 84 && id <= 89) {
-    const NvLink& link = gpu.nvlinks[id - 84];
-    if (id - 84 >= link_count(gpu) || link.active == 0) return kNotSupported;
-    return put(field, nvlink_megabytes_per_second(link));
-  }
+  if (is_between(id, 84, 89)) return speed_field(gpu, id - 84, field);
+  if (is_between(id, 132, 137)) return speed_field(gpu, id - 132 + 6, field);
   return put_long(field, 0);  // counters of errors
 }
 
+// The average over a second is there from Ampere on, but not on its GA100.
+bool has_average_power(const GpuState& gpu) {
+  const bool is_ga100 = gpu.compute_major == 8 && gpu.compute_minor == 0;
+  return gpu.architecture >= gpu_emulator::kAmpere && !is_ga100;
+}
+
+// The scope is the GPU, its module (with a CPU) or its memory; the boards measure the first alone.
 nvmlReturn_t power_field(const Source& from, FieldValue& field) {
+  constexpr unsigned int kLastScope = 3;
   const GpuState& gpu = from.gpu;
+  if (field.scope_id > kLastScope) return kInvalidArgument;
+  if (field.scope_id != 0) return kNotSupported;
   switch (field.field_id) {
     case 185:  // average
+      return has_average_power(gpu) ? put(field, from.now.power_mw) : kNotSupported;
     case 186:  // this instant
       return put(field, from.now.power_mw);
     case 187:
@@ -162,8 +207,33 @@ nvmlReturn_t power_field(const Source& from, FieldValue& field) {
     case 189:  // the default
       return put(field, gpu.power_limit_max_mw);
     default:  // 190 in force, 192 asked for
-      return put(field, gpu.power_limit_mw);
+      return put(field, gpu_emulator::power_limit_mw(gpu));
   }
+}
+
+// Distances to the greatest temperature of operation, which these boards tell from Ada on.
+nvmlReturn_t temperature_field(const Source& from, FieldValue& field) {
+  const GpuState& gpu = from.gpu;
+  if (gpu.architecture < gpu_emulator::kAda) return kNotSupported;
+  const auto greatest = static_cast<std::int32_t>(gpu_emulator::greatest_temperature_c(gpu));
+  switch (field.field_id) {
+    case 193:
+      return put_signed(field, greatest - static_cast<std::int32_t>(gpu.temperature_shutdown_c));
+    case 194:
+      return put_signed(field, greatest - static_cast<std::int32_t>(gpu.temperature_slowdown_c));
+    case 195:
+      return gpu.has_memory_temperature != 0 ? put_signed(field, 0) : kNotSupported;
+    default:
+      return put_signed(field, 0);
+  }
+}
+
+// Returns how often the PCIe link failed, counted by kind. A replay follows a correctable error
+// that the other end answers with a NAK.
+nvmlReturn_t pcie_error_field(const Source& from, FieldValue& field) {
+  if (from.gpu.architecture < gpu_emulator::kAmpere) return kNotSupported;
+  const bool is_of_replays = field.field_id == 173 || field.field_id == 174;
+  return put(field, is_of_replays ? from.gpu.pcie_replays.load(std::memory_order_relaxed) : 0);
 }
 
 nvmlReturn_t violation_field(const Source& from, FieldValue& field) {
@@ -171,14 +241,11 @@ nvmlReturn_t violation_field(const Source& from, FieldValue& field) {
     case 74:
       return put_long(field, from.totals.power_capped_us * 1000);
     case 75:
+    case 270:
       return put_long(field, from.totals.thermal_slowdown_us * 1000);
     default:
       return put_long(field, 0);
   }
-}
-
-bool is_between(unsigned int id, unsigned int first, unsigned int last) {
-  return first <= id && id <= last;
 }
 
 nvmlReturn_t read_field(const Source& from, FieldValue& field) {
@@ -188,11 +255,14 @@ nvmlReturn_t read_field(const Source& from, FieldValue& field) {
   if (is_between(id, 29, 31)) return retirement_field(from, field);
   if (is_between(id, 142, 145)) return remap_field(from, field);
   if (id == 146 || is_between(id, 164, 166)) return one_link_field(from, field);
-  if (is_between(id, 32, 59) || is_between(id, 84, 91) || is_between(id, 138, 141) || id == 147 ||
-      is_between(id, 160, 163)) {
+  if (is_between(id, 32, 59) || is_between(id, 84, 91) || is_between(id, 96, 119) ||
+      is_between(id, 132, 141) || is_between(id, 147, 163)) {
     return nvlink_field(from, field);
   }
-  if (is_between(id, 74, 81)) return violation_field(from, field);
+  if (is_between(id, 201, 222) || is_between(id, 235, 250)) return nvlink5_field(from, field);
+  if (is_between(id, 74, 81) || is_between(id, 269, 271)) return violation_field(from, field);
+  if (is_between(id, 173, 183)) return pcie_error_field(from, field);
+  if (is_between(id, 193, 196)) return temperature_field(from, field);
   if (is_between(id, 185, 190) || id == 192) return power_field(from, field);
   const auto pcie_bytes = [&] { return from.totals.busy_us * pcie_kilobytes_per_second(gpu, 100); };
   switch (id) {
@@ -202,6 +272,21 @@ nvmlReturn_t read_field(const Source& from, FieldValue& field) {
     case 83:
     case 191:
       return put_long(field, from.totals.energy_uj / 1000);
+    case 92:  // pages of single and double bit errors that wait for a reset
+    case 93:
+      if (gpu.remap_banks != 0) return kNotSupported;
+      return put(field, gpu.retirement_pending.load(std::memory_order_relaxed));
+    case 95:  // how often the counter of replays ran over
+    case 169:
+      return put(field, 0);
+    case 167:  // of a link: full speed
+      return gpu.nvlink_version >= 6 && field.scope_id < link_count(gpu) ? put(field, 0)
+                                                                         : kNotSupported;
+    case 184:  // MIG can be switched without a reset
+      return gpu.mig == Support::kUnsupported ? kNotSupported
+                                              : put(field, gpu.compute_major >= 9 ? 1 : 0);
+    case 199:  // MIG can be asked about while it is off
+      return put(field, gpu.mig == Support::kUnsupported ? 0 : 1);
     case 94:
       return put(field, gpu.pcie_replays.load(std::memory_order_relaxed));
     case 170:  // no links to a CPU
@@ -222,9 +307,17 @@ nvmlReturn_t read_field(const Source& from, FieldValue& field) {
   }
 }
 
-// The newest field that the board's driver knows, by the branches whose headers are known.
+// Returns the newest field that the board's driver knows, by the branches with known headers.
 unsigned int last_field() {
-  return board()->driver_major >= 550 ? 250 : 192;
+  struct Branch {
+    unsigned int major;
+    unsigned int last;
+  };
+  constexpr Branch kBranches[] = {{615, 307}, {595, 295}, {575, 273}, {570, 268}, {550, 199}};
+  for (const Branch& branch : kBranches) {
+    if (board()->driver_major >= branch.major) return branch.last;
+  }
+  return 196;
 }
 
 }  // namespace

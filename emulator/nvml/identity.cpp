@@ -3,7 +3,7 @@
 #include "nvml/board.h"
 #include "nvml/pci_info.h"
 
-// Calls about what is fixed: names, places, kinds.
+// Calls about fixed properties: names, places, kinds.
 
 using gpu_emulator::board;
 using gpu_emulator::copy_text;
@@ -30,7 +30,7 @@ nvmlReturn_t get_text(nvmlDevice_t device, char (GpuState::*field)[N], char* out
   });
 }
 
-// For what is the same on every board.
+// Answers what is the same on every board.
 template <class Value>
 nvmlReturn_t always(nvmlDevice_t device, Value* out, Value value) {
   return get(device, out, [&](const GpuState&) { return value; });
@@ -156,6 +156,7 @@ nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* mbps) {
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, gpu_emulator::PciInfoExt* pci) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return gpu_emulator::fill_versioned(device, pci, 1, [&](const GpuState& gpu) {
     PciInfo plain;
     write_pci_info(gpu.pci, &plain);

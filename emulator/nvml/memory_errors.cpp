@@ -88,7 +88,8 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int* current,
   if (current == nullptr || pending == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
     if (gpu.ecc == Support::kUnsupported) return kNotSupported;
-    *current = *pending = gpu.ecc == Support::kOn ? 1 : 0;
+    *current = gpu.ecc == Support::kOn ? 1 : 0;
+    *pending = gpu_emulator::ecc_after_reset(gpu) == Support::kOn ? 1 : 0;
     return kSuccess;
   });
 }
@@ -135,6 +136,7 @@ nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, unsigned int er
 
 nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device,
                                              gpu_emulator::EccSramErrorStatus* status) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return gpu_emulator::fill_versioned(device, status, 1, [&](const GpuState& gpu) {
     if (gpu.ecc != Support::kOn || gpu.architecture < gpu_emulator::kAmpere) return kNotSupported;
     const unsigned int version = status->version;

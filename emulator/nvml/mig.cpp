@@ -22,6 +22,7 @@ using gpu_emulator::with_gpu;
 
 namespace {
 
+constexpr unsigned int kMaxInstances = 7;
 constexpr unsigned int kProfiles = 0x12;  // NVML_GPU_INSTANCE_PROFILE_COUNT
 
 // The profile that matches; null when the GPU has none such.
@@ -33,7 +34,7 @@ const MigProfile* find_profile(const GpuState& gpu, Matches matches) {
   return nullptr;
 }
 
-// What all versions of the structure have.
+// The fields that all versions of the structure have.
 template <class Info>
 void fill(const MigProfile& profile, Info* info) {
   info->id = profile.id;
@@ -57,7 +58,7 @@ nvmlReturn_t with_profile(const GpuState& gpu, unsigned int number, Fill fill_in
   return fill_info(*profile);
 }
 
-// nvidia-smi's manner of naming them, "MIG 1g.10gb".
+// Returns a name in the manner of nvidia-smi, "MIG 1g.10gb".
 template <class Info>
 nvmlReturn_t fill_named(const MigProfile& profile, Info* info) {
   constexpr char kPrefix[] = "MIG ";
@@ -67,11 +68,22 @@ nvmlReturn_t fill_named(const MigProfile& profile, Info* info) {
   return copy_text(profile.name, info->name + kLength, sizeof info->name - kLength);
 }
 
-// Calls on instances or their handles, of which there are none.
+// Calls on instances or their handles, of which there are none: not found while MIG is on.
 nvmlReturn_t without_instances(nvmlDevice_t device, const void* out) {
   if (board() == nullptr) return kUninitialized;
   if (out == nullptr) return kInvalidArgument;
-  return with_gpu(device, [](const GpuState&, std::uint32_t) { return kNotSupported; });
+  return with_gpu(device, [](const GpuState& gpu, std::uint32_t) {
+    return gpu.mig == Support::kOn ? gpu_emulator::kNotFound : kNotSupported;
+  });
+}
+
+// Calls on a handle that must be an instance's; the GPU's own is none.
+nvmlReturn_t not_of_gpu(nvmlDevice_t device, const void* out) {
+  if (board() == nullptr) return kUninitialized;
+  if (out == nullptr) return kInvalidArgument;
+  return with_gpu(device, [](const GpuState& gpu, std::uint32_t) {
+    return gpu.mig == Support::kOn ? kInvalidArgument : kNotSupported;
+  });
 }
 
 }  // namespace
@@ -87,7 +99,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* current,
   });
 }
 
-// Zero also where MIG could be switched on.
+// Answers zero even if MIG could be switched on.
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int* count) {
   return get(device, count,
              [](const GpuState& gpu) { return gpu.mig == Support::kOn ? gpu.max_mig_devices : 0; });
@@ -97,22 +109,41 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int* is_m
   return get(device, is_mig, [](const GpuState&) { return 0u; });
 }
 
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int,
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
                                                  nvmlDevice_t* mig_device) {
+  if (board() != nullptr && index >= kMaxInstances) return kInvalidArgument;
   return without_instances(device, static_cast<const void*>(mig_device));
 }
 
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device,
                                                           nvmlDevice_t* device) {
-  return without_instances(mig_device, static_cast<const void*>(device));
+  return not_of_gpu(mig_device, static_cast<const void*>(device));
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int* id) {
-  return without_instances(device, id);
+  return not_of_gpu(device, id);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int* id) {
-  return without_instances(device, id);
+  return not_of_gpu(device, id);
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int, void** instance) {
+  return without_instances(device, static_cast<const void*>(instance));
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile_id, void**,
+                                       unsigned int* count) {
+  if (board() == nullptr) return kUninitialized;
+  if (count == nullptr) return kInvalidArgument;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
+    if (gpu.mig != Support::kOn) return kNotSupported;
+    if (find_profile(gpu, [&](const MigProfile& one) { return one.id == profile_id; }) == nullptr) {
+      return kInvalidArgument;
+    }
+    *count = 0;
+    return kSuccess;
+  });
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
@@ -185,7 +216,17 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device,
   return nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, profile_id, placements, count);
 }
 
-nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int,
+// Nothing is taken yet.
+nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profile_id,
                                                        unsigned int* count) {
-  return without_instances(device, count);
+  if (board() == nullptr) return kUninitialized;
+  if (count == nullptr) return kInvalidArgument;
+  return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
+    if (gpu.mig != Support::kOn) return kNotSupported;
+    const MigProfile* profile =
+        find_profile(gpu, [&](const MigProfile& one) { return one.id == profile_id; });
+    if (profile == nullptr) return kInvalidArgument;
+    *count = profile->instances;
+    return kSuccess;
+  });
 }

@@ -1,8 +1,8 @@
 #include "nvml/board.h"
 
-// Calls that the library has and the boards answer with NOT_SUPPORTED, as the real ones do: they
-// are for boards with fans, displays or a second chip, and for Windows. And the counters of a video
-// encoder that nobody uses.
+// Calls that the library has and the boards answer with NOT_SUPPORTED, as the real ones do: calls
+// for boards with fans, displays or a second chip, for Windows, and for the counters of an unused
+// video encoder.
 
 using gpu_emulator::board;
 using gpu_emulator::GpuState;
@@ -45,6 +45,7 @@ nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, unsigned int* current
 }
 nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, unsigned int* current,
                                          unsigned int*) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return refuse(device, current);
 }
 

@@ -45,7 +45,7 @@ bool is_address(const gpu_emulator::PciAddress& a, const gpu_emulator::PciAddres
   return a.domain == b.domain && a.bus == b.bus && a.device == b.device;
 }
 
-// Whether NVLink leads from one GPU to the other: directly, or both have links to one switch.
+// Returns whether NVLink leads from one GPU to the other: directly, or through one switch.
 bool are_linked(const GpuState& a, const GpuState& b) {
   for (std::uint32_t i = 0; i < link_count(a); ++i) {
     const NvLink& out = a.nvlinks[i];
@@ -62,8 +62,8 @@ bool are_linked(const GpuState& a, const GpuState& b) {
   return false;
 }
 
-// What is the same in all versions of the structure. A fabric of one machine has no identity
-// beyond it.
+// Fills in the fields that all versions of the structure have. A fabric of one machine has no
+// identity beyond it.
 template <class Info>
 nvmlReturn_t fill_fabric(const GpuState& gpu, Info* info) {
   constexpr unsigned char kCompleted = 3;
@@ -184,6 +184,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, gpu_emulator::GpuFa
 }
 
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, gpu_emulator::GpuFabricInfoV2* info) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   if (board() == nullptr) return kUninitialized;
   if (info == nullptr) return kInvalidArgument;
   constexpr unsigned int kHealthMask = 2;  // bandwidth is known and full

@@ -18,9 +18,11 @@ enum Return : int {
   kInsufficientSize = 7,
   kDriverNotLoaded = 9,
   kTimeout = 10,
+  kFunctionNotFound = 13,
   kGpuIsLost = 15,
   kResetRequired = 16,
   kLibRmVersionMismatch = 18,
+  kInUse = 19,
   kArgumentVersionMismatch = 25,
   kOutOfMemory = 20,
   kNoData = 21,
@@ -111,6 +113,13 @@ constexpr unsigned int version_of(unsigned int version) {
   return static_cast<unsigned int>(sizeof(T)) | version << 24;
 }
 
+struct PowerValueV2 {
+  unsigned int version;
+  unsigned char scope;  // 0 the GPU, 1 its module, 2 its memory
+  unsigned int power_mw;
+};
+static_assert(version_of<PowerValueV2>(2) == 0x0200000c);
+
 struct Bar1Memory {
   unsigned long long total;
   unsigned long long free;
@@ -148,6 +157,17 @@ struct ProcessesUtilizationInfo {
 };
 static_assert(version_of<ProcessesUtilizationInfo>(1) == 0x01000018);
 
+struct AccountingStats {
+  unsigned int gpu_utilization;
+  unsigned int memory_utilization;
+  unsigned long long max_memory_usage;
+  unsigned long long time;        // milliseconds; 0 while the process runs
+  unsigned long long start_time;  // microseconds since 1970
+  unsigned int is_running;
+  unsigned int reserved[5];
+};
+static_assert(sizeof(AccountingStats) == 56);
+
 struct ProcessDetail {
   unsigned int pid;
   unsigned long long used_gpu_memory;
@@ -180,6 +200,7 @@ enum ValueType : unsigned int {
   kValueUint = 1,
   kValueUlong = 2,
   kValueUllong = 3,
+  kValueInt = 5,
 };
 
 struct FieldValue {
@@ -300,6 +321,101 @@ struct DriverBranchInfo {
   char branch[80];
 };
 static_assert(version_of<DriverBranchInfo>(1) == 0x01000054);
+
+struct GpmSample;  // nvmlGpmSample_t points to one; the caller sees no inside
+
+struct GpmMetric {
+  unsigned int metric_id;
+  int nvml_return;
+  double value;
+  const char* short_name;
+  const char* long_name;
+  const char* unit;
+};
+static_assert(sizeof(GpmMetric) == 40);
+
+struct GpmMetricsGet {
+  unsigned int version;
+  unsigned int metric_count;
+  GpmSample* sample1;
+  GpmSample* sample2;
+  GpmMetric metrics[1];  // as many as the caller says
+};
+
+struct GpmSupport {
+  unsigned int version;
+  unsigned int is_supported;
+};
+static_assert(sizeof(GpmSupport) == 8);
+
+struct PlatformInfo {  // version 2
+  unsigned int version;
+  unsigned char ib_guid[16];
+  unsigned char chassis_serial_number[16];
+  unsigned char slot_number;
+  unsigned char tray_index;
+  unsigned char host_id;
+  unsigned char peer_type;
+  unsigned char module_id;
+};
+static_assert(version_of<PlatformInfo>(2) == 0x0200002c);
+
+struct Pdi {
+  unsigned int version;
+  unsigned long long value;
+};
+static_assert(version_of<Pdi>(1) == 0x01000010);
+
+struct AddressingMode {
+  unsigned int version;
+  unsigned int value;
+};
+static_assert(version_of<AddressingMode>(1) == 0x01000008);
+
+struct C2cModeInfo {
+  unsigned int is_enabled;
+};
+static_assert(sizeof(C2cModeInfo) == 4);
+
+struct DeviceCapabilities {
+  unsigned int version;
+  unsigned int mask;
+};
+static_assert(version_of<DeviceCapabilities>(1) == 0x01000008);
+
+struct RepairStatus {
+  unsigned int version;
+  unsigned int is_channel_repair_pending;
+  unsigned int is_tpc_repair_pending;
+};
+static_assert(version_of<RepairStatus>(1) == 0x0100000c);
+
+struct Uuid {
+  unsigned int version;
+  unsigned int type;  // 1 text, 2 binary
+  char text[41];
+};
+static_assert(version_of<Uuid>(1) == 0x01000034);
+
+struct FbcStats {
+  unsigned int sessions;
+  unsigned int average_fps;
+  unsigned int average_latency;
+};
+static_assert(sizeof(FbcStats) == 12);
+
+struct ConfComputeState {
+  unsigned int environment;
+  unsigned int feature;
+  unsigned int dev_tools_mode;
+};
+static_assert(sizeof(ConfComputeState) == 12);
+
+struct ConfComputeCapabilities {
+  unsigned int cpu;
+  unsigned int gpus;
+};
+static_assert(sizeof(ConfComputeCapabilities) == 8);
 
 struct GpuInstancePlacement {
   unsigned int start;

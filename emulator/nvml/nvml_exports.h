@@ -2,15 +2,17 @@
 
 #include "nvml/nvml_abi.h"
 
-// What this library exports: the functions of NVIDIA's libnvidia-ml.so.1 that it answers, declared
-// here by their ABI. Names with a version suffix are separate symbols, as in the original, where
-// the plain name is the oldest version of the function. nvml_exports_test.cpp shows the semantics.
+// This library exports the functions of NVIDIA's libnvidia-ml.so.1 that it answers. They are
+// declared here by their ABI. Names with a version suffix are separate symbols, as in the original,
+// where the plain name is the oldest version of the function. nvml_exports_test.cpp shows the
+// semantics.
 
 #pragma GCC visibility push(default)
 extern "C" {
 
 using nvmlDevice_t = gpu_emulator::DeviceHandle*;
 using nvmlEventSet_t = gpu_emulator::EventSet*;
+using nvmlGpmSample_t = gpu_emulator::GpmSample*;
 using nvmlReturn_t = gpu_emulator::Return;
 
 // Library and system.
@@ -35,7 +37,7 @@ nvmlReturn_t nvmlDeviceGetHandleBySerial(const char* serial, nvmlDevice_t* devic
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* bus_id, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* device);
 
-// What is fixed about a device.
+// These functions return the fixed properties of a device.
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length);
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length);
@@ -255,6 +257,9 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
                                                  nvmlDevice_t* mig_device);
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device,
                                                           nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, void** instance);
+nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile_id,
+                                       void** instances, unsigned int* count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int* id);
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int* id);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
@@ -270,7 +275,80 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profile_id,
                                                        unsigned int* count);
 
-// What the boards have not.
+// These functions change settings.
+nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device, unsigned int limit_mw);
+nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t device,
+                                                  gpu_emulator::PowerValueV2* value);
+nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned int mode);
+nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned int mode);
+nvmlReturn_t nvmlDeviceSetEccMode(nvmlDevice_t device, unsigned int mode);
+nvmlReturn_t nvmlDeviceClearEccErrorCounts(nvmlDevice_t device, unsigned int counter_type);
+nvmlReturn_t nvmlDeviceSetApplicationsClocks(nvmlDevice_t device, unsigned int memory_mhz,
+                                             unsigned int sm_mhz);
+nvmlReturn_t nvmlDeviceResetApplicationsClocks(nvmlDevice_t device);
+nvmlReturn_t nvmlDeviceSetGpuLockedClocks(nvmlDevice_t device, unsigned int low_mhz,
+                                          unsigned int high_mhz);
+nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t device);
+nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t device, unsigned int low_mhz,
+                                             unsigned int high_mhz);
+nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t device);
+nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, unsigned int api,
+                                         unsigned int* is_restricted);
+nvmlReturn_t nvmlDeviceSetAPIRestriction(nvmlDevice_t device, unsigned int api,
+                                         unsigned int is_restricted);
+nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned int link);
+
+// Accounting of processes.
+nvmlReturn_t nvmlDeviceSetAccountingMode(nvmlDevice_t device, unsigned int mode);
+nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned int* size);
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count,
+                                         unsigned int* pids);
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
+                                          gpu_emulator::AccountingStats* stats);
+nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t device);
+
+// GPM.
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, gpu_emulator::GpmSupport* support);
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t* sample);
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample);
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gpu_instance,
+                                 nvmlGpmSample_t sample);
+nvmlReturn_t nvmlGpmMetricsGet(gpu_emulator::GpmMetricsGet* query);
+nvmlReturn_t nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t device, unsigned int* state);
+nvmlReturn_t nvmlGpmSetStreamingEnabled(nvmlDevice_t device, unsigned int state);
+
+// A GPU as a part of a machine.
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, unsigned int object, char* version,
+                                         unsigned int length);
+nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char* version,
+                                              unsigned int length);
+nvmlReturn_t nvmlDeviceGetInforomConfigurationChecksum(nvmlDevice_t device, unsigned int* checksum);
+nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device);
+nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int* id);
+nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t device, gpu_emulator::PlatformInfo* info);
+nvmlReturn_t nvmlDeviceGetPdi(nvmlDevice_t device, gpu_emulator::Pdi* pdi);
+nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t device, unsigned int* irq);
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, gpu_emulator::AddressingMode* mode);
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, gpu_emulator::C2cModeInfo* info);
+nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t device,
+                                       gpu_emulator::DeviceCapabilities* capabilities);
+nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, gpu_emulator::RepairStatus* status);
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const gpu_emulator::Uuid* uuid, nvmlDevice_t* device);
+nvmlReturn_t nvmlUnitGetCount(unsigned int* count);
+nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int* count);
+nvmlReturn_t nvmlSystemGetHicVersion(unsigned int* count, void* entries);
+nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, unsigned int* states,
+                                                     unsigned int size);
+nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, unsigned int clock,
+                                              unsigned int state, unsigned int* min_mhz,
+                                              unsigned int* max_mhz);
+nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, gpu_emulator::FbcStats* stats);
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int* count, void* sessions);
+nvmlReturn_t nvmlSystemGetConfComputeState(gpu_emulator::ConfComputeState* state);
+nvmlReturn_t nvmlSystemGetConfComputeCapabilities(gpu_emulator::ConfComputeCapabilities* out);
+
+// The boards lack the subjects of these functions.
 nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int* fans);
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int* percent);
 nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned int fan, unsigned int* percent);

@@ -1,6 +1,6 @@
 #include "nvml/board.h"
 
-// Calls about the processes on a GPU. All that are entered compute; none draws, none uses MPS.
+// Calls about the processes on a GPU. All of them compute; none draws and none uses MPS.
 
 using gpu_emulator::board;
 using gpu_emulator::GpuReading;
@@ -22,7 +22,7 @@ using gpu_emulator::with_gpu;
 
 namespace {
 
-// Not attributed to a MIG instance.
+// The value says that no MIG instance is meant.
 constexpr unsigned int kNoInstance = 0xffffffff;
 constexpr unsigned long long kNotAvailable = ~0ull;
 
@@ -111,6 +111,7 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uns
 
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
                                                    gpu_emulator::ProcessDetailList* list) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   constexpr unsigned int kCompute = 0;
   constexpr unsigned int kLastMode = 2;
   if (board() != nullptr && list != nullptr && list->mode > kLastMode) return kInvalidArgument;
@@ -141,6 +142,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, ProcessUtiliza
 
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                    gpu_emulator::ProcessesUtilizationInfo* info) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   if (board() == nullptr) return kUninitialized;
   if (info == nullptr) return kInvalidArgument;
   if (info->version != gpu_emulator::version_of<gpu_emulator::ProcessesUtilizationInfo>(1)) {

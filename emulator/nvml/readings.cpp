@@ -3,7 +3,7 @@
 #include "nvml/board.h"
 #include "nvml/rates.h"
 
-// Calls about what changes: modes, limits, readings.
+// Calls about changing properties: modes, limits, readings.
 
 using gpu_emulator::board;
 using gpu_emulator::get;
@@ -15,6 +15,7 @@ using gpu_emulator::kSuccess;
 using gpu_emulator::kUninitialized;
 using gpu_emulator::read_gpu;
 using gpu_emulator::Support;
+using gpu_emulator::value_of;
 using gpu_emulator::with_gpu;
 
 namespace {
@@ -42,15 +43,31 @@ nvmlReturn_t get_idle_engine(nvmlDevice_t device, unsigned int* percent, unsigne
   });
 }
 
-enum class ClockOf { kNow, kMaximum };
+enum class ClockOf { kNow, kApplications, kMaximum };
+
+struct Clocks {
+  std::uint32_t sm_mhz;
+  std::uint32_t memory_mhz;
+};
+
+Clocks clocks_of(const GpuState& gpu, ClockOf which) {
+  switch (which) {
+    case ClockOf::kMaximum:
+      return {gpu.clock_sm_max_mhz, gpu.clock_memory_max_mhz};
+    case ClockOf::kApplications:
+      return {gpu_emulator::application_sm_mhz(gpu), gpu_emulator::application_memory_mhz(gpu)};
+    default:
+      const GpuReading now = read_gpu(gpu);
+      return {now.clock_sm_mhz, now.clock_memory_mhz};
+  }
+}
 
 nvmlReturn_t get_clock(nvmlDevice_t device, unsigned int clock, unsigned int* mhz, ClockOf which) {
   if (clock > kClockVideo) return board() == nullptr ? kUninitialized : kInvalidArgument;
   return get(device, mhz, [&](const GpuState& gpu) {
-    const GpuReading now = read_gpu(gpu);
-    const bool is_max = which == ClockOf::kMaximum;
-    if (clock == kClockMemory) return is_max ? gpu.clock_memory_max_mhz : now.clock_memory_mhz;
-    const std::uint32_t sm = is_max ? gpu.clock_sm_max_mhz : now.clock_sm_mhz;
+    const Clocks clocks = clocks_of(gpu, which);
+    if (clock == kClockMemory) return clocks.memory_mhz;
+    const std::uint32_t sm = clocks.sm_mhz;
     // The video engines run somewhat slower than the SMs, which share the graphics clock.
     return clock == kClockGraphics || clock == kClockSm ? sm : sm * 9 / 10;
   });
@@ -63,13 +80,14 @@ nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned int* mod
   if (mode == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
     if (gpu.persistence == Support::kUnsupported) return kNotSupported;
-    *mode = gpu.persistence == Support::kOn ? 1 : 0;
+    *mode = gpu_emulator::persistence_of(gpu) == Support::kOn ? 1 : 0;
     return kSuccess;
   });
 }
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int* mode) {
-  return get(device, mode, [](const GpuState&) { return 0u; });  // default: shared by processes
+  return get(device, mode,
+             [](const GpuState& gpu) { return value_of(gpu.settings.compute_mode) % 4; });
 }
 
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, unsigned int* mode) {
@@ -81,7 +99,7 @@ nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, unsigned int* is_ac
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int* limit_mw) {
-  return get(device, limit_mw, [](const GpuState& gpu) { return gpu.power_limit_mw; });
+  return get(device, limit_mw, gpu_emulator::power_limit_mw);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned int* limit_mw) {
@@ -100,7 +118,7 @@ nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, u
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int* limit_mw) {
-  return get(device, limit_mw, [](const GpuState& gpu) { return gpu.power_limit_mw; });
+  return get(device, limit_mw, gpu_emulator::power_limit_mw);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned int clock, unsigned int* mhz) {
@@ -112,9 +130,24 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, unsigned int
   if (board() == nullptr) return kUninitialized;
   if (degrees == nullptr || threshold > 7) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    if (threshold > 1) return kNotSupported;
-    *degrees = threshold == 0 ? gpu.temperature_shutdown_c : gpu.temperature_slowdown_c;
-    return kSuccess;
+    constexpr std::uint32_t kMemoryMaxC = 95;
+    const bool has_greatest = gpu.architecture < gpu_emulator::kAda;  // later ones: field values
+    switch (threshold) {
+      case 0:
+        *degrees = gpu.temperature_shutdown_c;
+        return kSuccess;
+      case 1:
+        *degrees = gpu.temperature_slowdown_c;
+        return kSuccess;
+      case 2:  // of the memory
+        *degrees = kMemoryMaxC;
+        return has_greatest && gpu.has_memory_temperature != 0 ? kSuccess : kNotSupported;
+      case 3:  // in operation
+        *degrees = gpu_emulator::greatest_temperature_c(gpu);
+        return has_greatest ? kSuccess : kNotSupported;
+      default:  // noise, which boards without fans have no limits for
+        return kNotSupported;
+    }
   });
 }
 
@@ -161,6 +194,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned int sensor,
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
                                        gpu_emulator::TemperatureV1* temperature) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   if (board() == nullptr) return kUninitialized;
   if (temperature == nullptr) return kInvalidArgument;
   if (temperature->version != gpu_emulator::kTemperatureV1Version) {
@@ -185,10 +219,6 @@ nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, unsigned int* st
 
 nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, unsigned int* state) {
   return nvmlDeviceGetPerformanceState(device, state);
-}
-
-nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, unsigned int* mode) {
-  return get(device, mode, [](const GpuState&) { return 0u; });
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, unsigned int* mode) {
@@ -217,19 +247,22 @@ nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* 
 
 nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return get_idle_engine(device, percent, period_us);
 }
 
 nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int* percent,
                                          unsigned int* period_us) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return get_idle_engine(device, percent, period_us);
 }
 
 nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
                                             gpu_emulator::MarginTemperature* margin) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return gpu_emulator::fill_versioned(device, margin, 1, [&](const GpuState& gpu) {
     if (gpu.architecture < gpu_emulator::kAda) return kNotSupported;
-    margin->margin = static_cast<int>(gpu.temperature_slowdown_c) -
+    margin->margin = static_cast<int>(gpu_emulator::greatest_temperature_c(gpu)) -
                      static_cast<int>(read_gpu(gpu).temperature_c);
     return kSuccess;
   });
@@ -250,7 +283,9 @@ nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, unsigned int clock, unsigne
   // nvmlClockId_t: now, what applications ask for and its default, the customer's boost limit.
   constexpr unsigned int kLastId = 3;
   if (id > kLastId) return board() == nullptr ? kUninitialized : kInvalidArgument;
-  return get_clock(device, clock, mhz, id == 0 ? ClockOf::kNow : ClockOf::kMaximum);
+  constexpr ClockOf kOf[] = {ClockOf::kNow, ClockOf::kApplications, ClockOf::kMaximum,
+                             ClockOf::kMaximum};
+  return get_clock(device, clock, mhz, kOf[id]);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, unsigned int clock,
@@ -260,7 +295,7 @@ nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, unsigned in
 
 nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, unsigned int clock,
                                             unsigned int* mhz) {
-  return get_clock(device, clock, mhz, ClockOf::kMaximum);
+  return get_clock(device, clock, mhz, ClockOf::kApplications);
 }
 
 nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, unsigned int clock,
@@ -285,19 +320,20 @@ nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned 
   if (board() == nullptr) return kUninitialized;
   if (count == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState& gpu, std::uint32_t) {
-    constexpr std::uint32_t kStepMhz = 15;
     if (memory_mhz != gpu.clock_memory_max_mhz && memory_mhz != gpu.clock_memory_idle_mhz) {
       return gpu_emulator::kNotFound;
     }
-    const unsigned int found = (gpu.clock_sm_max_mhz - gpu.clock_sm_idle_mhz) / kStepMhz + 1;
+    const unsigned int found =
+        (gpu.clock_sm_max_mhz - gpu.clock_sm_idle_mhz) / gpu_emulator::kClockStepMhz + 1;
     return gpu_emulator::list_of(count, mhz, found, [&](unsigned int i, unsigned int* out) {
-      *out = gpu.clock_sm_max_mhz - i * kStepMhz;
+      *out = gpu.clock_sm_max_mhz - i * gpu_emulator::kClockStepMhz;
     });
   });
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                     unsigned long long* reasons) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   return get_reading(device, reasons, [](const GpuReading& now) { return now.throttle; });
 }
 
@@ -308,6 +344,7 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
 
 nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
                                                       unsigned long long* reasons) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   constexpr unsigned long long kAll = 0x1ff;
   return get(device, reasons, [](const GpuState&) { return kAll; });
 }

@@ -149,6 +149,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
 }
 
 nvmlReturn_t nvmlSystemGetDriverBranch(gpu_emulator::DriverBranchInfo* info, unsigned int length) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   const BoardState* state = board();
   if (state == nullptr) return kUninitialized;
   if (info == nullptr) return kInvalidArgument;

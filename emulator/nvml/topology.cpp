@@ -2,7 +2,7 @@
 
 #include "nvml/board.h"
 
-// Calls about where a GPU sits: CPUs and memory near it, other GPUs.
+// Calls about the place of a GPU: the CPUs and memory near it, and other GPUs.
 
 using gpu_emulator::board;
 using gpu_emulator::BoardState;
@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned int kScopeNode = 0;
 constexpr unsigned int kScopeSocket = 1;
 
-// The GPU's own NUMA node, or all of its socket.
+// Returns the GPU's own NUMA node, or all of its socket.
 template <class Visit>
 void for_each_node(const GpuState& gpu, unsigned int scope, Visit visit) {
   const BoardState& state = *board();
@@ -67,8 +67,9 @@ nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned i
   });
 }
 
-// For machines whose GPU is a NUMA node of its own, which none of the boards is.
+// Calls for machines with a GPU that is a NUMA node of its own; none of the boards is one.
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int* node) {
+  if (gpu_emulator::lacks(__func__)) return gpu_emulator::kFunctionNotFound;
   if (board() == nullptr) return kUninitialized;
   if (node == nullptr) return kInvalidArgument;
   return with_gpu(device, [](const GpuState&, std::uint32_t) { return kNotSupported; });

@@ -9,8 +9,8 @@
 // gpu-emulator-register follow
 //
 // The same as `gpu-emulator register` and `unregister`, for programs that start many processes: a
-// static program without start-up cost. Killed by SIGALRM after 5 s. follow: such words in lines of
-// standard input, each with its own 5 s, until it ends.
+// static program without start-up cost. SIGALRM kills it after 5 s. `follow` reads such words from
+// lines of standard input until its end, each with its own 5 s.
 
 namespace {
 
@@ -25,7 +25,7 @@ int change(int count, char* const* words) {
     fputs("usage: gpu-emulator-register enter|leave STATE UUID[,UUID...] PID\n", stderr);
     return gpu_emulator::kExitUsage;
   }
-  // Any user may hold the file's lock: whoever starts a job must not wait for ever.
+  // Any user may hold the file's lock, and the program that starts a job must not wait for ever.
   constexpr unsigned kLimitSeconds = 5;
   alarm(kLimitSeconds);
   const gpu_emulator::RegistrationResult result = gpu_emulator::change_registration(

@@ -54,7 +54,7 @@ class Mapping {
   BoardState* state_ = nullptr;
 };
 
-// The GPU with this UUID, -1 without one.
+// Returns the GPU with this UUID; -1 if there is none.
 int find_gpu(const BoardState& state, const char* uuid, std::size_t length) {
   for (std::uint32_t i = 0; i < state.gpu_count && i < kMaxGpus; ++i) {
     const char* known = state.gpus[i].uuid;

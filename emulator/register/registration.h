@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// "Process P runs on these GPUs": what a program that starts processes tells the emulated board, as
-// a driver would see for itself. Depends on libc alone; takes well under a millisecond.
+// Tells the emulated board that process P runs on these GPUs, which a driver would see for itself.
+// It depends on libc alone and takes well under a millisecond.
 
 namespace gpu_emulator {
 
@@ -21,9 +21,9 @@ struct RegistrationResult {
   char message[320] = {};  // empty when done
 };
 
-// `uuids` are separated by commas. All are looked for before the first is changed. A process that
-// is there already keeps what it uses; one that ended is not entered and that is no error; leaving
-// twice is none either.
+// `uuids` are separated by commas. All are looked up before the first is changed. A process that is
+// there already keeps what it uses. It is no error if the process has ended (it is not entered),
+// nor to leave twice.
 RegistrationResult change_registration(Registration what, const char* state_path, const char* uuids,
                                        std::uint64_t pid);
 

@@ -140,6 +140,10 @@ GpuModel read_model(YamlErrors& errors, const YAML::Node& node, const std::strin
   YamlFields fields(errors, node, path,
                     {"id",
                      "part_number",
+                     "inforom_image",
+                     "inforom_oem",
+                     "inforom_ecc",
+                     "on_baseboard",
                      "multiprocessors",
                      "memory_bus_bits",
                      "bar1",
@@ -183,6 +187,10 @@ GpuModel read_model(YamlErrors& errors, const YAML::Node& node, const std::strin
   std::tie(model.compute_major, model.compute_minor) = fields.dotted("compute_capability");
   model.vbios = fields.text("vbios", sizeof(GpuState::vbios_version) - 1);
   model.part_number = fields.text("part_number", sizeof(GpuState::part_number) - 1);
+  model.inforom_image = fields.text("inforom_image", sizeof(GpuState::inforom_image) - 1);
+  model.inforom_oem = fields.text("inforom_oem", sizeof(GpuState::inforom_oem) - 1);
+  model.inforom_ecc = fields.text("inforom_ecc", sizeof(GpuState::inforom_ecc) - 1);
+  model.is_on_baseboard = truth(fields, "on_baseboard");
   model.has_serial = truth(fields, "serial");
   model.multiprocessors = fields.number("multiprocessors", 1, 1024);
   model.memory_bus_bits = fields.number("memory_bus_bits", 32, 16384);

@@ -39,6 +39,10 @@ struct GpuModel {
   std::uint32_t compute_minor = 0;
   std::string vbios;
   std::string part_number;
+  std::string inforom_image;
+  std::string inforom_oem;
+  std::string inforom_ecc;
+  bool is_on_baseboard = false;  // one of several modules of a machine, not a card
   bool has_serial = false;
   std::uint32_t multiprocessors = 0;
   std::uint32_t memory_bus_bits = 0;

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "register/registration.h"
 #include "tool/faults.h"
+#include "tool/layout.h"
 #include "tool/node_files.h"
 #include "tool/parse.h"
 #include "tool/show.h"
@@ -180,6 +181,26 @@ Result<std::string> create(const std::string& boards_dir, const CreateOptions& o
   return std::string();
 }
 
+namespace {
+
+// The folder below with the library of the board's driver branch, where there is one: it lacks the
+// symbols that a program which looks them up must not find.
+std::string library_dir_of(const std::string& library_dir, const BoardState& state) {
+  const std::string branch = fmt::format("{}/branch-{}", library_dir, state.driver_major);
+  std::error_code error;
+  return fs::is_directory(branch, error) ? branch : library_dir;
+}
+
+}  // namespace
+
+Result<std::string> layout(const std::string& data_dir, const std::string& library_dir,
+                           const std::string& node, const std::string& dir) {
+  TRY_ASSIGN(const StateFile file, open_node(data_dir, node, StateFile::Access::kRead));
+  const std::string library = library_dir_of(library_dir, file.state()) + "/libnvidia-ml.so.1";
+  TRY(write_layout(file.state(), library, dir));
+  return std::string();
+}
+
 Result<std::string> show(const std::string& data_dir, const std::string& node, ShowAs as) {
   TRY_ASSIGN(const auto nodes, chosen_nodes(data_dir, node));
   std::string table;
@@ -245,8 +266,8 @@ Result<std::string> clear(const std::string& data_dir, const ClearOptions& optio
 
 Result<std::string> env(const std::string& data_dir, const std::string& library_dir,
                         const std::string& node, EnvAs as) {
-  TRY(open_node(data_dir, node, StateFile::Access::kRead));
-  std::string libraries = library_dir;
+  TRY_ASSIGN(const StateFile file, open_node(data_dir, node, StateFile::Access::kRead));
+  std::string libraries = library_dir_of(library_dir, file.state());
   if (const char* before = std::getenv("LD_LIBRARY_PATH"); before != nullptr && *before != '\0') {
     libraries += fmt::format(":{}", before);
   }

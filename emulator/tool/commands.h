@@ -7,7 +7,7 @@
 
 #include "tool/state_file.h"
 
-// The commands of gpu-emulator. Each returns what is to be printed.
+// The commands of gpu-emulator. Each returns the text to print.
 
 namespace gpu_emulator {
 
@@ -65,6 +65,9 @@ Result<std::string> inject(const std::string& data_dir, const InjectOptions& opt
 Result<std::string> register_process(const RegisterOptions& options);
 Result<std::string> unregister_process(const RegisterOptions& options);
 Result<std::string> clear(const std::string& data_dir, const ClearOptions& options);
+// Writes what programs read beside NVML below `dir` (tool/layout.h).
+Result<std::string> layout(const std::string& data_dir, const std::string& library_dir,
+                           const std::string& node, const std::string& dir);
 Result<std::string> env(const std::string& data_dir, const std::string& library_dir,
                         const std::string& node, EnvAs as);
 

@@ -40,7 +40,7 @@ constexpr std::uint32_t kReboot = 2;
 constexpr std::uint32_t kDrainP2p = 3;
 constexpr std::uint32_t kDrainAndReset = 4;
 
-// XIDs that ask for more than to restart the application.
+// XIDs that ask for more than a restart of the application.
 struct XidAction {
   std::uint32_t xid;
   std::uint32_t action;
@@ -81,7 +81,7 @@ constexpr auto kThrottleNames = std::to_array<ThrottleName>({
     {"display-clocks", 0x100},
 });
 
-// A page or row that nobody else has, the same in every run.
+// Returns a page or row of its own, the same in every run.
 std::uint64_t address_of_page(std::uint32_t number) {
   constexpr std::uint64_t kFirst = 0x0000'0001'2340'0000;
   constexpr std::uint64_t kApart = 0x0000'0000'0041'0000;
@@ -210,6 +210,12 @@ Status inject_throttle(StateFile& file, std::uint32_t gpu, std::uint64_t reasons
 }
 
 Status inject_recovery(StateFile& file, std::uint32_t gpu, std::uint32_t action) {
+  constexpr std::uint32_t kFirstBranch = 570;
+  if (file.state().driver_major < kFirstBranch) {
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("driver {} of {} tells of no recovery action: branch {} is the first",
+                            file.state().driver_version, file.state().node_name, kFirstBranch));
+  }
   return raise_recovery(file, gpu, action);
 }
 

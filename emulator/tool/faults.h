@@ -7,14 +7,15 @@
 
 #include "tool/state_file.h"
 
-// What can go wrong with a GPU, put into its state. Each change reaches NVML readings at once, and
-// waiting programs as NVML events.
+// The faults of a GPU, put into its state. Each change reaches NVML readings at once, and waiting
+// programs as NVML events.
 
 namespace gpu_emulator {
 
-// What the driver would do about an XID: whether NVML tells of it (it does for the critical ones),
-// and the recovery action it asks for (nvmlDeviceGpuRecoveryAction_t). By NVIDIA's XID catalogue of
-// 2025-10-29; an XID that it does not know is critical, asks for nothing, and is told as 999.
+// The driver's response to an XID: whether NVML reports it (it does for the critical ones), and the
+// recovery action it asks for (nvmlDeviceGpuRecoveryAction_t). The source is NVIDIA's XID catalogue
+// of 2025-10-29; an XID that it does not list is critical, asks for nothing, and is reported as
+// 999.
 struct XidBehaviour {
   bool is_critical = true;
   bool is_known = true;
@@ -23,31 +24,31 @@ struct XidBehaviour {
 XidBehaviour behaviour_of_xid(std::uint32_t xid);
 
 std::string_view name_of_recovery_action(std::uint32_t action);
-// The number of "gpu-reset" and the like; the error names them all.
+// Returns the number of "gpu-reset" and the like; the error names them all.
 Result<std::uint32_t> parse_recovery_action(const std::string& name);
 
-// Names of the bits that are set.
+// Returns the names of the bits that are set.
 std::vector<std::string> names_of_throttle(std::uint64_t reasons);
-// The bits of "hw-thermal" and the like ("none": no bit); the error names them all.
+// Returns the bits of "hw-thermal" and the like ("none": no bit); the error names them all.
 Result<std::uint64_t> parse_throttle(const std::vector<std::string>& names);
 
-// Raises the event and sets the recovery action. 63 and 64 also remap a row (or retire a page) or
-// fail to; 79 also loses the GPU, after its event. Returns what a person should know.
+// Raises the event and sets the recovery action. XIDs 63 and 64 also remap a row (or retire a page)
+// or fail to; 79 also loses the GPU, after its event. Returns a note for the user.
 Result<std::string> inject_xid(StateFile& file, std::uint32_t gpu, std::uint32_t xid);
 // Adds to the counters; uncorrected errors also remap rows (or retire pages), pending a reset.
-// Refused where ECC is off or missing.
+// Refused if ECC is off or missing.
 Status inject_ecc(StateFile& file, std::uint32_t gpu, EccClass kind, std::uint32_t count);
-// 0: as the load makes it.
+// 0: the load determines it.
 Status inject_temperature(StateFile& file, std::uint32_t gpu, std::uint32_t celsius);
 Status inject_throttle(StateFile& file, std::uint32_t gpu, std::uint64_t reasons);
 Status inject_recovery(StateFile& file, std::uint32_t gpu, std::uint32_t action);
 Status inject_replays(StateFile& file, std::uint32_t gpu, std::uint32_t count);
-// Every call on the GPU answers GPU_IS_LOST.
+// Makes every call on the GPU answer GPU_IS_LOST.
 Status inject_lost(StateFile& file, std::uint32_t gpu);
-// Every call on the GPU takes so long; 0: no time.
+// Makes every call on the GPU take so long; 0: no time.
 Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t milliseconds);
 Status inject_work(StateFile& file, std::uint32_t gpu, std::uint32_t microseconds);
-// Back to a GPU without any fault; processes stay.
+// Removes every fault from a GPU; its processes stay.
 Status clear_faults(StateFile& file, std::uint32_t gpu);
 
 }  // namespace gpu_emulator

@@ -11,7 +11,7 @@ namespace {
 
 class ForeignState : public Library {
  protected:
-  // What the library and the tool say of a file with these contents.
+  // The answers of the library and the tool about a file with these contents.
   struct Answers {
     Return library;
     std::string tool;

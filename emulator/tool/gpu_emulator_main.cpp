@@ -33,6 +33,7 @@ struct Options {
   std::string boards_dir = gpu_emulator::default_boards_dir();
   std::string data_dir = gpu_emulator::default_data_dir();
   std::string node;
+  std::string layout_dir;
   bool as_json = false;
   bool as_exports = false;
   gpu_emulator::CreateOptions create;
@@ -102,6 +103,21 @@ void add_using_commands(CLI::App& app, Options& o) {
   clear->add_option("--node", o.clear.node, "Only this node")->excludes("--gpu");
   clear->add_option("--pid", o.clear.pid, "Only this process");
   clear->callback([&o] { o.run = [&o] { return gpu_emulator::clear(o.data_dir, o.clear); }; });
+
+  CLI::App* layout =
+      app.add_subcommand("layout",
+                         "Write what programs read beside NVML into an empty folder: PCI devices, "
+                         "/proc/driver/nvidia,\n"
+                         "/proc/modules and a driver's root, for tests in a mount namespace");
+  data_dir(layout);
+  layout->add_option("--node", o.node, "Node")->required();
+  layout->add_option("dir", o.layout_dir, "Folder, empty or new")->required();
+  layout->callback([&o] {
+    o.run = [&o] {
+      return gpu_emulator::layout(o.data_dir, gpu_emulator::default_library_dir(), o.node,
+                                  o.layout_dir);
+    };
+  });
 
   CLI::App* env =
       app.add_subcommand("env",

@@ -30,8 +30,8 @@ void copy_text(const std::string& text, char (&out)[N]) {
   out[size] = '\0';
 }
 
-// The same for a node of this name on every machine and after every restart, different for all
-// others.
+// Returns an identifier that is the same for a node of this name on every machine and after every
+// restart, and different for all others.
 std::string uuid_of(const Board& board, const std::string& node, std::size_t index) {
   const std::string seed = fmt::format("{}/{}/{}", board.name, node, index);
   const std::uint64_t high = hash64(seed, 1);
@@ -89,6 +89,9 @@ void fill_model(const GpuModel& model, GpuState& gpu) {
   copy_text(model.name, gpu.name);
   copy_text(model.vbios, gpu.vbios_version);
   copy_text(model.part_number, gpu.part_number);
+  copy_text(model.inforom_image, gpu.inforom_image);
+  copy_text(model.inforom_oem, gpu.inforom_oem);
+  copy_text(model.inforom_ecc, gpu.inforom_ecc);
   fill_mig(model, gpu);
   gpu.multiprocessors = model.multiprocessors;
   gpu.cores = model.multiprocessors * cores_per_multiprocessor(model);
@@ -131,6 +134,7 @@ void fill_gpu(const Board& board, const std::string& node, std::size_t index, Gp
   copy_text(uuid_of(board, node, index), gpu.uuid);
   if (model.has_serial) copy_text(serial_of(board, node, index), gpu.serial);
   gpu.minor = static_cast<std::uint32_t>(index);
+  if (model.is_on_baseboard) gpu.module_id = gpu.minor + 1;
   gpu.numa_node = from.numa_node;
   gpu.has_fabric = board.has_fabric ? 1 : 0;
   gpu.nvlink_count = model.nvlink_ports;
@@ -266,7 +270,7 @@ Status replace_file(const std::string& path, const char* data, std::size_t size,
     const gpu_platform::os::Descriptor fd(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (fd.get() < 0) return std::unexpected(system_error("create " + temporary, errno));
-    // Not left to the umask: readings are no secret.
+    // The umask does not decide: readings are no secret, and only the board's owner changes them.
     if (::fchmod(fd.get(), mode) != 0) {
       const int error = errno;
       ::unlink(temporary.c_str());
@@ -321,9 +325,15 @@ Status create_node(const Board& board, const std::string& node_name, const std::
   const std::string host = host_description(board, node_name);
   TRY(replace_file(dir + "/" + kHostName, host.data(), host.size(), 0644));
   const std::string path = dir + "/" + kStateName;
-  if (is_current(path, board, node_name)) return {};
+  constexpr mode_t kForItsOwner = 0644;
+  if (is_current(path, board, node_name)) {
+    // Boards that were made before are writable for all users.
+    if (::chmod(path.c_str(), kForItsOwner) == 0) return {};
+    return std::unexpected(system_error("set the mode of " + path, errno));
+  }
   const auto state = make_state(board, node_name);
-  return replace_file(path, reinterpret_cast<const char*>(state.get()), sizeof *state, 0666);
+  return replace_file(path, reinterpret_cast<const char*>(state.get()), sizeof *state,
+                      kForItsOwner);
 }
 
 }  // namespace gpu_emulator

@@ -1,9 +1,10 @@
 #include <set>
 #include <vector>
 
+#include "tool/faults.h"
 #include "tool/library_fixture.h"
 
-// What the library says of each kind of board.
+// These tests check the library's answers for each kind of board.
 
 namespace gpu_emulator {
 namespace {
@@ -280,6 +281,82 @@ TEST_F(Boards, KnowOnlyTheFieldsOfTheirDriver) {
   EXPECT_EQ(field(0, 186), 9000u) << "power in milliwatts";
   field(0, 82);
   EXPECT_EQ(field_return_, kNotSupported) << "no memory temperature";
+}
+
+// The last field of each branch and the first that it has not.
+TEST_F(Boards, EndTheirFieldsWhereTheHeaderOfTheirBranchDoes) {
+  const std::tuple<const char*, unsigned> cases[] = {
+      {"v100x8", 196}, {"dgx-h100", 199}, {"dgx-a100", 268}, {"b200", 273}};
+  for (const auto& [board, last] : cases) {
+    open_board(board);
+    initialise();
+    field(0, last);
+    EXPECT_NE(field_return_, kInvalidArgument) << board;
+    field(0, last + 1);
+    EXPECT_EQ(field_return_, kInvalidArgument) << board;
+  }
+}
+
+TEST_F(Boards, TellPowerByScopeAndArchitecture) {
+  for (const auto& [board, has_average] : {std::pair("v100x8", false), std::pair("dgx-a100", false),
+                                           std::pair("l40s-x8", true), std::pair("b200", true)}) {
+    open_board(board);
+    initialise();
+    field(0, 185);
+    EXPECT_EQ(field_return_, has_average ? kSuccess : kNotSupported) << board;
+    EXPECT_GT(field(0, 186), 0u) << board;
+    EXPECT_EQ(field_return_, kSuccess) << board;
+    field(0, 186, 1);
+    EXPECT_EQ(field_return_, kNotSupported) << board << ": no module with a CPU";
+    field(0, 186, 9);
+    EXPECT_EQ(field_return_, kInvalidArgument) << board;
+  }
+}
+
+TEST_F(Boards, TellDistancesToTheirGreatestTemperatureFromAdaOn) {
+  const auto threshold =
+      find<decltype(nvmlDeviceGetTemperatureThreshold)>("nvmlDeviceGetTemperatureThreshold");
+  initialise();
+  unsigned degrees = 0;
+
+  EXPECT_EQ(static_cast<int>(field(0, 193)), -7) << "shutdown at 92, in operation up to 85";
+  EXPECT_EQ(static_cast<int>(field(0, 194)), -2);
+  EXPECT_EQ(field(0, 196), 0u);
+  EXPECT_EQ(threshold(gpu(0), 3, &degrees), kNotSupported);
+  open_board("dgx-a100");
+  initialise();
+  field(0, 193);
+  EXPECT_EQ(field_return_, kNotSupported);
+  const auto older =
+      find<decltype(nvmlDeviceGetTemperatureThreshold)>("nvmlDeviceGetTemperatureThreshold");
+  EXPECT_EQ(older(gpu(0), 3, &degrees), kSuccess);
+  EXPECT_GT(degrees, 80u);
+}
+
+TEST_F(Boards, CountPacketsOfLinksOfTheFifthGeneration) {
+  open_board("b200");
+  initialise();
+  ASSERT_TRUE(state().change(0, [](GpuState& gpu) { gpu.integrals.busy_us = 1'000'000; }));
+
+  EXPECT_GT(field(0, 202, 3), 0u) << "bytes sent";
+  EXPECT_GT(field(0, 201, 3), 0u) << "packets sent";
+  EXPECT_EQ(field(0, 208, 3), 0u) << "errors";
+  EXPECT_EQ(field_return_, kSuccess);
+  field(0, 202, 18);
+  EXPECT_EQ(field_return_, kInvalidArgument) << "no such link";
+  open_board("hgx-h200");
+  initialise();
+  field(0, 202, 3);
+  EXPECT_EQ(field_return_, kNotSupported) << "the fourth generation";
+}
+
+TEST_F(Boards, CountErrorsOfThePcieLink) {
+  initialise();
+  ASSERT_TRUE(inject_replays(*std::make_unique<StateFile>(state()), 0, 4));
+
+  EXPECT_EQ(field(0, 94), 4u);
+  EXPECT_EQ(field(0, 174), 4u) << "NAKs received";
+  EXPECT_EQ(field(0, 180), 0u) << "fatal ones";
 }
 
 TEST_F(Boards, SlowTheirLinkAndClocksDownWhenIdleAsSmallBoardsDo) {

@@ -7,7 +7,7 @@
 #include "tool/faults.h"
 #include "tool/library_fixture.h"
 
-// Faults as those who wait for events and those who poll see them.
+// Faults, as processes that wait for events and processes that poll see them.
 
 namespace gpu_emulator {
 namespace {
@@ -20,7 +20,7 @@ constexpr unsigned kLongMs = 10'000;
 class Events : public Library {
  protected:
   void SetUp() override {
-    Library::SetUp();
+    open_board("hgx-h200");  // whose driver tells of all of them
     initialise();
     create_ = find<decltype(nvmlEventSetCreate)>("nvmlEventSetCreate");
     register_ = find<decltype(nvmlDeviceRegisterEvents)>("nvmlDeviceRegisterEvents");
@@ -165,6 +165,20 @@ TEST_F(Events, LeaveOthersFreeToPollWhileOneWaits) {
   ASSERT_TRUE(inject_xid(file, 0, 46));
 
   EXPECT_EQ(waiter.get(), kSuccess);
+}
+
+TEST_F(Events, AreThoseOfTheDriversBranch) {
+  const auto types_of = [&](const char* board) {
+    open_board(board);
+    initialise();
+    unsigned long long types = 0;
+    find<decltype(nvmlDeviceGetSupportedEventTypes)>("nvmlDeviceGetSupportedEventTypes")(gpu(0),
+                                                                                         &types);
+    return types;
+  };
+
+  EXPECT_EQ(types_of("dgx-h100") & 0xfe00, 0u) << "550";
+  EXPECT_EQ(types_of("dgx-a100") & kRecovery, kRecovery) << "570";
 }
 
 TEST_F(Events, RefuseTypesAndSetsThatThereAreNot) {

@@ -172,7 +172,7 @@ TEST_F(Library, ExportsOldAndNewNamesOfWhatHasVersions) {
       << "only NVML's names are exported";
 }
 
-// What nvtop looks up (src/extract_gpuinfo_nvidia.c, 2026): it gives up when one of most is
+// nvtop looks these up (src/extract_gpuinfo_nvidia.c, 2026). It gives up when one of most is
 // missing.
 TEST_F(Library, ExportsWhatNvtopLooksUp) {
   for (const char* name : {"nvmlInit_v2",

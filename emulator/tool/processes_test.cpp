@@ -96,7 +96,7 @@ TEST_F(Processes, OfAReusedPidAreNotTheOldOnes) {
   Sleeper sleeper;
   ASSERT_TRUE(file.load(0, sleeper.pid(), kMiB, 10));
 
-  // What a reused pid looks like: the process of that pid started at another time.
+  // A reused pid looks like this: the process of that pid started at another time.
   ASSERT_TRUE(file.change(0, [](GpuState& gpu) {
     for (ProcessEntry& entry : gpu.processes) {
       if (entry.pid.load() != 0) entry.start_ticks.fetch_add(1);
@@ -162,7 +162,15 @@ TEST_F(Processes, AreNotRegisteredWhereTheyCannotBe) {
   EXPECT_EQ(run({GPU_EMULATOR_REGISTER}), 2);
 }
 
+TEST_F(Processes, AreRefusedARecoveryActionThatTheDriverIsTooOldFor) {
+  EXPECT_EQ(run({GPU_EMULATOR, "inject", "recovery", "node-reboot", "--data-dir", root_, "--gpu",
+                 "n1:0"}),
+            4);
+  EXPECT_EQ(state().state().gpus[0].recovery_action.load(), 0u);
+}
+
 TEST_F(Processes, MayBeToldOfEveryFaultOnTheCommandLine) {
+  open_board("hgx-h200");
   const auto inject = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {GPU_EMULATOR, "inject"});
     words.insert(words.end(), {"--data-dir", root_, "--gpu", "n1:0"});

@@ -18,10 +18,6 @@ std::string bus_id(const PciAddress& pci) {
   return fmt::format("{:08x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
 }
 
-std::uint32_t value_of(const std::atomic<std::uint32_t>& value) {
-  return value.load(std::memory_order_relaxed);
-}
-
 std::uint64_t ecc_of(const GpuState& gpu, EccClass kind) {
   return gpu.ecc_errors[kEccVolatile][kind].load(std::memory_order_relaxed);
 }
@@ -38,7 +34,7 @@ std::uint32_t active_links(const GpuState& gpu) {
   return links;
 }
 
-// What was injected, for people; empty without a fault.
+// Returns the injected faults, for people; empty if there are none.
 std::string faults_of(const GpuState& gpu) {
   std::vector<std::string> faults;
   const auto add = [&](bool is_there, std::string text) {

@@ -5,7 +5,7 @@
 
 #include "board_readings.h"
 
-// How a board is shown: as text for people and as JSON.
+// Shows a board as text for people and as JSON.
 
 namespace gpu_emulator {
 

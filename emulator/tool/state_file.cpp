@@ -19,7 +19,7 @@ using gpu_platform::base::system_error;
 
 constexpr auto kRelease = std::memory_order_release;
 
-// What is wrong with a file that is not of this layout.
+// Says what is wrong with a file that does not have this layout.
 std::string foreign_state(int fd, const std::string& path) {
   struct {
     char magic[sizeof kMagic];

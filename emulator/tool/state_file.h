@@ -26,22 +26,22 @@ class StateFile {
 
   const BoardState& state() const { return *state_; }
 
-  // What becomes of an entry when its process ends.
+  // The fate of an entry when its process ends.
   enum class Presence { kWhileAlive, kLingering };
 
-  // Enters a process on a GPU, or changes what it uses. Refused when the memory does not fit, when
-  // the GPU's table is full, or when there is no such GPU. The entry of a process that does not
-  // exist lingers too.
+  // Enters a process on a GPU, or changes its use. Refused if the memory does not fit, if the GPU's
+  // table is full, or if there is no such GPU. The entry of a process that does not exist lingers
+  // too.
   Status load(std::uint32_t gpu, std::uint64_t pid, std::uint64_t memory_bytes,
               std::uint64_t utilization_percent, Presence presence = Presence::kWhileAlive);
   // Removes one process from a GPU (0: all of them).
   Status clear(std::uint32_t gpu, std::uint64_t pid = 0);
-  // Sets the return code that every call on the GPU answers (0: true answers) and what a call
-  // takes.
+  // Sets the return code that every call on the GPU answers (0: true answers) and the time that a
+  // call takes.
   Status set_answer(std::uint32_t gpu, std::uint32_t return_code, std::uint32_t delay_us);
   // Runs `edit` on the GPU's changing fields under the file's lock.
   Status change(std::uint32_t gpu, const std::function<void(GpuState&)>& edit);
-  // Tells those who wait for events; `type` is one bit of nvmlEventType*.
+  // Reports to processes that wait for events; `type` is one bit of nvmlEventType*.
   Status raise(std::uint32_t gpu, std::uint64_t type, std::uint64_t data);
 
  private:

@@ -47,6 +47,17 @@ class Node : public ::testing::Test {
   Board board_;
 };
 
+// A user who may write to it can make the GPUs of the site fail.
+TEST_F(Node, IsItsOwnersAloneToChange) {
+  const auto mode = [&] { return std::filesystem::status(state("n1")).permissions(); };
+  constexpr auto kReadable = static_cast<std::filesystem::perms>(0644);
+  (void)made("n1");
+  EXPECT_EQ(mode(), kReadable);
+  std::filesystem::permissions(state("n1"), static_cast<std::filesystem::perms>(0666));
+  (void)made("n1");
+  EXPECT_EQ(mode(), kReadable) << "as boards were made before";
+}
+
 TEST_F(Node, HasUuidsOfItsOwnThatStayTheSame) {
   std::set<std::string> uuids;
   for (int i = 1; i <= 16; ++i) {
@@ -180,7 +191,7 @@ TEST_F(Node, ShowsNoHalfChangeToReaders) {
 TEST_F(Node, IsReadableAfterAWriterDiedInTheMiddle) {
   StateFile file = made("n1");
   ASSERT_TRUE(file.load(0, kNobody, kGiB, 10));
-  // What a killed writer leaves: an odd sequence.
+  // A killed writer leaves an odd sequence.
   const int sequence_at =
       static_cast<int>(offsetof(BoardState, gpus) + offsetof(GpuState, sequence));
   std::fstream raw(state("n1"), std::ios::in | std::ios::out | std::ios::binary);

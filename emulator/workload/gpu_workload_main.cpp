@@ -70,14 +70,29 @@ Result<Plan> plan_of(const Options& options) {
   return plan;
 }
 
-Result<StateFile> open_state() {
+struct OpenBoard {
+  StateFile file;
+  bool is_ours = true;  // to change
+};
+
+// A board of another user's daemon is told of this process by that daemon, without its load.
+Result<OpenBoard> open_state() {
   const char* path = std::getenv("GPU_EMULATOR_STATE");
   if (path == nullptr || *path == '\0') {
     return fail(ErrorCode::kNotFound,
                 "GPU_EMULATOR_STATE is not set: no emulated GPUs here. gpu-workload uses emulated "
                 "GPUs alone; run it in a job on an emulated node, or under `gpu-emulator env`");
   }
-  return StateFile::open(path, StateFile::Access::kWrite);
+  auto file = StateFile::open(path, StateFile::Access::kWrite);
+  if (file) return OpenBoard{*std::move(file)};
+  if (file.error().code != ErrorCode::kPermissionDenied) return std::unexpected(file.error());
+  TRY_ASSIGN(StateFile readable, StateFile::open(path, StateFile::Access::kRead));
+  fmt::print(
+      stderr,
+      "gpu-workload: the board {} belongs to another user, so memory and utilization are not "
+      "shown on it\n",
+      path);
+  return OpenBoard{std::move(readable), false};
 }
 
 Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file) {
@@ -90,24 +105,28 @@ Result<std::vector<std::uint32_t>> gpus_to_use(const StateFile& file) {
   return fail(ErrorCode::kNotFound, "CUDA_VISIBLE_DEVICES is empty: no GPU may be used");
 }
 
-// On its GPUs from construction to destruction.
+// Is on its GPUs from construction to destruction.
 class Use {
  public:
-  Use(StateFile& file, const std::vector<std::uint32_t>& gpus) : file_(file), gpus_(gpus) {}
+  Use(OpenBoard& board, const std::vector<std::uint32_t>& gpus)
+      : file_(board.file), is_ours_(board.is_ours), gpus_(gpus) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  // What cannot be taken off any more (the node was made again) is off with the process.
+  // An entry that cannot be removed any more (the node was made again) ends with the process.
   ~Use() {
+    if (!is_ours_) return;
     for (const std::uint32_t gpu : gpus_) (void)file_.clear(gpu, self_);
   }
 
   Status set(std::uint64_t memory_bytes, std::uint32_t percent) {
+    if (!is_ours_) return {};
     for (const std::uint32_t gpu : gpus_) TRY(file_.load(gpu, self_, memory_bytes, percent));
     return {};
   }
 
  private:
   StateFile& file_;
+  const bool is_ours_;
   const std::vector<std::uint32_t>& gpus_;
   const std::uint64_t self_ = static_cast<std::uint64_t>(::getpid());
 };
@@ -153,11 +172,11 @@ Result<int> run(const Options& options) {
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  TRY_ASSIGN(StateFile file, open_state());
-  TRY_ASSIGN(const auto gpus, gpus_to_use(file));
+  TRY_ASSIGN(OpenBoard board, open_state());
+  TRY_ASSIGN(const auto gpus, gpus_to_use(board.file));
   int signal = 0;
   {
-    Use use(file, gpus);
+    Use use(board, gpus);
     TRY_ASSIGN(signal, follow(plan, use, signals));
   }
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);

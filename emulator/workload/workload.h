@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "tool/state_file.h"
 
-// A program's use of emulated GPUs: which ones it may see, and how much it uses them over time.
+// A program's use of emulated GPUs: the GPUs that it may see, and its use of them over time.
 
 namespace gpu_emulator {
 
@@ -26,10 +26,10 @@ struct Curve {
 Result<CurveKind> parse_curve(const std::string& name);
 std::uint32_t utilization_at(const Curve& curve, gpu_platform::base::Duration elapsed);
 
-// The GPUs that CUDA_VISIBLE_DEVICES names, in its order and by its rules: UUIDs (or beginnings of
-// them that fit one GPU alone) and indices, separated by commas; nothing for all GPUs when it is
-// not set, none when it is empty. Where CUDA would silently stop at a wrong entry, this is an
-// error.
+// Returns the GPUs that CUDA_VISIBLE_DEVICES names, in its order and by its rules: UUIDs (or
+// beginnings of them that fit one GPU alone) and indices, separated by commas. Nothing means all
+// GPUs, if it is not set; an empty value means none. A wrong entry, at which CUDA would silently
+// stop, is an error here.
 Result<std::vector<std::uint32_t>> visible_gpus(const BoardState& state,
                                                 std::optional<std::string_view> visible_devices);
 

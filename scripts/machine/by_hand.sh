@@ -1,4 +1,4 @@
-# `gpu-platform serve` by root on a machine whose systemd passes neither cpu nor cpuset on; sourced by
+# `gpu-platform serve` by root on a machine with a systemd that passes neither cpu nor cpuset on; sourced by
 # scripts/check_machine.
 
 check_by_hand() {

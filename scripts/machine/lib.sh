@@ -20,7 +20,7 @@ power_on() {
     -object memory-backend-ram,size=512M,id=near0 -numa node,nodeid=0,cpus=0,memdev=near0 \
     -object memory-backend-ram,size=512M,id=near1 -numa node,nodeid=1,cpus=1,memdev=near1 \
     -kernel "$parts"/kernel/boot/vmlinuz-* -initrd "$parts/initrd.gz" \
-    -append "console=ttyS0 quiet mitigations=off random.trust_cpu=on panic=-1 systemd.show_status=0 $*" \
+    -append "console=ttyS0 quiet mitigations=off random.trust_cpu=on panic=-1 no_timer_check systemd.show_status=0 $*" \
     -drive "file=nbd:unix:$machine/disk.sock,format=raw,if=virtio,cache=writeback" \
     -device virtio-serial-pci \
     -chardev "pipe,id=orders,path=$machine/orders" -device virtserialport,chardev=orders,name=orders \

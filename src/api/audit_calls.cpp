@@ -10,7 +10,7 @@ namespace gpu_platform::api {
 base::Result<v1::ListAuditResponse> Calls::audit(const v1::ListAuditRequest& request,
                                                  const Peer& peer) const {
   TRY_ASSIGN(model::AuditQuery query, to_model(request));
-  if (!peer.caller.is_administrator) query.seen_by = peer.caller.uid;
+  if (peer.caller.reach != model::Reach::kAll) query.seen_by = peer.caller.uid;
   if (request.has_job()) {
     TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.job()));
     const model::Job& job = *found.job;

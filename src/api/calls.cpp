@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/job_step.h"
+
 namespace gpu_platform::api {
 
 namespace {
@@ -19,8 +21,25 @@ base::Status Calls::check_named(const Peer& peer) {
                   peer.caller.uid));
 }
 
+base::Status Calls::check_can_run(const Account& account) const {
+  if (!options_.only_uid || *options_.only_uid == account.uid) return {};
+  return base::fail(
+      base::ErrorCode::kPermissionDenied,
+      fmt::format(
+          "user: this daemon runs as user id {} and not as root, so it can start jobs of that "
+          "user alone; jobs of {} need a daemon of their own, or one that root runs",
+          *options_.only_uid, account.user),
+      "user");
+}
+
 void Calls::account_of(const v1::JobSpec& request, const Peer& peer, const Resume& resume,
-                       AccountFound done) const {
+                       AccountFound then) const {
+  AccountFound done = [this, then = std::move(then)](base::Result<Account> account) {
+    if (account) {
+      if (const auto able = check_can_run(*account); !able) account = std::unexpected(able.error());
+    }
+    then(std::move(account));
+  };
   const model::Caller& caller = peer.caller;
   if (!peer.has_account) {
     return done(base::fail(
@@ -35,13 +54,12 @@ void Calls::account_of(const v1::JobSpec& request, const Peer& peer, const Resum
     if (!named) return done(std::unexpected(named.error()));
     return done(Account{caller.user, caller.uid, peer.gid});
   }
-  if (!caller.is_administrator) {
-    return done(
-        base::fail(base::ErrorCode::kPermissionDenied,
-                   fmt::format("user: only an administrator may submit jobs of another user; you "
-                               "are {}",
-                               caller.user),
-                   "user"));
+  if (caller.reach != model::Reach::kAll) {
+    return done(base::fail(base::ErrorCode::kPermissionDenied,
+                           fmt::format("user: only root may submit jobs of another user; you "
+                                       "are {}",
+                                       caller.user),
+                           "user"));
   }
   core_.users.find(
       request.user(), caller.uid,
@@ -81,9 +99,10 @@ void Calls::submit_as(const Account& account, const v1::JobSpec& request,
     if (!found) return done(std::unexpected(std::move(found).error()));
     Submitted answer;
     answer.is_repeat = !reply->changed;
-    reader_.describe(*found->job, found->snapshot->nodes, answer.job);
+    reader_.describe(caller, *found->job, found->snapshot->nodes, answer.job);
     if (is_explained(found->job->state)) {
-      // Explaining a job costs a look at the whole queue, and nobody has looked at this one yet.
+      // An explanation costs a look at the whole queue, and the scheduler has not looked at this
+      // job yet.
       to_proto(model::WaitReason{}, *answer.job.mutable_wait_reason());
     }
     done(std::move(answer));
@@ -138,7 +157,8 @@ void Calls::send(model::Command command, Resume resume,
 base::Result<v1::Job> Calls::get(const v1::GetJobRequest& request, const Peer& peer) const {
   TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
   v1::Job out;
-  reader_.describe(*found.job, found.snapshot->nodes, out);
+  reader_.describe(peer.caller, *found.job, found.snapshot->nodes, out);
+  add_steps(*found.job, found.snapshot->nodes, out);
   reader_.explain(found, out);
   return out;
 }
@@ -151,6 +171,9 @@ void Calls::output(const v1::GetOutputRequest& request, const Peer& peer, Resume
     return done(std::unexpected(one.error()));
   }
   const model::Job& job = *found->job;
+  if (const base::Status seen = reader_.check_sees_output(peer.caller, job); !seen) {
+    return done(std::unexpected(seen.error()));
+  }
   const std::uint32_t latest = job.attempts.empty() ? 0 : job.attempts.back().number;
   const std::uint32_t attempt = request.has_attempt() ? request.attempt() : latest;
   if (attempt > latest) {
@@ -176,6 +199,22 @@ void Calls::output(const v1::GetOutputRequest& request, const Peer& peer, Resume
                            out.set_data(std::move(piece->bytes));
                            done(std::move(out));
                          });
+}
+
+v1::Identity Calls::who_am_i(const v1::WhoAmIRequest&, const Peer& peer) const {
+  const model::Caller& caller = peer.caller;
+  v1::Identity out;
+  out.set_user(caller.user);
+  out.set_uid(caller.uid);
+  out.set_role(static_cast<v1::Role>(static_cast<int>(caller.role) + 1));
+  const bool is_local = caller.door != model::Door::kListener;
+  out.set_credential(is_local                 ? v1::CREDENTIAL_KIND_SOCKET
+                     : caller.credential != 0 ? v1::CREDENTIAL_KIND_TOKEN
+                                              : v1::CREDENTIAL_KIND_CERTIFICATE);
+  if (caller.teams == nullptr) return out;
+  for (const std::string& team : caller.teams->member_of) out.add_teams(team);
+  for (const std::string& team : caller.teams->coordinates) out.add_coordinates(team);
+  return out;
 }
 
 v1::Health Calls::health() const {

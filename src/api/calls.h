@@ -5,15 +5,20 @@
 #include <memory>
 #include <string>
 
+#include "api/call_meter.h"
 #include "api/core_access.h"
 #include "api/dependencies.h"
 #include "api/job_reader.h"
+#include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
 #include "gpu_platform/v1/reservations.pb.h"
 #include "gpu_platform/v1/shares.pb.h"
+#include "gpu_platform/v1/slurm.pb.h"
+#include "gpu_platform/v1/statistics.pb.h"
+#include "gpu_platform/v1/tokens.pb.h"
 
 namespace gpu_platform::api {
 
@@ -21,20 +26,22 @@ namespace gpu_platform::api {
 struct Peer {
   model::Caller caller;
   std::uint32_t gid = 0;
-  // False: the user database does not answer, and the name is the number. Nothing that goes by the
-  // name is done for them.
+  // False: the user database does not answer, and the name is the number. Calls that depend on the
+  // name are refused.
   bool is_name_known = true;
   bool has_account = true;  // on this machine
 };
 
-// The calls of proto/gpu_platform/v1 that answer once, independent of the door that they come
-// through. Requests have passed check_limits. Safe from any thread.
+// The calls of proto/gpu_platform/v1 that answer once, independent of the transport. Requests have
+// passed check_limits. Safe from any thread.
 class Calls {
  public:
   struct Options {
     std::string version;  // of the program
-    bool shows_all_commands =
-        false;  // of processes on GPUs: to everybody, not to their owner alone
+    // The only user whose jobs can be started here: a daemon that is not root's has no rights to
+    // run jobs as another. Unset: every user.
+    std::optional<std::uint32_t> only_uid = {};
+    std::uint32_t min_uid = 1000;  // of users that may have tokens
   };
   Calls(const CoreAccess& core, Options options)
       : core_(core), reader_(core), options_(std::move(options)) {}
@@ -52,18 +59,24 @@ class Calls {
   void submit(const v1::JobSpec& request, const Peer& peer, Resume resume,
               std::function<void(base::Result<Submitted>)> done) const;
 
-  // Of all calls that change jobs `done` is called through `resume`, or at once when the request is
-  // refused at the door.
+  // For all calls that change jobs, `done` is called through `resume`, or at once if the request is
+  // refused before the core.
   using JobChanged = std::function<void(base::Result<v1::ChangeJobResponse>)>;
+  void raise(const v1::RaiseJobRequest& request, const Peer& peer, Resume resume,
+             JobChanged done) const;
+  void signal(const v1::SignalJobRequest& request, const Peer& peer, Resume resume,
+              JobChanged done) const;
   void act(std::string_view id, model::JobAction action, const Peer& peer, Resume resume,
            JobChanged done) const;
+  void record_step(const v1::RecordStepRequest& request, const Peer& peer, Resume resume,
+                   std::function<void(base::Result<v1::RecordStepResponse>)> done) const;
   void update(const v1::UpdateJobRequest& request, const Peer& peer, Resume resume,
               JobChanged done) const;
   void act_on_many(const v1::ActOnJobsRequest& request, const Peer& peer, Resume resume,
                    std::function<void(base::Result<v1::ActOnJobsResponse>)> done) const;
 
   base::Result<v1::Job> get(const v1::GetJobRequest& request, const Peer& peer) const;
-  // kUnavailable for a caller whose name cannot be told just now.
+  // Returns kUnavailable for a caller without a known name at the moment.
   static base::Status check_named(const Peer& peer);
 
   // `done` is called at once for output that the platform keeps, and through `resume` for a file of
@@ -82,7 +95,7 @@ class Calls {
                    Resume resume,
                    std::function<void(base::Result<v1::ChangeGpusResponse>)> done) const;
 
-  // What is to be opened, once it is certain that the caller may.
+  // Returns the channel to open, after a check that the caller may open it.
   base::Result<model::ChannelOrder> channel(const v1::ExecInJobRequest& request,
                                             const Peer& peer) const;
   base::Result<model::ChannelOrder> channel(const v1::ForwardPortRequest& request,
@@ -97,44 +110,80 @@ class Calls {
 
   base::Result<v1::Explanation> explain(const v1::ExplainJobRequest& request,
                                         const Peer& peer) const;
-  // The job as it would be accepted: of a submission that is judged and not carried out. `done` is
-  // called through `resume`, or at once when the request is refused at the door.
+  // Returns the job as it would be accepted, for a submission that is judged and not carried out.
+  // `done` is called through `resume`, or at once when the request is refused at the door.
   using Accepted = base::Result<std::shared_ptr<const model::Job>>;
   void judge(const v1::JobSpec& request, const Peer& peer, Resume resume,
              std::function<void(Accepted)> done) const;
-  // What is to be said of it now.
+  // Returns the present answer about it.
   v1::CheckResult check(const model::Job& job) const;
-  // What could never run is an answer; other refusals stay errors.
+  // A job that could never run is an answer; other refusals stay errors.
   static base::Result<v1::CheckResult> check_refused(const base::Error& error);
-  static base::Result<v1::Needs> size_model_server(const v1::ModelSizingRequest& request);
+  base::Result<v1::Needs> size_model_server(const v1::ModelSizingRequest& request) const;
 
-  base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request) const;
+  base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request,
+                                              const Peer& peer) const;
+  v1::SlurmNames slurm_names() const;
 
-  // Of both `done` is called through `resume`, or at once when the request is refused at the door.
+  // For both, `done` is called through `resume`, or at once if the request is refused before the
+  // core.
   using Reserved = std::function<void(base::Result<v1::Reservation>)>;
   void create_reservation(const v1::CreateReservationRequest& request, const Peer& peer,
+                          Resume resume, Reserved done) const;
+  void update_reservation(const v1::UpdateReservationRequest& request, const Peer& peer,
                           Resume resume, Reserved done) const;
   void cancel_reservation(const std::string& name, const Peer& peer, Resume resume,
                           Reserved done) const;
   v1::ListReservationsResponse reservations() const;
   base::Result<v1::Reservation> reservation(const std::string& name) const;
 
+  struct TokenMade {
+    v1::CreatedToken answer;
+    bool is_repeat = false;  // an earlier request of its id made it; its secret is not known
+  };
+  // For both, `done` is called through `resume`, or at once if the request is refused before the
+  // core.
+  void create_token(const v1::CreateTokenRequest& request, const Peer& peer, Resume resume,
+                    std::function<void(base::Result<TokenMade>)> done) const;
+  void revoke_token(const v1::RevokeTokenRequest& request, const Peer& peer, Resume resume,
+                    std::function<void(base::Result<v1::Token>)> done) const;
+  base::Result<v1::ListTokensResponse> tokens(const v1::ListTokensRequest& request,
+                                              const Peer& peer) const;
+
   base::Result<v1::ListAuditResponse> audit(const v1::ListAuditRequest& request,
                                             const Peer& peer) const;
 
+  v1::Identity who_am_i(const v1::WhoAmIRequest& request, const Peer& peer) const;
   v1::Health health() const;
   base::Result<v1::Readiness> readiness() const;
   v1::Version version() const;
+  v1::Statistics statistics() const;
+  // The page of GET /metrics.
+  std::string metrics() const;
+  // Counts the answers; the server tells it of each.
+  CallMeter& call_meter() const { return call_meter_; }
 
  private:
-  // A running job that the caller may enter.
+  template <class MakeCommand>
+  void change_one(std::string_view id, const Peer& peer, Resume resume, JobChanged done,
+                  const MakeCommand& command) const;
+  // Returns a running job that the caller may enter.
   base::Result<FoundJob> enterable(std::string_view id, const Peer& peer) const;
-  // Whose job it is to be. `done` is called through `resume` where another user has to be looked
-  // up.
+  // Finds the owner of the new job. If another user has to be looked up, `done` is called through
+  // `resume`.
   using AccountFound = std::function<void(base::Result<Account>)>;
+  base::Status check_can_run(const Account& account) const;
   void account_of(const v1::JobSpec& request, const Peer& peer, const Resume& resume,
                   AccountFound done) const;
-  // As the caller may see it.
+  // Finds the user of a new token, which may be none of root's or of the system's.
+  void token_user(const std::string& name, const Peer& peer, const Resume& resume,
+                  AccountFound done) const;
+  void make_token(model::MakeToken command, const model::Caller& caller, Resume resume,
+                  std::function<void(base::Result<TokenMade>)> done) const;
+  base::Result<model::Token> token_of(const v1::RevokeTokenRequest& request,
+                                      const Peer& peer) const;
+  v1::Token described(const model::Token& token) const;
+  // Returns the job as the caller may see it.
   std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid,
                                                       const model::Caller& caller,
                                                       const controller::Snapshot& snapshot) const;
@@ -153,8 +202,8 @@ class Calls {
   void send_submission(model::SubmitJob submission, const std::string& dependency,
                        const model::Caller& caller, Resume resume,
                        std::function<void(base::Result<model::CommandReply>)> finish) const;
-  // A command that names other jobs: they are looked up, and again where one of them left the core
-  // between that look and the core's.
+  // Sends a command that names other jobs. They are looked up first, and again if one of them
+  // leaves the core before the core looks.
   struct Dependent {
     std::string dependency;
     model::Caller caller;
@@ -163,6 +212,16 @@ class Calls {
   };
   void send_with_dependencies(Dependent dependent, Resume resume,
                               std::function<void(base::Result<model::CommandReply>)> finish) const;
+  // Refused if one of them does not exist on this host.
+  struct NamedUsers {
+    std::vector<std::string> names;
+    std::size_t next = 0;     // the first that has not been looked up
+    std::uint32_t asker = 0;  // the user that they are looked up for
+  };
+  template <class Command>
+  void reserve(Command command, const std::vector<std::string>& users, const Peer& peer,
+               Resume resume, Reserved done) const;
+  void check_users(NamedUsers users, Resume resume, std::function<void(base::Status)> done) const;
   base::Result<v1::ChangeJobResponse> changed(base::Result<model::CommandReply> reply,
                                               const model::Caller& caller, model::JobId id) const;
   v1::ActOnJobsResponse outcomes(const model::CommandReply& reply, bool dry_run) const;
@@ -170,6 +229,7 @@ class Calls {
   const CoreAccess& core_;
   JobReader reader_;
   Options options_;
+  mutable CallMeter call_meter_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 

@@ -8,14 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "api/fake_core_test.h"
+#include "api/peers_test.h"
 #include "api/queue_writer.h"
 
 namespace gpu_platform::api {
 namespace {
-
-const Peer kAda{{"ada", 1000, false}, 1000};
-const Peer kBob{{"bob", 1001, false}, 1001};
-const Peer kRoot{{"root", 0, true}, 0};
 
 class CallsTest : public testing::Test {
  protected:
@@ -114,6 +111,30 @@ TEST_F(CallsTest, LetOnlyAnAdministratorSubmitForOthers) {
   EXPECT_EQ(refused.error().field, "user");
 }
 
+TEST_F(CallsTest, RefuseJobsOfOthersWhereTheDaemonCannotStartThem) {
+  const Calls own(access_, {.version = "1.2.3", .only_uid = kAda.caller.uid});
+  v1::JobSpec request;
+  request.add_command("true");
+  for (const Peer& peer : {kBob, kRoot}) {
+    std::optional<base::Error> refused;
+    own.submit(
+        request, peer, [](auto work) { work(); },
+        [&](base::Result<Calls::Submitted> result) {
+          if (!result) refused = result.error();
+        });
+    ASSERT_TRUE(refused.has_value()) << peer.caller.user;
+    EXPECT_EQ(refused->code, base::ErrorCode::kPermissionDenied);
+    EXPECT_EQ(refused->field, "user");
+    EXPECT_NE(refused->message.find("runs as user id 1000"), std::string::npos);
+  }
+  std::promise<base::Result<Calls::Submitted>> answer;
+  own.submit(
+      request, kAda, [](auto work) { work(); },
+      [&](base::Result<Calls::Submitted> result) { answer.set_value(std::move(result)); });
+  const auto accepted = answer.get_future().get();
+  EXPECT_TRUE(accepted) << accepted.error().message;
+}
+
 TEST_F(CallsTest, ListNewestFirstFromBothPlaces) {
   for (int i = 0; i < 4; ++i) core_.add_job("ada", 1000);
   core_.add_job("bob", 1001);
@@ -145,6 +166,46 @@ TEST_F(CallsTest, ListByEveryFilter) {
   v1::ListJobsRequest by_team;
   by_team.set_team("none");
   EXPECT_TRUE(ids(list(by_team, kAda)).empty());
+}
+
+TEST_F(CallsTest, ListATeamOfAllUsersThatTheCallerMaySee) {
+  core_.add_job("ada", 1000);
+  core_.add_job("bob", 1001);
+  v1::ListJobsRequest request;
+  request.set_team("");
+  EXPECT_EQ(ids(list(request, kRoot)), (std::vector<std::string>{"2", "1"}));
+  EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"1"});
+}
+
+TEST_F(CallsTest, RefuseAReservationForAUserWhoDoesNotExist) {
+  v1::CreateReservationRequest request;
+  request.set_name("course");
+  request.set_gpus(1);
+  request.add_users("root");
+  request.add_users("no-such-user-here");
+  std::promise<base::Result<v1::Reservation>> answer;
+  calls_.create_reservation(
+      request, kRoot, [](auto proceed) { proceed(); },
+      [&](base::Result<v1::Reservation> result) { answer.set_value(std::move(result)); });
+  const auto refused = answer.get_future().get();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "users");
+  EXPECT_NE(refused.error().message.find("no-such-user-here"), std::string::npos);
+  EXPECT_TRUE(core_.commands().empty());
+}
+
+TEST_F(CallsTest, RefuseAChangeOfAReservationForAUserWhoDoesNotExist) {
+  v1::UpdateReservationRequest request;
+  request.set_name("course");
+  request.add_users("no-such-user-here");
+  std::promise<base::Result<v1::Reservation>> answer;
+  calls_.update_reservation(
+      request, kRoot, [](auto proceed) { proceed(); },
+      [&](base::Result<v1::Reservation> result) { answer.set_value(std::move(result)); });
+  const auto refused = answer.get_future().get();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "users");
+  EXPECT_TRUE(core_.commands().empty());
 }
 
 TEST_F(CallsTest, ListInPagesThatMissNothing) {

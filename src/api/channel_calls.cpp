@@ -4,15 +4,11 @@
 
 #include "api/calls.h"
 #include "api/convert/job.h"
+#include "model/access.h"
 
 namespace gpu_platform::api {
 
 namespace {
-
-// Inside a job one is its user, so seeing it is not enough.
-bool may_enter(const model::Caller& caller, const model::Job& job) {
-  return caller.is_administrator || caller.uid == job.spec->uid;
-}
 
 model::AttemptId running_attempt(const model::Job& job) {
   return {job.id, job.current_attempt()->number};
@@ -25,9 +21,11 @@ base::Result<FoundJob> Calls::enterable(std::string_view id, const Peer& peer) c
   TRY(check_is_one(found));
   const model::Job& job = *found.job;
   const model::JobId job_id = job.id;
-  if (!may_enter(peer.caller, job)) {
+  // Inside a job one is its user, so seeing it is not enough. Root alone becomes root.
+  const bool is_roots = job.spec->uid == 0 && peer.caller.uid != 0;
+  if (is_roots || !model::may_touch(peer.caller, *job.spec)) {
     return base::fail(base::ErrorCode::kPermissionDenied,
-                      fmt::format("job {} is not yours: only its owner and administrators may "
+                      fmt::format("job {} belongs to another user: only that user and root may "
                                   "enter it",
                                   job_id.value),
                       "id");

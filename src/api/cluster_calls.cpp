@@ -83,15 +83,14 @@ void add_isolation(const std::vector<IsolationGuard>& guards, v1::Status& out) {
   }
 }
 
-// A process of the caller's, or of a job of theirs.
-bool is_own(const model::GpuProcess& process, const model::Caller& caller,
-            const controller::Snapshot& snapshot) {
-  if (process.uid == caller.uid) return true;
+bool sees_command(const model::View& view, const model::GpuProcess& process,
+                  const controller::Snapshot& snapshot) {
+  if (view.sees_command_of(process.uid)) return true;
   const model::Job* const job = process.job ? snapshot.jobs.find(process.job->value) : nullptr;
-  return job != nullptr && job->spec->uid == caller.uid;
+  return job != nullptr && view.sees(model::Sight::kCommands, *job->spec);
 }
 
-// What is to be said of nodes all of which is reserved now.
+// Tells which nodes are wholly reserved now.
 void tell_reserved(const controller::Snapshot& snapshot,
                    google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
   if (snapshot.reservations == nullptr) return;
@@ -117,9 +116,10 @@ std::shared_ptr<const model::GpuReading> Calls::reading_of(
     const controller::Snapshot& snapshot) const {
   if (core_.readings == nullptr) return nullptr;
   auto reading = core_.readings->latest(uuid);
-  if (reading == nullptr || caller.is_administrator || options_.shows_all_commands) return reading;
+  if (reading == nullptr) return nullptr;
+  const model::View view = reader_.view_of(caller);
   const auto is_hidden = [&](const model::GpuProcess& process) {
-    return !is_own(process, caller, snapshot);
+    return !sees_command(view, process, snapshot);
   };
   if (std::ranges::none_of(reading->processes, is_hidden)) return reading;
   auto shown = std::make_shared<model::GpuReading>(*reading);

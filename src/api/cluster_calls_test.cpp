@@ -4,15 +4,13 @@
 
 #include "api/calls.h"
 #include "api/fake_core_test.h"
+#include "api/peers_test.h"
 
 namespace gpu_platform::api {
 namespace {
 
 using base::ErrorCode;
 using model::GpuAction;
-
-const Peer kAda{{"ada", 1000, false}, 1000};
-const Peer kRoot{{"root", 0, true}, 0};
 
 class ClusterCalls : public testing::Test {
  protected:
@@ -21,7 +19,7 @@ class ClusterCalls : public testing::Test {
                                               GpuAction action, bool administrator = true) {
     std::promise<base::Result<v1::ChangeGpusResponse>> promise;
     auto answer = promise.get_future();
-    const Peer peer{{"root", 0, administrator}, 0};
+    const Peer peer = administrator ? kRoot : kAda;
     calls_.change_gpus(
         request, action, peer, [](auto proceed) { proceed(); },
         [&](auto result) { promise.set_value(std::move(result)); });
@@ -52,6 +50,30 @@ TEST_F(ClusterCalls, AnswerAChangeWithTheGpusAsTheyAreAfterIt) {
   const auto again = change(request, GpuAction::kDrain);
   EXPECT_FALSE(again->changed());
   EXPECT_EQ(again->gpus_size(), 0);
+}
+
+TEST_F(ClusterCalls, TellTheNamesOfSlurmsCommands) {
+  EXPECT_EQ(calls_.slurm_names().partitions_size(), 0);
+  CoreAccess access = core_.access();
+  access.slurm_names = [] {
+    config::SlurmNames names;
+    names.partitions = {{.name = "h100",
+                         .is_default = true,
+                         .gpu_types = {"H100"},
+                         .priority = model::PriorityClass::kLow,
+                         .max_time = base::hours(2)}};
+    names.qos = {{.name = "urgent", .max_gpus = 8}};
+    return std::make_shared<const config::SlurmNames>(std::move(names));
+  };
+  const v1::SlurmNames names = Calls(access, {.version = "1.2.3"}).slurm_names();
+  ASSERT_EQ(names.partitions_size(), 1);
+  EXPECT_EQ(names.partitions(0).name(), "h100");
+  EXPECT_TRUE(names.partitions(0).is_default());
+  EXPECT_EQ(names.partitions(0).gpu_types(0), "H100");
+  EXPECT_EQ(names.partitions(0).priority(), "LOW");
+  EXPECT_EQ(names.partitions(0).max_time_seconds(), 7200);
+  EXPECT_FALSE(names.partitions(0).has_max_gpus());
+  EXPECT_EQ(names.qos(0).max_gpus(), 8U);
 }
 
 TEST_F(ClusterCalls, ChangeAWholeNode) {
@@ -120,7 +142,7 @@ TEST_F(ClusterCalls, WorkWithoutReadings) {
   EXPECT_FALSE(calls_.gpus({}, kRoot)->gpus(0).has_read_at());
 }
 
-// On GPU 1: a process of ada's, one of bob's, and one of root's in a job of ada's.
+// GPU 1 has a process of ada's, one of bob's, and one of root's in a job of ada's.
 model::GpuReading crowded(model::JobId job) {
   model::GpuReading reading;
   reading.processes = {{1, "ada", "hers", base::kMiB, {}, true, 1000},
@@ -141,7 +163,7 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
   request.set_gpu("dgx-h100-1:1");
   const auto seen_by = [&](const Calls& calls, const Peer& peer) {
     const auto health = calls.gpu_health(request, peer);
-    EXPECT_EQ(health->processes_size(), 3) << "that there is one is everybody's to know";
+    EXPECT_EQ(health->processes_size(), 3) << "every user may know that there is one";
     EXPECT_EQ(health->processes(1).user(), "bob");
     const std::string shown = commands_of(health->processes());
     EXPECT_EQ(commands_of(calls.gpus({}, peer)->gpus(1).processes()), shown);
@@ -153,10 +175,12 @@ TEST_F(ClusterCalls, ShowCommandsOfOthersOnlyWhereTheSiteSaysSo) {
               unmanaged_processes);
     return shown;
   };
-  const Calls all(access_, {.version = "1.2.3", .shows_all_commands = true});
   EXPECT_EQ(seen_by(calls_, kAda), "hers  in-her-job ");
   EXPECT_EQ(seen_by(calls_, kRoot), "hers his-secret in-her-job ");
-  EXPECT_EQ(seen_by(all, kAda), "hers his-secret in-her-job ");
+  model::AccessSettings open;
+  open.visibility[static_cast<std::size_t>(model::Sight::kCommands)] = model::Audience::kAll;
+  core_.set_rules({open, {}, 0});
+  EXPECT_EQ(seen_by(calls_, kAda), "hers his-secret in-her-job ");
 }
 
 TEST_F(ClusterCalls, CountNoGpuWithUnwelcomeUnmanagedProcessesAsAvailable) {

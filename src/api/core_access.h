@@ -10,18 +10,21 @@
 #include "api/channel_source.h"
 #include "api/gpu_reading_source.h"
 #include "base/result.h"
+#include "config/slurm_names.h"
 #include "controller/snapshot.h"
+#include "controller/statistics.h"
 #include "host/user_directory.h"
+#include "model/access_rules.h"
 #include "model/audit_query.h"
 #include "model/command.h"
 #include "model/job.h"
 
-// What the front door needs of the rest of the program. The door declares it, composition connects
-// it; fakes of the same interfaces stand in for it in tests.
+// The parts of the program that the API needs. The API declares these interfaces, and the
+// composition connects them; tests use fakes of the same interfaces.
 
 namespace gpu_platform::api {
 
-// Where commands leave. Safe from any thread; returns at once.
+// The way of commands to the core. Safe from any thread; returns at once.
 class CommandSink {
  public:
   using Done = std::function<void(base::Result<model::CommandReply>)>;
@@ -40,7 +43,7 @@ class SnapshotSource {
   virtual std::shared_ptr<const controller::Snapshot> snapshot() const = 0;
 };
 
-// Which ended jobs are wanted. Absent filters match all.
+// A query of ended jobs. Absent filters match all.
 struct EndedJobsQuery {
   std::optional<std::string> user;
   std::optional<std::string> team;
@@ -50,7 +53,7 @@ struct EndedJobsQuery {
   base::Instant ended_since;            // unset: no bound
   model::JobId before;                  // only smaller ids; invalid: no bound
   std::size_t limit = 100;              // newest (largest id) first
-  // Of specifications: it ends with the job that makes it so many, though there be more; 0: no
+  // A bound on the bytes of specifications: the answer ends with the job that reaches it; 0: no
   // bound.
   std::size_t max_bytes = 0;
 };
@@ -64,8 +67,8 @@ class JobArchive {
   virtual base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const = 0;
 };
 
-// The audit trail. What a command did is found here when it is acknowledged. Safe from any thread;
-// calls take the time of a local query.
+// The audit trail. It has the entry of a command when the command is acknowledged. Safe from any
+// thread; calls take the time of a local query.
 class AuditTrail {
  public:
   virtual ~AuditTrail() = default;
@@ -78,18 +81,17 @@ struct OutputPiece {
   std::string bytes;  // empty: nothing there yet
 };
 
-// A way to read what one attempt printed. A file of the user's may lie anywhere, so that opening it
-// may hang.
+// Reads the output of one attempt. A file of the user may lie anywhere, so opening it may hang.
 struct OutputReader {
   bool may_hang = false;
-  // At most `most` bytes from `offset` on, counted from the first that the attempt ever printed. A
-  // file that is not there yet is an empty piece. Looks with the rights of the job's user alone: an
-  // answer says nothing of files that the user may not see. Owns what it touches: it may come back
-  // when all else is gone.
+  // Returns at most `most` bytes from `offset` on, counted from the first that the attempt ever
+  // printed. A file that is not there yet is an empty piece. It reads only with the rights of the
+  // job's user: an answer reveals nothing about files that the user may not see. It owns what it
+  // touches: it may return when everything else is gone.
   std::function<base::Result<OutputPiece>(std::uint64_t offset, std::size_t most)> read;
 };
 
-// What attempts printed. Safe from any thread; calls return at once.
+// The output of attempts. Safe from any thread; calls return at once.
 class OutputSource {
  public:
   virtual ~OutputSource() = default;
@@ -106,6 +108,8 @@ struct IsolationGuard {
   std::string why_not;  // where it is not
 };
 
+class TokenUses;
+
 // The whole of it. All referred objects outlive the server.
 struct CoreAccess {
   CommandSink& commands;
@@ -113,13 +117,20 @@ struct CoreAccess {
   const JobArchive& archive;
   const OutputSource& outputs;
   host::UserDirectory& users;
-  // Whether new work is taken now; an error says why not. Null: always.
+  // Returns whether new work is accepted now; an error says why not. Null: always.
   std::function<base::Status()> readiness;
   GpuReadingSource* readings = nullptr;  // null: nothing is read
   // Safe from any thread. Null: nothing is known of it.
   std::function<std::vector<IsolationGuard>()> isolation = nullptr;
   ChannelSource* channels = nullptr;  // null: no job here can be entered
   const AuditTrail* audit = nullptr;  // null: none is kept
+  // Safe from any thread. Null: nothing is counted.
+  std::function<controller::Statistics()> statistics = nullptr;
+  // The names of Slurm's commands. Safe from any thread. Null: the site gives none.
+  std::function<std::shared_ptr<const config::SlurmNames>()> slurm_names = nullptr;
+  // Who is what here. Safe from any thread. Null: root alone is more than a user.
+  std::function<std::shared_ptr<const model::AccessRules>()> access = nullptr;
+  const TokenUses* token_uses = nullptr;  // null: only what the journal has of them is known
 };
 
 }  // namespace gpu_platform::api

@@ -11,7 +11,7 @@ namespace gpu_platform::api {
 
 namespace {
 
-// What became of an array of which no member is in the core any more.
+// Returns the outcome of an array that has no member in the core any more.
 base::Result<model::TargetOutcome> outcome_of_archived(const JobReader& reader,
                                                        const model::Job& first) {
   constexpr std::size_t kPage = 1'000;
@@ -30,6 +30,27 @@ base::Result<model::TargetOutcome> outcome_of_archived(const JobReader& reader,
   }
 }
 
+// The members of the array that have left the core: its record says of them only whether all did
+// well.
+base::Status add_departed(const JobReader& reader, const model::Job& first,
+                          ResolvedDependencies& resolved) {
+  constexpr std::size_t kPage = 1'000;
+  EndedJobsQuery query;
+  query.before = model::JobId(first.id.value + member_count(*first.spec->array));
+  query.limit = kPage;
+  while (true) {
+    TRY_ASSIGN(const std::vector<model::Job> page, reader.core().archive.list(query));
+    for (const model::Job& job : page) {
+      if (job.array_id != first.id) continue;
+      model::EndedTarget ended{{job.id, false}, {}};
+      model::count_end(job, ended.outcome);
+      resolved.ended.push_back(ended);
+    }
+    if (page.size() < kPage || page.back().id <= first.id) return {};
+    query.before = page.back().id;
+  }
+}
+
 base::Status resolve(const JobReader& reader, const FoundJob& found, model::DependencyKind kind,
                      ResolvedDependencies& resolved) {
   const model::Job& job = *found.job;
@@ -38,7 +59,11 @@ base::Status resolve(const JobReader& reader, const FoundJob& found, model::Depe
   const auto& asked = resolved.asked;
   if (std::ranges::find(asked, dependency) != asked.end()) return {};
   resolved.asked.push_back(dependency);
-  if (target.whole_array && found.snapshot->arrays.find(job.id.value) != nullptr) return {};
+  const auto* live = target.whole_array ? found.snapshot->arrays.find(job.id.value) : nullptr;
+  const bool needs_members =
+      kind == model::DependencyKind::kAfterCorr && live != nullptr && live->outcome.failed.valid();
+  if (needs_members) return add_departed(reader, job, resolved);
+  if (live != nullptr) return {};
   if (!target.whole_array && found.archived == nullptr) return {};
   model::EndedTarget ended{target, {}};
   if (target.whole_array) {
@@ -58,6 +83,10 @@ base::Result<ResolvedDependencies> resolve_dependencies(const JobReader& reader,
   TRY_ASSIGN(const std::vector<DependencyRef> refs, to_dependencies(text));
   ResolvedDependencies resolved;
   for (const DependencyRef& ref : refs) {
+    if (ref.kind == model::DependencyKind::kSingleton) {
+      resolved.asked.push_back({ref.kind, {}});
+      continue;
+    }
     const auto found = reader.find(caller, ref.on);
     if (!found) {
       return base::fail(found.error().code, "dependency: " + found.error().message, "dependency");

@@ -10,8 +10,8 @@
 
 namespace gpu_platform::api {
 
-// What a command tells the core of the jobs that it names: those that the core knows it judges
-// itself; of those that have left it, what the archive says.
+// Looks up the jobs that a command names. The core judges the jobs that it knows; for jobs that
+// have left it, the command carries what the archive says.
 struct ResolvedDependencies {
   std::vector<model::Dependency> asked;
   std::vector<model::EndedTarget> ended;

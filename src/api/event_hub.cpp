@@ -51,10 +51,10 @@ struct WhatHappened {
 };
 
 std::uint32_t owner_of(model::JobId id, const controller::Snapshot& snapshot,
-                       std::span<const model::Job> ended) {
-  if (const model::Job* job = snapshot.jobs.find(id.value)) return job->spec->uid;
-  const auto found = std::ranges::find(ended, id, &model::Job::id);
-  return found == ended.end() ? 0 : found->spec->uid;
+                       const controller::DepartedJobs& departed) {
+  const model::Job* job = snapshot.jobs.find(id.value);
+  if (job == nullptr) job = departed.find(id);
+  return job == nullptr ? 0 : job->spec->uid;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ EventHub::EventHub(model::EventSeq seq, std::size_t capacity)
 
 void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                          std::span<const model::EventRecord> events,
-                         std::span<const model::Job> ended) {
+                         const controller::DepartedJobs& departed) {
   std::vector<model::JobId> touched_jobs;
   const std::lock_guard lock(mutex_);
   const bool has_readers = !by_job_.empty() || !of_all_.empty();
@@ -74,7 +74,7 @@ void EventHub::published(const std::shared_ptr<const controller::Snapshot>& snap
     const Touched touched = std::visit(WhatHappened(), record.event);
     if (!touched.job.valid()) continue;
     is_any_touched = true;
-    remember({record.seq, record.at, touched.job, owner_of(touched.job, *snapshot, ended),
+    remember({record.seq, record.at, touched.job, owner_of(touched.job, *snapshot, departed),
               touched.kind});
     if (has_readers) touched_jobs.push_back(touched.job);
   }

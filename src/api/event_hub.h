@@ -20,7 +20,7 @@ struct ChangeRecord {
   model::EventSeq seq;
   base::Instant at;
   model::JobId job;
-  std::uint32_t uid = 0;  // whose job it is
+  std::uint32_t uid = 0;  // the owner of the job
   v1::JobChangeKind kind = v1::JOB_CHANGE_KIND_UNSPECIFIED;
 };
 
@@ -29,7 +29,7 @@ struct ChangeRecord {
 // learns that it has missed something when its cursor falls off the end.
 //
 // Thread: published() on the loop thread, everything else from any thread. If no reader waits,
-// published() costs one look-up and one write per event.
+// published() costs one look-up, O(log of the batch), and one write per event.
 class EventHub final : public controller::PublicationListener {
  public:
   static constexpr std::size_t kCapacity = 65536;
@@ -39,7 +39,7 @@ class EventHub final : public controller::PublicationListener {
 
   void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                  std::span<const model::EventRecord> events,
-                 std::span<const model::Job> ended) override;
+                 const controller::DepartedJobs& departed) override;
 
   // Ends its subscription when it is destroyed. The hub outlives it.
   class Subscription {
@@ -61,7 +61,7 @@ class EventHub final : public controller::PublicationListener {
   // gone.
   std::unique_ptr<Subscription> subscribe(model::JobId job, std::function<void()> wake);
 
-  // The same after every batch, whatever it changed.
+  // The same after every batch.
   std::unique_ptr<Subscription> subscribe_to_all(std::function<void()> wake);
 
   struct Changes {
@@ -69,7 +69,7 @@ class EventHub final : public controller::PublicationListener {
     std::vector<ChangeRecord> records;
     model::EventSeq upto;  // where to go on: everything up to here was looked at
   };
-  // Up to `most` changes after `seq`, of `job` alone where that is valid.
+  // Returns up to `most` changes after `seq`, only those of `job` if that is valid.
   Changes after(model::EventSeq seq, model::JobId job, std::size_t most) const;
 
   // The newest event that was published.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "model/access.h"
 
 namespace gpu_platform::api {
 
@@ -121,6 +122,27 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   if (const auto* change = std::get_if<model::ChangeGpus>(&command.body)) {
     return change_gpus(command.caller, *change);
   }
+  if (const auto* many = std::get_if<model::ActOnJobs>(&command.body)) {
+    const bool is_of_other = many->which.user && *many->which.user != command.caller.user;
+    if (!is_of_other || command.caller.reach != model::Reach::kOwn) return model::CommandReply{};
+    return base::fail(base::ErrorCode::kPermissionDenied, "jobs of another user", "user");
+  }
+  if (const auto* make = std::get_if<model::MakeToken>(&command.body)) {
+    return make_token(command.caller, *make);
+  }
+  if (const auto* revoke = std::get_if<model::RevokeToken>(&command.body)) {
+    if (!tokens_.erase(revoke->token.value)) {
+      return base::fail(base::ErrorCode::kNotFound, "gone", "token");
+    }
+    publish({model::TokenRevoked{revoke->token, {}, {}, command.caller.user}});
+    return model::CommandReply{};
+  }
+  if (std::holds_alternative<model::RecordTokenUse>(command.body)) return model::CommandReply{};
+  // It knows no reservations, and does nothing else with jobs.
+  if (!std::holds_alternative<model::SubmitJob>(command.body)) {
+    const bool is_reservation = std::holds_alternative<model::ChangeReservation>(command.body);
+    return base::fail(base::ErrorCode::kNotFound, "gone", is_reservation ? "name" : "id");
+  }
   const model::JobSpec& spec = std::get<model::SubmitJob>(command.body).spec;
   TRY(check_feasible(spec));
   if (std::get<model::SubmitJob>(command.body).dry_run) {
@@ -143,10 +165,11 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
   return model::CommandReply{id, true};
 }
 
-// As the real core: who may, what there is, what jobs hold, what is so already.
+// Refuses as the real core does: by the caller's rights, by existence, by holders, and by what is
+// so already.
 base::Result<model::CommandReply> FakeCore::change_gpus(const model::Caller& caller,
                                                         const model::ChangeGpus& change) {
-  if (!caller.is_administrator) {
+  if (!model::may_touch_site(caller)) {
     return base::fail(base::ErrorCode::kPermissionDenied, "ask an administrator");
   }
   model::Node node = *nodes_.find(1);
@@ -181,6 +204,58 @@ base::Result<model::CommandReply> FakeCore::change_gpus(const model::Caller& cal
   if (reply.changed) ++seq_;
   publish({});
   return reply;
+}
+
+// As the real core does with orders that nothing speaks against. Request ids are those of one user.
+base::Result<model::CommandReply> FakeCore::make_token(const model::Caller& caller,
+                                                       const model::MakeToken& order) {
+  if (!model::is_token_name(order.name)) return base::invalid("name", "no name");
+  if (order.uid == 0) return base::fail(base::ErrorCode::kPermissionDenied, "root", "user");
+  model::CommandReply reply;
+  model::Token token;
+  token.expires_at = order.expires_at;
+  if (!order.never_expires && !token.expires_at.is_set()) {
+    token.expires_at = kBegin + base::hours(24 * 365 * 50);
+  }
+  if (order.never_expires && order.expires_at.is_set()) {
+    return base::invalid("never_expires", "either");
+  }
+  if (order.expires_at.is_set() && order.expires_at <= kBegin) {
+    return base::fail(base::ErrorCode::kFailedPrecondition, "has passed", "expires_at");
+  }
+  tokens_.for_each([&](std::uint64_t, const model::Token& other) {
+    if (order.request_id.empty() || other.request_id != order.request_id) return;
+    reply.changed = false;
+    reply.token = other.id;
+  });
+  if (!reply.changed) return reply;
+  token.id = reply.token = model::TokenId(++last_token_id_);
+  token.name = order.name;
+  token.user = order.user;
+  token.uid = order.uid;
+  token.gid = order.gid;
+  token.role = order.role.value_or(model::Role::kUser);
+  token.created_at = kBegin;
+  token.created_by = caller.user;
+  token.hash = order.hash;
+  token.request_id = order.request_id;
+  tokens_.put(token.id.value, token);
+  publish({model::TokenCreated{std::move(token)}});
+  return reply;
+}
+
+void FakeCore::put_token(model::Token token) {
+  const std::lock_guard lock(state_mutex_);
+  last_token_id_ = std::max(last_token_id_, token.id.value);
+  const std::uint64_t id = token.id.value;
+  tokens_.put(id, std::move(token));
+  publish({});
+}
+
+void FakeCore::remove_token(model::TokenId id) {
+  const std::lock_guard lock(state_mutex_);
+  tokens_.erase(id.value);
+  publish({});
 }
 
 void FakeCore::edit_node(const std::function<void(model::Node&)>& edit) {
@@ -224,6 +299,7 @@ void FakeCore::publish(std::vector<model::Event> events, std::vector<model::Job>
   snapshot->at = kBegin + base::seconds(static_cast<std::int64_t>(seq_));
   snapshot->jobs = jobs_.freeze();
   snapshot->nodes = nodes_.freeze();
+  snapshot->tokens = tokens_.freeze();
   snapshot->policy = std::make_shared<const model::Policy>();
   snapshot->order = scheduling::OrderBasis::of(*snapshot->policy);
   jobs_.for_each([&](std::uint64_t, const model::Job& job) {
@@ -235,7 +311,7 @@ void FakeCore::publish(std::vector<model::Event> events, std::vector<model::Job>
     for (const model::Job& job : ended) archive_[job.id] = job;
     snapshot_ = snapshot;
   }
-  hub_.published(snapshot, records, ended);
+  hub_.published(snapshot, records, controller::DepartedJobs(ended));
 }
 
 model::Job& FakeCore::mutable_job(model::JobId id) {
@@ -250,6 +326,25 @@ model::JobId FakeCore::add_job(std::string user, std::uint32_t uid, std::string 
   spec.user = std::move(user);
   spec.uid = uid;
   return add(std::move(spec));
+}
+
+model::JobId FakeCore::add_job_of_team(std::string user, std::uint32_t uid, std::string team) {
+  model::JobSpec spec;
+  spec.name = "work";
+  spec.user = std::move(user);
+  spec.uid = uid;
+  spec.team = std::move(team);
+  return add(std::move(spec));
+}
+
+void FakeCore::set_rules(model::AccessRules rules) {
+  const std::lock_guard lock(mutex_);
+  rules_ = std::make_shared<const model::AccessRules>(std::move(rules));
+}
+
+std::shared_ptr<const model::AccessRules> FakeCore::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
 }
 
 model::JobId FakeCore::add_job_with_output(std::string user, std::uint32_t uid,

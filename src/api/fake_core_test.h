@@ -20,7 +20,7 @@ namespace gpu_platform::api {
 class FakeReadings final : public GpuReadingSource {
  public:
   void set(std::string uuid, model::GpuReading reading);
-  // Of every call, in their order.
+  // Returns what each call asked for, in their order.
   std::vector<std::chrono::milliseconds> asked() const;
 
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const override;
@@ -45,17 +45,34 @@ class FakeCore final : public CommandSink,
 
   EventHub& hub() { return hub_; }
   CoreAccess access() {
-    return {*this, *this, *this, *this, users, readiness, &readings, nullptr, channels};
+    return {*this,
+            *this,
+            *this,
+            *this,
+            users,
+            readiness,
+            &readings,
+            nullptr,
+            channels,
+            nullptr,
+            statistics,
+            nullptr,
+            [this] { return rules(); }};
   }
   std::function<base::Status()> readiness;
+  std::function<controller::Statistics()> statistics;
+  // Who is what: at first, root alone is more than a user.
+  void set_rules(model::AccessRules rules);
+  std::shared_ptr<const model::AccessRules> rules() const;
   FakeReadings readings;
   host::UserDirectory users;
-  // Called, where it is set, by whoever reads the output of a job with a file of its own.
+  // If it is set, each reader of the output of a job with a file of its own calls it.
   std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
 
   // ---- what happens to jobs; visible when the call returns
   model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");
+  model::JobId add_job_of_team(std::string user, std::uint32_t uid, std::string team);
   // One that prints into a file of its user's.
   model::JobId add_job_with_output(std::string user, std::uint32_t uid, std::string output);
   // Several at once, in one batch.
@@ -70,6 +87,10 @@ class FakeCore final : public CommandSink,
 
   // Changes the node; visible when the call returns.
   void edit_node(const std::function<void(model::Node&)>& edit);
+
+  // Puts a token there, or replaces it, or takes it away; visible when the call returns.
+  void put_token(model::Token token);
+  void remove_token(model::TokenId id);
 
   void hold_commands(bool held);
   std::size_t held_commands() const;
@@ -92,6 +113,8 @@ class FakeCore final : public CommandSink,
   base::Result<model::CommandReply> carry_out(const model::Command& command);
   base::Result<model::CommandReply> change_gpus(const model::Caller& caller,
                                                 const model::ChangeGpus& change);
+  base::Result<model::CommandReply> make_token(const model::Caller& caller,
+                                               const model::MakeToken& order);
   void publish(std::vector<model::Event> events, std::vector<model::Job> ended = {});
   model::Job& mutable_job(model::JobId id);
 
@@ -99,16 +122,19 @@ class FakeCore final : public CommandSink,
   std::condition_variable wake_;
   std::deque<std::pair<model::Command, Done>> queue_;
   std::vector<model::Command> commands_;
+  std::shared_ptr<const model::AccessRules> rules_ = std::make_shared<const model::AccessRules>();
   bool is_held_ = false;
   bool is_stopping_ = false;
 
-  std::mutex state_mutex_;  // of those who change the state; readers take snapshots
+  std::mutex state_mutex_;  // for writers of the state; readers take snapshots
   base::PersistentMap<model::Job> jobs_;
   base::PersistentMap<model::Node> nodes_;
+  base::PersistentMap<model::Token> tokens_;
   std::map<model::JobId, model::Job, std::greater<>> archive_;
   std::map<std::string, model::JobId> request_ids_;
   std::uint64_t seq_ = 1;
   std::uint64_t last_id_ = 0;
+  std::uint64_t last_token_id_ = 0;
   std::shared_ptr<const controller::Snapshot> snapshot_;
   std::string directory_;
   EventHub hub_{model::EventSeq(1), 256};

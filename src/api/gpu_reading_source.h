@@ -8,7 +8,7 @@
 
 namespace gpu_platform::api {
 
-// What the probes last read. Safe from any thread; nothing here waits for a driver.
+// The latest readings of the probes. Safe from any thread; nothing here waits for a driver.
 class GpuReadingSource {
  public:
   virtual ~GpuReadingSource() = default;
@@ -16,7 +16,7 @@ class GpuReadingSource {
   // Null: nothing was read of that GPU yet.
   virtual std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const = 0;
 
-  // Asks the probes of readings older than this for new ones; they show in a later latest().
+  // Asks probes with readings older than this for new ones; a later latest() shows them.
   virtual void ask_for_newer_than(std::chrono::milliseconds age) = 0;
 };
 

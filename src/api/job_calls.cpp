@@ -3,6 +3,7 @@
 #include "api/calls.h"
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
+#include "api/convert/job_step.h"
 
 // Calls that change jobs which are there.
 
@@ -24,7 +25,7 @@ base::Error has_left(model::JobId id) {
 
 void Calls::act(std::string_view id, model::JobAction action, const Peer& peer, Resume resume,
                 JobChanged done) const {
-  const auto found = reader_.find(peer.caller, id);
+  const auto found = reader_.find_to_change(peer.caller, id);
   if (!found) return done(std::unexpected(found.error()));
   const model::Caller caller = peer.caller;
   const model::JobId job = found->job->id;
@@ -37,17 +38,75 @@ void Calls::act(std::string_view id, model::JobAction action, const Peer& peer, 
     done(changed(std::move(reply), caller, job));
   };
   if (found->archived != nullptr && !found->whole_array) {
-    return finish(base::fail(base::ErrorCode::kNotFound, "it has left the core"));
+    return finish(base::fail(base::ErrorCode::kNotFound, "the job has left the core"));
   }
   send({caller, model::ActOnJob{job, action, found->whole_array}}, std::move(resume),
        std::move(finish));
 }
 
+// `command` makes the command for the job that was found.
+template <class MakeCommand>
+void Calls::change_one(std::string_view id, const Peer& peer, Resume resume, JobChanged done,
+                       const MakeCommand& command) const {
+  const auto found = reader_.find_to_change(peer.caller, id);
+  if (!found) return done(std::unexpected(found.error()));
+  const model::JobId job = found->job->id;
+  if (found->archived != nullptr && !found->whole_array) {
+    return done(std::unexpected(has_left(job)));
+  }
+  const model::Caller caller = peer.caller;
+  send({caller, command(job, found->whole_array)}, std::move(resume),
+       [this, caller, job, done = std::move(done)](base::Result<model::CommandReply> reply) {
+         // It ended between our look and the core's.
+         const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
+         if (ended) reply = std::unexpected(has_left(job));
+         done(changed(std::move(reply), caller, job));
+       });
+}
+
+void Calls::raise(const v1::RaiseJobRequest& request, const Peer& peer, Resume resume,
+                  JobChanged done) const {
+  change_one(request.id(), peer, std::move(resume), std::move(done),
+             [](model::JobId job, bool whole_array) { return model::RaiseJob{job, whole_array}; });
+}
+
+void Calls::signal(const v1::SignalJobRequest& request, const Peer& peer, Resume resume,
+                   JobChanged done) const {
+  const auto signal = to_job_signal(request.signal());
+  if (!signal) return done(std::unexpected(signal.error()));
+  change_one(request.id(), peer, std::move(resume), std::move(done),
+             [&](model::JobId job, bool whole_array) {
+               return model::SignalJob{job, *signal, whole_array};
+             });
+}
+
+// The answer is short: a job may report thousands of steps.
+void Calls::record_step(const v1::RecordStepRequest& request, const Peer& peer, Resume resume,
+                        std::function<void(base::Result<v1::RecordStepResponse>)> done) const {
+  const auto found = reader_.find_to_change(peer.caller, request.id());
+  if (!found) return done(std::unexpected(found.error()));
+  if (const base::Status one = check_is_one(*found); !one)
+    return done(std::unexpected(one.error()));
+  const model::JobId job = found->job->id;
+  if (found->archived != nullptr) return done(std::unexpected(has_left(job)));
+  auto command = to_model(request.step(), *found->job, found->snapshot->nodes);
+  if (!command) return done(std::unexpected(std::move(command).error()));
+  send({peer.caller, *std::move(command)}, std::move(resume),
+       [job, done = std::move(done)](base::Result<model::CommandReply> reply) {
+         const bool ended = !reply && reply.error().code == base::ErrorCode::kNotFound;
+         if (ended) return done(std::unexpected(has_left(job)));
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         v1::RecordStepResponse out;
+         out.set_changed(reply->changed);
+         done(std::move(out));
+       });
+}
+
 void Calls::update(const v1::UpdateJobRequest& request, const Peer& peer, Resume resume,
                    JobChanged done) const {
-  auto update = to_model(request);
+  auto update = to_model(request, core_.snapshots.snapshot()->nodes);
   if (!update) return done(std::unexpected(std::move(update).error()));
-  const auto found = reader_.find(peer.caller, request.id());
+  const auto found = reader_.find_to_change(peer.caller, request.id());
   if (!found) return done(std::unexpected(found.error()));
   const model::JobId job = found->job->id;
   if (found->archived != nullptr && !found->whole_array) {
@@ -83,7 +142,7 @@ base::Result<v1::ChangeJobResponse> Calls::changed(base::Result<model::CommandRe
   TRY_ASSIGN(const FoundJob found, reader_.find(caller, id));
   v1::ChangeJobResponse out;
   out.set_changed(reply->changed);
-  reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
+  reader_.describe(caller, *found.job, found.snapshot->nodes, *out.mutable_job());
   reader_.explain(found, *out.mutable_job());
   return out;
 }
@@ -106,13 +165,13 @@ void Calls::act_on_many(const v1::ActOnJobsRequest& request, const Peer& peer, R
 
 // The core chose only jobs that the caller may see.
 v1::ActOnJobsResponse Calls::outcomes(const model::CommandReply& reply, bool dry_run) const {
-  const model::Caller everybody{.is_administrator = true};
+  const model::Caller administrator = model::root_caller();
   v1::ActOnJobsResponse out;
   out.set_dry_run(dry_run);
   for (const model::JobOutcome& outcome : reply.jobs) {
     v1::JobOutcome& one = *out.add_jobs();
     one.set_id(fmt::format_int(outcome.job.value).str());
-    if (const auto found = reader_.find(everybody, outcome.job)) {
+    if (const auto found = reader_.find(administrator, outcome.job)) {
       one.set_name(found->job->spec->name);
       one.set_user(found->job->spec->user);
       one.set_state(to_proto(found->job->state));

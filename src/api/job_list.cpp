@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/job_step.h"
 #include "api/convert/json_writer.h"
 #include "api/job_reader.h"
 #include "model/job_size.h"
@@ -13,20 +14,25 @@ namespace gpu_platform::api {
 
 namespace {
 
-// Of ended jobs fetched at once: about what one piece of an answer takes.
+// The number of ended jobs that are fetched at once: about as many as one piece of an answer holds.
 constexpr std::size_t kBatch = 500;
 constexpr std::size_t kBatchBytes = 256 * 1024;
+// The number of ended jobs that one page passes over because the caller does not see them.
+constexpr std::size_t kMaxPassedOver = 50'000;
 // A message that was larger is not kept for the next job.
 constexpr std::size_t kLargeJob = 64 * 1024;
 
 }  // namespace
 
 JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, ListFilter filter)
-    : reader_(reader), caller_(std::move(caller)), filter_(std::move(filter)) {}
+    : reader_(reader),
+      caller_(std::move(caller)),
+      view_(reader.view_of(caller_)),
+      filter_(std::move(filter)) {}
 
 bool JobListWriter::matches(const model::Job& job) const {
   const model::JobSpec& spec = *job.spec;
-  if (!may_see(caller_, job)) return false;
+  if (!view_.sees(model::Sight::kJobs, spec)) return false;
   if (!filter_.with_ended && model::is_ended(job.state)) return false;
   if (filter_.user && spec.user != *filter_.user) return false;
   if (filter_.team && spec.team != *filter_.team) return false;
@@ -68,8 +74,8 @@ base::Status JobListWriter::fetch_archived() {
   if (is_archive_done_ || next_archived_ < archived_.size()) return {};
   EndedJobsQuery query;
   query.user = filter_.user;
-  if (!caller_.is_administrator) {
-    // Nobody else's can be shown, so nobody else's need be fetched.
+  if (!view_.sees_jobs_of_others()) {
+    // Only the caller's jobs can be shown, so only these are fetched.
     if (filter_.user && *filter_.user != caller_.user) {
       is_archive_done_ = true;
       return {};
@@ -92,7 +98,7 @@ base::Status JobListWriter::fetch_archived() {
   next_archived_ = 0;
   std::size_t bytes = 0;
   for (const model::Job& job : archived_) {
-    bytes += static_cast<std::size_t>(model::size_of(*job.spec).value());
+    bytes += static_cast<std::size_t>(model::size_in_list(job).value());
   }
   is_archive_done_ = archived_.size() < query.limit && bytes < kBatchBytes;
   if (!archived_.empty()) archived_before_ = archived_.back().id;
@@ -114,6 +120,8 @@ base::Result<const model::Job*> JobListWriter::take_next() {
     }
     ++next_archived_;
     if (matches(*archived)) return archived;
+    last_ = archived->id;
+    if (++passed_over_ == kMaxPassedOver) return nullptr;
   }
 }
 
@@ -128,23 +136,25 @@ base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
   const std::size_t target = out.size() + enough;
   while (out.size() < target) {
     TRY_ASSIGN(const model::Job* job, take_next());
-    if (job == nullptr) {
+    if (job == nullptr && passed_over_ < kMaxPassedOver) {
       out += R"(],"next_page":null})";
       return false;
     }
-    if (is_page_full()) {
+    if (job == nullptr || is_page_full()) {
       out += fmt::format(R"(],"next_page":"{}"}})", last_.value);
       return false;
     }
     if (written_++ > 0) out.push_back(',');
     last_ = job->id;
     scratch_.Clear();
-    reader_.describe(*job, snapshot_->nodes, scratch_);
+    reader_.describe(view_, *job, snapshot_->nodes, scratch_);
+    if (filter_.with_steps) add_steps(*job, snapshot_->nodes, scratch_);
     if (is_explained(job->state)) {
       to_proto(explainer_->explain(*job), *scratch_.mutable_wait_reason());
     }
     const std::size_t before = out.size();
-    append_json(out, scratch_);
+    filter_.fields == nullptr ? append_json(out, scratch_)
+                              : append_json(out, scratch_, *filter_.fields);
     written_bytes_ += out.size() - before;
     if (out.size() - before > kLargeJob) scratch_ = v1::Job();
   }

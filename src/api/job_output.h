@@ -8,8 +8,8 @@
 
 namespace gpu_platform::api {
 
-// Reads what jobs print without ever waiting for a file of a user's: those are read on threads of
-// their own, bounded for each user whose files they are, with a deadline. Safe from any thread.
+// Reads the output of jobs without ever waiting for a file of a user. Such files are read on
+// threads of their own, with a bound for each owner and a deadline. Safe from any thread.
 class JobOutput {
  public:
   explicit JobOutput(const OutputSource& source) : source_(source) {}
@@ -21,8 +21,8 @@ class JobOutput {
   using Resume = std::function<void(std::function<void()>)>;
   using Done = std::function<void(base::Result<OutputPiece>)>;
 
-  // Goes on over the ends of rotated files until the range is read or there is no more. `done` is
-  // called at once for what the platform keeps, through `resume` for a user's file.
+  // Reads across the ends of rotated files until the range is complete or there is no more. `done`
+  // is called at once for output that the platform keeps, and through `resume` for a user's file.
   void read(const model::Job& job, std::uint32_t attempt, Range range, const Resume& resume,
             Done done) const;
 

@@ -9,6 +9,7 @@
 #include "api/predictions.h"
 #include "controller/planned_starts.h"
 #include "controller/predicted_starts.h"
+#include "model/access.h"
 
 namespace gpu_platform::api {
 
@@ -32,14 +33,22 @@ void add_predicted_start(const scheduling::PredictedStarts& prediction,
            *out.mutable_expected_start());
 }
 
+// What visibility.commands is about.
+void hide_command(v1::Job& out) {
+  v1::JobSpec& spec = *out.mutable_spec();
+  spec.clear_command();
+  spec.clear_workdir();
+  spec.clear_output();
+  spec.clear_error();
+  spec.clear_prolog();
+  spec.clear_epilog();
+  out.clear_output();
+}
+
 }  // namespace
 
 bool is_explained(model::JobState state) {
   return model::is_waiting(state) || state == model::JobState::kHeld;
-}
-
-bool may_see(const model::Caller& caller, const model::Job& job) {
-  return caller.is_administrator || job.spec->uid == caller.uid;
 }
 
 base::Status check_is_one(const FoundJob& found) {
@@ -55,7 +64,7 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
   ListFilter filter;
   if (request.has_user()) {
     filter.user = request.user();
-  } else if (!request.all()) {
+  } else if (!request.all() && !request.has_team()) {
     filter.user = caller.user;
   }
   if (request.has_team()) filter.team = request.team();
@@ -76,6 +85,7 @@ base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const mode
     }
     filter.before = *before;
   }
+  filter.with_steps = request.steps();
   filter.with_ended = request.all() || std::ranges::any_of(filter.states, model::is_ended);
   return filter;
 }
@@ -90,7 +100,10 @@ base::Result<FoundJob> JobReader::find(const model::Caller& caller, model::JobId
       found.job = found.archived.get();
     }
   }
-  if (found.job == nullptr || !may_see(caller, *found.job)) {
+  const bool is_seen =
+      found.job != nullptr && (found.job->spec->uid == caller.uid ||
+                               view_of(caller).sees(model::Sight::kJobs, *found.job->spec));
+  if (!is_seen) {
     return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job {}", id.value),
                       "id");
   }
@@ -118,11 +131,40 @@ base::Result<FoundJob> JobReader::find(const model::Caller& caller, std::string_
   return find(caller, ref);
 }
 
-void JobReader::describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const {
+base::Result<FoundJob> JobReader::find_to_change(const model::Caller& caller,
+                                                 std::string_view text) const {
+  TRY_ASSIGN(FoundJob found, find(caller, text));
+  TRY(model::check_may_touch(caller, found.job->id, *found.job->spec));
+  return found;
+}
+
+std::shared_ptr<const model::AccessRules> JobReader::rules() const {
+  return core_.access ? core_.access() : root_alone_;
+}
+
+base::Status JobReader::check_sees_output(const model::Caller& caller,
+                                          const model::Job& job) const {
+  if (job.spec->uid == caller.uid) return {};
+  if (view_of(caller).sees(model::Sight::kOutput, *job.spec)) return {};
+  return base::fail(base::ErrorCode::kPermissionDenied,
+                    fmt::format("job {} belongs to another user, and its output is not shown to "
+                                "you (access.visibility.output)",
+                                job.id.value),
+                    "id");
+}
+
+void JobReader::describe(const model::Caller& caller, const model::Job& job, const Nodes& nodes,
+                         v1::Job& out) const {
+  describe(view_of(caller), job, nodes, out);
+}
+
+void JobReader::describe(const model::View& view, const model::Job& job, const Nodes& nodes,
+                         v1::Job& out) const {
   to_proto(job, nodes, out);
   if (!job.attempts.empty()) {
     out.set_output(core_.outputs.path(job, job.attempts.back().number));
   }
+  if (!view.sees(model::Sight::kCommands, *job.spec)) hide_command(out);
 }
 
 void JobReader::explain(const FoundJob& found, v1::Job& out) const {
@@ -142,19 +184,22 @@ void JobReader::explain(const FoundJob& found, v1::Job& out) const {
   }
   if (!is_queued) return;
   add_planned_start(controller::last_planned_starts(*found.snapshot), found.job->id, out);
+  out.set_start_guaranteed(controller::guaranteed_start(*found.snapshot) == found.job->id);
   out.set_queue_position(line.jobs_ahead + 1);
 }
 
 QueueStarts JobReader::starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
                                        bool of_all) const {
-  if (!of_all) return {controller::last_planned_starts(*snapshot), {}};
-  return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot)};
+  const model::JobId guaranteed = controller::guaranteed_start(*snapshot);
+  if (!of_all) return {controller::last_planned_starts(*snapshot), {}, guaranteed};
+  return {planner_.planned_starts(snapshot), planner_.predicted_starts(snapshot), guaranteed};
 }
 
 std::unique_ptr<v1::Job> QueueStarts::of(model::JobId job) const {
   if (!planned_starts.contains(job) && !prediction.starts.contains(job)) return nullptr;
   auto out = std::make_unique<v1::Job>();
   add_planned_start(planned_starts, job, *out);
+  out->set_start_guaranteed(job == guaranteed);
   add_predicted_start(prediction, planned_starts, job, *out);
   return out;
 }

@@ -14,9 +14,6 @@
 
 namespace gpu_platform::api {
 
-// True when the caller may see and change the job: their own, an administrator all.
-bool may_see(const model::Caller& caller, const model::Job& job);
-
 // A job as it was found. Keeps alive what the pointer refers to.
 struct FoundJob {
   std::shared_ptr<const controller::Snapshot> snapshot;
@@ -25,8 +22,10 @@ struct FoundJob {
   bool whole_array = false;  // it was named by the id of its array alone, of which it is the first
 };
 
-// An error where it is a whole array, and what is asked for is a single job's.
+// Returns an error if it is a whole array and the call is about a single job.
 base::Status check_is_one(const FoundJob& found);
+
+struct MessagePlan;  // convert/field_plan.h
 
 // Filters of a list, as the model knows them.
 struct ListFilter {
@@ -38,18 +37,21 @@ struct ListFilter {
   base::Instant since;
   model::JobId before;
   std::size_t limit = 1000;
-  // A page ends at the first job behind so many bytes; 0: it does not.
+  // A page ends at the first job after this number of bytes; 0: no bound.
   std::size_t max_bytes = 0;
   bool with_ended = false;
+  bool with_steps = false;
+  const MessagePlan* fields = nullptr;  // of each job; null: all
 };
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller);
 
-// When waiting jobs are expected to start.
+// The predicted starts of waiting jobs.
 struct QueueStarts {
   controller::PlannedStarts planned_starts;
   scheduling::PredictedStarts prediction;
+  model::JobId guaranteed;  // whose planned start is (planned_starts.h)
 
-  // As the fields of a job that say so; null where nothing is expected.
+  // Returns them as fields of a job; null if there is no prediction.
   std::unique_ptr<v1::Job> of(model::JobId job) const;
 };
 
@@ -62,43 +64,60 @@ class JobReader {
   // Questions about what would be.
   Planner& planner() const { return planner_; }
 
-  // What they printed.
+  // The output of the jobs.
   const JobOutput& outputs() const { return outputs_; }
 
   const CoreAccess& core() const { return core_; }
 
-  // kNotFound also for a job that the caller may not see: existence is not told.
+  // Returns kNotFound also for a job that the caller may not see, so that its existence is not
+  // revealed.
   base::Result<FoundJob> find(const model::Caller& caller, model::JobId id) const;
 
   base::Result<FoundJob> find(const model::Caller& caller, const JobRef& ref) const;
-  // By what people write: "42" or "40_3".
+  // Finds a job by what people write: "42" or "40_3".
   base::Result<FoundJob> find(const model::Caller& caller, std::string_view text) const;
+  // Finds a job that the call may change. One that the caller sees, and may not change, is refused.
+  base::Result<FoundJob> find_to_change(const model::Caller& caller, std::string_view text) const;
 
-  // Fills the cleared message; without wait_reason and queue_position.
-  void describe(const model::Job& job, const Nodes& nodes, v1::Job& out) const;
+  // The rules now; never null.
+  std::shared_ptr<const model::AccessRules> rules() const;
+  // What the caller sees of others now.
+  model::View view_of(const model::Caller& caller) const { return {rules(), caller}; }
+  // Refused if the caller may not read what the job prints.
+  base::Status check_sees_output(const model::Caller& caller, const model::Job& job) const;
+
+  // Fills the cleared message as the caller may see it; without wait_reason and queue_position.
+  void describe(const model::Caller& caller, const model::Job& job, const Nodes& nodes,
+                v1::Job& out) const;
+  // The same for many jobs.
+  void describe(const model::View& view, const model::Job& job, const Nodes& nodes,
+                v1::Job& out) const;
   // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
   void explain(const FoundJob& found, v1::Job& out) const;
 
-  // When waiting jobs are expected to start: those that have a planned start, or all where that is
-  // asked for, which costs a look at the whole queue.
+  // Returns the planned starts of waiting jobs: those of the last cycle, or those of all jobs on
+  // request, which costs a look at the whole queue.
   QueueStarts starts_of_queue(const std::shared_ptr<const controller::Snapshot>& snapshot,
                               bool of_all) const;
 
  private:
   const CoreAccess& core_;
   JobOutput outputs_;
+  std::shared_ptr<const model::AccessRules> root_alone_ =
+      std::make_shared<const model::AccessRules>();
   mutable Planner planner_;
-  // The explainer of the snapshot asked about last: it remembers what it has worked out.
+  // The explainer of the latest snapshot: it remembers its results.
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const controller::Snapshot> explained_;
   mutable std::optional<controller::WaitExplainer> explainer_;
 };
 
-// True for jobs of which a WaitExplainer can say something.
+// Returns true for jobs that a WaitExplainer can explain.
 bool is_explained(model::JobState state);
 
 // One page of a list, produced in pieces: "{"jobs":[", job after job, "],"next_page":…}". Fetches
-// ended jobs in batches as they are reached. What it has of snapshot and archive it holds while the
+// ended jobs in batches as they are reached, and ends the page where too many of them are of users
+// whose jobs the caller does not see. What it has of snapshot and archive it holds while the
 // pieces follow each other, and lets go by rest(): behind the last job written it begins anew.
 class JobListWriter {
  public:
@@ -120,6 +139,7 @@ class JobListWriter {
 
   const JobReader& reader_;
   model::Caller caller_;
+  model::View view_;
   ListFilter filter_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
   std::optional<controller::WaitExplainer> explainer_;
@@ -131,7 +151,8 @@ class JobListWriter {
   bool is_archive_done_ = false;
   std::size_t written_ = 0;
   std::size_t written_bytes_ = 0;
-  model::JobId last_;
+  std::size_t passed_over_ = 0;  // ended jobs that are not shown
+  model::JobId last_;            // that was looked at
   bool is_begun_ = false;
   v1::Job scratch_;
 };

@@ -10,8 +10,8 @@
 
 namespace gpu_platform::api {
 
-// Answers what would be, of the newest snapshot. Keeps what it needs for that from one question to
-// the next, from the first on: a second index of nodes, waiting and running jobs.
+// Answers what-if questions about the newest snapshot. From the first question on, it keeps a
+// second index of nodes, waiting and running jobs.
 //
 // Thread: safe from any; one question at a time. Cost: what changed since the last question, and
 // the question's own (controller/explanation.h).
@@ -25,7 +25,7 @@ class Planner {
   // For a job that is not submitted.
   controller::Explanation explain(const Snapshot& snapshot,
                                   std::shared_ptr<const model::JobSpec> spec);
-  // The same of one that begins only later.
+  // The same for a job that begins only later.
   controller::Explanation plan_new(const Snapshot& snapshot,
                                    std::shared_ptr<const model::JobSpec> spec);
   controller::PlaceInLine place_in_line(const Snapshot& snapshot, model::JobId job);

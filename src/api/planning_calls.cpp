@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -21,15 +22,14 @@ base::Result<sizing::ServerDescription> to_model(const v1::ModelSizingRequest& r
   const bool has_settings = !request.model().empty() || request.settings_size() > 0;
   if (request.command_size() > 0) {
     if (has_settings) {
-      return base::invalid("command",
-                           "command: is given instead of model and settings, not beside");
+      return base::invalid("command", "command: give it, or model and settings, but not both");
     }
     const std::vector<std::string> command(request.command().begin(), request.command().end());
     return sizing::description_of(command);
   }
   if (!has_settings) {
     return base::invalid("settings",
-                         "settings: nothing is said: give model, settings such as tp-size, or the "
+                         "settings: nothing is given; give model, settings such as tp-size, or the "
                          "server's command");
   }
   sizing::ServerDescription server{request.model(), {}};
@@ -38,6 +38,36 @@ base::Result<sizing::ServerDescription> to_model(const v1::ModelSizingRequest& r
                                                                         setting.values().end())});
   }
   return server;
+}
+
+// The types of GPU that the nodes report, the smallest memory first.
+std::vector<sizing::GpuKind> gpu_kinds(const controller::Snapshot& snapshot) {
+  std::map<std::string, sizing::GpuKind> by_type;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    std::map<std::string, std::uint32_t> on_this_node;
+    for (const model::Gpu& gpu : node.gpus) {
+      if (!gpu.is_reported) continue;
+      const model::GpuInfo& info = gpu.info;
+      sizing::GpuKind first{.name = info.type, .memory = info.memory, .on_a_node = 1};
+      auto& kind = by_type.try_emplace(info.type, std::move(first)).first->second;
+      kind.memory = std::min(kind.memory, info.memory);
+      kind.on_a_node = std::max(kind.on_a_node, ++on_this_node[info.type]);
+    }
+  });
+  std::vector<sizing::GpuKind> kinds;
+  for (const auto& [type, kind] : by_type) kinds.push_back(kind);
+  std::ranges::stable_sort(kinds, {}, &sizing::GpuKind::memory);
+  return kinds;
+}
+
+void put(const sizing::Holding& holding, v1::GpuHolding& out) {
+  out.set_gpu_type(holding.kind.name);
+  out.set_gpu_memory_bytes(count_of(holding.kind.memory));
+  out.set_gpus_per_node(holding.kind.on_a_node);
+  out.set_nodes(holding.nodes);
+  out.set_fits(holding.fits);
+  if (holding.tokens) out.set_tokens(*holding.tokens);
+  if (holding.contexts) out.set_contexts(*holding.contexts);
 }
 
 v1::Needs message_of(const sizing::ServerNeeds& needs) {
@@ -50,12 +80,20 @@ v1::Needs message_of(const sizing::ServerNeeds& needs) {
   out.set_data_parallel(needs.parallelism.data);
   out.set_context_parallel(needs.parallelism.context);
   out.set_decode_context_parallel(needs.parallelism.decode_context);
+  out.set_nodes(needs.nodes);
+  out.set_ask_gpu_memory_bytes(count_of(needs.memory_to_ask_for));
+  out.set_model(needs.known_as);
   if (needs.parameters) out.set_parameters(*needs.parameters);
+  if (needs.active_parameters) out.set_active_parameters(*needs.active_parameters);
+  if (needs.precision) out.set_weight_bits(needs.precision->centibits / 100.0);
+  if (needs.context) out.set_context_tokens(*needs.context);
+  if (needs.sequences) out.set_sequences(*needs.sequences);
   if (needs.parts) {
     out.set_weights_bytes(count_of(needs.parts->weights));
     if (needs.parts->cache) out.set_cache_bytes(count_of(*needs.parts->cache));
     out.set_overhead_bytes(count_of(needs.parts->overhead));
   }
+  for (const sizing::Holding& holding : needs.holdings) put(holding, *out.add_holdings());
   for (const std::string& note : needs.notes) out.add_notes(note);
   for (const std::string& name : needs.unused) out.add_unused(name);
   return out;
@@ -82,7 +120,7 @@ void put(const controller::PlannedStartDetail& planned, const Nodes& nodes, v1::
   add_ids(planned.after, *out.mutable_after_jobs());
 }
 
-// Of the run that is on, or will be.
+// Returns the prediction for the present run, or for the next one.
 std::optional<scheduling::PredictedRun> predicted_run_of(const model::Job& job,
                                                          const controller::Snapshot& snapshot) {
   if (model::is_ended(job.state)) return std::nullopt;
@@ -115,10 +153,10 @@ v1::CheckResult never(const base::Error& error) {
 
 base::Result<v1::Explanation> Calls::explain(const v1::ExplainJobRequest& request,
                                              const Peer& peer) const {
-  TRY_ASSIGN(const model::JobId id, to_job_id(request.id()));
-  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, id));
+  TRY_ASSIGN(const FoundJob found, reader_.find(peer.caller, request.id()));
+  const model::JobId id = found.job->id;
   v1::Explanation out;
-  reader_.describe(*found.job, found.snapshot->nodes, *out.mutable_job());
+  reader_.describe(peer.caller, *found.job, found.snapshot->nodes, *out.mutable_job());
   reader_.explain(found, *out.mutable_job());
   add_scores(*found.snapshot, *out.mutable_scores());
   if (const auto run = predicted_run_of(*found.job, *found.snapshot)) {
@@ -183,7 +221,7 @@ v1::CheckResult Calls::check_kept_back(const model::Job& job,
     return out;
   }
   out.add_reasons(describe(controller::WaitExplainer(snapshot).explain(job)));
-  // Nobody knows when others end well, or when a person lets it go.
+  // The success of other jobs, and the release by a person, cannot be predicted.
   if (job.state == model::JobState::kHeld || !job.waits_for.empty()) return out;
   put_planned_start(reader_.planner().plan_new(snapshot, job.spec), *snapshot, out);
   return out;
@@ -218,9 +256,10 @@ base::Result<v1::CheckResult> Calls::check_refused(const base::Error& error) {
   return never(error);
 }
 
-base::Result<v1::Needs> Calls::size_model_server(const v1::ModelSizingRequest& request) {
+base::Result<v1::Needs> Calls::size_model_server(const v1::ModelSizingRequest& request) const {
   TRY_ASSIGN(const sizing::ServerDescription server, to_model(request));
-  TRY_ASSIGN(const sizing::ServerNeeds needs, sizing::needs_of(server));
+  const std::vector<sizing::GpuKind> kinds = gpu_kinds(*core_.snapshots.snapshot());
+  TRY_ASSIGN(const sizing::ServerNeeds needs, sizing::needs_of(server, kinds));
   return message_of(needs);
 }
 

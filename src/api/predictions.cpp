@@ -6,8 +6,6 @@
 
 namespace gpu_platform::api {
 
-namespace {}  // namespace
-
 void to_proto(const controller::PredictedStart& predicted, v1::PredictedStart& out) {
   to_proto(predicted.start.p50, *out.mutable_p50());
   to_proto(predicted.start.p90, *out.mutable_p90());

@@ -3,7 +3,7 @@
 #include "controller/explanation.h"
 #include "gpu_platform/v1/predictions.pb.h"
 
-// What is expected of starts and runs, and how well that went, as messages.
+// Predictions of starts and runs, and their errors, as messages.
 
 namespace gpu_platform::api {
 

@@ -39,6 +39,7 @@ class QueueWriter {
 
   const JobReader* reader_;
   model::Caller caller_;
+  model::View view_;
   std::size_t max_bytes_;
   std::shared_ptr<const controller::Snapshot> snapshot_;  // null while it rests
   std::optional<controller::WaitExplainer> explainer_;

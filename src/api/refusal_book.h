@@ -13,9 +13,9 @@
 
 namespace gpu_platform::api {
 
-// What of refused calls is written into the audit trail, in each window of time. Beyond it they are
-// counted, and written as one entry with the count when the window is over, so that no flood of
-// them fills a disk or hides what others did.
+// Limits the refused calls that the audit trail records in each window of time. Calls beyond the
+// limit are counted and written as one entry with the count when the window is over, so that no
+// flood of them fills a disk or hides what others did.
 struct RefusalLimits {
   base::Duration window = base::minutes(1);
   std::size_t max_per_user = 10;
@@ -35,7 +35,7 @@ class RefusalBook {
   // `call` has its refusal. True: it is being written, and `written` is called once, on whatever
   // thread, when it is durable or cannot be. False: it is only counted.
   bool note(model::AuditedCall call, std::function<void()> written);
-  // To be called now and then: writes the counts of a window that is over.
+  // Writes the counts of a window that is over. Call it now and then.
   void tick();
   // Writes the counts that there are, at the end.
   void finish();

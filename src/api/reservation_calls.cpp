@@ -6,6 +6,7 @@
 
 #include "api/calls.h"
 #include "api/convert/reservation.h"
+#include "model/access.h"
 #include "os/clock.h"
 
 // The calls about reservations.
@@ -47,16 +48,64 @@ base::Result<v1::Reservation> Calls::reservation(const std::string& name) const 
   return find(*core_.snapshots.snapshot(), name);
 }
 
+// The users must exist.
+template <class Command>
+void Calls::reserve(Command command, const std::vector<std::string>& users, const Peer& peer,
+                    Resume resume, Reserved done) const {
+  auto send_it = [this, caller = peer.caller, command = std::move(command), resume,
+                  done = std::move(done)](base::Status checked) {
+    if (!checked) return done(std::unexpected(std::move(checked).error()));
+    send({caller, command}, resume,
+         [this, name = command.name, done](base::Result<model::CommandReply> reply) {
+           if (!reply) return done(std::unexpected(std::move(reply).error()));
+           done(reservation(name));
+         });
+  };
+  // Others are refused, and nothing is looked up for them.
+  if (!model::may_touch_site(peer.caller)) return send_it({});
+  check_users({users, 0, peer.caller.uid}, resume, std::move(send_it));
+}
+
 void Calls::create_reservation(const v1::CreateReservationRequest& request, const Peer& peer,
                                Resume resume, Reserved done) const {
   auto command = to_model(request, core_.snapshots.snapshot()->nodes);
   if (!command) return done(std::unexpected(std::move(command).error()));
-  send({peer.caller, *std::move(command)}, std::move(resume),
-       [this, name = request.name(),
-        done = std::move(done)](base::Result<model::CommandReply> reply) {
-         if (!reply) return done(std::unexpected(std::move(reply).error()));
-         done(reservation(name));
-       });
+  const std::vector<std::string> users = command->users;
+  reserve(*std::move(command), users, peer, std::move(resume), std::move(done));
+}
+
+void Calls::update_reservation(const v1::UpdateReservationRequest& request, const Peer& peer,
+                               Resume resume, Reserved done) const {
+  auto command = to_model(request, core_.snapshots.snapshot()->nodes);
+  if (!command) return done(std::unexpected(std::move(command).error()));
+  const auto users = command->users.value_or(std::vector<std::string>());
+  reserve(*std::move(command), users, peer, std::move(resume), std::move(done));
+}
+
+// One after the other: there are few of them, and the directory remembers its answers.
+void Calls::check_users(NamedUsers users, Resume resume,
+                        std::function<void(base::Status)> done) const {
+  if (users.next == users.names.size()) return done({});
+  const std::string name = users.names[users.next];
+  const std::uint32_t asker = users.asker;
+  core_.users.find(
+      name, asker,
+      [this, users = std::move(users), resume = std::move(resume),
+       done = std::move(done)](base::Result<host::User> found) mutable {
+        const Resume on = resume;
+        on([this, users = std::move(users), resume = std::move(resume), done = std::move(done),
+            found = std::move(found)]() mutable {
+          if (found) {
+            ++users.next;
+            return check_users(std::move(users), std::move(resume), std::move(done));
+          }
+          if (found.error().code != base::ErrorCode::kNotFound) {
+            return done(base::fail(found.error().code, "users: " + found.error().message, "users"));
+          }
+          done(base::invalid("users", fmt::format("users: there is no user '{}' on this machine",
+                                                  users.names[users.next])));
+        });
+      });
 }
 
 void Calls::cancel_reservation(const std::string& name, const Peer& peer, Resume resume,

@@ -1,12 +1,14 @@
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "api/calls.h"
 #include "controller/shares.h"
+#include "os/clock.h"
 
-// Who has used how much of what is theirs.
+// Fair-share usage of teams and users, and their quotas.
 
 namespace gpu_platform::api {
 
@@ -16,7 +18,8 @@ double of_whole(std::uint64_t part) {
   return static_cast<double>(part) / static_cast<double>(std::uint64_t{1} << 32);
 }
 
-void to_proto(const scheduling::ShareRow& row, v1::Share& out) {
+void to_proto(const scheduling::ShareRow& row, const controller::RunningUse& running,
+              v1::Share& out) {
   out.set_team(row.team);
   out.set_user(row.user);
   out.set_parent(row.parent);
@@ -27,6 +30,74 @@ void to_proto(const scheduling::ShareRow& row, v1::Share& out) {
   out.set_effective_use(of_whole(row.effective_use));
   out.set_fair_share(static_cast<double>(row.factor) / scheduling::kMaxFactor);
   out.set_place(row.place);
+  const auto own = running.find({row.team, row.user});
+  if (own == running.end()) return;
+  for (const auto& [type, gpu_time] : own->second) {
+    v1::GpuTypeSeconds& entry = *out.add_running();
+    entry.set_gpu_type(type);
+    entry.set_gpu_seconds(controller::in_gpu_seconds(gpu_time));
+  }
+}
+
+void set_hours(const std::optional<std::uint32_t>& limit, const scheduling::QuotaUse& use,
+               v1::Quota& out) {
+  if (!limit) return;
+  out.set_gpu_hours_committed(controller::in_gpu_seconds(use.used + use.committed) / 3600);
+  out.set_gpu_hours(*limit);
+}
+
+void set_limits(const model::Quota& quota, const scheduling::QuotaUse& use, v1::Quota& out) {
+  if (quota.max_gpus) out.set_max_gpus(*quota.max_gpus);
+  if (quota.guaranteed_gpus) out.set_guaranteed_gpus(*quota.guaranteed_gpus);
+  if (quota.borrow_limit) out.set_borrow_limit(*quota.borrow_limit);
+  if (quota.lend_limit) out.set_lend_limit(*quota.lend_limit);
+  out.set_running_jobs(static_cast<std::uint32_t>(use.running_jobs));
+  if (quota.max_running_jobs) out.set_max_running_jobs(*quota.max_running_jobs);
+  out.set_queued_jobs(static_cast<std::uint32_t>(use.waiting_jobs));
+  if (quota.max_queued_jobs) out.set_max_queued_jobs(*quota.max_queued_jobs);
+  set_hours(quota.gpu_hours, use, out);
+}
+
+void to_proto(const controller::QuotaRow& row, v1::Quota& out) {
+  out.set_holder(std::string(to_string(row.subject.holder)));
+  out.set_name(row.subject.name);
+  out.set_gpus(static_cast<double>(row.use.gpus.value()) / base::kWholeGpu.value());
+  if (!row.of_type) return set_limits(row.quota, row.use, out);
+  out.set_gpu_type(row.of_type->type);
+  if (row.of_type->max_gpus) out.set_max_gpus(*row.of_type->max_gpus);
+  if (row.of_type->guaranteed_gpus) out.set_guaranteed_gpus(*row.of_type->guaranteed_gpus);
+  if (row.of_type->borrow_limit) out.set_borrow_limit(*row.of_type->borrow_limit);
+  if (row.of_type->lend_limit) out.set_lend_limit(*row.of_type->lend_limit);
+  set_hours(row.of_type->gpu_hours, row.use, out);
+}
+
+double in_gpus(base::GpuShare share) {
+  return static_cast<double>(share.value()) / static_cast<double>(base::kWholeGpu.value());
+}
+
+void to_proto(const controller::SurplusRow& row, v1::SurplusShare& out) {
+  const bool is_team = row.holder.holder == model::QuotaHolder::kTeam;
+  (is_team ? out.mutable_team() : out.mutable_user())->assign(row.holder.name);
+  out.set_gpu_type(row.pool);
+  out.set_weight(row.part.weight);
+  out.set_guaranteed_gpus(in_gpus(row.guaranteed));
+  out.set_held_gpus(in_gpus(row.part.held));
+  out.set_wanted_gpus(in_gpus(row.part.wanted));
+  out.set_share_gpus(in_gpus(row.part.share));
+}
+
+// Whether the answer is about it; `teams` and `users` are those of its shares.
+bool is_asked_for(const v1::ListSharesRequest& request, const scheduling::QuotaSubject& subject,
+                  const std::set<std::string>& teams, const std::set<std::string>& users) {
+  if (request.team().empty() && request.user().empty()) return true;
+  switch (subject.holder) {
+    case model::QuotaHolder::kTeam:
+      return request.user().empty() && teams.contains(subject.name);
+    case model::QuotaHolder::kUser:
+      return users.contains(subject.name);
+    default:
+      return false;
+  }
 }
 
 // The rows of a team and of what is below it: a team stands before its children.
@@ -45,7 +116,8 @@ class Below {
 
 }  // namespace
 
-base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& request) const {
+base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& request,
+                                                   const Peer& peer) const {
   const auto snapshot = core_.snapshots.snapshot();
   const model::Policy& policy = *snapshot->policy;
   const controller::Shares shares = controller::shares_of(*snapshot);
@@ -55,18 +127,39 @@ base::Result<v1::ListSharesResponse> Calls::shares(const v1::ListSharesRequest& 
   if (!request.team().empty() && std::ranges::none_of(shares.rows, is_asked)) {
     return base::fail(
         base::ErrorCode::kNotFound,
-        fmt::format("there is no team '{}': GET /v1/shares has those there are", request.team()));
+        fmt::format("there is no team '{}'; GET /v1/shares lists the teams", request.team()));
   }
   v1::ListSharesResponse out;
   out.set_order(std::string(to_string(policy.order)));
   out.set_counted(shares.is_counted);
   const std::int64_t half_life = base::whole_milliseconds(policy.fair_share.half_life);
   out.set_half_life_seconds(static_cast<double>(half_life) / 1000);
+  const base::Instant now = std::max(os::wall_now(), snapshot->at);
+  const controller::RunningUse running = controller::running_use_of(*snapshot, now);
+  const model::View view = reader_.view_of(peer.caller);
   Below below(request.team());
+  std::set<std::string> teams;
+  std::set<std::string> users;
   for (const scheduling::ShareRow& row : shares.rows) {
     const bool is_below = request.team().empty() || below.has(row);
     if (!is_below || (!request.user().empty() && row.user != request.user())) continue;
-    to_proto(row, *out.add_shares());
+    if (!row.user.empty() && !view.sees_usage_of(row.user, row.team)) continue;
+    v1::Share& share = *out.add_shares();
+    to_proto(row, running, share);
+    if (shares.is_counted) {
+      share.set_use_gpu_seconds(controller::gpu_seconds_at(*snapshot, row, now));
+    }
+    row.user.empty() ? teams.insert(row.team) : users.insert(row.user);
+  }
+  for (const controller::QuotaRow& row : controller::quotas_of(*snapshot)) {
+    const bool is_hidden = row.subject.holder == model::QuotaHolder::kUser &&
+                           !users.contains(row.subject.name) &&
+                           !view.sees_usage_of(row.subject.name, {});
+    if (is_hidden) continue;
+    if (is_asked_for(request, row.subject, teams, users)) to_proto(row, *out.add_quotas());
+  }
+  for (const controller::SurplusRow& row : controller::surplus_of(*snapshot)) {
+    to_proto(row, *out.add_surplus());
   }
   return out;
 }

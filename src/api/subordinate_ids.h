@@ -16,7 +16,7 @@ class SubordinateIds {
  public:
   explicit SubordinateIds(std::string path = "/etc/subuid") : path_(std::move(path)) {}
 
-  // The user, by name or number as the file has it, whose range the uid lies in.
+  // Returns the user with the range that the uid lies in, by name or number as the file has it.
   std::optional<std::string> owner_of(std::uint32_t uid);
 
  private:

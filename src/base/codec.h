@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -17,11 +18,12 @@ class Encoder {
   explicit Encoder(std::string& out) : out_(out) {}
 
   void u64(std::uint64_t v) {
-    while (v >= 0x80) {
-      out_.push_back(static_cast<char>(v | 0x80));
-      v >>= 7;
-    }
-    out_.push_back(static_cast<char>(v));
+    if (v < 0x80) return out_.push_back(static_cast<char>(v));
+    char bytes[kMaxVarintBytes];
+    std::size_t size = 0;
+    for (; v >= 0x80; v >>= 7) bytes[size++] = static_cast<char>(v | 0x80);
+    bytes[size++] = static_cast<char>(v);
+    out_.append(bytes, size);
   }
   void i64(std::int64_t v) {
     u64((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
@@ -33,6 +35,8 @@ class Encoder {
   }
 
  private:
+  static constexpr std::size_t kMaxVarintBytes = 10;
+
   std::string& out_;
 };
 

@@ -14,8 +14,8 @@ struct AnyValue {
 
 }  // namespace internal
 
-// How many values the aggregate T can be initialised with: its members, an array's elements each
-// for itself. Worked out by the compiler, which lets no member be forgotten.
+// The number of values that the aggregate T can be initialised with: its members, and each element
+// of an array. The compiler works it out, so that no member can be forgotten.
 template <class T, class... Values>
 consteval std::size_t member_count() {
   if constexpr (requires { T{std::declval<Values>()..., internal::AnyValue()}; }) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// Not without a name: a conversion to a type that no other file could name would have no
+// The namespace has a name: a conversion to a type that no other file could name would have no
 // definition.
 namespace gpu_platform::base {
 

@@ -1,16 +1,19 @@
 #include "base/parse.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include <fmt/format.h>
+
+#include "base/letters.h"
 
 namespace gpu_platform::base {
 
 namespace {
 
 constexpr std::string_view kDurationForms =
-    "write it as 90s, 15m, 2h, 1d, HH:MM:SS, or a number of minutes";
+    "write it as 90s, 15m, 2h, 1d, HH:MM:SS, D-HH:MM:SS, or a number of minutes";
 constexpr std::string_view kSizeForms =
     "write it as 16G (2^30 bytes), 16GB (10^9 bytes), or a number of MiB";
 
@@ -47,19 +50,16 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-char upper(char c) {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-}
-
 bool same_ignoring_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (upper(a[i]) != upper(b[i])) return false;
+    if (to_upper(a[i]) != to_upper(b[i])) return false;
   }
   return true;
 }
 
-// What a person sees of the text: nothing that could disturb a terminal, and not pages of it.
+// Returns the text as it is shown to people: without anything that could disturb a terminal, and
+// shortened.
 std::string quoted(std::string_view text) {
   constexpr std::size_t kMax = 60;
   std::string shown = "'";
@@ -135,9 +135,36 @@ Result<Duration> read_clock(std::string_view text) {
   return Duration(total);
 }
 
+// Slurm's "D-HH", "D-HH:MM" and "D-HH:MM:SS".
+Result<Duration> read_days(std::string_view text) {
+  constexpr std::int64_t kLast[] = {0, 23, 59, 59};
+  constexpr std::int64_t kSeconds[] = {86400, 3600, 60, 1};
+  std::int64_t total = 0;
+  std::size_t begin = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t end = std::min(text.find(i == 0 ? '-' : ':', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    std::int64_t value = 0;
+    const Digits read = read_digits(part, value);
+    const bool out_of_clock = i > 0 && (part.size() > 2 || value > kLast[i]);
+    if (read == Digits::kMalformed || out_of_clock) break;
+    if (read == Digits::kTooLarge || __builtin_mul_overflow(value, kSeconds[i], &value) ||
+        __builtin_add_overflow(total, value, &total)) {
+      return too_large(text, "duration");
+    }
+    if (end == text.size()) {
+      if (__builtin_mul_overflow(total, kNsPerSecond, &total)) return too_large(text, "duration");
+      return Duration(total);
+    }
+    begin = end + 1;
+  }
+  return malformed(text, "duration", kDurationForms);
+}
+
 }  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
+  if (text.find('-') != std::string_view::npos) return read_days(text);
   if (text.find(':') != std::string_view::npos) return read_clock(text);
   TRY_ASSIGN(const std::int64_t ns,
              read_with_unit(text, kDurationUnits, kNsPerSecond, "duration", kDurationForms));

@@ -13,8 +13,8 @@
 
 namespace gpu_platform::base {
 
-// "90s", "15m", "2h", "1d", "HH:MM:SS" (hours may pass 24), or a bare number of minutes. Never
-// negative.
+// "90s", "15m", "2h", "1d", "HH:MM:SS" (hours may pass 24), "D-HH[:MM[:SS]]" as Slurm has it, or a
+// bare number of minutes. Never negative.
 Result<Duration> parse_duration(std::string_view text);
 
 // "16G" and "16GiB" are 16 × 2^30, "16GB" is 16 × 10^9, a bare number is MiB; also K, M, T, P, and

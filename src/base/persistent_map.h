@@ -10,9 +10,9 @@
 
 namespace gpu_platform::base {
 
-// An ordered map from 64-bit keys to values whose snapshots are cheap: freeze() returns an
-// immutable copy in O(1), and the next write after it copies only the path it touches (one leaf
-// pointer and about log16(n) inner nodes), never the whole.
+// An ordered map from 64-bit keys to values, with cheap snapshots: freeze() returns an immutable
+// copy in O(1), and the next write after it copies only the path it touches (one leaf pointer and
+// about log16(n) inner nodes), never the whole.
 //
 // Ownership: the map owns its values; a snapshot shares them. Values reached through a snapshot
 // never change. Thread: one writer; any number of threads may read the same snapshot without a

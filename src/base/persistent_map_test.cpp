@@ -58,7 +58,7 @@ void write(Prng& random, Map& map, Model& model) {
       EXPECT_EQ(map.erase(key), model.erase(key) == 1);
       break;
     case 3:
-      // What is there, so that erasing really happens.
+      // Erases a key that is there, so that erasing really happens.
       if (!model.empty()) {
         const auto at = static_cast<std::ptrdiff_t>(random.below(model.size()));
         const std::uint64_t present = std::next(model.begin(), at)->first;

@@ -14,6 +14,8 @@ std::string_view to_string(ErrorCode code) {
       return "NOT_FOUND";
     case ErrorCode::kPermissionDenied:
       return "PERMISSION_DENIED";
+    case ErrorCode::kUnauthenticated:
+      return "UNAUTHENTICATED";
     case ErrorCode::kFailedPrecondition:
       return "FAILED_PRECONDITION";
     case ErrorCode::kResourceExhausted:

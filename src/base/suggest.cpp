@@ -5,16 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
+
 namespace gpu_platform::base {
 
 namespace {
 
-// Words longer than this are nobody's typing error, and the comparison is quadratic.
+// Longer words are not typing errors, and the comparison is quadratic.
 constexpr std::size_t kLongestWord = 64;
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 // Damerau's distance in the restricted form: no letter takes part in two edits.
 std::size_t edits(std::string_view a, std::string_view b) {
@@ -25,10 +23,10 @@ std::size_t edits(std::string_view a, std::string_view b) {
   for (std::size_t j = 0; j <= b.size(); ++j) at(0, j) = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t differs = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+      const std::size_t differs = to_lower(a[i - 1]) == to_lower(b[j - 1]) ? 0 : 1;
       at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + differs});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                           lower(a[i - 2]) == lower(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && to_lower(a[i - 1]) == to_lower(b[j - 2]) &&
+                           to_lower(a[i - 2]) == to_lower(b[j - 1]);
       if (swapped) at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
     }
   }

@@ -6,7 +6,7 @@
 
 namespace gpu_platform::base {
 
-// The candidate that a person who typed `word` most likely meant, or an empty view when none is
+// Returns the candidate that a person most likely meant by `word`, or an empty view if none is
 // near: at most one edit (insert, delete, replace, swap of neighbours) for every three letters.
 // Case does not count. The first of equally near candidates wins. Views into `candidates`.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);

@@ -4,7 +4,7 @@
 
 namespace gpu_platform::base {
 
-// What take_character gives for a byte that begins no character.
+// take_character returns this for a byte that begins no character.
 inline constexpr char32_t kNotUtf8 = 0xffffffff;
 
 // Takes the first character off the text, which must not be empty.

@@ -114,7 +114,7 @@ class StoredEnvironments : public execution::EnvironmentSource {
   const store::Journal& journal_;
 };
 
-// Where observations go until their receiver exists, and then on to it: the engine needs a sink
+// Keeps observations until their receiver exists, and then passes them on. The engine needs a sink
 // before the controller, and what receives them needs the controller.
 class LateSink : public execution::ObservationSink {
  public:
@@ -124,7 +124,7 @@ class LateSink : public execution::ObservationSink {
     for (auto& observation : waiting_) sink.observe(std::move(observation));
     waiting_.clear();
   }
-  // What comes later is dropped: the next daemon learns it from the engine's records.
+  // Observations that come later are dropped: the next daemon learns it from the engine's records.
   void disconnect() {
     const std::lock_guard lock(mutex_);
     sink_ = nullptr;

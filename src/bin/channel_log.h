@@ -8,9 +8,9 @@
 
 namespace gpu_platform::bin {
 
-// Writes to the log that a channel into a job began, and, destroyed, that it ended: who, which job,
-// and the command's first word or the port. Arguments may be secrets and are left out. If a user
-// opens very many channels, not all of them are logged. Any thread.
+// Logs the begin of a channel into a job and, on destruction, its end: the user, the job, and the
+// command's first word or the port. Arguments may be secrets and are left out. If a user opens very
+// many channels, not all of them are logged. Any thread.
 class ChannelLog {
  public:
   // `log` outlives this.

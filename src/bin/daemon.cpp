@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -19,14 +20,17 @@
 #include <spdlog/spdlog.h>
 
 #include "api/event_hub.h"
+#include "api/identity/token_authenticator.h"
 #include "api/rest/server.h"
 #include "bin/adaptors.h"
 #include "bin/board_registrar.h"
 #include "bin/emulated_boards.h"
 #include "bin/event_log.h"
 #include "bin/job_outputs.h"
+#include "bin/network_door.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
+#include "config/effective.h"
 #include "config/network_file.h"
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
@@ -45,8 +49,8 @@ namespace gpu_platform::bin {
 
 namespace {
 
-// A driver that nobody holds open takes seconds per GPU to load; past this the daemon serves
-// without the nodes that have not answered, and takes them in when they do.
+// A driver that no process holds open takes seconds per GPU to load. After this time the daemon
+// serves without the nodes that have not answered, and adds them when they do.
 constexpr std::chrono::seconds kDiscoveryLimit{60};
 
 // The user as the accounts of the system know it, or its number where they do not answer.
@@ -86,10 +90,10 @@ void end_now(const base::Error& error) {
   _exit(1);
 }
 
+// The store makes it, with the mode that its secrets need.
 base::Result<std::string> absolute_directory(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error).lexically_normal();
-  std::filesystem::create_directories(absolute, error);
   if (error) {
     return base::fail(base::ErrorCode::kInternal,
                       fmt::format("data directory {}: {}", path, error.message()));
@@ -98,14 +102,15 @@ base::Result<std::string> absolute_directory(const std::string& path) {
 }
 
 base::Result<std::unique_ptr<store::SqliteStore>> open_store(
-    const std::string& data_dir, const config::Configuration& configuration) {
+    const std::string& data_dir, const config::Configuration& configuration, bool has_boards) {
   store::SqliteOptions options;
   options.dir = data_dir;
+  options.others_may_pass = has_boards;
   options.headroom.ballast = configuration.store_reserve_bytes;
   return store::SqliteStore::open(options);
 }
 
-// What the probes are to look at: the emulated boards, or this host.
+// Returns the targets of the probes: the emulated boards, or this host.
 base::Result<std::vector<node::ProbeTarget>> probe_targets(const DaemonOptions& options,
                                                            const std::string& data_dir,
                                                            const ProgramPaths& paths) {
@@ -146,7 +151,48 @@ void tell_isolation(const execution::NodePart& node) {
   }
 }
 
+// One line for each value that a reload changes, and one for each that waits for the next start.
+void tell_differences(const config::Configuration& at_start, const config::Configuration& before,
+                      const config::Configuration& now) {
+  const auto values = [](const config::Difference& each) {
+    return each.before == each.after
+               ? std::string()
+               : fmt::format(" before=\"{}\" after=\"{}\"", each.before, each.after);
+  };
+  for (const config::Difference& each : config::differences(before, now)) {
+    if (each.effect != config::Effect::kAnytime) continue;
+    spdlog::info("configuration key={}{} applied=now", each.key, values(each));
+  }
+  for (const config::Difference& each : config::differences(at_start, now)) {
+    if (each.effect != config::Effect::kRestart) continue;
+    spdlog::warn("configuration key={}{} applied=\"at the next start\"", each.key, values(each));
+  }
+}
+
 }  // namespace
+
+// A value that a reload changes while the API reads it.
+template <class Value>
+class Reloaded {
+ public:
+  void set(Value value) {
+    auto next = std::make_shared<const Value>(std::move(value));
+    const std::lock_guard lock(mutex_);
+    value_.swap(next);
+  }
+  std::shared_ptr<const Value> get() const {
+    const std::lock_guard lock(mutex_);
+    return value_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Value> value_;
+};
+
+model::AccessRules access_of(const config::Configuration& configuration) {
+  return {configuration.access, *configuration.policy.organisation, geteuid()};
+}
 
 // In the order in which they need each other.
 struct Daemon::Parts {
@@ -163,9 +209,12 @@ struct Daemon::Parts {
   base::Status recover(const config::Configuration& configuration);
   base::Status discover(std::vector<node::ProbeTarget> targets,
                         const config::Configuration& configuration, const ProgramPaths& paths);
-  base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration);
+  base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration,
+                         const ProgramPaths& paths);
 
   std::string data_dir;
+  config::Configuration at_start;
+  config::Configuration last_read;
   logging::Log log;
   std::shared_ptr<host::UserDirectory> users = std::make_shared<host::UserDirectory>();
   std::unique_ptr<store::SqliteStore> store;
@@ -190,13 +239,20 @@ struct Daemon::Parts {
   std::unique_ptr<StoredJobs> archive;
   std::unique_ptr<StoredAudit> audit;
   std::unique_ptr<EngineChannels> channels;
+  Reloaded<config::SlurmNames> slurm_names;
+  Reloaded<model::AccessRules> access;
+  api::TokenUses token_uses;
+  std::unique_ptr<api::TokenAuthenticator> authenticator;
   UsersFiles users_files;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
+  std::unique_ptr<listener::ListenerHost> network_door;  // null: the site has none
 };
 
-// Threads first, so that nobody speaks to what is gone: the door, the probes, the loop, the engine.
+// Threads end first, so that none of them uses an object that is gone: the API, the probes, the
+// loop, the engine.
 Daemon::Parts::~Parts() {
+  network_door.reset();
   server.reset();
   if (gate != nullptr) gate->stop();
   probes.reset();
@@ -245,15 +301,15 @@ LauncherKey launcher_key(const config::Configuration& configuration) {
   return {};
 }
 
-// A launcher that is a service runs with rights that we have not: what it runs, and as whom, is not
-// ours to say.
+// A launcher that is a service has rights that the daemon lacks: the daemon does not decide what it
+// runs, and as which user.
 base::Status set_launcher(const config::Configuration& configuration, const std::string& launcher,
                           execution::ProcessEngineOptions& engine) {
   const LauncherKey key = launcher_key(configuration);
   if (!launcher.empty() && !key.key.empty()) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("execution.{}: the launcher at {} is a service of its own and "
-                                  "is not told this from here; take the key away and give the "
+                      fmt::format("execution.{}: the launcher at {} is a service of its own, which "
+                                  "this key does not reach; remove the key and give the "
                                   "launcher {} (ExecStart of gpu-platform-launcher.service)",
                                   key.key, launcher, key.option),
                       fmt::format("execution.{}", key.key));
@@ -275,6 +331,9 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
   std::string note;
   TRY(controller->recover(clock.now(), &note));
   if (!note.empty()) spdlog::warn("recovery note=\"{}\"", note);
+  if (!configuration.cluster_name.text.empty()) {
+    spdlog::info("cluster name=\"{}\"", configuration.cluster_name.text);
+  }
   const controller::State& state = controller->core().state();
   clock.start_after(state.at);
   spdlog::info("recovered events={} jobs={} nodes={}", state.seq.value, state.jobs.size(),
@@ -299,6 +358,32 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
   return {};
 }
 
+namespace {
+
+// Warns where more is guaranteed than was found.
+void warn_of_guarantees(const model::Organisation& organisation,
+                        const controller::Snapshot& snapshot) {
+  const bool is_as_written = organisation.allocation == model::AllocationMode::kGuaranteed ||
+                             organisation.allocation == model::AllocationMode::kStatic;
+  if (!is_as_written) return;
+  scheduling::GpusByType found;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    for (const model::Gpu& gpu : node.gpus) ++found[gpu.info.type];
+  });
+  const auto pools = scheduling::pool_sizes(organisation, found);
+  for (const auto& [type, pool] : pools) {
+    if (pool.guaranteed <= pool.gpus) continue;
+    std::string which = type.empty() ? "" : " of type " + type;
+    if (type.empty() && pools.size() > 1) which = " of the types without guarantees of their own";
+    spdlog::warn(
+        "guaranteed_gpus add up to {} GPUs{}, but {} were found: not all guarantees can be met at "
+        "once",
+        pool.guaranteed, which, pool.gpus);
+  }
+}
+
+}  // namespace
+
 base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
                                      const config::Configuration& configuration,
                                      const ProgramPaths& paths) {
@@ -319,8 +404,9 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
     probes->watch(std::move(target));
   }
   if (!nodes->wait_for_all(names, kDiscoveryLimit)) {
-    spdlog::warn("not every node was described within {} s; the others are taken in when they are",
-                 kDiscoveryLimit.count());
+    spdlog::warn(
+        "not every node was described within {} s; the others are added when they are described",
+        kDiscoveryLimit.count());
   }
   loop->wait_until_published();
   const std::size_t found = nodes->gpu_count();
@@ -328,31 +414,33 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
     spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *configuration.total_gpus,
                  found);
   }
-  const model::Organisation& organisation = *configuration.policy.organisation;
-  const std::uint64_t guaranteed = scheduling::guaranteed_in_all(organisation);
-  const bool is_as_written = organisation.allocation == model::AllocationMode::kGuaranteed ||
-                             organisation.allocation == model::AllocationMode::kStatic;
-  if (is_as_written && guaranteed > found) {
-    spdlog::warn(
-        "guaranteed_gpus add up to {} GPUs, but {} were found: not all guarantees can be met at "
-        "once",
-        guaranteed, found);
-  }
+  warn_of_guarantees(*configuration.policy.organisation, *loop->snapshot());
   return {};
 }
 
 base::Status Daemon::Parts::open_door(const DaemonOptions& options,
-                                      const config::Configuration& configuration) {
+                                      const config::Configuration& configuration,
+                                      const ProgramPaths& paths) {
+  slurm_names.set(configuration.slurm);
+  access.set(access_of(configuration));
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
   audit = std::make_unique<StoredAudit>(*store);
   channels = std::make_unique<EngineChannels>(*engine, log);
+  authenticator = std::make_unique<api::TokenAuthenticator>(
+      *snapshots, *users, *commands, token_uses,
+      api::TokenAuthenticator::Options{
+          .min_uid = configuration.min_uid, .warn = [this](const std::string& line) {
+            log.warn(logging::of_platform("credentials"), "api {}", line);
+          }});
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
   server_options.io_threads = configuration.api_threads;
-  server_options.shows_all_commands = configuration.show_commands == config::ShowCommands::kAll;
+  if (!engine->node_part().can_switch_user) server_options.only_uid = geteuid();
+  server_options.min_uid = configuration.min_uid;
+  server_options.authenticator = authenticator.get();
   server_options.budgets = budgets_of(configuration);
   server_options.page_bytes = static_cast<std::size_t>(configuration.api_page_bytes.value());
   server_options.is_privileged = [own = geteuid()](std::uint32_t uid) {
@@ -375,8 +463,13 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          readings.get(),
                                          [this] { return isolation_of(engine->node_part()); },
                                          channels.get(),
-                                         audit.get()},
+                                         audit.get(),
+                                         [this] { return loop->statistics(); },
+                                         [this] { return slurm_names.get(); },
+                                         [this] { return access.get(); },
+                                         &token_uses},
                          *hub));
+  TRY_ASSIGN(network_door, open_network_door(configuration, paths.listener, *server, log));
   return {};
 }
 
@@ -389,7 +482,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
                                                     const config::Configuration& configuration) {
   TRY_ASSIGN(std::string data_dir, absolute_directory(options.data_dir));
   auto parts = std::make_unique<Parts>(std::move(data_dir));
-  TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration));
+  parts->at_start = configuration;
+  parts->last_read = configuration;
+  TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration, !options.emulate.empty()));
   const ProgramPaths paths = find_program_paths();
   TRY_ASSIGN(auto targets, probe_targets(options, parts->data_dir, paths));
 
@@ -402,6 +497,8 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   if (!options.emulate.empty()) {
     parts->registrar =
         std::make_unique<BoardRegistrar>(paths.gpu_register, parts->data_dir + "/emulated");
+    engine.board_places = {parts->data_dir + "/emulated",
+                           std::filesystem::path(paths.emulated_nvml).parent_path().string()};
     engine.enter_on_board = [registrar = parts->registrar.get()](
                                 const std::string& node, const std::vector<std::string>& uuids,
                                 std::uint32_t pid) { registrar->enter(node, uuids, pid); };
@@ -426,14 +523,28 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   }
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));
-  TRY(parts->open_door(options, configuration));
+  TRY(parts->open_door(options, configuration, paths));
   return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
 }
 
 void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
+  tell_differences(parts_->at_start, parts_->last_read, configuration);
+  const bool has_same_access = parts_->last_read.access == configuration.access;
+  parts_->last_read = configuration;
   parts_->loop->change_policy(
       policy_of(configuration), "configuration",
       origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
+  parts_->slurm_names.set(configuration.slurm);
+  if (parts_->network_door != nullptr) parts_->network_door->reload();
+  parts_->access.set(access_of(configuration));
+  if (has_same_access) return;
+  // The journal does not have the roles, so the trail says that they changed.
+  model::AuditedCall call;
+  call.by = origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid);
+  call.action = model::AuditAction::kConfigure;
+  call.target = "access";
+  parts_->loop->command({{}, model::RecordCalls{{std::move(call)}}},
+                        [](const base::Result<model::CommandReply>&) {});
 }
 
 void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender) {
@@ -447,6 +558,7 @@ void Daemon::refuse_reload(const base::Error& error, const SignalSender& sender)
 
 void Daemon::stop() {
   if (parts_ == nullptr) return;
+  parts_->network_door.reset();
   parts_->server.reset();
   parts_->gate->stop();
   parts_->probes.reset();

@@ -37,7 +37,7 @@ class Daemon {
 
   // Applies the keys that may change while the daemon runs. The audit trail records the sender.
   void reload(const config::Configuration& configuration, const SignalSender& sender);
-  // Where the configuration is not as it must be: the audit trail says that too.
+  // Records in the audit trail that a reload was refused because the configuration has an error.
   void refuse_reload(const base::Error& error, const SignalSender& sender);
   void stop();
 

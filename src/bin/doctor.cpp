@@ -1,12 +1,9 @@
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -18,6 +15,7 @@
 #include "bin/program_paths.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
+#include "cli/connection.h"
 #include "cli/exit_code.h"
 #include "cli/session.h"
 #include "cli/table.h"
@@ -65,7 +63,8 @@ class NoObserver final : public execution::ObservationSink {
   void observe(execution::Observation) override {}
 };
 
-// What a launcher of this user holds; nothing, with a line of error, where none starts.
+// Returns the guards of a launcher of this user. If none starts, prints an error and returns
+// nothing.
 std::vector<node::GuardState> try_launcher(const ProgramPaths& paths, cli::Console& console) {
   const TemporaryFolder folder;
   const NoEnvironments environments;
@@ -124,7 +123,7 @@ hardware::Inventory try_driver(const ProgramPaths& paths) {
   return seen.wait();
 }
 
-// Of the longest mount point in /proc/self/mounts that holds the path.
+// Returns the file system of the longest mount point in /proc/self/mounts that holds the path.
 std::string file_system_of(const std::string& path) {
   std::ifstream mounts("/proc/self/mounts");
   std::string line;
@@ -169,24 +168,13 @@ doctor::KernelFacts look_at_kernel() {
   return kernel;
 }
 
-bool answers(const std::string& socket_path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const bool connected =
-      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return connected;
-}
-
 doctor::ServiceFacts look_at_service() {
   doctor::ServiceFacts service;
   std::error_code error;
   service.socket = default_socket();
-  service.daemon_answers = answers(service.socket);
+  service.daemon_answers =
+      cli::Connection::open({.kind = cli::Server::Kind::kSocket, .path = service.socket}, {})
+          .has_value();
   service.has_systemd = fs::is_directory("/run/systemd/system", error);
   for (const char* folder :
        {"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}) {
@@ -205,7 +193,8 @@ std::vector<Finding> examine(const std::string& data_dir, cli::Console& console)
   return findings;
 }
 
-void print_json(cli::Console& console, const std::vector<Finding>& findings) {
+void print_json(cli::Console& console, const cli::Output& output,
+                const std::vector<Finding>& findings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     list.push_back({{"check", finding.check},
@@ -215,7 +204,8 @@ void print_json(cli::Console& console, const std::vector<Finding>& findings) {
   }
   const nlohmann::ordered_json out = {{"verdict", to_string(doctor::overall(findings))},
                                       {"findings", list}};
-  console.out(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  cli::print_document(console, output,
+                      out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void print_table(cli::Console& console, const std::vector<Finding>& findings) {
@@ -239,23 +229,22 @@ int doctor_main(int argc, char** argv) {
   const cli::Surroundings surroundings = cli::surroundings_of_process();
   cli::Console console(surroundings);
   std::optional<std::string> data_dir;
-  bool as_json = false;
+  cli::Output output;
   cli::Arguments arguments(
       {"doctor", "[options]",
-       "Say what this host can give a daemon of this user (how jobs are kept apart, driver, disk, "
-       "service) and what to mend. Needs no daemon and changes nothing. Exit 1 where jobs would "
-       "not "
-       "run",
+       "Check what this host offers a daemon of this user (isolation of jobs, driver, disk, "
+       "service) and say what to fix. It needs no daemon and changes nothing. It exits with 1 if "
+       "jobs would not run",
        "  sudo gpu-platform doctor\n  gpu-platform doctor --json\n"});
   arguments
       .option("--data-dir", data_dir, "DIR",
-              "where the daemon would keep its data (default " + default_data_dir() + ")")
-      .flag("--json", as_json, "print the findings as JSON");
+              "data directory of the daemon (default " + default_data_dir() + ")")
+      .output(output, {});
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (const auto code = arguments.parse(words, console)) return *code;
   const std::vector<Finding> findings = examine(data_dir.value_or(default_data_dir()), console);
-  if (as_json) {
-    print_json(console, findings);
+  if (output.is_document()) {
+    print_json(console, output, findings);
   } else {
     print_table(console, findings);
   }

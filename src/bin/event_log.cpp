@@ -1,39 +1,33 @@
 #include "bin/event_log.h"
 
-#include <algorithm>
-
 #include "logging/line.h"
 
 namespace gpu_platform::bin {
 
 namespace {
 
-using logging::quoted;
-
-// What a site's program prints of a user's job, and causes that people wrote.
+// Cleans text that is not ours: the output of a site's program about a user's job, and causes that
+// people wrote.
 std::string text_of_others(const std::string& text) {
   return logging::one_line(text, 1024);
 }
 
-// Whom a line about a job counts to: its owner.
+// A line about a job counts for its owner.
 class Owners {
  public:
-  Owners(const controller::Snapshot& snapshot, std::span<const model::Job> ended)
-      : snapshot_(snapshot), ended_(ended) {}
+  Owners(const controller::Snapshot& snapshot, const controller::DepartedJobs& departed)
+      : snapshot_(snapshot), departed_(departed) {}
 
   logging::Source of(model::JobId id) const {
     const model::Job* job = snapshot_.jobs.find(id.value);
-    if (job == nullptr) {
-      const auto left = std::ranges::find(ended_, id, &model::Job::id);
-      if (left != ended_.end()) job = &*left;
-    }
+    if (job == nullptr) job = departed_.find(id);
     return job != nullptr ? logging::of_user(job->spec->uid)
                           : logging::Source{"jobs that have left", true};
   }
 
  private:
   const controller::Snapshot& snapshot_;
-  std::span<const model::Job> ended_;
+  const controller::DepartedJobs& departed_;
 };
 
 void log_event(logging::Log& log, const Owners& owners, const model::EventRecord& record) {
@@ -50,12 +44,13 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
   } else if (const auto* node = std::get_if<model::NodeStateChanged>(&record.event)) {
     log.info(logging::of_platform(fmt::format("events of node {}", node->node.value)),
              "event={} node_id={} trigger={} cause={}", seq, node->node.value,
-             to_string(node->trigger), quoted(node->cause, 1024));
+             to_string(node->trigger), logging::quoted(node->cause, 1024));
   } else if (const auto* gpu = std::get_if<model::GpuStateChanged>(&record.event)) {
     log.info(logging::of_platform(
                  fmt::format("events of GPU {}:{}", gpu->gpu.node.value, gpu->gpu.index)),
              "event={} node_id={} gpu={} trigger={} cause={} by={}", seq, gpu->gpu.node.value,
-             gpu->gpu.index, to_string(gpu->trigger), quoted(gpu->cause, 1024), quoted(gpu->by));
+             gpu->gpu.index, to_string(gpu->trigger), logging::quoted(gpu->cause, 1024),
+             logging::quoted(gpu->by));
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
     log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
               model::name_of(record.event), job.value);
@@ -69,8 +64,8 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
 
 void EventLog::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                          std::span<const model::EventRecord> events,
-                         std::span<const model::Job> ended) {
-  const Owners owners(*snapshot, ended);
+                         const controller::DepartedJobs& departed) {
+  const Owners owners(*snapshot, departed);
   for (const model::EventRecord& record : events) log_event(log_, owners, record);
 }
 

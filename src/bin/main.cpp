@@ -7,10 +7,10 @@ int main(int argc, char** argv) {
   namespace cli = gpu_platform::cli;
   namespace bin = gpu_platform::bin;
   const std::array<cli::OtherCommand, 4> others = {{
-      {"serve", "run the daemon in the foreground", bin::serve_main},
-      {"doctor", "say what this host can give, and what to mend", bin::doctor_main},
-      {"simulate", "run the scheduling core on virtual time: simulate faults", bin::simulate_main},
-      {"store", "check or recover the store of a daemon that is not running", bin::store_main},
+      {bin::kVerbs[0].name, bin::kVerbs[0].summary, bin::serve_main},
+      {bin::kVerbs[1].name, bin::kVerbs[1].summary, bin::doctor_main},
+      {bin::kVerbs[2].name, bin::kVerbs[2].summary, bin::simulate_main},
+      {bin::kVerbs[3].name, bin::kVerbs[3].summary, bin::store_main},
   }};
   return cli::run(argc, argv, others);
 }

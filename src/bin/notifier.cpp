@@ -38,8 +38,8 @@ bool wants(const model::Job& job, NotifyOn when) {
   return std::ranges::find(job.spec->notify, when) != job.spec->notify.end();
 }
 
-// What a job that wants to be told of hears of this event; of a failure "fail", where it wants
-// both.
+// Returns the notification that the job gets for this event, if it asked for one. A failure counts
+// as "fail" if the job asked for both.
 std::optional<NotifyOn> heard(const model::Job& job, const model::Event& event) {
   if (std::holds_alternative<model::AttemptStarted>(event)) {
     return wants(job, NotifyOn::kStart) ? std::optional(NotifyOn::kStart) : std::nullopt;
@@ -52,7 +52,8 @@ std::optional<NotifyOn> heard(const model::Job& job, const model::Event& event) 
   return wants(job, NotifyOn::kEnd) ? std::optional(NotifyOn::kEnd) : std::nullopt;
 }
 
-// A file in memory: whole before the program starts, so nobody waits for a reader.
+// A file in memory: it is complete before the program starts, so the daemon does not wait for a
+// reader.
 int file_with(const std::string& text) {
   const int fd = memfd_create("notification", MFD_CLOEXEC);
   std::string_view left = text;
@@ -68,7 +69,8 @@ int file_with(const std::string& text) {
   return fd;
 }
 
-// In a process group of its own, with nothing of ours but stdin. An errno where it does not start.
+// Starts the command in a process group of its own, with nothing of ours but stdin. Returns an
+// errno if it does not start.
 int spawn(const std::vector<std::string>& command, int input, const char* event, pid_t& pid) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -122,16 +124,13 @@ Notifier::~Notifier() {
 
 void Notifier::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                          std::span<const model::EventRecord> events,
-                         std::span<const model::Job> ended) {
+                         const controller::DepartedJobs& departed) {
   for (const model::EventRecord& record : events) {
     const model::JobId id = model::job_of(record.event);
     if (!id.valid()) continue;
     const model::Job* job = snapshot->jobs.find(id.value);
-    if (job == nullptr) {
-      const auto left = std::ranges::find(ended, id, &model::Job::id);
-      if (left == ended.end()) continue;
-      job = &*left;
-    }
+    if (job == nullptr) job = departed.find(id);
+    if (job == nullptr) continue;
     if (const auto when = heard(*job, record.event)) enqueue({snapshot, *job, *when});
   }
 }
@@ -185,7 +184,8 @@ std::string Notifier::run(const std::string& document, const char* event) {
 }
 
 std::string Notifier::wait_for(int pid) {
-  // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+  // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without C
+  // linkage.
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd fds[] = {{handle, POLLIN, 0}, {stop_, POLLIN, 0}};
   const int ready = poll(fds, 2, static_cast<int>(kLongestMs));

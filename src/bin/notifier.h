@@ -28,7 +28,7 @@ class Notifier : public controller::PublicationListener {
 
   void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                  std::span<const model::EventRecord> events,
-                 std::span<const model::Job> ended) override;
+                 const controller::DepartedJobs& departed) override;
 
  private:
   struct Notice {

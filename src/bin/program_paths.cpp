@@ -13,7 +13,9 @@ ProgramPaths find_program_paths() {
   const fs::path libraries = is_installed ? own / "../lib/gpu-platform" : own / "emulator";
   return {(helpers / "gpu-platform-node").lexically_normal().string(),
           (helpers / "gpu-platform-probe").lexically_normal().string(),
-          (own / "gpu-emulator").string(), (own / "gpu-emulator-register").string(),
+          (helpers / "gpu-platform-listener").lexically_normal().string(),
+          (own / "gpu-emulator").string(),
+          (own / "gpu-emulator-register").string(),
           (libraries / "libnvidia-ml.so.1").lexically_normal().string()};
 }
 

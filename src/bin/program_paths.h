@@ -4,11 +4,12 @@
 
 namespace gpu_platform::bin {
 
-// Where the program's other executables and libraries lie: beside it (a build folder), or in
+// The places of the program's other executables and libraries: beside it (a build folder), or in
 // ../libexec/gpu-platform and ../lib/gpu-platform of it (an installed tree).
 struct ProgramPaths {
   std::string node;  // launcher and supervisors
   std::string probe;
+  std::string listener;
   std::string emulator;       // gpu-emulator
   std::string gpu_register;   // gpu-emulator-register
   std::string emulated_nvml;  // the emulator's libnvidia-ml.so.1

@@ -1,9 +1,9 @@
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -12,18 +12,15 @@
 #include "bin/verbs.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
+#include "cli/places.h"
 #include "cli/session.h"
 #include "config/yaml/reader.h"
 #include "logging/harmless_sink.h"
+#include "logging/json_lines.h"
 
 namespace gpu_platform::bin {
 
 namespace {
-
-std::string variable_or(const char* name, const std::string& otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 int exit_code_for(const base::Error& error) {
   switch (error.code) {
@@ -47,10 +44,14 @@ int watched_signals() {
   return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
-void start_log(spdlog::level::level_enum level) {
+void start_log(spdlog::level::level_enum level, bool is_json) {
   auto logger = std::make_shared<spdlog::logger>(
       "serve", logging::harmless(std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  if (is_json) {
+    logger->set_formatter(logging::json_lines());
+  } else {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  }
   logger->set_level(level);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
@@ -61,7 +62,12 @@ std::optional<config::Configuration> read_configuration(const std::string& path,
                                                         cli::Console& console) {
   if (path.empty()) return config::Configuration();
   auto checked = config::read_configuration(path);
-  if (checked) return std::move(*checked);
+  if (checked) {
+    for (const config::Problem& note : checked->notes) {
+      console.err("note: " + config::describe(note, path) + "\n");
+    }
+    return std::move(*checked);
+  }
   for (const config::Problem& problem : checked.error()) {
     console.error(config::describe(problem, path));
   }
@@ -81,9 +87,9 @@ void reload(Daemon& daemon, const std::string& path, const SignalSender& sender,
     daemon.reload(*configuration, sender);
     spdlog::info("configuration reloaded file={} uid={} pid={}", path, sender.uid, sender.pid);
   } else {
-    spdlog::error("configuration not reloaded, the former one goes on file={} uid={} pid={}", path,
-                  sender.uid, sender.pid);
-    refuse("the configuration file is not as it must be; the daemon's log says what is wrong");
+    spdlog::error("configuration not reloaded, the former one stays in force file={} uid={} pid={}",
+                  path, sender.uid, sender.pid);
+    refuse("the configuration file has errors; the daemon's log lists them");
   }
 }
 
@@ -114,15 +120,11 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& name) {
 }  // namespace
 
 std::string default_data_dir() {
-  if (geteuid() == 0) return "/var/lib/gpu-platform";
-  return variable_or("XDG_STATE_HOME", variable_or("HOME", "/tmp") + "/.local/state") +
-         "/gpu-platform";
+  return cli::default_data_dir(cli::surroundings_of_process());
 }
 
 std::string default_socket() {
-  if (geteuid() == 0) return "/run/gpu-platform/gpu-platform.sock";
-  return variable_or("XDG_RUNTIME_DIR", "/run/user/" + std::to_string(geteuid())) +
-         "/gpu-platform.sock";
+  return cli::socket_to_serve(cli::surroundings_of_process());
 }
 
 int serve_main(int argc, char** argv) {
@@ -134,6 +136,7 @@ int serve_main(int argc, char** argv) {
   std::optional<std::string> launcher;
   std::optional<std::string> config_path;
   std::optional<std::string> log_level;
+  std::optional<std::string> log_format;
   cli::Arguments arguments(
       {"serve", "[options]",
        "Run the daemon in the foreground. SIGTERM ends it and leaves jobs running; SIGHUP reads "
@@ -145,7 +148,7 @@ int serve_main(int argc, char** argv) {
        "/tmp/demo.sock\n"});
   arguments
       .option("--data-dir", data_dir, "DIR",
-              "where everything durable is kept (default " + default_data_dir() + ")")
+              "directory for all durable data (default " + default_data_dir() + ")")
       .option("--socket", socket, "PATH",
               "Unix socket to answer on (default " + default_socket() + ")")
       .option("--emulate", emulate, "SPEC",
@@ -153,21 +156,38 @@ int serve_main(int argc, char** argv) {
       .option("--launcher", launcher, "PATH",
               "socket of a launcher that runs as a service of its own (default: one is started)")
       .option("--config", config_path, "FILE", "configuration (docs/configuration.md)")
-      .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error");
+      .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error")
+      .option("--log-format", log_format, "FORMAT",
+              "text (default), or json: one object for each line");
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (const auto code = arguments.parse(words, console)) return *code;
   const auto level = parse_level(log_level.value_or("info"));
   if (!level) {
     return cli::usage_error(console, "--log-level: debug, info, warn or error", "serve");
   }
+  if (log_format.value_or("text") != "text" && log_format != "json") {
+    return cli::usage_error(console, "--log-format: text or json", "serve");
+  }
+  if (emulate.has_value() && emulate->empty()) {
+    return cli::usage_error(
+        console, "--emulate: the value is empty; write [Nx]BOARD, or leave --emulate out", "serve");
+  }
   const auto configuration = read_configuration(config_path.value_or(""), console);
   if (!configuration) return cli::kUsage;
 
-  start_log(*level);
+  // Nothing that the daemon makes is for others to write to, whatever it was started from.
+  umask(022);
+  start_log(*level, log_format == "json");
   const int signal_fd = watched_signals();
   const DaemonOptions options{data_dir.value_or(default_data_dir()),
                               socket.value_or(default_socket()), emulate.value_or(""),
                               launcher.value_or("")};
+  for (const std::string& path : {options.data_dir, options.socket}) {
+    if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
+      console.error(made.error().message);
+      return exit_code_for(made.error());
+    }
+  }
   const auto daemon = Daemon::start(options, *configuration);
   if (!daemon) {
     console.error(daemon.error().message);

@@ -14,7 +14,8 @@ constexpr std::string_view kHelp =
     "\n"
     "Usage: gpu-platform simulate faults [options]\n"
     "\n"
-    "  faults    crashes, lost news, lost nodes, full disks and clock jumps, with every invariant\n"
+    "  faults    crashes, lost reports, lost nodes, full disks and clock jumps, with every "
+    "invariant\n"
     "            checked after every event (simulate faults --help)\n";
 
 }  // namespace
@@ -28,7 +29,7 @@ int simulate_main(int argc, char** argv) {
     console.out(kHelp);
     return cli::kOk;
   }
-  console.error(what.empty() ? "simulate needs to be told what: faults"
+  console.error(what.empty() ? "simulate: name what to simulate: faults"
                              : "simulate \"" + std::string(what) + "\": only faults is known");
   return cli::kUsage;
 }

@@ -42,8 +42,9 @@ int check(cli::Console& console, const std::string& data_dir) {
     console.out("sound\n");
     return cli::kOk;
   }
-  console.out("`gpu-platform store recover --data-dir " + data_dir +
-              "` builds a new database of what can be read and keeps the damaged one\n");
+  console.out(
+      "`gpu-platform store recover --data-dir " + data_dir +
+      "` builds a new database from everything that can be read and keeps the damaged one\n");
   return cli::kFailure;
 }
 
@@ -53,6 +54,9 @@ int recover(cli::Console& console, const std::string& data_dir) {
   console.out("the damaged database is kept as " + report->put_aside.string() + "\n");
   print_report(console, report->kept);
   for (const std::string& loss : report->lost) console.out("lost: " + loss + "\n");
+  if (report->next_job.valid()) {
+    console.out(fmt::format("the next job gets id {}\n", report->next_job.value));
+  }
   return cli::kOk;
 }
 

@@ -19,7 +19,7 @@ class UsersFiles {
   void connect(execution::ProcessEngine& engine);
   void disconnect();
 
-  // With the user's rights; kUnavailable when it takes too long. Waits.
+  // Opens the file with the user's rights, and waits for it; kUnavailable if that takes too long.
   base::Result<os::Descriptor> open(std::uint32_t uid, const std::string& path) const;
 
  private:

@@ -1,21 +1,31 @@
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 // The verbs that are done here and not by the daemon's client. Each gets its words as main would
 // (argv[0] is the verb) and returns the exit code.
 
 namespace gpu_platform::bin {
 
+struct VerbText {
+  std::string_view name;
+  std::string_view summary;
+};
+inline constexpr std::array<VerbText, 4> kVerbs = {
+    {{"serve", "run the daemon in the foreground"},
+     {"doctor", "check this host and say what to fix"},
+     {"simulate", "run the scheduling core on virtual time: simulate faults"},
+     {"store", "check or recover the store of a daemon that is not running"}}};
+
 int serve_main(int argc, char** argv);
 int store_main(int argc, char** argv);
 int doctor_main(int argc, char** argv);
 int simulate_main(int argc, char** argv);
 
-// /var/lib/gpu-platform for root, $XDG_STATE_HOME/gpu-platform (or ~/.local/state/gpu-platform) for
-// others.
+// As cli/places.h has them, for this process.
 std::string default_data_dir();
-// /run/gpu-platform/gpu-platform.sock for root, $XDG_RUNTIME_DIR/gpu-platform.sock for others.
 std::string default_socket();
 
 }  // namespace gpu_platform::bin

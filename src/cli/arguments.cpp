@@ -1,10 +1,13 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "cli/exit_code.h"
 
@@ -17,7 +20,55 @@ struct Words {
   std::vector<std::string>* target = nullptr;
   std::size_t least = 0;
   std::size_t most = 0;
+  bool is_command = false;
 };
+
+// One option, as its command defines it.
+struct Described {
+  std::string names;  // "--limit,-n"
+  std::string value;  // "N"; empty for a flag
+  std::string help;
+};
+
+// ---- how to show it
+
+constexpr std::string_view kNoValue = "true";  // as the parser has it
+constexpr base::Duration kUsualInterval = base::seconds(2);
+constexpr std::uint64_t kLongestInterval = 86'400;
+
+base::Result<Output::Format> format_of(const std::string& word, bool has_names) {
+  using Format = Output::Format;
+  constexpr std::array kWords = {std::pair{"table", Format::kTable},
+                                 std::pair{"wide", Format::kWide}, std::pair{"json", Format::kJson},
+                                 std::pair{"yaml", Format::kYaml},
+                                 std::pair{"name", Format::kName}};
+  for (const auto& [name, format] : kWords) {
+    if (word == name && (has_names || format != Format::kName)) return format;
+  }
+  return base::invalid("--output", fmt::format("must be table, wide, json{}, not '{}'",
+                                               has_names ? ", yaml or name" : " or yaml", word));
+}
+
+base::Result<base::Duration> interval_of(const std::string& text) {
+  if (text == kNoValue) return kUsualInterval;
+  const auto seconds = base::parse_count(text, 1, kLongestInterval);
+  if (!seconds) return base::invalid("--watch", seconds.error().message);
+  return base::seconds(static_cast<std::int64_t>(*seconds));
+}
+
+std::string help_line(const Described& option) {
+  std::string left = "  " + option.names;
+  std::ranges::replace(left, ',', ' ');
+  if (!option.value.empty()) left += " " + option.value;
+  return fmt::format("{:<26}{}{}\n", left, left.size() >= 26 ? "  " : "", option.help);
+}
+
+// The parser's words, but for a flag with a value, which it calls an override of the flag.
+std::string told(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::size_t end = text.find(" was given a disallowed flag override");
+  return end == std::string::npos ? text : fmt::format("--{} takes no value", text.substr(0, end));
+}
 
 }  // namespace
 
@@ -27,14 +78,15 @@ struct Arguments::State {
   bool help_wanted = false;
   std::vector<std::unique_ptr<std::string>> values;
   std::vector<std::pair<CLI::Option*, std::optional<std::string>*>> options;
-  std::vector<std::string> option_help;  // lines, in the order of definition
+  std::vector<Described> described;  // in the order of definition
+  Output* output = nullptr;
+  std::optional<std::string> format, watch;
+  bool json = false;
   Words words;
+  std::string words_help;
 
   void describe(const std::string& names, const std::string& value, const std::string& help) {
-    std::string left = "  " + names;
-    std::ranges::replace(left, ',', ' ');
-    if (!value.empty()) left += " " + value;
-    option_help.push_back(fmt::format("{:<26}{}{}\n", left, left.size() >= 26 ? "  " : "", help));
+    described.push_back({names, value, help});
   }
 
   // Long names of all options, for suggestions.
@@ -57,7 +109,7 @@ Arguments::Arguments(const CommandText& text) : state_(std::make_unique<State>()
 Arguments::~Arguments() = default;
 
 Arguments& Arguments::flag(const std::string& names, bool& target, const std::string& help) {
-  state_->app.add_flag(names, target);
+  state_->app.add_flag(names, target)->disable_flag_override();
   state_->describe(names, {}, help);
   return *this;
 }
@@ -79,10 +131,44 @@ Arguments& Arguments::many(const std::string& names, std::vector<std::string>& t
   return *this;
 }
 
+Arguments& Arguments::flag_or_value(const std::string& names, std::optional<std::string>& target,
+                                    const std::string& value, const std::string& help) {
+  state_->values.push_back(std::make_unique<std::string>());
+  CLI::Option* option = state_->app.add_flag(names, *state_->values.back());
+  state_->options.emplace_back(option->take_last(), &target);
+  state_->describe(names, "[=" + value + "]", help);
+  return *this;
+}
+
+Arguments& Arguments::output(Output& output, NamesPlace names, const char* option_names) {
+  output.names = names;
+  state_->output = &output;
+  const bool has_names = !names.name.empty();
+  return option(
+             option_names, state_->format,
+             has_names ? "table|wide|json|yaml|name" : "table|wide|json|yaml",
+             has_names ? "wide cuts nothing; name prints ids or names alone" : "wide cuts nothing")
+      .flag("--json", state_->json, "print JSON");
+}
+
+Arguments& Arguments::output_and_watch(Output& output, NamesPlace names) {
+  return this->output(output, names)
+      .flag_or_value("-w,--watch", state_->watch, "SECONDS",
+                     "show it again and again, each 2 seconds or as given; Ctrl-C ends it");
+}
+
 Arguments& Arguments::words(const std::string& name, std::vector<std::string>& target,
                             std::size_t least, std::size_t most, const std::string& help) {
-  state_->words = {name, &target, least, most};
-  state_->option_help.insert(state_->option_help.begin(), fmt::format("  {:<24}{}\n", name, help));
+  state_->words = {name, &target, least, most, false};
+  state_->words_help = help;
+  return *this;
+}
+
+Arguments& Arguments::command(const std::string& name, std::vector<std::string>& target,
+                              const std::string& help) {
+  words(name, target, 0, SIZE_MAX, help);
+  state_->words.is_command = true;
+  state_->app.prefix_command(true);
   return *this;
 }
 
@@ -90,17 +176,35 @@ std::string Arguments::help() const {
   const CommandText& text = state_->text;
   std::string page = fmt::format("{}\n\nExamples:\n{}\nUsage: gpu-platform {} {}\n\n", text.summary,
                                  text.examples, text.name, text.synopsis);
-  for (const std::string& line : state_->option_help) page += line;
+  if (!state_->words.name.empty()) {
+    page += fmt::format("  {:<24}{}\n", state_->words.name, state_->words_help);
+  }
+  for (const Described& option : state_->described) page += help_line(option);
   return page + fmt::format("  {:<24}{}\n", "-h --help", "this page");
+}
+
+std::string Arguments::list() const {
+  std::string lines;
+  for (const Described& option : state_->described) {
+    lines += fmt::format("{}\t{}\t{}\n", option.names, option.value, option.help);
+  }
+  lines += "--help,-h\t\tthis page\n";
+  const Words& words = state_->words;
+  if (words.name.empty()) return lines;
+  return lines + fmt::format("=\t{}\t{}\n", words.name, state_->words_help);
 }
 
 std::optional<int> Arguments::parse(std::span<const std::string> arguments, Console& console) {
   const std::string name(state_->text.name);
+  if (arguments.size() == 1 && arguments.front() == kListOptions) {
+    console.out(list());
+    return kOk;
+  }
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    return usage_error(console, error.what(), name);
+    return usage_error(console, told(error), name);
   }
   if (state_->help_wanted) {
     console.out(help());
@@ -108,7 +212,8 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
   }
   std::vector<std::string> found;
   for (const std::string& word : state_->app.remaining()) {
-    if (word.size() > 1 && word.starts_with('-')) {
+    const bool is_of_command = state_->words.is_command && !found.empty();
+    if (word.size() > 1 && word.starts_with('-') && !is_of_command) {
       const std::vector<std::string> names = state_->long_names();
       const std::vector<std::string_view> candidates(names.begin(), names.end());
       const std::string typed = word.substr(0, word.find('='));
@@ -129,6 +234,35 @@ std::optional<int> Arguments::parse(std::span<const std::string> arguments, Cons
   for (std::size_t i = 0; i < state_->options.size(); ++i) {
     const auto& [option, target] = state_->options[i];
     if (option->count() > 0) *target = *state_->values[i];
+  }
+  return read_output(console);
+}
+
+// What -o, --json and --watch mean together.
+std::optional<int> Arguments::read_output(Console& console) {
+  Output* output = state_->output;
+  if (output == nullptr) return std::nullopt;
+  const auto mistake = [&](const base::Error& error) {
+    return usage_error(console, fmt::format("{}: {}", error.field, error.message),
+                       state_->text.name);
+  };
+  if (state_->json) output->format = Output::Format::kJson;
+  if (state_->format) {
+    // "-o=yaml", as people write it for kubectl.
+    if (state_->format->starts_with('=')) state_->format->erase(0, 1);
+    const auto format = format_of(*state_->format, !output->names.name.empty());
+    if (!format) return mistake(format.error());
+    if (state_->json && *format != Output::Format::kJson) {
+      return mistake({base::ErrorCode::kInvalidArgument,
+                      fmt::format("'{}' and --json exclude each other", *state_->format),
+                      "--output"});
+    }
+    output->format = *format;
+  }
+  if (state_->watch) {
+    const auto interval = interval_of(*state_->watch);
+    if (!interval) return mistake(interval.error());
+    output->watch = *interval;
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/session.h"
 
 namespace gpu_platform::cli {
@@ -18,6 +19,14 @@ struct CommandText {
   std::string_view summary;   // one line
   std::string_view examples;  // whole lines, shown first
 };
+
+// Of commands whose --output is a file of the job.
+inline constexpr const char* kFormatOption = "--format";
+
+// As the only word, it has parse() print the options instead of reading them: for each a line of
+// its names, its value and its help, separated by tabs, and one of "=", the name of the words that
+// are no options, and their help. Completion in shells asks so.
+inline constexpr std::string_view kListOptions = "--list-options-for-completion";
 
 // The options and arguments of one command. Values stay text: what they mean is checked where they
 // are used, so that every message can say what is allowed there. The targets must outlive the
@@ -35,9 +44,20 @@ class Arguments {
   // May be given several times.
   Arguments& many(const std::string& names, std::vector<std::string>& target,
                   const std::string& value, const std::string& help);
+  // A flag that may have a value behind '=': `target` is "true" without one.
+  Arguments& flag_or_value(const std::string& names, std::optional<std::string>& target,
+                           const std::string& value, const std::string& help);
+  // -o and --json. The place of names is without a name where a command has none to print.
+  Arguments& output(Output& output, NamesPlace names, const char* option = "-o,--output");
+  // --watch, too.
+  Arguments& output_and_watch(Output& output, NamesPlace names);
   // Words that are no options: `least` to `most` of them.
   Arguments& words(const std::string& name, std::vector<std::string>& target, std::size_t least,
                    std::size_t most, const std::string& help);
+  // The first word that is no option, and everything after it, options or not: a program and its
+  // arguments. Instead of words().
+  Arguments& command(const std::string& name, std::vector<std::string>& target,
+                     const std::string& help);
 
   // Reads the words. Otherwise the exit code: 0 after --help, 2 after a mistake, which has been
   // reported.
@@ -45,7 +65,9 @@ class Arguments {
 
  private:
   struct State;
+  std::optional<int> read_output(Console& console);
   std::string help() const;
+  std::string list() const;
 
   std::unique_ptr<State> state_;
 };

@@ -24,26 +24,15 @@ bool is_waiting_state(std::string_view state) {
   return std::ranges::find(kWaiting, state) != kWaiting.end();
 }
 
-std::string path_of(const std::string& job) {
+std::string path_of_job(const std::string& job) {
   return "/v1/jobs/" + percent_encoded(job);
 }
 
-Failure interrupted() {
-  return {Failure::Kind::kInterrupted, "interrupted", {}, {}};
-}
-
-Failure bad_answer() {
-  return {Failure::Kind::kBadAnswer,
-          "the daemon's answer makes no sense: a job is no JSON object",
-          {},
-          {}};
-}
-
 Called<Json> look_at(Client& client, const std::string& job) {
-  const auto body = client.get(path_of(job));
+  const auto body = client.get(path_of_job(job));
   if (!body) return std::unexpected(body.error());
   auto object = parse_object(*body);
-  if (!object) return std::unexpected(bad_answer());
+  if (!object) return std::unexpected(bad_answer("a job is not a JSON object"));
   return *std::move(object);
 }
 
@@ -72,7 +61,7 @@ class StartWatch {
  private:
   // One stream of changes.
   Called<Json> follow(std::int64_t after) {
-    auto stream = client_.stream(path_of(job_) + "/events");
+    auto stream = client_.stream(path_of_job(job_) + "/events");
     if (!stream) return std::unexpected(stream.error());
     patience_.reset();
     was_there_ = true;
@@ -88,7 +77,7 @@ class StartWatch {
             Failure{Failure::Kind::kBroken, "the stream of changes ended early", {}, {}});
       }
       const auto change = parse_object((*event)->data);
-      if (!change) return std::unexpected(bad_answer());
+      if (!change) return std::unexpected(bad_answer("a job is not a JSON object"));
       const Json& job = object_at(*change, "job");
       const std::string state = text_at(job, "state");
       const bool is_next = integer_at(job, "attempt").value_or(0) > after;
@@ -124,7 +113,7 @@ class StartWatch {
 };
 
 std::string attach_target(const AttachOptions& options) {
-  const std::string target = path_of(options.job) + "/attach";
+  const std::string target = path_of_job(options.job) + "/attach";
   if (!options.terminal) return target;
   return fmt::format("{}?columns={}&rows={}", target, options.terminal->columns,
                      options.terminal->rows);
@@ -219,18 +208,19 @@ class Attach {
       return code;
     }
     console_.note(fmt::format("cancelling job {}", o_.job));
-    if (const auto cancelled = client_.post(path_of(o_.job) + "/cancel"); !cancelled) {
+    if (const auto cancelled = client_.post(path_of_job(o_.job) + "/cancel"); !cancelled) {
       return as_run(report(console_, cancelled.error(), false));
     }
     return finish();
   }
 
   std::string way_back() const {
-    return fmt::format("job {0} goes on; 'gpu-platform jobs attach {0}' comes back to it", o_.job);
+    return fmt::format("job {0} goes on; 'gpu-platform jobs attach {0}' attaches to it again",
+                       o_.job);
   }
 
-  // What attempts printed that were over before we could attach. Of somebody's job that has run
-  // for long only what comes from here on.
+  // Shows the output of attempts that were over before we could attach. For a job that was not
+  // submitted here it shows only new output.
   void show_missed(std::int64_t last) {
     if (!o_.is_ours && attempt_ == 0) return;
     Interrupts none;
@@ -270,14 +260,14 @@ class InputFeeder {
   }
 
  private:
-  // Of a job that has ended nothing is said: that is for whoever follows it.
+  // Says nothing about a job that has ended: the code that follows it does.
   void feed(Client client, const std::string& job) {
     InputLog log;
     while (true) {
       // One for each channel: what is left over in it must not run any more.
       boost::asio::io_context io;
       auto channel =
-          open_patiently(console_, io, client, path_of(job) + "/attach?without_output=true");
+          open_patiently(console_, io, client, path_of_job(job) + "/attach?without_output=true");
       if (!channel || !watch(&io)) return;
       const Stayed stayed =
           stay_with(console_, io, *std::move(channel), {.watches_signals = false, .log = &log});

@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/input.h"
 #include "cli/json_view.h"
 #include "cli/pages.h"
+#include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -20,23 +21,18 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr PagedList kList{"/v1/audit", "entries", 1'000};
-// As many as a person looks through.
+constexpr PagedList kEntries{"/v1/audit", "entries", 1'000};
+// A person does not look through more.
 constexpr std::uint64_t kRowsOfTable = 100;
 
 struct Options {
   std::optional<std::string> user, owner, job, action, since, until, outcome, limit, page_token;
-  bool json = false;
+  Output output;
 };
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 // "port-forward" as "PORT_FORWARD".
 std::string constant(std::string_view text) {
-  std::string name = upper(text);
+  std::string name = base::to_upper(text);
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 }
@@ -73,10 +69,6 @@ std::string some_of(const std::vector<std::string>& names, std::uint64_t count) 
   return text;
 }
 
-std::uint64_t count_at(const Json& entry, std::string_view key) {
-  return static_cast<std::uint64_t>(integer_at(entry, key).value_or(0));
-}
-
 std::string what_of(const Json& entry) {
   std::vector<std::string> parts;
   const auto jobs = texts_at(entry, "jobs");
@@ -101,12 +93,12 @@ std::string outcome_of(const Json& entry) {
 
 std::string origin_of(const Json& entry) {
   const std::string pid = text_at(entry, "pid");
-  std::string door = lower(text_at(entry, "door"));
+  std::string door = base::to_lower(text_at(entry, "door"));
   for (char& c : door) c = c == '_' ? ' ' : c;
   return pid.empty() ? door : fmt::format("{}, pid {}", door, pid);
 }
 
-Table table_of() {
+Table empty_table() {
   using Align = Column::Align;
   return Table({{"WHEN", Align::kLeft, 19},
                 {"USER", Align::kLeft, 6},
@@ -121,32 +113,33 @@ std::vector<std::string> row_of(const Json& entry) {
   const auto at = time_at(entry, "at");
   return {at ? local_time(*at) : std::string(),
           text_at(entry, "user"),
-          lower(text_at(entry, "action")),
+          base::to_lower(text_at(entry, "action")),
           what_of(entry),
           text_at(entry, "owner"),
           outcome_of(entry),
           origin_of(entry)};
 }
 
-int print_table(Console& console, Client& client, const std::string& query, std::uint64_t max_rows,
-                const std::string& token) {
-  Table table = table_of();
-  const auto next = fetch_pages(client, kList, query, max_rows, token, [&](const Json& entries) {
+Called<void> print_entries(Console& console, Client& client, const Output& output,
+                           const std::string& query, std::uint64_t max_rows,
+                           const std::string& token) {
+  Table table = empty_table();
+  const auto next = fetch_pages(client, kEntries, query, max_rows, token, [&](const Json& entries) {
     for (const Json& entry : entries) table.add(row_of(entry));
   });
-  if (!next) return report(console, next.error(), false);
+  if (!next) return std::unexpected(next.error());
   if (table.empty()) {
     console.note("no such entries");
-    return kOk;
+    return {};
   }
-  console.out(table.render(console.surroundings().width));
+  console.out(table.render(output.width(console)));
   if (!next->empty()) {
     console.note(
         fmt::format("there are more; go on with --page-token {}, or ask for more at once "
                     "with --limit",
                     *next));
   }
-  return console.out_failed() ? kFailure : kOk;
+  return {};
 }
 
 }  // namespace
@@ -160,18 +153,20 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
       .option("--job", o.job, "ID", "only calls that concern this job or array")
       .option("--action", o.action, "ACTION",
               "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
-              "offline, online, reserve, unreserve, configure, exec, attach, port-forward")
+              "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
+              "port-forward, top, signal, create-token, revoke-token")
       .option("--since", o.since, "TIME", "only entries since then: 2h, 7d, or a time")
       .option("--until", o.until, "TIME", "up to then")
       .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")
       .option("--limit", o.limit, "N",
-              fmt::format("maximum number, the newest first (default: {}; all with --json)",
-                          kRowsOfTable))
+              fmt::format(
+                  "maximum number, the newest first (default: {}; all with -o json, yaml or name)",
+                  kRowsOfTable))
       .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
-      .flag("--json", o.json, "print JSON");
+      .output(o.output, {"entries", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  std::uint64_t limit = o.json ? UINT64_MAX : kRowsOfTable;
+  std::uint64_t limit = o.output.is_document() ? UINT64_MAX : kRowsOfTable;
   if (o.limit) {
     const auto asked = base::parse_count(*o.limit, 1, UINT32_MAX);
     if (!asked) return usage_error(console, "--limit: " + asked.error().message, text.name);
@@ -183,8 +178,11 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   const std::string token = o.page_token.value_or("");
-  return o.json ? print_pages(console, *client, kList, *query, limit, token)
-                : print_table(console, *client, *query, limit, token);
+  return show(console, o.output, [&](Console& shown, int) {
+    return o.output.is_document()
+               ? print_pages(shown, *client, o.output, kEntries, *query, limit, token)
+               : print_entries(shown, *client, o.output, *query, limit, token);
+  });
 }
 
 }  // namespace gpu_platform::cli

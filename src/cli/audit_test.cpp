@@ -10,7 +10,7 @@ using Request = FakeServer::Request;
 
 constexpr std::string_view kCancelled =
     R"({"id":"9","at":"2026-07-01T12:00:00.000Z","user":"root","uid":0,"pid":77,"door":"UNIX_SOCKET","action":"CANCEL","outcome":"OK","code":null,"reason":null,"owner":"ada","owner_uid":1001,"jobs":["40","41","42","43"],"job_count":120,"gpus":[],"gpu_count":0,"target":null,"request_id":null,"calls":1,"since":null})";
-constexpr std::string_view kRefused =
+constexpr std::string_view kRefusedEntry =
     R"({"id":"7","at":"2026-07-01T11:00:00.000Z","user":"eve\u001b[2J","uid":1002,"pid":null,"door":"UNIX_SOCKET","action":"PORT_FORWARD","outcome":"REFUSED","code":"NOT_FOUND","reason":"there is no job 9","owner":null,"owner_uid":null,"jobs":["9"],"job_count":1,"gpus":[],"gpu_count":0,"target":null,"request_id":null,"calls":812,"since":"2026-07-01T10:59:00.000Z"})";
 
 class AuditList : public Cli {};
@@ -36,7 +36,7 @@ TEST_F(AuditList, FiltersAreSentAsTheDaemonKnowsThem) {
 TEST_F(AuditList, OneLineForEachEntryWithNothingThatATerminalWouldObey) {
   FakeServer server([](const Request&) {
     return json_answer(
-        fmt::format(R"({{"entries":[{},{}],"next_page":null}})", kCancelled, kRefused));
+        fmt::format(R"({{"entries":[{},{}],"next_page":null}})", kCancelled, kRefusedEntry));
   });
   EXPECT_EQ(call(server, {"audit", "list"}), 0) << err();
   EXPECT_NE(out().find("job 40, 41, 42 and 117 more"), std::string::npos) << out();
@@ -54,7 +54,7 @@ TEST_F(AuditList, JsonJoinsPagesAlsoThoseThatAreEmpty) {
       return json_answer(fmt::format(R"({{"entries":[{}],"next_page":"9"}})", kCancelled));
     }
     if (page == 2) return json_answer(R"({"entries":[],"next_page":"8"})");
-    return json_answer(fmt::format(R"({{"entries":[{}],"next_page":null}})", kRefused));
+    return json_answer(fmt::format(R"({{"entries":[{}],"next_page":null}})", kRefusedEntry));
   });
   EXPECT_EQ(call(server, {"audit", "list", "--json"}), 0) << err();
   const Json list = Json::parse(out());

@@ -18,18 +18,28 @@ using boost::system::error_code;
 
 Called<std::shared_ptr<Channel>> Channel::open(asio::io_context& io, Client& client,
                                                const std::string& target) {
-  const auto fd = client.connect();
-  if (!fd) return std::unexpected(fd.error());
-  std::shared_ptr<Channel> channel(new Channel(Socket(io, asio::local::stream_protocol(), *fd)));
+  auto connection = client.connect();
+  if (!connection) return std::unexpected(std::move(connection).error());
+  const Server server = connection->server();
+  std::shared_ptr<Channel> channel(new Channel(io, std::move(*connection)));
   auto& stream = channel->stream_;
   stream.binary(true);
   stream.auto_fragment(false);
   stream.read_message_max(model::kMaxFrame);
+  stream.set_option(websocket::stream_base::decorator([&](websocket::request_type& request) {
+    const std::string authorization = authorization_for(server);
+    if (!authorization.empty()) {
+      request.set(boost::beast::http::field::authorization, authorization);
+    }
+  }));
   websocket::response_type answer;
   error_code error;
-  stream.handshake(answer, "localhost", target, error);
+  stream.handshake(answer, server.authority(), target, error);
   if (error == websocket::error::upgrade_declined) {
-    return std::unexpected(failure_of_answer(answer.result_int(), answer.body()));
+    const HttpHead head{static_cast<int>(answer.result_int()),
+                        {},
+                        std::string(answer[boost::beast::http::field::location])};
+    return std::unexpected(failure_of_answer(server, head, answer.body()));
   }
   if (error) {
     return std::unexpected(Failure{
@@ -91,8 +101,7 @@ void Channel::end() {
 
 void Channel::close() {
   if (std::exchange(is_over_, true)) return;
-  error_code ignored;
-  boost::beast::get_lowest_layer(stream_).close(ignored);
+  stream_.next_layer().close();
   // A read that is under way tells the end; without one it is told from here.
   if (!is_reading_)
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->end(); });

@@ -7,11 +7,11 @@
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
 #include "cli/client.h"
+#include "cli/connection_stream.h"
 #include "model/channel.h"
 
 namespace gpu_platform::cli {
@@ -38,15 +38,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void close();
 
  private:
-  using Socket = boost::asio::local::stream_protocol::socket;
-
-  explicit Channel(Socket socket) : stream_(std::move(socket)) {}
+  Channel(boost::asio::io_context& io, Connection connection)
+      : stream_(io, std::move(connection)) {}
   void read();
   void take();
   void write();
   void end();
 
-  boost::beast::websocket::stream<Socket> stream_;
+  boost::beast::websocket::stream<ConnectionStream> stream_;
   boost::beast::flat_buffer incoming_;
   std::deque<std::string> outgoing_;
   Events events_;

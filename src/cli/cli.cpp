@@ -7,7 +7,9 @@
 
 #include "base/suggest.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/exit_code.h"
+#include "cli/profiles.h"
 
 namespace gpu_platform::cli {
 
@@ -15,19 +17,19 @@ namespace {
 
 // clang-format off
 constexpr std::array kCommands = {
-    Command{{"submit", "[options] -- COMMAND [ARGUMENT…]",
+    Command{{"submit", "[options] [--] COMMAND [ARGUMENT…]",
              "Put a job into the queue; prints its id.",
              "  gpu-platform submit --gpus 1 -- python train.py\n"
              "  gpu-platform submit --gpus 8 --gpu-type H100 --time 12h --priority high -- torchrun train.py\n"
              "  id=$(gpu-platform submit --gpus 2 --label run=7 -- ./job.sh)\n"}, run_submit},
-    Command{{"run", "[options] -- COMMAND [ARGUMENT…]",
+    Command{{"run", "[options] [--] COMMAND [ARGUMENT…]",
              "Run a job: submit it, show its output, and exit with its exit code.",
              "  gpu-platform run --gpus 1 -- nvidia-smi\n"
              "  gpu-platform run --gpus 4 --time 30m -- python train.py\n"
-             "  gpu-platform run --gpus 1 --pty -- bash          # Ctrl-P Ctrl-Q leaves it, 'jobs attach' comes back\n"
+             "  gpu-platform run --gpus 1 --pty -- bash          # Ctrl-P Ctrl-Q detaches, 'jobs attach' attaches again\n"
              "  gpu-platform run --gpus 0 -i -- sha256sum < data.tar\n"
              "  gpu-platform run --gpus 0 -- make test\n"}, run_run},
-    Command{{"check", "[options] [-- COMMAND [ARGUMENT…]]",
+    Command{{"check", "[options] [[--] COMMAND [ARGUMENT…]]",
              "Say whether such a job would start now, or why not and when. Nothing is submitted.",
              "  gpu-platform check --gpus 8 --time 2h\n"
              "  gpu-platform check --gpus 4 --gpu-type H100 && echo free\n"
@@ -67,6 +69,16 @@ constexpr std::array kCommands = {
              "  gpu-platform jobs requeue 42 43\n"
              "  gpu-platform jobs requeue --hold 42\n"
              "  gpu-platform jobs requeue --label run=7 --yes\n"}, run_jobs_requeue},
+    Command{{"jobs top", "[options] ID…",
+             "Raise waiting jobs above your other waiting jobs of the same team and class.",
+             "  gpu-platform jobs top 42\n"
+             "  gpu-platform jobs top 42 43      # 42 goes first, then 43\n"
+             "  gpu-platform jobs top 40_3 --json\n"}, run_jobs_top},
+    Command{{"jobs signal", "[options] --signal SIGNAL ID…",
+             "Send a signal to the processes of running jobs.",
+             "  gpu-platform jobs signal 42 --signal USR1\n"
+             "  gpu-platform jobs signal 42 43 -s STOP   # go on with CONT\n"
+             "  gpu-platform jobs signal 40_3 -s 10 --json\n"}, run_jobs_signal},
     Command{{"jobs update", "[options] ID…",
              "Change the requests of jobs.",
              "  gpu-platform jobs update 42 --time 2h\n"
@@ -114,6 +126,11 @@ constexpr std::array kCommands = {
              "  gpu-platform status\n"
              "  gpu-platform status --all\n"
              "  gpu-platform status --json | jq .available_gpus\n"}, run_status},
+    Command{{"nodes", "[options]",
+             "Show one line for each node: its state, GPUs, CPUs and memory.",
+             "  gpu-platform nodes\n"
+             "  gpu-platform nodes -o name\n"
+             "  gpu-platform nodes --json | jq '.nodes[] | select(.state != \"UP\")'\n"}, run_nodes},
     Command{{"watch", "[options]",
              "Show the GPUs and the jobs on them live; q quits.",
              "  gpu-platform watch\n"
@@ -130,20 +147,30 @@ constexpr std::array kCommands = {
              "  gpu-platform topology --node dgx-h100-1\n"
              "  gpu-platform topology --json | jq '.nodes[0].links'\n"}, run_topology},
     Command{{"shares", "[options]",
-             "Show each team's and user's fair-share usage and their place in the order.",
+             "Show each team's and user's fair-share usage, their place in the order, and their "
+             "limits and guarantees.",
              "  gpu-platform shares\n"
              "  gpu-platform shares --team vision\n"
              "  gpu-platform shares --json | jq '.shares[] | select(.place == 1)'\n"}, run_shares},
     Command{{"estimate", "[options] [MODEL] [SETTING=VALUE…] | -- SERVER COMMAND",
              "Compute the GPUs and the memory that a server of a language model needs.",
-             "  gpu-platform estimate llama-3-70b tp-size=4 dtype=bfloat16\n"
+             "  gpu-platform estimate llama-3-70b tp-size=4 dtype=auto max-model-len=8192\n"
+             "  gpu-platform estimate llama-3-70b --tensor-parallel-size 4 --max-model-len 32k --kv-cache-dtype fp8\n"
              "  gpu-platform estimate --file task.json\n"
+             "  gpu-platform estimate mixtral-8x7b-awq gpu-memory=24G gpus-per-node=2\n"
              "  gpu-platform estimate -- vllm serve llama-3-70b --tensor-parallel-size 4\n"}, run_estimate},
     Command{{"reservations create", "NAME [options]",
-             "Reserve GPUs for a time, for maintenance or a team (administrators only).",
+             "Reserve GPUs for a time, for maintenance or a team (operators and admins only).",
              "  gpu-platform reservations create driver-update --begin tomorrow --duration 4h --maintenance --nodes dgx-1,dgx-2\n"
              "  gpu-platform reservations create course --begin 2026-01-31T09:00 --end 2026-01-31T17:00 --team teaching --gpus 8\n"
-             "  gpu-platform reservations create deadline --begin now --duration 2d --user ann,bob --nodes dgx-3 --gpus-per-node 4\n"}, run_reservations_create},
+             "  gpu-platform reservations create deadline --begin now --duration 2d --user ann,bob --nodes dgx-3 --gpus-per-node 4\n"
+             "  gpu-platform reservations create lecture --begin 2026-03-02T09:00 --duration 3h --repeat weekly --count 14 --team teaching --gpus 8\n"}, run_reservations_create},
+    Command{{"reservations update", "NAME [options]",
+             "Change a reservation, or skip its next occurrence (operators and admins only).",
+             "  gpu-platform reservations update lecture --begin 2026-03-09T10:00 --duration 2h\n"
+             "  gpu-platform reservations update lecture --skip\n"
+             "  gpu-platform reservations update lecture --until 2026-06-30\n"
+             "  gpu-platform reservations update lecture --repeat never\n"}, run_reservations_update},
     Command{{"reservations list", "[options]",
              "Show the reservations with their times, GPUs and users.",
              "  gpu-platform reservations list\n"
@@ -152,6 +179,9 @@ constexpr std::array kCommands = {
              "Show the details of a reservation.",
              "  gpu-platform reservations describe course\n"
              "  gpu-platform reservations describe course --json\n"}, run_reservations_describe},
+    Command{{"reservations delete", "[options] NAME",
+             "The same as 'reservations cancel'.",
+             "  gpu-platform reservations delete course\n"}, run_reservations_cancel},
     Command{{"reservations cancel", "[options] NAME",
              "Cancel a reservation; jobs that wait for it are cancelled, running jobs go on.",
              "  gpu-platform reservations cancel course\n"
@@ -171,12 +201,66 @@ constexpr std::array kCommands = {
              "  gpu-platform online --gpu dgx-h100-1:3\n"
              "  gpu-platform online --node dgx-h100-1 --reason 'new memory is in'\n"
              "  gpu-platform online --gpu-id GPU-3f2a… --json\n"}, run_online},
+    Command{{"token create", "--name NAME [options]",
+             "Make a token, with which other machines act as you; prints its secret once.",
+             "  gpu-platform token create --name laptop\n"
+             "  gpu-platform token create --name nightly --expires 30d --role viewer\n"
+             "  gpu-platform token create --name ci --user ann -q > ~ann/.token\n"}, run_token_create},
+    Command{{"token list", "[options]",
+             "Show tokens with their roles, their ends and their last uses.",
+             "  gpu-platform token list\n"
+             "  gpu-platform token list --all-users\n"
+             "  gpu-platform token list --json | jq -r '.tokens[].name'\n"}, run_token_list},
+    Command{{"token revoke", "[options] TOKEN",
+             "Revoke a token and all tokens that were made with it; they are refused from now on.",
+             "  gpu-platform token revoke laptop\n"
+             "  gpu-platform token revoke ci --user ann\n"
+             "  gpu-platform token revoke 7 --json\n"}, run_token_revoke},
     Command{{"audit list", "[options]",
              "Show the audit trail: who did what, for whom, from where, with what outcome.",
              "  gpu-platform audit list\n"
              "  gpu-platform audit list --job 42\n"
              "  gpu-platform audit list --outcome refused --since 1d\n"
              "  gpu-platform audit list --action exec --json | jq -r '.entries[].user'\n"}, run_audit_list},
+    Command{{"api", "[METHOD] PATH [options]",
+             "Make one call of the REST interface and print its answer.",
+             "  gpu-platform api /v1/jobs\n"
+             "  gpu-platform api /v1/jobs --data '{\"command\": [\"hostname\"], \"gpus\": 1}'\n"
+             "  gpu-platform api DELETE /v1/jobs/42\n"
+             "  gpu-platform api '/v1/jobs/42?watch=true'     # a stream, until the job has ended\n"}, run_api},
+    Command{{"login", "[options] [SERVER]",
+             "Log in to a daemon on another machine with a token, and use it from then on.",
+             "  gpu-platform login https://gpus.example.org:8443\n"
+             "  gpu-platform login https://gpus.example.org:8443 --ca-file site-ca.pem --name lab\n"
+             "  pass show gpus | gpu-platform login https://gpus.example.org:8443 --token-stdin\n"}, run_login},
+    Command{{"logout", "[PROFILE]",
+             "Forget the token of a daemon.",
+             "  gpu-platform logout\n"
+             "  gpu-platform logout lab\n"}, run_logout},
+    Command{{"profile list", "[options]",
+             "Show the daemons that you have logged in to.",
+             "  gpu-platform profile list\n"
+             "  gpu-platform profile list -o name\n"}, run_profile_list},
+    Command{{"profile use", "PROFILE",
+             "Send commands to this daemon from now on.",
+             "  gpu-platform profile use lab\n"
+             "  gpu-platform profile use local       # this machine's own daemon\n"}, run_profile_use},
+    Command{{"profile show", "[options] [PROFILE]",
+             "Show a profile without its token.",
+             "  gpu-platform profile show\n"
+             "  gpu-platform profile show lab -o yaml\n"}, run_profile_show},
+    Command{{"profile remove", "PROFILE",
+             "Forget a daemon, with its token.",
+             "  gpu-platform profile remove lab\n"}, run_profile_remove},
+    Command{{"completion", "bash|zsh|fish",
+             "Print the script that completes commands, options, jobs and nodes in a shell.",
+             "  source <(gpu-platform completion bash)\n"
+             "  gpu-platform completion zsh > \"${fpath[1]}/_gpu-platform\"\n"
+             "  gpu-platform completion fish > ~/.config/fish/completions/gpu-platform.fish\n"}, run_completion},
+    Command{{"whoami", "[options]",
+             "Show who you are to the daemon: your user, your role and your teams.",
+             "  gpu-platform whoami\n"
+             "  gpu-platform whoami --json | jq -r .role\n"}, run_whoami},
     Command{{"version", "[options]",
              "Show the version of this program and of the daemon.",
              "  gpu-platform version\n"
@@ -187,6 +271,11 @@ constexpr std::array kCommands = {
              "  gpu-platform config check /etc/gpu-platform/config.yaml\n"
              "  gpu-platform config check site.yaml --json\n"
              "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
+    Command{{"config show", "FILE",
+             "Show every value that a configuration file results in, and where it comes from.",
+             "  gpu-platform config show /etc/gpu-platform/config.yaml\n"
+             "  gpu-platform config show site.yaml --set\n"
+             "  gpu-platform config show site.yaml --json | jq '.values[] | select(.line != null)'\n"}, run_config_show},
     Command{{"config reference", "",
              "Print the reference of all configuration keys.",
              "  gpu-platform config reference\n"
@@ -194,6 +283,15 @@ constexpr std::array kCommands = {
              "  gpu-platform config reference > docs/configuration.md\n"}, run_config_reference},
 };
 // clang-format on
+
+// Names of commands as people know them from elsewhere.
+struct Alias {
+  std::string_view name;
+  std::string_view group;  // empty: the command is one word
+  std::string_view command;
+};
+constexpr std::array kAliases = {Alias{"logs", "jobs", "logs"}, Alias{"explain", "jobs", "explain"},
+                                 Alias{"top", "", "watch"}};
 
 std::string_view first_word(std::string_view name) {
   return name.substr(0, name.find(' '));
@@ -218,6 +316,11 @@ std::string overview(std::span<const OtherCommand> others) {
   for (const OtherCommand& other : others) {
     page += fmt::format("  {:<23}{}\n", other.name, other.summary);
   }
+  page += "\nShort forms:\n";
+  for (const Alias& alias : kAliases) {
+    page += fmt::format("  {:<23}the same as {}{}{}\n", alias.name, alias.group,
+                        alias.group.empty() ? "" : " ", alias.command);
+  }
   return page +
          "\n'gpu-platform COMMAND --help' has the details. docs/cli.md has the exit codes.\n";
 }
@@ -241,6 +344,7 @@ std::vector<std::string_view> top_names(std::span<const OtherCommand> others) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   for (const OtherCommand& other : others) names.push_back(other.name);
+  for (const Alias& alias : kAliases) names.push_back(alias.name);
   names.push_back("help");
   return names;
 }
@@ -303,13 +407,51 @@ int run_other(const OtherCommand& other, std::span<const std::string> words) {
   return other.run(static_cast<int>(copies.size()), argv.data());
 }
 
+const Command* command_of(std::string_view name) {
+  const auto alias = std::ranges::find(kAliases, name, &Alias::name);
+  if (alias == kAliases.end()) return find_command(name, "");
+  return alias->group.empty() ? find_command(alias->command, "")
+                              : find_command(alias->group, alias->command);
+}
+
+CommandIndex index_of_commands(std::span<const OtherCommand> others) {
+  CommandIndex index;
+  for (const std::string_view name : top_names(others)) {
+    const Command* command = command_of(name);
+    const auto other = std::ranges::find(others, name, &OtherCommand::name);
+    index.first_words.push_back(
+        {std::string(name), std::string(command != nullptr      ? command->text.summary
+                                        : other != others.end() ? other->summary
+                                                                : std::string_view())});
+  }
+  index.second_words = [](std::string_view group) {
+    std::vector<Candidate> words;
+    for (const std::string_view name : names_in_group(group)) {
+      words.push_back({std::string(name), std::string(find_command(group, name)->text.summary)});
+    }
+    return words;
+  };
+  index.find = [](std::span<const std::string> words, std::size_t& used) -> const Command* {
+    used = 1;
+    if (const Command* command = command_of(words[0])) return command;
+    used = 2;
+    return words.size() < 2 ? nullptr : find_command(words[0], words[1]);
+  };
+  return index;
+}
+
 int dispatch(std::span<const std::string> words, const std::optional<std::string>& server,
              Console& console, std::span<const OtherCommand> others) {
   const std::string& name = words.front();
   for (const OtherCommand& other : others) {
     if (other.name == name) return run_other(other, words);
   }
-  if (const Command* command = find_command(name, "")) {
+  // Not for people: what the scripts of 'completion' call.
+  if (name == "complete" && words.size() > 1 && words[1] == "--") {
+    return run_complete(index_of_commands(others), {words.subspan(2), server, console});
+  }
+  const Command* command = command_of(name);
+  if (command != nullptr) {
     Invocation invocation{words.subspan(1), server, console};
     return command->run(command->text, invocation);
   }
@@ -319,20 +461,42 @@ int dispatch(std::span<const std::string> words, const std::optional<std::string
 
 }  // namespace
 
+std::span<const Command> all_commands() {
+  return kCommands;
+}
+
+void add_server_options(Arguments& arguments, ServerChoice& choice) {
+  arguments
+      .option("--server", choice.server, "SERVER",
+              "https://HOST:PORT, unix:PATH, a profile, or local for this machine's daemon "
+              "(default: GPU_PLATFORM_SERVER, else the current profile, else local)")
+      .option("--ca-file", choice.authorities, "FILE",
+              "the authority that the server's certificate comes from (default: the system's)")
+      .option("--cert", choice.certificate, "FILE",
+              "your certificate, where the server asks for one")
+      .option("--key", choice.key, "FILE", "the key of your certificate");
+}
+
+std::expected<Client, int> client_for(const ServerChoice& choice, Console& console) {
+  auto servers = servers_to_try(choice, console.surroundings());
+  if (servers) return Client(std::move(*servers));
+  const base::Error& error = servers.error();
+  if (error.code == base::ErrorCode::kInvalidArgument) {
+    return std::unexpected(
+        usage_error(console, fmt::format("{}: {}", error.field, error.message), ""));
+  }
+  console.error(error.message);
+  return std::unexpected(kFailure);
+}
+
 std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation) {
-  std::optional<std::string> server;
-  arguments.option("--server", server, "unix:PATH",
-                   "the daemon's socket (default: GPU_PLATFORM_SERVER, else the default sockets)");
+  ServerChoice choice;
+  add_server_options(arguments, choice);
   if (const auto done = arguments.parse(invocation.words, invocation.console)) {
     return std::unexpected(*done);
   }
-  const auto paths = server_paths(server.has_value() ? server : invocation.server,
-                                  invocation.console.surroundings());
-  if (!paths) {
-    return std::unexpected(usage_error(
-        invocation.console, fmt::format("{}: {}", paths.error().field, paths.error().message), ""));
-  }
-  return Client(*paths);
+  if (!choice.server) choice.server = invocation.server;
+  return client_for(choice, invocation.console);
 }
 
 int run_in(const Surroundings& surroundings, const std::vector<std::string>& all_words,

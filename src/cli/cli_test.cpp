@@ -1,5 +1,11 @@
 #include "cli/cli.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture_test.h"
@@ -36,6 +42,104 @@ TEST_F(Cli, PrintsTheIdAloneAfterSubmit) {
   EXPECT_EQ(sent["priority"], "high");
   EXPECT_EQ(sent["kind"], "TRAINING");
   EXPECT_EQ(sent["request_id"].get<std::string>().size(), 36U);
+}
+
+TEST_F(Cli, KnowsTheLettersOfSlurm) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "-G", "8", "-N2", "-n", "4", "-c", "3", "-t", "1-00:00:00",
+                          "-J", "night", "--", "x"}),
+            0)
+      << err();
+  EXPECT_EQ(sent["gpus"], 4);
+  EXPECT_EQ(sent["nodes"], 2);
+  EXPECT_EQ(sent["cpus"], 6);
+  EXPECT_EQ(sent["time_limit_seconds"], 86400);
+  EXPECT_EQ(sent["name"], "night");
+  EXPECT_EQ(call(server, {"submit", "-G", "0", "-n", "4", "--", "x"}), 0);
+  EXPECT_EQ(sent["cpus"], 4);
+  // A job with GPUs keeps its share of the node.
+  EXPECT_EQ(call(server, {"submit", "-G", "1", "-n", "4", "--", "x"}), 0);
+  EXPECT_FALSE(sent.contains("cpus"));
+}
+
+TEST_F(Cli, TakesTheFirstWordThatIsNoOptionForTheBeginningOfTheCommand) {
+  Json sent;
+  FakeServer server([&](const FakeServer::Request& request) {
+    sent = Json::parse(request.body);
+    return json_answer(kJob, 201);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--per-gpu", "/bin/true"}), 0) << err();
+  EXPECT_EQ(sent["command"], Json::array({"/bin/true"}));
+  EXPECT_EQ(call(server, {"submit", "-G1", "python", "x.py", "--gpus", "8", "-v", "--", "y"}), 0);
+  EXPECT_EQ(sent["command"], Json::array({"python", "x.py", "--gpus", "8", "-v", "--", "y"}));
+  EXPECT_EQ(sent["gpus"], 1);
+  EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--", "--odd", "--", "y"}), 0);
+  EXPECT_EQ(sent["command"], Json::array({"--odd", "--", "y"}));
+}
+
+TEST_F(Cli, NamesTheOptionInWhatTheDaemonSaysOfItsField) {
+  FakeServer server([&](const FakeServer::Request&) {
+    return json_answer(
+        R"({"detail":"time_limit_seconds: 2d asked; the site's longest is 1d","status":409,"code":"FAILED_PRECONDITION","field":"time_limit_seconds"})",
+        409);
+  });
+  EXPECT_EQ(call(server, {"submit", "--gpus", "1", "--time", "2d", "true"}), 4);
+  EXPECT_TRUE(has(err(), "error: --time: 2d asked; the site's longest is 1d")) << err();
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--time", "2d"}), 4);
+  EXPECT_FALSE(has(err(), "time_limit_seconds")) << err();
+}
+
+TEST_F(Cli, HasShortFormsOfWhatPeopleTypeMost) {
+  FakeServer server([&](const FakeServer::Request& request) {
+    if (request.target == "/v1/status") {
+      return json_answer(
+          R"({"nodes":[{"name":"n10","state":"UP","total_gpus":8,"available_gpus":3},{"name":"n9","state":"DOWN","reason":"dark"}]})");
+    }
+    return json_answer(kJob);
+  });
+  EXPECT_EQ(call(server, {"explain", "40_3"}), 0);
+  EXPECT_EQ(server.requests().back(), "GET /v1/jobs/40_3/explanation?thorough=true");
+  EXPECT_EQ(call({"logs", "--help"}), 0);
+  EXPECT_TRUE(has(out(), "Usage: gpu-platform jobs logs")) << out();
+  EXPECT_EQ(call({"top", "--help"}), 0);
+  EXPECT_TRUE(has(out(), "Usage: gpu-platform watch")) << out();
+  const std::size_t seen = out().size();
+  EXPECT_EQ(call(server, {"nodes", "-o", "name"}), 0);
+  EXPECT_EQ(out().substr(seen), "n9\nn10\n");
+  EXPECT_EQ(call(server, {"nodes"}), 0);
+  EXPECT_TRUE(has(out(), "dark")) << out();
+  const std::size_t before = out().size();
+  EXPECT_EQ(call(server, {"nodes", "--json"}), 0);
+  EXPECT_EQ(Json::parse(out().substr(before))["nodes"][1]["available_gpus"], 3);
+}
+
+// A socket that a killed daemon left: nothing accepts there until the next one begins.
+TEST_F(Cli, SubmitsAgainWhereADaemonIsAboutToComeBack) {
+  FakeServer server([&](const FakeServer::Request&) { return json_answer(kJob, 201); });
+  const std::string path = server.path() + ".left";
+  const int left = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::vector<std::string> submit = {"--server", "unix:" + path, "submit", "--gpus", "1",
+                                           "x"};
+  EXPECT_EQ(call(submit), 5);
+  EXPECT_GE(clock_, base::seconds(10));
+  on_pause_ = [&] {
+    ::unlink(path.c_str());
+    EXPECT_TRUE(::symlink(server.path().c_str(), path.c_str()) == 0 || errno == EEXIST);
+  };
+  EXPECT_EQ(call(submit), 0) << err();
+  EXPECT_EQ(out(), "42\n");
+  ::unlink(path.c_str());
+  ::close(left);
+  const int pauses = pauses_;
+  EXPECT_EQ(call(submit), 5);
+  EXPECT_EQ(pauses_, pauses) << "where there is no socket no daemon is about to come back";
 }
 
 TEST_F(Cli, WarnsWhenNothingAsksForAGpu) {
@@ -119,6 +223,7 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
       {{"jobs", "lits"}, "unknown command 'jobs lits'; did you mean 'list'?"},
       {{"frobnicate"}, "the commands are: submit, run, check, jobs"},
       {{"submit", "--gpu", "1", "--", "true"}, "unknown option '--gpu'; did you mean '--gpus'?"},
+      {{"jobs", "list", "--all=3"}, "--all takes no value"},
       {{"submit", "--gpus", "-1", "--", "true"},
        "--gpus: '-1' is not a whole number from 0 to 65535"},
       {{"submit", "--gpus", "--", "true"}, "--gpus"},
@@ -131,14 +236,21 @@ TEST_F(Cli, ExitsWith2AndSaysWhatIsAllowed) {
        "--strict-numa: cannot be used together with --allow-cross-numa"},
       {{"submit", "--", "a\xff"}, "command: the text is not valid UTF-8"},
       {{"submit", "--gpus", "1"}, "no command"},
-      {{"submit", "python", "x.py"}, "the job's command stands after '--'"},
+      {{"submit", "--dependency", "", "--", "true"}, "--dependency: the value is empty"},
+      {{"submit", "--array", "", "--", "true"}, "--array: the value is empty"},
+      {{"submit", "--nodelist", "", "--", "true"}, "--nodelist: the value is empty"},
+      {{"submit", "-n", "3", "-N", "2", "true"},
+       "--ntasks: 3 tasks cannot be divided among 2 nodes"},
+      {{"submit", "-n", "2", "--per-gpu", "true"},
+       "--ntasks: cannot be used together with --per-gpu"},
+      {{"submit", "--typo", "1", "true"}, "unknown option '--typo'"},
       {{"jobs", "describe"}, "ID is missing"},
       {{"jobs", "describe", "1", "2"}, "unexpected argument '2'"},
       {{"jobs", "list", "--limit", "0"}, "--limit: '0' is out of range"},
       {{"jobs", "list", "--since", "yesterday"}, "--since: 'yesterday' is neither"},
       {{"jobs", "wait", "1", "--timeout", "x"}, "--timeout"},
-      {{"--server", "https://x", "status"}, "write unix:PATH"},
-      {{"status", "--server=nowhere"}, "write unix:PATH"},
+      {{"--server", "tcp://x", "status"}, "write https://HOST:PORT or unix:PATH"},
+      {{"status", "--server=nowhere"}, "'nowhere' is no profile"},
       {{"jobs"}, "jobs list"},
       {{}, "Commands:"},
   };

@@ -29,21 +29,6 @@ std::string own_document(std::string_view title, std::string_view detail) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Failure failure_of(const TransportError& error) {
-  switch (error.kind) {
-    case TransportError::Kind::kNoDaemon:
-      return {Kind::kNoDaemon, error.message, {}, own_document("No daemon", error.message)};
-    case TransportError::Kind::kBroken:
-    case TransportError::Kind::kTimedOut:
-      return {Kind::kBroken, error.message, {}, own_document("Connection lost", error.message)};
-    case TransportError::Kind::kInterrupted:
-      return {Kind::kInterrupted, "interrupted", {}, {}};
-    case TransportError::Kind::kMalformed:
-      break;
-  }
-  return {Kind::kBadAnswer, error.message, {}, own_document("Not the daemon", error.message)};
-}
-
 bool is_success(int status) {
   return status >= 200 && status < 300;
 }
@@ -53,14 +38,53 @@ Called<std::string> answer_of(Exchange exchange, const Waiting& waiting) {
   if (!head) return std::unexpected(failure_of(head.error()));
   auto body = exchange.rest(waiting);
   if (!body) return std::unexpected(failure_of(body.error()));
-  if (!is_success(head->status)) return std::unexpected(failure_of_answer(head->status, *body));
+  if (!is_success(head->status)) {
+    return std::unexpected(failure_of_answer(exchange.server(), *head, *body));
+  }
   return std::move(*body);
 }
 
 }  // namespace
 
-Failure failure_of_answer(int status, const std::string& body) {
-  base::Error error = api::to_error(status, body);
+Failure failure_of(const TransportError& error) {
+  switch (error.kind) {
+    case TransportError::Kind::kNoDaemon:
+      return {Kind::kNoDaemon, error.message, {}, own_document("No daemon", error.message)};
+    case TransportError::Kind::kBroken:
+    case TransportError::Kind::kTimedOut:
+      return {Kind::kBroken, error.message, {}, own_document("Connection lost", error.message)};
+    case TransportError::Kind::kInterrupted:
+      return interrupted();
+    case TransportError::Kind::kUntrusted:
+      return {Kind::kBadAnswer, error.message, {}, own_document("Not trusted", error.message)};
+    case TransportError::Kind::kMalformed:
+      break;
+  }
+  return {Kind::kBadAnswer, error.message, {}, own_document("Not the daemon", error.message)};
+}
+
+Failure interrupted() {
+  return {Kind::kInterrupted, "interrupted", {}, {}};
+}
+
+Failure bad_answer(std::string_view what) {
+  return {Kind::kBadAnswer, fmt::format("the daemon's answer makes no sense: {}", what), {}, {}};
+}
+
+Failure failure_of_answer(const Server& server, const HttpHead& head, const std::string& body) {
+  // Followed, a redirect would take the token elsewhere.
+  if (head.status >= 300 && head.status < 400) {
+    const std::string message = fmt::format(
+        "{} answers with {} and points to '{}'; redirects are not followed: give the daemon's own "
+        "address",
+        server.text(), head.status, head.location);
+    return {Kind::kBadAnswer, message, {}, own_document("Redirect", message)};
+  }
+  base::Error error = api::to_error(head.status, body);
+  const bool is_unknown = error.code == base::ErrorCode::kUnauthenticated && server.is_network();
+  if (is_unknown) {
+    error.message += fmt::format("; log in with 'gpu-platform login {}'", server.text());
+  }
   Failure failure{Kind::kProblem, std::move(error.message), std::move(error.field), body,
                   error.code};
   if (!Json::parse(body, nullptr, false).is_object()) {
@@ -113,44 +137,52 @@ Called<std::optional<ServerEvent>> EventStream::next(int interrupt_fd) {
   }
 }
 
-std::string Client::places() const {
-  return fmt::format("unix:{}", fmt::join(paths_, ", unix:"));
-}
-
 // Connects to the first place where something listens. Only "nothing listens" leads on to the next
 // one: a daemon that answers badly must not be passed over in favour of another.
 template <class Result, class Attempt>
 Called<Result> Client::at_first_place(Attempt&& attempt) {
   std::string reasons;
-  for (const std::string& path : paths_) {
-    auto result = attempt(path);
+  bool is_refused = false;
+  for (const Server& server : servers_) {
+    auto result = attempt(server);
     if (result) return std::move(*result);
     if (result.error().kind != TransportError::Kind::kNoDaemon) {
       return std::unexpected(failure_of(result.error()));
     }
+    is_refused = is_refused || result.error().is_refused;
     reasons += (reasons.empty() ? "" : "; ") + result.error().message;
   }
-  const std::string message = fmt::format(
-      "no daemon answers ({}); start one with 'gpu-platform serve', or say where it is with "
-      "--server unix:PATH",
-      reasons);
-  return std::unexpected(Failure{Kind::kNoDaemon, message, {}, own_document("No daemon", message)});
+  const bool is_network = !servers_.empty() && servers_.front().is_network();
+  const std::string message =
+      fmt::format("no daemon answers ({}){}", reasons,
+                  is_network ? ""
+                             : "; start one with 'gpu-platform serve', or say where it is with "
+                               "--server https://HOST:PORT or --server unix:PATH");
+  Failure failure{Kind::kNoDaemon, message, {}, own_document("No daemon", message)};
+  failure.is_refused = is_refused;
+  return std::unexpected(std::move(failure));
 }
 
-Called<Exchange> Client::begin(const HttpRequest& request) {
+Called<Exchange> Client::begin(const HttpRequest& request, const Waiting& waiting) {
   return at_first_place<Exchange>(
-      [&](const std::string& path) { return Exchange::begin(path, request); });
+      [&](const Server& server) { return Exchange::begin(server, request, waiting); });
 }
 
-Called<int> Client::connect() {
-  return at_first_place<int>(connect_local);
+Called<Exchange> Client::exchange(const HttpRequest& request) {
+  return begin(request, {kAnswerTime, -1});
+}
+
+Called<Connection> Client::connect() {
+  return at_first_place<Connection>(
+      [](const Server& server) { return Connection::open(server, {kConnectTime, -1}); });
 }
 
 Called<std::string> Client::call(std::string_view method, const std::string& target,
                                  const std::string& body) {
-  auto exchange = begin({method, target, body});
+  const Waiting waiting{kAnswerTime, -1};
+  auto exchange = begin({method, target, body}, waiting);
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  return answer_of(std::move(*exchange), {kAnswerTime, -1});
+  return answer_of(std::move(*exchange), waiting);
 }
 
 Called<std::string> Client::get_slow(const std::string& target, base::Duration longer,
@@ -165,44 +197,23 @@ Called<std::string> Client::post_slow(const std::string& target, const std::stri
 
 Called<std::string> Client::call_slow(const HttpRequest& request, base::Duration longer,
                                       int interrupt_fd) {
-  auto exchange = begin(request);
+  auto exchange = begin(request, {kAnswerTime, interrupt_fd});
   if (!exchange) return std::unexpected(std::move(exchange).error());
   return answer_of(std::move(*exchange), {kAnswerTime + longer, interrupt_fd});
 }
 
 Called<EventStream> Client::stream(const std::string& target) {
-  auto exchange = begin({"GET", target, {}, "text/event-stream"});
+  const Waiting waiting{kAnswerTime, -1};
+  auto exchange = begin({"GET", target, {}, "text/event-stream"}, waiting);
   if (!exchange) return std::unexpected(std::move(exchange).error());
-  const auto head = exchange->head({kAnswerTime, -1});
+  const auto head = exchange->head(waiting);
   if (!head) return std::unexpected(failure_of(head.error()));
   if (!is_success(head->status)) {
-    auto body = exchange->rest({kAnswerTime, -1});
+    auto body = exchange->rest(waiting);
     if (!body) return std::unexpected(failure_of(body.error()));
-    return std::unexpected(failure_of_answer(head->status, *body));
+    return std::unexpected(failure_of_answer(exchange->server(), *head, *body));
   }
   return EventStream(std::move(*exchange));
-}
-
-base::Result<std::vector<std::string>> server_paths(const std::optional<std::string>& option,
-                                                    const Surroundings& surroundings) {
-  const std::optional<std::string> given =
-      option.has_value() ? option : variable(surroundings, "GPU_PLATFORM_SERVER");
-  if (given.has_value()) {
-    constexpr std::string_view kScheme = "unix:";
-    if (!given->starts_with(kScheme) || given->size() == kScheme.size()) {
-      return base::invalid(option.has_value() ? "--server" : "GPU_PLATFORM_SERVER",
-                           fmt::format("'{}' is not a server: write unix:PATH", *given));
-    }
-    return std::vector<std::string>{given->substr(kScheme.size())};
-  }
-  std::vector<std::string> paths;
-  if (const auto runtime = variable(surroundings, "XDG_RUNTIME_DIR")) {
-    paths.push_back(*runtime + "/gpu-platform.sock");
-  } else if (surroundings.uid != 0) {
-    paths.push_back(fmt::format("/run/user/{}/gpu-platform.sock", surroundings.uid));
-  }
-  paths.emplace_back("/run/gpu-platform/gpu-platform.sock");
-  return paths;
 }
 
 bool Patience::wait(const Failure& failure, int interrupt_fd) {

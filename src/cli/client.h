@@ -31,15 +31,26 @@ struct Failure {
   std::string field;     // of the request, where one is at fault
   std::string document;  // the problem document, the daemon's own or one of our making
   base::ErrorCode code = base::ErrorCode::kInternal;  // of kProblem
+  // Set with kNoDaemon alone: the place is there and nothing accepts at it, as while a daemon
+  // restarts.
+  bool is_refused = false;
 
   // Trying again later may help: the daemon is away, restarting or busy.
   bool is_passing() const;
 };
 
+// What went wrong on our side of a call: the person ended it, or the answer is not what it should
+// be.
+Failure interrupted();
+Failure bad_answer(std::string_view what);
+
 int exit_code_of(const Failure& failure);
 
-// The daemon's refusal, from an answer's status and body.
-Failure failure_of_answer(int status, const std::string& body);
+// The refusal in an answer of this server.
+Failure failure_of_answer(const Server& server, const HttpHead& head, const std::string& body);
+
+// The failure of a connection that began with exchange().
+Failure failure_of(const TransportError& error);
 
 // Tells the person (with `json`: the problem document) and returns the exit code.
 int report(Console& console, const Failure& failure, bool json);
@@ -61,7 +72,8 @@ class EventStream {
 
 class Client {
  public:
-  explicit Client(std::vector<std::string> socket_paths) : paths_(std::move(socket_paths)) {}
+  // The first of the servers that answers is the one.
+  explicit Client(std::vector<Server> servers) : servers_(std::move(servers)) {}
 
   Called<std::string> get(const std::string& target) { return call("GET", target, {}); }
   // Waits `longer` than usual for the answer: the daemon holds it back on purpose.
@@ -73,28 +85,24 @@ class Client {
   Called<std::string> post_slow(const std::string& target, const std::string& body,
                                 base::Duration longer, int interrupt_fd);
   Called<EventStream> stream(const std::string& target);
-  // A connection to the daemon, for a protocol that begins with a request; the caller closes it.
-  Called<int> connect();
+  // Any request; its answer as it comes.
+  Called<Exchange> exchange(const HttpRequest& request);
+  // A connection to the daemon, for a protocol that begins with a request.
+  Called<Connection> connect();
 
-  // The places that are tried, for messages.
-  std::string places() const;
+  const std::vector<Server>& servers() const { return servers_; }
 
  private:
   Called<std::string> call(std::string_view method, const std::string& target,
                            const std::string& body);
   Called<std::string> call_slow(const HttpRequest& request, base::Duration longer,
                                 int interrupt_fd);
-  Called<Exchange> begin(const HttpRequest& request);
+  Called<Exchange> begin(const HttpRequest& request, const Waiting& waiting);
   template <class Result, class Attempt>
   Called<Result> at_first_place(Attempt&& attempt);
 
-  std::vector<std::string> paths_;
+  std::vector<Server> servers_;
 };
-
-// The socket paths to try, from --server, GPU_PLATFORM_SERVER, or the usual places (the user's,
-// then root's).
-base::Result<std::vector<std::string>> server_paths(const std::optional<std::string>& option,
-                                                    const Surroundings& surroundings);
 
 // A restart of the daemon takes seconds; after this it is taken for gone.
 inline constexpr base::Duration kMaxPatience = base::minutes(2);

@@ -4,38 +4,42 @@
 
 #include "cli/cli_fixture_test.h"
 #include "cli/exit_code.h"
+#include "cli/profiles.h"
 
 namespace gpu_platform::cli {
 namespace {
 
-TEST(ServerPaths, TriesTheUsersDaemonBeforeRoots) {
-  Surroundings around;
-  EXPECT_EQ(server_paths(std::nullopt, around).value(),
-            std::vector<std::string>{"/run/gpu-platform/gpu-platform.sock"});
-  around.uid = 7;
-  const std::vector<std::string> both = {"/run/user/7/gpu-platform.sock",
-                                         "/run/gpu-platform/gpu-platform.sock"};
-  EXPECT_EQ(server_paths(std::nullopt, around).value(), both);
-  around.uid = 8;
-  around.environment = {"XDG_RUNTIME_DIR=/run/user/7"};
-  EXPECT_EQ(server_paths(std::nullopt, around).value(), both);
+Server socket_at(const std::string& path) {
+  return {.kind = Server::Kind::kSocket, .path = path};
 }
 
-TEST(ServerPaths, TakesTheOptionBeforeTheVariable) {
+TEST(ServersToTry, AreTheUsersDaemonBeforeRoots) {
+  Surroundings around;
+  const Server of_root = socket_at("/run/gpu-platform/gpu-platform.sock");
+  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<Server>{of_root});
+  around.uid = 7;
+  const std::vector<Server> both = {socket_at("/run/user/7/gpu-platform.sock"), of_root};
+  EXPECT_EQ(servers_to_try({}, around).value(), both);
+  around.environment = {"XDG_RUNTIME_DIR=/run/user/7"};
+  EXPECT_EQ(servers_to_try({}, around).value(), both);
+}
+
+TEST(ServersToTry, TakeTheOptionBeforeTheVariable) {
   Surroundings around;
   around.environment = {"GPU_PLATFORM_SERVER=unix:/a", "XDG_RUNTIME_DIR=/run/user/7"};
-  EXPECT_EQ(server_paths(std::nullopt, around).value(), std::vector<std::string>{"/a"});
-  EXPECT_EQ(server_paths("unix:/b", around).value(), std::vector<std::string>{"/b"});
-  EXPECT_FALSE(server_paths("unix:", around).has_value());
-  EXPECT_FALSE(server_paths("/b", around).has_value());
+  EXPECT_EQ(servers_to_try({}, around).value(), std::vector<Server>{socket_at("/a")});
+  EXPECT_EQ(servers_to_try({.server = "unix:/b"}, around).value(),
+            std::vector<Server>{socket_at("/b")});
+  EXPECT_FALSE(servers_to_try({.server = "unix:"}, around).has_value());
+  EXPECT_FALSE(servers_to_try({.server = "/b"}, around).has_value());
 }
 
 TEST(Client, GoesOnToTheNextPlaceOnlyWhereNothingListens) {
   FakeServer good([](const FakeServer::Request&) { return json_answer("{}"); });
   FakeServer silent([](const FakeServer::Request&) { return std::string(); });
-  Client first({"/nonexistent/s", good.path()});
+  Client first({socket_at("/nonexistent/s"), good.server()});
   EXPECT_EQ(first.get("/v1/status").value(), "{}");
-  Client second({silent.path(), good.path()});
+  Client second({silent.server(), good.server()});
   EXPECT_EQ(second.get("/v1/status").error().kind, Failure::Kind::kBroken);
 }
 
@@ -57,7 +61,7 @@ TEST(Client, MakesAnExitCodeOfEveryProblem) {
       return json_answer(fmt::format(R"({{"detail":"because","code":"{}","field":"gpus"}})", code),
                          status);
     });
-    Client client({server.path()});
+    Client client({server.server()});
     const auto answer = client.get("/v1/x");
     ASSERT_FALSE(answer.has_value());
     EXPECT_EQ(exit_code_of(answer.error()), expected) << code;
@@ -72,7 +76,7 @@ TEST(Client, SurvivesAnswersThatAreNone) {
       "HTTP/1.1 500 X\r\nContent-Length: 5\r\n\r\n<htm>", "HTTP/1.1 200"};
   for (const std::string_view text : answers) {
     FakeServer server([&](const FakeServer::Request&) { return std::string(text); });
-    Client client({server.path()});
+    Client client({server.server()});
     const auto answer = client.get("/v1/x");
     ASSERT_FALSE(answer.has_value()) << text;
     EXPECT_EQ(exit_code_of(answer.error()), kFailure) << text;
@@ -92,7 +96,7 @@ TEST(Client, ReadsABodyOfAnyFramingHoweverItIsCut) {
       for (std::size_t at = 0; at < 200; ++at) send_text(request.fd, answer.substr(at, 1));
       return answer.substr(200);
     });
-    Client client({server.path()});
+    Client client({server.server()});
     EXPECT_EQ(client.get("/v1/x").value(), body);
   }
 }
@@ -103,7 +107,7 @@ TEST(Client, SendsRequestsThatNeedNoGuessing) {
     head = request.head;
     return json_answer("{}");
   });
-  Client client({server.path()});
+  Client client({server.server()});
   EXPECT_TRUE(client.post("/v1/jobs", "{\"a\":1}").has_value());
   EXPECT_TRUE(begins(head, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n"));
   EXPECT_TRUE(has(head, "\r\nContent-Type: application/json\r\nContent-Length: 7"));

@@ -9,6 +9,7 @@
 #include "cli/job_text.h"
 #include "cli/json_view.h"
 #include "cli/prediction_text.h"
+#include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -22,7 +23,7 @@ std::string of(const std::string& part, const std::string& whole) {
   return part + "/" + whole;
 }
 
-std::string count_at(const Json& object, std::string_view key, std::string_view noun) {
+std::string counted_at(const Json& object, std::string_view key, std::string_view noun) {
   return counted(static_cast<std::uint64_t>(integer_at(object, key).value_or(0)), noun);
 }
 
@@ -46,12 +47,12 @@ std::string advisory_guards(const Json& status) {
 }
 
 std::string totals(const Json& status) {
-  std::string line =
-      fmt::format("{}{}, {} available, {:.0f} % allocated\n", count_at(status, "total_gpus", "GPU"),
-                  emulated_mark(list_at(status, "gpus")), text_at(status, "available_gpus"),
-                  number_at(status, "utilization").value_or(0) * 100);
+  std::string line = fmt::format(
+      "{}{}, {} available, {:.0f} % allocated\n", counted_at(status, "total_gpus", "GPU"),
+      emulated_mark(list_at(status, "gpus")), text_at(status, "available_gpus"),
+      number_at(status, "utilization").value_or(0) * 100);
   line += fmt::format("{} running, {} queued, {} held, {} suspended\n",
-                      count_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
+                      counted_at(status, "running_jobs", "job"), text_at(status, "queued_jobs"),
                       text_at(status, "held_jobs"), text_at(status, "suspended_jobs"));
   return line + advisory_guards(status);
 }
@@ -77,43 +78,17 @@ Table node_table(const Json& status) {
 
 }  // namespace
 
-int print_document(Console& console, const std::string& document) {
-  console.out(document.ends_with('\n') ? document : document + "\n");
-  return console.out_failed() ? kFailure : kOk;
-}
-
-// By hard limits it is the latest, so people are told "within".
+// "~": it may become later.
 std::string starts_within(const Json& job, base::Instant now) {
   const auto start = time_at(job, "estimated_start");
   if (!start) return "?";
-  return *start <= now ? "a moment" : age(*start - now);
+  if (*start <= now) return "a moment";
+  return (flag_at(job, "start_guaranteed") ? "" : "~") + age(*start - now);
 }
 
-int run_queue(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  bool json = false;
-  bool eta = false;
-  std::optional<std::string> limit;
-  Arguments arguments(text);
-  arguments.option("--limit", limit, "N", "maximum number of jobs, from the head (default: 10000)")
-      .flag("--eta", eta,
-            "add the planned start of each job, by the time limits of the jobs before it, and its "
-            "predicted start")
-      .flag("--json", json, "print JSON");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  std::uint64_t most = 10'000;
-  if (limit.has_value()) {
-    const auto count = base::parse_count(*limit, 1, 10'000);
-    if (!count) return usage_error(console, "--limit: " + count.error().message, text.name);
-    most = *count;
-  }
-  const auto body =
-      client->get(fmt::format("/v1/queue?all=true&limit={}{}", most, eta ? "&eta=true" : ""));
-  if (!body) return report(console, body.error(), json);
-  const auto document = parse_object(*body);
-  if (json || !document) return print_document(console, *body);
+namespace {
 
+void print_queue(Console& console, const Output& output, const Json& document, bool eta) {
   const base::Instant now = console.surroundings().now();
   std::vector<Column> columns = {{"POSITION", Align::kRight},
                                  {"ID", Align::kRight},
@@ -127,7 +102,7 @@ int run_queue(const CommandText& text, Invocation& invocation) {
   if (eta) columns.push_back({"PREDICTED", Align::kRight, std::nullopt, 1});
   columns.push_back({"REASON", Align::kLeft, 12});
   Table table(std::move(columns));
-  const Json& jobs = list_at(*document, "jobs");
+  const Json& jobs = list_at(document, "jobs");
   for (const Json& job : jobs) {
     std::vector<std::string> row = {text_at(job, "queue_position"),
                                     shown_id(job),
@@ -142,55 +117,98 @@ int run_queue(const CommandText& text, Invocation& invocation) {
     row.push_back(text_at(object_at(job, "wait_reason"), "text"));
     table.add(std::move(row));
   }
-  if (table.empty()) {
-    console.note("nothing waits");
-    return kOk;
-  }
-  console.out(table.render(console.surroundings().width));
-  if (const std::string scores = scores_text(list_at(*document, "scores")); !scores.empty()) {
+  if (table.empty()) return console.note("nothing waits");
+  console.out(table.render(output.width(console)));
+  if (const std::string scores = scores_text(list_at(document, "scores")); !scores.empty()) {
     console.note("past predictions: " + scores);
   }
-  const auto total = integer_at(*document, "total").value_or(0);
+  const auto total = integer_at(document, "total").value_or(0);
   const auto shown = static_cast<std::int64_t>(jobs.size());
   if (total > shown) console.note(fmt::format("{} more wait behind them", total - shown));
-  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace
+
+int run_queue(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Output output;
+  bool eta = false;
+  std::optional<std::string> limit;
+  Arguments arguments(text);
+  arguments.option("--limit", limit, "N", "maximum number of jobs, from the head (default: 10000)")
+      .flag("--eta", eta,
+            "add the planned start of each job, by the time limits of the jobs before it, and its "
+            "predicted start")
+      .output_and_watch(output, {"jobs", "id"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::uint64_t most = 10'000;
+  if (limit.has_value()) {
+    const auto count = base::parse_count(*limit, 1, 10'000);
+    if (!count) return usage_error(console, "--limit: " + count.error().message, text.name);
+    most = *count;
+  }
+  return show_answer(
+      console, *client, output,
+      fmt::format("/v1/queue?all=true&limit={}{}", most, eta ? "&eta=true" : ""),
+      [&](Console& shown, const Json& document) { print_queue(shown, output, document, eta); });
 }
 
 int run_status(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
   bool all = false;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
-  arguments.flag("--all", all, "one row for each GPU").flag("--json", json, "print JSON");
+  arguments.flag("--all", all, "one row for each GPU").output_and_watch(output, {"nodes", "name"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = client->get("/v1/status");
-  if (!body) return report(console, body.error(), json);
-  const auto status = parse_object(*body);
-  if (json || !status) return print_document(console, *body);
-  const Table table =
-      all ? gpu_table(in_node_order(list_at(*status, "gpus"), "/node")) : node_table(*status);
-  console.out(totals(*status));
-  if (!table.empty()) console.out("\n" + table.render(console.surroundings().width));
-  return console.out_failed() ? kFailure : kOk;
+  if (all) output.names = {"gpus", "uuid"};
+  return show_answer(
+      invocation.console, *client, output, "/v1/status", [&](Console& console, const Json& status) {
+        const Table table =
+            all ? gpu_table(in_node_order(list_at(status, "gpus"), "/node")) : node_table(status);
+        console.out(totals(status));
+        if (!table.empty()) console.out("\n" + table.render(output.width(console)));
+      });
+}
+
+// One line for each node, as sinfo -N and kubectl get nodes have it.
+int run_nodes(const CommandText& text, Invocation& invocation) {
+  Output output;
+  Arguments arguments(text);
+  arguments.output_and_watch(output, {"nodes", "name"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  return show(invocation.console, output, [&](Console& console, int interrupt_fd) -> Called<void> {
+    const auto body = client->get_slow("/v1/status", base::Duration(), interrupt_fd);
+    if (!body) return std::unexpected(body.error());
+    const auto status = parse_object(*body);
+    if (!status) return std::unexpected(bad_answer("it is not a JSON object"));
+    const Json nodes = in_node_order(list_at(*status, "nodes"), "/name");
+    if (output.is_document()) {
+      print_document(console, output, json_text(Json{{"nodes", nodes}}));
+    } else {
+      console.out(node_table(*status).render(output.width(console)));
+    }
+    return {};
+  });
 }
 
 int run_version(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
-  arguments.flag("--json", json, "print JSON");
+  arguments.output(output, {});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   // The daemon's version is shown where there is a daemon; its absence is no error here.
   const auto body = client->get("/v1/version");
   const auto daemon = body ? parse_object(*body) : std::nullopt;
-  if (json) {
+  if (output.is_document()) {
     Json document;
     document["version"] = GP_VERSION;
     document["api"] = "v1";
     document["daemon"] = daemon ? *daemon : Json();
-    console.out(json_text(document) + "\n");
+    print_document(console, output, json_text(document));
   } else {
     console.out("gpu-platform " GP_VERSION "\n");
     if (daemon) {

@@ -7,6 +7,7 @@
 
 #include "cli/arguments.h"
 #include "cli/client.h"
+#include "cli/profiles.h"
 #include "cli/session.h"
 
 // The commands. Each reads its words, does its work and returns the exit code.
@@ -33,6 +34,8 @@ int run_jobs_cancel(const CommandText& text, Invocation& invocation);
 int run_jobs_kill(const CommandText& text, Invocation& invocation);
 int run_jobs_hold(const CommandText& text, Invocation& invocation);
 int run_jobs_release(const CommandText& text, Invocation& invocation);
+int run_jobs_top(const CommandText& text, Invocation& invocation);
+int run_jobs_signal(const CommandText& text, Invocation& invocation);
 int run_jobs_requeue(const CommandText& text, Invocation& invocation);
 int run_jobs_update(const CommandText& text, Invocation& invocation);
 int run_jobs_logs(const CommandText& text, Invocation& invocation);
@@ -44,6 +47,7 @@ int run_jobs_attach(const CommandText& text, Invocation& invocation);
 int run_jobs_exec(const CommandText& text, Invocation& invocation);
 int run_jobs_port_forward(const CommandText& text, Invocation& invocation);
 int run_queue(const CommandText& text, Invocation& invocation);
+int run_nodes(const CommandText& text, Invocation& invocation);
 int run_status(const CommandText& text, Invocation& invocation);
 int run_watch(const CommandText& text, Invocation& invocation);
 int run_health(const CommandText& text, Invocation& invocation);
@@ -51,21 +55,40 @@ int run_topology(const CommandText& text, Invocation& invocation);
 int run_shares(const CommandText& text, Invocation& invocation);
 int run_estimate(const CommandText& text, Invocation& invocation);
 int run_reservations_create(const CommandText& text, Invocation& invocation);
+int run_reservations_update(const CommandText& text, Invocation& invocation);
 int run_reservations_list(const CommandText& text, Invocation& invocation);
 int run_reservations_describe(const CommandText& text, Invocation& invocation);
 int run_reservations_cancel(const CommandText& text, Invocation& invocation);
+int run_token_create(const CommandText& text, Invocation& invocation);
+int run_token_list(const CommandText& text, Invocation& invocation);
+int run_token_revoke(const CommandText& text, Invocation& invocation);
 int run_audit_list(const CommandText& text, Invocation& invocation);
 int run_drain(const CommandText& text, Invocation& invocation);
 int run_offline(const CommandText& text, Invocation& invocation);
 int run_online(const CommandText& text, Invocation& invocation);
+int run_whoami(const CommandText& text, Invocation& invocation);
+int run_login(const CommandText& text, Invocation& invocation);
+int run_logout(const CommandText& text, Invocation& invocation);
+int run_profile_list(const CommandText& text, Invocation& invocation);
+int run_profile_use(const CommandText& text, Invocation& invocation);
+int run_profile_show(const CommandText& text, Invocation& invocation);
+int run_profile_remove(const CommandText& text, Invocation& invocation);
 int run_version(const CommandText& text, Invocation& invocation);
+int run_api(const CommandText& text, Invocation& invocation);
+int run_completion(const CommandText& text, Invocation& invocation);
 int run_config_check(const CommandText& text, Invocation& invocation);
+int run_config_show(const CommandText& text, Invocation& invocation);
 int run_config_reference(const CommandText& text, Invocation& invocation);
+
+// All of them, those of a group beside each other.
+std::span<const Command> all_commands();
+
+// --server and what belongs to it.
+void add_server_options(Arguments& arguments, ServerChoice& choice);
+// The client of that choice, or the exit code after a mistake, which has been reported.
+std::expected<Client, int> client_for(const ServerChoice& choice, Console& console);
 
 // Reads the words and --server; then the client, or the exit code when there is nothing more to do.
 std::expected<Client, int> open_client(Arguments& arguments, Invocation& invocation);
-
-// Prints the daemon's document as it came, with a line's end; returns the exit code.
-int print_document(Console& console, const std::string& document);
 
 }  // namespace gpu_platform::cli

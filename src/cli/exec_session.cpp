@@ -243,6 +243,17 @@ class ExecSession {
 
 }  // namespace
 
+std::string exec_target(const std::string& id, std::span<const std::string> command,
+                        const std::optional<model::TerminalSize>& terminal) {
+  std::string target = fmt::format("/v1/jobs/{}/exec?", percent_encoded(id));
+  for (const std::string& word : command) {
+    target += fmt::format("command={}&", percent_encoded(word));
+  }
+  if (!terminal) return target + "terminal=false";
+  return target +
+         fmt::format("terminal=true&columns={}&rows={}", terminal->columns, terminal->rows);
+}
+
 std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings) {
   if (::isatty(surroundings.in_fd) != 1) return std::nullopt;
   winsize size{};

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/client.h"
@@ -19,6 +20,10 @@ class Channel;
 
 // Whether the person's standard input is a terminal, and how large it is.
 std::optional<model::TerminalSize> terminal_size(const Surroundings& surroundings);
+
+// The target of a channel to a command in a running job.
+std::string exec_target(const std::string& id, std::span<const std::string> command,
+                        const std::optional<model::TerminalSize>& terminal);
 
 struct StayOptions {
   bool has_terminal = false;    // both here and there

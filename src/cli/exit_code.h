@@ -15,7 +15,7 @@ enum ExitCode : int {
   kNoDaemon = 5,
   kTimedOut = 124,
   kInterrupted = 130,
-  // Of `run` and `submit --wait`, whose small numbers belong to the job's program.
+  // Codes of `run` and `submit --wait`, which pass on the small exit codes of the job's program.
   kNoExitCode = 250,  // cancelled, timed out or lost before there was one
   kRunRefused = 251,
   kRunNoDaemon = 252,

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "cli/server.h"
+
 namespace gpu_platform::cli {
 
 // A daemon for tests: listens on a Unix socket in a directory of its own and gives each request to
@@ -28,6 +30,7 @@ class FakeServer {
   FakeServer& operator=(const FakeServer&) = delete;
 
   const std::string& path() const { return path_; }
+  Server server() const { return {.kind = Server::Kind::kSocket, .path = path_}; }
   // "METHOD target" of each request so far.
   std::vector<std::string> requests() const;
 

@@ -16,19 +16,8 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// Jobs whose use is told at their end.
+// The use of resources is shown at the end of jobs that ran at least this long.
 constexpr base::Duration kWorthTelling = base::minutes(1);
-
-Failure bad_answer(std::string_view what) {
-  return {Failure::Kind::kBadAnswer,
-          fmt::format("the daemon's answer makes no sense: {}", what),
-          {},
-          {}};
-}
-
-Failure interrupted() {
-  return {Failure::Kind::kInterrupted, "interrupted", {}, {}};
-}
 
 struct Chunk {
   std::int64_t attempt = 0;
@@ -40,7 +29,7 @@ struct Chunk {
 
 Called<Chunk> chunk_of(std::string_view text) {
   const auto document = parse_object(text);
-  if (!document) return std::unexpected(bad_answer("a piece of output is no JSON object"));
+  if (!document) return std::unexpected(bad_answer("a piece of output is not a JSON object"));
   Chunk chunk;
   chunk.attempt = integer_at(*document, "attempt").value_or(0);
   chunk.offset = integer_at(*document, "offset").value_or(0);
@@ -179,7 +168,7 @@ class OutputFollower {
     const auto body = client_.get("/v1/jobs/" + percent_encoded(id_));
     if (!body) return std::unexpected(body.error());
     const auto job = parse_object(*body);
-    if (!job) return std::unexpected(bad_answer("a job is no JSON object"));
+    if (!job) return std::unexpected(bad_answer("a job is not a JSON object"));
     if (integer_at(*job, "attempt").value_or(0) > place_.attempt) {
       begin_next_attempt();
       return false;
@@ -249,8 +238,8 @@ bool Interrupts::handle() {
   for (ssize_t i = 0; i < got; ++i) {
     ++count_;
     if (count_ > 2) {
-      console_->note(fmt::format(
-          "leaving job {} alone; 'gpu-platform jobs describe {}' tells of it", id_, id_));
+      console_->note(
+          fmt::format("job {} goes on; 'gpu-platform jobs describe {}' shows it", id_, id_));
       return false;
     }
     const bool first = count_ == 1;
@@ -302,7 +291,7 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
       patience.reset();
       daemon_was_there = true;
       auto job = parse_object(*body);
-      if (!job) return std::unexpected(bad_answer("a job is no JSON object"));
+      if (!job) return std::unexpected(bad_answer("a job is not a JSON object"));
       if (is_ended_state(text_at(*job, "state"))) return EndedJob{std::move(*job), *body};
     } else if (body.error().kind == Failure::Kind::kInterrupted) {
       if (!interrupts.handle()) return std::unexpected(interrupted());
@@ -316,13 +305,19 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
   }
 }
 
+bool tell_of_unshown_output(Console& console, const Failure& failure) {
+  if (failure.kind != Failure::Kind::kProblem) return false;
+  console.warning(fmt::format("the output is not shown: {}; the job goes on", failure.message));
+  return true;
+}
+
 int tell_end(Console& console, const Called<std::optional<EndedJob>>& ended) {
   if (!ended) return as_run(report(console, ended.error(), false));
   const Json& job = (*ended)->job;
   if (!integer_at(job, "exit_code").has_value() || !text_at(job, "reason").empty()) {
     console.note(describe_end(job));
   }
-  // Of a job that people waited for; a quick one is left alone.
+  // A line tells of a job that people waited for; a quick one is left alone.
   const auto started = time_at(job, "started_at");
   const auto ended_at = time_at(job, "ended_at");
   if (started && ended_at && *ended_at - *started >= kWorthTelling) {

@@ -68,6 +68,10 @@ Called<std::optional<EndedJob>> wait_for_end(Console& console, Client& client,
                                              std::optional<base::Duration> at_most,
                                              Interrupts& interrupts);
 
+// Of a job whose output cannot be shown (the daemon may not open its file, or it is none) people
+// are told, and its end is waited for all the same: true. False for every other failure.
+bool tell_of_unshown_output(Console& console, const Failure& failure);
+
 // The end of the job as the exit code of `run`, with a line about what the code does not tell.
 int tell_end(Console& console, const Called<std::optional<EndedJob>>& ended);
 

@@ -77,6 +77,31 @@ TEST_F(Cli, RunSaysWhyThereIsNoExitCode) {
   EXPECT_TRUE(has(err(), "job 42 TIMED_OUT (TIME_LIMIT)")) << err();
 }
 
+// As of an --output that only its owner can read, or that is no file.
+TEST_F(Cli, RunExitsAsTheProgramThoughItsOutputCannotBeShown) {
+  OneJob job;
+  job.end = ended_job("FAILED", R"("exit_code":7)");
+  job.output = [](const Request&) {
+    return json_answer(
+        R"({"detail":"open /home/bob/out: Permission denied","code":"PERMISSION_DENIED"})", 403);
+  };
+  FakeServer server(std::ref(job));
+  EXPECT_EQ(call(server, {"run", "--gpus", "1", "--output", "out", "--", "false"}), 7);
+  EXPECT_TRUE(has(err(),
+                  "warning: the output is not shown: open /home/bob/out: Permission denied; "
+                  "the job goes on"))
+      << err();
+  job.output = [](const Request&) {
+    return stream_head() + stream_event(chunk(1, 0, "x")) +
+           stream_event(
+               R"({"status":409,"detail":"it is not a file","code":"FAILED_PRECONDITION"})",
+               "error") +
+           stream_end();
+  };
+  FakeServer later(std::ref(job));
+  EXPECT_EQ(call(later, {"run", "--gpus", "1", "--", "false"}), 7);
+}
+
 TEST_F(Cli, RunTellsRefusalAndAbsenceApartFromTheProgramsCodes) {
   FakeServer server([](const Request&) {
     return json_answer(

@@ -14,14 +14,6 @@ namespace {
 
 using Align = Column::Align;
 
-std::string joined(const std::vector<std::string>& texts, std::string_view between) {
-  return fmt::format("{}", fmt::join(texts, between));
-}
-
-std::uint64_t count_at(const Json& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, integer_at(object, key).value_or(0)));
-}
-
 // Clocks held down for these are part of the work.
 bool is_harmless_throttle(std::string_view reason) {
   constexpr std::array kHarmless = {"CLOCK_SETTING", "POWER_CAP", "SYNC_BOOST", "DISPLAY_CLOCK"};

@@ -6,6 +6,7 @@
 #include "cli/exit_code.h"
 #include "cli/gpu_text.h"
 #include "cli/json_view.h"
+#include "cli/repeat.h"
 #include "cli/text.h"
 
 // The commands about single GPUs: their health, and taking them out of service.
@@ -26,7 +27,7 @@ struct Which {
   int given() const {
     return int{gpu_id.has_value()} + int{gpu.has_value()} + int{node.has_value()};
   }
-  // What is wrong with it, before anybody is asked.
+  // Returns what is wrong with the options, before the daemon is asked.
   std::optional<std::string> mistake() const {
     for (const auto& [name, value] :
          {std::pair{"--gpu-id", &gpu_id}, {"--gpu", &gpu}, {"--node", &node}}) {
@@ -45,7 +46,8 @@ struct Change {
   bool can_force = false;
 };
 
-std::string request_body(const Which& which, const std::optional<std::string>& reason, bool force) {
+std::string gpu_request_body(const Which& which, const std::optional<std::string>& reason,
+                             bool force) {
   Json body;
   if (which.gpu_id) body["gpu_id"] = *which.gpu_id;
   if (which.gpu) body["gpu"] = *which.gpu;
@@ -75,14 +77,14 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   Which which;
   std::optional<std::string> reason;
   bool force = false;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
   which.add_to(arguments);
   arguments.option("--reason", reason, "TEXT", "reason that is shown with the GPU or node");
   if (change.can_force) {
     arguments.flag("--force", force, "stop the jobs that hold it; they are queued again");
   }
-  arguments.flag("--json", json, "print JSON");
+  arguments.output(output, {"gpus", "uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (which.given() != 1) {
@@ -92,43 +94,32 @@ int run_change(const CommandText& text, Invocation& invocation, const Change& ch
   if (reason.has_value() && !api::is_valid_utf8(*reason)) {
     return usage_error(console, "--reason: the text is not valid UTF-8", text.name);
   }
-  const auto body = client->post(std::string(change.path), request_body(which, reason, force));
-  if (!body) return report(console, body.error(), json);
+  const auto body = client->post(std::string(change.path), gpu_request_body(which, reason, force));
+  if (!body) return report(console, body.error(), output.wants_documents());
   const auto answer = parse_object(*body);
-  if (json || !answer) return print_document(console, *body);
+  if (output.is_document() || !answer) return print_document(console, output, *body);
   return tell_changed(console, *answer, which, change);
 }
 
-int show_one(Console& console, Client& client, const Which& which, bool json) {
+int show_one(Console& console, Client& client, const Which& which, const Output& output) {
   const std::string query = which.gpu_id ? "gpu_id=" + percent_encoded(*which.gpu_id)
                                          : "gpu=" + percent_encoded(*which.gpu);
-  const auto body = client.get("/v1/gpus/health?" + query);
-  if (!body) return report(console, body.error(), json);
-  const auto health = parse_object(*body);
-  if (json || !health) return print_document(console, *body);
-  console.out(health_page(*health, console.surroundings().now()));
-  return console.out_failed() ? kFailure : kOk;
+  return show_answer(console, client, output, "/v1/gpus/health?" + query,
+                     [](Console& shown, const Json& health) {
+                       shown.out(health_page(health, shown.surroundings().now()));
+                     });
 }
 
-int show_all(Console& console, Client& client, const Which& which, bool json) {
-  const auto body =
-      client.get(which.node ? "/v1/gpus?node=" + percent_encoded(*which.node) : "/v1/gpus");
-  if (!body) return report(console, body.error(), json);
-  const auto answer = parse_object(*body);
-  if (json || !answer) return print_document(console, *body);
-  const Json gpus = in_node_order(list_at(*answer, "gpus"), "/gpu/node");
-  if (gpus.empty()) {
-    console.note("there are no GPUs");
-    return kOk;
-  }
+void print_all(Console& console, const Output& output, const Json& answer) {
+  const Json gpus = in_node_order(list_at(answer, "gpus"), "/gpu/node");
+  if (gpus.empty()) return console.note("there are no GPUs");
   const base::Instant now = console.surroundings().now();
   std::uint64_t unwell = 0;
   for (const Json& health : gpus) unwell += troubles_of(health, now).empty() ? 0 : 1;
   console.out(unwell == 0 ? fmt::format("{}, nothing wrong\n\n", counted(gpus.size(), "GPU"))
                           : fmt::format("{}, {} with something wrong\n\n",
                                         counted(gpus.size(), "GPU"), unwell));
-  console.out(health_table(gpus, now).render(console.surroundings().width));
-  return console.out_failed() ? kFailure : kOk;
+  console.out(health_table(gpus, now).render(output.width(console)));
 }
 
 }  // namespace
@@ -148,10 +139,10 @@ int run_online(const CommandText& text, Invocation& invocation) {
 int run_health(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   Which which;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
   which.add_to(arguments);
-  arguments.flag("--json", json, "print JSON");
+  arguments.output_and_watch(output, {"gpus", "gpu/uuid"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   if (which.given() > 1) {
@@ -159,7 +150,13 @@ int run_health(const CommandText& text, Invocation& invocation) {
   }
   if (const auto mistake = which.mistake()) return usage_error(console, *mistake, text.name);
   const bool one = which.gpu_id.has_value() || which.gpu.has_value();
-  return one ? show_one(console, *client, which, json) : show_all(console, *client, which, json);
+  if (one) {
+    output.names = {"", "gpu/uuid"};
+    return show_one(console, *client, which, output);
+  }
+  return show_answer(console, *client, output,
+                     which.node ? "/v1/gpus?node=" + percent_encoded(*which.node) : "/v1/gpus",
+                     [&](Console& shown, const Json& answer) { print_all(shown, output, answer); });
 }
 
 }  // namespace gpu_platform::cli

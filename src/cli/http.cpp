@@ -1,19 +1,11 @@
 #include "cli/http.h"
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
-
-#include "os/descriptor.h"
 
 namespace gpu_platform::cli {
 
@@ -22,7 +14,7 @@ namespace {
 namespace http = boost::beast::http;
 using boost::beast::string_view;
 using boost::system::error_code;
-using Kind = TransportError::Kind;
+using Why = TransportError::Kind;
 
 // Keeps of an answer what the caller needs: status, content type, and the body's bytes as they
 // come.
@@ -40,6 +32,7 @@ class AnswerParser : public http::basic_parser<false> {
     if (name == http::field::content_type) {
       head.content_type = std::string(value.substr(0, value.find(';')));
     }
+    if (name == http::field::location) head.location = std::string(value);
   }
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
@@ -55,45 +48,25 @@ class AnswerParser : public http::basic_parser<false> {
   void on_finish_impl(error_code&) override {}
 };
 
-std::unexpected<TransportError> failed(Kind kind, std::string_view what, int error) {
-  char buffer[128];
-  return std::unexpected(
-      TransportError{kind, fmt::format("{}: {}", what, strerror_r(error, buffer, sizeof buffer))});
-}
-
-Transported<> connect_to(int fd, const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return std::unexpected(
-        TransportError{Kind::kNoDaemon, fmt::format("{}: a socket's path has at most {} bytes",
-                                                    path, sizeof address.sun_path - 1)});
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  while (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    if (errno != EINTR) return failed(Kind::kNoDaemon, path, errno);
-  }
-  return {};
-}
-
-Transported<> send_all(int fd, std::string_view bytes) {
+Transported<> send_all(Connection& connection, std::string_view bytes, const Waiting& waiting) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const auto sent = connection.write(bytes, waiting);
     // A daemon that refuses a request early may answer and close before it has read all: the answer
-    // is what counts, so a broken pipe here is left for the reader to judge.
-    if (sent < 0 && errno == EPIPE) return {};
-    if (sent < 0) return failed(Kind::kBroken, "the connection to the daemon ended", errno);
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
+    // is what counts, so a connection that ends here is left for the reader to judge.
+    if (!sent && sent.error().kind == Why::kBroken) return {};
+    if (!sent) return std::unexpected(sent.error());
+    bytes.remove_prefix(*sent);
   }
   return {};
 }
 
-std::string request_text(const HttpRequest& request) {
+std::string request_text(const Server& server, const HttpRequest& request) {
   std::string text = fmt::format(
-      "{} {} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: gpu-platform/{}\r\nAccept: {}\r\n"
+      "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: gpu-platform/{}\r\nAccept: {}\r\n"
       "Connection: close\r\n",
-      request.method, request.target, GP_VERSION, request.accept);
+      request.method, request.target, server.authority(), GP_VERSION, request.accept);
+  const std::string authorization = authorization_for(server);
+  if (!authorization.empty()) text += fmt::format("Authorization: {}\r\n", authorization);
   if (!request.body.empty()) text += "Content-Type: application/json\r\n";
   if (!request.body.empty() || request.method != "GET") {
     text += fmt::format("Content-Length: {}\r\n", request.body.size());
@@ -101,32 +74,15 @@ std::string request_text(const HttpRequest& request) {
   return text + "\r\n" + request.body;
 }
 
-// Returns when the socket has bytes or has ended.
-Transported<> wait_for_bytes(int fd, const Waiting& waiting) {
-  std::array<pollfd, 2> watched = {pollfd{fd, POLLIN, 0}, pollfd{waiting.interrupt_fd, POLLIN, 0}};
-  const std::int64_t limit_ms =
-      waiting.at_most.has_value() ? base::whole_milliseconds(*waiting.at_most) : -1;
-  while (true) {
-    const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(limit_ms));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return failed(Kind::kBroken, "poll", errno);
-    if (ready == 0) {
-      return std::unexpected(TransportError{Kind::kTimedOut, "the daemon does not answer"});
-    }
-    if (watched[1].revents != 0) return std::unexpected(TransportError{Kind::kInterrupted, {}});
-    return {};
-  }
-}
-
 }  // namespace
 
 struct Exchange::State {
-  explicit State(int fd) : socket(fd) {
+  explicit State(Connection opened) : connection(std::move(opened)) {
     parser.eager(true);
     parser.body_limit(boost::none);
     parser.header_limit(64 * 1024);
   }
-  os::Descriptor socket;
+  Connection connection;
   AnswerParser parser;
   std::string unparsed;
 };
@@ -136,59 +92,49 @@ Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 Exchange::~Exchange() = default;
 
-Transported<int> connect_local(const std::string& path) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return failed(Kind::kNoDaemon, "socket", errno);
-  if (auto connected = connect_to(fd, path); !connected) {
-    ::close(fd);
-    return std::unexpected(std::move(connected).error());
-  }
-  return fd;
-}
-
-Transported<Exchange> Exchange::begin(const std::string& path, const HttpRequest& request) {
-  const auto fd = connect_local(path);
-  if (!fd) return std::unexpected(fd.error());
-  auto state = std::make_unique<State>(*fd);
-  if (auto sent = send_all(*fd, request_text(request)); !sent) {
-    return std::unexpected(std::move(sent).error());
-  }
+Transported<Exchange> Exchange::begin(const Server& server, const HttpRequest& request,
+                                      const Waiting& waiting) {
+  auto connection = Connection::open(server, {kConnectTime, waiting.interrupt_fd});
+  if (!connection) return std::unexpected(std::move(connection).error());
+  auto state = std::make_unique<State>(std::move(*connection));
+  auto sent = send_all(state->connection, request_text(server, request), waiting);
+  if (!sent) return std::unexpected(std::move(sent).error());
   return Exchange(std::move(state));
 }
 
 // Reads what has arrived, or waits for it, and gives it to the parser.
 Transported<> Exchange::receive(const Waiting& waiting) {
-  if (auto waited = wait_for_bytes(state_->socket.get(), waiting); !waited) return waited;
   std::array<char, 64 * 1024> buffer;
-  ssize_t got = 0;
-  do {
-    got = ::recv(state_->socket.get(), buffer.data(), buffer.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return failed(Kind::kBroken, "the connection to the daemon ended", errno);
+  const auto got = state_->connection.read(buffer, waiting);
+  if (!got) return std::unexpected(got.error());
 
   error_code error;
   AnswerParser& parser = state_->parser;
-  if (got == 0) {
+  if (*got == 0) {
     if (parser.got_some()) parser.put_eof(error);
     if (!parser.is_done() || error) {
       return std::unexpected(
-          TransportError{Kind::kBroken, "the connection to the daemon ended before its answer"});
+          TransportError{Why::kBroken, "the connection to the daemon ended before its answer"});
     }
     return {};
   }
   std::string& unparsed = state_->unparsed;
-  unparsed.append(buffer.data(), static_cast<std::size_t>(got));
+  unparsed.append(buffer.data(), *got);
   while (!unparsed.empty() && !parser.is_done()) {
     const std::size_t used = parser.put(boost::asio::buffer(unparsed), error);
     unparsed.erase(0, used);
     if (error == http::error::need_more) break;
     if (error) {
       return std::unexpected(TransportError{
-          Kind::kMalformed, fmt::format("what answers is not the daemon: {}", error.message())});
+          Why::kMalformed, fmt::format("the answer is not from the daemon: {}", error.message())});
     }
     if (used == 0) break;
   }
   return {};
+}
+
+const Server& Exchange::server() const {
+  return state_->connection.server();
 }
 
 Transported<HttpHead> Exchange::head(const Waiting& waiting) {
@@ -216,6 +162,10 @@ Transported<std::string> Exchange::rest(const Waiting& waiting) {
     }
   }
   return std::exchange(state_->parser.body, {});
+}
+
+std::string authorization_for(const Server& server) {
+  return server.is_network() && !server.token.empty() ? "Bearer " + server.token : std::string();
 }
 
 std::string percent_encoded(std::string_view text) {

@@ -1,32 +1,15 @@
 #pragma once
 
-#include <expected>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/units.h"
+#include "cli/connection.h"
 
-// A small HTTP/1.1 client over a Unix socket: one connection for each request, answers read whole
-// or as they come. Blocking; each object belongs to one thread.
+// A small HTTP/1.1 client: one connection for each request, answers read whole or as they come.
+// Blocking; each object belongs to one thread.
 
 namespace gpu_platform::cli {
-
-struct TransportError {
-  enum class Kind {
-    kNoDaemon,     // nothing listens there: the request was not sent
-    kBroken,       // the connection ended early: whether the request was carried out is not known
-    kTimedOut,     // no answer in time: likewise
-    kInterrupted,  // the interrupt descriptor became readable; the call may be repeated
-    kMalformed,    // what came is not HTTP
-  };
-  Kind kind = Kind::kNoDaemon;
-  std::string message;
-};
-
-template <class T = void>
-using Transported = std::expected<T, TransportError>;
 
 struct HttpRequest {
   std::string_view method = "GET";
@@ -38,27 +21,24 @@ struct HttpRequest {
 struct HttpHead {
   int status = 0;
   std::string content_type;  // without parameters
+  std::string location;      // where a redirect leads; it is never followed
 };
 
-// How long to wait for bytes, and what may end the wait early.
-struct Waiting {
-  std::optional<base::Duration> at_most;  // between two arrivals; absent: for ever
-  int interrupt_fd = -1;                  // readable = stop waiting; never read from here
-};
-
-// Connects to the socket at `path`; the caller closes it.
-Transported<int> connect_local(const std::string& path);
+// How long a server may take to accept a connection.
+inline constexpr base::Duration kConnectTime = base::seconds(10);
 
 // One request and its answer.
 class Exchange {
  public:
-  // Connects to the socket at `path` and sends the request.
-  static Transported<Exchange> begin(const std::string& path, const HttpRequest& request);
+  // Connects to the server and sends the request, with the server's token.
+  static Transported<Exchange> begin(const Server& server, const HttpRequest& request,
+                                     const Waiting& waiting);
 
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
   ~Exchange();
 
+  const Server& server() const;
   Transported<HttpHead> head(const Waiting& waiting);
   // More of the body; empty: all of it was read. Call after head().
   Transported<std::string> more(const Waiting& waiting);
@@ -72,6 +52,10 @@ class Exchange {
 
   std::unique_ptr<State> state_;
 };
+
+// What an Authorization header says to this server; empty: there is none. A Unix socket gets none:
+// the daemon sees who calls.
+std::string authorization_for(const Server& server);
 
 // `text` as one path segment or query value.
 std::string percent_encoded(std::string_view text);

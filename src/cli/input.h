@@ -13,9 +13,6 @@
 
 namespace gpu_platform::cli {
 
-// ASCII letters in upper case.
-std::string upper(std::string_view text);
-
 // "--state a,b --state c" as a, b, c.
 std::vector<std::string> words_of_lists(const std::vector<std::string>& lists);
 

@@ -19,17 +19,6 @@ namespace gpu_platform::cli {
 
 namespace {
 
-std::string exec_target(const std::string& id, std::span<const std::string> command,
-                        const std::optional<model::TerminalSize>& terminal) {
-  std::string target = fmt::format("/v1/jobs/{}/exec?", percent_encoded(id));
-  for (const std::string& word : command) {
-    target += fmt::format("command={}&", percent_encoded(word));
-  }
-  if (!terminal) return target + "terminal=false";
-  return target +
-         fmt::format("terminal=true&columns={}&rows={}", terminal->columns, terminal->rows);
-}
-
 // "[LOCAL:]REMOTE"; without LOCAL the same number, "0:" one that is free.
 base::Result<PortForward> parse_ports(std::string_view text) {
   constexpr std::uint64_t kMaxPort = 65535;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
@@ -42,7 +44,7 @@ struct ChangeOptions {
   std::vector<std::string> states, labels;
   bool all = false;
   bool yes = false;
-  bool json = false;
+  Output output;
   bool hold = false;  // of requeue
 
   bool has_filter() const { return user || name || !states.empty() || !labels.empty() || all; }
@@ -56,7 +58,7 @@ void define(Arguments& arguments, ChangeOptions& o, std::string_view doing) {
       .many("--label", o.labels, "KEY=VALUE", "all jobs with this label; may be repeated")
       .flag("--all", o.all, "all your jobs; for root those of all users")
       .flag("--yes", o.yes, "do not ask")
-      .flag("--json", o.json, "print the daemon's answer as JSON, one line for each call");
+      .output(o.output, {"", "job/id"});
 }
 
 // ---- one by one
@@ -73,6 +75,9 @@ void tell_one(Console& console, const std::string& id, const Json& answer, const
   if (!flag_at(answer, "changed")) {
     console.note(is_ended_state(state) ? fmt::format("{}; it had ended before", describe_end(job))
                                        : fmt::format("job {} {}", id, action.already));
+  } else if (state == "STOPPING" && action.call == kRequeue.call) {
+    console.note(fmt::format(
+        "job {} is queued again; its attempt was told to stop and has its grace time", id));
   } else if (state == "STOPPING" && action.call != kKill.call) {
     console.note(fmt::format("job {} was told to stop; it has its grace time to end", id));
   } else if (state == "STOPPING") {
@@ -84,17 +89,17 @@ void tell_one(Console& console, const std::string& id, const Json& answer, const
 
 // All are tried; the exit code is that of the first that failed.
 template <class Call, class Tell>
-int for_each_job(Console& console, const std::vector<std::string>& ids, bool json, Call&& call,
-                 Tell&& tell) {
+int for_each_job(Console& console, const std::vector<std::string>& ids, const Output& output,
+                 Call&& call, Tell&& tell) {
   int result = kOk;
   for (const std::string& id : ids) {
     const auto answer = call(id);
     if (!answer) {
-      const int code = report(console, answer.error(), json);
+      const int code = report(console, answer.error(), output.wants_documents());
       if (result == kOk) result = code;
       if (code == kNoDaemon) break;
-    } else if (json) {
-      console.out(*answer + (answer->ends_with('\n') ? "" : "\n"));
+    } else if (output.is_document()) {
+      print_next_document(console, output, *answer);
     } else if (const auto document = parse_object(*answer)) {
       tell(id, *document);
     }
@@ -121,7 +126,7 @@ base::Result<Json> bulk_body(const ChangeOptions& o, const Action& action) {
   }
   for (const std::string& state : words_of_lists(o.states)) {
     TRY(check_text("--state", state));
-    body["state"].push_back(upper(state));
+    body["state"].push_back(base::to_upper(state));
   }
   for (const std::string& label : o.labels) {
     TRY(check_text("--label", label));
@@ -158,15 +163,15 @@ bool confirmed(Console& console, const std::vector<const Json*>& jobs, const Act
   std::string answer;
   char c = 0;
   while (::read(console.surroundings().in_fd, &c, 1) == 1 && c != '\n') answer.push_back(c);
-  const std::string said = upper(answer);
+  const std::string said = base::to_upper(answer);
   return said == "Y" || said == "YES";
 }
 
 // The exit code is 0 when nothing was refused.
 int tell_many(Console& console, const std::string& body, const Json& answer, const Action& action,
-              bool json) {
-  if (json) {
-    console.out(body + (body.ends_with('\n') ? "" : "\n"));
+              const Output& output) {
+  if (output.is_document()) {
+    print_document(console, output, body);
   } else {
     for (const Json& job : list_at(answer, "jobs")) {
       const std::string why = text_at(job, "refused");
@@ -189,19 +194,23 @@ int change_many(const CommandText& text, Console& console, Client& client, const
                        text.name);
   }
   if (!o.yes && ::isatty(console.surroundings().in_fd) != 1) {
-    return usage_error(console, "stdin is no terminal to ask on: use --yes", text.name);
+    return usage_error(console,
+                       "standard input is not a terminal, so there can be no question: use --yes",
+                       text.name);
   }
   const auto ask = [&](bool dry_run) {
     (*body)["dry_run"] = dry_run;
     return client.post("/v1/jobs/bulk", json_text(*body));
   };
+  Output output = o.output;
+  output.names = {"jobs", "id"};
   auto answer = ask(!o.yes);
-  if (!answer) return report(console, answer.error(), o.json);
+  if (!answer) return report(console, answer.error(), output.wants_documents());
   auto document = parse_object(*answer);
   if (o.yes || !document)
-    return tell_many(console, *answer, document.value_or(Json()), action, o.json);
+    return tell_many(console, *answer, document.value_or(Json()), action, output);
   const std::vector<const Json*> jobs = changing(*document);
-  if (jobs.empty()) return tell_many(console, *answer, *document, action, o.json);
+  if (jobs.empty()) return tell_many(console, *answer, *document, action, output);
   if (!confirmed(console, jobs, action)) {
     console.note("nothing was done");
     return kFailure;
@@ -209,9 +218,9 @@ int change_many(const CommandText& text, Console& console, Client& client, const
   // What was shown and nothing else, as far as it still matches.
   for (const Json* job : jobs) (*body)["ids"].push_back(text_at(*job, "id"));
   answer = ask(false);
-  if (!answer) return report(console, answer.error(), o.json);
+  if (!answer) return report(console, answer.error(), output.wants_documents());
   document = parse_object(*answer);
-  return tell_many(console, *answer, document.value_or(Json()), action, o.json);
+  return tell_many(console, *answer, document.value_or(Json()), action, output);
 }
 
 int change_jobs(const CommandText& text, Invocation& invocation, Arguments& arguments,
@@ -232,7 +241,7 @@ int change_jobs(const CommandText& text, Invocation& invocation, Arguments& argu
   if (o.ids.empty()) return change_many(text, console, *client, o, action);
   const std::string body = action.call != kRequeue.call ? "" : (o.hold ? R"({"hold":true})" : "{}");
   return for_each_job(
-      console, o.ids, o.json,
+      console, o.ids, o.output,
       [&](const std::string& id) { return client->post(job_path(id, action.call), body); },
       [&](const std::string& id, const Json& answer) { tell_one(console, id, answer, action); });
 }
@@ -246,12 +255,29 @@ int change_jobs(const CommandText& text, Invocation& invocation, const Action& a
 
 // ---- update
 
-// {"spec": {…}, "clear": […], "remove_labels": […]}
+// The nodes of the job: --gpus is divided among those that it keeps.
+std::uint64_t nodes_of(Client& client, const std::string& id) {
+  const auto answer = client.get(fmt::format("/v1/jobs/{}", percent_encoded(id)));
+  const auto job = answer ? parse_object(*answer) : std::nullopt;
+  const std::int64_t nodes =
+      job ? integer_at(object_at(*job, "spec"), "nodes").value_or(1) : std::int64_t{1};
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(nodes, 1));
+}
+
+// {"spec": {…}, "clear": […], "remove_labels": […]}; `nodes`: of the job where no option says them.
 base::Result<Json> update_body(const JobOptions& options,
-                               const std::vector<std::string>& remove_labels, base::Instant now) {
+                               const std::vector<std::string>& remove_labels, base::Instant now,
+                               std::uint64_t nodes) {
   Json spec = Json::object();
   std::vector<std::string> clear;
   TRY(options.put(spec, clear, now));
+  const std::vector<std::string>& types = options.texts("--gpu-type");
+  if (types.size() == 1 && types.front() == "none") {
+    clear.emplace_back("gpu_types");
+  } else {
+    TRY(put_gpu_types(spec, types));
+  }
+  TRY(put_gpu_count(spec, options, spec.value("nodes", nodes)));
   Json body = Json::object();
   if (!spec.empty()) body["spec"] = std::move(spec);
   if (!clear.empty()) body["clear"] = clear;
@@ -263,6 +289,57 @@ base::Result<Json> update_body(const JobOptions& options,
 }
 
 }  // namespace
+
+// Raised last to first, so that they go in the order in which they were named.
+int run_jobs_top(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  Output output;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, SIZE_MAX, "jobs to raise, the first of them to the top")
+      .output(output, {"", "job/id"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::ranges::reverse(ids);
+  return for_each_job(
+      console, ids, output,
+      [&](const std::string& id) { return client->post(job_path(id, "top")); },
+      [&](const std::string& id, const Json& answer) {
+        console.note(
+            fmt::format("{} {} {} your other waiting jobs of its team and class",
+                        text_at(object_at(answer, "job"), "array_id") == id ? "array" : "job", id,
+                        flag_at(answer, "changed") ? "is raised above" : "was already above"));
+      });
+}
+
+int run_jobs_signal(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> ids;
+  std::optional<std::string> signal;
+  Output output;
+  Arguments arguments(text);
+  arguments.words("ID", ids, 1, SIZE_MAX, "running jobs")
+      .option("-s,--signal", signal, "SIGNAL", "USR1, SIGUSR1, 10, …; required")
+      .output(output, {"", "job/id"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  if (!signal)
+    return usage_error(console, "which signal? Give --signal, as in --signal USR1", text.name);
+  if (const auto checked = check_text("--signal", *signal); !checked) {
+    return usage_error(console, "--signal: " + checked.error().message, text.name);
+  }
+  const std::string body = json_text(Json{{"signal", *signal}});
+  return for_each_job(
+      console, ids, output,
+      [&](const std::string& id) {
+        auto answer = client->post(job_path(id, "signal"), body);
+        if (!answer) answer = std::unexpected(with_option_name(std::move(answer).error()));
+        return answer;
+      },
+      [&](const std::string& id, const Json&) {
+        console.note(fmt::format("signal {} is sent to the processes of job {}", *signal, id));
+      });
+}
 
 int run_jobs_cancel(const CommandText& text, Invocation& invocation) {
   return change_jobs(text, invocation, kCancel);
@@ -292,16 +369,17 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   std::vector<std::string> remove_labels;
-  bool json = false;
+  Output output;
   JobOptions options(JobOptions::Of::kUpdate);
   Arguments arguments(text);
   arguments.words("ID", ids, 1, SIZE_MAX, "jobs to change");
   options.define(arguments);
-  arguments.many("--remove-label", remove_labels, "KEY", "label to take away; may be repeated")
-      .flag("--json", json, "print the daemon's answer as JSON, one line for each job");
+  arguments.many("--remove-label", remove_labels, "KEY", "label to remove; may be repeated")
+      .output(output, {"", "job/id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = update_body(options, remove_labels, console.surroundings().now());
+  const base::Instant now = console.surroundings().now();
+  const auto body = update_body(options, remove_labels, now, 1);
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
@@ -311,10 +389,25 @@ int run_jobs_update(const CommandText& text, Invocation& invocation) {
                        fmt::format("nothing to change: give {} or --remove-label", options.names()),
                        text.name);
   }
-  const std::string request = json_text(*body);
+  const bool depends_on_nodes = options.has("--gpus") && !options.has("--nodes");
+  std::map<std::string, std::string> requests;
+  for (const std::string& id : ids) {
+    const auto of_job =
+        depends_on_nodes ? update_body(options, remove_labels, now, nodes_of(*client, id)) : body;
+    if (!of_job) {
+      return usage_error(
+          console, fmt::format("job {}: {}: {}", id, of_job.error().field, of_job.error().message),
+          text.name);
+    }
+    requests[id] = json_text(*of_job);
+  }
   return for_each_job(
-      console, ids, json,
-      [&](const std::string& id) { return client->post(job_path(id, "update"), request); },
+      console, ids, output,
+      [&](const std::string& id) {
+        auto answer = client->post(job_path(id, "update"), requests[id]);
+        if (!answer) answer = std::unexpected(with_option_name(std::move(answer).error()));
+        return answer;
+      },
       [&](const std::string& id, const Json& answer) {
         console.note(fmt::format("job {} {}", id,
                                  flag_at(answer, "changed") ? "is changed" : "was so already"));

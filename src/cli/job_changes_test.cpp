@@ -15,7 +15,7 @@ constexpr std::string_view kWouldDo =
     R"({"id":"8","name":"sweep-\u001b2","user":"ada","state":"RUNNING","changed":false,"refused":"job 8 is RUNNING"}],)"
     R"("changed":1,"refused":1,"dry_run":true})";
 
-// Somebody at a terminal who types what he is going to answer beforehand.
+// A person at a terminal who types the answer beforehand.
 class JobChanges : public Cli {
  protected:
   JobChanges() {
@@ -54,6 +54,29 @@ TEST_F(JobChanges, ShowWhatTheyAreAboutToDoAndDoExactlyThat) {
   EXPECT_EQ(sent_[1]["ids"], Json({"7"}));
 }
 
+TEST_F(JobChanges, TheFirstNamedJobIsRaisedLastSoThatItIsOnTop) {
+  std::vector<std::string> paths;
+  FakeServer server([&](const Request& request) {
+    paths.push_back(request.target);
+    return json_answer(R"({"job":{"id":"7","state":"QUEUED"},"changed":true})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "top", "7", "8"}), 0);
+  EXPECT_EQ(paths, (std::vector<std::string>{"/v1/jobs/8/top", "/v1/jobs/7/top"}));
+  EXPECT_TRUE(has(err(), "job 7 is raised above your other waiting jobs")) << err();
+}
+
+TEST_F(JobChanges, ASignalIsAskedForByName) {
+  FakeServer server([&](const Request& request) {
+    EXPECT_EQ(request.target, "/v1/jobs/7/signal");
+    EXPECT_EQ(Json::parse(request.body), (Json{{"signal", "USR1"}}));
+    return json_answer(R"({"job":{"id":"7","state":"RUNNING"},"changed":true})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "signal", "7", "-s", "USR1"}), 0);
+  EXPECT_TRUE(has(err(), "signal USR1 is sent to the processes of job 7")) << err();
+  EXPECT_EQ(call(server, {"jobs", "signal", "7"}), 2);
+  EXPECT_TRUE(has(err(), "--signal USR1")) << err();
+}
+
 TEST_F(JobChanges, AreNotDoneWithoutAYes) {
   FakeServer server(remembering());
   type("no\n");
@@ -88,6 +111,41 @@ TEST_F(JobChanges, SendOnlyWhatWasGiven) {
   EXPECT_EQ(sent_[0], (Json{{"spec", {{"time_limit_seconds", 90.0}, {"labels", {{"a", "b=c"}}}}}}));
 }
 
+TEST_F(JobChanges, SendWhatTheJobIsToAskFor) {
+  FakeServer server([this](const Request& request) {
+    if (request.body.empty()) return json_answer(R"({"id":"8","spec":{"nodes":2}})");
+    sent_.push_back(Json::parse(request.body));
+    return json_answer(R"({"changed":true,"job":{"id":"7","state":"QUEUED"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--gpus-per-node", "2", "--gpu-type",
+                          "H100:1,A100:0.5", "--cpus", "none", "--memory", "2G", "--nodelist",
+                          "dgx-[1-2]", "--allow-cross-numa"}),
+            0);
+  EXPECT_EQ(sent_[0], (Json{{"spec",
+                             {{"nodelist", {"dgx-[1-2]"}},
+                              {"memory_bytes", 2147483648},
+                              {"numa", "ALLOW_CROSS"},
+                              {"gpu_types", {"H100", "A100"}},
+                              {"gpu_speeds", {1.0, 0.5}},
+                              {"gpus", 2}}},
+                            {"clear", {"cpus"}}}));
+  EXPECT_EQ(call(server, {"jobs", "update", "7", "--gpus", "8", "--nodes", "4"}), 0);
+  EXPECT_EQ(sent_[1], (Json{{"spec", {{"nodes", 4}, {"gpus", 2}}}}));
+  EXPECT_EQ(call(server, {"jobs", "update", "8", "--gpus", "8", "--gpu-type", "none"}), 0);
+  EXPECT_EQ(sent_[2], (Json{{"spec", {{"gpus", 4}}}, {"clear", {"gpu_types"}}}))
+      << "divided among the two nodes of the job";
+  EXPECT_EQ(call(server, {"jobs", "update", "8", "--gpus", "5"}), 2);
+  EXPECT_TRUE(has(err(), "5 GPUs cannot be divided among 2 nodes")) << err();
+}
+
+TEST_F(JobChanges, SayThatARequeuedJobIsQueuedAgain) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"changed":true,"job":{"id":"7","state":"STOPPING"}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "requeue", "7"}), 0);
+  EXPECT_TRUE(has(err(), "job 7 is queued again")) << err();
+}
+
 TEST_F(JobChanges, ClearWhatIsToHaveNoValue) {
   FakeServer server([this](const Request& request) {
     sent_.push_back(Json::parse(request.body));
@@ -102,7 +160,7 @@ TEST_F(JobChanges, ClearWhatIsToHaveNoValue) {
   EXPECT_EQ(call(server, {"jobs", "update", "7", "--preemptible", "--no-preemptible"}), 2);
   EXPECT_TRUE(has(err(), "--no-preemptible: cannot be used together with --preemptible")) << err();
   EXPECT_EQ(call(server, {"jobs", "update", "7"}), 2);
-  EXPECT_TRUE(has(err(), "nothing to change: give --priority")) << err();
+  EXPECT_TRUE(has(err(), "nothing to change: give --gpus, ")) << err();
 }
 
 }  // namespace

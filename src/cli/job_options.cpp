@@ -9,6 +9,7 @@
 
 #include "api/convert/text_forms.h"
 #include "base/check.h"
+#include "base/letters.h"
 #include "base/parse.h"
 #include "cli/input.h"
 #include "cli/time_expression.h"
@@ -21,6 +22,7 @@ namespace {
 using api::JsonKind;
 
 constexpr std::string_view kNone = "none";
+constexpr std::uint64_t kMaxGpus = 65535;
 
 // May be given several times.
 bool is_many(const api::FieldPlan& field, const v1::CommandOption& option) {
@@ -37,6 +39,15 @@ bool is_many(const api::FieldPlan& field, const v1::CommandOption& option) {
 
 bool is_own(const v1::CommandOption& option) {
   return option.kind() == v1::OPTION_KIND_OWN || option.kind() == v1::OPTION_KIND_OWN_LIST;
+}
+
+// An empty value is mostly a variable of the shell that was never set.
+base::Status check_value(const v1::CommandOption& option, const std::string& text) {
+  if (text.empty()) {
+    return base::invalid(option.flag(), fmt::format("the value is empty; write {}, or leave {} out",
+                                                    option.value(), option.flag()));
+  }
+  return check_text(option.flag(), text);
 }
 
 base::Result<Json> count_of(const std::string& text, const api::FieldPlan& field) {
@@ -69,7 +80,7 @@ base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field
     case JsonKind::kDouble:
       return seconds_of(text);
     case JsonKind::kEnum:
-      return Json(upper(text));
+      return Json(base::to_upper(text));
     case JsonKind::kTimestamp: {
       TRY_ASSIGN(const base::Instant at, parse_future_time(text, now));
       std::string time;
@@ -102,12 +113,15 @@ void JobOptions::define(Arguments& arguments) {
     const std::string& help =
         is_update && !option.update_help().empty() ? option.update_help() : option.help();
     const std::string value = option.value() + (clears ? "|none" : "");
+    const std::string names = option.letter().empty()
+                                  ? option.flag()
+                                  : fmt::format("-{},{}", option.letter(), option.flag());
     if (option.value().empty()) {
-      arguments.flag(option.flag(), given.is_set, help);
+      arguments.flag(names, given.is_set, help);
     } else if (is_many(*given.field, option)) {
-      arguments.many(option.flag(), given.texts, value, help);
+      arguments.many(names, given.texts, value, help);
     } else {
-      arguments.option(option.flag(), given.text, value, help);
+      arguments.option(names, given.text, value, help);
     }
   }
 }
@@ -121,8 +135,8 @@ base::Status JobOptions::put(Json& spec, std::vector<std::string>& clear, base::
     const auto wrong = [&](std::string message) {
       return base::invalid(option.flag(), std::move(message));
     };
-    if (given.text) TRY(check_text(option.flag(), *given.text));
-    for (const std::string& text : given.texts) TRY(check_text(option.flag(), text));
+    if (given.text) TRY(check_value(option, *given.text));
+    for (const std::string& text : given.texts) TRY(check_value(option, text));
     if (before != nullptr && before->field == given.field) {
       return wrong("cannot be used together with " + before->option->flag());
     }
@@ -138,13 +152,11 @@ base::Status JobOptions::put(Json& spec, std::vector<std::string>& clear, base::
       spec[field.name] = fmt::format("{}", fmt::join(given.texts, ","));
     } else if (field.kind == JsonKind::kEnum && field.is_repeated) {
       for (const std::string& word : words_of_lists(given.texts)) {
-        spec[field.name].push_back(upper(word));
+        spec[field.name].push_back(base::to_upper(word));
       }
     } else if (field.is_repeated) {
       // Lists as they are written: the daemon knows what they name.
-      for (const std::string& list : given.texts) {
-        if (!list.empty()) spec[field.name].push_back(list);
-      }
+      for (const std::string& list : given.texts) spec[field.name].push_back(list);
     } else {
       auto value = value_of(*given.text, field, now);
       if (!value) return wrong(value.error().message);
@@ -182,6 +194,35 @@ std::string JobOptions::names() const {
   std::vector<std::string_view> names;
   for (const Given& given : given_) names.push_back(given.option->flag());
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+base::Status put_gpu_count(Json& spec, const JobOptions& job, std::uint64_t nodes) {
+  for (const char* const flag : {"--gpus", "--gpus-per-node"}) {
+    const std::optional<std::string>& text = job.text(flag);
+    if (!text) continue;
+    const auto count = base::parse_count(*text, 0, kMaxGpus);
+    if (!count) return base::invalid(flag, count.error().message);
+    spec["gpus"] = *count;
+  }
+  if (!job.has("--gpus")) return {};
+  const std::uint64_t gpus = spec.value("gpus", std::uint64_t{0});
+  if (gpus % nodes != 0) {
+    return base::invalid("--gpus", fmt::format("{} GPUs cannot be divided among {} nodes; say "
+                                               "--gpus-per-node",
+                                               gpus, nodes));
+  }
+  spec["gpus"] = gpus / nodes;
+  return {};
+}
+
+Failure with_option_name(Failure failure) {
+  if (failure.field.empty() || !failure.message.starts_with(failure.field + ":")) return failure;
+  const auto* const field = v1::JobSpec::descriptor()->FindFieldByName(failure.field);
+  if (field == nullptr || field->options().ExtensionSize(v1::option) == 0) return failure;
+  const v1::CommandOption& option = field->options().GetExtension(v1::option, 0);
+  failure.message.replace(0, failure.field.size(), option.flag());
+  failure.field = option.flag();
+  return failure;
 }
 
 base::Status put_gpu_types(Json& spec, const std::vector<std::string>& lists) {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/arguments.h"
+#include "cli/client.h"
 #include "cli/json_view.h"
 #include "gpu_platform/v1/options.pb.h"
 
@@ -25,7 +26,7 @@ class JobOptions {
   JobOptions(const JobOptions&) = delete;
   JobOptions& operator=(const JobOptions&) = delete;
 
-  // In the order of the fields. This must outlive `arguments`.
+  // Adds the options in the order of the fields. This object must outlive `arguments`.
   void define(Arguments& arguments);
 
   // What was given goes into the fields of `spec`, but for options that the command line works out
@@ -57,6 +58,14 @@ class JobOptions {
   Of of_;
   std::deque<Given> given_;
 };
+
+// --gpus, which is what the job has on all of `nodes`, or --gpus-per-node into gpus, which is what
+// it has on each. The error names the option.
+base::Status put_gpu_count(Json& spec, const JobOptions& job, std::uint64_t nodes);
+
+// The daemon's message about a field of the specification, with the name of its option in front:
+// "time_limit_seconds: 2h asked" becomes "--time: 2h asked". Other messages stay as they are.
+Failure with_option_name(Failure failure);
 
 // "H100:1.0,A100:0.5" into gpu_types and gpu_speeds; a type without a number is as fast as the
 // first. The error names the option.

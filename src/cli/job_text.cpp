@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/field_plan.h"
+#include "base/letters.h"
 #include "cli/follow.h"
 #include "cli/text.h"
 #include "gpu_platform/v1/jobs.pb.h"
@@ -65,20 +66,14 @@ std::string place_or_reason(const Json& job) {
   return reason.empty() ? place_of(job) : reason;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view separator) {
-  return fmt::format("{}", fmt::join(words, separator));
-}
-
 std::string asked_for(const Json& spec) {
   std::string line = counted(total_gpus(spec), "GPU");
   const std::int64_t nodes = integer_at(spec, "nodes").value_or(1);
   if (nodes > 1) line += fmt::format(" on {} nodes", nodes);
-  if (flag_at(spec, "allow_cross_node")) line += " on as few nodes as can be";
+  if (flag_at(spec, "allow_cross_node")) line += " on as few nodes as possible";
   if (const std::string level = text_at(spec, "network_level");
       !level.empty() && level != "ANYWHERE") {
-    std::string word = level;
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-    line += " in one " + word;
+    line += " in one " + base::to_lower(level);
   }
   const auto named = [&](std::string_view key, std::string_view before) {
     const std::vector<std::string> names = texts_at(spec, key);
@@ -165,7 +160,7 @@ std::string pairs_of(const Json& map) {
 }
 
 // A field of the specification, as people read it.
-std::string value_of(const Json& spec, const api::FieldPlan& field, base::Instant now) {
+std::string shown_value(const Json& spec, const api::FieldPlan& field, base::Instant now) {
   switch (field.kind) {
     case api::JsonKind::kTimestamp:
       return when(spec, field.name, now);
@@ -196,8 +191,19 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 void add_spec(const Json& spec, base::Instant now, Lines& lines) {
   for (const api::FieldPlan& field : api::plan_of(*v1::JobSpec::descriptor()).fields) {
     const std::string& title = field.field->options().GetExtension(v1::title);
-    if (!title.empty()) lines.emplace_back(title, value_of(spec, field, now));
+    if (!title.empty()) lines.emplace_back(title, shown_value(spec, field, now));
   }
+}
+
+// The title, and the table two columns to the right.
+std::string indented(std::string text, const Table& table) {
+  const std::string lines = table.render(0);
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin) + 1;
+    text += "  " + lines.substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
 }
 
 std::string attempts_of(const Json& job, base::Instant now) {
@@ -220,14 +226,41 @@ std::string attempts_of(const Json& job, base::Instant now) {
                cpu ? fmt::format("{:.1f}s", *cpu) : "", memory ? readable_size(*memory) : "",
                place_of(attempt), result_of(attempt)});
   }
-  std::string text = "\nAttempts:\n";
-  const std::string lines = table.render(0);
-  for (std::size_t begin = 0; begin < lines.size();) {
-    const std::size_t end = lines.find('\n', begin) + 1;
-    text += "  " + lines.substr(begin, end - begin);
-    begin = end;
+  return indented("\nAttempts:\n", table);
+}
+
+// The newest steps of the latest attempt.
+std::string steps_of(const Json& job, base::Instant now) {
+  constexpr std::ptrdiff_t kStepsShown = 20;
+  std::vector<const Json*> steps;
+  for (const Json& step : list_at(job, "steps")) {
+    if (integer_at(step, "attempt") == integer_at(job, "attempt")) steps.push_back(&step);
   }
-  return text;
+  if (steps.empty()) return {};
+  Table table({{"STEP", Align::kRight},
+               {"NAME"},
+               {"TASKS", Align::kRight},
+               {"GPUS", Align::kRight},
+               {"STARTED"},
+               {"RAN", Align::kRight},
+               {"CPU TIME", Align::kRight},
+               {"PEAK MEMORY", Align::kRight},
+               {"RESULT"}});
+  const std::ptrdiff_t hidden = std::max<std::ptrdiff_t>(0, std::ssize(steps) - kStepsShown);
+  for (auto at = steps.begin() + hidden; at != steps.end(); ++at) {
+    const Json& step = **at;
+    const auto started = time_at(step, "started_at");
+    const auto user = number_at(step, "user_cpu_seconds");
+    const auto system = number_at(step, "system_cpu_seconds");
+    const auto memory = integer_at(step, "peak_memory_bytes");
+    const std::string result = result_of(step);
+    table.add({text_at(step, "number"), text_at(step, "name"), text_at(step, "tasks"),
+               text_at(step, "gpus"), started ? local_time(*started) : "", ran(step, now),
+               user && system ? fmt::format("{:.1f}s", *user + *system) : "",
+               memory ? readable_size(*memory) : "", result.empty() ? "runs" : result});
+  }
+  const std::string before = hidden > 0 ? fmt::format(" ({} earlier ones: --json)", hidden) : "";
+  return indented(fmt::format("\nSteps{}:\n", before), table);
 }
 
 }  // namespace
@@ -274,7 +307,7 @@ std::vector<std::string> job_row(const Json& job, base::Instant now, bool is_wid
                                   ran(job, now)};
   if (is_wide) {
     for_each_column([&](const api::FieldPlan& field, const std::string&) {
-      row.push_back(value_of(spec, field, now));
+      row.push_back(shown_value(spec, field, now));
     });
   }
   row.push_back(place_or_reason(job));
@@ -336,6 +369,20 @@ std::string efficiency_of(const Json& job) {
   return joined(parts, ", ");
 }
 
+std::string turn_of(const Json& job) {
+  const std::string of = text_at(job, "turn_of");
+  return of.empty() ? of : fmt::format("that of job {} (jobs top)", of);
+}
+
+// "the default of team lab"; empty where the job named its time limit.
+std::string limit_from(const Json& job) {
+  const auto found = job.find("time_limit_default_of");
+  if (found == job.end() || !found->is_string()) return {};
+  const std::string team = found->get<std::string>();
+  return team.empty() ? "the site's longest, as the job names none"
+                      : fmt::format("the default of team {}, as the job names none", team);
+}
+
 std::string job_page(const Json& job, base::Instant now) {
   const Json& spec = spec_of(job);
   Lines lines = {
@@ -344,8 +391,10 @@ std::string job_page(const Json& job, base::Instant now) {
       {"State", text_at(job, "state")},
       {"Waits because", text_at(object_at(job, "wait_reason"), "text")},
       {"Place in queue", text_at(job, "queue_position")},
+      {"Turn", turn_of(job)},
   };
   add_spec(spec, now, lines);
+  lines.push_back({"Time limit", limit_from(job)});
   const Lines rest = {
       {"Priority",
        fmt::format("{} ({})", text_at(spec, "priority"), text_at(spec, "priority_number"))},
@@ -358,7 +407,8 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Submitted", when(job, "submitted_at", now)},
       {"Eligible", when(job, "eligible_at", now)},
       {"Goes first since", when(job, "overdue_since", now)},
-      {"Starts by", when(job, "estimated_start", now)},
+      {flag_at(job, "start_guaranteed") ? "Starts by" : "Planned start",
+       when(job, "estimated_start", now)},
       {"Started", when(job, "started_at", now)},
       {"Start", start_of(job)},
       {"Ended", when(job, "ended_at", now)},
@@ -370,7 +420,7 @@ std::string job_page(const Json& job, base::Instant now) {
                               text_at(job, "failures"), text_at(job, "losses"))},
       {"Preemption", preemption_of(job)},
       {"Requeue",
-       flag_at(spec, "complete_on_exit_zero") ? "exit code 0 completes it all the same" : ""},
+       flag_at(spec, "complete_on_exit_zero") ? "exit code 0 completes it in any case" : ""},
       {"Yields", yields_of(job, now)},
   };
   lines.insert(lines.end(), rest.begin(), rest.end());
@@ -378,7 +428,7 @@ std::string job_page(const Json& job, base::Instant now) {
   for (const auto& [key, value] : lines) {
     if (!value.empty()) page += fmt::format("{:<16}{}\n", fmt::format("{}:", key), harmless(value));
   }
-  return page + attempts_of(job, now);
+  return page + attempts_of(job, now) + steps_of(job, now);
 }
 
 }  // namespace gpu_platform::cli

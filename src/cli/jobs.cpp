@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -12,6 +13,7 @@
 #include "cli/members.h"
 #include "cli/pages.h"
 #include "cli/plan_text.h"
+#include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -19,13 +21,13 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr PagedList kList{"/v1/jobs", "jobs", 10'000};
+constexpr PagedList kJobs{"/v1/jobs", "jobs", 10'000};
 
 struct ListOptions {
   bool all = false;
-  bool json = false;
-  std::optional<std::string> user, team, name, since, limit, page_token, output;
+  std::optional<std::string> user, team, name, since, limit, page_token;
   std::vector<std::string> states, labels;
+  Output output;
 };
 
 base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
@@ -36,7 +38,7 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
     if (value->has_value()) append_query(query, key, **value);
   }
   for (const std::string& state : words_of_lists(o.states)) {
-    append_query(query, "state", upper(state));
+    append_query(query, "state", base::to_upper(state));
   }
   for (const std::string& label : o.labels) append_query(query, "label", label);
   if (o.since.has_value()) {
@@ -47,22 +49,22 @@ base::Result<std::string> list_query(const ListOptions& o, base::Instant now) {
   return query;
 }
 
-int print_table(Console& console, Client& client, const std::string& query, std::uint64_t most,
-                const std::string& token, bool is_wide) {
+Called<void> print_jobs(Console& console, Client& client, const Output& output,
+                        const std::string& query, std::uint64_t most, const std::string& token) {
   const base::Instant now = console.surroundings().now();
-  Table table = job_table(is_wide);
-  const auto next = fetch_pages(client, kList, query, most, token, [&](const Json& jobs) {
-    for (const Json& job : jobs) table.add(job_row(job, now, is_wide));
+  Table table = job_table(output.is_wide());
+  const auto next = fetch_pages(client, kJobs, query, most, token, [&](const Json& jobs) {
+    for (const Json& job : jobs) table.add(job_row(job, now, output.is_wide()));
   });
-  if (!next) return report(console, next.error(), false);
+  if (!next) return std::unexpected(next.error());
   if (table.empty()) {
     console.note("no such jobs");
-    return kOk;
+    return {};
   }
-  console.out(table.render(is_wide ? 0 : console.surroundings().width));
+  console.out(table.render(output.width(console)));
   if (!next->empty())
     console.note(fmt::format("there are more; go on with --page-token {}", *next));
-  return console.out_failed() ? kFailure : kOk;
+  return {};
 }
 
 }  // namespace
@@ -79,14 +81,10 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
       .many("--label", o.labels, "KEY=VALUE", "only jobs with this label; may be repeated")
       .option("--since", o.since, "TIME", "leave out jobs that ended before: 2h, 7d, or a time")
       .option("--limit", o.limit, "N", "maximum number of jobs (default: all)")
-      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
-      .option("-o,--output", o.output, "FORMAT", "wide: more columns, and nothing is cut")
-      .flag("--json", o.json, "print JSON");
+      .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before");
+  arguments.output_and_watch(o.output, {"jobs", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  if (o.output.has_value() && *o.output != "wide") {
-    return usage_error(console, fmt::format("--output: '{}' is not wide", *o.output), text.name);
-  }
   std::uint64_t most = UINT64_MAX;
   if (o.limit.has_value()) {
     const auto limit = base::parse_count(*o.limit, 1, UINT32_MAX);
@@ -99,27 +97,30 @@ int run_jobs_list(const CommandText& text, Invocation& invocation) {
                        text.name);
   }
   const std::string token = o.page_token.value_or("");
-  return o.json ? print_pages(console, *client, kList, *query, most, token)
-                : print_table(console, *client, *query, most, token, o.output.has_value());
+  return show(console, o.output, [&](Console& shown, int) {
+    return o.output.is_document()
+               ? print_pages(shown, *client, o.output, kJobs, *query, most, token)
+               : print_jobs(shown, *client, o.output, *query, most, token);
+  });
 }
 
 namespace {
 
 // Prints what the daemon says of one job: its document, or the page that is made of it.
 int show_job(const CommandText& text, Invocation& invocation, std::string_view resource,
-             std::string (*page)(const Json&, base::Instant)) {
+             NamesPlace names, std::string (*page)(const Json&, base::Instant)) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
-  arguments.words("ID", ids, 1, 1, "the job").flag("--json", json, "print JSON");
+  arguments.words("ID", ids, 1, 1, "the job").output(output, names);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   const auto body =
       client->get(fmt::format("/v1/jobs/{}{}", percent_encoded(ids.front()), resource));
-  if (!body) return report(console, body.error(), json);
+  if (!body) return report(console, body.error(), output.wants_documents());
   const auto document = parse_object(*body);
-  if (json || !document) return print_document(console, *body);
+  if (output.is_document() || !document) return print_document(console, output, *body);
   console.out(page(*document, console.surroundings().now()));
   return console.out_failed() ? kFailure : kOk;
 }
@@ -127,11 +128,11 @@ int show_job(const CommandText& text, Invocation& invocation, std::string_view r
 }  // namespace
 
 int run_jobs_describe(const CommandText& text, Invocation& invocation) {
-  return show_job(text, invocation, "", job_page);
+  return show_job(text, invocation, "", {"", "id"}, job_page);
 }
 
 int run_jobs_explain(const CommandText& text, Invocation& invocation) {
-  return show_job(text, invocation, "/explanation?thorough=true", explanation_page);
+  return show_job(text, invocation, "/explanation?thorough=true", {"", "job/id"}, explanation_page);
 }
 
 // What a job prints to files of its own may lie where nothing above says.
@@ -175,11 +176,11 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::vector<std::string> ids;
   std::optional<std::string> timeout;
-  bool json = false;
+  Output output;
   Arguments arguments(text);
   arguments.words("ID", ids, 1, SIZE_MAX, "jobs to wait for")
       .option("--timeout", timeout, "DURATION", "give up after this: 90s 15m 2h (exit code 124)")
-      .flag("--json", json, "print each job as JSON when it has ended, one line for each");
+      .output(output, {"", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   std::optional<base::Duration> at_most;
@@ -197,14 +198,14 @@ int run_jobs_wait(const CommandText& text, Invocation& invocation) {
     std::optional<base::Duration> left;
     if (at_most.has_value()) left = std::max(*at_most - (steady() - began), base::Duration());
     const auto ended = wait_for_end(console, *client, id, left, none);
-    if (!ended) return report(console, ended.error(), json);
+    if (!ended) return report(console, ended.error(), output.wants_documents());
     if (!ended->has_value()) {
       console.note(fmt::format("job {} has not ended yet", id));
       return kTimedOut;
     }
     const Json& job = (*ended)->job;
-    if (json) {
-      console.out(json_text(job) + "\n");
+    if (output.is_document()) {
+      print_next_document(console, output, json_text(job));
     } else {
       console.note(describe_end(job));
     }

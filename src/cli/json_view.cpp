@@ -41,6 +41,10 @@ std::optional<std::int64_t> integer_at(const Json& object, std::string_view key)
   return value->get<std::int64_t>();
 }
 
+std::uint64_t count_at(const Json& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, integer_at(object, key).value_or(0)));
+}
+
 bool flag_at(const Json& object, std::string_view key) {
   const Json* value = find(object, key);
   return value != nullptr && value->is_boolean() && value->get<bool>();

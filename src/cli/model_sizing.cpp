@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,32 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr std::uintmax_t kMaxFileBytes = 1 << 20;
+
+// The options of servers (vLLM, SGLang, TensorRT-LLM) that say something about the need, under all
+// their names. The daemon takes them as settings of the first name.
+struct ServerOption {
+  std::string_view names;
+  std::string_view value;
+  std::string_view help;
+};
+constexpr ServerOption kServerOptions[] = {
+    {"--tensor-parallel-size,--tp-size,--tp", "N", "GPUs that share each layer"},
+    {"--pipeline-parallel-size,--pp-size,--pp", "N",
+     "groups of GPUs, each with some of the layers"},
+    {"--data-parallel-size,--dp-size,--dp", "N", "replicas of the model"},
+    {"--decode-context-parallel-size,--dcp-size,--dcp", "N", "parts of the context when decoding"},
+    {"--context-parallel-size,--cp-size,--cp", "N", "parts of the context"},
+    {"--max-model-len,--context-length,--max-seq-len", "N", "tokens of a full context: 8192, 32k"},
+    {"--max-num-seqs,--max-running-requests,--max-batch-size", "N", "sequences at once"},
+    {"--max-num-batched-tokens", "N", "tokens of a step"},
+    {"--gpu-memory-utilization,--mem-fraction-static", "SHARE", "of a GPU's memory: 0.9"},
+    {"--dtype,--precision,--torch-dtype", "TYPE", "of the weights: auto, bfloat16, float32, …"},
+    {"--quantization", "METHOD", "of the weights: awq, gptq, fp8, …"},
+    {"--kv-cache-dtype", "TYPE", "of the key-value cache: auto, fp8, …"},
+};
+
+// One for each row of the table; absent where it is not given.
+using ServerValues = std::array<std::optional<std::string>, std::size(kServerOptions)>;
 
 Json setting(const std::string& name, Json values) {
   return Json{{"name", name}, {"values", std::move(values)}};
@@ -52,7 +79,7 @@ base::Result<Json> read_task(const std::string& path) {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const auto task = parse_object(text);
   if (!file || !task) {
-    return base::invalid("--file", fmt::format("{}: is no JSON object", harmless(path)));
+    return base::invalid("--file", fmt::format("{}: is not a JSON object", harmless(path)));
   }
   Json body;
   const Json& model = object_at(*task, "model");
@@ -91,29 +118,118 @@ base::Result<Json> read_words(const std::vector<std::string>& words, Json body) 
   return body;
 }
 
-std::string size_at(const Json& needs, std::string_view key) {
+base::Result<Json> read_options(const ServerValues& values, Json body) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) continue;
+    const std::string_view names = kServerOptions[i].names;
+    const std::string name(names.substr(0, names.find(',')));
+    if (values[i]->empty()) {
+      return base::invalid(name, fmt::format("the value is empty; write {}, or leave {} out",
+                                             kServerOptions[i].value, name));
+    }
+    body["settings"].push_back(setting(name, values_in(*values[i])));
+  }
+  return body;
+}
+
+std::string size_or_unknown(const Json& needs, std::string_view key) {
   const auto bytes = integer_at(needs, key);
   return bytes ? readable_size(*bytes) : std::string("not known");
+}
+
+std::string billions_at(const Json& needs, std::string_view key) {
+  return fmt::format("{:.1f} billion",
+                     static_cast<double>(integer_at(needs, key).value_or(0)) / 1e9);
+}
+
+std::string model_line(const Json& needs) {
+  if (!integer_at(needs, "parameters")) return "";
+  const std::string name = text_at(needs, "model");
+  std::string text =
+      fmt::format("Model         {}{} parameters", name.empty() ? name : harmless(name) + ": ",
+                  billions_at(needs, "parameters"));
+  if (integer_at(needs, "active_parameters")) {
+    text += fmt::format(", {} for each token", billions_at(needs, "active_parameters"));
+  }
+  const auto bits = number_at(needs, "weight_bits");
+  return text + (bits ? fmt::format(", {:g} bits each\n", *bits) : "\n");
+}
+
+std::string memory_lines(const Json& needs) {
+  const bool is_by_name = text_at(needs, "rule") != "computed";
+  std::string text = "Memory        ";
+  if (is_by_name) {
+    text +=
+        fmt::format("by name: {}, the usual figure\n", size_or_unknown(needs, "gpu_memory_bytes"));
+    if (!integer_at(needs, "weights_bytes")) return text;
+    text += "              computed: ";
+  }
+  const auto tokens = integer_at(needs, "context_tokens");
+  const bool has_cache = integer_at(needs, "cache_bytes").has_value();
+  return text +
+         fmt::format("weights {}, key-value cache {}{}, overhead {}\n",
+                     size_or_unknown(needs, "weights_bytes"), size_or_unknown(needs, "cache_bytes"),
+                     has_cache && tokens ? fmt::format(" for one context of {} tokens", *tokens)
+                                         : std::string(),
+                     size_or_unknown(needs, "overhead_bytes"));
+}
+
+std::string ask_line(const Json& needs) {
+  const std::int64_t nodes = integer_at(needs, "nodes").value_or(1);
+  return fmt::format(
+      "Ask for it    --gpus {}{} --gpu-memory {}\n", text_at(needs, "gpus"),
+      nodes > 1 ? fmt::format(" --nodes {}", nodes) : std::string(),
+      base::written(base::Bytes(integer_at(needs, "ask_gpu_memory_bytes").value_or(0))));
+}
+
+std::string on_nodes(const Json& holding) {
+  const std::int64_t nodes = integer_at(holding, "nodes").value_or(1);
+  return nodes > 1 ? fmt::format("on {} nodes, ", nodes) : std::string();
+}
+
+// What max-num-seqs, where it is said, makes of the room.
+std::string beside_sequences(std::int64_t contexts, std::int64_t tokens, const Json& needs) {
+  const auto sequences = integer_at(needs, "sequences");
+  if (!sequences || *sequences <= 0) return "";
+  if (contexts >= *sequences) return fmt::format("; {} sequences fit at full length", *sequences);
+  return fmt::format("; {} sequences have {} tokens each", *sequences, tokens / *sequences);
+}
+
+std::string holding_line(const Json& holding, const Json& needs) {
+  const auto tokens = integer_at(holding, "tokens");
+  const auto contexts = integer_at(holding, "contexts");
+  std::string text;
+  if (!flag_at(holding, "fits")) {
+    text = fmt::format("too small, has {}", size_or_unknown(holding, "gpu_memory_bytes"));
+  } else if (!tokens || !contexts) {
+    text = on_nodes(holding) + "large enough";
+  } else {
+    text = fmt::format("{}{} tokens: {} of full length{}", on_nodes(holding), *tokens,
+                       counted(static_cast<std::uint64_t>(*contexts), "sequence"),
+                       beside_sequences(*contexts, *tokens, needs));
+  }
+  return fmt::format("  {:<14}{}\n", harmless(text_at(holding, "gpu_type")), text);
+}
+
+std::string holdings_text(const Json& needs) {
+  std::string text;
+  for (const Json& holding : list_at(needs, "holdings")) {
+    if (text.empty()) text = "\nBeside the weights there is room for this:\n";
+    text += holding_line(holding, needs);
+  }
+  return text;
 }
 
 std::string page(const Json& needs) {
   const auto count = [&](std::string_view key) { return text_at(needs, key); };
   std::string text = fmt::format(
-      "{}, {} of memory each\n\n"
+      "{}, {} of memory each\n\n{}"
       "Parts         tensor {} × pipeline {} × largest of data {}, decode context {}, context {}\n",
       counted(static_cast<std::uint64_t>(integer_at(needs, "gpus").value_or(0)), "GPU"),
-      size_at(needs, "gpu_memory_bytes"), count("tensor_parallel"), count("pipeline_parallel"),
-      count("data_parallel"), count("decode_context_parallel"), count("context_parallel"));
-  if (text_at(needs, "rule") == "computed") {
-    text += fmt::format("Memory        computed: weights {}, key-value cache {}, overhead {}\n",
-                        size_at(needs, "weights_bytes"), size_at(needs, "cache_bytes"),
-                        size_at(needs, "overhead_bytes"));
-  } else {
-    text += "Memory        the usual figure for the model's name\n";
-  }
-  text +=
-      fmt::format("Ask for it    --gpus {} --gpu-memory {}\n", count("gpus"),
-                  base::written(base::Bytes(integer_at(needs, "gpu_memory_bytes").value_or(0))));
+      size_or_unknown(needs, "ask_gpu_memory_bytes"), model_line(needs), count("tensor_parallel"),
+      count("pipeline_parallel"), count("data_parallel"), count("decode_context_parallel"),
+      count("context_parallel"));
+  text += memory_lines(needs) + ask_line(needs);
   for (const std::string& note : texts_at(needs, "notes")) text += "note: " + harmless(note) + "\n";
   const auto unused = texts_at(needs, "unused");
   if (!unused.empty()) {
@@ -121,7 +237,7 @@ std::string page(const Json& needs) {
     for (const std::string& name : unused) text += " " + harmless(name);
     text += "\n";
   }
-  return text;
+  return text + holdings_text(needs);
 }
 
 }  // namespace
@@ -130,7 +246,8 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
   Console& console = invocation.console;
   std::optional<std::string> file;
   std::vector<std::string> words;
-  bool json = false;
+  ServerValues values;
+  Output output;
   const auto dashes = std::ranges::find(invocation.words, "--");
   const std::vector<std::string> command(
       dashes == invocation.words.end() ? dashes : std::next(dashes), invocation.words.end());
@@ -138,22 +255,28 @@ int run_estimate(const CommandText& text, Invocation& invocation) {
       invocation.words.first(static_cast<std::size_t>(dashes - invocation.words.begin()));
   Arguments arguments(text);
   arguments.option("--file", file, "FILE", "a task in JSON, with its model and parameters")
-      .flag("--json", json, "print JSON")
+      .output(output, {})
       .words("MODEL | SETTING=VALUE", words, 0, 1000,
              "as tp-size=4, dtype=bfloat16, max-model-len=8192");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ServerOption& option = kServerOptions[i];
+    arguments.option(std::string(option.names), values[i], std::string(option.value),
+                     std::string(option.help));
+  }
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
   base::Result<Json> body = Json::object();
   if (file) body = read_task(*file);
   if (body) body = read_words(words, *std::move(body));
+  if (body) body = read_options(values, *std::move(body));
   if (!body) {
     return usage_error(console, body.error().field + ": " + body.error().message, text.name);
   }
   if (!command.empty()) (*body)["command"] = command;
   const auto answer = client->post("/v1/estimate", json_text(*body));
-  if (!answer) return report(console, answer.error(), json);
+  if (!answer) return report(console, answer.error(), output.wants_documents());
   const auto needs = parse_object(*answer);
-  if (json || !needs) return print_document(console, *answer);
+  if (output.is_document() || !needs) return print_document(console, output, *answer);
   console.out(page(*needs));
   return console.out_failed() ? kFailure : kOk;
 }

@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_code.h"
+#include "cli/text.h"
+#include "cli/yaml.h"
 
 namespace gpu_platform::cli {
 
@@ -21,7 +22,7 @@ Called<std::string> fetch_pages(Client& client, const PagedList& list, const std
     const auto document = parse_object(*body);
     if (!document) {
       return std::unexpected(
-          Failure{Failure::Kind::kBadAnswer, "a list is no JSON object", {}, {}});
+          Failure{Failure::Kind::kBadAnswer, "a list is not a JSON object", {}, {}});
     }
     const Json& entries = list_at(*document, list.key);
     take(entries);
@@ -31,20 +32,58 @@ Called<std::string> fetch_pages(Client& client, const PagedList& list, const std
   }
 }
 
-int print_pages(Console& console, Client& client, const PagedList& list, const std::string& query,
-                std::uint64_t max_entries, const std::string& token) {
-  const std::string begin = fmt::format("{{\"{}\":[", list.key);
-  bool is_first = true;
-  const auto next = fetch_pages(client, list, query, max_entries, token, [&](const Json& entries) {
-    for (const Json& entry : entries) {
-      console.out((is_first ? begin : ",") + json_text(entry));
-      is_first = false;
+namespace {
+
+// How a list is written whose entries come one by one.
+class ListWriter {
+ public:
+  ListWriter(Console& console, const Output& output, std::string_view key)
+      : console_(console), output_(output), key_(key) {}
+
+  void entry(const Json& entry) {
+    switch (output_.format) {
+      case Output::Format::kName:
+        console_.out(harmless(text_at(entry, output_.names.name)) + "\n");
+        break;
+      case Output::Format::kYaml:
+        console_.out((is_first_ ? fmt::format("{}:\n", key_) : "") + yaml_entry(entry));
+        break;
+      default:
+        console_.out((is_first_ ? fmt::format("{{\"{}\":[", key_) : ",") + json_text(entry));
     }
+    is_first_ = false;
+  }
+
+  void end(const std::string& next_page) {
+    const Json next = next_page.empty() ? Json() : Json(next_page);
+    if (output_.format == Output::Format::kYaml) {
+      console_.out((is_first_ ? fmt::format("{}: []\n", key_) : "") +
+                   yaml_text(Json{{"next_page", next}}));
+    } else if (output_.format != Output::Format::kName) {
+      console_.out(fmt::format("{}],\"next_page\":{}}}\n",
+                               is_first_ ? fmt::format("{{\"{}\":[", key_) : "", json_text(next)));
+    }
+  }
+
+ private:
+  Console& console_;
+  const Output& output_;
+  std::string_view key_;
+  bool is_first_ = true;
+};
+
+}  // namespace
+
+Called<void> print_pages(Console& console, Client& client, const Output& output,
+                         const PagedList& list, const std::string& query, std::uint64_t max_entries,
+                         const std::string& token) {
+  ListWriter writer(console, output, list.key);
+  const auto next = fetch_pages(client, list, query, max_entries, token, [&](const Json& entries) {
+    for (const Json& entry : entries) writer.entry(entry);
   });
-  if (!next) return report(console, next.error(), true);
-  console.out(fmt::format("{}],\"next_page\":{}}}\n", is_first ? begin : "",
-                          next->empty() ? "null" : json_text(Json(*next))));
-  return console.out_failed() ? kFailure : kOk;
+  if (!next) return std::unexpected(next.error());
+  writer.end(*next);
+  return {};
 }
 
 }  // namespace gpu_platform::cli

@@ -7,6 +7,7 @@
 
 #include "cli/client.h"
 #include "cli/json_view.h"
+#include "cli/output.h"
 #include "cli/session.h"
 
 // Lists that the daemon gives in pages.
@@ -25,9 +26,10 @@ Called<std::string> fetch_pages(Client& client, const PagedList& list, const std
                                 std::uint64_t max_entries, std::string token,
                                 const std::function<void(const Json&)>& take);
 
-// Prints {"KEY":[…],"next_page":…} as the pages come: a long history never stands in memory at
-// once. Returns the exit code.
-int print_pages(Console& console, Client& client, const PagedList& list, const std::string& query,
-                std::uint64_t max_entries, const std::string& token);
+// Prints {"KEY":[…],"next_page":…}, as JSON or YAML, or the names alone, as the pages come: a long
+// history never stands in memory at once.
+Called<void> print_pages(Console& console, Client& client, const Output& output,
+                         const PagedList& list, const std::string& query, std::uint64_t max_entries,
+                         const std::string& token);
 
 }  // namespace gpu_platform::cli

@@ -48,7 +48,7 @@ TEST_F(Plan, CheckOfAJobThatWouldWaitIsRefusedWithWhatWouldHelp) {
   EXPECT_EQ(out(),
             "would wait\n"
             "Why              1 node is 2 GPUs short\n"
-            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 and 9 "
+            "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1:0-1, when jobs 7 and 9 "
             "have ended\n"
             "Starts now with  --gpus 2\n"
             "  or             --time 40m\n");
@@ -101,7 +101,7 @@ TEST_F(Plan, ExplainTellsWhyUntilWhenAndWhatWouldHelp) {
             "job 42 (train) is QUEUED\n"
             "Waits            1 node is 4 GPUs short\n"
             "Ahead            3, 5 and 5 more\n"
-            "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has ended\n"
+            "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m) on dgx-1, when job 9 has ended\n"
             "Starts now with  --time 40m\n");
 }
 
@@ -122,7 +122,7 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       out(),
       "job 42 (train) is QUEUED\n"
       "Waits            short\n"
-      "Starts by        2026-07-01 14:05:12 +0000 (in 2h02m)\n"
+      "Planned start    2026-07-01 14:05:12 +0000 (in 2h02m)\n"
       "Predicted start  2026-07-01 13:05:12 +0000 (in 1h02m to 1h32m), history p50–p90 of 12 "
       "runs\n"
       "Predicted to run 5m00s to 9m00s, history p50–p90 of 3 runs of this name\n"

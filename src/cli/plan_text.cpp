@@ -111,11 +111,12 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
   if (reason.empty()) return page + running_lines(job, now) + tail;
   page += line("Waits", reason);
   page += line("Ahead", those_ahead(explanation));
-  page += line("Starts by", start_text(object_at(explanation, "planned_start"), "start", now));
+  page += line(flag_at(job, "start_guaranteed") ? "Starts by" : "Planned start",
+               start_text(object_at(explanation, "planned_start"), "start", now));
   page +=
       line("Predicted start", predicted_start_text(object_at(explanation, "predicted_start"), now));
   if (flag_at(explanation, "too_many_ahead")) {
-    page += line("Predicted start", "not worked out: too many jobs are ahead");
+    page += line("Predicted start", "not computed: too many jobs are ahead");
   }
   return page + would_start_with(explanation) + tail;
 }
@@ -133,7 +134,7 @@ std::string check_page(const Json& result, base::Instant now) {
   std::string page = flag_at(result, "never") ? "would never run\n" : "would wait\n";
   for (const std::string& reason : texts_at(result, "reasons")) page += line("Why", reason);
   page += array;
-  page += line("Starts by", start_text(result, "estimated_start", now));
+  page += line("Planned start", start_text(result, "estimated_start", now));
   page += line("By stopping", stopped_text(texts_at(result, "stopped_jobs")));
   page += line("Predicted start", predicted_start_text(object_at(result, "predicted_start"), now));
   page += line("Predicted to run", predicted_run_text(object_at(result, "predicted_run")));

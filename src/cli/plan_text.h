@@ -9,11 +9,11 @@
 
 namespace gpu_platform::cli {
 
-// Of an Explanation: why the job waits and until when, or why it runs where it does: `jobs
-// explain`.
+// Returns what `jobs explain` prints of an Explanation: why the job waits and until when, or why it
+// runs where it does.
 std::string explanation_page(const Json& explanation, base::Instant now);
 
-// Of a CheckResult: `check`.
+// Returns what `check` prints of a CheckResult.
 std::string check_page(const Json& result, base::Instant now);
 
 }  // namespace gpu_platform::cli

@@ -131,7 +131,7 @@ class Forwarder {
       return kFailure;
     }
     console_.out(fmt::format("127.0.0.1:{}\n", acceptor_.local_endpoint().port()));
-    console_.note(fmt::format("carries connections to port {} of job {}; Ctrl-C ends it",
+    console_.note(fmt::format("forwards connections to port {} of job {}; Ctrl-C ends it",
                               forward_.remote, forward_.job));
     signals_.async_wait([this](const error_code& cancelled, int) {
       if (!cancelled) leave(kOk);

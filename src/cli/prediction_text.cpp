@@ -11,7 +11,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-std::string span_of(double seconds) {
+std::string shown_span(double seconds) {
   return age(base::milliseconds(std::llround(std::abs(seconds) * 1000)));
 }
 
@@ -38,8 +38,8 @@ std::string score_text(const Json& score) {
   const double starts = number_at(score, "starts").value_or(0);
   return fmt::format("{} off by {} (p50), {} (p90) over {}, {:.0f} % by then",
                      basis_text({{"basis", text_at(score, "basis")}}),
-                     span_of(number_at(score, "p50_seconds").value_or(0)),
-                     span_of(number_at(score, "p90_seconds").value_or(0)),
+                     shown_span(number_at(score, "p50_seconds").value_or(0)),
+                     shown_span(number_at(score, "p90_seconds").value_or(0)),
                      counted(static_cast<std::uint64_t>(starts), "start"),
                      starts > 0 ? 100 * number_at(score, "by_then").value_or(0) / starts : 0);
 }
@@ -68,7 +68,7 @@ std::string predicted_run_text(const Json& predicted) {
   const auto p50 = number_at(predicted, "p50_seconds");
   if (!p50) return {};
   const double p90 = number_at(predicted, "p90_seconds").value_or(*p50);
-  return fmt::format("{}, {}{}", range(span_of(*p50), span_of(p90)), basis_text(predicted),
+  return fmt::format("{}, {}{}", range(shown_span(*p50), shown_span(p90)), basis_text(predicted),
                      whose_runs(predicted));
 }
 

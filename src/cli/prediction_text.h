@@ -9,16 +9,17 @@
 
 namespace gpu_platform::cli {
 
-// Of an PredictedStart: "2026-07-01 14:05:12 +0000 (in 5m12s to 9m), history p50–p90 of 12 runs".
+// Returns the text of a PredictedStart: "2026-07-01 14:05:12 +0000 (in 5m12s to 9m), history
+// p50–p90 of 12 runs".
 std::string predicted_start_text(const Json& predicted, base::Instant now);
 // "5m12s to 9m".
 std::string predicted_within(const Json& predicted, base::Instant now);
 
-// Of an PredictedRun: "5m to 9m, history p50–p90 of 12 runs of this name".
+// Returns the text of a PredictedRun: "5m to 9m, history p50–p90 of 12 runs of this name".
 std::string predicted_run_text(const Json& predicted);
 
-// Of a list of PredictionScore: "history off by 4m (p50), 31m (p90) over 212 starts, 96 % by then;
-// …".
+// Returns the text of a list of PredictionScore: "history off by 4m (p50), 31m (p90) over 212
+// starts, 96 % by then; …".
 std::string scores_text(const Json& scores);
 
 // Of a job's forecast, once it has started: what was predicted and when.

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/convert/text_forms.h"
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/input.h"
 #include "cli/json_view.h"
+#include "cli/local_clock.h"
+#include "cli/repeat.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
@@ -19,29 +23,62 @@ namespace gpu_platform::cli {
 namespace {
 
 constexpr std::string_view kPath = "/v1/reservations";
-constexpr std::uint64_t kMaxGpus = 65535;
+constexpr std::uint64_t kMaxReservedGpus = 65535;
 constexpr std::uint64_t kMaxGpusPerNode = 64;
 
-struct CreateOptions {
+constexpr std::uint64_t kMaxOccurrences = 10'000;
+constexpr std::array<std::string_view, 6> kRepeats = {"never",    "hourly",   "daily",
+                                                      "weekdays", "weekends", "weekly"};
+
+// The options of create and update.
+struct EditOptions {
   std::vector<std::string> name, teams, users, nodes;
   std::optional<std::string> begin, end, duration, gpus, gpus_per_node, gpu_type;
+  std::optional<std::string> repeat, until, count;
   bool maintenance = false;
   bool ignore_running = false;
-  bool json = false;
+  bool skip = false;
+  Output output;
 };
 
 base::Status put_count(Json& body, const char* key, std::string_view option,
-                       const std::optional<std::string>& text, std::uint64_t most) {
+                       const std::optional<std::string>& text, std::uint64_t most,
+                       std::uint64_t least = 1) {
   if (!text) return {};
-  const auto count = base::parse_count(*text, 1, most);
+  const auto count = base::parse_count(*text, least, most);
   if (!count) return base::invalid(std::string(option), count.error().message);
   body[key] = *count;
   return {};
 }
 
-base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
+// The days of weekdays and weekends are those of the local time zone as it is at the begin.
+std::int64_t utc_offset_seconds(const Json& body, base::Instant now) {
+  return local_parts(time_at(body, "begin").value_or(now)).tm_gmtoff;
+}
+
+base::Status put_repeat(Json& body, const EditOptions& o, base::Instant now,
+                        std::uint64_t least_count) {
+  if (o.repeat) {
+    if (std::ranges::find(kRepeats, *o.repeat) == kRepeats.end()) {
+      return base::invalid("--repeat",
+                           fmt::format("'{}' is none of {}{}", *o.repeat, fmt::join(kRepeats, ", "),
+                                       base::did_you_mean(*o.repeat, kRepeats)));
+    }
+    std::string value = *o.repeat;
+    std::ranges::transform(value, value.begin(), [](char c) { return c - 'a' + 'A'; });
+    body["repeat"] = value;
+    if (value.starts_with("WEEKD") || value.starts_with("WEEKE")) {
+      body["utc_offset_seconds"] = utc_offset_seconds(body, now);
+    }
+  }
+  TRY(put_future_time(body, "until", o.until, now));
+  return put_count(body, "count", "--count", o.count, kMaxOccurrences, least_count);
+}
+
+base::Result<Json> body_of(const EditOptions& o, base::Instant now, std::uint64_t least_count) {
   Json body;
   body["name"] = o.name.front();
+  if (o.skip) body["skip"] = true;
   // The daemon's present, which is not quite ours.
   if (o.begin && *o.begin != "now") TRY(put_future_time(body, "begin", o.begin, now));
   TRY(put_future_time(body, "end", o.end, now));
@@ -50,6 +87,7 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
     if (!duration) return base::invalid("--duration", duration.error().message);
     body["duration_seconds"] = static_cast<double>(base::whole_milliseconds(*duration)) / 1000;
   }
+  TRY(put_repeat(body, o, now, least_count));
   if (o.maintenance) body["maintenance"] = true;
   const auto put = [&](const char* key, const std::vector<std::string>& words) {
     if (!words.empty()) body[key] = words;
@@ -57,7 +95,7 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
   put("teams", words_of_lists(o.teams));
   put("users", words_of_lists(o.users));
   put("nodes", o.nodes);
-  TRY(put_count(body, "gpus", "--gpus", o.gpus, kMaxGpus));
+  TRY(put_count(body, "gpus", "--gpus", o.gpus, kMaxReservedGpus));
   TRY(put_count(body, "gpus_per_node", "--gpus-per-node", o.gpus_per_node, kMaxGpusPerNode));
   if (o.gpu_type) body["gpu_type"] = *o.gpu_type;
   if (o.ignore_running) body["ignore_running"] = true;
@@ -70,10 +108,6 @@ base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
   return body;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
 std::string admitted(const Json& reservation) {
   if (flag_at(reservation, "maintenance")) return "maintenance";
   std::string text;
@@ -81,7 +115,7 @@ std::string admitted(const Json& reservation) {
     const auto names = texts_at(reservation, key);
     if (names.empty()) continue;
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} {}", noun, joined(names));
+    text += fmt::format("{} {}", noun, joined(names, ", "));
   }
   return text;
 }
@@ -91,27 +125,57 @@ std::string time_of(const Json& reservation, std::string_view key) {
   return at ? local_time(*at) : std::string();
 }
 
-// "dgx-1 (all), dgx-2 (0, 1)"
+// "dgx-1 (all), dgx-2:0-1", as jobs name their GPUs.
 std::string places(const Json& reservation) {
   std::vector<std::string> texts;
   for (const Json& node : list_at(reservation, "nodes")) {
-    const std::string which =
-        flag_at(node, "whole_node") ? std::string("all") : joined(texts_at(node, "gpus"));
-    texts.push_back(fmt::format("{} ({})", text_at(node, "node"), which));
+    const std::string name = text_at(node, "node");
+    std::vector<std::int64_t> gpus;
+    for (const Json& gpu : list_at(node, "gpus")) {
+      if (gpu.is_number_integer()) gpus.push_back(gpu.get<std::int64_t>());
+    }
+    texts.push_back(flag_at(node, "whole_node") ? name + " (all)" : name + ":" + ranges_of(gpus));
   }
-  return joined(texts);
+  return joined(texts, ", ");
+}
+
+// "weekdays until 2026-06-30 09:00"; empty for one that is there once.
+std::string repeat_of(const Json& reservation) {
+  std::string text = text_at(reservation, "repeat");
+  std::ranges::transform(text, text.begin(), [](char c) { return c - 'A' + 'a'; });
+  if (text.empty() || text == "never") return {};
+  const std::string until = time_of(reservation, "until");
+  return until.empty() ? text : fmt::format("{} until {}", text, until);
+}
+
+std::string next_begins(const Json& reservation) {
+  std::vector<std::string> texts;
+  for (const std::string& text : texts_at(reservation, "next_begins")) {
+    const auto at = api::parse_rfc3339(text);
+    if (at) texts.push_back(local_time(*at));
+  }
+  return joined(texts, ", ");
+}
+
+// "8", or "8 (6 in service)".
+std::string gpu_count(const Json& reservation) {
+  const std::string all = text_at(reservation, "gpu_count");
+  const std::string up = text_at(reservation, "gpus_in_service");
+  return up.empty() || up == all ? all : fmt::format("{} ({} in service)", all, up);
 }
 
 std::string page_of(const Json& reservation) {
-  const std::array<std::pair<std::string_view, std::string>, 8> rows = {{
+  const std::array<std::pair<std::string_view, std::string>, 10> rows = {{
       {"Reservation", text_at(reservation, "name")},
       {"State", flag_at(reservation, "active") ? "active" : "to come"},
-      {"From", time_of(reservation, "begin")},
-      {"To", time_of(reservation, "end")},
+      {"Begin", time_of(reservation, "begin")},
+      {"End", time_of(reservation, "end")},
+      {"Repeat", repeat_of(reservation)},
+      {"Next", next_begins(reservation)},
       {"For", admitted(reservation)},
-      {"GPUs", fmt::format("{}: {}", text_at(reservation, "gpu_count"), places(reservation))},
-      {"Let finish", joined(texts_at(reservation, "let_finish"))},
-      {"Made",
+      {"GPUs", fmt::format("{}: {}", gpu_count(reservation), places(reservation))},
+      {"Let finish", joined(texts_at(reservation, "let_finish"), ", ")},
+      {"Created",
        fmt::format("{} by {}", time_of(reservation, "made_at"), text_at(reservation, "made_by"))},
   }};
   std::string page;
@@ -122,23 +186,22 @@ std::string page_of(const Json& reservation) {
 }
 
 // Prints one reservation, or what went wrong.
-int show(Console& console, const Called<std::string>& answer, bool json) {
-  if (!answer) return report(console, answer.error(), json);
+int show_one(Console& console, const Called<std::string>& answer, const Output& output) {
+  if (!answer) return report(console, answer.error(), output.wants_documents());
   const auto reservation = parse_object(*answer);
-  if (json || !reservation) return print_document(console, *answer);
+  if (output.is_document() || !reservation) return print_document(console, output, *answer);
   console.out(page_of(*reservation));
   return console.out_failed() ? kFailure : kOk;
 }
 
 struct Named {
   std::vector<std::string> name;
-  bool json = false;
+  Output output;
 };
 
 std::expected<Client, int> open_for(const CommandText& text, Invocation& invocation, Named& named) {
   Arguments arguments(text);
-  arguments.words("NAME", named.name, 1, 1, "the reservation")
-      .flag("--json", named.json, "print JSON");
+  arguments.words("NAME", named.name, 1, 1, "the reservation").output(named.output, {"", "name"});
   return open_client(arguments, invocation);
 }
 
@@ -148,14 +211,10 @@ std::string path_of(const Named& named) {
 
 }  // namespace
 
-int run_reservations_create(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  CreateOptions o;
-  Arguments arguments(text);
-  arguments.words("NAME", o.name, 1, 1, "its name, for submit --reservation NAME")
-      .option("--begin", o.begin, "TIME", "begin: tomorrow, 16:00, 2026-01-31T12:00 (default: now)")
-      .option("--end", o.end, "TIME", "until then")
-      .option("--duration", o.duration, "DURATION", "length, instead of --end: 4h, 2d")
+namespace {
+
+void add_which(Arguments& arguments, EditOptions& o) {
+  arguments
       .many("--team", o.teams, "NAME[,NAME]", "admit jobs of these teams and the teams below them")
       .many("--user", o.users, "NAME[,NAME]", "admit jobs of these users")
       .flag("--maintenance", o.maintenance, "admit no jobs")
@@ -167,22 +226,67 @@ int run_reservations_create(const CommandText& text, Invocation& invocation) {
       .option("--gpu-type", o.gpu_type, "TYPE", "type of these GPUs (default: any)")
       .flag("--ignore-running", o.ignore_running,
             "let jobs finish that may still run then (default: refuse)")
-      .flag("--json", o.json, "print JSON");
+      .option("--repeat", o.repeat, "HOW",
+              "come again: hourly, daily, weekdays, weekends, weekly, at the same time in UTC")
+      .option("--until", o.until, "TIME", "with --repeat: no occurrence begins later")
+      .output(o.output, {"", "name"});
+}
+
+}  // namespace
+
+int run_reservations_update(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  EditOptions o;
+  Arguments arguments(text);
+  arguments.words("NAME", o.name, 1, 1, "the reservation")
+      .flag("--skip", o.skip, "skip the occurrence that has not ended yet; nothing else changes")
+      .option("--begin", o.begin, "TIME", "begin of the occurrence that has not ended yet")
+      .option("--end", o.end, "TIME", "its end")
+      .option("--duration", o.duration, "DURATION", "its length, instead of --end: 4h, 2d")
+      .option("--count", o.count, "N", "occurrences from this one on; 0: they never end");
+  add_which(arguments, o);
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
-  const auto body = body_of(o, console.surroundings().now());
+  auto body = body_of(o, console.surroundings().now(), 0);
+  if (o.begin == "now") {
+    body = base::invalid("--begin", "a time to come; to begin at once, make another reservation");
+  } else if (body && body->size() == 1) {
+    body = base::invalid("NAME", "say what is to change, such as --begin or --skip");
+  }
   if (!body) {
     return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
                        text.name);
   }
-  return show(console, client->post(std::string(kPath), json_text(*body)), o.json);
+  body->erase("name");
+  const std::string path = fmt::format("{}/{}/update", kPath, percent_encoded(o.name.front()));
+  return show_one(console, client->post(path, json_text(*body)), o.output);
+}
+
+int run_reservations_create(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  EditOptions o;
+  Arguments arguments(text);
+  arguments.words("NAME", o.name, 1, 1, "its name, for submit --reservation NAME")
+      .option("--begin", o.begin, "TIME", "begin: tomorrow, 16:00, 2026-01-31T12:00 (default: now)")
+      .option("--end", o.end, "TIME", "until then")
+      .option("--duration", o.duration, "DURATION", "length, instead of --end: 4h, 2d")
+      .option("--count", o.count, "N", "with --repeat: the number of occurrences");
+  add_which(arguments, o);
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  const auto body = body_of(o, console.surroundings().now(), 1);
+  if (!body) {
+    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
+                       text.name);
+  }
+  return show_one(console, client->post(std::string(kPath), json_text(*body)), o.output);
 }
 
 int run_reservations_describe(const CommandText& text, Invocation& invocation) {
   Named named;
   auto client = open_for(text, invocation, named);
   if (!client) return client.error();
-  return show(invocation.console, client->get(path_of(named)), named.json);
+  return show_one(invocation.console, client->get(path_of(named)), named.output);
 }
 
 int run_reservations_cancel(const CommandText& text, Invocation& invocation) {
@@ -191,41 +295,43 @@ int run_reservations_cancel(const CommandText& text, Invocation& invocation) {
   auto client = open_for(text, invocation, named);
   if (!client) return client.error();
   const auto answer = client->remove(path_of(named));
-  if (!answer) return report(console, answer.error(), named.json);
-  if (named.json) return print_document(console, *answer);
+  if (!answer) return report(console, answer.error(), named.output.wants_documents());
+  if (named.output.is_document()) return print_document(console, named.output, *answer);
   console.out(fmt::format("reservation {} is cancelled\n", harmless(named.name.front())));
   return console.out_failed() ? kFailure : kOk;
 }
 
-int run_reservations_list(const CommandText& text, Invocation& invocation) {
-  Console& console = invocation.console;
-  bool json = false;
-  Arguments arguments(text);
-  arguments.flag("--json", json, "print JSON");
-  auto client = open_client(arguments, invocation);
-  if (!client) return client.error();
-  const auto answer = client->get(std::string(kPath));
-  if (!answer) return report(console, answer.error(), json);
-  const auto list = parse_object(*answer);
-  if (json || !list) return print_document(console, *answer);
+namespace {
+
+void print_reservations(Console& console, const Output& output, const Json& list) {
   Table table({{"NAME"},
                {"STATE"},
-               {"FROM"},
-               {"TO"},
+               {"BEGIN"},
+               {"END"},
+               {"REPEAT"},
                {"GPUS", Column::Align::kRight},
                {"FOR", Column::Align::kLeft, 12},
                {"NODES", Column::Align::kLeft, 16}});
-  for (const Json& reservation : list_at(*list, "reservations")) {
+  for (const Json& reservation : list_at(list, "reservations")) {
     table.add({text_at(reservation, "name"), flag_at(reservation, "active") ? "active" : "to come",
-               time_of(reservation, "begin"), time_of(reservation, "end"),
-               text_at(reservation, "gpu_count"), admitted(reservation), places(reservation)});
+               time_of(reservation, "begin"), time_of(reservation, "end"), repeat_of(reservation),
+               gpu_count(reservation), admitted(reservation), places(reservation)});
   }
-  if (table.empty()) {
-    console.note("nothing is reserved");
-    return kOk;
-  }
-  console.out(table.render(console.surroundings().width));
-  return console.out_failed() ? kFailure : kOk;
+  if (table.empty()) return console.note("nothing is reserved");
+  console.out(table.render(output.width(console)));
+}
+
+}  // namespace
+
+int run_reservations_list(const CommandText& text, Invocation& invocation) {
+  Output output;
+  Arguments arguments(text);
+  arguments.output_and_watch(output, {"reservations", "name"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  return show_answer(
+      invocation.console, *client, output, std::string(kPath),
+      [&](Console& console, const Json& list) { print_reservations(console, output, list); });
 }
 
 }  // namespace gpu_platform::cli

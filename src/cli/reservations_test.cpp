@@ -32,7 +32,7 @@ TEST_F(Reservations, CreateSendsWhatWasAskedFor) {
   EXPECT_EQ(body["nodes"], Json::array({"dgx-[1-2]"}));
   EXPECT_EQ(body["gpus_per_node"], 2);
   EXPECT_EQ(body["ignore_running"], true);
-  EXPECT_NE(out().find("6: dgx-1 (0, 1), dgx-2 (all)"), std::string::npos) << out();
+  EXPECT_NE(out().find("6: dgx-1:0-1, dgx-2 (all)"), std::string::npos) << out();
   EXPECT_NE(out().find("team red; user ann"), std::string::npos) << out();
 }
 
@@ -44,6 +44,68 @@ TEST_F(Reservations, AMistakeNamesTheOption) {
   EXPECT_EQ(call(server, {"reservations", "describe"}), 2);
 }
 
+TEST_F(Reservations, CreateSendsHowItRepeatsItself) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    return json_answer(std::string(kReservation));
+  });
+  EXPECT_EQ(call(server, {"reservations", "create", "course", "--begin", "2026-01-30T09:00:00Z",
+                          "--duration", "2h", "--team", "red", "--gpus", "8", "--repeat",
+                          "weekdays", "--count", "10"}),
+            0)
+      << err();
+  EXPECT_EQ(body["repeat"], "WEEKDAYS");
+  EXPECT_EQ(body["count"], 10);
+  EXPECT_TRUE(body.contains("utc_offset_seconds"));
+  EXPECT_EQ(call(server, {"reservations", "create", "course", "--duration", "2h", "--team", "red",
+                          "--gpus", "8", "--repeat", "dayly"}),
+            2);
+  EXPECT_NE(err().find("--repeat"), std::string::npos) << err();
+  EXPECT_NE(err().find("daily"), std::string::npos) << err();
+}
+
+TEST_F(Reservations, UpdateSendsOnlyWhatIsGiven) {
+  Json body;
+  std::string target;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    target = request.method + " " + request.target;
+    return json_answer(std::string(kReservation));
+  });
+  EXPECT_EQ(call(server, {"reservations", "update", "course", "--skip"}), 0) << err();
+  EXPECT_EQ(target, "POST /v1/reservations/course/update");
+  EXPECT_EQ(body, Json({{"skip", true}}));
+  EXPECT_EQ(call(server, {"reservations", "update", "course", "--duration", "1h", "--repeat",
+                          "never", "--user", "ann"}),
+            0)
+      << err();
+  EXPECT_EQ(body, Json({{"duration_seconds", 3600.0}, {"repeat", "NEVER"}, {"users", {"ann"}}}));
+  EXPECT_EQ(call(server, {"reservations", "update", "course"}), 2);
+  EXPECT_EQ(call(server, {"reservations", "update", "course", "--begin", "now"}), 2);
+}
+
+TEST_F(Reservations, AreShownWithTheirRepeatAndWhatIsInService) {
+  Json series = Json::parse(kReservation);
+  series["repeat"] = "WEEKLY";
+  series["until"] = "2026-06-30T00:00:00.000Z";
+  series["next_begins"] = {"2026-02-07T09:00:00.000Z"};
+  series["gpus_in_service"] = 2;
+  FakeServer server([&](const Request& request) {
+    if (request.target == "/v1/reservations") {
+      return json_answer(Json({{"reservations", {series}}}).dump());
+    }
+    return json_answer(series.dump());
+  });
+  EXPECT_EQ(call(server, {"reservations", "describe", "course"}), 0) << err();
+  EXPECT_NE(out().find("Repeat        weekly until 2026-0"), std::string::npos) << out();
+  EXPECT_NE(out().find("Next          2026-02-0"), std::string::npos) << out();
+  EXPECT_NE(out().find("6 (2 in service)"), std::string::npos) << out();
+  EXPECT_EQ(call(server, {"reservations", "list"}), 0) << err();
+  EXPECT_NE(out().find("REPEAT"), std::string::npos) << out();
+  EXPECT_NE(out().find("weekly until"), std::string::npos) << out();
+}
+
 TEST_F(Reservations, CancelIsADelete) {
   std::string method;
   FakeServer server([&](const Request& request) {
@@ -51,6 +113,8 @@ TEST_F(Reservations, CancelIsADelete) {
     return json_answer(std::string(kReservation));
   });
   EXPECT_EQ(call(server, {"reservations", "cancel", "course"}), 0) << err();
+  EXPECT_EQ(method, "DELETE /v1/reservations/course");
+  EXPECT_EQ(call(server, {"reservations", "delete", "course"}), 0) << err();
   EXPECT_EQ(method, "DELETE /v1/reservations/course");
 }
 

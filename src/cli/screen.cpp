@@ -22,7 +22,7 @@ constexpr std::string_view kHome = "\x1b[H";
 constexpr std::string_view kClearLine = "\x1b[K";
 constexpr std::string_view kClearBelow = "\x1b[J";
 
-std::unexpected<base::Error> failed(std::string_view what) {
+std::unexpected<base::Error> screen_failed(std::string_view what) {
   return base::fail(base::ErrorCode::kInternal, fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
@@ -76,14 +76,14 @@ bool Screen::is_possible(const Surroundings& surroundings) {
 base::Result<std::unique_ptr<Screen>> Screen::open(Console& console) {
   std::unique_ptr<Screen> screen(new Screen(console));
   screen->events_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (screen->events_ < 0) return failed("epoll");
+  if (screen->events_ < 0) return screen_failed("epoll");
   screen->interrupts_ = console.surroundings().watch_interrupts();
   if (screen->interrupts_ >= 0) TRY(screen->watch(screen->interrupts_));
   // Blocked, so that it waits in the descriptor and none is missed.
   const sigset_t resize = resize_signal();
   ::pthread_sigmask(SIG_BLOCK, &resize, nullptr);
   screen->resizes_ = ::signalfd(-1, &resize, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (screen->resizes_ < 0) return failed("signalfd");
+  if (screen->resizes_ < 0) return screen_failed("signalfd");
   TRY(screen->watch(screen->resizes_));
   screen->take_keyboard();
   console.out(kEnter);
@@ -106,7 +106,7 @@ base::Status Screen::watch(int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
-  if (::epoll_ctl(events_, EPOLL_CTL_ADD, fd, &event) != 0) return failed("epoll");
+  if (::epoll_ctl(events_, EPOLL_CTL_ADD, fd, &event) != 0) return screen_failed("epoll");
   return {};
 }
 

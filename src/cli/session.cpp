@@ -117,8 +117,15 @@ std::optional<std::string> variable(const Surroundings& surroundings, std::strin
   return std::nullopt;
 }
 
+bool wants_color(const Surroundings& surroundings) {
+  if (variable(surroundings, "NO_COLOR")) return false;
+  if (variable(surroundings, "CLICOLOR_FORCE").value_or("0") != "0") return true;
+  return surroundings.width != 0 && variable(surroundings, "TERM").value_or("dumb") != "dumb";
+}
+
 bool Console::out(std::string_view bytes) {
-  if (out_failed_) return false;
+  if (text_ != nullptr) text_->append(bytes);
+  if (out_failed_ || text_ != nullptr) return !out_failed_;
   if (write_all(surroundings_.out_fd, bytes)) return true;
   out_failed_ = true;
   error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
@@ -126,7 +133,11 @@ bool Console::out(std::string_view bytes) {
 }
 
 void Console::err(std::string_view bytes) {
-  write_all(surroundings_.err_fd, bytes);
+  if (text_ != nullptr) {
+    text_->append(bytes);
+  } else {
+    write_all(surroundings_.err_fd, bytes);
+  }
 }
 void Console::note(std::string_view text) {
   err("gpu-platform: " + harmless(text) + "\n");

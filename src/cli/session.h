@@ -37,10 +37,16 @@ Surroundings surroundings_of_process();
 // The value of an environment variable, if it is set and not empty.
 std::optional<std::string> variable(const Surroundings& surroundings, std::string_view name);
 
+// NO_COLOR forbids colours, CLICOLOR_FORCE asks for them; else a terminal has them.
+bool wants_color(const Surroundings& surroundings);
+
 // stdout is for data, stderr for everything else.
 class Console {
  public:
   explicit Console(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  // Both streams go into the text, which must outlive this.
+  Console(const Surroundings& surroundings, std::string& text)
+      : surroundings_(surroundings), text_(&text) {}
 
   // False once stdout cannot be written to (a full disk); then all further output is dropped.
   bool out(std::string_view bytes);
@@ -57,6 +63,7 @@ class Console {
 
  private:
   const Surroundings& surroundings_;
+  std::string* text_ = nullptr;
   bool out_failed_ = false;
 };
 

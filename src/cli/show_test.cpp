@@ -1,5 +1,7 @@
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -46,7 +48,34 @@ TEST_F(Show, WideListHasMoreColumnsAndCutsNothing) {
   EXPECT_EQ(call(server, {"jobs", "list", "-o", "wide"}), 0);
   EXPECT_TRUE(has(out(), "RAN  TEAM    PROJECT")) << out();
   EXPECT_TRUE(has(out(), "-  vision  -")) << out();
+}
+
+TEST_F(Show, ListHasTheFormatsOfKubectl) {
+  FakeServer server([](const Request&) {
+    return json_answer(R"({"jobs":[{"id":"7"},{"id":"6"}],"next_page":null})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "list", "-o", "name"}), 0);
+  EXPECT_EQ(out(), "7\n6\n");
+  EXPECT_EQ(call(server, {"jobs", "list", "-o", "json"}), 0);
+  EXPECT_TRUE(has(out(), R"({"jobs":[{"id":"7"},{"id":"6"}],"next_page":null})")) << out();
   EXPECT_EQ(call(server, {"jobs", "list", "-o", "narrow"}), 2);
+  EXPECT_TRUE(has(err(), "--output: must be table, wide, json, yaml or name, not 'narrow'"))
+      << err();
+  EXPECT_EQ(call(server, {"jobs", "list", "-o", "wide", "--json"}), 2);
+  EXPECT_TRUE(has(err(), "'wide' and --json exclude each other")) << err();
+}
+
+TEST_F(Show, WhoamiTellsTheRoleAndTheTeams) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"user":"ada","uid":1000,"role":"OPERATOR","teams":["vision"],"coordinates":[],)"
+        R"("credential":"SOCKET"})");
+  });
+  EXPECT_EQ(call(server, {"whoami"}), 0);
+  EXPECT_EQ(out(),
+            "User:         ada (1000)\nRole:         operator\nTeams:        vision\n"
+            "Coordinates:  none\nCredential:   socket\n");
+  EXPECT_EQ(server.requests(), std::vector<std::string>{"GET /v1/whoami"});
 }
 
 TEST_F(Show, ListSaysOnStderrThatThereIsNothing) {
@@ -132,6 +161,24 @@ TEST_F(Show, DescribeShowsEachAttempt) {
                   "OUT_OF_MEMORY"))
       << out();
   EXPECT_TRUE(has(out(), "1s         -            -  n2:5   exit code 1")) << out();
+}
+
+TEST_F(Show, DescribeShowsTheStepsOfTheLatestAttempt) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"id":"9","state":"RUNNING","attempt":2,"steps":[)"
+        R"({"attempt":1,"number":0,"name":"former","tasks":1,"gpus":0,"started_at":"2026-07-01T11:00:00Z"},)"
+        R"({"attempt":2,"number":0,"name":"prepare","tasks":4,"gpus":2,"started_at":"2026-07-01T12:00:00Z","ended_at":"2026-07-01T12:01:00Z","exit_code":0,"user_cpu_seconds":60,"system_cpu_seconds":1.25,"peak_memory_bytes":1073741824},)"
+        R"({"attempt":2,"number":1,"name":"train","tasks":1,"gpus":2,"started_at":"2026-07-01T12:01:00Z"}]})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "describe", "9"}), 0);
+  EXPECT_TRUE(has(out(),
+                  "  0  prepare      4     2  2026-07-01 12:00:00 +0000  1m00s     61.2s    "
+                  "    1 GiB  exit code 0"))
+      << out();
+  EXPECT_TRUE(has(out(), "  1  train        1     2  2026-07-01 12:01:00 +0000")) << out();
+  EXPECT_TRUE(has(out(), "-  runs\n")) << out();
+  EXPECT_FALSE(has(out(), "former")) << out();
 }
 
 TEST_F(Show, CancelOfAnEndedJobSaysSoAndIsNoError) {
@@ -231,11 +278,12 @@ TEST_F(Show, QueueNumbersTheJobsAndSaysHowManyMoreThereAre) {
 TEST_F(Show, QueueSaysWhenJobsStartWhereAsked) {
   FakeServer server([](const Request&) {
     return json_answer(
-        R"({"jobs":[{"id":"5","queue_position":1,"estimated_start":"2099-07-01T12:03:02Z"},{"id":"6","queue_position":2,"estimated_start":"2001-07-01T12:03:02Z"},{"id":"7","queue_position":3}],"total":3})");
+        R"({"jobs":[{"id":"5","queue_position":1,"estimated_start":"2099-07-01T12:03:02Z","start_guaranteed":true},{"id":"8","queue_position":4,"estimated_start":"2099-07-01T12:03:02Z"},{"id":"6","queue_position":2,"estimated_start":"2001-07-01T12:03:02Z"},{"id":"7","queue_position":3}],"total":3})");
   });
   EXPECT_EQ(call(server, {"queue", "--eta"}), 0);
   EXPECT_TRUE(has(out(), "STARTS WITHIN")) << out();
   EXPECT_TRUE(has(out(), "d") && has(out(), "a moment") && has(out(), "?")) << out();
+  EXPECT_TRUE(has(out(), " ~")) << "job 8 may start later: " << out();
   EXPECT_EQ(server.requests()[0], "GET /v1/queue?all=true&limit=10000&eta=true");
 }
 
@@ -280,6 +328,29 @@ TEST_F(Show, ConfigCheckExitsWith2AndNamesThePlace) {
   EXPECT_TRUE(has(err(), file + ":2:3: unknown key 'max_queue_sice'")) << err();
   EXPECT_EQ(call({"config", "check", file, "--json"}), 2);
   EXPECT_EQ(Json::parse(out())["problems"][0]["line"], 2);
+}
+
+TEST_F(Show, ConfigShowTellsEachValueAndWhereItComesFrom) {
+  const std::string folder = testing::TempDir() + "/config_show_test";
+  std::filesystem::create_directories(folder);
+  const std::string file = folder + "/site.yaml";
+  std::ofstream(file) << "include: more.yaml\nscheduling: {max_queue_size: 5}\n";
+  std::ofstream(folder + "/more.yaml") << "teams:\n  - name: vision\n    users: [ann]\n";
+  EXPECT_EQ(call({"config", "show", file, "--set", "--json"}), 0) << err();
+  const Json values = Json::parse(out())["values"];
+  ASSERT_EQ(values.size(), 2u) << values;
+  EXPECT_EQ(values[0]["key"], "scheduling.max_queue_size");
+  EXPECT_EQ(values[0]["value"], "5");
+  EXPECT_EQ(values[0]["file"], file);
+  EXPECT_EQ(values[0]["line"], 2);
+  EXPECT_EQ(values[1]["key"], "teams");
+  EXPECT_EQ(values[1]["file"], folder + "/more.yaml");
+  EXPECT_EQ(call({"config", "show", file}), 0);
+  EXPECT_TRUE(has(out(), "default")) << out();
+  EXPECT_TRUE(has(out(), "teams: # " + folder + "/more.yaml:1\n  - name: vision\n")) << out();
+  std::ofstream(file) << "scheduling: {max_queue_size: -5}\n";
+  EXPECT_EQ(call({"config", "show", file}), 2);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

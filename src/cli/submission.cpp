@@ -1,5 +1,6 @@
 #include "cli/submission.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@ namespace gpu_platform::cli {
 
 namespace {
 
-// How long a submission whose answer was lost is repeated.
+// The time for which a submission without an answer is repeated.
 constexpr base::Duration kSubmitPatience = base::seconds(10);
 // The daemon takes no larger ones.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
@@ -25,11 +26,25 @@ std::string random_request_id() {
   return fmt::format("cli-{:02x}", fmt::join(bytes, ""));
 }
 
+namespace {
+
+// A token is for this program alone, and a server's address or a profile only for this machine: on
+// its node a job finds the daemon by itself.
+bool stays_here(std::string_view entry) {
+  constexpr std::array<std::string_view, 4> kOwn = {
+      "GPU_PLATFORM_TOKEN=", "GPU_PLATFORM_CA_FILE=", "GPU_PLATFORM_CERT=", "GPU_PLATFORM_KEY="};
+  const auto begins_with = [&](std::string_view begin) { return entry.starts_with(begin); };
+  return std::ranges::any_of(kOwn, begins_with) ||
+         (begins_with("GPU_PLATFORM_SERVER=") && !begins_with("GPU_PLATFORM_SERVER=unix:"));
+}
+
+}  // namespace
+
 Json environment_of(Console& console) {
   Json environment = Json::object();
   for (const std::string& entry : console.surroundings().environment) {
     const std::size_t equals = entry.find('=');
-    if (equals == 0 || equals == std::string::npos) continue;
+    if (equals == 0 || equals == std::string::npos || stays_here(entry)) continue;
     const std::string name = entry.substr(0, equals);
     if (!api::is_valid_utf8(entry)) {
       console.warning(fmt::format("variable {} is not UTF-8 and is not passed on", name));
@@ -46,6 +61,7 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
   const bool may_repeat = body.contains("request_id");
   Patience patience(console, kSubmitPatience);
   bool answer_was_lost = false;
+  bool was_refused = false;  // nothing was sent, and a daemon that restarts is back in a moment
   while (true) {
     auto answer = client.post("/v1/jobs", text);
     if (answer) return answer;
@@ -57,7 +73,9 @@ Called<std::string> submit_job(Console& console, Client& client, const Json& bod
           json_text(body.value("environment", Json::object())).size());
     }
     answer_was_lost = answer_was_lost || failure.kind == Failure::Kind::kBroken;
-    const bool again = may_repeat && answer_was_lost && failure.is_passing();
+    was_refused = was_refused || failure.is_refused;
+    const bool is_safe = answer_was_lost ? may_repeat : was_refused;
+    const bool again = is_safe && failure.is_passing();
     if (again && patience.wait(failure, -1)) continue;
     if (answer_was_lost && failure.is_passing()) {
       failure.message += "; whether the job was accepted is not known";

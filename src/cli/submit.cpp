@@ -21,52 +21,60 @@ namespace gpu_platform::cli {
 
 namespace {
 
-constexpr std::uint64_t kMaxGpus = 65535;
+constexpr std::uint64_t kMaxTasks = 1'048'576;
 constexpr base::Duration kUsualWaitForGpus = base::minutes(5);
 
 struct SubmitOptions {
   JobOptions job{JobOptions::Of::kSubmission};
   std::vector<std::string> command;
+  std::vector<std::string> after_options;  // "--" and what follows it
   std::optional<model::TerminalSize> terminal;
   bool takes_input = false;
 };
 
-// The words before "--" are options, those after it the job's command.
+// The words before "--" are options, those after it the job's command, which may also begin at the
+// first word that is no option.
 std::span<const std::string> split_command(std::span<const std::string> words, SubmitOptions& o) {
   const auto dashes = std::ranges::find(words, "--");
-  if (dashes == words.end()) return words;
-  o.command.assign(dashes + 1, words.end());
+  o.after_options.assign(dashes, words.end());
   return words.first(static_cast<std::size_t>(dashes - words.begin()));
 }
 
-base::Status put_count(Json& spec, const JobOptions& job, const char* flag) {
-  const std::optional<std::string>& text = job.text(flag);
-  if (!text.has_value()) return {};
-  const auto count = base::parse_count(*text, 0, kMaxGpus);
-  if (!count) return base::invalid(flag, count.error().message);
-  spec["gpus"] = *count;
-  return {};
+// A "--" behind the beginning of the command is one of its arguments.
+void join_command(SubmitOptions& o) {
+  const bool is_separator = o.command.empty() && !o.after_options.empty();
+  o.command.insert(o.command.end(), o.after_options.begin() + (is_separator ? 1 : 0),
+                   o.after_options.end());
 }
 
 // --gpus is what the job has on all nodes, the specification's "gpus" what it has on each.
 base::Status put_gpus(Json& spec, const JobOptions& job) {
   TRY(put_gpu_types(spec, job.texts("--gpu-type")));
-  TRY(put_count(spec, job, "--gpus"));
-  TRY(put_count(spec, job, "--gpus-per-node"));
-  if (job.has("--gpus")) {
-    const std::uint64_t nodes = spec.value("nodes", std::uint64_t{1});
-    const std::uint64_t gpus = spec.value("gpus", std::uint64_t{0});
-    if (gpus % nodes != 0) {
-      return base::invalid("--gpus", fmt::format("{} GPUs cannot be divided among {} nodes; say "
-                                                 "--gpus-per-node",
-                                                 gpus, nodes));
-    }
-    spec["gpus"] = gpus / nodes;
-  }
+  TRY(put_gpu_count(spec, job, spec.value("nodes", std::uint64_t{1})));
   // A type or a memory size without a number asks for one such GPU.
   if (!spec.contains("gpus") && (job.has("--gpu-type") || job.has("--gpu-memory"))) {
     spec["gpus"] = 1;
   }
+  return {};
+}
+
+// --cpus counts for each of the tasks, and the specification's "cpus" for each node. A job with
+// GPUs that asks for no CPUs keeps its share of the node.
+base::Status put_tasks(Json& spec, const JobOptions& job) {
+  const std::optional<std::string>& text = job.text("--ntasks");
+  if (!text.has_value()) return {};
+  const auto tasks = base::parse_count(*text, 1, kMaxTasks);
+  if (!tasks) return base::invalid("--ntasks", tasks.error().message);
+  const std::uint64_t nodes = spec.value("nodes", std::uint64_t{1});
+  if (*tasks % nodes != 0) {
+    return base::invalid("--ntasks",
+                         fmt::format("{} tasks cannot be divided among {} nodes", *tasks, nodes));
+  }
+  const bool has_gpus = spec.value("gpus", std::uint64_t{0}) > 0;
+  if (has_gpus && !spec.contains("cpus")) return {};
+  const std::uint64_t cpus = spec.value("cpus", std::uint64_t{1});
+  if (cpus > kMaxTasks) return {};  // refused in any case
+  spec["cpus"] = *tasks / nodes * cpus;
   return {};
 }
 
@@ -101,6 +109,7 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   std::vector<std::string> none_cleared;
   TRY(o.job.put(spec, none_cleared, surroundings.now()));
   TRY(put_gpus(spec, o.job));
+  TRY(put_tasks(spec, o.job));
   put_streams(spec, o);
   TRY(put_directory(spec, o.job.text("--workdir"), surroundings));
   spec["umask"] = surroundings.umask;
@@ -115,7 +124,7 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
 struct Submission {
   SubmitOptions options;
   bool wait = false;
-  bool json = false;
+  Output output;
   bool wants_terminal = false;
   bool is_question = false;  // nothing is submitted: which command it is does not matter
 };
@@ -136,20 +145,14 @@ std::expected<Prepared, int> prepare(const CommandText& text, Invocation& invoca
                                      Arguments& arguments, Submission& s) {
   Console& console = invocation.console;
   invocation.words = split_command(invocation.words, s.options);
-  std::vector<std::string> stray;
-  arguments.words("-- COMMAND", stray, 0, SIZE_MAX, "the job's program and its arguments");
+  arguments.command("[--] COMMAND", s.options.command, "the job's program and its arguments");
   auto client = open_client(arguments, invocation);
   if (!client) return std::unexpected(client.error());
-  if (!stray.empty()) {
-    return std::unexpected(usage_error(
-        console,
-        fmt::format("unexpected argument '{}': the job's command stands after '--'", stray.front()),
-        text.name));
-  }
+  join_command(s.options);
   if (s.options.command.empty() && s.is_question) s.options.command = {"true"};
   if (s.options.command.empty()) {
     return std::unexpected(usage_error(
-        console, "no command: write it after '--', as in -- python train.py", text.name));
+        console, "no command: write it after the options, as in -- python train.py", text.name));
   }
   if (s.wants_terminal) {
     s.options.terminal = terminal_size(console.surroundings());
@@ -179,7 +182,10 @@ std::expected<Submitted, int> submit_from(const CommandText& text, Invocation& i
         "silences this)");
   }
   auto answer = submit_job(console, prepared->client, prepared->body);
-  if (!answer) return std::unexpected(report(console, answer.error(), s.json));
+  if (!answer) {
+    return std::unexpected(
+        report(console, with_option_name(std::move(answer).error()), s.output.wants_documents()));
+  }
   const auto job = parse_object(*answer);
   const std::string id = job ? text_at(*job, "id") : std::string();
   if (id.empty()) {
@@ -219,32 +225,28 @@ Called<std::string> wait_for_start(Console& console, Client& client, const Json&
   }
 }
 
-std::string with_newline(std::string document) {
-  if (!document.ends_with('\n')) document.push_back('\n');
-  return document;
-}
-
 // 0 when all of its members ended COMPLETED.
-int wait_for_array(Console& console, Client& client, const std::string& id, bool json) {
+int wait_for_array(Console& console, Client& client, const std::string& id, const Output& output) {
   const auto members = members_of(client, id);
-  if (!members) return as_run(report(console, members.error(), json));
+  if (!members) return as_run(report(console, members.error(), output.wants_documents()));
   int result = kOk;
   Interrupts none;
   for (const std::string& member : *members) {
     const auto ended = wait_for_end(console, client, member, std::nullopt, none);
-    if (!ended) return as_run(report(console, ended.error(), json));
-    if (json) console.out(with_newline((*ended)->document));
+    if (!ended) return as_run(report(console, ended.error(), output.wants_documents()));
+    if (output.is_document()) print_next_document(console, output, (*ended)->document);
     if (text_at((*ended)->job, "state") != "COMPLETED") result = kFailure;
   }
   return result;
 }
 
 // Prints it; the exit code is `otherwise` for a job that would start some time.
-int tell_answer(Console& console, const Called<std::string>& answer, bool json, int otherwise) {
-  if (!answer) return report(console, answer.error(), json);
+int tell_answer(Console& console, const Called<std::string>& answer, const Output& output,
+                int otherwise) {
+  if (!answer) return report(console, with_option_name(answer.error()), output.wants_documents());
   const auto result = parse_object(*answer);
-  if (json || !result) {
-    console.out(with_newline(*answer));
+  if (output.is_document() || !result) {
+    print_document(console, output, *answer);
   } else {
     console.out(check_page(*result, console.surroundings().now()));
   }
@@ -261,22 +263,22 @@ int run_submit(const CommandText& text, Invocation& invocation) {
   Arguments arguments(text);
   s.options.job.define(arguments);
   arguments.flag("--wait", s.wait, "wait for the end and exit as 'run' does")
-      .flag("--json", s.json, "print the job as JSON (with --wait: as it ended)");
+      .output(s.output, {"", "id"}, kFormatOption);
   auto submitted = submit_from(text, invocation, arguments, s);
   if (!submitted) return s.wait ? as_run(submitted.error()) : submitted.error();
-  if (!s.json) {
+  if (!s.output.is_document()) {
     console.out(submitted->id + "\n");
   } else if (!s.wait) {
-    console.out(with_newline(submitted->document));
+    print_document(console, s.output, submitted->document);
   }
   if (console.out_failed()) return kFailure;
   if (!s.wait) return kOk;
   if (s.options.job.has("--array")) {
-    return wait_for_array(console, submitted->client, submitted->id, s.json);
+    return wait_for_array(console, submitted->client, submitted->id, s.output);
   }
   Interrupts none;
   auto ended = wait_for_end(console, submitted->client, submitted->id, std::nullopt, none);
-  if (ended && s.json) console.out(with_newline((*ended)->document));
+  if (ended && s.output.is_document()) print_document(console, s.output, (*ended)->document);
   return tell_end(console, ended);
 }
 
@@ -285,14 +287,14 @@ int run_run(const CommandText& text, Invocation& invocation) {
   Submission s;
   Arguments arguments(text);
   s.options.job.define(arguments);
-  arguments.flag("-t,--pty", s.wants_terminal, "with a terminal: a shell, an editor, a debugger")
+  arguments.flag("--pty", s.wants_terminal, "with a terminal: a shell, an editor, a debugger")
       .flag("-i,--stdin", s.options.takes_input,
             "standard input goes to the job (else it has none)");
   auto submitted = submit_from(text, invocation, arguments, s);
   if (!submitted) return as_run(submitted.error());
   if (s.options.job.has("--array")) {
     console.note(fmt::format("array {}", submitted->id));
-    return wait_for_array(console, submitted->client, submitted->id, false);
+    return wait_for_array(console, submitted->client, submitted->id, {});
   }
   console.note(fmt::format("job {}", submitted->id));
   if (s.options.terminal.has_value()) {
@@ -302,7 +304,9 @@ int run_run(const CommandText& text, Invocation& invocation) {
   Interrupts interrupts(console, submitted->client, submitted->id);
   const auto failure = follow_output(console, submitted->client, submitted->id,
                                      {OutputPlace::kNone, 0, false, true}, interrupts);
-  if (failure) return as_run(report(console, *failure, false));
+  if (failure && !tell_of_unshown_output(console, *failure)) {
+    return as_run(report(console, *failure, false));
+  }
   return tell_end(
       console, wait_for_end(console, submitted->client, submitted->id, std::nullopt, interrupts));
 }
@@ -313,12 +317,12 @@ int run_check(const CommandText& text, Invocation& invocation) {
   s.is_question = true;
   Arguments arguments(text);
   s.options.job.define(arguments);
-  arguments.flag("--json", s.json, "print JSON");
+  arguments.output(s.output, {}, kFormatOption);
   auto prepared = prepare(text, invocation, arguments, s);
   if (!prepared) return prepared.error();
   const Json asked = question(std::move(prepared->body), {});
   const auto answer = prepared->client.post("/v1/check", json_text(asked));
-  return tell_answer(console, answer, s.json, kRefused);
+  return tell_answer(console, answer, s.output, kRefused);
 }
 
 int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
@@ -330,7 +334,7 @@ int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
   s.options.job.define(arguments);
   arguments
       .option("--timeout", timeout, "DURATION", "give up after this (exit code 124; default: 5m)")
-      .flag("--json", s.json, "print JSON");
+      .output(s.output, {}, kFormatOption);
   auto prepared = prepare(text, invocation, arguments, s);
   if (!prepared) return prepared.error();
   base::Duration at_most = kUsualWaitForGpus;
@@ -340,7 +344,7 @@ int run_jobs_wait_gpus(const CommandText& text, Invocation& invocation) {
     at_most = *duration;
   }
   const auto answer = wait_for_start(console, prepared->client, prepared->body, at_most);
-  return tell_answer(console, answer, s.json, kTimedOut);
+  return tell_answer(console, answer, s.output, kTimedOut);
 }
 
 }  // namespace gpu_platform::cli

@@ -35,7 +35,7 @@ class Table {
   std::string render(std::size_t width) const;
 
  private:
-  // Of each column; nothing: it is left out.
+  // The width of each column; a column without one is left out.
   using Widths = std::vector<std::optional<std::size_t>>;
   Widths widths_for(std::size_t width) const;
   Widths natural_widths() const;

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/utf8.h"
 
@@ -157,6 +158,10 @@ std::string ranges_of(std::span<const std::int64_t> numbers) {
     begin = end;
   }
   return text;
+}
+
+std::string joined(std::span<const std::string> words, std::string_view between) {
+  return fmt::format("{}", fmt::join(words, between));
 }
 
 std::string counted(std::uint64_t count, std::string_view noun) {

@@ -45,6 +45,9 @@ std::pair<std::string, std::optional<std::uint64_t>> split_name(std::string_view
 // "0-3,6": numbers in the order given, neighbours that count up joined.
 std::string ranges_of(std::span<const std::int64_t> numbers);
 
+// The words with `between` between each two.
+std::string joined(std::span<const std::string> words, std::string_view between);
+
 // "1 job", "3 jobs".
 std::string counted(std::uint64_t count, std::string_view noun);
 

@@ -90,9 +90,10 @@ std::optional<base::Instant> future_time_of(std::string_view text, base::Instant
 base::Result<base::Instant> parse_future_time(std::string_view text, base::Instant now) {
   if (const auto at = future_time_of(text, now)) return *at;
   return base::invalid(
-      {}, fmt::format("'{}' is no time: write now+2h, 16:00, 2026-01-31, 2026-01-31T12:00, or with "
-                      "a zone 2026-01-31T12:00:00Z",
-                      text));
+      {},
+      fmt::format("'{}' is not a time: write now+2h, 16:00, 2026-01-31, 2026-01-31T12:00, or with "
+                  "a zone 2026-01-31T12:00:00Z",
+                  text));
 }
 
 }  // namespace gpu_platform::cli

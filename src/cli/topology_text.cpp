@@ -192,7 +192,8 @@ Branch gpu_branch(const Group& group, std::size_t i) {
   return {std::move(text), {}};
 }
 
-// Of those that lie on the NUMA node with that id; of no known one where it is empty.
+// Returns the branches of GPUs on the NUMA node with that id; an empty id stands for GPUs on no
+// known one.
 std::vector<Branch> gpus_on(const Group& group, const std::string& numa_node) {
   std::vector<Branch> branches;
   const Json& gpus = list_at(group.first(), "gpus");

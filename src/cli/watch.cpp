@@ -61,7 +61,7 @@ class Watcher {
     auto document = parse_object(*body);
     if (document) return std::move(*document);
     return std::unexpected(
-        Failure{Failure::Kind::kBadAnswer, "the daemon's answer is no JSON object", {}, {}});
+        Failure{Failure::Kind::kBadAnswer, "the daemon's answer is not a JSON object", {}, {}});
   }
 
   void find_head() {
@@ -71,7 +71,7 @@ class Watcher {
     if (queue && !list_at(*queue, "jobs").empty()) view_.head = list_at(*queue, "jobs").front();
   }
 
-  // Whose the jobs on the GPUs are. That never changes, so each job is asked for once.
+  // The owners of the jobs on the GPUs. They never change, so each job is asked for once.
   void find_users() {
     std::map<std::string, std::string> known;
     std::set<std::string> unknown;
@@ -89,7 +89,7 @@ class Watcher {
     if (unknown.size() > kMaxSingleJobs) return ask_for_all(unknown);
     for (const std::string& job : unknown) {
       const auto found = get("/v1/jobs/" + percent_encoded(job));
-      // Somebody else's job is not found, and will not be.
+      // A job of another user is not found, and will not be.
       const bool is_hidden = !found && found.error().code == base::ErrorCode::kNotFound;
       if (found || is_hidden)
         view_.users[job] = found ? text_at(spec_of(*found), "user") : std::string();
@@ -114,12 +114,21 @@ class Watcher {
   WatchView view_;
 };
 
+std::string colored(const std::string& line, const Json& gpu, const Surroundings& around) {
+  const bool is_unwell = !is_in_service(gpu) || !text_at(gpu, "reason").empty();
+  return is_unwell && wants_color(around) ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
+}
+
 // Where output is no terminal: a table for each time.
 int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options) {
   for (std::uint64_t shown = 0;;) {
     std::string text = shown == 0 ? "" : "\n";
     for (const std::string& line : watch_header(watcher.view(), 0)) text += line + "\n";
-    for (const std::string& line : watch_rows(watcher.view(), 0)) text += line + "\n";
+    const std::vector<std::string> rows = watch_rows(watcher.view(), 0);
+    const Json& gpus = list_at(watcher.view().status, "gpus");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      text += (i == 0 ? rows[i] : colored(rows[i], gpus[i - 1], console.surroundings())) + "\n";
+    }
     if (!console.out(text)) return kFailure;
     if (++shown == options.count) return kOk;
     console.surroundings().pause(options.interval, -1);
@@ -133,9 +142,7 @@ int watch_plain(Console& console, Watcher& watcher, const WatchOptions& options)
 class LiveScreen {
  public:
   LiveScreen(Console& console, Screen& screen, Watcher& watcher, const WatchOptions& options)
-      : console_(console), screen_(screen), watcher_(watcher), options_(options) {
-    has_color_ = !variable(console.surroundings(), "NO_COLOR").has_value();
-  }
+      : console_(console), screen_(screen), watcher_(watcher), options_(options) {}
 
   // Until it is ended; nothing then, or why it cannot go on.
   std::optional<Failure> run() {
@@ -188,17 +195,13 @@ class LiveScreen {
     visible_ = size.rows > taken ? std::min(gpus, size.rows - taken) : 0;
     first_ = std::min(first_, gpus - visible_);
     for (std::size_t i = first_; i < first_ + visible_; ++i) {
-      lines.push_back(colored(rows[i + 1], list_at(watcher_.view().status, "gpus")[i]));
+      const Json& gpu = list_at(watcher_.view().status, "gpus")[i];
+      lines.push_back(colored(rows[i + 1], gpu, console_.surroundings()));
     }
     lines.push_back(shortened(footer(gpus), size.columns));
     // A terminal of very few rows shows what fits.
     if (lines.size() > size.rows) lines.resize(size.rows);
     screen_.draw(lines);
-  }
-
-  std::string colored(const std::string& line, const Json& gpu) const {
-    const bool is_unwell = !is_in_service(gpu) || !text_at(gpu, "reason").empty();
-    return is_unwell && has_color_ ? fmt::format("\x1b[33m{}\x1b[0m", line) : line;
   }
 
   std::string footer(std::size_t gpus) const {
@@ -212,7 +215,6 @@ class LiveScreen {
   Screen& screen_;
   Watcher& watcher_;
   WatchOptions options_;
-  bool has_color_ = true;
   std::size_t first_ = 0;
   std::size_t visible_ = 0;
 };

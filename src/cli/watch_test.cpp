@@ -135,7 +135,7 @@ TEST_F(Cli, WatchRepeatsATableWhereThereIsNoTerminal) {
                                       "GET /v1/queue?all=true&limit=1", "GET /v1/jobs/42",
                                       "GET /v1/status?max_age_seconds=5.000",
                                       "GET /v1/queue?all=true&limit=1"}))
-      << "whose a job is, is asked once";
+      << "the owner of a job is asked for once";
 }
 
 TEST_F(Cli, WatchEndsAtOnceWhereThereIsNoDaemon) {

@@ -7,19 +7,18 @@
 #include <vector>
 
 #include "base/units.h"
+#include "config/slurm_names.h"
+#include "model/access_rules.h"
 #include "model/policy.h"
 
-// The site's configuration: what a YAML file says, over the defaults written here. The keys, what
-// each allows and what it means stand in schema.cpp, the one table from which checking and the
-// reference page come.
+// The site's configuration: the values of a YAML file over the defaults written here. schema.cpp
+// has the keys with their allowed values and meanings; the checks and the reference page come from
+// that one table.
 
 namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 enum class Seccomp : std::uint8_t { kDefault, kOff };
-
-// Which users see the command of a process on a GPU: its owner alone, or all.
-enum class ShowCommands : std::uint8_t { kOwn, kAll };
 
 // A program by its absolute path; empty: none.
 struct ProgramFile {
@@ -35,10 +34,47 @@ struct SiteFile {
   friend bool operator==(const SiteFile&, const SiteFile&) = default;
 };
 
+// A name of one line; empty: none.
+struct SiteName {
+  std::string text;
+
+  friend bool operator==(const SiteName&, const SiteName&) = default;
+};
+
+// Several words of a kind that the key says, such as addresses; empty: none.
+struct WordList {
+  std::vector<std::string> words;
+
+  friend bool operator==(const WordList&, const WordList&) = default;
+};
+
+// One thing to say of a file: what is wrong with it, or, as a note, what of it has no effect.
+struct Problem {
+  int line = 0;         // from 1; 0: the file as a whole
+  int column = 0;       // from 1
+  std::string key;      // dotted path, empty where no key is at fault
+  std::string message;  // what is wrong and what is allowed
+  std::string file;     // where it is another than the configuration: an included one
+
+  friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+// Where a file sets a key.
+struct KeyPlace {
+  std::string key;   // dotted path
+  std::string file;  // empty: the configuration itself; else a file that it includes
+  int line = 0;      // from 1
+  int column = 0;    // from 1
+  std::string text;  // of a list or a table, as YAML; empty for other keys
+
+  friend bool operator==(const KeyPlace&, const KeyPlace&) = default;
+};
+
 // A regular value. A default-constructed one is the configuration of an empty file.
 struct Configuration {
   model::Policy policy;
 
+  SiteName cluster_name;                    // for the log
   std::optional<std::uint32_t> total_gpus;  // what discovery should find; a difference is a warning
   SiteFile network_file;                    // where its nodes are (network_file.h)
 
@@ -67,8 +103,7 @@ struct Configuration {
       base::kMiB * 16;  // disk kept free so that endings can be recorded
 
   std::uint32_t api_threads = 2;
-  ShowCommands show_commands = ShowCommands::kOwn;
-  // What clients may have of the daemon; docs/deployment.md, "Limits".
+  // The limits of clients; see docs/deployment.md, "Limits".
   std::uint32_t api_connections = 4096;
   std::uint32_t api_connections_per_user = 512;
   std::uint32_t api_channels = 1024;
@@ -80,27 +115,32 @@ struct Configuration {
   base::Bytes api_answer_bytes_per_user = base::kMiB * 16;
   base::Bytes api_page_bytes = base::kMiB * 4;
   std::uint32_t api_percent_for_root = 10;
+  // The door to other machines; listen_address.h reads an address.
+  WordList rest_addresses;
+  WordList rest_host_names;
+  WordList rest_origins;
+  std::uint32_t rest_connections = 16'384;
+  std::uint32_t rest_connections_per_address = 1'024;
+  SiteFile tls_certificate;
+  SiteFile tls_key;
+  SiteName listener_user{"nobody"};
 
   // Parts of policy.organisation, which the reader puts together.
   model::QuotaPeriod quota_period = model::QuotaPeriod::kWeek;
   model::AllocationMode allocation = model::AllocationMode::kGuaranteed;
   std::optional<std::uint32_t> max_gpus_per_user;
 
+  model::AccessSettings access;
+
+  SlurmNames slurm;  // the names of Slurm's commands
+
+  std::vector<KeyPlace> places;  // of all keys that the files set, by key
+  std::vector<Problem> notes;    // on accepted keys that have no effect, in the order of the file
+
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
-// One thing that is wrong with a file.
-struct Problem {
-  int line = 0;         // from 1; 0: the file as a whole
-  int column = 0;       // from 1
-  std::string key;      // dotted path, empty where no key is at fault
-  std::string message;  // what is wrong and what is allowed
-  std::string file;     // where it is another than the configuration: an included one
-
-  friend bool operator==(const Problem&, const Problem&) = default;
-};
-
-// "FILE:LINE:COLUMN: message", as compilers write it.
+// Returns "FILE:LINE:COLUMN: message", as compilers write it.
 std::string describe(const Problem& problem, std::string_view file);
 
 // The reference page (docs/configuration.md), made from the schema.

@@ -10,7 +10,7 @@ namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kLongestNodeName = 255;
 
 std::unexpected<Problem> problem(int line, std::string message) {
   return std::unexpected(Problem{line, 1, "cluster.network_file", std::move(message)});
@@ -40,7 +40,7 @@ bool put(std::string_view word, model::NetworkPlace& place) {
                             : key == "rack" ? &place.rack
                             : key == "zone" ? &place.zone
                                             : nullptr;
-  if (name == nullptr || !name->empty() || value.empty() || value.size() > kLongestName) {
+  if (name == nullptr || !name->empty() || value.empty() || value.size() > kLongestNodeName) {
     return false;
   }
   *name = value;
@@ -68,7 +68,7 @@ std::expected<NetworkPlaces, Problem> parse_network(std::string_view text) {
     }
     const auto names = base::expand_names(words.front());
     if (!names) {
-      return problem(number, fmt::format("'{}' is no list of names such as dgx-[01-16]",
+      return problem(number, fmt::format("'{}' is not a list of names such as dgx-[01-16]",
                                          words.front().substr(0, 80)));
     }
     for (const std::string& name : *names) {

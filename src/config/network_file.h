@@ -8,8 +8,8 @@
 #include "config/configuration.h"
 #include "model/network.h"
 
-// Where the site's nodes are in its network: the file that cluster.network_file names. One line for
-// some nodes, "#" begins a comment:
+// Reads the places of the site's nodes in its network, from the file that cluster.network_file
+// names. A line is for some nodes; "#" begins a comment:
 //
 //   dgx-[01-16]  domain=su1 rack=r1 zone=hall-a
 //
@@ -19,7 +19,7 @@ namespace gpu_platform::config {
 
 using NetworkPlaces = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
 
-// The first thing that is wrong, with its line.
+// The first problem, with its line.
 std::expected<NetworkPlaces, Problem> parse_network(std::string_view text);
 
 }  // namespace gpu_platform::config

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "config/configuration.h"
+#include "config/other_names.h"
 #include "config/schema.h"
 
 namespace gpu_platform::config {
@@ -14,15 +15,21 @@ This page is printed by `gpu-platform config reference` from the table that also
 equal to that table.
 
 `gpu-platform serve --config FILE` reads one YAML file. Every key has a default, so an empty file is valid.
+`include: [teams.yaml, limits.yaml]` at the top names further files, from the folder of this file or absolute. Their keys
+count as if they stood here. A key may be set once, in one of the files, and an included file cannot include others.
+
 `gpu-platform config check FILE` reports all problems of a file (`FILE:LINE:COLUMN: what, and what is allowed`) and
 exits with 2, or prints `FILE: ok` and exits with 0. Unknown keys, duplicate keys and values out of range are refused.
+`gpu-platform config show FILE` prints every value with the file and line that set it, or `default`.
 
 A duration is written as `90s`, `15m`, `2h`, `1d` or `HH:MM:SS`. A bare number means minutes, except in a key whose
 name ends in its unit (`_seconds`, `_hours`). A size is written as `16G` (2^30 bytes) or `16GB` (10^9 bytes). A bare
-number means MiB. Numbers and words are written without quotes.
+number means MiB. Numbers, durations and sizes are written without quotes. Case does not count in words, and `-` may
+stand for `_` in them.
 
 "Takes effect" says when a changed value is used: `at any time` when the daemon gets SIGHUP and reads the file again,
-`at start` only when the daemon starts.
+`at start` only when the daemon starts. The daemon's log has a line for each value that a reload changed, and one for
+each that waits for the next start.
 )";
 
 std::string_view section_of(const Key& key) {
@@ -71,6 +78,26 @@ std::string lists_and_tables() {
   return text;
 }
 
+// "`a` is `b`".
+std::string keys_of_others() {
+  std::string text =
+      "\n## Keys of other programs\n\nA file may also have these keys.\n\n| key | meaning |\n| --- "
+      "| "
+      "--- |\n";
+  for (const OtherName& other : kOtherNames) {
+    text += fmt::format("| `{}` | another name of `{}` |\n", other.path, other.key);
+  }
+  for (const PassiveKey& key : kPassiveKeys) {
+    if (key.others.empty()) {
+      text += fmt::format("| `{}` | accepted with a note: {} |\n", key.path, key.note);
+    } else {
+      text += fmt::format("| `{}` | `{}`, as the program does. Other values are refused: {} |\n",
+                          key.path, key.done.substr(0, key.done.find(' ')), key.others);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string reference_page() {
@@ -82,7 +109,7 @@ std::string reference_page() {
       if (section_of(key) == section.name) page += row(key);
     }
   }
-  return page + example() + lists_and_tables();
+  return page + example() + lists_and_tables() + keys_of_others();
 }
 
 }  // namespace gpu_platform::config

@@ -12,6 +12,7 @@ struct RetiredKey {
 };
 
 inline constexpr std::array kRetiredKeys = {
+    RetiredKey{"api.show_commands", "access.visibility.commands"},
     RetiredKey{"health.strangers", "health.unmanaged_processes"},
     RetiredKey{"scheduling.reservation_depth", "scheduling.backfill_depth"},
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "config/listen_address.h"
 
 namespace gpu_platform::config {
 
@@ -18,6 +19,11 @@ constexpr std::int64_t kKi = 1024;
 constexpr std::int64_t kDay = 86'400;
 constexpr std::int64_t kMaxPoints = 1'000'000'000;
 constexpr std::int64_t kMaxWeight = 1'000'000;
+
+template <model::Sight Seen>
+model::Audience& audience(C& c) {
+  return c.access.visibility[static_cast<std::size_t>(Seen)];
+}
 
 template <std::size_t Class>
 std::int64_t& points(C& c) {
@@ -37,9 +43,14 @@ constexpr std::array kSections = {
     Section{"health", "What makes a GPU unfit for work."},
     Section{"store", "What is kept on disk."},
     Section{"api", "The API and its limits."},
+    Section{"access", "Who may do what, and who sees what of others. docs/security.md has the roles. Root and the user that "
+        "the daemon runs as are administrators, whatever stands here."},
 };
 
 const std::array kKeys = {
+    Key{"cluster.name", +[](C& c) -> SiteName& { return c.cluster_name; },
+        0, 0, Effect::kRestart,
+        "The name of the cluster. The daemon writes it into its log when it starts."},
     Key{"cluster.total_gpus", +[](C& c) -> std::optional<std::uint32_t>& { return c.total_gpus; },
         0, 1'000'000, Effect::kRestart,
         "The number of GPUs that the cluster should have. This is a check, not a setting: the daemon warns when it finds "
@@ -94,6 +105,12 @@ const std::array kKeys = {
         "The order of waiting jobs. priority: the job with more points of its class goes first; fcfs: the job submitted "
         "first; fair_share: the job of the user with the least usage for their shares; weighted: the job with the highest "
         "weighted sum. docs/scheduling.md has the formulas."},
+    Key{"scheduling.cpu_job_reserve_percent",
+        +[](C& c) -> std::uint32_t& { return c.policy.cpu_job_reserve_percent; }, 0, 50, Effect::kAnytime,
+        "The part of each node's CPUs and memory that GPU jobs which name neither leave to CPU jobs, in percent and "
+        "rounded up. With 0 the shares of all GPUs are the whole node, and a CPU job waits while jobs hold all of a "
+        "node's GPUs. It applies to jobs that are submitted afterwards."},
+
     Key{"scheduling.overdue_after", +[](C& c) -> base::Duration& { return c.policy.overdue_after; },
         0, 365 * kDay, Effect::kAnytime,
         "The time after which the oldest waiting job of a team goes before all jobs of its class and the classes below, "
@@ -132,7 +149,7 @@ const std::array kKeys = {
         "The maximum number of GPUs that a user may hold at once. This is the same as max_gpus in quotas.user_default."},
     Key{"policies.max_job_duration_hours", +[](C& c) -> base::Duration& { return c.policy.max_time_limit; },
         3600, 8760 * 3600, Effect::kAnytime,
-        "The longest time limit of a job. It is also the limit of a job that names none.", base::hours(1)},
+        "The longest time limit of a job. It is also the limit of a job that names none, unless its team has a default_time_limit.", base::hours(1)},
     Key{"policies.max_array_size", +[](C& c) -> std::uint64_t& { return c.policy.max_array_size; },
         1, model::kMaxArrayMembers, Effect::kAnytime,
         "The maximum number of members of one job array. Each member also takes a place of scheduling.max_queue_size."},
@@ -150,10 +167,20 @@ const std::array kKeys = {
         "Only jobs of a class below this one are preempted, unless a job sets --preemptible itself."},
     Key{"policies.max_preemptions_per_job", +[](C& c) -> std::uint32_t& { return c.policy.max_preemptions_per_job; },
         0, 1000, Effect::kAnytime,
-        "The maximum number of times that a job is preempted."},
+        "A job that was stopped for others this often is not stopped for jobs of a higher class, or overdue jobs, any "
+        "more. max_reclaims_per_job is the limit for jobs that borrow."},
     Key{"policies.preempt_min_runtime", +[](C& c) -> base::Duration& { return c.policy.preempt_min_runtime; },
         0, 365 * kDay, Effect::kAnytime,
-        "Jobs that have run for less than this are never preempted."},
+        "Jobs that have run for less than this are not stopped for jobs of a higher class or overdue jobs. "
+        "A team may have its own value for its jobs. reclaim_min_runtime is the limit for jobs that borrow."},
+    Key{"policies.reclaim_min_runtime", +[](C& c) -> base::Duration& { return c.policy.reclaim_min_runtime; },
+        0, 365 * kDay, Effect::kAnytime,
+        "Borrowed work that has run for less than this is not reclaimed. Owners wait for so much longer. A team may "
+        "have its own value for its jobs."},
+    Key{"policies.max_reclaims_per_job", +[](C& c) -> std::uint32_t& { return c.policy.max_reclaims_per_job; },
+        0, 1000, Effect::kAnytime,
+        "A job that was stopped for others this often is not reclaimed any more: it keeps what it borrows until it "
+        "ends, and owners wait for it. A team may have its own value for its jobs."},
     Key{"policies.request_id_lifetime", +[](C& c) -> base::Duration& { return c.policy.request_id_lifetime; },
         60, 365 * kDay, Effect::kAnytime,
         "The time after a job's end during which a submission with the same request id still returns that job. For each "
@@ -266,10 +293,6 @@ const std::array kKeys = {
         1, 256, Effect::kRestart,
         "The number of threads that answer requests. One more serves root and the user that the daemon runs as while "
         "others are connected."},
-    Key{"api.show_commands", +[](C& c) -> ShowCommands& { return c.show_commands; },
-        0, 0, Effect::kRestart,
-        "Which users see the command of a process on a GPU. own: its user and the user of its job; all: every user. Root "
-        "sees all. docs/isolation.md says what each user sees."},
     Key{"api.max_connections", +[](C& c) -> std::uint32_t& { return c.api_connections; },
         16, 1'000'000, Effect::kRestart,
         "The maximum number of open connections of all users. It is less if the limit of open files (ulimit -n, "
@@ -308,13 +331,98 @@ const std::array kKeys = {
         64 * kKi, kKi * kKi * kKi, Effect::kRestart,
         "A page of a list ends after this many bytes even if it has fewer jobs than asked for. next_page continues the "
         "list."},
+    Key{"api.max_token_lifetime", +[](C& c) -> base::Duration& { return c.policy.max_token_lifetime; },
+        0, 3650 * kDay, Effect::kAnytime,
+        "The longest time for which a new token may hold (docs/security.md). 0: a token may hold until it is revoked. "
+        "Tokens that exist keep their ends."},
     Key{"api.percent_for_root", +[](C& c) -> std::uint32_t& { return c.api_percent_for_root; },
         1, 90, Effect::kRestart,
         "The percentage of each of these totals that is kept for root and the user that the daemon runs as."},
+    Key{"api.rest.address", +[](C& c) -> WordList& { return c.rest_addresses; },
+        0, 0, Effect::kRestart,
+        "The addresses at which the API answers other machines, as ADDRESS:PORT with a numeric address (0.0.0.0:8443, "
+        "\"[::]:8443\"), separated by blanks. Without api.tls.certificate and api.tls.key only loopback addresses are "
+        "allowed (127.0.0.1:8080). docs/deployment.md describes the listener."},
+    Key{"api.rest.host_names", +[](C& c) -> WordList& { return c.rest_host_names; },
+        0, 0, Effect::kRestart,
+        "The names of this server that a request may have in its Host, without a port and separated by blanks. A "
+        "request with another is refused. Not set: any name is taken."},
+    Key{"api.rest.allowed_origins", +[](C& c) -> WordList& { return c.rest_origins; },
+        0, 0, Effect::kRestart,
+        "The origins of web pages whose scripts may call the API (https://console.example.org), separated by blanks. "
+        "Requests of all other web pages are refused."},
+    Key{"api.rest.max_connections", +[](C& c) -> std::uint32_t& { return c.rest_connections; },
+        16, 1'000'000, Effect::kRestart,
+        "The maximum number of connections from other machines. It is less if the limit of open files does not allow two "
+        "for each. Connections without requests hold none of api.max_connections."},
+    Key{"api.rest.max_connections_per_address", +[](C& c) -> std::uint32_t& { return c.rest_connections_per_address; },
+        1, 1'000'000, Effect::kRestart,
+        "The same limit for one address. All addresses of an IPv6 network of 64 bits count as one."},
+    Key{"api.tls.certificate", +[](C& c) -> SiteFile& { return c.tls_certificate; },
+        0, 0, Effect::kRestart,
+        "The absolute path of the server's certificate and those of its issuers, as PEM. The file is read again when it "
+        "changes and on SIGHUP. Open connections go on."},
+    Key{"api.tls.key", +[](C& c) -> SiteFile& { return c.tls_key; },
+        0, 0, Effect::kRestart,
+        "The absolute path of the certificate's private key, as PEM without a passphrase. The file must be closed to other "
+        "users (chmod o= FILE)."},
+    Key{"api.listener_user", +[](C& c) -> SiteName& { return c.listener_user; },
+        0, 0, Effect::kRestart,
+        "The user of /etc/passwd that the listener becomes if the daemon runs as root. It may not be root. Otherwise the "
+        "listener runs as the daemon's user, without access to its files."},
+
+    Key{"access.default_role", +[](C& c) -> model::Role& { return c.access.default_role; },
+        0, 0, Effect::kAnytime,
+        "The role of users that access.roles does not name. viewer: sees what access.visibility shows; user: submits jobs and "
+        "changes its own, too."},
+    Key{"access.admins_act_as_users", +[](C& c) -> bool& { return c.access.admins_act_as_users; },
+        0, 0, Effect::kAnytime,
+        "Lets users with the role admin do what otherwise root alone may: enter the jobs of others (exec, attach, "
+        "port-forward), submit jobs of others, and make tokens of others. Never those of root."},
+    Key{"access.visibility.jobs", &audience<model::Sight::kJobs>,
+        0, 0, Effect::kAnytime,
+        "Who sees that a job is there, what it asks for and its state. owner: its user; team: the members and coordinators "
+        "of its team, too; all: every user. Coordinators always see the jobs of their teams, operators and admins all."},
+    Key{"access.visibility.commands", &audience<model::Sight::kCommands>,
+        0, 0, Effect::kAnytime,
+        "Who sees the command, the directory and the files of a job that they see, and the program of a process on a GPU. "
+        "Operators and admins see all. docs/isolation.md says what each user sees."},
+    Key{"access.visibility.output", &audience<model::Sight::kOutput>,
+        0, 0, Effect::kAnytime,
+        "Who may read what a job prints, of the jobs that they see. Admins may read all."},
+    Key{"access.visibility.usage", &audience<model::Sight::kUsage>,
+        0, 0, Effect::kAnytime,
+        "Who sees the usage and the quotas of a user. Those of teams are shown to all. Operators and admins see all."},
 };
 // clang-format on
 
+constexpr bool has_tls(const C& c) {
+  return !c.tls_certificate.path.empty() && !c.tls_key.path.empty();
+}
+
+bool are_addresses(const WordList& list) {
+  return std::ranges::all_of(
+      list.words, [](const std::string& word) { return parse_listen_address(word).has_value(); });
+}
+
+bool are_loopback(const WordList& list) {
+  return std::ranges::all_of(list.words, [](const std::string& word) {
+    const auto address = parse_listen_address(word);
+    return address && address->is_loopback;
+  });
+}
+
 const std::array kRules = {
+    Rule{"api.rest.address", [](const C& c) { return are_addresses(c.rest_addresses); },
+         "must be ADDRESS:PORT with a numeric address (0.0.0.0:8443, 127.0.0.1:8080, "
+         "\"[::]:8443\"); several are separated by blanks"},
+    Rule{"api.rest.address",
+         [](const C& c) { return has_tls(c) || are_loopback(c.rest_addresses); },
+         "without api.tls.certificate and api.tls.key only loopback addresses are allowed: "
+         "127.0.0.1:PORT or \"[::1]:PORT\""},
+    Rule{"api.tls.key",
+         [](const C& c) { return c.tls_certificate.path.empty() == c.tls_key.path.empty(); },
+         "api.tls.certificate and api.tls.key belong together: set both or none"},
     Rule{"fault_tolerance.max_retry_backoff",
          [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
          "must not be less than fault_tolerance.retry_backoff"},
@@ -340,26 +448,54 @@ constexpr std::string_view kTeamsExample = R"(teams:
   - name: research
     shares: 3                 # relative to the other teams and users of the same level; 1 if absent
     max_gpus: 64              # limits of the team and all teams below it; each may be absent
+    gpu_types: {H100: {max_gpus: 16, gpu_hours: 4000}}   # of that, GPUs of this type or family
   - name: vision
     parent: research          # absent: the organisation itself
     users: [ann, bob: 2]      # a name, or a name and its shares
+    coordinators: [ann]       # users that may change the jobs of the team and of the teams below it
     max_running_jobs: 20
     max_queued_jobs: 500
     gpu_hours: 10000          # in each quotas.period
     guaranteed_gpus: 16       # GPUs of its own; idle ones are lent to preemptible jobs
     borrow_limit: 8           # maximum number of GPUs above them; absent: no limit
-    lend_limit: 12            # maximum number of them that are lent; absent: all
+    lend_limit: 12            # maximum number of them that are lent, of 12 that are not H100; absent: all
+    gpu_types:                # of the 16, four H100; borrow_limit and lend_limit of a type stand here too
+      H100: {guaranteed_gpus: 4, lend_limit: 2}
+    over_quota_weight: 2      # its share of the GPUs beyond all guarantees, relative to the others; absent: 1
+    reclaim_min_runtime: 10m  # its borrowed work is not reclaimed earlier; absent: as the team above, or policies
+    max_reclaims_per_job: 5   # nor more often than this; absent: likewise
+    preempt_min_runtime: 30m  # its jobs are not preempted earlier; absent: likewise
+    default_time_limit: 2h    # of its jobs that name none; absent: as the team above, or the longest
 )";
 constexpr std::string_view kQuotaExample = R"(quotas:
   user_default: {max_gpus: 8, max_running_jobs: 10}
   users:
-    ann: {max_gpus: 16}       # replaces all of user_default
+    ann: {max_gpus: 16, gpu_types: {H100: {max_gpus: 4}}}   # replaces all of user_default
   projects:
     demo: {gpu_hours: 100}
 )";
 constexpr std::string_view kWeightsExample = R"(scheduling:
   fair_share:
     gpu_weights: {H100: 2, T4-16GB: 0.25}
+)";
+
+constexpr std::string_view kRolesExample = R"(access:
+  roles:
+    operator: [ann, bob]
+    admin: [carol]
+    viewer: [guest]
+)";
+
+constexpr std::string_view kPartitionsExample = R"(slurm:
+  partitions:
+    batch: {default: true, max_time: 1d, default_time: 1h}
+    big: {gpu_types: [H100], priority: low, max_gpus: 64, max_nodes: 8}
+)";
+
+constexpr std::string_view kQosExample = R"(slurm:
+  qos:
+    normal: {}
+    urgent: {priority: high, max_time: 4h, max_gpus: 8}
 )";
 
 constexpr Structure kStructures[] = {
@@ -381,12 +517,34 @@ constexpr Structure kStructures[] = {
      "is 0.3. The rest is for all."},
     {"quotas.user_default", "limits", kQuotaExample,
      "The limits of each user that is not named in quotas.users: max_gpus and max_running_jobs at "
-     "once, max_queued_jobs (held jobs count too), and gpu_hours in each period."},
-    {"quotas.users", "users with their limits", {}, "The limits of single users."},
+     "once, max_queued_jobs (held jobs count too), and gpu_hours in each period. gpu_types sets "
+     "max_gpus and gpu_hours for single types or families, beside the limits for all GPUs: "
+     "gpu_types: {H100: {max_gpus: 4, gpu_hours: 100}}."},
+    {"quotas.users",
+     "users with their limits",
+     {},
+     "The limits of single users, and their guarantees: guaranteed_gpus, borrow_limit and "
+     "lend_limit, for all GPUs or in gpu_types, as of teams."},
     {"quotas.projects",
      "projects with their limits",
      {},
      "The limits of all jobs of a project (--project) together."},
+    {"access.roles", "roles with their users", kRolesExample,
+     "The users that have another role than access.default_role: viewer, user, operator or admin. "
+     "Each user stands here once, by name; root does not. A change reaches open connections at "
+     "their next request."},
+    {"slurm.partitions", "names with what they stand for", kPartitionsExample,
+     "The partitions that sbatch -p, sinfo and others know, instead of the one partition 'gpu'. "
+     "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). priority: "
+     "the "
+     "class of its jobs. max_time, default_time, max_gpus, max_nodes: what one job may ask for. "
+     "default: jobs that name no partition are in this one (otherwise the first). These are rules "
+     "of Slurm's commands: limits that no job may pass are those of 'policies', 'quotas' and "
+     "'teams'."},
+    {"slurm.qos", "names with what they stand for", kQosExample,
+     "The qualities of service that sbatch -q knows, instead of the classes of priority: priority "
+     "(a class; default: the partition's), max_time, max_gpus. 'normal' is what jobs have that "
+     "name none."},
 };
 
 template <class Field>
@@ -429,11 +587,22 @@ base::Result<base::Bytes> read_size(const Key& key, std::string_view text) {
   return size;
 }
 
+// Case does not count, and a hyphen is an underscore.
+std::string folded(std::string_view text) {
+  std::string word(text);
+  for (char& c : word) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-') c = '_';
+  }
+  return word;
+}
+
 base::Status assign(const Key&, std::string_view text, bool& value) {
-  if (text != "true" && text != "false") {
+  const std::string word = folded(text);
+  if (word != "true" && word != "false") {
     return base::invalid({}, fmt::format("'{}' is neither true nor false", text));
   }
-  value = text == "true";
+  value = word == "true";
   return {};
 }
 
@@ -443,7 +612,10 @@ constexpr std::array<std::string_view, 0> kWords{};
 template <>
 constexpr std::array<std::string_view, 2> kWords<RootJobs>{"allow", "refuse"};
 template <>
-constexpr std::array<std::string_view, 2> kWords<ShowCommands>{"own", "all"};
+constexpr std::array<std::string_view, 2> kWords<model::Role>{"viewer", "user"};
+template <>
+constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience>{"owner", "team",
+                                                                                  "all"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>
@@ -476,7 +648,7 @@ std::string words_text() {
 template <class Value>
   requires(kIsWord<Value>)
 base::Status assign(const Key&, std::string_view text, Value& value) {
-  const auto word = std::ranges::find(kWords<Value>, text);
+  const auto word = std::ranges::find(kWords<Value>, folded(text));
   if (word == kWords<Value>.end()) {
     return base::invalid({}, fmt::format("'{}' is not {}", text, words_text<Value>()));
   }
@@ -495,9 +667,39 @@ base::Status assign(const Key&, std::string_view text, std::string& value) {
 
 base::Status assign(const Key&, std::string_view text, SiteFile& value) {
   if (!text.starts_with('/')) {
-    return base::invalid({}, fmt::format("'{}' is no absolute path of a file", text));
+    return base::invalid({}, fmt::format("'{}' is not an absolute path of a file", text));
   }
   value.path = text;
+  return {};
+}
+
+base::Status assign(const Key&, std::string_view text, SiteName& value) {
+  constexpr std::size_t kMaxBytes = 100;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (text.empty() || text.size() > kMaxBytes || std::ranges::any_of(text, is_control)) {
+    return base::invalid(
+        {}, fmt::format("'{}' is no name of one line and at most {} bytes", text, kMaxBytes));
+  }
+  value.text = text;
+  return {};
+}
+
+base::Status assign(const Key&, std::string_view text, WordList& value) {
+  constexpr std::size_t kMaxWords = 64;
+  constexpr std::size_t kMaxBytes = 512;
+  value.words.clear();
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const auto is_odd = [](char c) { return c <= 0x20 || c >= 0x7f; };
+    if (word.size() > kMaxBytes || std::ranges::any_of(word, is_odd)) {
+      return base::invalid({}, fmt::format("'{}' has a character that cannot stand here", word));
+    }
+    if (!word.empty()) value.words.emplace_back(word);
+  }
+  if (value.words.empty() || value.words.size() > kMaxWords) {
+    return base::invalid({}, fmt::format("1 to {} words must stand here", kMaxWords));
+  }
   return {};
 }
 
@@ -566,6 +768,17 @@ base::Status set_value(const Key& key, std::string_view text, Configuration& con
                     key.field);
 }
 
+bool is_text(const Key& key) {
+  return std::visit(
+      [](const auto& field) {
+        using Value = ValueOf<std::remove_cvref_t<decltype(field)>>;
+        return kIsWord<Value> || std::is_same_v<Value, std::string> ||
+               std::is_same_v<Value, ProgramFile> || std::is_same_v<Value, SiteFile> ||
+               std::is_same_v<Value, SiteName> || std::is_same_v<Value, WordList>;
+      },
+      key.field);
+}
+
 std::string value_text(const Key& key, const Configuration& configuration) {
   C copy = configuration;
   return std::visit(
@@ -588,6 +801,10 @@ std::string value_text(const Key& key, const Configuration& configuration) {
         } else if constexpr (std::is_same_v<Value, ProgramFile> ||
                              std::is_same_v<Value, SiteFile>) {
           return value.path.empty() ? "not set" : value.path;
+        } else if constexpr (std::is_same_v<Value, SiteName>) {
+          return value.text.empty() ? "not set" : value.text;
+        } else if constexpr (std::is_same_v<Value, WordList>) {
+          return value.words.empty() ? "not set" : fmt::format("{}", fmt::join(value.words, " "));
         } else {
           return value.has_value() ? fmt::format("{}", *value) : "not set";
         }
@@ -618,6 +835,10 @@ std::string allowed_text(const Key& key) {
           return "absolute path of a program";
         } else if constexpr (std::is_same_v<Value, SiteFile>) {
           return "absolute path of a file";
+        } else if constexpr (std::is_same_v<Value, SiteName>) {
+          return "a name";
+        } else if constexpr (std::is_same_v<Value, WordList>) {
+          return "words, separated by blanks";
         } else {
           return fmt::format("{} to {}", key.least, key.most);
         }

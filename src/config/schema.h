@@ -10,8 +10,8 @@
 #include "base/result.h"
 #include "config/configuration.h"
 
-// The table of all keys. A key's type follows from the field it sets, its default is what that
-// field has in a default-constructed Configuration, so neither can disagree with the code.
+// The table of all keys. The field that a key sets determines the key's type, and a
+// default-constructed Configuration has its default, so neither can disagree with the code.
 
 namespace gpu_platform::config {
 
@@ -25,7 +25,8 @@ using Field =
                  base::Duration& (*)(Configuration&),                 // "90s", or a count of `unit`
                  base::Bytes& (*)(Configuration&),                    // "16G"
                  RootJobs& (*)(Configuration&),                       // one of its words
-                 ShowCommands& (*)(Configuration&),                   // likewise
+                 model::Role& (*)(Configuration&),                    // likewise
+                 model::Audience& (*)(Configuration&),                // likewise
                  Seccomp& (*)(Configuration&),                        // likewise
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise
                  model::PriorityClass& (*)(Configuration&),           // likewise
@@ -34,7 +35,9 @@ using Field =
                  model::AllocationMode& (*)(Configuration&),          // likewise
                  std::string& (*)(Configuration&),                    // a program and its arguments
                  ProgramFile& (*)(Configuration&),                    // one without arguments
-                 SiteFile& (*)(Configuration&)>;                      // any other file
+                 SiteFile& (*)(Configuration&),                       // any other file
+                 SiteName& (*)(Configuration&),                       // a name
+                 WordList& (*)(Configuration&)>;                      // words, separated by blanks
 
 // When a changed value takes effect.
 enum class Effect : std::uint8_t {
@@ -55,10 +58,10 @@ struct Key {
   base::Duration unit;
 };
 
-// In the order of the reference page; keys of one section stand together.
+// Returns the keys in the order of the reference page; those of one section stand together.
 std::span<const Key> schema();
 
-// What a section is for, by its name.
+// The purpose of a section, by its name.
 struct Section {
   std::string_view name;
   std::string_view doc;
@@ -77,10 +80,13 @@ std::span<const Structure> structures();
 // Sets the key's field from the text of a scalar. The error says what is allowed.
 base::Status set_value(const Key& key, std::string_view text, Configuration& configuration);
 
-// The key's value as a file would have it; "not set" where there is none.
+// True for words, names and paths, which may stand in quotes.
+bool is_text(const Key& key);
+
+// Returns the key's value as a file would have it; "not set" if there is none.
 std::string value_text(const Key& key, const Configuration& configuration);
 
-// What a file may say: "true or false", "1 to 100", "1s to 7d".
+// Returns the allowed values: "true or false", "1 to 100", "1s to 7d".
 std::string allowed_text(const Key& key);
 
 // A rule that ties several keys together.

@@ -49,6 +49,7 @@ void AdmissionGates::enter(const model::Job& job) {
     (gate != nullptr ? gate->ready : becoming_eligible_).emplace(job.eligible_at, job.id);
   }
   if (gate != nullptr) offer(*gate);
+  if (!model::is_ended(job.state)) open_by_name_[name_of(*job.spec)].insert(job.id);
   if (!is_before_start(job.state)) return;
   const base::Instant last = model::last_start(job);
   if (last.is_set()) last_starts_.emplace(last, job.id);
@@ -56,6 +57,7 @@ void AdmissionGates::enter(const model::Job& job) {
   const std::string& reservation = job.spec->request.reservation;
   if (!reservation.empty()) of_reservations_[reservation].insert(job.id);
   for (const model::Dependency& dependency : job.waits_for) {
+    if (dependency.kind == model::DependencyKind::kSingleton) continue;
     dependents_[dependency.on].insert(job.id);
   }
 }
@@ -68,6 +70,10 @@ void AdmissionGates::leave(const model::Job& job) {
     (gate != nullptr ? gate->ready : becoming_eligible_).erase({job.eligible_at, job.id});
   }
   if (gate != nullptr) offer(*gate);
+  if (const auto open = open_by_name_.find(name_of(*job.spec)); open != open_by_name_.end()) {
+    open->second.erase(job.id);
+    if (open->second.empty()) open_by_name_.erase(open);
+  }
   if (!is_before_start(job.state)) return;
   const base::Instant last = model::last_start(job);
   if (last.is_set()) last_starts_.erase({last, job.id});
@@ -83,6 +89,11 @@ void AdmissionGates::leave(const model::Job& job) {
     found->second.erase(job.id);
     if (found->second.empty()) dependents_.erase(found);
   }
+}
+
+const std::set<model::JobId>* AdmissionGates::open_of(const NameKey& name) const {
+  const auto found = open_by_name_.find(name);
+  return found == open_by_name_.end() ? nullptr : &found->second;
 }
 
 std::set<model::JobId> AdmissionGates::dependents(const model::DependencyTarget& target) const {

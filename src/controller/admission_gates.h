@@ -24,7 +24,7 @@ class AdmissionGates {
  public:
   using Times = std::set<std::pair<base::Instant, model::JobId>>;
 
-  // Before any job of the array; 0: it has none.
+  // Call it before any job of the array enters; 0: the array has no limit.
   void set_limit(model::JobId array, std::uint32_t limit);
   void erase_array(model::JobId array) { arrays_.erase(array); }
 
@@ -43,6 +43,11 @@ class AdmissionGates {
   const std::map<std::string, std::set<model::JobId>>& of_reservations() const {
     return of_reservations_;
   }
+  // Jobs of a user of one name.
+  using NameKey = std::pair<std::uint32_t, std::string>;
+  static NameKey name_of(const model::JobSpec& spec) { return {spec.uid, spec.name}; }
+  // Jobs of that name that have not ended; null: there are none.
+  const std::set<model::JobId>* open_of(const NameKey& name) const;
   // Jobs that have not met their dependency on the target.
   std::set<model::JobId> dependents(const model::DependencyTarget& target) const;
 
@@ -65,10 +70,11 @@ class AdmissionGates {
   std::set<model::JobId> hopeless_;
   std::map<std::string, std::set<model::JobId>> of_reservations_;
   std::map<model::DependencyTarget, std::set<model::JobId>> dependents_;
+  std::map<NameKey, std::set<model::JobId>> open_by_name_;
   std::map<model::JobId, ArrayGate> arrays_;  // those with a limit
 };
 
-// Whether it waits for a time alone, or for nothing any more.
+// Returns whether the job waits for a time alone, or for nothing any more.
 bool waits_for_time(const model::Job& job);
 
 }  // namespace gpu_platform::controller

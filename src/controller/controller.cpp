@@ -19,6 +19,7 @@ base::Status Controller::recover(base::Instant now, std::string* note) {
   if (stored) {
     TRY_ASSIGN(State state, decode_state(stored->state));
     core_ = Core(std::move(state));
+    core_.set_stage_observer(observer_);
   }
   TRY(journal_.replay(core_.state().seq, [&](const model::EventRecord& record) -> base::Status {
     if (record.seq.value != core_.state().seq.value + 1) {
@@ -106,8 +107,9 @@ base::Status Controller::check_batch() const {
 void Controller::publish() {
   if (batch_.events.empty()) return;
   published_ = core_.snapshot();
+  const DepartedJobs departed(batch_.ended_jobs);
   for (PublicationListener* listener : listeners_) {
-    listener->published(published_, batch_.events, batch_.ended_jobs);
+    listener->published(published_, batch_.events, departed);
   }
 }
 
@@ -143,6 +145,8 @@ void Controller::order(const Effect& effect) {
     engine_.stop(*stop);
   } else if (const auto* limit = std::get_if<execution::LimitOrder>(&effect)) {
     engine_.set_limit(*limit);
+  } else if (const auto* signal = std::get_if<execution::SignalOrder>(&effect)) {
+    engine_.signal(*signal);
   } else {
     engine_.forget(std::get<execution::ForgetOrder>(effect));
   }

@@ -40,7 +40,7 @@ using Input = std::variant<CommandInput, execution::Observation, PolicyChange, B
 
 struct ControllerOptions {
   std::uint64_t events_per_snapshot = 200'000;
-  // How often the engine is asked again for the truth about every attempt: news may have been lost.
+  // The engine is asked for the state of every attempt this often, because news may have been lost.
   base::Duration reconcile_interval = base::seconds(30);
 };
 
@@ -81,6 +81,7 @@ class Controller {
   const Core& core() const { return core_; }
   std::shared_ptr<const Snapshot> snapshot() const { return published_; }
   void set_stage_observer(scheduling::StageObserver* observer) {
+    observer_ = observer;
     core_.set_stage_observer(observer);
   }
   // The open batch, between decide() and dispatch().
@@ -101,6 +102,7 @@ class Controller {
   execution::Engine& engine_;
   ControllerOptions options_;
   Core core_;
+  scheduling::StageObserver* observer_ = nullptr;  // of the core
   Batch batch_;
   std::vector<Acknowledgement> acknowledgements_;
   std::vector<PublicationListener*> listeners_;

@@ -10,13 +10,33 @@
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_update.h"
 #include "controller/judge/nodes.h"
+#include "controller/judge/raising.h"
 #include "controller/judge/reservations.h"
+#include "controller/judge/reserved_jobs.h"
+#include "controller/judge/steps.h"
 #include "controller/judge/submission.h"
 #include "controller/judge/timers.h"
+#include "controller/judge/tokens.h"
 
 namespace gpu_platform::controller {
 
 using model::Job;
+
+namespace {
+
+// At least doubles what it enlarges, so that many small commands in a batch move nothing often.
+template <class T>
+void make_room(std::vector<T>& values, std::size_t more) {
+  const std::size_t needed = values.size() + more;
+  if (needed > values.capacity()) values.reserve(std::max(needed, 2 * values.capacity()));
+}
+
+}  // namespace
+
+void Batch::expect(std::size_t jobs) {
+  make_room(events, jobs + 1);  // the last: what the audit trail says of it
+  make_room(ended_jobs, jobs);
+}
 
 void Core::replay(const model::EventRecord& record) {
   std::vector<Job> departed;
@@ -45,7 +65,7 @@ void Core::emit_all(Events events, base::Instant now) {
     const auto* released = std::get_if<model::AttemptReleased>(&event);
     const model::JobId freed = released == nullptr ? model::JobId() : released->attempt.job;
     emit(std::move(event), now);
-    // What was left of it is gone: it may be due already.
+    // Nothing is left of it, so it may be due already.
     if (freed.valid()) let_in(freed, now);
   }
 }
@@ -90,7 +110,7 @@ base::Result<bool> Core::act(const Job& job, model::JobAction action, const Requ
 
 base::Result<bool> Core::update(const model::UpdateJob& command, const Request& request) {
   TRY_ASSIGN(std::optional<model::JobChanged> change,
-             judge_update(state_, request.caller, command, request.now));
+             judge_update(state_, feasibility_, request.caller, command, request.now));
   if (!change) return false;
   emit(*std::move(change), request.now);
   return true;
@@ -101,7 +121,9 @@ base::Result<bool> Core::update(const model::UpdateJob& command, const Request& 
 template <class Do>
 Core::Reply Core::on_each_member(model::JobId array, const Request& request, const Do& act_on) {
   TRY_ASSIGN(const std::vector<model::JobId> members, members_for(state_, request.caller, array));
+  batch_.expect(members.size());
   model::CommandReply reply{array, false};
+  reply.jobs.reserve(members.size());
   for (const model::JobId id : members) {
     const Job* job = find_job(state_, id);
     if (job == nullptr || model::is_ended(job->state)) continue;
@@ -130,8 +152,10 @@ Core::Reply Core::on(const model::ActOnJobs& command, const Request& request) {
   // Chosen first: a job that ends may leave the map.
   TRY_ASSIGN(const std::vector<model::JobId> chosen,
              choose_jobs(state_, request.caller, command.which));
+  if (!command.dry_run) batch_.expect(chosen.size());
   model::CommandReply reply;
   reply.changed = false;
+  reply.jobs.reserve(chosen.size());
   for (const model::JobId id : chosen) {
     const Job& job = *find_job(state_, id);
     const base::Result<bool> done = command.dry_run
@@ -157,6 +181,34 @@ Core::Reply Core::on(const model::UpdateJob& command, const Request& request) {
   return model::CommandReply{command.job, changed};
 }
 
+Core::Reply Core::on(const model::RaiseJob& command, const Request& request) {
+  TRY_ASSIGN(std::optional<model::JobsRaised> raised, judge_raise(state_, request.caller, command));
+  model::CommandReply reply{command.job, raised.has_value()};
+  if (raised) emit(*std::move(raised), request.now);
+  return reply;
+}
+
+Core::Reply Core::on(const model::SignalJob& command, const Request& request) {
+  const auto send = [&](const Job& job) -> base::Result<bool> {
+    TRY_ASSIGN(model::SignalRequested signal, judge_signal(request.caller, job, command.signal));
+    emit(std::move(signal), request.now);
+    return true;
+  };
+  if (command.whole_array) return on_each_member(command.job, request, send);
+  TRY_ASSIGN(const Job* job, find_for(state_, request.caller, command.job));
+  TRY(send(*job));
+  return model::CommandReply{command.job};
+}
+
+Core::Reply Core::on(const model::RecordStep& command, const Request& request) {
+  TRY_ASSIGN(const Job* job, find_for(state_, request.caller, command.attempt.job));
+  TRY_ASSIGN(std::optional<model::StepRecorded> recorded,
+             judge_step(*job, command, request.now, request.headroom));
+  model::CommandReply reply{job->id, recorded.has_value()};
+  if (recorded) emit(*std::move(recorded), request.now);
+  return reply;
+}
+
 Core::Reply Core::on(const model::ChangeGpus& command, const Request& request) {
   TRY_ASSIGN(GpuChange change, judge_gpus(state_, request.caller, command));
   model::CommandReply reply;
@@ -174,11 +226,44 @@ Core::Reply Core::on(const model::MakeReservation& command, const Request& reque
   return model::CommandReply{{}, true};
 }
 
+Core::Reply Core::on(const model::ChangeReservation& command, const Request& request) {
+  TRY_ASSIGN(Events events,
+             judge_reservation_change(state_, state_.books.cluster_for_trial(), request.caller,
+                                      command, request.now, request.headroom));
+  const bool changes = !events.empty();
+  emit_all(std::move(events), request.now);
+  return model::CommandReply{{}, changes};
+}
+
 Core::Reply Core::on(const model::CancelReservation& command, const Request& request) {
   TRY_ASSIGN(model::ReservationEnded ended, judge_cancellation(state_, request.caller, command));
   emit(std::move(ended), request.now);
   emit_all(jobs_without_reservation(state_), request.now);
   return model::CommandReply{{}, true};
+}
+
+Core::Reply Core::on(const model::MakeToken& command, const Request& request) {
+  TRY_ASSIGN(TokenMade made,
+             judge_token(state_, request.caller, command, request.now, request.headroom));
+  model::CommandReply reply;
+  reply.changed = made.event.has_value();
+  reply.token = made.id;
+  if (made.event) emit(*std::move(made.event), request.now);
+  return reply;
+}
+
+Core::Reply Core::on(const model::RevokeToken& command, const Request& request) {
+  TRY_ASSIGN(Events ends, judge_revocation(state_, request.caller, command));
+  emit_all(std::move(ends), request.now);
+  return model::CommandReply{};
+}
+
+Core::Reply Core::on(const model::RecordTokenUse& command, const Request& request) {
+  std::optional<model::Event> used = judge_token_use(state_, command, request.headroom);
+  model::CommandReply reply;
+  reply.changed = used.has_value();
+  emit_if(std::move(used), request.now);
+  return reply;
 }
 
 Core::Reply Core::on(const model::RecordCalls& command, const Request& request) {
@@ -265,7 +350,8 @@ void Core::lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_
   for (const model::AttemptId id : attempts) {
     emit_all(judge_loss(state_, id, now), now);
     if (find_attempt(state_, id)->allocation.nodes.size() > 1) {
-      // Its other nodes know nothing of it: what runs there must go before anything is given on.
+      // The other nodes of the job know nothing of it: what runs there must go before anything is
+      // given on.
       batch_.effects.push_back(execution::StopOrder{id, true, {}, model::EndReason::kNodeLost});
     } else if (is_empty) {
       emit_all({model::AttemptReleased{id}}, now);
@@ -278,6 +364,7 @@ void Core::lose_attempts(const std::vector<model::AttemptId>& attempts, bool is_
 void Core::advance(base::Instant now) {
   emit_all(ended_reservations(state_, now), now);
   emit_all(jobs_without_reservation(state_), now);
+  while (auto event = next_expired_token(state_, now)) emit(*std::move(event), now);
   while (auto event = next_hopeless(state_, now)) emit(*std::move(event), now);
   let_in_who_is_due(now);
   emit_all(judge_counts(state_, now), now);
@@ -349,12 +436,14 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .counts = state_.counts,
                .planned_starts = planned_starts_,
                .order = state_.books->queue.basis(),
+               .use_epoch = state_.use.epoch(),
                .holds = share(state_.books->holds, shared_holds_),
                .arrays = state_.arrays.freeze(),
                .period_use = state_.books->period_use,
                .reservations = share(state_.books->reservations, shared_reservations_),
                .runs = state_.books.freeze_history(),
-               .scores = state_.scores});
+               .scores = state_.scores,
+               .tokens = state_.tokens.freeze()});
 }
 
 Batch Core::take_batch() {

@@ -22,7 +22,7 @@
 
 namespace gpu_platform::controller {
 
-// Everything that belongs to one journal commit.
+// The contents of one journal commit.
 struct Batch {
   std::vector<model::EventRecord> events;
   std::vector<model::Job> ended_jobs;
@@ -31,6 +31,8 @@ struct Batch {
   std::vector<Effect> effects;
 
   bool empty() const { return events.empty() && effects.empty(); }
+  // Makes room for a command that changes or ends so many jobs.
+  void expect(std::size_t jobs);
 };
 
 // The pure, deterministic core: facts in, decisions out. Commands and observations are judged
@@ -43,7 +45,7 @@ class Core {
   explicit Core(State state = {}) : state_(std::move(state)) {}
 
   const State& state() const { return state_; }
-  // What readers see of it as it is now.
+  // Returns the present state as readers see it.
   std::shared_ptr<const Snapshot> snapshot();
 
   // Replays one stored event. Never plans, never makes effects.
@@ -54,8 +56,8 @@ class Core {
   base::Result<model::CommandReply> command(const model::Command& command, base::Instant now,
                                             store::Headroom headroom);
   void observe(const execution::Observation& observation, base::Instant now);
-  // `origin`: whom the audit trail names; kNone: it says nothing. A start that changes nothing is
-  // not in it.
+  // `origin`: the user that the audit trail names; kNone: no entry. A start that changes nothing
+  // has no entry.
   void apply_policy(const model::Policy& policy, std::string by, base::Instant now,
                     const model::Origin& origin = {});
   // Timers that are due, then one scheduling cycle.
@@ -63,7 +65,7 @@ class Core {
   Batch take_batch();
   bool has_open_batch() const { return !batch_.empty(); }
 
-  // When advance() has something to do although nothing happened; nothing when it never will.
+  // Returns when advance() has something to do although nothing happened; nothing if it never will.
   std::optional<base::Instant> next_wakeup() const;
 
   void set_stage_observer(scheduling::StageObserver* observer) { observer_ = observer; }
@@ -85,14 +87,21 @@ class Core {
   Reply on(const model::ActOnJob& command, const Request& request);
   Reply on(const model::ActOnJobs& command, const Request& request);
   Reply on(const model::UpdateJob& command, const Request& request);
+  Reply on(const model::RaiseJob& command, const Request& request);
+  Reply on(const model::SignalJob& command, const Request& request);
+  Reply on(const model::RecordStep& command, const Request& request);
   Reply on(const model::ChangeGpus& command, const Request& request);
   Reply on(const model::MakeReservation& command, const Request& request);
+  Reply on(const model::ChangeReservation& command, const Request& request);
   Reply on(const model::CancelReservation& command, const Request& request);
+  Reply on(const model::MakeToken& command, const Request& request);
+  Reply on(const model::RevokeToken& command, const Request& request);
+  Reply on(const model::RecordTokenUse& command, const Request& request);
   Reply on(const model::RecordCalls& command, const Request& request);
-  // True where something changed.
+  // Returns true if something changed.
   base::Result<bool> act(const model::Job& job, model::JobAction action, const Request& request);
   base::Result<bool> update(const model::UpdateJob& command, const Request& request);
-  // Each member of the array that has not ended, by itself.
+  // Acts on each member of the array that has not ended, separately.
   template <class Do>
   Reply on_each_member(model::JobId array, const Request& request, const Do& act_on);
 
@@ -115,7 +124,7 @@ class Core {
   scheduling::StageObserver* observer_ = nullptr;
   scheduling::CycleCache cycle_cache_;
   StartPredictor start_predictor_;
-  // Of the last cycle; null before the first.
+  // Returns the planned starts of the last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts_;
   std::shared_ptr<const scheduling::PreemptionHolds> shared_holds_;
   std::shared_ptr<const scheduling::Reservations> shared_reservations_;

@@ -8,7 +8,8 @@
 #include "controller/test_support.h"
 #include "model/job_size.h"
 
-// What one user may take of the memory that jobs have; places in the queue are in tests/scenarios.
+// These tests check how much of the memory for jobs one user may take. Places in the queue are in
+// tests/scenarios.
 
 namespace gpu_platform::controller {
 namespace {
@@ -37,15 +38,15 @@ class Admission : public ::testing::Test {
   base::Result<model::CommandReply> submit(model::JobSpec spec) {
     model::Command command = testing::submission(std::move(spec));
     std::get<model::SubmitJob>(command.body).hold = true;
-    command.caller.is_administrator = command.caller.uid == 0;
+    if (command.caller.uid == 0) command.caller = model::root_caller();
     auto reply = core_.command(command, kNoon, store::Headroom::kAmple);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
   }
   base::Result<model::CommandReply> act(std::uint64_t job, model::JobAction action,
                                         std::uint32_t uid) {
-    auto reply = core_.command({{"ann", uid, false}, model::ActOnJob{model::JobId(job), action}},
-                               kNoon, store::Headroom::kAmple);
+    auto reply = core_.command({{"ann", uid}, model::ActOnJob{model::JobId(job), action}}, kNoon,
+                               store::Headroom::kAmple);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;
   }
@@ -125,13 +126,12 @@ TEST_F(Admission, AJobDoesNotGrowPastTheLimitByAnUpdate) {
     labels.push_back({"key" + std::to_string(i), std::string(200, 'v')});
   }
   update.to.set(&model::JobSpec::labels, labels);
-  const auto refused =
-      core_.command({{"ann", 1001, false}, update}, kNoon, store::Headroom::kAmple);
+  const auto refused = core_.command({{"ann", 1001}, update}, kNoon, store::Headroom::kAmple);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
   labels.resize(2);
   update.to.set(&model::JobSpec::labels, labels);
-  ASSERT_TRUE(core_.command({{"ann", 1001, false}, update}, kNoon, store::Headroom::kAmple));
+  ASSERT_TRUE(core_.command({{"ann", 1001}, update}, kNoon, store::Headroom::kAmple));
   EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
   EXPECT_EQ(of(1001), model::size_of(*core_.state().jobs.find(1)->spec));
 }
@@ -173,6 +173,39 @@ TEST_F(Admission, ADryRunIsJudgedByTheSameLimits) {
   model::Command command = testing::submission(large("ann", 1001, 200'000));
   std::get<model::SubmitJob>(command.body).dry_run = true;
   EXPECT_FALSE(core_.command(command, kNoon, store::Headroom::kAmple));
+}
+
+TEST(DefaultTimeLimit, IsNamedByItsOriginUntilTheJobHasOneOfItsOwn) {
+  model::Policy policy;
+  policy.organisation = model::Organisation{
+      .teams = {{.name = "lab", .members = {{"ann", 1}}, .default_time_limit = base::hours(2)},
+                {.name = "vision", .parent = "lab"},
+                {.name = "other", .members = {{"ann", 1}}}}};
+  Core core;
+  core.apply_policy(policy, "test", kNoon);
+  core.observe(execution::NodeObserved{testing::node_info("n1", 1)}, kNoon);
+  const auto submit = [&](std::string team, base::Duration limit) {
+    model::JobSpec spec = testing::spec(0);
+    spec.team = std::move(team);
+    spec.time_limit = limit;
+    model::Command command = testing::submission(std::move(spec));
+    command.caller.role = model::Role::kAdmin;
+    const auto reply = core.command(command, kNoon, store::Headroom::kAmple);
+    EXPECT_TRUE(reply.has_value()) << (reply ? "" : reply.error().message);
+    return reply ? reply->job : model::JobId();
+  };
+  const auto of = [&](model::JobId job) {
+    return core.state().jobs.find(job.value)->spec->time_limit_default_of;
+  };
+  EXPECT_EQ(of(submit("vision", {})), "lab");
+  EXPECT_EQ(of(submit("other", {})), "");
+  EXPECT_EQ(of(submit("lab", base::hours(1))), std::nullopt);
+  const model::JobId job = submit("lab", {});
+  model::UpdateJob update;
+  update.job = job;
+  update.to.set(&model::JobSpec::time_limit, base::hours(1));
+  ASSERT_TRUE(core.command({model::root_caller(), update}, kNoon, store::Headroom::kAmple));
+  EXPECT_EQ(of(job), std::nullopt);
 }
 
 }  // namespace

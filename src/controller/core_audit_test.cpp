@@ -5,7 +5,7 @@
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 
-// What the audit trail says of commands.
+// These tests check what the audit trail says about commands.
 
 namespace gpu_platform::controller {
 namespace {
@@ -26,7 +26,10 @@ class CoreAudit : public ::testing::Test {
   }
 
   static model::Caller caller(std::string user, std::uint32_t uid) {
-    return {std::move(user), uid, uid == 0, model::Door::kUnixSocket, 4242};
+    model::Caller caller = model::caller_with_uid(std::move(user), uid);
+    caller.door = model::Door::kUnixSocket;
+    caller.pid = 4242;
+    return caller;
   }
   model::Caller ann() const { return caller("ann", 1001); }
   model::Caller root() const { return caller("root", 0); }
@@ -58,7 +61,7 @@ class CoreAudit : public ::testing::Test {
     core_.take_batch();
   }
 
-  // What the open batch adds to the trail.
+  // Returns what the open batch adds to the trail.
   std::vector<model::AuditedCall> audited() {
     std::vector<model::AuditedCall> calls;
     const Batch batch = core_.take_batch();
@@ -187,6 +190,14 @@ TEST_F(CoreAudit, ReservationsAreSaidByName) {
   EXPECT_EQ(calls[0].action, AuditAction::kMakeReservation);
   EXPECT_EQ(calls[0].target, "course");
   model::JobSpec inside = spec_of("ann", 1001, 4);
+  model::ChangeReservation change;
+  change.name = "course";
+  change.duration = base::minutes(30);
+  ASSERT_TRUE(tell(root(), change));
+  calls = audited();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].action, AuditAction::kChangeReservation);
+  EXPECT_EQ(calls[0].target, "course");
   ASSERT_TRUE(tell(root(), model::CancelReservation{"course"}));
   calls = audited();
   ASSERT_EQ(calls.size(), 1u);
@@ -226,8 +237,8 @@ TEST_F(CoreAudit, RefusedCallsUseNothingOfAFullDisksReserve) {
 }
 
 TEST_F(CoreAudit, WhoComesThroughNoDoorLeavesNoTrace) {
-  const model::JobId job = submit({"ann", 1001, false}, spec_of("ann", 1001));
-  ASSERT_TRUE(tell({"ann", 1001, false}, model::ActOnJob{job, model::JobAction::kHold}));
+  const model::JobId job = submit({"ann", 1001}, spec_of("ann", 1001));
+  ASSERT_TRUE(tell({"ann", 1001}, model::ActOnJob{job, model::JobAction::kHold}));
   EXPECT_TRUE(audited().empty());
 }
 

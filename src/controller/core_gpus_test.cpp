@@ -31,8 +31,9 @@ class GpusTest : public ::testing::Test {
   base::Result<model::CommandReply> change(model::GpuSelector which, GpuAction action,
                                            bool force = false, bool administrator = true) {
     model::ChangeGpus command{std::move(which), action, "a fan is loud", force};
-    auto reply = core_.command({{"root", 0, administrator}, std::move(command)}, kNoon,
-                               store::Headroom::kAmple);
+    auto reply =
+        core_.command({administrator ? model::root_caller() : testing::kOwner, std::move(command)},
+                      kNoon, store::Headroom::kAmple);
     core_.advance(kNoon);
     EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
     return reply;

@@ -8,7 +8,7 @@
 #include "controller/invariants.h"
 #include "controller/test_support.h"
 
-// What failures of the site's prolog and epilog make of jobs and nodes.
+// These tests check what failures of the site's prolog and epilog do to jobs and nodes.
 
 namespace gpu_platform::controller {
 namespace {
@@ -68,8 +68,8 @@ class HooksTest : public ::testing::Test {
   const model::Job& job(std::uint64_t id) const { return *core_.state().jobs.find(id); }
   const model::Node& node() const { return *core_.state().nodes.find(1); }
 
-  const model::Caller owner_{"ann", 1001, false};
-  const model::Caller root_{"root", 0, true};
+  const model::Caller owner_{"ann", 1001};
+  const model::Caller root_ = model::root_caller();
   base::Instant now_ = kNoon;
   Core core_;
 };

@@ -70,11 +70,13 @@ class PreemptionTest : public ::testing::Test {
     model::JobSpec spec = testing::spec(gpus);
     spec.time_limit = base::hours(1);
     spec.priority = model::priority_of_number(priority);
+    spec.request.reserve_percent = policy_.cpu_job_reserve_percent;  // as a submission gets it
     PlanningView view(core_.snapshot());
     return explain_new(view, std::make_shared<const model::JobSpec>(spec), now_, Effort::kThorough);
   }
 
-  // LOW job 1 has run for a while on both GPUs, HIGH job 2 needs one: decided, nobody told yet.
+  // LOW job 1 has run for a while on both GPUs, HIGH job 2 needs one: decided, and no victim told
+  // yet.
   void decide() {
     submit(2, 8);
     run(1);
@@ -105,7 +107,7 @@ TEST_F(PreemptionTest, VictimsAreToldOneStepAfterTheDecision) {
   EXPECT_GE(core_.next_wakeup(), now_ + base::minutes(1));  // nothing more is to be done for it
 }
 
-TEST_F(PreemptionTest, WhoeverAsksBeforeIsToldWhoWouldBeStopped) {
+TEST_F(PreemptionTest, AnExplanationNamesTheJobsThatWouldBeStopped) {
   submit(2, 8);
   run(1);
   EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // not for long enough
@@ -120,7 +122,7 @@ TEST_F(PreemptionTest, WhoeverAsksBeforeIsToldWhoWouldBeStopped) {
   ASSERT_NE(hold_of(2), nullptr);
   EXPECT_EQ(hold_of(2)->victims, found.preemption->victims);
   EXPECT_EQ(hold_of(2)->allocation, found.preemption->held);
-  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // nobody is left to be stopped
+  EXPECT_FALSE(of_new(1, 3).preemption.has_value());  // no victim is left to be stopped
 }
 
 TEST_F(PreemptionTest, TheBeneficiaryStartsAndTheVictimIsBackInTheQueue) {
@@ -148,14 +150,14 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryVanishes) {
 
 TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhenTheBeneficiaryIsHeldOrLosesItsRank) {
   decide();
-  command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kHold}});
+  command({{"ann", 1001}, model::ActOnJob{model::JobId(2), model::JobAction::kHold}});
   EXPECT_TRUE(core_.state().books->holds.empty());
-  command({{"ann", 1001, false}, model::ActOnJob{model::JobId(2), model::JobAction::kRelease}});
+  command({{"ann", 1001}, model::ActOnJob{model::JobId(2), model::JobAction::kRelease}});
   ASSERT_NE(hold_of(2), nullptr);
   model::UpdateJob lower;
   lower.job = model::JobId(2);
   lower.to.set(&model::JobSpec::priority, model::priority_of_number(9));
-  command({{"ann", 1001, false}, lower});
+  command({{"ann", 1001}, lower});
   EXPECT_TRUE(core_.state().books->holds.empty());
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
@@ -166,7 +168,7 @@ TEST_F(PreemptionTest, AVictimNotToldYetThatRisesToTheSameClassIsSpared) {
   model::UpdateJob higher;
   higher.job = model::JobId(1);
   higher.to.set(&model::JobSpec::priority, model::priority_of_number(3));
-  command({{"ann", 1001, false}, higher});
+  command({{"ann", 1001}, higher});
   advance(seconds(1));
   EXPECT_EQ(job(1).state, JobState::kRunning);
   EXPECT_EQ(job(2).state, JobState::kQueued);
@@ -181,7 +183,7 @@ TEST_F(PreemptionTest, AVictimNotToldYetIsSparedWhereRoomCameElsewhere) {
   EXPECT_EQ(job(1).state, JobState::kRunning);
 }
 
-TEST_F(PreemptionTest, WhatIsHeldIsGivenToNobodyElse) {
+TEST_F(PreemptionTest, HeldResourcesAreGivenToNoOtherJob) {
   decide();
   advance(seconds(1));
   const std::uint64_t critical = submit(1, 0);
@@ -211,7 +213,7 @@ TEST_F(PreemptionTest, AVictimThatAPersonCancelsIsCancelled) {
 
 TEST_F(PreemptionTest, ThePreemptionHoldEndsWhenWhatIsHeldLeavesService) {
   decide();
-  const model::Command drain{{"root", 0, true},
+  const model::Command drain{model::root_caller(),
                              model::ChangeGpus{{.node = "n1"}, model::GpuAction::kDrain, ""}};
   command(drain);
   EXPECT_TRUE(core_.state().books->holds.empty());

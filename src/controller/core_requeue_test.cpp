@@ -24,10 +24,9 @@ using model::JobState;
 using testing::attempt;
 using testing::kNoon;
 
-const model::Caller kAnn{"ann", 1001, false};
-const model::Caller kRoot{"root", 0, true};
+const model::Caller kAnn{"ann", 1001};
 
-// How an attempt may end by itself, or by what strikes it, while a command is on its way to it.
+// A way in which an attempt may end while a command is on its way to it.
 struct Ending {
   std::string name;
   model::Exit exit;
@@ -94,7 +93,7 @@ class RequeueTest : public ::testing::Test {
     command.which.index = 0;
     command.action = action;
     command.force = true;
-    ASSERT_TRUE(core_.command({kRoot, command}, now_, kAmple));
+    ASSERT_TRUE(core_.command({testing::kRoot, command}, now_, kAmple));
     advance();
   }
   void end(model::AttemptId id, const Ending& how) {
@@ -219,7 +218,8 @@ TEST_F(RequeueTest, AVictimThatEndsBeforeItIsToldHasEnded) {
   EXPECT_EQ(job(id).state, JobState::kCompleted);
 }
 
-// What was sent through a pipe is gone, so that the operator's order ends it; its user's does not.
+// Input that was sent through a pipe is gone, so the operator's order ends the job; its user's does
+// not.
 TEST_F(RequeueTest, ARequeueOfWhatWouldEndForItsGpuIsKept) {
   model::JobSpec piped = testing::spec(1);
   piped.takes_input = true;
@@ -259,7 +259,7 @@ class MoreTimeTest : public RequeueTest {
     model::UpdateJob update;
     update.job = model::JobId(id);
     update.to.set(&model::JobSpec::time_limit, limit);
-    ASSERT_TRUE(core_.command({kRoot, update}, now_, kAmple));
+    ASSERT_TRUE(core_.command({testing::kRoot, update}, now_, kAmple));
     advance();
   }
   void end_at_limit(std::uint64_t id, std::optional<base::Duration> limit) {

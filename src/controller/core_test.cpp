@@ -88,7 +88,7 @@ TEST_F(CoreTest, NewsOfWhatNeverWasChangeNothing) {
     see(testing::ended(id, 0, kNoon));
     see(execution::Cleaned{id});
   }
-  see(execution::NodeUnreachable{"nobody", "gone"});
+  see(execution::NodeUnreachable{"unknown", "gone"});
   EXPECT_EQ(state_hash(core_.state()), before);
 }
 
@@ -97,6 +97,69 @@ TEST_F(CoreTest, AnEndProvesTheStartWhoseNewsWereLost) {
   see(testing::ended(attempt(1), 0, kNoon + seconds(1)));
   EXPECT_EQ(job(1).state, JobState::kCompleted);
   EXPECT_TRUE(job(1).attempts[0].started_at.is_set());
+}
+
+TEST_F(CoreTest, AJobEndsWhenItsLastAttemptDidThoughTheNewsCameLater) {
+  model::JobSpec retried = testing::spec(1);
+  retried.retries = 1;
+  submit(retried);
+  const base::Instant restart = kNoon + base::hours(9);
+  see(execution::Started{attempt(1), 5, kNoon});
+  see(testing::ended(attempt(1), 1, kNoon + seconds(30)), restart);
+  EXPECT_FALSE(job(1).ended_at.is_set()) << "it runs again";
+  see(execution::Cleaned{attempt(1)}, restart);
+  const base::Instant again = restart + minutes(1);
+  core_.advance(again);
+  see(execution::Started{attempt(1, 2), 6, again}, again);
+  see(testing::ended(attempt(1, 2), 0, again + seconds(20)), again + base::hours(2));
+  EXPECT_EQ(job(1).attempts[1].ended_at, again + seconds(20));
+  EXPECT_EQ(job(1).ended_at, job(1).attempts[1].ended_at);
+}
+
+TEST_F(CoreTest, AJobThatIsCancelledBetweenAttemptsEndsThen) {
+  model::JobSpec retried = testing::spec(1);
+  retried.retries = 1;
+  submit(retried);
+  submit(testing::spec(2));
+  see(execution::Started{attempt(1), 5, kNoon});
+  see(testing::ended(attempt(1), 1, kNoon + seconds(1)), kNoon + seconds(1));
+  const base::Instant later = kNoon + seconds(3);
+  ASSERT_TRUE(core_.command(testing::stop(1), later, store::Headroom::kAmple));
+  EXPECT_EQ(job(1).state, JobState::kCancelled);
+  EXPECT_EQ(job(1).ended_at, later);
+}
+
+// After a repair of the store the state is older than the archive.
+TEST_F(CoreTest, AJobThatTheArchiveHasAfterARepairLeavesTheCoreAndItsIdIsNotGivenAgain) {
+  submit(testing::spec(2));
+  see(execution::Started{attempt(1), 5, kNoon});
+  model::JobSpec after = testing::spec(1);
+  after.dependencies = {{model::DependencyKind::kAfterOk, {model::JobId(1), false}}};
+  submit(after);
+  submit(testing::spec(1));
+  ASSERT_EQ(job(2).state, JobState::kPending);
+  ASSERT_EQ(job(3).state, JobState::kQueued);
+  const base::Instant then = kNoon + minutes(5);
+  core_.take_batch();
+  core_.replay({model::EventSeq(core_.state().seq.value + 1), kNoon + minutes(9),
+                model::StoreRepaired{40,
+                                     {{model::JobId(1), JobState::kCompleted, then},
+                                      {model::JobId(3), JobState::kCancelled, then},
+                                      {model::JobId(39), JobState::kFailed, then}}}});
+  EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+  EXPECT_TRUE(is_gone(1));
+  EXPECT_TRUE(is_gone(3));
+  core_.advance(kNoon + minutes(9));
+  EXPECT_EQ(job(2).state, JobState::kStarting) << "what it waited for was well, and GPUs are free";
+  EXPECT_EQ(submit(testing::spec(1), kNoon + minutes(9)), 41U);
+  EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+}
+
+TEST_F(CoreTest, ARepairThatDoesNotKnowTheTimeSetsNothingBack) {
+  core_.advance(kNoon);
+  const base::Instant before = core_.state().at;
+  core_.replay({model::EventSeq(core_.state().seq.value + 1), {}, model::StoreRepaired{}});
+  EXPECT_EQ(core_.state().at, before);
 }
 
 TEST_F(CoreTest, NothingLeftBeforeTheEndIsKnownWaitsForTheEnd) {
@@ -183,12 +246,12 @@ TEST_F(CoreTest, ARefusedCommandLeavesTheStateAsItWas) {
       core_.command(testing::submission(testing::spec(3)), kNoon, store::Headroom::kAmple));
   EXPECT_FALSE(core_.command(testing::stop(7), kNoon, store::Headroom::kAmple));
   model::Command others = testing::stop(1);
-  others.caller = {"eve", 666, false};
+  others.caller = {"eve", 666};
   const auto refused = core_.command(others, kNoon, store::Headroom::kAmple);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
   model::Command disguised = testing::submission(testing::spec(1));
-  disguised.caller = {"eve", 666, false};
+  disguised.caller = {"eve", 666};
   EXPECT_FALSE(core_.command(disguised, kNoon, store::Headroom::kAmple));
   core_.advance(kNoon);
   EXPECT_FALSE(core_.has_open_batch());
@@ -319,7 +382,9 @@ TEST_F(CoreTest, ASnapshotGivesTheSameState) {
 TEST_F(CoreTest, ASnapshotThatIsCutOrOfAnotherVersionIsRefused) {
   submit(testing::spec(1));
   const std::string bytes = encode_state(core_.state());
+  const std::size_t without_tokens = bytes.size() - 2;  // as older programs wrote it
   for (std::size_t size = 0; size < bytes.size(); ++size) {
+    if (size == without_tokens) continue;
     const auto cut = decode_state(std::string_view(bytes).substr(0, size));
     ASSERT_FALSE(cut) << size;
     EXPECT_EQ(cut.error().code, ErrorCode::kDataLoss);
@@ -329,6 +394,40 @@ TEST_F(CoreTest, ASnapshotThatIsCutOrOfAnotherVersionIsRefused) {
   const auto refused = decode_state(newer);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("version 99"), std::string::npos);
+}
+
+TEST_F(CoreTest, ASnapshotFromBeforeTypesOfGpuTimeWereKeptIsRead) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kFairShare;
+  model::TypeQuota h100{.type = "H100", .max_gpus = {}, .gpu_hours = 9};
+  policy.organisation = model::Organisation{.of_each_user = {.gpu_hours = 10, .gpu_types = {h100}}};
+  core_.apply_policy(policy, "test", kNoon);
+  model::JobSpec two = testing::spec(2);
+  two.time_limit = base::hours(2);
+  submit(two);
+  see(execution::Started{attempt(1), 5, kNoon});
+  const base::Instant later = kNoon + base::hours(1);
+  see(testing::ended(attempt(1), 0, later), later);
+  see(execution::Cleaned{attempt(1)}, later);
+  const std::string bytes = encode_state(core_.state());
+  const scheduling::QuotaSubject ann{model::QuotaHolder::kUser, "ann"};
+  const auto uses_of_ann = [&](const State& state) { return state.books->quotas.uses().at(ann); };
+  const auto two_hours = scheduling::gpu_time(base::kWholeGpu * 2, base::hours(1));
+  const auto same = decode_state(bytes);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(encode_state(*same), bytes);
+  EXPECT_EQ(uses_of_ann(*same).used, two_hours);
+  EXPECT_EQ(uses_of_ann(*same).of_types.at("H100-80GB").used, two_hours);
+  std::vector<State> older;
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    auto cut = decode_state(std::string_view(bytes).substr(0, size));
+    if (cut) older.push_back(*std::move(cut));
+  }
+  ASSERT_EQ(older.size(), 2U) << "from before that, and from before tokens were kept";
+  EXPECT_FALSE(uses_of_ann(older.back()).of_types.empty());
+  EXPECT_EQ(check_invariants(older.front()), std::vector<std::string>());
+  EXPECT_EQ(uses_of_ann(older.front()).used, two_hours);
+  EXPECT_TRUE(uses_of_ann(older.front()).of_types.empty()) << "of an unknown type";
 }
 
 }  // namespace

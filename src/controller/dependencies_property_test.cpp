@@ -1,5 +1,5 @@
-// What holds of jobs that wait for times, for each other and for siblings, whatever people and
-// programs do: nobody waits for what has been decided, no array goes past its limit, and everybody
+// The invariants of jobs that wait for times, for each other and for siblings, whatever people and
+// programs do: no job waits for what has been decided, no array exceeds its limit, and every job
 // starts or ends.
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class DependencyWorld {
     }
   }
 
-  // Everybody is let go and everything that runs ends, until nothing is left.
+  // Every held job is released and everything that runs ends, until nothing is left.
   void run_dry() {
     for (int rounds = 0; rounds < 10'000 && !core_.state().jobs.empty(); ++rounds) {
       for (const JobId id : jobs_in(JobState::kHeld)) {
@@ -87,7 +87,7 @@ class DependencyWorld {
   void command(decltype(model::Command::body) body) {
     // Much of it is refused, and then changes nothing.
     [[maybe_unused]] const auto reply =
-        core_.command({{"ann", 1001, false}, std::move(body)}, now_, store::Headroom::kAmple);
+        core_.command({{"ann", 1001}, std::move(body)}, now_, store::Headroom::kAmple);
     settle();
   }
 
@@ -97,16 +97,20 @@ class DependencyWorld {
 
   // Among those that have left the core, those that are there, and now and then one that never was.
   std::vector<Dependency> some_dependencies(std::vector<model::EndedTarget>& ended) {
-    constexpr DependencyKind kKinds[] = {DependencyKind::kAfterOk, DependencyKind::kAfterAny,
-                                         DependencyKind::kAfterNotOk};
     std::vector<Dependency> asked;
     for (std::uint64_t left = draw(4); left > 0; --left) {
       const JobId id(1 + draw(core_.state().last_job_id + 1));
       const bool whole_array = core_.state().arrays.find(id.value) != nullptr && draw(2) == 0;
-      asked.push_back({kKinds[draw(3)], {id, whole_array}});
+      const DependencyKind kind = model::kAllDependencyKinds[draw(model::kDependencyKinds)];
+      if (kind == DependencyKind::kSingleton) {
+        asked.push_back({kind, {}});
+        continue;
+      }
+      asked.push_back({kind, {id, whole_array}});
       for (const model::Job& job : departed_) {
-        if (job.id != id || whole_array) continue;
-        model::EndedTarget target{{id, false}, {}};
+        const bool is_named = whole_array ? job.array_id == id : job.id == id;
+        if (!is_named) continue;
+        model::EndedTarget target{{job.id, false}, {}};
         model::count_end(job, target.outcome);
         ended.push_back(target);
       }
@@ -190,7 +194,7 @@ class DependencyWorld {
   std::vector<model::Job> departed_;
 };
 
-TEST(Dependencies, EverybodyStartsOrEndsAndNobodyWaitsForWhatIsDecided) {
+TEST(Dependencies, EveryJobStartsOrEndsAndNoneWaitsForADecidedOne) {
   EXPECT_TRUE(rc::check("random submissions, changes and ends", [] {
     DependencyWorld world;
     const std::uint64_t steps = draw(60);

@@ -155,14 +155,13 @@ class Explainer {
 
 using NoPlannedStarts = std::vector<PlannedStart>;
 
-// Behind everybody of its priority.
+// Places the job behind all jobs of its priority.
 WaitingJob last_in_line(std::shared_ptr<const model::JobSpec> spec, base::Instant now) {
   return {model::JobId(std::numeric_limits<std::uint64_t>::max()), std::move(spec), now, {}};
 }
 
 Rank rank_in(const PlanningView& view, const WaitingJob& job) {
-  return scheduling::rank_of(job.id, *job.spec, job.submitted_at, view.snapshot().order,
-                             job.overdue_since);
+  return scheduling::rank_of(job, view.snapshot().order);
 }
 
 }  // namespace

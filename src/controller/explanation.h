@@ -18,7 +18,7 @@ namespace gpu_platform::controller {
 
 inline constexpr std::size_t kMaxNamed = 5;  // jobs that an explanation names of each kind
 
-// By hard limits; see planned_starts.h.
+// A start that hard limits alone bound; see planned_starts.h.
 struct PlannedStartDetail {
   base::Instant start;
   model::Allocation allocation;  // where
@@ -29,7 +29,7 @@ struct PlannedStartDetail {
   friend bool operator==(const PlannedStartDetail&, const PlannedStartDetail&) = default;
 };
 
-// Those that the scheduler considers first.
+// The jobs that the scheduler considers before it.
 struct PlaceInLine {
   std::uint64_t jobs_ahead = 0;
   std::vector<model::JobId> first_ahead;  // in order, at most kMaxNamed
@@ -37,7 +37,7 @@ struct PlaceInLine {
   friend bool operator==(const PlaceInLine&, const PlaceInLine&) = default;
 };
 
-// By what is expected of others; see prediction.h.
+// A start that follows from the predicted run times of other jobs; see prediction.h.
 struct PredictedStart {
   scheduling::StartQuantiles start;  // never after the estimate's
   model::PredictionBasis basis = model::PredictionBasis::kHistory;
@@ -47,13 +47,13 @@ struct PredictedStart {
 };
 
 struct Explanation {
-  // Where it would start, or starts, in this very cycle.
+  // The place at which it would start, or starts, in this very cycle.
   std::optional<model::Allocation> starts_now;
   PlaceInLine line;
-  // Absent where nothing that will end makes room, and for those so far behind that the places of
-  // the jobs before them are not worked out.
+  // Absent if no end of other jobs makes room, and for jobs so far behind that the places of the
+  // jobs before them are not computed.
   std::optional<PlannedStartDetail> planned;
-  // What of its request would have it start at once. Empty where it does.
+  // The changes to its request that would start it at once. Empty if it starts anyway.
   std::vector<scheduling::Counterfactual> counterfactuals;
   // The jobs that would be stopped for a job that is not submitted. A waiting job for which others
   // are stopped has a preemption hold.
@@ -63,14 +63,14 @@ struct Explanation {
   bool too_many_ahead = false;  // for that: kMaxPredictedInQueue
 };
 
-// How much may be worked out for an estimate.
+// The effort that an estimate may take.
 enum class Effort : std::uint8_t {
   kQuick,  // only behind the planned starts of the scheduler's last cycle
   // Also places for all jobs ahead, in about a second on one core, and what is expected of them.
   kThorough,
 };
 
-// Whether it would start if it were submitted now. Cost: a placement.
+// Returns whether the job would start if it were submitted now. Cost: a placement.
 bool starts_now(PlanningView& view, std::shared_ptr<const model::JobSpec> spec, base::Instant now);
 
 // The job must be QUEUED in the planning view's snapshot. Cost: a step for each job ahead.
@@ -79,11 +79,11 @@ PlaceInLine place_in_line(const PlanningView& view, model::JobId job);
 // The job must be QUEUED in the planning view's snapshot. `now` is not before it.
 Explanation explain_waiting(PlanningView& view, model::JobId job, base::Instant now, Effort effort);
 
-// Of a job that is submitted now and begins only later: where and when, by hard limits. Line and
-// estimate, nothing else.
+// For a job that is submitted now and begins only later: where and when it starts, by hard limits.
+// Fills only the line and the estimate.
 Explanation plan_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec);
 
-// As if it were submitted now.
+// Explains the job as if it were submitted now.
 Explanation explain_new(PlanningView& view, std::shared_ptr<const model::JobSpec> spec,
                         base::Instant now, Effort effort);
 

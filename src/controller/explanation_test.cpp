@@ -5,6 +5,7 @@
 
 #include "base/prng.h"
 #include "controller/core.h"
+#include "controller/invariants.h"
 #include "controller/test_support.h"
 
 namespace gpu_platform::controller {
@@ -90,7 +91,7 @@ TEST_F(ExplanationTest, BehindJobsWithoutAPlannedStartOnlyEffortTellsWhen) {
   EXPECT_EQ(of_new(spec(4), Effort::kThorough).planned->start, kNoon + base::hours(4));
 }
 
-TEST_F(ExplanationTest, AJobNobodySubmittedStandsBehindItsLike) {
+TEST_F(ExplanationTest, AJobThatIsNotSubmittedStandsBehindItsLike) {
   submit(3);
   submit(4);
   const Explanation small = of_new(spec(1));
@@ -118,12 +119,48 @@ TEST_F(ExplanationTest, LeavesTheViewAsItWas) {
   EXPECT_EQ(view.books()->cluster.hash(), before);
 }
 
+TEST_F(ExplanationTest, ViewFollowsPreemptionHoldsAsTheyComeAndGo) {
+  policy_.preempt_min_runtime = {};
+  core_.apply_policy(policy_, "test", kNoon);
+  model::JobSpec low = spec(4);
+  low.priority = model::priority_of_class(model::PriorityClass::kLow);
+  low.preemptible = true;
+  model::JobSpec high = spec(4);
+  high.priority = model::priority_of_class(model::PriorityClass::kHigh);
+  PlanningView view;
+  const auto follow = [&](std::size_t holds) {
+    core_.advance(kNoon);
+    view.follow(core_.snapshot());
+    EXPECT_EQ(view.books()->holds.all().size(), holds);
+    EXPECT_THAT(
+        scheduling::Books::differences(view.books(), PlanningView(core_.snapshot()).books()),
+        IsEmpty());
+  };
+  ASSERT_TRUE(core_.command(testing::submission(low), kNoon, store::Headroom::kAmple));
+  core_.advance(kNoon);
+  execution::Started started;
+  started.attempt = testing::attempt(1);
+  started.at = kNoon;
+  core_.observe(started, kNoon);
+  follow(0);
+  ASSERT_TRUE(core_.command(testing::submission(high), kNoon, store::Headroom::kAmple));
+  follow(1);
+  core_.observe(testing::ended(testing::attempt(1), 0, kNoon), kNoon);
+  core_.observe(execution::Cleaned{testing::attempt(1)}, kNoon);
+  follow(0);
+}
+
 // Whatever happens between two snapshots, the planning view that follows is the one made anew.
 TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     base::Prng random(seed);
     Core core;
     base::Instant now = kNoon;
+    policy_.organisation = model::Organisation();
+    if (seed % 2 == 0) {
+      policy_.organisation = model::Organisation{
+          .of_users = {{"cat", {.gpu_types = {{"H100", {}, 2}}}}, {"dan", {.guaranteed_gpus = 1}}}};
+    }
     core.apply_policy(policy_, "test", now);
     PlanningView following;
     std::uint64_t jobs = 0;
@@ -131,12 +168,14 @@ TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
       now = now + base::seconds(static_cast<std::int64_t>(random.below(600)));
       const std::uint64_t number = 1 + random.below(jobs + 1);
       switch (random.below(6)) {
-        case 0:
-          core.observe(execution::NodeObserved{testing::node_info(
-                           "n" + std::to_string(random.below(4)),
-                           static_cast<std::uint32_t>(random.below(5)))},
-                       now);
+        case 0: {
+          model::NodeInfo info = testing::node_info("n" + std::to_string(random.below(4)),
+                                                    static_cast<std::uint32_t>(random.below(5)));
+          const bool is_other = random.chance(1, 2);
+          for (model::GpuInfo& gpu : info.gpus) gpu.type = is_other ? "A100-40GB" : gpu.type;
+          core.observe(execution::NodeObserved{std::move(info)}, now);
           break;
+        }
         case 1:
           (void)core.command(testing::stop(number), now, store::Headroom::kAmple);
           break;
@@ -161,6 +200,7 @@ TEST_F(ExplanationTest, ViewThatFollowsIsTheViewMadeAnew) {
       PlanningView anew(snapshot);
       const auto found = scheduling::Books::differences(following.books(), anew.books());
       ASSERT_TRUE(found.empty()) << found.front() << " differ, seed " << seed;
+      ASSERT_THAT(check_invariants(core.state()), IsEmpty()) << "seed " << seed;
     }
   }
 }

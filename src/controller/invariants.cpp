@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "controller/lending.h"
@@ -120,8 +121,7 @@ bool is_released(const State& state, model::AttemptId id) {
   return job == nullptr || !model::holds_resources(job->attempts.at(id.attempt - 1).state);
 }
 
-// Nobody holds what is held but those who are to be stopped for it, and when they are gone all
-// of it can be had.
+// Only its victims hold resources of a preemption hold, and when they are gone all of it is free.
 void check_hold(const State& state, const Job& job, const model::PreemptionHold& hold,
                 Found& found) {
   const auto violated = [&](std::string_view what) {
@@ -149,14 +149,23 @@ void check_hold(const State& state, const Job& job, const model::PreemptionHold&
   const bool all_gone = std::ranges::all_of(
       hold.victims, [&](model::AttemptId id) { return is_released(state, id); });
   if (all_gone && !scheduling::is_free(state.books->cluster, hold.allocation)) {
-    violated("has nobody left to wait for, and what it holds is not free");
+    violated("has no victim left, and its resources are not free");
   }
 }
 
-// Whoever waits for another job waits for one that can still end, or is ended at once.
+// A job that waits for another job waits for one that can still end, or is ended at once.
 void check_waits(const State& state, const Job& job, Found& found) {
   if (model::is_ended(job.state)) return;
   for (const model::Dependency& dependency : job.waits_for) {
+    if (dependency.kind == model::DependencyKind::kSingleton) {
+      const auto* open = state.admission_gates.open_of(AdmissionGates::name_of(*job.spec));
+      if (open != nullptr && *open->begin() != job.id) continue;
+      found.push_back(
+          fmt::format("dependencies: job {} waits for earlier jobs of its name, and is "
+                      "the first of them",
+                      job.id.value));
+      continue;
+    }
     const auto outcome = outcome_of(state, dependency.on);
     if (!outcome || judge(dependency.kind, *outcome) != model::DependencyVerdict::kWaits) {
       found.push_back(fmt::format("dependencies: job {} waits for {}, which has been decided",
@@ -170,7 +179,7 @@ void check_waits(const State& state, const Job& job, Found& found) {
   }
 }
 
-// What is expected is never later than what is promised.
+// A predicted start is never later than the planned start.
 void check_prediction(const Job& job, Found& found) {
   if (!job.prediction) return;
   const model::StartPrediction& prediction = *job.prediction;
@@ -187,12 +196,27 @@ void check_prediction(const Job& job, Found& found) {
   }
 }
 
+// Steps have numbers of their own, and run only within their attempt.
+void check_steps(const Job& job, const Attempt& attempt, Found& found) {
+  const model::JobSteps& steps = *attempt.steps;
+  const auto violated = [&](std::size_t at, std::string_view what) {
+    found.push_back(fmt::format("steps: step {} of attempt {} of job {} {}", steps[at]->number,
+                                attempt.number, job.id.value, what));
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool runs = !steps[i]->ended_at.is_set();
+    if (runs && !model::may_have_processes(attempt.state)) violated(i, "outlives it");
+    if (i > 0 && steps[i]->number <= steps[i - 1]->number) violated(i, "is out of order");
+  }
+}
+
 void check_one_job(const State& state, const Job& job, Found& found) {
   check_prediction(job, found);
   check_waits(state, job, found);
   std::size_t with_processes = 0;
   for (const Attempt& attempt : job.attempts) {
     check_attempt(state, job, attempt, found);
+    check_steps(job, attempt, found);
     with_processes += model::may_have_processes(attempt.state) ? 1 : 0;
   }
   const std::size_t expected = model::is_active(job.state) ? 1 : 0;
@@ -204,8 +228,8 @@ void check_one_job(const State& state, const Job& job, Found& found) {
   const bool is_held = job.state == model::JobState::kHeld;
   const bool waits = model::is_waiting(job.state) || job.state == model::JobState::kPreempted;
   if ((is_held && job.hold == model::Hold::kNone) || (waits && job.hold != model::Hold::kNone)) {
-    found.push_back(fmt::format("held: job {} is {}, and {} holds it", job.id.value,
-                                to_string(job.state), is_held ? "nobody" : "somebody"));
+    found.push_back(fmt::format("held: job {} is {}, and {}", job.id.value, to_string(job.state),
+                                is_held ? "has no hold" : "has a hold"));
   }
   if (job.hold == model::Hold::kByPlatform &&
       job.prolog_failed_on.size() < model::kMaxPrologFailures) {
@@ -243,14 +267,14 @@ void check_holds(const State& state, Found& found) {
   }
 }
 
-// Whether it may hold what it does, as far as the reservation goes. By the time limit, from the
-// moment at which its start was decided: starting and stopping take as long as they take.
+// Checks that an attempt may hold its GPUs as far as the reservation goes. The time limit counts
+// from the decision to start it: starting and stopping take as long as they take.
 void check_in_reservation(const State& state, const model::Reservation& reservation,
                           model::AttemptId id, Found& found) {
   const Job& job = *state.jobs.find(id.job.value);
   const Attempt& attempt = job.attempts.at(id.attempt - 1);
   if (std::ranges::binary_search(reservation.let_finish, id)) return;
-  // What has ended is not prolonged by what its job is given for the next attempt.
+  // A longer limit for the next attempt does not prolong an attempt that has ended.
   if (!model::may_have_processes(attempt.state)) return;
   const base::Instant end = attempt.requested_at + time_limit_of(job, attempt);
   const auto violated = [&](std::string_view what) {
@@ -260,10 +284,14 @@ void check_in_reservation(const State& state, const model::Reservation& reservat
   if (job.spec->request.reservation == reservation.name) {
     if (!scheduling::lies_in(reservation, attempt.allocation))
       violated("holds more than is in its");
-    if (attempt.requested_at < reservation.begin) violated("was started before its");
-    if (end > reservation.end) violated("may run longer than its");
+    const auto occurrence = occurrence_at(reservation, attempt.requested_at);
+    if (!occurrence) {
+      violated("was started outside of its");
+    } else if (end > occurrence->end) {
+      violated("may run longer than its");
+    }
   } else if (scheduling::touches(reservation, attempt.allocation) &&
-             attempt.requested_at < reservation.end && end > reservation.begin) {
+             occurrence_between(reservation, attempt.requested_at, end)) {
     violated("may hold what is in");
   }
 }
@@ -271,7 +299,7 @@ void check_in_reservation(const State& state, const model::Reservation& reservat
 void check_reservations(const State& state, Found& found) {
   for (const auto& [name, reservation] : state.books->reservations.all()) {
     if (reservation.begin >= reservation.end || reservation.parts.empty()) {
-      found.push_back(fmt::format("reservations: reservation {} is of nothing", name));
+      found.push_back(fmt::format("reservations: reservation {} reserves nothing", name));
     }
     for (const auto& [other_name, other] : state.books->reservations.all()) {
       if (name < other_name && overlap(reservation, other)) {
@@ -283,6 +311,40 @@ void check_reservations(const State& state, Found& found) {
       check_in_reservation(state, reservation, id, found);
     }
   }
+}
+
+void check_token(const State& state, const model::Token& token, Found& found) {
+  const auto violated = [&](std::string_view what) {
+    found.push_back(fmt::format("tokens: token {} {}", token.id.value, what));
+  };
+  if (token.id.value > state.last_token_id) violated("has an id that was not given yet");
+  if (token.uid == 0) violated("is of root");
+  if (token.hash.size() != model::kTokenHashBytes) violated("has a hash of another size");
+  if (token.expires_at.is_set() && token.expires_at <= token.created_at) {
+    violated("ends before it began");
+  }
+  if (!token.made_with.valid()) return;
+  const model::Token* parent = state.tokens.find(token.made_with.value);
+  if (parent == nullptr) return violated("has outlived the token that it was made with");
+  const bool lasts_longer = parent->expires_at.is_set() &&
+                            (!token.expires_at.is_set() || token.expires_at > parent->expires_at);
+  if (lasts_longer) violated("lasts longer than the token that it was made with");
+  if (token.role > parent->role) violated("may do more than the token that it was made with");
+}
+
+void check_tokens(const State& state, Found& found) {
+  std::map<std::uint32_t, std::set<std::string>> names;
+  state.tokens.for_each([&](std::uint64_t, const model::Token& token) {
+    check_token(state, token, found);
+    std::set<std::string>& of_user = names[token.uid];
+    if (!of_user.insert(token.name).second) {
+      found.push_back(fmt::format("tokens: user {} has two tokens {}", token.uid, token.name));
+    }
+    if (of_user.size() > model::kMaxTokensPerUser) {
+      found.push_back(fmt::format("tokens: user {} has too many", token.uid));
+    }
+  });
+  if (state.tokens.size() > model::kMaxTokens) found.push_back("tokens: there are too many");
 }
 
 void check_limits(const State& state, Found& found) {
@@ -317,11 +379,12 @@ void check_sums(const State& state, Found& found) {
   });
 }
 
-// What arrays say of their members, against the members.
+// Compares what arrays say of their members with the members.
 void check_arrays(const State& state, Found& found) {
   struct Sum {
     std::uint64_t members = 0;
     std::uint64_t open = 0;
+    std::uint64_t unstarted = 0;
     std::uint64_t in_queue = 0;
   };
   std::map<std::uint64_t, Sum> sums;
@@ -330,6 +393,7 @@ void check_arrays(const State& state, Found& found) {
     Sum& sum = sums[job.array_id.value];
     ++sum.members;
     sum.open += model::is_ended(job.state) ? 0 : 1;
+    sum.unstarted += model::is_ended(job.state) || model::has_started(job) ? 0 : 1;
     const bool takes_place = job.state == model::JobState::kQueued || model::is_active(job.state);
     sum.in_queue += takes_place ? 1 : 0;
   });
@@ -338,6 +402,10 @@ void check_arrays(const State& state, Found& found) {
     if (sum.members != array.members || sum.open != array.outcome.open || sum.members == 0) {
       found.push_back(fmt::format("array: {} says {} members, {} not ended; there are {} and {}",
                                   id, array.members, array.outcome.open, sum.members, sum.open));
+    }
+    if (sum.unstarted != array.outcome.unstarted) {
+      found.push_back(fmt::format("array: {} says that {} have not started; there are {}", id,
+                                  array.outcome.unstarted, sum.unstarted));
     }
     if (array.limit != 0 && sum.in_queue > array.limit) {
       found.push_back(fmt::format("array: {} members of {} are active or in the queue, at most {}",
@@ -372,6 +440,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_holds(state, found);
   check_reservations(state, found);
   check_limits(state, found);
+  check_tokens(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
   for (std::string& passed : passed_guarantees(state)) found.push_back(std::move(passed));

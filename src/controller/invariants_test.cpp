@@ -75,7 +75,7 @@ std::vector<Breakage> breakages() {
        [](State& s) { job(s, 1).attempts.front().allocation.nodes.front().grants.pop_back(); }},
       {"free", "an available GPU is held",
        [](State& s) { gpu(s, 0).state = model::GpuState::kAvailable; }},
-      {"free", "a GPU in use is held by nobody",
+      {"free", "a GPU in use is held by no attempt",
        [](State& s) { gpu(s, 3).state = model::GpuState::kInUse; }},
       {"one-process", "a running job has no process",
        [](State& s) { job(s, 1).attempts.front().state = model::AttemptState::kCleaning; }},
@@ -91,7 +91,9 @@ std::vector<Breakage> breakages() {
        [](State& s) { job(s, 2).state = model::JobState::kFailed; }},
       {"indices", "what counts against quotas is not what the jobs come to",
        [](State& s) {
-         rewrite(s, [](auto& p) { p.quotas.add_used({model::QuotaHolder::kUser, "ann"}, 7); });
+         rewrite(s, [](auto& p) {
+           p.quotas.add_used({{model::QuotaHolder::kUser, "ann"}, {}}, 7, {});
+         });
        }},
       {"indices", "the cluster is larger than its nodes",
        [](State& s) {
@@ -103,6 +105,25 @@ std::vector<Breakage> breakages() {
        [](State& s) {
          model::Policy policy = *s.policy;
          policy.organisation = model::Organisation{.of_each_user = {.max_gpus = 1}};
+         s.policy = std::make_shared<model::Policy>(policy);
+         rebuild_indices(s);
+         s.limits_set_at = base::Instant(1);
+       }},
+      {"quota", "more GPU-hours of a type are spoken for than a limit on its family allows",
+       [](State& s) {
+         model::Policy policy = *s.policy;
+         const model::TypeQuota h100{.type = "H100", .max_gpus = {}, .gpu_hours = 1};
+         policy.organisation = model::Organisation{.of_each_user = {.gpu_types = {h100}}};
+         s.policy = std::make_shared<model::Policy>(policy);
+         rebuild_indices(s);
+         s.limits_set_at = base::Instant(1);
+       }},
+      {"guarantees", "work that cannot be stopped holds GPUs of a type of others",
+       [](State& s) {
+         model::Policy policy = *s.policy;
+         policy.organisation =
+             model::Organisation{.of_users = {{"cat", {.gpu_types = {{"H100", {}, 99}}}}}};
+         policy.allow_preemption = false;
          s.policy = std::make_shared<model::Policy>(policy);
          rebuild_indices(s);
          s.limits_set_at = base::Instant(1);
@@ -132,7 +153,7 @@ std::vector<Breakage> breakages() {
          node.cpus_used = 0;
          s.books.put(node);
        }},
-      {"indices", "a node has a name that nobody knows",
+      {"indices", "a node has an unknown name",
        [](State& s) { s.node_ids.emplace("n7", model::NodeId(7)); }},
       {"indices", "the policy's limits of hours are forgotten",
        [](State& s) { s.limits_hours = !s.limits_hours; }},
@@ -145,9 +166,9 @@ std::vector<Breakage> breakages() {
        [](State& s) { rewrite(s, [](auto& p) { p.running.put(attempt(1), kNoon, {}, true); }); }},
       {"indices", "a victim is invented",
        [](State& s) { rewrite(s, [](auto& p) { p.victims.put({.attempt = attempt(1)}); }); }},
-      {"indices", "somebody borrows what nobody was guaranteed",
+      {"indices", "an attempt borrows without a guarantee",
        [](State& s) {
-         s.books.follow_guarantees(scheduling::Lending({.of = {{{}, {}}}, .shared = {}}));
+         s.books.follow_guarantees(scheduling::Pools({{"", {.of = {{{}, {}}}, .shared = {}}}}));
        }},
       {"indices", "the queue knows a job as it was",
        [](State& s) {
@@ -184,11 +205,12 @@ TEST(Invariants, EachKindOfBrokenStateIsFound) {
   }
 }
 
-// What the daemon checks before each commit: of the job and its nodes, at little cost.
+// The daemon runs this check before each commit. It looks at the job and its nodes, at little cost.
 TEST(Invariants, TheCheapCheckFindsWhatOneJobTouches) {
   for (const Breakage& breakage : breakages()) {
     const bool is_local = breakage.invariant != "indices" && breakage.invariant != "conservation" &&
                           breakage.invariant != "array" && breakage.invariant != "quota" &&
+                          breakage.invariant != "guarantees" &&
                           breakage.what.find("sum") == std::string::npos &&
                           breakage.what.find("waiting") == std::string::npos;
     if (!is_local) continue;

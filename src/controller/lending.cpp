@@ -10,19 +10,21 @@ namespace gpu_platform::controller {
 
 namespace {
 
-// By the admission rule (scheduling/pools/balance.h), counted by hand. What began before
-// guarantees, or the cluster, changed last is not blamed.
-void check_admission(const State& state, std::vector<std::string>& found) {
-  const scheduling::PoolBalance& balance = state.books->lending.balance();
+// By the admission rule (scheduling/pools/balance.h), counted by hand, of what can never be stopped
+// in one pool. What began before guarantees, or the cluster, changed last is not blamed.
+void check_admission(const State& state, const std::string& pool,
+                     const scheduling::PoolBalance& balance, std::vector<std::string>& found) {
   std::map<scheduling::QuotaSubject, base::GpuShare> firm;
   std::map<scheduling::QuotaSubject, model::JobId> newest;
   for (const model::AttemptId id : state.held_attempts) {
     const model::Job& job = *state.jobs.find(id.job.value);
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    const auto* own_pool = state.books->lending.of_type(attempt.gpu_type);
+    if (own_pool == nullptr || own_pool->first != pool) continue;
     const auto ask = scheduling::pool_ask(balance.guarantees(), *state.policy, *job.spec);
-    if (ask.may_borrow || ask.gpus == base::GpuShare()) continue;
+    if (ask.may_borrow || ask.is_spared || ask.gpus == base::GpuShare()) continue;
     firm[ask.holder] += ask.gpus;
-    const bool is_new = job.attempts.at(id.attempt - 1).requested_at > state.limits_set_at;
-    if (is_new) newest[ask.holder] = id.job;
+    if (attempt.requested_at > state.limits_set_at) newest[ask.holder] = id.job;
   }
   base::GpuShare above;
   model::JobId to_blame;
@@ -34,9 +36,10 @@ void check_admission(const State& state, std::vector<std::string>& found) {
   }
   if (above <= balance.shared() || !to_blame.valid()) return;
   found.push_back(fmt::format(
-      "guarantees: {} / 7000 GPUs are held above guarantees by work that is not preemptible, of "
-      "which {} are nobody's, since job {} was started",
-      above.value(), balance.shared().value(), to_blame.value));
+      "guarantees: {} / 7000 GPUs{} are held above guarantees by work that is not preemptible, of "
+      "which {} have no guarantee, since job {} was started",
+      above.value(), pool.empty() ? "" : " of type " + pool, balance.shared().value(),
+      to_blame.value));
 }
 
 }  // namespace
@@ -44,12 +47,23 @@ void check_admission(const State& state, std::vector<std::string>& found) {
 std::vector<std::string> passed_guarantees(const State& state) {
   std::vector<std::string> found;
   if (!state.books->lending.is_active()) return found;
-  check_admission(state, found);
+  for (const auto& [name, lending] : state.books->lending.all()) {
+    check_admission(state, name, lending.balance(), found);
+  }
   std::uint64_t borrowed = 0;
   for (const model::AttemptId id : state.held_attempts) {
     const model::Job& job = *state.jobs.find(id.job.value);
-    if (!job.attempts.at(id.attempt - 1).is_borrowed) continue;
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    if (!attempt.is_borrowed) continue;
     ++borrowed;
+    if (state.books->lending.of_type(attempt.gpu_type) == nullptr) {
+      found.push_back(fmt::format(
+          "guarantees: job {} borrows GPUs that are guaranteed to no holder", id.job.value));
+    }
+    if (attempt.stops_above) {
+      found.push_back(
+          fmt::format("guarantees: job {} borrows, and others were stopped for it", id.job.value));
+    }
     if (!model::may_borrow(*job.spec, *state.policy)) {
       found.push_back(fmt::format("guarantees: job {} borrows, and cannot be stopped for others",
                                   id.job.value));

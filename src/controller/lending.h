@@ -7,8 +7,8 @@
 
 namespace gpu_platform::controller {
 
-// Work that cannot be stopped on what is guaranteed to others, and attempts that say of themselves
-// that they borrow, or do not, where it is otherwise: there should be none.
+// Finds violations of lending: work that cannot be stopped on GPUs that are guaranteed to others,
+// and attempts with a wrong mark whether they borrow. There should be none.
 std::vector<std::string> passed_guarantees(const State& state);
 
 }  // namespace gpu_platform::controller

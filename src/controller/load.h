@@ -8,11 +8,12 @@
 
 namespace gpu_platform::controller {
 
-// What one user has in the core, or all have.
+// The load of one user, or of all users, in the core.
 struct UserLoad {
   std::uint64_t waiting_jobs = 0;  // held ones too; of an array each member
-  // Of all jobs that have not left the core, by model::size_of(). Each member of an array counts
-  // with all of its specification: members share it only until one of them is changed.
+  // The specifications of all jobs that have not left the core, by model::size_of(). Each member of
+  // an array counts with all of its specification: members share it only until one of them is
+  // changed.
   base::Bytes specifications;
 
   friend bool operator==(const UserLoad&, const UserLoad&) = default;
@@ -24,7 +25,7 @@ struct UserLoad {
 // comes, changes or goes, when it is copied or stored anyway.
 class Load {
  public:
-  // So many jobs of that specification enter the core; one leaves it.
+  // A number of jobs of that specification enters the core; one leaves it.
   void enter(const model::JobSpec& spec, std::uint64_t jobs = 1);
   void leave(const model::JobSpec& spec);
 

@@ -54,6 +54,9 @@ std::optional<Effect> order_of(const State& state, const model::Event& event) {
     const Attempt& attempt = job->attempts.back();
     return execution::LimitOrder{{job->id, attempt.number}, time_limit_of(*job, attempt)};
   }
+  if (const auto* signal = std::get_if<model::SignalRequested>(&event)) {
+    return execution::SignalOrder{signal->attempt, signal->signal};
+  }
   if (const auto* released = std::get_if<model::AttemptReleased>(&event)) {
     return execution::ForgetOrder{released->attempt};
   }

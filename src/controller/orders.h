@@ -8,22 +8,23 @@
 #include "execution/engine.h"
 #include "model/event.h"
 
-// What the engine is asked to do.
+// The orders to the engine.
 
 namespace gpu_platform::controller {
 
-// A wish of the core that leaves after its events are durable. Each may be repeated.
+// An order of the core, which leaves after its events are durable. Each but a signal may be
+// repeated.
 using Effect = std::variant<execution::StartOrder, execution::StopOrder, execution::LimitOrder,
-                            execution::ForgetOrder>;
+                            execution::ForgetOrder, execution::SignalOrder>;
 
-// What the event, which has been applied, asks for.
+// Returns the orders of an event that has been applied.
 std::optional<Effect> order_of(const State& state, const model::Event& event);
 
-// That whatever is left of the attempt, which was given up, must stop at once.
+// Orders that everything left of an attempt that was given up stops at once.
 Effect stop_at_once(const State& state, model::AttemptId attempt);
 
-// The orders that may have been lost in a crash, worked out from the state: what the engine must
-// know of each attempt that still holds resources, and the starts and stops to repeat.
+// Returns the orders that may have been lost in a crash, computed from the state: what the engine
+// must know about each attempt that still holds resources, and the starts and stops to repeat.
 std::vector<execution::KnownAttempt> known_attempts(const State& state);
 std::vector<Effect> pending_effects(const State& state);
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "scheduling/plan_cycle.h"
+#include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::controller {
 
@@ -18,6 +19,15 @@ PlannedStarts starts_of(const std::vector<scheduling::PlannedStart>& planned_sta
 
 PlannedStarts last_planned_starts(const Snapshot& snapshot) {
   return snapshot.planned_starts == nullptr ? PlannedStarts() : starts_of(*snapshot.planned_starts);
+}
+
+model::JobId guaranteed_start(const Snapshot& snapshot) {
+  const auto& planned = snapshot.planned_starts;
+  if (planned == nullptr || planned->empty() ||
+      scheduling::weighs_surplus(*snapshot.policy->organisation)) {
+    return {};
+  }
+  return planned->front().job;
 }
 
 PlannedStarts plan_all_starts(PlanningView& view) {

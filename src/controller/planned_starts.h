@@ -14,13 +14,18 @@ namespace gpu_platform::controller {
 
 using PlannedStarts = std::map<model::JobId, base::Instant>;
 
-// Of those that had a planned start in the scheduler's last cycle: the first in the queue that do
-// not fit, policy.backfill_depth of them. Cost: theirs.
+// Returns the planned starts of the scheduler's last cycle: those of the first jobs in the queue
+// that do not fit, policy.backfill_depth of them. Cost: their number.
 PlannedStarts last_planned_starts(const Snapshot& snapshot);
 
-// Of all QUEUED jobs, each with a planned start behind those before it, as far as that can be
-// worked out in about a second on one core; those behind and those for which no end of others makes
-// room are left out. None where the policy reserves nothing. Cost: scheduling::Timeline.
+// Returns the job whose planned start no job behind it and no early end moves back: the first that
+// waits for room. Invalid: there is none, as where the GPUs beyond guarantees are shared by weight,
+// because jobs of other holders may then come first.
+model::JobId guaranteed_start(const Snapshot& snapshot);
+
+// Returns the planned starts of all QUEUED jobs, each behind those before it, as far as that can be
+// computed in about a second on one core. Jobs behind that, and jobs for which no end of others
+// makes room, are left out. None if the policy keeps no places. Cost: scheduling::Timeline.
 PlannedStarts plan_all_starts(PlanningView& view);
 
 }  // namespace gpu_platform::controller

@@ -64,7 +64,7 @@ TEST_F(PlannedStartsTest, WithoutPlannedStartsNothingIsKnown) {
 
 TEST_F(PlannedStartsTest, ALongerLimitOfWhoRunsMovesThem) {
   fill();
-  const model::Caller root{.user = "root", .uid = 0, .is_administrator = true};
+  const model::Caller root = model::root_caller();
   ASSERT_TRUE(core_.command(
       model::Command{root, model::UpdateJob{.job = model::JobId(1),
                                             .to = model::SpecPatch().set(

@@ -43,6 +43,14 @@ void PlanningView::follow(std::shared_ptr<const Snapshot> snapshot) {
           books_.put(*node);
         }
       });
+  // A node may have other GPUs than before, and as many.
+  if (books_->lending.is_by_type() &&
+      books_->lending.guarantees() !=
+          scheduling::guarantees_of(*snapshot_->policy->organisation,
+                                    books_->cluster.totals().gpus_by_type())) {
+    books_ = scheduling::Books::of(snapshot_->jobs, snapshot_->nodes, given_by(*snapshot_));
+    return;
+  }
   follow_jobs(before->jobs);
   books_.follow(given_by(*snapshot_), snapshot_->jobs);
 }

@@ -13,20 +13,20 @@
 
 namespace gpu_platform::controller {
 
-// Waiting jobs that a prediction reckons with: nothing is predicted of those behind.
+// The number of waiting jobs that a prediction includes: there is none for the jobs behind them.
 inline constexpr std::size_t kMaxPredictedInQueue = 1000;
 
-// What is expected is never later than what is promised.
+// A predicted start is never later than the planned start.
 void limit_to(scheduling::StartQuantiles& predicted, base::Instant promised);
 
 // The attempt as a prediction sees it; it holds something. What it points to is the job's.
 scheduling::RunningJob running_job(const model::Job& job, const model::Attempt& attempt);
 
-// Of the first kMaxPredictedInQueue of the queue. Nothing where the policy reserves nothing.
+// Predicts the first kMaxPredictedInQueue jobs of the queue. Nothing if the policy keeps no places.
 scheduling::PredictedStarts predict_queue(PlanningView& view, base::Instant now);
 
-// Of the job alone, which may or may not be in the queue, behind those of a lower rank. Nothing
-// where kMaxPredictedInQueue or more are before it.
+// Predicts only this job, which may or may not be in the queue, behind all jobs that go before it.
+// Nothing if these are kMaxPredictedInQueue or more.
 scheduling::PredictedStarts predict_one(PlanningView& view, const scheduling::WaitingJob& job,
                                         const scheduling::Rank& rank, base::Instant now);
 

@@ -117,7 +117,8 @@ TEST(PredictionOfAQueue, WhatIsKnownOfRunsAndPredictionsSurvivesASnapshot) {
   EXPECT_GT(scored, 100U);
 }
 
-// Of jobs that follow one another closely it comes a little later, and then of what is left.
+// If jobs follow one another closely, the prediction comes a little later, and then for the jobs
+// that are left.
 TEST(PredictionOfAQueue, ComesSoonAfterTheLastOneAlsoForAPlaceThatIsOverdue) {
   Core core;
   base::Instant now = kNoon;

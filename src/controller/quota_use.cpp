@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "scheduling/book_entries.h"
 
 namespace gpu_platform::controller {
 
@@ -14,9 +15,8 @@ void count_period_use(State& state, const model::Job& job, const model::Attempt&
   if (!state.limits_hours || !is_of_period || !attempt.started_at.is_set()) return;
   // Never more than was committed: the grace and the cleaning are the platform's.
   const base::Duration ran =
-      std::min(attempt.ended_at - attempt.started_at,
-               model::longest_limit(job.spec->request, job.spec->time_limit));
-  state.books.add_used(*job.spec,
+      std::min(attempt.ended_at - attempt.started_at, scheduling::time_limit_of(job, attempt));
+  state.books.add_used(*job.spec, attempt.gpu_type,
                        scheduling::gpu_time(scheduling::gpu_share_of(job.spec->request), ran));
 }
 
@@ -41,7 +41,7 @@ std::optional<base::Instant> period_end(const State& state) {
 
 namespace {
 
-// Where a limit was lowered below what is held, whoever asks for none of it may start all the same.
+// If a limit was lowered below the present use, a job that asks for nothing of it may still start.
 bool counts_for(const model::JobSpec& spec, model::QuotaKind kind) {
   const bool is_of_gpus = kind == model::QuotaKind::kGpus || kind == model::QuotaKind::kGpuHours;
   return !is_of_gpus || model::total_gpus(spec.request) > 0;
@@ -54,9 +54,13 @@ std::vector<std::string> passed_quotas(const State& state) {
   for (const model::AttemptId id : state.held_attempts) {
     const model::Job* job = state.jobs.find(id.job.value);
     CHECK(job != nullptr);
-    if (job->attempts.at(id.attempt - 1).requested_at <= state.limits_set_at) continue;
+    const model::Attempt& attempt = job->attempts.at(id.attempt - 1);
+    if (attempt.requested_at <= state.limits_set_at) continue;
     for (const auto& limit : scheduling::limits_of(*state.policy->organisation, *job->spec)) {
-      const auto excess = scheduling::present_excess(limit, state.books->quotas);
+      auto excess = scheduling::present_excess(limit, state.books->quotas);
+      if (!excess) {
+        excess = scheduling::present_excess_on_type(limit, attempt.gpu_type, state.books->quotas);
+      }
       if (excess && counts_for(*job->spec, excess->kind)) {
         found.push_back(
             fmt::format("quota: {} since job {} was started", describe(*excess), id.job.value));

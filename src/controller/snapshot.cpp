@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "scheduling/backfill/timeline.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/explain/shortages.h"
-#include "scheduling/gang/split.h"
+#include "scheduling/gang/place_gang.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/placement/place.h"
 
@@ -32,8 +33,7 @@ const std::vector<model::JobId>& WaitExplainer::order() {
   ranks.reserve(snapshot_->counts.queued);
   snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.state != model::JobState::kQueued) return;
-    ranks.push_back(scheduling::rank_of(job.id, *job.spec, job.submitted_at, snapshot_->order,
-                                        job.overdue_since));
+    ranks.push_back(scheduling::rank_of(job, snapshot_->order));
   });
   std::ranges::sort(ranks);
   order_.reserve(ranks.size());
@@ -52,13 +52,71 @@ const scheduling::QuotaLedger& WaitExplainer::quotas() {
   return *quotas_;
 }
 
-const scheduling::PoolBalance& WaitExplainer::pools() {
+namespace {
+
+bool accepts_pool(const model::JobSpec& spec, const scheduling::Pools& pools,
+                  const std::string& name, const scheduling::GpusByType& gpus_by_type) {
+  return !pools.is_by_type() || std::ranges::any_of(gpus_by_type, [&](const auto& of_type) {
+    const auto* const pool = pools.of_type(of_type.first);
+    return pool != nullptr && pool->first == name &&
+           scheduling::accepts_type(spec.request, of_type.first);
+  });
+}
+
+}  // namespace
+
+scheduling::ByPool<scheduling::SurplusParts> surplus_parts_of(
+    const Snapshot& snapshot, const scheduling::Pools& pools,
+    const scheduling::GpusByType& gpus_by_type) {
+  scheduling::ByPool<scheduling::SurplusParts> parts;
+  for (const auto& [name, lending] : pools.all()) {
+    const scheduling::PoolBalance& pool = lending.balance();
+    if (!pool.guarantees().has_weights) continue;
+    scheduling::WaitingGpus waiting;
+    snapshot.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+      if (job.state != model::JobState::kQueued) return;
+      if (!accepts_pool(*job.spec, pools, name, gpus_by_type)) return;
+      const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot.policy, *job.spec);
+      waiting[ask.holder] += ask.gpus;
+    });
+    parts.emplace(name, scheduling::surplus_parts(pool, waiting));
+  }
+  return parts;
+}
+
+const scheduling::Pools& WaitExplainer::pools() {
   if (!pools_) {
-    pools_ =
-        scheduling::lending_of(snapshot_->jobs, *snapshot_->policy, snapshot_->order.cluster_gpus)
-            .balance();
+    pools_ = scheduling::guarantees_anything(*snapshot_->policy->organisation)
+                 ? scheduling::lending_of(snapshot_->jobs, *snapshot_->policy,
+                                          cluster().totals().gpus_by_type())
+                 : scheduling::Pools();
   }
   return *pools_;
+}
+
+std::optional<model::SurplusExcess> WaitExplainer::surplus_excess_of(const model::JobSpec& spec,
+                                                                     const scheduling::Rank* rank) {
+  if ((rank != nullptr && rank->is_overdue) || !pools().is_active()) return std::nullopt;
+  const scheduling::GpusByType& types = cluster().totals().gpus_by_type();
+  if (!parts_) parts_ = surplus_parts_of(*snapshot_, pools(), types);
+  if (parts_->empty()) return std::nullopt;
+  std::optional<model::SurplusExcess> found;
+  for (const auto& [name, lending] : pools().all()) {
+    const scheduling::PoolBalance& pool = lending.balance();
+    const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot_->policy, spec);
+    const auto verdict = pool.judge(ask).verdict;
+    if (!accepts_pool(spec, pools(), name, types)) continue;
+    if (verdict == scheduling::PoolVerdict::kOwn) return std::nullopt;
+    const auto parts = parts_->find(name);
+    std::optional<model::SurplusExcess> excess;
+    if (parts != parts_->end()) {
+      excess = scheduling::surplus_excess(parts->second, pool, ask.holder);
+    }
+    if (!excess && verdict == scheduling::PoolVerdict::kKeptBack) continue;
+    if (!excess) return std::nullopt;
+    found = std::move(excess);
+  }
+  return found;
 }
 
 const WaitExplainer::ClassAnswer& WaitExplainer::answer_for(const model::JobSpec& spec) {
@@ -89,6 +147,7 @@ void WaitExplainer::explain_dependency(const model::Dependency& dependency,
                                        model::WaitReason& reason) const {
   reason.code = model::WaitCode::kDependency;
   reason.waits_for = dependency;
+  if (dependency.kind == model::DependencyKind::kSingleton) return;
   const std::uint64_t id = dependency.on.job.value;
   if (dependency.on.whole_array) {
     if (const auto* array = snapshot_->arrays.find(id)) reason.target = array->outcome;
@@ -98,18 +157,43 @@ void WaitExplainer::explain_dependency(const model::Dependency& dependency,
   }
 }
 
+namespace {
+
+void tell_own(const model::Reservation& own, const model::Occurrence& when,
+              model::WaitReason& reason) {
+  reason.code = model::WaitCode::kReserved;
+  reason.reservation = own.name;
+  reason.is_own_reservation = true;
+  reason.reservation_begin = when.begin;
+  reason.reservation_end = when.end;
+}
+
+}  // namespace
+
 // A job of a reservation waits for that to begin, unless it is to begin even later.
 void WaitExplainer::explain_own_reservation(const model::JobSpec& spec,
                                             model::WaitReason& reason) const {
   const model::Reservation* own = snapshot_->reservations == nullptr
                                       ? nullptr
                                       : snapshot_->reservations->find(spec.request.reservation);
-  if (own == nullptr || own->begin != spec.begin) return;
-  reason.code = model::WaitCode::kReserved;
-  reason.reservation = own->name;
-  reason.is_own_reservation = true;
-  reason.reservation_begin = own->begin;
-  reason.reservation_end = own->end;
+  const auto when = own == nullptr ? std::nullopt : occurrence_at(*own, spec.begin);
+  if (when && when->begin == spec.begin) tell_own(*own, *when, reason);
+}
+
+// A job in the queue may have to wait for another occurrence than the one that it came for, or for
+// a begin that was changed.
+bool WaitExplainer::explain_next_occurrence(const model::JobSpec& spec,
+                                            model::WaitReason& reason) const {
+  const model::Reservation* own = snapshot_->reservations == nullptr
+                                      ? nullptr
+                                      : snapshot_->reservations->find(spec.request.reservation);
+  if (own == nullptr) return false;
+  const base::Duration needed =
+      model::longest_limit(spec.request, spec.time_limit) + snapshot_->policy->stop_grace;
+  const auto when = occurrence_with_room(*own, snapshot_->at, needed);
+  if (!when || when->begin <= snapshot_->at) return false;
+  tell_own(*own, *when, reason);
+  return true;
 }
 
 // By the first gate that keeps it: another job, a time, its siblings, the rest of its back-off.
@@ -136,63 +220,162 @@ model::WaitReason WaitExplainer::explain_pending(const model::Job& job) const {
   return reason;
 }
 
-scheduling::Span WaitExplainer::span_of(const ClassAnswer& answer) const {
-  return {snapshot_->at, snapshot_->at + answer.runs_for};
-}
-
-void WaitExplainer::visit(const model::Node& node, scheduling::ShortageCounter& counter,
-                          ClassAnswer& answer) {
-  const auto left = snapshot_->reservations == nullptr ? std::nullopt
-                                                       : snapshot_->reservations->as_left_to(
-                                                             answer.request, node, span_of(answer));
+void WaitExplainer::visit(const model::Node& node, Others others,
+                          scheduling::ShortageCounter& counter, ClassAnswer& answer) const {
+  const scheduling::Reservations* reservations = snapshot_->reservations.get();
+  const auto left = reservations == nullptr
+                        ? std::nullopt
+                        : reservations->as_left_to(answer.request, node, others);
   if (!left) return counter.visit(node);
-  if (left->by == nullptr) return counter.visit(left->node);
-  counter.visit(node, left->node);
-  if (answer.in_the_way == nullptr || left->by->begin < answer.in_the_way->begin) {
-    answer.in_the_way = left->by;
+  if (!left->is_by_others) return counter.visit(left->node);
+  if (!counter.visit(node, left->node)) return;
+  std::size_t first = 0;  // beside which, and those before it, the node does not do
+  for (; first + 1 < others.size(); ++first) {
+    const auto with = reservations->as_left_to(answer.request, node, others.first(first + 1));
+    if (with && !counter.fits_on(with->node)) break;
+  }
+  if (!answer.in_the_way || others[first].when.begin < answer.in_the_way->when.begin) {
+    answer.in_the_way = others[first];
   }
 }
 
 WaitExplainer::ClassAnswer WaitExplainer::answer_anew(const model::ResourceRequest& request,
                                                       base::Duration runs_for) {
   ClassAnswer answer{.request = request, .runs_for = runs_for};
+  std::vector<scheduling::Reserved> others;
+  if (snapshot_->reservations != nullptr) {
+    others = snapshot_->reservations->of_others(request,
+                                                {snapshot_->at, snapshot_->at + answer.runs_for});
+  }
   const auto parts = [&](const model::ResourceRequest& part, std::uint32_t count) {
     scheduling::ShortageCounter counter(part);
     snapshot_->nodes.for_each(
-        [&](std::uint64_t, const model::Node& node) { visit(node, counter, answer); });
+        [&](std::uint64_t, const model::Node& node) { visit(node, others, counter, answer); });
     answer.counts = counter.counts();
     answer.parts = count;
     answer.gpus = part.gpus;
     answer.could_hold = counter.nodes_up_that_could_hold() >= count;
     return !answer.could_hold;
   };
-  // Of several ways to divide it the one on fewest nodes is told that these could hold.
-  scheduling::for_each_split(request, snapshot_->nodes.size(), parts);
+  // Nodes outside the job's own reservation are none that it may use, and not out of service.
+  const model::Reservation* own = snapshot_->reservations == nullptr
+                                      ? nullptr
+                                      : snapshot_->reservations->find(request.reservation);
+  const auto inside = own == nullptr ? std::nullopt : scheduling::request_inside(*own, request);
+  // Among several ways to divide the request, this is the one on the fewest nodes that these could
+  // hold.
+  scheduling::for_each_split(inside ? *inside : request, snapshot_->nodes.size(), parts);
   const auto fits =
       std::ranges::find(answer.counts, model::Shortage::kFits, &model::WaitCount::shortage);
   answer.fits = fits != answer.counts.end() && fits->nodes >= answer.parts;
-  if (model::is_gang(request)) answer.fits = gang_fits(answer);
+  if (model::is_gang(request)) place_gang(others, answer);
   return answer;
 }
 
 // Counts alone do not say it: its parts must be of one type, and together.
-bool WaitExplainer::gang_fits(const ClassAnswer& answer) {
-  if (!cluster_) {
-    cluster_.emplace();
-    snapshot_->nodes.for_each(
-        [&](std::uint64_t, const model::Node& node) { cluster_->update(node); });
-  }
-  scheduling::Trial trial(*cluster_);
-  model::ResourceRequest request = answer.request;
+void WaitExplainer::place_gang(Others others, ClassAnswer& answer) {
+  answer.in_the_way.reset();
+  answer.fits = gang_fits(answer.request, others);
+  if (answer.fits || others.empty() || !gang_fits(answer.request, {})) return;
+  std::size_t first = 0;
+  while (first + 1 < others.size() && gang_fits(answer.request, others.first(first + 1))) ++first;
+  answer.in_the_way = others[first];
+}
+
+bool WaitExplainer::gang_fits(const model::ResourceRequest& wanted, Others others) {
+  scheduling::Trial trial(cluster());
+  model::ResourceRequest request = wanted;
   if (snapshot_->reservations != nullptr) {
     if (const model::Reservation* own = snapshot_->reservations->find(request.reservation)) {
       auto inside = scheduling::request_inside(*own, request);
       if (!inside) return false;
       request = *std::move(inside);
     }
-    snapshot_->reservations->withhold_from(trial, request, span_of(answer));
+    snapshot_->reservations->withhold_from(trial, request, others);
   }
   return scheduling::place(trial, request).has_value();
+}
+
+scheduling::Cluster& WaitExplainer::cluster() {
+  if (!cluster_) {
+    cluster_.emplace();
+    snapshot_->nodes.for_each(
+        [&](std::uint64_t, const model::Node& node) { cluster_->update(node); });
+  }
+  return *cluster_;
+}
+
+const scheduling::RunningEnds& WaitExplainer::running() {
+  if (running_) return *running_;
+  running_.emplace();
+  snapshot_->jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    for (const model::Attempt& attempt : job.attempts) {
+      if (!model::holds_resources(attempt.state)) continue;
+      running_->put({job.id, attempt.number}, scheduling::latest_end(job, attempt),
+                    attempt.allocation);
+    }
+  });
+  return *running_;
+}
+
+// Planned starts are in the order of ranks. A job that would be submitted now is behind them all.
+std::size_t WaitExplainer::planned_before(const scheduling::Rank* rank) const {
+  if (snapshot_->planned_starts == nullptr) return 0;
+  const auto& planned = *snapshot_->planned_starts;
+  if (rank == nullptr) return planned.size();
+  const auto behind = std::ranges::find_if(planned, [&](const scheduling::PlannedStart& each) {
+    const model::Job* job = snapshot_->jobs.find(each.job.value);
+    return job != nullptr && !(scheduling::rank_of(*job, snapshot_->order) < *rank);
+  });
+  return static_cast<std::size_t>(behind - planned.begin());
+}
+
+std::optional<WaitExplainer::Kept> WaitExplainer::kept_from(const model::JobSpec& spec,
+                                                            const scheduling::Rank* rank,
+                                                            bool comes_last) {
+  const std::size_t ahead = planned_before(comes_last ? nullptr : rank);
+  if (ahead == 0 && snapshot_->holds == nullptr) return std::nullopt;
+  for (const KeptAnswer& known : kept_) {
+    if (known.request == spec.request && known.time_limit == spec.time_limit &&
+        known.planned_ahead == ahead)
+      return known.kept;
+  }
+  kept_.push_back({spec.request, spec.time_limit, ahead, kept_anew(spec, ahead)});
+  return kept_.back().kept;
+}
+
+// The first of them beside which, and those before it, the request has no place now: without it the
+// answer is another. By the scheduler's own rule for what is kept (backfill/timeline.h).
+std::optional<WaitExplainer::Kept> WaitExplainer::kept_anew(const model::JobSpec& spec,
+                                                            std::size_t planned_ahead) {
+  const base::Instant now = snapshot_->at;
+  const scheduling::Reservations none;
+  scheduling::Trial trial(cluster());
+  scheduling::Timeline timeline(trial, running(),
+                                snapshot_->reservations ? *snapshot_->reservations : none,
+                                {.now = now, .grace = snapshot_->policy->stop_grace});
+  const auto is_in_the_way = [&](const model::Job& job, const scheduling::Slot& slot) {
+    timeline.book(slot, job.spec->time_limit);
+    return !timeline.place_now(spec.request, spec.time_limit);
+  };
+  const auto kept = [&](model::JobId job, base::Instant start) {
+    return Kept{job, start > now + scheduling::kNextInstant ? start : base::Instant()};
+  };
+  if (snapshot_->holds != nullptr) {
+    for (const auto& [id, hold] : snapshot_->holds->all()) {
+      const model::Job* job = snapshot_->jobs.find(id.value);
+      if (job == nullptr || !is_in_the_way(*job, {now, hold.allocation})) continue;
+      return kept(id, hold.decided_at + snapshot_->policy->stop_grace);
+    }
+  }
+  for (std::size_t i = 0; i < planned_ahead; ++i) {
+    const auto& [id, slot] = (*snapshot_->planned_starts)[i];
+    const model::Job* job = snapshot_->jobs.find(id.value);
+    if (job == nullptr) continue;
+    const base::Instant start = std::max(slot.start, now + scheduling::kNextInstant);
+    if (is_in_the_way(*job, {start, slot.allocation})) return kept(id, start);
+  }
+  return std::nullopt;
 }
 
 model::WaitReason WaitExplainer::explain(const model::Job& job) {
@@ -214,51 +397,93 @@ model::WaitReason WaitExplainer::explain_behind(const model::Job& job, std::uint
   if (snapshot_->holds != nullptr) {
     if (const model::PreemptionHold* hold = snapshot_->holds->find(job.id)) return explain(*hold);
   }
-  return explain_behind(*job.spec, jobs_ahead, first);
+  const scheduling::Rank rank = scheduling::rank_of(job, snapshot_->order);
+  return explain_behind(*job.spec, &rank, jobs_ahead, first);
 }
 
 model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
                                                 std::uint64_t jobs_ahead, model::JobId first) {
+  return explain_behind(spec, nullptr, jobs_ahead, first);
+}
+
+model::WaitReason WaitExplainer::explain_behind(const model::JobSpec& spec,
+                                                const scheduling::Rank* rank,
+                                                std::uint64_t jobs_ahead, model::JobId first) {
   model::WaitReason reason;
   reason.jobs_ahead = jobs_ahead;
   if (jobs_ahead > 0) reason.blocked_by = first;
-  explain_place(spec, reason);
+  explain_place(spec, rank, reason);
   return reason;
 }
 
-// Where some node has enough free, but for a reservation of others.
 void WaitExplainer::explain_reservation(const ClassAnswer& answer, model::WaitReason& reason) {
-  const bool is_reserved = std::ranges::find(answer.counts, model::Shortage::kReserved,
-                                             &model::WaitCount::shortage) != answer.counts.end();
-  if (!is_reserved || answer.in_the_way == nullptr) return;
+  if (!answer.in_the_way) return;
   reason.code = model::WaitCode::kReserved;
-  reason.reservation = answer.in_the_way->name;
-  reason.reservation_begin = answer.in_the_way->begin;
-  reason.reservation_end = answer.in_the_way->end;
+  reason.reservation = answer.in_the_way->reservation->name;
+  reason.reservation_begin = answer.in_the_way->when.begin;
+  reason.reservation_end = answer.in_the_way->when.end;
 }
 
-void WaitExplainer::explain_place(const model::JobSpec& spec, model::WaitReason& reason) {
-  reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
-  if (!reason.quota && pools().is_active()) {
-    const auto ask = scheduling::pool_ask(pools().guarantees(), *snapshot_->policy, spec);
-    reason.quota = pools().excess_of(ask);
+// Says what is out of service before limits and other jobs, because no end of these would help.
+void WaitExplainer::explain_place(const model::JobSpec& spec, const scheduling::Rank* rank,
+                                  model::WaitReason& reason) {
+  if (explain_next_occurrence(spec, reason)) return;
+  const ClassAnswer& answer = answer_for(spec);
+  if (answer.could_hold) {
+    reason.quota = scheduling::excess_if_started(*snapshot_->policy->organisation, spec, quotas());
+    if (!reason.quota && pools().is_active() && !pools().is_by_type()) {
+      const scheduling::PoolBalance& pool = pools().all().begin()->second.balance();
+      const auto ask = scheduling::pool_ask(pool.guarantees(), *snapshot_->policy, spec);
+      reason.quota = pool.excess_of(ask);
+      if (reason.quota) reason.surplus = surplus_excess_of(spec, rank);
+    }
   }
   if (reason.quota) {
     reason.code = model::WaitCode::kQuota;
     return;
   }
+  const bool has_types =
+      scheduling::limits_types(*snapshot_->policy->organisation) || pools().is_by_type();
+  if (answer.could_hold && has_types) return explain_types(spec, rank, reason);
+  explain_free(spec, rank, reason);
+}
+
+// Limits and guarantees by type leave it other types, or none that could hold it.
+void WaitExplainer::explain_types(const model::JobSpec& spec, const scheduling::Rank* rank,
+                                  model::WaitReason& reason) {
+  scheduling::BarredTypes barred = scheduling::barred_types(
+      *snapshot_->policy->organisation, spec, cluster().totals().gpus_by_type(), quotas());
+  if (pools().is_by_type()) {
+    scheduling::bar_kept_back(pools(), *snapshot_->policy, spec, cluster().totals().gpus_by_type(),
+                              barred);
+  }
+  if (barred.types.empty()) return explain_free(spec, rank, reason);
+  reason.quota = std::move(barred.excess);
+  model::JobSpec rest = spec;
+  rest.request.barred_types = std::move(barred.types);
+  if (answer_for(rest).could_hold) return explain_free(rest, rank, reason);
+  reason.surplus = surplus_excess_of(spec, rank);
+  reason.code = model::WaitCode::kQuota;
+}
+
+void WaitExplainer::explain_free(const model::JobSpec& spec, const scheduling::Rank* rank,
+                                 model::WaitReason& reason) {
   const ClassAnswer& answer = answer_for(spec);
+  reason.surplus = surplus_excess_of(spec, rank);
   reason.counts = answer.counts;
   reason.nodes_needed = answer.parts;
   reason.gpus_per_node = answer.gpus;
   reason.within = spec.request.within;
-  if (answer.fits) {
-    reason.code =
-        reason.jobs_ahead > 0 ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
-  } else {
+  if (!answer.fits) {
     reason.code = answer.could_hold ? model::WaitCode::kNoCapacity : model::WaitCode::kNoNode;
-    explain_reservation(answer, reason);
+    return explain_reservation(answer, reason);
   }
+  if (const auto kept = kept_from(spec, rank, reason.surplus.has_value())) {
+    reason.kept_for = kept->job;
+    reason.kept_until = kept->until;
+  }
+  const bool is_behind = reason.jobs_ahead > 0 || reason.kept_for.valid();
+  reason.code = is_behind ? model::WaitCode::kPriority : model::WaitCode::kNotEvaluated;
 }
 
 }  // namespace gpu_platform::controller

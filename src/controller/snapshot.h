@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index_by.h"
 #include "base/persistent_map.h"
 #include "base/shared.h"
 #include "base/units.h"
@@ -16,17 +17,19 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/token.h"
 #include "model/wait_reason.h"
 #include "scheduling/explain/shortages.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/pools/surplus.h"
 #include "scheduling/predict/prediction_scores.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/quota/period_use.h"
 #include "scheduling/quota/quota_ledger.h"
 
-// What readers see: an immutable copy of the state after some event. Taking one costs O(1), and
-// it is published before the commands that led to it are acknowledged, so a client reads its own
-// writes.
+// The state that readers see: an immutable copy of the state after some event. A copy costs O(1),
+// and it is published before the commands that led to it are acknowledged, so a client reads its
+// own writes.
 
 namespace gpu_platform::controller {
 
@@ -47,37 +50,47 @@ struct Snapshot {
   base::PersistentMap<model::Node> nodes;  // by NodeId
   std::shared_ptr<const model::Policy> policy;
   Counts counts;
-  // Of the scheduler's last cycle; null before the first.
+  // The planned starts of the scheduler's last cycle; null before the first.
   std::shared_ptr<const std::vector<scheduling::PlannedStart>> planned_starts;
-  scheduling::OrderBasis order;                              // that the queue is ordered by
+  scheduling::OrderBasis order;  // that the queue is ordered by
+  base::Instant use_epoch;       // that the GPU-time in its ranking is as of; see FairShareUse
   std::shared_ptr<const scheduling::PreemptionHolds> holds;  // null: none
   base::PersistentMap<model::JobArray> arrays;               // by the array's id
   base::Shared<scheduling::PeriodUse> period_use;
   std::shared_ptr<const scheduling::Reservations> reservations;  // null: none
   scheduling::RunHistory runs;
   base::Shared<scheduling::PredictionScores> scores;
+  base::PersistentMap<model::Token> tokens = {};  // by TokenId
 };
 
-// Told on the loop thread after each durable batch; must return quickly.
+// The jobs that left the core with a batch: one command may end 100,000 of them.
+using DepartedJobs = base::IndexBy<model::Job, &model::Job::id>;
+
+// Called on the loop thread after each durable batch; must return quickly.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;
-  // `events` are those of the batch; `ended` the jobs that left the core with it.
+  // `events` are those of the batch; `departed` the jobs that left the core with it.
   virtual void published(const std::shared_ptr<const Snapshot>& snapshot,
                          std::span<const model::EventRecord> events,
-                         std::span<const model::Job> ended) = 0;
+                         const DepartedJobs& departed) = 0;
 };
 
-// Explains waiting jobs of one snapshot. Works out the queue's order once and each class of equal
-// requests once, so asking about all of 10,000 waiting jobs costs little more than asking about
-// one.
+// Returns what each holder has and may have of the GPUs beyond guarantees, of each pool in which a
+// weight is set. A waiting job counts in each pool whose GPUs it accepts. Cost: all jobs.
+scheduling::ByPool<scheduling::SurplusParts> surplus_parts_of(
+    const Snapshot& snapshot, const scheduling::Pools& pools,
+    const scheduling::GpusByType& gpus_by_type);
+
+// Explains waiting jobs of one snapshot. It computes the queue's order once and each class of equal
+// requests once, so questions about all of 10,000 waiting jobs cost little more than one question.
 class WaitExplainer {
  public:
   explicit WaitExplainer(std::shared_ptr<const Snapshot> snapshot);
   // The job must be of the snapshot and waiting (HELD, PENDING or QUEUED).
   model::WaitReason explain(const model::Job& job);
-  // The same without looking at the queue: the job stands, or would stand, behind so many, the
-  // first of whom is `first`.
+  // The same without looking at the queue: the job is, or would be, behind this number of jobs, and
+  // `first` is the first of them.
   model::WaitReason explain_behind(const model::Job& job, std::uint64_t jobs_ahead,
                                    model::JobId first);
   model::WaitReason explain_behind(const model::JobSpec& spec, std::uint64_t jobs_ahead,
@@ -94,32 +107,69 @@ class WaitExplainer {
     std::uint32_t gpus = 0;   // of a part
     bool fits = false;
     bool could_hold = false;
-    const model::Reservation* in_the_way =
-        nullptr;  // of those that keep nodes back the first to begin
+    // Without it, and with all others that begin before it, the request would fit.
+    std::optional<scheduling::Reserved> in_the_way;
   };
-  // Of a PENDING job.
+  // Resources that are free and kept for the planned start of another job.
+  struct Kept {
+    model::JobId job;
+    base::Instant until;  // unset: at any moment
+  };
+  struct KeptAnswer {
+    model::ResourceRequest request;
+    base::Duration time_limit;
+    std::size_t planned_ahead = 0;
+    std::optional<Kept> kept;
+  };
+  // `rank`: null for a job that would be submitted now.
+  model::WaitReason explain_behind(const model::JobSpec& spec, const scheduling::Rank* rank,
+                                   std::uint64_t jobs_ahead, model::JobId first);
+  // Explains a PENDING job.
   model::WaitReason explain_pending(const model::Job& job) const;
   void explain_dependency(const model::Dependency& dependency, model::WaitReason& reason) const;
   model::WaitReason explain(const model::PreemptionHold& hold) const;
-  void explain_place(const model::JobSpec& spec, model::WaitReason& reason);
+  void explain_place(const model::JobSpec& spec, const scheduling::Rank* rank,
+                     model::WaitReason& reason);
+  void explain_types(const model::JobSpec& spec, const scheduling::Rank* rank,
+                     model::WaitReason& reason);
+  void explain_free(const model::JobSpec& spec, const scheduling::Rank* rank,
+                    model::WaitReason& reason);
   static void explain_reservation(const ClassAnswer& answer, model::WaitReason& reason);
+  // `comes_last`: behind all planned starts, whatever its rank.
+  std::optional<Kept> kept_from(const model::JobSpec& spec, const scheduling::Rank* rank,
+                                bool comes_last);
+  std::optional<Kept> kept_anew(const model::JobSpec& spec, std::size_t planned_ahead);
+  std::size_t planned_before(const scheduling::Rank* rank) const;
   void explain_own_reservation(const model::JobSpec& spec, model::WaitReason& reason) const;
+  bool explain_next_occurrence(const model::JobSpec& spec, model::WaitReason& reason) const;
   const scheduling::QuotaLedger& quotas();
-  const scheduling::PoolBalance& pools();
+  const scheduling::Pools& pools();
+  // Returns why the job comes after all others in each pool that may give it GPUs; nothing if there
+  // is one where it does not. A job that would be submitted now is not among the waiting ones yet.
+  std::optional<model::SurplusExcess> surplus_excess_of(const model::JobSpec& spec,
+                                                        const scheduling::Rank* rank);
   const ClassAnswer& answer_for(const model::JobSpec& spec);
   ClassAnswer answer_anew(const model::ResourceRequest& request, base::Duration runs_for);
-  void visit(const model::Node& node, scheduling::ShortageCounter& counter, ClassAnswer& answer);
-  scheduling::Span span_of(const ClassAnswer& answer) const;
-  bool gang_fits(const ClassAnswer& answer);
+  using Others = scheduling::Reservations::Others;
+  void visit(const model::Node& node, Others others, scheduling::ShortageCounter& counter,
+             ClassAnswer& answer) const;
+  void place_gang(Others others, ClassAnswer& answer);
+  bool gang_fits(const model::ResourceRequest& request, Others others);
+  scheduling::Cluster& cluster();
+  const scheduling::RunningEnds& running();
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::optional<scheduling::QuotaLedger> quotas_;
-  std::optional<scheduling::PoolBalance> pools_;
+  std::optional<scheduling::Pools> pools_;
+  std::optional<scheduling::ByPool<scheduling::SurplusParts>> parts_;
   bool ordered_ = false;
   std::vector<model::JobId> order_;
   std::map<std::uint64_t, std::uint64_t> position_;
   std::deque<ClassAnswer> classes_;
-  std::optional<scheduling::Cluster> cluster_;  // of the snapshot's nodes, for gangs
+  std::deque<KeptAnswer> kept_;
+  // The indices of the snapshot's nodes and attempts, for trials.
+  std::optional<scheduling::Cluster> cluster_;
+  std::optional<scheduling::RunningEnds> running_;
 };
 
 }  // namespace gpu_platform::controller

@@ -11,8 +11,10 @@ namespace gpu_platform::controller {
 
 namespace {
 
-// Of the snapshot's layout. Fields of jobs, nodes and policies may be appended without raising it
-// (model/codec.h); anything else that changes here raises it.
+// The version of the snapshot's layout. Fields of jobs, nodes and policies may be appended without
+// raising it (model/codec.h), and so may what stands at the end (encode_gpu_time, then
+// encode_tokens): a snapshot that ends before it is read. Anything else that changes here raises
+// it.
 constexpr std::uint64_t kVersion = 5;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
@@ -72,7 +74,7 @@ scheduling::FairShareUse decode_use(base::Decoder& decoder) {
   return {epoch, counted_to, std::move(accounts)};
 }
 
-// Members of an array share their specification, as long as nobody changed one.
+// Members of an array share their specification as long as none was changed.
 void share_spec(const State& state, model::Job& job) {
   if (!job.is_member()) return;
   const model::Job* before = state.jobs.find(job.id.value - 1);
@@ -81,12 +83,15 @@ void share_spec(const State& state, model::Job& job) {
   }
 }
 
+// By subject alone; encode_gpu_time() adds the types.
 void encode_period_use(const scheduling::PeriodUse& period, base::Encoder& encoder) {
   encoder.i64(period.begin.unix_ns());
   encoder.u64(period.used.size());
-  for (const auto& [subject, used] : period.used) {
+  for (const auto& [subject, by_type] : period.used) {
     encoder.u64(static_cast<std::uint64_t>(subject.holder));
     encoder.text(subject.name);
+    std::uint64_t used = 0;
+    for (const auto& [type, of_type] : by_type) used += of_type;
     encoder.u64(used);
   }
 }
@@ -98,9 +103,64 @@ base::Result<scheduling::PeriodUse> decode_period_use(base::Decoder& decoder) {
     const std::uint64_t holder = decoder.u64();
     if (holder >= model::kQuotaHolders) return damaged("the use of a period");
     std::string name(decoder.text());
-    period.used[{static_cast<model::QuotaHolder>(holder), std::move(name)}] = decoder.u64();
+    period.used[{static_cast<model::QuotaHolder>(holder), std::move(name)}][""] = decoder.u64();
   }
   return period;
+}
+
+// The amounts that came later than the layout: of each subject the types of what it used, in the
+// order of the period's subjects, and of each account its GPU-time.
+void encode_gpu_time(const State& state, base::Encoder& encoder) {
+  for (const auto& [subject, by_type] : state.books->period_use->used) {
+    encoder.u64(by_type.size());
+    for (const auto& [type, used] : by_type) {
+      encoder.text(type);
+      encoder.u64(used);
+    }
+  }
+  for (const auto& [account, amounts] : state.use.accounts()) {
+    encoder.u64(amounts.counted_gpu_time);
+    encoder.u64(amounts.uncounted_gpu_time);
+  }
+}
+
+void decode_gpu_time(base::Decoder& decoder, scheduling::PeriodUse& period,
+                     scheduling::FairShareUse& use) {
+  for (auto& [subject, by_type] : period.used) {
+    by_type.clear();
+    for (std::size_t left = decoder.count(); left > 0; --left) {
+      std::string type(decoder.text());
+      by_type[std::move(type)] = decoder.u64();
+    }
+  }
+  scheduling::FairShareUse::Accounts accounts = use.accounts();
+  for (auto& [account, amounts] : accounts) {
+    amounts.counted_gpu_time = decoder.u64();
+    amounts.uncounted_gpu_time = decoder.u64();
+  }
+  use = {use.epoch(), use.counted_to(), std::move(accounts)};
+}
+
+// Came later than the layout, too.
+void encode_tokens(const State& state, base::Encoder& encoder) {
+  encoder.u64(state.last_token_id);
+  encoder.u64(state.tokens.size());
+  std::string part;
+  state.tokens.for_each([&](std::uint64_t, const model::Token& token) {
+    model::append_token(token, part);
+    encoder.text(part);
+    part.clear();
+  });
+}
+
+base::Status decode_tokens(base::Decoder& decoder, State& state) {
+  state.last_token_id = decoder.u64();
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::Token token, model::decode_token(decoder.text()));
+    const std::uint64_t id = token.id.value;
+    state.tokens.put(id, std::move(token));
+  }
+  return {};
 }
 
 void encode_durations(const std::vector<base::Duration>& durations, base::Encoder& encoder) {
@@ -198,8 +258,9 @@ std::string encode_state(const State& state) {
     put_part();
   });
   encoder.u64(state.jobs.size());
+  model::JobAppender jobs;
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
-    model::append_job(job, part);
+    jobs.append(job, part);
     put_part();
   });
   encoder.u64(state.arrays.size());
@@ -234,6 +295,8 @@ std::string encode_state(const State& state) {
     encoder.u64(id.job.value);
     encoder.u64(id.attempt);
   }
+  encode_gpu_time(state, encoder);
+  encode_tokens(state, encoder);
   return out;
 }
 
@@ -282,7 +345,7 @@ base::Result<State> decode_state(std::string_view bytes) {
     TRY_ASSIGN(model::PreemptionHold hold, model::decode_preemption_hold(decoder.text()));
     told.holds.put(std::move(hold));
   }
-  TRY_ASSIGN(told.period_use, decode_period_use(decoder));
+  TRY_ASSIGN(scheduling::PeriodUse period_use, decode_period_use(decoder));
   state.limits_set_at = base::Instant(decoder.i64());
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Reservation reservation, model::decode_reservation(decoder.text()));
@@ -294,6 +357,9 @@ base::Result<State> decode_state(std::string_view bytes) {
     const model::JobId job(decoder.u64());
     state.relimited.insert({job, static_cast<std::uint32_t>(decoder.u64())});
   }
+  if (decoder.ok() && !decoder.at_end()) decode_gpu_time(decoder, period_use, state.use);
+  if (decoder.ok() && !decoder.at_end()) TRY(decode_tokens(decoder, state));
+  told.period_use = std::move(period_use);
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   state.books = scheduling::Books(std::move(told));
   rebuild_indices(state);
@@ -338,31 +404,49 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt) {
   }
 }
 
+namespace {
+
+// Returns whether the victim, which runs, may be stopped for the beneficiary, as both are now.
+bool may_stop(const model::Policy& policy, model::PreemptionRule rule,
+              const model::Job& beneficiary, const model::Job& victim) {
+  if (rule == model::PreemptionRule::kReclaim) {
+    return model::may_borrow(*victim.spec, policy) &&
+           victim.preemptions < model::team_rules(policy, victim.spec->team).max_reclaims_per_job;
+  }
+  if (victim.preemptions >= policy.max_preemptions_per_job) return false;
+  const model::PriorityClass own = beneficiary.spec->priority.priority_class;
+  const model::PriorityClass other = victim.spec->priority.priority_class;
+  const auto& stops_above = victim.attempts.back().stops_above;
+  if (model::is_below(model::higher(other, stops_above.value_or(other)), own)) return true;
+  return rule == model::PreemptionRule::kOverdue && other == own && !stops_above &&
+         model::may_borrow(*victim.spec, policy);
+}
+
+}  // namespace
+
 bool is_outranking(const State& state, const model::PreemptionHold& hold) {
   const model::Job* beneficiary = state.jobs.find(hold.beneficiary.value);
   return std::ranges::all_of(hold.victims, [&](model::AttemptId id) {
     if (is_told_to_stop(state, id)) return true;
-    const model::JobSpec& victim = *state.jobs.find(id.job.value)->spec;
-    if (hold.reclaims) return model::may_borrow(victim, *state.policy);
-    return model::is_below(victim.priority.priority_class,
-                           beneficiary->spec->priority.priority_class);
+    return may_stop(*state.policy, hold.rule, *beneficiary, *state.jobs.find(id.job.value));
   });
 }
 
 std::vector<std::string_view> differences(const Indices& a, const Indices& b) {
   const auto& [counts, load, node_ids, admission_gates, expiring_requests, held_attempts,
-               limits_hours] = a;
+               limits_hours, token_index] = a;
   std::vector<std::string_view> found;
   const auto check = [&](std::string_view name, bool is_same) {
     if (!is_same) found.push_back(name);
   };
   check("counts", counts == b.counts);
-  check("what users have in the core", load == b.load);
+  check("the load of users", load == b.load);
   check("the names of nodes", node_ids == b.node_ids);
-  check("what stands between waiting jobs and the queue", admission_gates == b.admission_gates);
+  check("the admission gates", admission_gates == b.admission_gates);
   check("the lifetimes of request ids", expiring_requests == b.expiring_requests);
   check("the attempts that hold resources", held_attempts == b.held_attempts);
   check("whether hours are limited", limits_hours == b.limits_hours);
+  check("the names and ends of tokens", token_index == b.token_index);
   return found;
 }
 
@@ -373,6 +457,17 @@ void rebuild_indices(State& state) {
   state.arrays.for_each([&](std::uint64_t, const model::JobArray& array) {
     state.admission_gates.set_limit(array.id, array.limit);
   });
+  std::map<std::uint64_t, std::uint64_t> unstarted;
+  state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
+    if (!job.is_member() || model::is_ended(job.state) || model::has_started(job)) return;
+    ++unstarted[job.array_id.value];
+  });
+  for (const auto& [array, members] : unstarted) {
+    // Older snapshots do not have it.
+    const model::JobArray* found = state.arrays.find(array);
+    if (found == nullptr || found->outcome.unstarted == members) continue;
+    state.arrays.find_mutable(array)->outcome.unstarted = members;
+  }
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     count(job, state);
     state.load.enter(*job.spec);
@@ -384,6 +479,8 @@ void rebuild_indices(State& state) {
     }
   });
   state.limits_hours = scheduling::limits_hours(*state.policy->organisation);
+  state.tokens.for_each(
+      [&](std::uint64_t, const model::Token& token) { state.token_index.enter(token); });
   for (const auto& [key, entry] : state.requests) {
     if (entry.expires.is_set()) state.expiring_requests.put(entry.expires, key);
   }

@@ -18,6 +18,7 @@
 #include "controller/expiring_requests.h"
 #include "controller/load.h"
 #include "controller/snapshot.h"
+#include "controller/token_index.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/node.h"
@@ -33,9 +34,9 @@ using scheduling::end_by_limit;
 using scheduling::latest_end;
 using scheduling::time_limit_of;
 
-// What a request id was used for. Kept until its lifetime after the job's end is over, so that a
-// repeated submission returns the first answer; of those of a user whose jobs have ended no more
-// than kMaxEndedRequests, the oldest of which are forgotten earlier.
+// The job of a request id. It is kept until its lifetime after the job's end is over, so that a
+// repeated submission returns the first answer. Of each user at most kMaxEndedRequests for ended
+// jobs are kept; the oldest are forgotten first.
 inline constexpr std::size_t kMaxEndedRequests = 20'000;
 struct RequestEntry {
   model::JobId job;
@@ -44,7 +45,7 @@ struct RequestEntry {
   friend bool operator==(const RequestEntry&, const RequestEntry&) = default;
 };
 
-// What follows from the truth, beside the books: nothing of it is in snapshots.
+// The data that is derived from the truth, beside the books: none of it is in snapshots.
 struct Indices {
   Counts counts;
   Load load;                                                   // what each user has in the core
@@ -52,35 +53,38 @@ struct Indices {
   AdmissionGates admission_gates;                              // between waiting jobs and the queue
   ExpiringRequests expiring_requests;
   std::set<model::AttemptId> held_attempts;  // attempts that still hold resources
-  bool limits_hours = false;                 // the policy limits somebody's GPU-hours
+  bool limits_hours = false;                 // the policy limits GPU-hours
+  TokenIndex token_index;
 
   friend bool operator==(const Indices&, const Indices&) = default;
 };
-// The names of those that differ.
+// Returns the names of the members that differ.
 std::vector<std::string_view> differences(const Indices& a, const Indices& b);
 
 // Everything the core knows. Owned by one thread; only apply() changes it. The truth goes into
-// snapshots; the rest follows from it and is worked out anew by rebuild_indices().
+// snapshots; rebuild_indices() computes the rest from it.
 struct State : Indices {
   model::EventSeq seq;  // of the last event applied
   base::Instant at;     // of the last event applied; never runs backwards
   std::shared_ptr<const model::Policy> policy = std::make_shared<model::Policy>();
   std::uint64_t last_job_id = 0;
   std::uint64_t last_node_id = 0;
+  std::uint64_t last_token_id = 0;
   base::PersistentMap<model::Job> jobs;  // by JobId: waiting, active, and ended ones still holding
   base::PersistentMap<model::Node> nodes;       // by NodeId
   base::PersistentMap<model::JobArray> arrays;  // by the array's id, until its last member has left
-  // By (user, request id).
+  base::PersistentMap<model::Token> tokens;     // by TokenId, until they expire or are revoked
+  // The key is (user, request id).
   std::map<std::pair<std::string, std::string>, RequestEntry> requests;
   scheduling::FairShareUse use;
   // When the policy was applied last, or, where GPUs are guaranteed, their number changed.
   base::Instant limits_set_at;
   base::Shared<scheduling::PredictionScores> scores;
-  // Attempts that may have processes and whose time limit was changed since they were asked for:
-  // what their engine was told last may have got lost.
+  // Attempts that may have processes and got another time limit since their start was requested:
+  // the last order to their engine may have been lost.
   std::set<model::AttemptId> relimited;
-  // What the scheduler goes by. What it keeps as told (preemption holds, reservations, the history
-  // of runs, the use of the period) is truth; the rest follows from nodes and jobs.
+  // The scheduler's data. The parts that it keeps as reported (preemption holds, reservations, the
+  // history of runs, the use of the period) are truth; the rest is derived from nodes and jobs.
   scheduling::Books books;
 };
 
@@ -95,22 +99,23 @@ std::string encode_state(const State& state);
 base::Result<State> decode_state(std::string_view bytes);
 std::uint64_t state_hash(const State& state);
 
-// Null where the core does not know it (any more).
+// Returns null if the core does not know it (any more).
 const model::Job* find_job(const State& state, model::JobId id);
 const model::Attempt* find_attempt(const State& state, model::AttemptId id);
 
-// Whether its victims, as far as they are not told to stop yet, still give way to the beneficiary:
-// both may have been changed since.
+// Returns whether its victims that have not been told to stop still give way to the beneficiary:
+// both may have changed since.
 bool is_outranking(const State& state, const model::PreemptionHold& hold);
 bool is_told_to_stop(const State& state, model::AttemptId attempt);
 bool is_stopped_by_person(const model::Attempt& attempt);
-// Whether the attempt was told to stop so as to be queued again, and the job can begin anew.
+// Returns whether the attempt was told to stop in order to be queued again, and the job can begin
+// anew.
 bool goes_back(const model::Job& job, const model::Attempt& attempt);
-// What has become of the target so far; nothing where the core does not know it (any more).
+// Returns the result of the target so far; nothing if the core does not know it (any more).
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);
 
-// Works out the derived part anew from the truth.
+// Computes the derived part afresh from the truth.
 void rebuild_indices(State& state);
 
 }  // namespace gpu_platform::controller

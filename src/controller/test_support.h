@@ -17,6 +17,12 @@ namespace gpu_platform::controller::testing {
 
 inline constexpr base::Instant kNoon(1'700'000'000'000'000'000);
 
+inline const model::Caller kRoot = model::root_caller();
+inline const model::Caller kOwner{.user = "ann", .uid = 1001, .door = model::Door::kUnixSocket};
+inline const model::Caller kOtherUser{.user = "bob", .uid = 1002, .door = model::Door::kUnixSocket};
+inline const model::Caller kAdministrator{"root", 0, model::Role::kAdmin, model::Reach::kAll,
+                                          model::Door::kUnixSocket};
+
 inline model::NodeInfo node_info(std::string name, std::uint32_t gpus,
                                  std::string boot = "boot-1") {
   model::NodeInfo info;
@@ -48,11 +54,11 @@ inline model::JobSpec spec(std::uint32_t gpus) {
 }
 
 inline model::Command submission(model::JobSpec spec, std::string environment = {}) {
-  return {{spec.user, spec.uid, false}, model::SubmitJob{std::move(spec), std::move(environment)}};
+  return {{spec.user, spec.uid}, model::SubmitJob{std::move(spec), std::move(environment)}};
 }
 
 inline model::Command stop(std::uint64_t job, bool without_grace = false) {
-  return {{"ann", 1001, false},
+  return {{"ann", 1001},
           model::ActOnJob{model::JobId(job),
                           without_grace ? model::JobAction::kKill : model::JobAction::kCancel}};
 }

@@ -9,7 +9,7 @@ namespace gpu_platform::controller {
 
 namespace {
 
-bool nobody_uses(const State& state) {
+bool is_idle(const State& state) {
   return state.held_attempts.empty() && !state.use.has_uncounted();
 }
 
@@ -22,7 +22,9 @@ void charge_one(State& state, const model::Job& job, const model::Attempt& attem
                 base::Instant at) {
   const model::Policy& policy = *state.policy;
   scheduling::HeldAmounts held;
+  base::GpuShare gpus;
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
+    for (const model::GpuGrant& grant : part.grants) gpus += grant.share;
     const model::Node* node = state.nodes.find(part.node.value);
     CHECK(node != nullptr);
     held.add(part, *node, policy.fair_share.gpu_weights);
@@ -30,7 +32,8 @@ void charge_one(State& state, const model::Job& job, const model::Attempt& attem
   state.use.charge(
       scheduling::account_of(*policy.organisation, *job.spec),
       scheduling::dominant_part(held, state.books->cluster.totals(), policy.fair_share.gpu_weights),
-      std::max(attempt.requested_at, state.use.counted_to()), at, policy.fair_share.half_life);
+      gpus, std::max(attempt.requested_at, state.use.counted_to()), at,
+      policy.fair_share.half_life);
 }
 
 }  // namespace
@@ -42,7 +45,7 @@ void note_account(State& state, const model::JobSpec& spec) {
 }
 
 void begin_to_hold(State& state, base::Instant at) {
-  if (nobody_uses(state)) state.use.begin_interval(at);
+  if (is_idle(state)) state.use.begin_interval(at);
 }
 
 void charge(State& state, const model::Job& job, const model::Attempt& attempt, base::Instant at) {
@@ -85,7 +88,7 @@ void follow_use(State& state) {
 }
 
 std::optional<base::Instant> next_count(const State& state) {
-  if (!scheduling::needs_use(*state.policy) || nobody_uses(state)) return std::nullopt;
+  if (!scheduling::needs_use(*state.policy) || is_idle(state)) return std::nullopt;
   return state.use.counted_to() + state.policy->fair_share.interval;
 }
 

@@ -12,22 +12,23 @@
 
 namespace gpu_platform::controller {
 
-// A job of this account is known from here on.
+// Records that there is a job of this account.
 void note_account(State& state, const model::JobSpec& spec);
 
-// The attempt begins to hold something. To be called before it does.
+// The attempt begins to hold something. Call it before that.
 void begin_to_hold(State& state, base::Instant at);
 
-// The attempt gives back what it held; it is still among those who hold something.
+// The attempt gives back what it held. It is still among the attempts that hold something.
 void charge(State& state, const model::Job& job, const model::Attempt& attempt, base::Instant at);
 
 // Charges the accounts of all running jobs, and lets all usage count.
 void count_use(State& state, base::Instant at);
 
-// Use up to now by the former policy's weights, from now on by the new one's; makes it the policy.
+// Counts usage up to now by the former policy's weights, and from now on by the new one's; sets the
+// new policy.
 void change_policy(State& state, const model::Policy& policy, base::Instant at);
 
-// The queue by what has been counted.
+// Orders the queue by the counted usage.
 void follow_use(State& state);
 
 // Returns when usage is to be counted next; nothing while there is no usage or the order does not

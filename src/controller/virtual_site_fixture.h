@@ -14,6 +14,8 @@
 
 namespace gpu_platform::controller::testing {
 
+inline constexpr base::Duration kGrace = base::seconds(30);  // what most of these sites grant
+
 // A cluster of a few nodes of eight GPUs on virtual time: jobs run for as long as they like up to
 // their limits, and give everything back at once; those that are told to stop take all of the
 // grace.
@@ -25,19 +27,28 @@ class VirtualSite {
       : random_(seed), nodes_(1 + random_.below(max_nodes)) {}
   virtual ~VirtualSite() = default;
 
-  // Before anything else.
+  // Call it before anything else.
   void begin(const model::Policy& policy) {
     grace_ = policy.stop_grace;
     core_.apply_policy(policy, "test", now_);
     for (std::uint64_t i = 0; i < nodes_; ++i) {
-      core_.observe(execution::NodeObserved{node_info("n" + std::to_string(i), kGpusOfNode)}, now_);
+      model::NodeInfo info = node_info("n" + std::to_string(i), kGpusOfNode);
+      equip(i, info);
+      core_.observe(execution::NodeObserved{std::move(info)}, now_);
     }
   }
 
   base::Prng& random() { return random_; }
   std::uint64_t nodes() const { return nodes_; }
   const State& state() const { return core_.state(); }
+  std::shared_ptr<const Snapshot> snapshot() { return core_.snapshot(); }
   base::Instant now() const { return now_; }
+
+  // Refused ones change nothing.
+  void command(const model::Command& command) {
+    (void)core_.command(command, now_, store::Headroom::kAmple);
+    settle();
+  }
 
   model::JobId submit(const model::JobSpec& spec) {
     const auto reply = core_.command(submission(spec), now_, store::Headroom::kAmple);
@@ -64,8 +75,11 @@ class VirtualSite {
   }
 
  protected:
+  // May give the node other GPUs than H100.
+  virtual void equip(std::uint64_t, model::NodeInfo&) {}
   virtual void on_start(const execution::StartOrder&) {}
   virtual void on_stop(const execution::StopOrder&) {}
+  virtual void on_event(const model::Event&) {}
 
  private:
   void end_first() {
@@ -79,9 +93,10 @@ class VirtualSite {
   void settle() {
     while (true) {
       core_.advance(now_);
-      const std::vector<Effect> effects = core_.take_batch().effects;
-      if (effects.empty()) return;
-      for (const Effect& effect : effects) {
+      const Batch batch = core_.take_batch();
+      for (const model::EventRecord& record : batch.events) on_event(record.event);
+      if (batch.effects.empty()) return;
+      for (const Effect& effect : batch.effects) {
         if (const auto* start = std::get_if<execution::StartOrder>(&effect)) run(*start);
         if (const auto* stop = std::get_if<execution::StopOrder>(&effect)) end_after_grace(*stop);
       }

@@ -1,12 +1,12 @@
 #include "discovery/describe_node.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "hardware/cpu_list.h"
 #include "model/gpu_catalogue.h"
 
@@ -31,8 +31,7 @@ std::string flaw_of(const GpuDescription& gpu) {
 
 // "00000000:1b:00.0" whatever the driver's spelling: lower case, eight digits of domain.
 std::string pci_address_of(const GpuDescription& gpu) {
-  std::string address = gpu.pci_address.value_or("");
-  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string address = base::to_lower(gpu.pci_address.value_or(""));
   const std::size_t domain_digits = address.find(':');
   const bool has_domain = domain_digits != std::string::npos &&
                           address.find(':', domain_digits + 1) != std::string::npos;

@@ -19,7 +19,7 @@ struct NodeIdentity {
 
 struct DescribedNode {
   model::NodeInfo info;
-  // For the log: why there are no GPUs, which GPUs were left out, what is not known.
+  // Notes for the log: why there are no GPUs, which GPUs were left out, what is not known.
   std::vector<std::string> notes;
 
   friend bool operator==(const DescribedNode&, const DescribedNode&) = default;
@@ -36,9 +36,9 @@ struct KnownGpus {
 
 // GPUs keep the driver's order. A GPU that cannot be used (no UUID, no memory size, refused by the
 // driver) is left out with a note; two GPUs with one UUID or one PCI address are an error, because
-// it could not be told which of them a job holds. A GPU whose UUID differs from the one that
-// `known` has for its place is left out too: a job holds the GPU under its former name. `known` is
-// updated. A machine without GPUs is a node with CPUs and a note.
+// it could not be told which of them a job holds. A GPU with another UUID than the one that `known`
+// has for its place is left out too: a job holds the GPU under its former name. `known` is updated.
+// A machine without GPUs is a node with CPUs and a note.
 base::Result<DescribedNode> describe_node(const NodeIdentity& identity,
                                           const hardware::Inventory& inventory, KnownGpus& known);
 

@@ -35,7 +35,7 @@ Inventory machine(std::uint32_t gpus) {
   return inventory;
 }
 
-// As at the first look at a machine.
+// Describes the machine as at the first look at it.
 base::Result<DescribedNode> first_look(const NodeIdentity& identity, const Inventory& inventory) {
   KnownGpus known;
   return describe_node(identity, inventory, known);

@@ -14,7 +14,7 @@ namespace {
 using hardware::ProblemKind;
 using node::Guard;
 
-// What makes the kernel hold what it does not hold here.
+// Returns the advice with which the kernel would hold this guard.
 std::string advice_for(Guard guard) {
   switch (guard) {
     case Guard::kProcessTree:
@@ -47,7 +47,7 @@ std::string advice_for(ProblemKind kind) {
       return "install NVIDIA's driver, or try the platform on emulated GPUs: "
              "gpu-platform serve --emulate dgx-h100";
     case ProblemKind::kNotNvml:
-      return "look which package owns the file, and install the driver's own library";
+      return "find the package that owns the file, and install the driver's own library";
     case ProblemKind::kNoDriver:
       return "load the kernel module (modprobe nvidia) and look for its errors in dmesg";
     case ProblemKind::kDriverMismatch:

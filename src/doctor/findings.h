@@ -28,10 +28,11 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-// Of the guards that a launcher started by this user could hold.
+// Returns findings about the guards that a launcher started by this user could hold.
 std::vector<Finding> judge_isolation(const std::vector<node::GuardState>& guards);
 
-// Of the driver and its GPUs. No driver is a warning: emulated nodes and CPU jobs need none.
+// Returns findings about the driver and its GPUs. No driver is a warning: emulated nodes and CPU
+// jobs need none.
 std::vector<Finding> judge_gpus(const hardware::Inventory& inventory);
 
 struct DiskFacts {

@@ -12,13 +12,13 @@
 #include "model/job.h"
 #include "model/node.h"
 
-// The one interface to whatever runs jobs. It is asynchronous: orders go in, observations come out,
-// and nothing here waits. Orders may be repeated after a crash and must then change nothing;
-// observations may be repeated or come late, and the core judges each by its attempt id.
+// The one interface to the engines that run jobs. It is asynchronous: orders go in, observations
+// come out, and nothing here waits. Orders may be repeated after a crash and must then change
+// nothing; observations may be repeated or come late, and the core judges each by its attempt id.
 
 namespace gpu_platform::execution {
 
-// An attempt's GPUs on one node, with what its processes must be told of them.
+// An attempt's GPUs on one node, with the facts that its processes need.
 struct LaunchNode {
   model::NodeId node;
   std::string node_name;
@@ -48,11 +48,18 @@ struct StopOrder {
   model::EndReason reason = model::EndReason::kCancelledBy;
 };
 
-// The attempt may run so long, counted from its start: less or more than its StartOrder said. Of
-// one whose time is up already it changes nothing.
+// The attempt may run for this time, counted from its start: less or more than its StartOrder said.
+// It changes nothing for an attempt with a time that is already over.
 struct LimitOrder {
   model::AttemptId attempt;
   base::Duration time_limit;
+};
+
+// The processes of the attempt get a signal, once and if there are any: the one order that is not
+// repeated. It may be lost in a crash or on its way.
+struct SignalOrder {
+  model::AttemptId attempt;
+  std::uint8_t signal = 0;
 };
 
 // The attempt is ended and recorded, its resources are free: the engine may drop its marker and
@@ -61,9 +68,9 @@ struct ForgetOrder {
   model::AttemptId attempt;
 };
 
-// What the core believes of an attempt when it comes back after a crash. The engine answers with
-// observations that tell the truth about each: Started, Ended, Cleaned, or, when it never came to a
-// start and none is under way, nothing: the core repeats its StartOrder.
+// The core's record of an attempt after a crash. The engine answers with observations that tell the
+// truth about each: Started, Ended or Cleaned. If it was never started and no start is under way,
+// there is no answer, and the core repeats its StartOrder.
 struct KnownAttempt {
   StartOrder order;
   model::AttemptState state = model::AttemptState::kRequested;
@@ -96,7 +103,7 @@ struct Cleaned {
   std::string epilog_failure;  // of the site's epilog, in words; empty: none
 };
 
-// The node is there, as described. Repeated whenever something of it changes.
+// The node exists as described. Repeated after each change of it.
 struct NodeObserved {
   model::NodeInfo info;
 };
@@ -106,8 +113,8 @@ struct NodeUnreachable {
   std::string cause;
 };
 
-// Processes on a GPU that belong to no job that holds it, in words; empty: none. Told when it
-// changes.
+// Processes on a GPU that belong to no job that holds it, in words; empty: none. Reported after
+// each change.
 struct UnmanagedProcessesObserved {
   std::string node_name;
   std::string gpu_uuid;
@@ -117,7 +124,7 @@ struct UnmanagedProcessesObserved {
 using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
                                  UnmanagedProcessesObserved>;
 
-// Where observations go. Safe from any thread; never blocks for long.
+// Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {
  public:
   virtual ~ObservationSink() = default;
@@ -131,9 +138,10 @@ class Engine {
   virtual void start(const StartOrder& order) = 0;
   virtual void stop(const StopOrder& order) = 0;
   virtual void set_limit(const LimitOrder& order) = 0;
+  virtual void signal(const SignalOrder& order) = 0;
   virtual void forget(const ForgetOrder& order) = 0;
-  // After every start of the daemon, before any other order, with every attempt that holds
-  // resources; and from time to time later, in case that news were lost.
+  // Called after every start of the daemon, before any other order, with every attempt that holds
+  // resources; and from time to time later, because reports may have been lost.
   virtual void adopt(const std::vector<KnownAttempt>& known) = 0;
 };
 

@@ -7,12 +7,13 @@
 
 namespace gpu_platform::execution {
 
-// Where an engine gets the environment that a job was submitted with. The values are secrets: they
-// go to the job and nowhere else. Safe from any thread; takes the time of a local query.
+// Gives an engine the environment that a job was submitted with. The values are secrets: they go to
+// the job and nowhere else. Safe from any thread; takes the time of a local query.
 class EnvironmentSource {
  public:
   virtual ~EnvironmentSource() = default;
-  // By JobSpec::environment_ref: NAME=VALUE strings, each ended by NUL. An empty ref has none.
+  // Returns what JobSpec::environment_ref names: NAME=VALUE strings, each ended by NUL. An empty
+  // ref has none.
   virtual base::Result<std::string> environment(std::string_view ref) const = 0;
 };
 

@@ -174,7 +174,7 @@ void VirtualEngine::step_starting(AttemptId id, Record& record) {
   tell_started(id, record);
 }
 
-// What ended by itself at the very moment of a signal ended by itself.
+// An attempt that ends by itself at the very moment of a signal has ended by itself.
 void VirtualEngine::step_running(AttemptId id, Record& record) {
   if (record.ends_at <= now_) {
     end(id, record, record.run.exit, record.is_terminating ? record.reason : record.run.reason);

@@ -12,14 +12,14 @@
 
 namespace gpu_platform::execution {
 
-// What one attempt does once the virtual engine has been told to start it.
+// The behaviour of one attempt after the order to start it.
 struct VirtualRun {
   base::Duration start_delay;  // from the order to the first process
   base::Duration duration;     // from there to its end if it is left alone
   model::Exit exit = {.code = 0, .signal = {}, .lost = model::Lost::kNo};  // of that end
   model::EndReason reason = model::EndReason::kNone;  // kOutOfMemory, kIdleTimeout, none
-  // Not empty: no process ever starts; `exit` is then the code of a missing or forbidden program,
-  // or nothing where the host is at fault.
+  // If it is not empty, no process ever starts; `exit` is then the code of a missing or forbidden
+  // program, or nothing where the host is at fault.
   std::string launch_error;
   bool ignores_term = false;      // only SIGKILL ends it early
   base::Duration term_delay;      // from SIGTERM to its end, where it obeys
@@ -29,14 +29,14 @@ struct VirtualRun {
   std::string epilog_failure;  // of the site's epilog
 };
 
-// Decides what each attempt does. Asked once per attempt that comes to a start.
+// Decides the behaviour of each attempt. Asked once per attempt that is started.
 class VirtualScript {
  public:
   virtual ~VirtualScript() = default;
   virtual VirtualRun run_of(const StartOrder& order) = 0;
 };
 
-// Sees what really happens on the virtual nodes, whatever the controller is told of it. For
+// Sees what really happens on the virtual nodes, independent of the reports to the controller. For
 // checkers.
 class VirtualWitness {
  public:
@@ -63,6 +63,7 @@ class VirtualEngine final : public Engine {
   void start(const StartOrder& order) override;
   void stop(const StopOrder& order) override;
   void set_limit(const LimitOrder& order) override;
+  void signal(const SignalOrder&) override {}  // what runs here takes no notice
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
@@ -72,14 +73,13 @@ class VirtualEngine final : public Engine {
   void advance(base::Instant now);
   std::optional<base::Instant> next_event() const;
 
-  // ---- nodes
-  // Adds the node or changes what is said of it, and tells.
+  // ---- nodes Adds the node or changes its description, and reports it.
   void put_node(const model::NodeInfo& info);
-  // Tells of every node that can be reached.
+  // Reports every node that can be reached.
   void announce_nodes();
-  // The connection is gone; what runs there runs on. Told unless `cause` is empty.
+  // The connection is gone; its processes run on. Reported unless `cause` is empty.
   void disconnect(std::string_view node, std::string_view cause);
-  // The connection is back: tells of the node and of every attempt on it.
+  // The connection is back: reports the node and every attempt on it.
   void reconnect(std::string_view node);
   // Everything on the node dies at once; it is reachable again as described, with another boot id.
   void reboot(const model::NodeInfo& info);
@@ -157,7 +157,7 @@ class VirtualEngine final : public Engine {
   base::Instant now_;
   std::map<std::string, Node, std::less<>> nodes_;
   Records records_;
-  std::vector<Due> due_;  // a heap, the earliest in front; entries whose token is old are void
+  std::vector<Due> due_;  // a heap, the earliest in front; entries with an old token are void
   std::uint64_t last_token_ = 0;
   std::uint64_t last_pid_ = 1000;
 };

@@ -21,7 +21,7 @@ class GpuLibrary {
   // Asks the driver anew for its GPUs. Readings by index refer to the latest list.
   virtual std::expected<std::vector<GpuDescription>, LibraryProblem> list_gpus() = 0;
 
-  // What lies between the GPUs of the latest list; pairs of which nothing is known are left out.
+  // Returns the links between the GPUs of the latest list. Pairs without a known link are left out.
   virtual std::vector<GpuLink> links() = 0;
 
   // `index` is one of the latest list. `slow` is left empty.

@@ -8,8 +8,8 @@
 
 namespace gpu_platform::hardware {
 
-// Where CPUs, memory and the places of devices are read from: the running kernel, or the
-// description of an emulated node. Not thread-safe.
+// Reads CPUs, memory and the places of devices from the running kernel, or from the description of
+// an emulated node. Not thread-safe.
 class HostTopology {
  public:
   virtual ~HostTopology() = default;

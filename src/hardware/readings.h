@@ -52,7 +52,7 @@ struct ComputeCapability {
   friend bool operator==(const ComputeCapability&, const ComputeCapability&) = default;
 };
 
-// What is fixed about a GPU while the driver is loaded.
+// The properties of a GPU that are fixed while the driver is loaded.
 struct GpuDescription {
   std::uint32_t index = 0;  // the driver's, in PCI bus order
   std::optional<std::string> uuid;
@@ -78,7 +78,7 @@ struct GpuDescription {
   friend bool operator==(const GpuDescription&, const GpuDescription&) = default;
 };
 
-// What lies between two GPUs: NVLink, else how far up the PCI tree their paths meet. Ascending
+// The connection between two GPUs: NVLink, else how far up the PCI tree their paths meet. Ascending
 // distance; the words are those of `nvidia-smi topo -m`.
 enum class LinkKind : std::uint8_t {
   kNvLink,
@@ -89,20 +89,20 @@ enum class LinkKind : std::uint8_t {
   kSystem,  // another NUMA node or socket
 };
 
-// Between GPU `a` and GPU `b`, by index, a < b.
+// The link between GPU `a` and GPU `b`, by index, a < b.
 struct GpuLink {
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   LinkKind kind = LinkKind::kSystem;
-  // Of kNvLink. Through switches: the links that both ends have to them, for a GPU reaches every
-  // other one on its switches with all its links.
+  // The number of links of kNvLink. Through switches it is the links that both ends have to them,
+  // because a GPU reaches every other one on its switches with all its links.
   std::uint32_t nvlinks = 0;
   std::uint32_t nvlink_version = 0;  // the driver's number: 4 is NVLink 3.0, 6 is 4.0; 0: not known
 
   friend bool operator==(const GpuLink&, const GpuLink&) = default;
 };
 
-// How a process uses a GPU, as bits: a process can be in several of the driver's lists.
+// The uses of a GPU by a process, as bits: a process can be in several of the driver's lists.
 inline constexpr std::uint32_t kComputeProcess = 1;
 inline constexpr std::uint32_t kGraphicsProcess = 2;
 inline constexpr std::uint32_t kMpsProcess = 4;
@@ -133,7 +133,7 @@ inline constexpr std::uint64_t kThrottleHeatHardware = 0x40;
 inline constexpr std::uint64_t kThrottlePowerBrake = 0x80;
 inline constexpr std::uint64_t kThrottleDisplayClock = 0x100;
 
-// What the driver wants done about a GPU. A number that we do not know asks for a person.
+// The action that the driver asks for about a GPU. A number that we do not know asks for a person.
 enum class RecoveryAction : std::uint8_t {
   kNone,
   kGpuReset,
@@ -171,7 +171,7 @@ struct GpuSlowReading {
   std::optional<std::uint32_t> retired_pages_uncorrected;
   std::optional<bool> retirement_pending;
   std::optional<std::uint32_t> nvlinks_active;
-  // Of all links together, since the driver was loaded.
+  // The count of all links together, since the driver was loaded.
   std::optional<std::uint64_t> nvlink_crc_errors;
   std::optional<std::uint64_t> nvlink_replays;
   std::optional<std::uint64_t> nvlink_recoveries;
@@ -181,7 +181,7 @@ struct GpuSlowReading {
   friend bool operator==(const GpuSlowReading&, const GpuSlowReading&) = default;
 };
 
-// What a GPU shows at one moment.
+// The readings of a GPU at one moment.
 struct GpuReading {
   std::uint32_t index = 0;
   GpuCondition condition = GpuCondition::kAnswering;
@@ -221,7 +221,7 @@ enum class GpuEventKind : std::uint8_t {
   kOther,
 };
 
-// What the driver told of its own accord.
+// An event that the driver reported of its own accord.
 struct GpuEvent {
   std::optional<std::uint32_t> index;  // none: the driver names no GPU that we know
   std::string uuid;

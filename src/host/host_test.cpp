@@ -154,7 +154,7 @@ TEST(SlowCalls, EndWhileOneHangs) {
     door->wait_for(1);
   }
   door->open();
-  EXPECT_FALSE(*is_answered) << "who asked is gone";
+  EXPECT_FALSE(*is_answered) << "the caller is gone";
 }
 
 // Users 1000 (ada) and 1001 (bob); calls about those in `hanging` wait at the door.
@@ -216,7 +216,7 @@ TEST_F(Directory, ADatabaseThatHangsForOneNameHidesNoOther) {
   }
   EXPECT_EQ(name_of(directory, 1000), (UserName{"ada", true}));
   for (auto& name : waiting) EXPECT_EQ(name.get(), (UserName{"1001", false}));
-  EXPECT_EQ(users_->door.came(), 1U) << "one question for all who ask the same";
+  EXPECT_EQ(users_->door.came(), 1U) << "one question for all equal calls";
   EXPECT_EQ(directory.name_now(1001), (UserName{"1001", false}));
   users_->door.open();
 }

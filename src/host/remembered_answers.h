@@ -14,9 +14,9 @@
 
 namespace gpu_platform::host {
 
-// Answers of a database that may be far away, each kept for a while: what was found for a minute,
-// that there is nothing or no answer for some seconds. One question at a time for one key, however
-// many ask. Where the database does not answer, what it said last is still good. Safe from any
+// A cache of answers of a database that may be far away. A result is kept for a minute; "not found"
+// and "no answer" are kept for some seconds. There is one question at a time for each key, however
+// many callers ask. If the database does not answer, its last answer still counts. Safe from any
 // thread.
 template <class Key, class Value>
 class RememberedAnswers : public std::enable_shared_from_this<RememberedAnswers<Key, Value>> {
@@ -24,7 +24,8 @@ class RememberedAnswers : public std::enable_shared_from_this<RememberedAnswers<
   using Question = std::function<base::Result<Value>()>;
   using Done = std::function<void(base::Result<Value>)>;
 
-  // What is known by now. Nothing: it is being asked, and `asked` is called when it is answered.
+  // Returns the known answer. Nothing: the question is on its way, and `asked` is called with the
+  // answer.
   std::optional<base::Result<Value>> now(const Key& key, std::uint32_t user, SlowCalls& calls,
                                          Question question, Done asked) {
     {
@@ -42,7 +43,7 @@ class RememberedAnswers : public std::enable_shared_from_this<RememberedAnswers<
     return std::nullopt;
   }
 
-  // What was said last, however long ago.
+  // Returns the last answer, however old it is.
   std::optional<base::Result<Value>> last(const Key& key) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(key);

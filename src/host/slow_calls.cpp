@@ -42,9 +42,9 @@ class SlowCalls::State : public std::enable_shared_from_this<State> {
     if (is_full) {
       forget_idle(user);
       lock.unlock();
-      return call->end(
-          base::fail(base::ErrorCode::kResourceExhausted,
-                     fmt::format("too much waits for {} already; try again in a moment", what_)));
+      return call->end(base::fail(
+          base::ErrorCode::kResourceExhausted,
+          fmt::format("too many calls wait for {} already; try again in a moment", what_)));
     }
     waiting_.push_back(call);
     ++of_user_[user].waiting;
@@ -108,7 +108,7 @@ class SlowCalls::State : public std::enable_shared_from_this<State> {
     gone_.notify_all();
   }
 
-  // The first whose user has a thread left; null where there is none.
+  // Returns the first call of a user with a thread left; null if there is none.
   std::shared_ptr<Call> take() {
     const auto found = std::ranges::find_if(waiting_, [this](const auto& call) {
       return of_user_[call->user].working < limits_.of_user;

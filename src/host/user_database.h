@@ -22,12 +22,12 @@ struct User {
 class UserDatabase {
  public:
   virtual ~UserDatabase() = default;
-  // kNotFound for a user that there is not; another error where that cannot be known.
+  // Returns kNotFound for a user that does not exist, and another error if that cannot be known.
   virtual base::Result<User> find(std::uint32_t uid) const = 0;
   virtual base::Result<User> find(const std::string& name) const = 0;
 };
 
-// As the name service has it (nsswitch.conf).
+// The users of the name service (nsswitch.conf).
 std::shared_ptr<const UserDatabase> system_users();
 
 }  // namespace gpu_platform::host

@@ -29,14 +29,15 @@ class UserDirectory {
  public:
   explicit UserDirectory(std::shared_ptr<const UserDatabase> database = system_users(),
                          SlowCalls::Limits limits = {});
-  // Answers that have not come by then do not come any more.
+  // Answers that have not come by then are dropped.
   ~UserDirectory();
   UserDirectory(const UserDirectory&) = delete;
   UserDirectory& operator=(const UserDirectory&) = delete;
 
-  // Root's name is never asked for: the administrator gets in whatever hangs.
+  // Root's name is never looked up, so that the administrator gets in whatever hangs.
   void name_of(std::uint32_t uid, std::function<void(UserName)> done);
-  // What is known without waiting; where that is old or nothing, it is asked for and known later.
+  // Returns what is known without a wait. If that is old or nothing, a lookup begins, and a later
+  // call has its answer.
   UserName name_now(std::uint32_t uid);
 
   // `asker`: the user that the lookup is made for. kNotFound if the system does not know the name,

@@ -9,8 +9,8 @@
 
 namespace gpu_platform::logging {
 
-// Where lines come from. Those of one source have a budget of their own, so that a flood from one
-// takes nothing from another.
+// The source of lines. Each source has a budget of its own, so that a flood from one takes nothing
+// from another.
 struct Source {
   std::string name;  // "uid 1000"; as it stands in the line that tells what was dropped
   bool is_user = false;
@@ -18,13 +18,13 @@ struct Source {
   friend auto operator<=>(const Source&, const Source&) = default;
 };
 
-// What a user has caused. Lines that root causes are the platform's own.
+// The source of lines that a user causes. Lines that root causes are the platform's own.
 Source of_user(std::uint32_t uid);
 // A part of the platform: "probe of n1".
 Source of_platform(std::string name);
 
-// How many lines each source may write. Without a clock: the time of each call is an argument, and
-// never runs backwards. One thread.
+// Limits the lines of each source. It has no clock: the time of each call is an argument, and never
+// runs backwards. One thread.
 class Budget {
  public:
   struct Limits {
@@ -41,16 +41,17 @@ class Budget {
 
   explicit Budget(Limits limits) : limits_(limits) {}
 
-  // Whether a line of this source may be written; if not, it is counted. Call close_if_over first.
+  // Returns whether a line of this source may be written; if not, it is counted. Call close_if_over
+  // first.
   bool take(const Source& source, base::Instant now);
 
-  // What was dropped in a window that is over at `now`, most first; the next begins with the next
-  // line. Nothing while it lasts.
+  // Returns the dropped lines of a window that is over at `now`, largest count first; the next
+  // window begins with the next line. Nothing while the window lasts.
   std::vector<Dropped> close_if_over(base::Instant now);
   // The same for a window that is not over.
   std::vector<Dropped> close();
 
-  // When the window is over, if something of it is to be told; unset: nothing is.
+  // Returns when the window is over, if there is something to report; unset: there is not.
   base::Instant due() const;
 
   const Limits& limits() const { return limits_; }

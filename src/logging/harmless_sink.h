@@ -6,8 +6,8 @@
 
 namespace gpu_platform::logging {
 
-// Passes messages on to another sink, each as one line that harms no terminal (line.h): whatever a
-// line is made of, nothing in it can end it or begin another.
+// Passes messages on to another sink, each as one line that harms no terminal (line.h): no part of
+// a line can end it or begin another.
 std::shared_ptr<spdlog::sinks::sink> harmless(std::shared_ptr<spdlog::sinks::sink> inner);
 
 }  // namespace gpu_platform::logging

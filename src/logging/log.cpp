@@ -10,7 +10,7 @@ namespace gpu_platform::logging {
 
 namespace {
 
-// Who has many user ids must not get a line for each.
+// A user with many user ids must not get a line for each.
 constexpr std::size_t kMaxNamed = 10;
 
 base::Instant steady_now() {

@@ -5,9 +5,11 @@
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "logging/budget.h"
 #include "logging/harmless_sink.h"
+#include "logging/json_lines.h"
 #include "logging/line.h"
 #include "logging/log.h"
 
@@ -157,6 +159,43 @@ TEST_F(LogTest, DebugIsForThoseWhoWantAll) {
 TEST_F(LogTest, OneMessageIsOneLine) {
   spdlog::info("exec={}", "a\n2026-01-01T00:00:00.000Z error forged");
   EXPECT_EQ(text(), "info exec=a\\n2026-01-01T00:00:00.000Z error forged\n");
+}
+
+// ---- lines as JSON
+
+class JsonLog : public LogTest {
+ protected:
+  void SetUp() override { spdlog::default_logger()->set_formatter(json_lines()); }
+  nlohmann::json line(const std::string& message) {
+    const std::size_t before = text().size();
+    spdlog::warn("{}", message);
+    const std::string added = text().substr(before);
+    EXPECT_EQ(added.find('\n'), added.size() - 1) << added;
+    return nlohmann::json::parse(added);
+  }
+};
+
+TEST_F(JsonLog, PairsAreFieldsAndTheRestIsTheMessage) {
+  const auto recovered = line("recovered events=4 note=\"say \\\"a\\\"\" jobs=2");
+  EXPECT_EQ(recovered["message"], "recovered");
+  EXPECT_EQ(recovered["level"], "warning");
+  EXPECT_EQ(recovered["fields"],
+            nlohmann::json({{"events", "4"}, {"note", "say \"a\""}, {"jobs", "2"}}));
+  EXPECT_EQ(recovered["time"].get<std::string>().size(),
+            std::string("2026-01-01T00:00:00.000Z").size());
+  EXPECT_EQ(line("event=7 kind=NodeSeen")["message"], "event=7 kind=NodeSeen");
+  const auto failed = line("event=7 job=3 not started: exit=1 job=9");
+  EXPECT_EQ(failed["message"], "not started: exit=1 job=9");
+  EXPECT_EQ(failed["fields"], nlohmann::json({{"event", "7"}, {"job", "3"}}));
+}
+
+TEST_F(JsonLog, ProseIsAMessageWithoutFields) {
+  for (const char* prose : {"stopping, running jobs go on", "a line of many words has uid=4 in it",
+                            "x=\"never closed", "", "bytes \xff\xfe"}) {
+    const auto entry = line(prose);
+    EXPECT_FALSE(entry.contains("fields")) << entry;
+    EXPECT_TRUE(entry["message"].is_string());
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace gpu_platform::model {
 
-// What an attempt holds of one GPU. Whole GPUs have share kWholeGpu and all of the memory.
+// The part of one GPU that an attempt holds. Whole GPUs have share kWholeGpu and all of the memory.
 struct GpuGrant {
   std::uint32_t gpu_index = 0;  // within the node
   base::GpuShare share;
@@ -17,7 +17,7 @@ struct GpuGrant {
   friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
 };
 
-// How close the GPUs of an allocation are to each other on one node.
+// The closeness of an allocation's GPUs on one node.
 enum class PlacementLevel : std::uint8_t {
   kUnknown,  // no GPUs, or the node does not tell
   kOneNumaNode,
@@ -39,7 +39,7 @@ struct NodeAllocation {
 // Everything an attempt holds, on all its nodes: all of a gang or nothing.
 struct Allocation {
   std::vector<NodeAllocation> nodes;  // ascending node id
-  // Of the job on GPUs of this type, in thousandths: see ResourceRequest::gpu_speeds.
+  // The speed of the job on GPUs of this type, in thousandths; see ResourceRequest::gpu_speeds.
   std::uint32_t speed = 1000;
 
   std::uint32_t gpu_count() const {

@@ -10,11 +10,30 @@ namespace gpu_platform::model {
 namespace {
 
 constexpr std::array<std::string_view, kDoors> kDoorNames = {"unknown", "unix socket", "signal",
-                                                             "start"};
-constexpr std::array<std::string_view, kAuditActions> kActionNames = {
-    "submit",           "cancel",    "kill",  "hold",    "release",      "requeue",
-    "requeue_and_hold", "update",    "drain", "offline", "online",       "reserve",
-    "unreserve",        "configure", "exec",  "attach",  "port_forward", "change_many"};
+                                                             "start", "listener"};
+constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
+                                                                      "cancel",
+                                                                      "kill",
+                                                                      "hold",
+                                                                      "release",
+                                                                      "requeue",
+                                                                      "requeue_and_hold",
+                                                                      "update",
+                                                                      "drain",
+                                                                      "offline",
+                                                                      "online",
+                                                                      "reserve",
+                                                                      "unreserve",
+                                                                      "configure",
+                                                                      "exec",
+                                                                      "attach",
+                                                                      "port_forward",
+                                                                      "change_many",
+                                                                      "top",
+                                                                      "signal",
+                                                                      "change_reservation",
+                                                                      "create_token",
+                                                                      "revoke_token"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 
@@ -54,7 +73,7 @@ Refusal refusal_of(const base::Error& error) {
   } else if (error.field.empty()) {
     refusal.text = "the request is malformed";
   } else {
-    refusal.text = fmt::format("{}: not as it must be", one_line(error.field, kMaxFieldBytes));
+    refusal.text = fmt::format("{}: the value is not valid", one_line(error.field, kMaxFieldBytes));
   }
   return refusal;
 }

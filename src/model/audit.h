@@ -22,8 +22,9 @@ enum class Door : std::uint8_t {
   kUnixSocket,  // the API; the socket's peer credentials name the caller
   kSignal,      // a signal to the daemon; the kernel names the sender
   kStart,       // the daemon's own start
+  kListener,    // the API from other machines; a credential names the caller
 };
-inline constexpr std::size_t kDoors = 4;
+inline constexpr std::size_t kDoors = 5;
 std::string_view to_string(Door door);  // "unix socket"
 
 // The caller, and where the call came from.
@@ -32,6 +33,7 @@ struct Origin {
   std::string user;
   std::uint32_t uid = 0;
   std::uint64_t pid = 0;  // of the caller when it came in; 0: not known
+  TokenId token;          // that the caller came with; invalid: none
 
   friend bool operator==(const Origin&, const Origin&) = default;
 };
@@ -55,12 +57,17 @@ enum class AuditAction : std::uint8_t {
   kAttach,
   kPortForward,
   kChangeMany,  // a change of many jobs that was refused before it could be read which
+  kTop,         // jobs were raised above others of their user
+  kSignal,      // to the processes of a job
+  kChangeReservation,
+  kCreateToken,
+  kRevokeToken,
 };
-inline constexpr std::size_t kAuditActions = 18;
+inline constexpr std::size_t kAuditActions = 23;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 std::optional<AuditAction> parse_audit_action(std::string_view text);
 
-// Whose the jobs are.
+// The owner of the jobs, or the user of a token.
 struct JobOwner {
   std::string user;
   std::uint32_t uid = 0;
@@ -68,7 +75,7 @@ struct JobOwner {
   friend bool operator==(const JobOwner&, const JobOwner&) = default;
 };
 
-// What was refused, and why.
+// A refusal and its reason.
 struct Refusal {
   std::string code;  // of base::ErrorCode: "PERMISSION_DENIED"
   std::string text;  // short, of one line
@@ -76,7 +83,7 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// What a call did, or would have done.
+// The effect of a call, or the effect that it would have had.
 struct AuditedCall {
   Origin by;
   AuditAction action = AuditAction::kSubmit;
@@ -86,10 +93,11 @@ struct AuditedCall {
   std::uint64_t job_count = 0;
   std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
   std::uint64_t gpu_count = 0;
-  std::string target;  // a node or a reservation by name
+  std::string target;  // a node, a reservation or a token by name
   std::optional<Refusal> refusal;
   std::string request_id;
-  // Of refused calls past the rate: so many since `since` are one entry. Else 1, and unset.
+  // The number of refused calls since `since` that are one entry, past the rate. Else this is 1 and
+  // `since` is unset.
   std::uint64_t calls = 1;
   base::Instant since;
 
@@ -107,13 +115,14 @@ struct AuditEntry {
   friend bool operator==(const AuditEntry&, const AuditEntry&) = default;
 };
 
-// On one line, no longer than `max_bytes`, and cut between two characters of UTF-8.
+// Returns the text on one line, no longer than `max_bytes`, and cut between two characters of
+// UTF-8.
 std::string one_line(std::string_view text, std::size_t max_bytes);
 
 // The refusal as it is recorded. The message of a malformed request may repeat what was sent, which
 // may be secret: of such a one the field alone is told.
 Refusal refusal_of(const base::Error& error);
-// True for the caller, and for the owners of the jobs.
+// True for the caller, and for the owners of the jobs or the token.
 bool concerns(const AuditedCall& call, std::uint32_t uid);
 
 }  // namespace gpu_platform::model

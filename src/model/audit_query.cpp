@@ -6,7 +6,7 @@ namespace gpu_platform::model {
 
 namespace {
 
-// Of a submission the jobs follow its first.
+// A submission's other jobs are numbered after its first.
 bool names_job_of(const AuditedCall& call, JobId first, JobId last) {
   if (call.action == AuditAction::kSubmit && !call.jobs.empty() && call.job_count > 0) {
     const JobId end(call.jobs.front().value + call.job_count - 1);

@@ -12,11 +12,11 @@ namespace gpu_platform::model {
 
 enum class AuditOutcome : std::uint8_t { kAny, kOk, kRefused };
 
-// Which entries a reader wants. Absent filters match all.
+// A query of entries. Absent filters match all.
 struct AuditQuery {
   std::optional<std::uint32_t> seen_by;  // only what this uid did, or what was done to its jobs
   std::optional<std::string> user;       // the caller
-  std::optional<std::string> owner;      // whose jobs
+  std::optional<std::string> owner;      // the owner of the jobs
   std::optional<AuditAction> action;
   AuditOutcome outcome = AuditOutcome::kAny;
   std::string code;         // of a refusal; empty: any
@@ -26,7 +26,7 @@ struct AuditQuery {
   base::Instant until;      // likewise; not included
   EventSeq before;          // only smaller ones (paging); invalid: no bound
   std::size_t limit = 100;  // newest first
-  // What a filter passes over costs time too: past so many the answer ends, and may be short.
+  // Entries that a filter skips cost time too: after this number the answer ends, and may be short.
   std::size_t max_looked_at = 50'000;
 };
 
@@ -35,7 +35,7 @@ struct AuditPage {
   EventSeq next;  // `before` of the next page; invalid: that was all
 };
 
-// Whether `entry` passes every filter; the limits are not looked at.
+// Returns whether `entry` passes every filter; the limits are not checked.
 bool matches(const AuditQuery& query, const AuditEntry& entry);
 
 // Takes entries one after the other, newest first, and says when a page is full.
@@ -43,7 +43,7 @@ class AuditPager {
  public:
   explicit AuditPager(const AuditQuery& query) : query_(query) {}
 
-  // False when the page is full: `entry` and all older ones are for the next.
+  // Returns false if the page is full: `entry` and all older ones are for the next.
   bool take(AuditEntry entry);
   AuditPage done() { return std::move(page_); }
 

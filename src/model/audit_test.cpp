@@ -50,7 +50,7 @@ TEST(Audit, ARefusalOfAMalformedRequestRepeatsNothingOfIt) {
   const Refusal refusal = refusal_of({base::ErrorCode::kInvalidArgument,
                                       "environment: 'TOKEN=hunter2' has no '='", "environment"});
   EXPECT_EQ(refusal.code, "INVALID_ARGUMENT");
-  EXPECT_EQ(refusal.text, "environment: not as it must be");
+  EXPECT_EQ(refusal.text, "environment: the value is not valid");
 }
 
 TEST(Audit, ARefusalIsShortAndOnOneLine) {

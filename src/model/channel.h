@@ -26,8 +26,8 @@ inline constexpr std::size_t kMaxFrame = 32 * 1024;  // a whole frame
 inline constexpr std::size_t kMaxFrameBytes = kMaxFrame - 1;
 inline constexpr std::size_t kInputWindow = 128 * 1024;
 
-// What a channel is opened to: a command beside the job, a port of its node's own address, or the
-// job's own terminal and input.
+// The target of a channel: a command beside the job, a port of its node's own address, or the job's
+// own terminal and input.
 struct ChannelOrder {
   AttemptId attempt;
   std::vector<std::string> command;      // empty: the port, or the job itself
@@ -54,7 +54,7 @@ struct ResizeFrame {
   TerminalSize size;
   friend bool operator==(const ResizeFrame&, const ResizeFrame&) = default;
 };
-// For the command's process group; with a terminal, for the group in its foreground.
+// A signal for the command's process group; with a terminal, for the group in its foreground.
 struct SignalFrame {
   std::uint8_t signal = 0;  // 1-64
   friend bool operator==(const SignalFrame&, const SignalFrame&) = default;
@@ -70,12 +70,12 @@ struct ErrorOutputFrame {
   std::string_view bytes;
   friend bool operator==(const ErrorOutputFrame&, const ErrorOutputFrame&) = default;
 };
-// So many bytes of input have left the window.
+// This number of bytes of input has left the window.
 struct TakenFrame {
   std::uint32_t bytes = 0;
   friend bool operator==(const TakenFrame&, const TakenFrame&) = default;
 };
-// The other side is there. Comes first, unless the channel could not be opened.
+// The other side is ready. This frame comes first, unless the channel could not be opened.
 struct OpenedFrame {
   std::uint64_t received = 0;  // input that the job itself has got before, from whomever
   friend bool operator==(const OpenedFrame&, const OpenedFrame&) = default;
@@ -100,7 +100,7 @@ using Frame = std::variant<InputFrame, EndOfInputFrame, ResizeFrame, SignalFrame
 
 // The first byte is the frame's place in Frame, counted from 1; numbers are little-endian.
 std::string encode_frame(const Frame& frame);
-// Nothing when the bytes are not exactly one known frame.
+// Returns nothing if the bytes are not exactly one known frame.
 std::optional<Frame> decode_frame(std::string_view bytes);
 
 }  // namespace gpu_platform::model

@@ -19,7 +19,7 @@ std::vector<Frame> every_frame() {
           OpenedFrame{UINT64_MAX},
           EndFrame{ChannelEnd::kSignalled, 9, "the job has ended"},
           EndFrame{ChannelEnd::kNotOpened, 0, {}},
-          EndFrame{ChannelEnd::kDetached, 0, "somebody else"}};
+          EndFrame{ChannelEnd::kDetached, 0, "another client"}};
 }
 
 TEST(Channel, EveryFrameComesBackAsItWas) {

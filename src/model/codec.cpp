@@ -71,11 +71,34 @@ template <>
 constexpr std::uint64_t kRecordNumber<YieldPutOff> = 25;
 template <>
 constexpr std::uint64_t kRecordNumber<CallAudited> = 32;
+template <>
+constexpr std::uint64_t kRecordNumber<StoreRepaired> = 33;
+template <>
+constexpr std::uint64_t kRecordNumber<JobsRaised> = 34;
+template <>
+constexpr std::uint64_t kRecordNumber<SignalRequested> = 35;
+template <>
+constexpr std::uint64_t kRecordNumber<ReservationChanged> = 36;
+template <>
+constexpr std::uint64_t kRecordNumber<StepRecorded> = 37;
+template <>
+constexpr std::uint64_t kRecordNumber<TokenCreated> = 38;
+template <>
+constexpr std::uint64_t kRecordNumber<TokenRevoked> = 39;
+template <>
+constexpr std::uint64_t kRecordNumber<TokenUsed> = 40;
 
 constexpr std::size_t kLengthBytes = 4;
 
+// The specification that was written last, and its bytes.
+struct WrittenSpec {
+  std::shared_ptr<const JobSpec>& spec;
+  std::string& bytes;
+};
+
 struct Writer {
   std::string& out;
+  WrittenSpec* last_spec = nullptr;
   Encoder encoder{out};
 
   template <class T>
@@ -103,7 +126,7 @@ struct Writer {
       encoder.boolean(v.has_value());
       if (v) write(*v);
     } else if constexpr (std::is_same_v<T, std::shared_ptr<const JobSpec>>) {
-      write(const_cast<JobSpec&>(*v));  // fields() serves both directions
+      specification(v);
     } else if constexpr (is_shared<T>::value) {
       write(const_cast<typename is_shared<T>::Value&>(*v));
     } else if constexpr (std::is_same_v<T, SpecPatch>) {
@@ -113,7 +136,19 @@ struct Writer {
     }
   }
 
-  // How many members, then of each its number and its value.
+  void specification(const std::shared_ptr<const JobSpec>& v) {
+    if (last_spec != nullptr && last_spec->spec == v) {
+      out.append(last_spec->bytes);
+      return;
+    }
+    const std::size_t at = out.size();
+    write(const_cast<JobSpec&>(*v));  // fields() serves both directions
+    if (last_spec == nullptr) return;
+    last_spec->spec = v;
+    last_spec->bytes.assign(out, at);
+  }
+
+  // Writes the number of members, and then the number and value of each.
   void patch(const SpecPatch& v) {
     std::uint64_t count = 0;
     v.for_each_given([&](const auto&) { ++count; });
@@ -306,6 +341,11 @@ void append_job(const Job& job, std::string& out) {
   Writer{out}.write(const_cast<Job&>(job));
 }
 
+void JobAppender::append(const Job& job, std::string& out) {
+  WrittenSpec last{spec_, spec_bytes_};
+  Writer{out, &last}.write(const_cast<Job&>(job));
+}
+
 base::Result<Job> decode_job(std::string_view bytes) {
   TRY_ASSIGN(Job job, decode_whole<Job>(bytes, "job"));
   if (job.spec == nullptr) job.spec = std::make_shared<JobSpec>();
@@ -358,6 +398,13 @@ void append_reservation(const Reservation& reservation, std::string& out) {
 }
 base::Result<Reservation> decode_reservation(std::string_view bytes) {
   return decode_whole<Reservation>(bytes, "reservation");
+}
+
+void append_token(const Token& token, std::string& out) {
+  Writer{out}.write(const_cast<Token&>(token));
+}
+base::Result<Token> decode_token(std::string_view bytes) {
+  return decode_whole<Token>(bytes, "token");
 }
 
 }  // namespace gpu_platform::model

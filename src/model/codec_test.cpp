@@ -56,6 +56,7 @@ TEST(ModelCodec, EverythingThatIsStoredComesBack) {
   expect_back<Policy>(append_policy, decode_policy);
   expect_back<PreemptionHold>(append_preemption_hold, decode_preemption_hold);
   expect_back<Reservation>(append_reservation, decode_reservation);
+  expect_back<Token>(append_token, decode_token);
 }
 
 TEST(ModelCodec, AuditEntriesComeBack) {
@@ -97,6 +98,22 @@ TEST(ModelCodec, EventsOfEveryKindComeBack) {
     EXPECT_EQ(found, expected) << "seed " << seed;
     for (std::size_t i = 0; i < events.size(); ++i) EXPECT_EQ(names[i], name_of(events[i]));
   }
+}
+
+TEST(ModelCodec, JobsThatShareASpecificationHaveTheSameBytesAsAlone) {
+  Prng random(7);
+  std::string together;
+  std::string alone;
+  JobAppender appender;
+  std::shared_ptr<const JobSpec> shared;
+  for (int i = 0; i < 200; ++i) {
+    Job job = drawn<Job>(random);
+    if (shared != nullptr && random.chance(2, 3)) job.spec = shared;
+    shared = job.spec;
+    appender.append(job, together);
+    append_job(job, alone);
+  }
+  EXPECT_EQ(together, alone);
 }
 
 // ---- other versions
@@ -142,7 +159,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.own_uid = 7;  // the newest field, one byte
+  policy.max_token_lifetime = base::nanoseconds(7);  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -150,7 +167,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->own_uid, 0U);
+  EXPECT_EQ(again->max_token_lifetime, Policy().max_token_lifetime);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

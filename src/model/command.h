@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,22 +13,38 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/job_selection.h"
+#include "model/reservation.h"
+#include "model/role.h"
 #include "model/spec_patch.h"
+#include "model/token.h"
 
 namespace gpu_platform::model {
 
-// The caller, as the door established it (peer credentials of the socket).
+// The caller, as the API established it, with its rights for this one call (model/access.h).
 struct Caller {
   std::string user;
   std::uint32_t uid = 0;
-  bool is_administrator = false;  // root: sees and changes all jobs
-  Door door = Door::kNone;        // kNone: nothing of it goes into the audit trail
-  std::uint64_t pid = 0;          // 0: not known
+  Role role = Role::kUser;
+  Reach reach = Reach::kOwn;
+  Door door = Door::kNone;             // kNone: nothing of it goes into the audit trail
+  std::uint64_t pid = 0;               // 0: not known
+  std::uint64_t credential = 0;        // the token that the caller came with; 0: none
+  std::shared_ptr<const Teams> teams;  // null: none
+  Role max_role = Role::kAdmin;        // that the caller's credential allows
 };
+
+// Root, as the door hands it to the core with a call that touches what belongs to all.
+inline Caller root_caller() {
+  return {"root", 0, Role::kAdmin, Reach::kAll};
+}
+// Root, or a user that the site has given no role.
+inline Caller caller_with_uid(std::string user, std::uint32_t uid) {
+  return uid == 0 ? root_caller() : Caller{std::move(user), uid};
+}
 
 // The caller, as the audit trail records it.
 inline Origin origin_of(const Caller& caller) {
-  return {caller.door, caller.user, caller.uid, caller.pid};
+  return {caller.door, caller.user, caller.uid, caller.pid, TokenId(caller.credential)};
 }
 
 // Accept a job. `environment` is what the job's processes get, as NAME=VALUE strings each ended by
@@ -37,13 +54,12 @@ struct SubmitJob {
   std::string environment;
   bool hold = false;
   bool dry_run = false;  // judge it, and do nothing
-  // Of spec.dependencies, what was found of targets that have left the core: it does not read the
+  // The outcomes of targets of spec.dependencies that have left the core, which does not read the
   // archive. A target that is neither here nor in the core is refused (kNotFound, "dependency").
   std::vector<EndedTarget> ended;
 };
 
-// What the owner of a job, or an administrator, does with it. A job that is so already stays as it
-// is.
+// An action on a job by its owner or an administrator. A job that is so already stays as it is.
 enum class JobAction : std::uint8_t {
   kCancel,          // SIGTERM, then SIGKILL after the grace time
   kKill,            // SIGKILL at once
@@ -53,7 +69,7 @@ enum class JobAction : std::uint8_t {
   kRequeueAndHold,  // likewise, and is held then
 };
 inline constexpr std::size_t kJobActions = 6;
-// What the audit trail calls it.
+// Returns the name of the action in the audit trail.
 constexpr AuditAction audit_action(JobAction action) {
   return static_cast<AuditAction>(static_cast<int>(action) + 1);
 }
@@ -66,18 +82,37 @@ struct ActOnJob {
   bool whole_array = false;  // all members of the array of that id, each judged for itself
 };
 
-// Everything at once that `which` selects, judged and done within one command.
+// One action on all jobs that `which` selects, judged and done within one command.
 struct ActOnJobs {
   JobSelection which;
   JobAction action = JobAction::kCancel;
   bool dry_run = false;  // say what it would do, and do nothing
 };
 
-// Other values for what a job asks for that has not ended.
+// Raises a job in the queue above the other jobs in the queue of its user, team and class.
+struct RaiseJob {
+  JobId job;
+  bool whole_array = false;  // all its members in the queue, which keep their order
+};
+
+// Sends a signal to all processes of a job that runs.
+struct SignalJob {
+  JobId job;
+  std::uint8_t signal = 0;   // one of kJobSignals
+  bool whole_array = false;  // all its members that run
+};
+
+// A process of a running job reports one of its steps: that it has begun, or how it ended.
+struct RecordStep {
+  AttemptId attempt;
+  JobStep step;
+};
+
+// New values for the specification of a job that has not ended.
 struct UpdateJob {
   JobId job;
-  SpecPatch to;                            // its labels are added to, or replace, those that it has
-  std::vector<std::string> remove_labels;  // by key; those that it does not have are no error
+  SpecPatch to;                            // its labels are added, or replace present ones
+  std::vector<std::string> remove_labels;  // by key; a key that the job does not have is no error
   bool whole_array = false;                // as in ActOnJob
   std::vector<EndedTarget> ended;          // as in SubmitJob
 };
@@ -95,7 +130,7 @@ enum class GpuAction : std::uint8_t {
   kBringOnline,
 };
 
-// An operator's action. Of a whole node it concerns the node too: jobs without GPUs as well.
+// An operator's action. For a whole node it concerns the node too, and so jobs without GPUs.
 struct ChangeGpus {
   GpuSelector which;
   GpuAction action = GpuAction::kDrain;
@@ -103,8 +138,8 @@ struct ChangeGpus {
   bool force = false;  // kTakeOffline: stops the jobs that hold it; they are queued again
 };
 
-// An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for teams
-// and users, who are named then.
+// An administrator reserves GPUs for a time (model/reservation.h): for maintenance, or for the
+// named teams and users.
 struct MakeReservation {
   std::string name;
   base::Instant begin;      // unset: at once
@@ -113,21 +148,77 @@ struct MakeReservation {
   bool maintenance = false;
   std::vector<std::string> teams;
   std::vector<std::string> users;
-  // Either nodes by name, all of their GPUs or so many of each, or so many GPUs of a type.
+  // Either nodes by name, with all of their GPUs or a number of each, or a number of GPUs of a
+  // type.
   std::vector<std::string> nodes;
   std::optional<std::uint32_t> gpus_per_node;
   std::uint32_t gpus = 0;
   std::string gpu_type;         // canonical; empty: any, but all of one
   bool ignore_running = false;  // jobs that run there may run into it
+  Repeat repeat = Repeat::kNever;
+  base::Instant until;        // no occurrence begins later; unset: `count`
+  std::uint32_t count = 0;    // of occurrences; zero: they never end
+  base::Duration utc_offset;  // as in Reservation
 };
 
-// Waiting jobs of it are ended, running ones go on.
+// An administrator changes a reservation. What is not given stays as it is. A change of times is of
+// the occurrence that has not ended yet, and of all after it.
+struct ChangeReservation {
+  std::string name;
+  bool skip = false;  // the occurrence that has not ended yet; nothing else is given then
+  std::optional<base::Instant> begin;
+  std::optional<base::Instant> end;  // or `duration`
+  std::optional<base::Duration> duration;
+  // If one of the three is given, they replace all three.
+  std::optional<bool> maintenance;
+  std::optional<std::vector<std::string>> teams;
+  std::optional<std::vector<std::string>> users;
+  // The GPUs are given as in MakeReservation; they are chosen anew if nodes or gpus are given.
+  std::vector<std::string> nodes;
+  std::optional<std::uint32_t> gpus_per_node;
+  std::uint32_t gpus = 0;
+  std::string gpu_type;
+  bool ignore_running = false;
+  std::optional<Repeat> repeat;
+  std::optional<base::Instant> until;
+  std::optional<std::uint32_t> count;  // from the present one on; zero: they never end
+  std::optional<base::Duration> utc_offset;
+};
+
+// Its waiting jobs are ended; running ones go on.
 struct CancelReservation {
   std::string name;
 };
 
-// Calls for the audit trail that are none of the commands above: ways into jobs that were opened,
-// refused calls, a configuration that was refused.
+// Makes a token (model/token.h) of the user, who is one of this host. The door keeps the secret to
+// itself, and gives it to the caller once the command is done.
+struct MakeToken {
+  std::string name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::optional<Role> role;  // absent: a user's, or the caller's own if that is less
+  // At most as far away as the policy and the caller's own token allow. Unset: the default lifetime
+  // or, if that is less, as far as these allow.
+  base::Instant expires_at;
+  bool never_expires = false;  // instead of expires_at
+  std::string hash;            // of the secret
+  std::string request_id;      // the caller's own key; empty: none
+};
+
+// Ends a token, and all that were made with it.
+struct RevokeToken {
+  TokenId token;
+};
+
+// A token was used. The door says so where that is news (kTokenUseInterval).
+struct RecordTokenUse {
+  TokenId token;
+  base::Instant at;
+};
+
+// Calls for the audit trail that are none of the commands above: opened channels into jobs, refused
+// calls, a configuration that was refused.
 struct RecordCalls {
   std::vector<AuditedCall> calls;
 };
@@ -135,26 +226,29 @@ struct RecordCalls {
 struct Command {
   Caller caller;
   std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
-               CancelReservation, RecordCalls>
+               ChangeReservation, CancelReservation, RecordCalls, RaiseJob, SignalJob, RecordStep,
+               MakeToken, RevokeToken, RecordTokenUse>
       body;
 };
 
-// What ActOnJobs did with one job.
+// The result of ActOnJobs for one job.
 struct JobOutcome {
   JobId job;
   bool changed = false;
   std::optional<base::Error> refusal;
 };
 
-// What a durable, applied command answers.
+// The answer to a durable, applied command.
 struct CommandReply {
   JobId job;
   bool changed = true;           // false: a repeated submission, or what was so already
   std::vector<GpuRef> gpus;      // those that ChangeGpus changed
   std::vector<JobOutcome> jobs;  // all that ActOnJobs, or a whole array, selected; ascending id
-  // Of a dry run: the job as it would have been accepted, without an id; of an array its first
-  // member.
+  // The result of a dry run: the job as it would have been accepted, without an id. For an array it
+  // is the first member.
   std::shared_ptr<const Job> accepted;
+  // That MakeToken made, now or, if nothing changed, when it came for the first time.
+  TokenId token = {};
 };
 
 }  // namespace gpu_platform::model

@@ -16,18 +16,29 @@ std::string_view to_string(DependencyKind kind) {
       return "afterany";
     case DependencyKind::kAfterNotOk:
       return "afternotok";
+    case DependencyKind::kAfter:
+      return "after";
+    case DependencyKind::kAfterCorr:
+      return "aftercorr";
+    case DependencyKind::kSingleton:
+      return "singleton";
   }
   CHECK(false);
   std::unreachable();
 }
 
 std::string to_string(const Dependency& dependency) {
+  if (dependency.kind == DependencyKind::kSingleton) return "singleton";
   return fmt::format("{}:{}", to_string(dependency.kind), dependency.on.job.value);
 }
 
 DependencyVerdict judge(DependencyKind kind, const TargetOutcome& outcome) {
   const bool has_failed = outcome.failed.valid();
-  if (kind == DependencyKind::kAfterOk && has_failed) return DependencyVerdict::kNever;
+  const bool needs_success = kind == DependencyKind::kAfterOk || kind == DependencyKind::kAfterCorr;
+  if (kind == DependencyKind::kAfter) {
+    return outcome.unstarted > 0 ? DependencyVerdict::kWaits : DependencyVerdict::kMet;
+  }
+  if (needs_success && has_failed) return DependencyVerdict::kNever;
   if (outcome.open > 0) return DependencyVerdict::kWaits;
   if (kind == DependencyKind::kAfterNotOk && !has_failed) return DependencyVerdict::kNever;
   return DependencyVerdict::kMet;

@@ -8,7 +8,7 @@
 #include "model/ids.h"
 #include "model/states.h"
 
-// A job that waits for what becomes of others.
+// Conditions of a job on the starts and ends of other jobs.
 
 namespace gpu_platform::model {
 
@@ -16,8 +16,14 @@ enum class DependencyKind : std::uint8_t {
   kAfterOk,     // they end COMPLETED
   kAfterAny,    // they end, however
   kAfterNotOk,  // they end, at least one of them not COMPLETED
+  kAfter,       // they start, or end without that
+  kAfterCorr,   // as kAfterOk; a member of an array waits for the member of its index alone
+  kSingleton,   // no earlier job of the same user and name is left; it has no target
 };
-inline constexpr std::size_t kDependencyKinds = 3;
+inline constexpr std::size_t kDependencyKinds = 6;
+inline constexpr DependencyKind kAllDependencyKinds[kDependencyKinds] = {
+    DependencyKind::kAfterOk, DependencyKind::kAfterAny,  DependencyKind::kAfterNotOk,
+    DependencyKind::kAfter,   DependencyKind::kAfterCorr, DependencyKind::kSingleton};
 std::string_view to_string(DependencyKind kind);  // "afterok"
 
 // One job, or all members of the array of that id.
@@ -38,11 +44,12 @@ std::string to_string(const Dependency& dependency);  // "afterok:12"
 
 inline constexpr std::size_t kMaxDependencies = 256;  // of one job
 
-// What has become of a target so far. Only final ends count: a job that is queued again is open.
+// The result of a target so far. Only final ends count: a job that is queued again is open.
 struct TargetOutcome {
   std::uint64_t open = 0;                     // jobs of it that have not ended
   JobId failed;                               // the first that ended otherwise than COMPLETED
   JobState failed_as = JobState::kCompleted;  // how that one ended
+  std::uint64_t unstarted = 0;                // of the open ones, those that never started
 
   friend bool operator==(const TargetOutcome&, const TargetOutcome&) = default;
 };
@@ -54,7 +61,7 @@ struct EndedTarget {
 };
 
 enum class DependencyVerdict : std::uint8_t { kWaits, kMet, kNever };
-// kNever is final, and so is kMet.
+// Judges a dependency that has a target. kNever is final, and so is kMet.
 DependencyVerdict judge(DependencyKind kind, const TargetOutcome& outcome);
 
 // "afterok:12 can never be met: job 12 ended FAILED", of a dependency that is judged kNever.

@@ -5,10 +5,10 @@
 namespace gpu_platform::model {
 namespace {
 
-constexpr TargetOutcome kOpen{1, {}, JobState::kCompleted};
+constexpr TargetOutcome kOpen{1, {}, JobState::kCompleted, 0};
 constexpr TargetOutcome kDone{};
-const TargetOutcome kFailedOne{0, JobId(12), JobState::kFailed};
-const TargetOutcome kFailedAndOpen{2, JobId(12), JobState::kFailed};
+const TargetOutcome kFailedOne{0, JobId(12), JobState::kFailed, 0};
+const TargetOutcome kFailedAndOpen{2, JobId(12), JobState::kFailed, 0};
 
 TEST(Dependency, EachKindIsJudgedByWhatBecameOfItsTarget) {
   using enum DependencyKind;
@@ -25,6 +25,17 @@ TEST(Dependency, EachKindIsJudgedByWhatBecameOfItsTarget) {
   EXPECT_EQ(judge(kAfterNotOk, kFailedAndOpen), kWaits);
   EXPECT_EQ(judge(kAfterNotOk, kFailedOne), kMet);
   EXPECT_EQ(judge(kAfterNotOk, kDone), kNever);
+}
+
+TEST(Dependency, AfterIsMetByAStartOrAnEnd) {
+  using enum DependencyVerdict;
+  const TargetOutcome unstarted{2, {}, JobState::kCompleted, 1};
+  EXPECT_EQ(judge(DependencyKind::kAfter, unstarted), kWaits);
+  EXPECT_EQ(judge(DependencyKind::kAfter, kOpen), kMet);
+  EXPECT_EQ(judge(DependencyKind::kAfter, kFailedOne), kMet);
+  EXPECT_EQ(judge(DependencyKind::kAfterCorr, kOpen), kWaits);
+  EXPECT_EQ(judge(DependencyKind::kAfterCorr, kFailedAndOpen), kNever);
+  EXPECT_EQ(to_string({DependencyKind::kSingleton, {}}), "singleton");
 }
 
 TEST(Dependency, ItsFailureNamesTheJob) {

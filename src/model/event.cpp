@@ -28,7 +28,15 @@ std::string_view name_of(const Event& event) {
                                          "PreemptionHoldDropped",
                                          "StartPredicted",
                                          "YieldPutOff",
-                                         "CallAudited"};
+                                         "CallAudited",
+                                         "StoreRepaired",
+                                         "JobsRaised",
+                                         "SignalRequested",
+                                         "ReservationChanged",
+                                         "StepRecorded",
+                                         "TokenCreated",
+                                         "TokenRevoked",
+                                         "TokenUsed"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

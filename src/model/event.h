@@ -14,8 +14,10 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/preemption_hold.h"
 #include "model/reservation.h"
 #include "model/spec_patch.h"
+#include "model/token.h"
 
 // Everything that ever changes the core's state, in the order of the journal. docs/journal.md
 // describes the bytes; model/codec.h writes them. Fields are only ever appended, record numbers
@@ -23,7 +25,8 @@
 
 namespace gpu_platform::model {
 
-// Start-up, reload: configuration, priorities and limits as they apply from here on.
+// Recorded at a start or a reload: the configuration, priorities and limits that apply from here
+// on.
 struct PolicyApplied {
   Policy policy;
   std::string by;
@@ -52,23 +55,23 @@ struct GpuStateChanged {
 // Processes that belong to no job came to a GPU, or left it.
 struct UnmanagedProcessesChanged {
   GpuRef gpu;
-  std::string text;    // who; empty: none any more
+  std::string text;    // the processes; empty: there are none any more
   bool avoid = false;  // no new work for it while they are there
 };
 
-// Of an array: `job` is its first member, the others follow it in the order of their indices. The
-// jobs share the specification, which is there.
+// For an array, `job` is its first member, and the others follow it in the order of their indices.
+// The jobs share the specification, which is there.
 struct JobSubmitted {
   JobId job;
   std::shared_ptr<const JobSpec> spec;
   Hold hold = Hold::kNone;
   std::vector<Dependency> waits_for;  // of spec.dependencies, those not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be
-  // Who submitted it, so that the trail needs no event of its own. No user: the job's.
+  // The submitting user, so that the trail needs no event of its own. No user: the job's.
   Origin by;
 };
 
-// How it stands with what a job waits for.
+// The present state of a job's dependencies.
 struct NewDependencies {
   std::vector<Dependency> waits_for;  // of those asked for, those not met yet
   std::string failure;                // why one of them never will be; empty: all may be
@@ -76,19 +79,37 @@ struct NewDependencies {
   friend bool operator==(const NewDependencies&, const NewDependencies&) = default;
 };
 
-// A person holds the job back or lets it go. Of an active job it says what becomes of it when it is
-// back in the queue.
+// A person holds or releases the job. For an active job it takes effect when the job is back in the
+// queue.
 struct JobHoldChanged {
   JobId job;
   Hold hold = Hold::kNone;  // from here on
   std::string by;
 };
 
-// A person changed what the job asks for.
+// A person changed the specification of the job.
 struct JobChanged {
   JobId job;
   SpecPatch to;
   std::optional<NewDependencies> dependencies;  // where `to` has others
+  std::string by;
+};
+
+// A person raises waiting jobs above the other waiting jobs of their user, team and class: these
+// exchange their turns. The turns of `in_order` go, first to last, to the raised jobs and then to
+// the others, each in the order in which they are there.
+struct JobsRaised {
+  JobId job;                    // the first that is raised
+  std::vector<JobId> raised;    // ascending
+  std::vector<JobId> in_order;  // all that take part, by their places before
+  std::string by;
+};
+
+// A person sends a signal to the processes of a running attempt. It changes no state, and the order
+// is never repeated.
+struct SignalRequested {
+  AttemptId attempt;
+  std::uint8_t signal = 0;
   std::string by;
 };
 
@@ -112,11 +133,18 @@ struct AttemptStarted {
   base::Instant started_at;  // as the supervisor saw it
 };
 
+// A process of the attempt reported the present state of one of its steps.
+struct StepRecorded {
+  AttemptId attempt;
+  JobStep step;
+};
+
 struct StopRequested {
   AttemptId attempt;
   EndReason reason = EndReason::kCancelledBy;
   bool without_grace = false;
   std::string by;
+  JobId stopped_for = {};  // of kPreempted: the job that gets the room; else invalid
 };
 
 struct AttemptEnded {
@@ -128,7 +156,7 @@ struct AttemptEnded {
   Usage usage;
 };
 
-// Nothing of the attempt is left on its nodes: what it held is free from here on.
+// Nothing of the attempt is left on its nodes: its resources are free from here on.
 struct AttemptReleased {
   AttemptId attempt;
   std::string epilog_failure;  // of the site's epilog, in words; empty: none
@@ -137,11 +165,11 @@ struct AttemptReleased {
 struct JobRequeued {
   JobId job;
   base::Instant eligible_at;
-  bool preempted = false;          // it made room for another: it counts as neither
+  bool preempted = false;          // it was preempted: it counts as neither
   bool counts_as_failure = false;  // against --retries; otherwise it is a loss
-  bool asked_for = false;          // what people did has it run again: it counts as neither
+  bool asked_for = false;          // a person's action has it run again: it counts as neither
   bool prolog_failed = false;      // likewise, but as that
-  bool holds = false;              // for the last time: from here on the platform holds it
+  bool holds = false;              // this was the last time: from here on the platform holds it
 };
 
 struct JobEnded {
@@ -161,17 +189,17 @@ struct QuotaPeriodBegan {
   base::Instant begin;
 };
 
-// Others are preempted for a waiting job: it will get what is held, and the victims are to be
-// stopped. They are told only in a later batch, so that a beneficiary that vanishes with this one
-// costs no victim anything.
+// Other jobs are preempted for a waiting job: it will get the resources on hold, and the victims
+// are to be stopped. They are told only in a later batch, so that a beneficiary that vanishes with
+// this one costs no victim anything.
 struct PreemptionDecided {
   JobId job;  // the beneficiary
   Allocation held;
   std::vector<AttemptId> victims;  // ascending
-  bool reclaims = false;           // as in PreemptionHold
+  PreemptionRule rule = PreemptionRule::kClass;
 };
 
-// The oldest of its team in the queue has waited for so long that it goes before its like.
+// The oldest job of its team in the queue has become overdue: it goes before others of its class.
 struct JobOverdue {
   JobId job;
 };
@@ -187,23 +215,48 @@ struct ReservationEnded {
   std::string by;  // empty: its time is over
 };
 
-// The beneficiary, which still waits, can no longer start on what was held for it before a
-// reservation begins there: nothing is kept for it any more.
+// The reservation's next occurrence has taken the place of one that is over, or an administrator
+// changed it. Its name stays.
+struct ReservationChanged {
+  Reservation reservation;
+  std::string by;  // empty: an occurrence is over
+};
+
+// The beneficiary still waits, and can no longer start on its preemption hold before a reservation
+// begins there: nothing is kept for it any more.
 struct PreemptionHoldDropped {
   JobId job;
 };
 
-// A waiting job has got its first planned start since it was queued. What is expected is said here,
-// so that the estimate that is scored is the one that was made.
+// A waiting job got its first planned start since it was queued. The event has the prediction, so
+// that the scored prediction is the one that was made.
 struct StartPredicted {
   JobId job;
   StartPrediction prediction;  // made_at is the record's
 };
 
-// An attempt that was to stop by now for the jobs that it was let in front of may stay for longer.
+// An attempt that was to yield by now to the jobs that it passed may stay for longer.
 struct YieldPutOff {
   AttemptId attempt;
   base::Instant yields_at;  // as in Attempt
+};
+
+struct TokenCreated {
+  Token token;
+};
+
+// Its time is over, or a person revoked it or the token that it was made with. What the state no
+// longer knows of it is said here.
+struct TokenRevoked {
+  TokenId token;
+  std::string name;
+  JobOwner owner;  // its user
+  std::string by;  // empty: its time is over
+};
+
+struct TokenUsed {
+  TokenId token;
+  base::Instant used_at;
 };
 
 // A call of a person, for the audit trail: one that changed something, beside the events that say
@@ -213,14 +266,33 @@ struct CallAudited {
   AuditedCall call;
 };
 
-using Event = std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                           JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                           AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged,
-                           JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
-                           PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded,
-                           PreemptionHoldDropped, StartPredicted, YieldPutOff, CallAudited>;
+// A job that is in the archive.
+struct ArchivedEnd {
+  JobId job;
+  JobState state = JobState::kCompleted;
+  base::Instant ended_at;
 
-// `at` never runs backwards along the journal.
+  friend bool operator==(const ArchivedEnd&, const ArchivedEnd&) = default;
+};
+
+// A damaged store was repaired: events are missing between the one before this and this one. What
+// is known of them all the same is said here, so that no job runs twice and no id is given twice.
+struct StoreRepaired {
+  std::uint64_t last_job_id = 0;   // the highest id that may have been given to a job
+  std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
+};
+
+using Event =
+    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
+                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
+                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed>;
+
+// `at` never runs backwards along the journal, except that of StoreRepaired, which may be earlier
+// than the state: a repair cannot read the time of a snapshot.
 struct EventRecord {
   EventSeq seq;
   base::Instant at;
@@ -229,7 +301,7 @@ struct EventRecord {
 
 std::string_view name_of(const Event& event);  // "JobSubmitted"
 JobId job_of(const Event& event);              // the job it is about; invalid when about none
-// What the event adds to the audit trail; most add nothing.
+// Returns what the event adds to the audit trail. Most events add nothing.
 std::optional<AuditEntry> audit_entry(const EventRecord& record);
 bool has_audit_entry(const Event& event);
 

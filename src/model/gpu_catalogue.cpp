@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/letters.h"
+
 namespace gpu_platform::model {
 
 namespace {
@@ -42,7 +44,7 @@ std::string folded(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c == '-' || c == '_' || c == ' ') continue;
-    out.push_back(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+    out.push_back(base::to_upper(c));
   }
   return out;
 }

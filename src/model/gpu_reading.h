@@ -8,8 +8,8 @@
 #include "base/units.h"
 #include "model/ids.h"
 
-// What a GPU shows at one moment, as people ask for it. Never part of the core's state and never
-// journalled: the core is told of what follows from it. A datum that the driver withholds is
+// The readings of a GPU at one moment, as people see them. They are never part of the core's state
+// and never journalled: the core gets only their consequences. A value that the driver withholds is
 // absent; zero never means unknown.
 
 namespace gpu_platform::model {
@@ -21,7 +21,7 @@ struct GpuProcess {
   std::optional<base::Bytes> memory;  // of the GPU
   std::optional<JobId> job;           // none: an unmanaged process
   bool is_unmanaged = false;          // of no job that holds this GPU
-  std::optional<std::uint32_t> uid;   // whose it is; none: it cannot be seen from here
+  std::optional<std::uint32_t> uid;   // its user; none: it cannot be seen from here
 
   friend bool operator==(const GpuProcess&, const GpuProcess&) = default;
 };

@@ -9,6 +9,7 @@ namespace gpu_platform::model {
 
 using JobId = base::Id<struct JobIdTag>;
 using NodeId = base::Id<struct NodeIdTag>;
+using TokenId = base::Id<struct TokenIdTag>;
 using EventSeq =
     base::Id<struct EventSeqTag>;  // position of an event in the journal, from 1, no gaps
 

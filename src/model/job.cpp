@@ -124,9 +124,15 @@ bool outranks(Hold hold, Hold present) {
   return rank(hold) > rank(present);
 }
 
+bool has_started(const Job& job) {
+  return std::ranges::any_of(job.attempts,
+                             [](const Attempt& attempt) { return attempt.started_at.is_set(); });
+}
+
 void count_end(const Job& job, TargetOutcome& outcome) {
   if (!is_ended(job.state)) {
     ++outcome.open;
+    outcome.unstarted += has_started(job) ? 0 : 1;
   } else if (job.state != JobState::kCompleted && !outcome.failed.valid()) {
     outcome.failed = job.id;
     outcome.failed_as = job.state;
@@ -158,6 +164,10 @@ bool is_gang(const ResourceRequest& request) {
   return request.nodes > 1 || request.cross_node;
 }
 
+bool has_ranks(const JobSpec& spec) {
+  return spec.per_gpu || (is_gang(spec.request) && !spec.first_node_only);
+}
+
 std::uint64_t total_gpus(const ResourceRequest& request) {
   return std::uint64_t{request.gpus} * request.nodes;
 }
@@ -175,6 +185,11 @@ base::Duration longest_limit(const ResourceRequest& request, base::Duration limi
   return limit_at_speed(limit, *std::ranges::min_element(request.gpu_speeds));
 }
 
+Turn turn_of(const Job& job) {
+  if (job.turn) return *job.turn;
+  return {job.id, job.submitted_at, job.spec->priority.number, total_gpus(job.spec->request)};
+}
+
 bool holds_resources(const Job& job) {
   return std::ranges::any_of(job.attempts,
                              [](const Attempt& a) { return holds_resources(a.state); });
@@ -188,7 +203,8 @@ bool operator==(const Job& a, const Job& b) {
          a.attempts == b.attempts && a.hold == b.hold && a.prolog_failed_on == b.prolog_failed_on &&
          a.preemptions == b.preemptions && a.overdue_since == b.overdue_since &&
          a.array_id == b.array_id && a.array_index == b.array_index && a.waits_for == b.waits_for &&
-         a.dependency_failure == b.dependency_failure && a.prediction == b.prediction;
+         a.dependency_failure == b.dependency_failure && a.prediction == b.prediction &&
+         a.stopped_for_it == b.stopped_for_it && a.turn == b.turn;
 }
 
 }  // namespace gpu_platform::model

@@ -11,11 +11,13 @@
 #include "base/units.h"
 #include "model/allocation.h"
 #include "model/dependency.h"
+#include "model/exit.h"
 #include "model/ids.h"
 #include "model/job_array.h"
 #include "model/network.h"
 #include "model/start_prediction.h"
 #include "model/states.h"
+#include "model/step.h"
 #include "model/terminal_size.h"
 
 namespace gpu_platform::model {
@@ -24,6 +26,9 @@ enum class PriorityClass : std::uint8_t { kCritical, kHigh, kMedium, kLow };
 std::string_view to_string(PriorityClass priority);  // "CRITICAL"
 constexpr bool is_below(PriorityClass a, PriorityClass b) {
   return a > b;
+}
+constexpr PriorityClass higher(PriorityClass a, PriorityClass b) {
+  return is_below(a, b) ? b : a;
 }
 
 // Numbers 0–1 are CRITICAL, 2–3 HIGH, 4–6 MEDIUM, 7–9 LOW; the number decides inside a class.
@@ -39,7 +44,7 @@ Priority priority_of_class(PriorityClass priority);  // the class's default numb
 enum class JobKind : std::uint8_t { kTraining, kInference, kInteractive, kBatch };
 std::string_view to_string(JobKind kind);
 
-// Whether a job's GPUs on one node may lie on several sockets.
+// Says whether a job's GPUs on one node may lie on several sockets.
 enum class NumaPolicy : std::uint8_t {
   kDefault,     // only where no NUMA domain of the node could hold them all
   kAllowCross,  // --allow-cross-numa
@@ -49,9 +54,10 @@ inline constexpr std::size_t kNumaPolicies = 3;
 
 inline constexpr std::uint32_t kMaxGangNodes = 4096;
 
-// What a job needs at once. Absent cpus and memory mean the node's share per GPU (per CPU for CPU
-// jobs). A gang asks for `nodes` times all of this, or, with cross_node, for `gpus` on as few nodes
-// as can be, the same number on each; cpus and memory are those on each of its nodes then.
+// The resources that a job needs at once. Absent cpus and memory mean the node's share per GPU (per
+// CPU for CPU jobs). A gang asks for `nodes` times all of this, or, with cross_node, for `gpus` on
+// as few nodes as possible, with the same number on each; cpus and memory then count for each of
+// its nodes.
 struct ResourceRequest {
   std::uint32_t gpus = 0;
   base::GpuShare share_per_gpu = base::kWholeGpu;
@@ -69,9 +75,15 @@ struct ResourceRequest {
   // Thousandths, one for each of gpu_types, the first 1000: how fast the job is on that type.
   // Empty: equally fast on all.
   std::vector<std::uint32_t> gpu_speeds;
-  // Of a reservation (model::Reservation): on its GPUs alone, within its time; empty: on none of
-  // any.
+  // The name of a reservation (model::Reservation). The job runs on its GPUs alone, within its
+  // time. Empty: the job uses no reservation.
   std::string reservation;
+  // Percent of each node's CPUs and memory that the shares of GPU jobs leave to CPU jobs: the
+  // site's rule when the job was submitted.
+  std::uint32_t reserve_percent = 0;
+  // GPU types that it may not have at present, for a limit by type (scheduling/cycle/limits.h).
+  // Only in copies made for one decision: it is never stored.
+  std::vector<std::string> barred_types = {};
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -79,11 +91,12 @@ inline constexpr std::uint32_t kFullSpeed = 1000;
 
 // May have parts on several nodes.
 bool is_gang(const ResourceRequest& request);
-// On all its nodes.
+// Returns the GPUs on all nodes of the request.
 std::uint64_t total_gpus(const ResourceRequest& request);
-// What a job may run where its time limit is meant for speed kFullSpeed; rounded up.
+// Returns the time that a job may run at a speed, if its time limit is meant for kFullSpeed;
+// rounded up.
 base::Duration limit_at_speed(base::Duration limit, std::uint32_t speed);
-// The longest of these over all types that it would take.
+// Returns the longest of these over all types that it accepts.
 base::Duration longest_limit(const ResourceRequest& request, base::Duration limit);
 
 inline constexpr std::size_t kMaxLabels = 64;  // of one job
@@ -107,9 +120,9 @@ struct LimitSignal {
 enum class NotifyOn : std::uint8_t { kStart, kEnd, kFail };
 inline constexpr std::size_t kNotifyOns = 3;
 
-// What the user asked for. Never changes while shared: a job that is changed gets another one.
-// Values of environment variables are not here: environment_ref names them in the store's
-// owner-only table.
+// The specification of a job. It never changes while it is shared: a job that is changed gets
+// another one. Values of environment variables are not in it: environment_ref names them in the
+// store's owner-only table.
 struct JobSpec {
   std::string name;
   std::string user;
@@ -139,38 +152,45 @@ struct JobSpec {
   std::string epilog;
   bool takes_input = false;              // a person, or a pipe, is its stdin; else that is empty
   std::optional<TerminalSize> terminal;  // all its streams are one, of this size at first
-  // With none of both for so long it is ended; zero: never. Absent only until it is accepted.
+  // The job is ended after this time without input and output; zero: never. Absent only until it is
+  // accepted.
   std::optional<base::Duration> idle_timeout;
-  // Whether it may be stopped to make room for a job of a higher class; absent: by its own class.
+  // True if the job may be stopped to make room for a job of a higher class. Absent: its own class
+  // decides.
   std::optional<bool> preemptible;
   base::Instant begin;                   // it starts no earlier; unset: at once
   base::Instant deadline;                // it has ended by then, or does not start; unset: none
   std::vector<Dependency> dependencies;  // as asked for: all must be met before it starts
   std::optional<ArraySpec> array;        // its members share this specification
   bool per_gpu = false;                  // one process for each GPU; else one for each node
-  // How long its user thinks that it runs, at full speed: at most time_limit; absent: not said.
+  // The run time that its user expects, at full speed, at most time_limit; absent: not stated.
   std::optional<base::Duration> expected_time;
-  // It is ended where it has not started so long after its submission or its begin; zero: never.
+  // The job is ended if it has not started this long after its submission or its begin; zero:
+  // never.
   base::Duration wait_timeout;
-  // Of an attempt that was stopped so as to be queued again: exit code 0 completes the job all the
-  // same. Else it is queued again however the attempt ends.
+  // Exit code 0 completes the job although its attempt was stopped in order to be queued again.
+  // Otherwise it is queued again however the attempt ends.
   bool complete_on_exit_zero = false;
-  std::string comment;  // any text of its user's; empty: none
+  std::string comment;  // any text of its user; empty: none
+  // The team whose default time_limit is, empty for the site's; absent: its user's.
+  std::optional<std::string> time_limit_default_of;
+  // A gang has one process in all, on its first node, which starts those on the others itself.
+  bool first_node_only = false;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
-enum class Lost : std::uint8_t { kNo, kNodeLost, kUnknown };
-std::string_view to_string(Lost lost);  // "NODE_LOST"
+// The platform itself starts several processes: one for each node, or one for each GPU.
+bool has_ranks(const JobSpec& spec);
 
 // The party that holds a waiting job. Only an administrator releases a job that an administrator
 // holds. The owner may release a job that the platform holds.
 enum class Hold : std::uint8_t { kNone, kByUser, kByAdministrator, kByPlatform };
 inline constexpr std::size_t kHolds = 4;
-// Whether `hold` is more than `present` and takes its place.
+// Returns whether `hold` is more than `present` and takes its place.
 bool outranks(Hold hold, Hold present);
 
-// A job for which the site's prolog failed so often is held by the platform.
+// The platform holds a job after this number of failures of the site's prolog.
 inline constexpr std::size_t kMaxPrologFailures = 3;
 
 // Why an attempt or a job ended, or is being stopped.
@@ -183,27 +203,18 @@ enum class EndReason : std::uint8_t {
   kPreempted,
   kNodeLost,
   kLaunchFailed,      // the command could not be started; detail says why
-  kSupervisorLost,    // what became of it cannot be known
+  kSupervisorLost,    // its result cannot be known
   kGpuOffline,        // an operator took its GPU or node out of service
   kRequeuedBy,        // a person put the job back into the queue; `by` names whom
   kPrologFailed,      // the site's prolog on the node: the job was not started; detail says how
-  kIdleTimeout,       // nobody typed and nothing was printed for too long
+  kIdleTimeout,       // no input and no output for too long
   kDeadline,          // it could no longer end by its deadline, and was not started
-  kDependencyFailed,  // what it waited for can never be; detail says why
+  kDependencyFailed,  // a dependency can never be met; detail says why
   kReservationEnded,  // the reservation that it asks for was cancelled or is over
   kWaitTimeout,       // it had not started within its own wait_timeout
 };
 inline constexpr std::size_t kEndReasons = 17;
 std::string_view to_string(EndReason reason);  // "TIME_LIMIT"
-
-// How a process ended: exactly one of code, signal and lost is set once it has.
-struct Exit {
-  std::optional<std::uint8_t> code;
-  std::optional<std::uint8_t> signal;
-  Lost lost = Lost::kNo;
-
-  friend bool operator==(const Exit&, const Exit&) = default;
-};
 
 // Used by the whole process tree of an attempt.
 struct Usage {
@@ -238,23 +249,43 @@ struct Attempt {
   EndReason stop_reason = EndReason::kNone;  // why it was told to stop
   EndReason reason = EndReason::kNone;       // why it ended
   bool kill_requested = false;               // told to stop without grace
-  std::string by;                            // who stopped it
+  std::string by;                            // the user who stopped it
   std::string detail;
   Usage usage;
   base::Duration time_limit;          // that it was started with; the job's may have changed since
   std::vector<JobId> preempted_jobs;  // that were stopped for it (kPreempted), ascending
   JobId passed;  // the first that waited for a place before it (kBackfill); else invalid
-  // While it holds something, or when it gave that back: it was above what is guaranteed to its
-  // team, so that jobs of others within theirs may stop it.
+  // While it holds something, or when it gave that back: it was above the guarantee of its team, so
+  // that jobs within another guarantee may stop it.
   bool is_borrowed = false;
   // For a job that was let in front of planned starts by its prediction: the time at which it is
   // told to stop if it is in their way then. Unset: it was not let in, or is in no job's way.
   base::Instant yields_at;
+  // Others were stopped for it: it is stopped for no job but one of a class above this, and counts
+  // as work that cannot be stopped on guaranteed GPUs. Unset: none were.
+  std::optional<PriorityClass> stops_above;
+  bool began_overdue = false;  // it is not stopped for an overdue job
+  // Of all its GPUs, as their node named it when it was placed there; empty: it has none. Limits by
+  // type count it by this.
+  std::string gpu_type;
+  base::Shared<JobSteps> steps;  // that it reported; none of them runs once it has ended
 
-  // Where its supervisor is, and with it the site's prolog and epilog. The allocation has a node.
+  // The node of its supervisor, and so of the site's prolog and epilog. The allocation has a node.
   NodeId first_node() const { return allocation.nodes.front().node; }
 
   friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+// All by which jobs of one user, team and class are ordered among themselves. `jobs top` has such
+// jobs exchange their turns, so that each turn is still held by exactly one of them: no other
+// user gets more jobs ahead.
+struct Turn {
+  JobId of;             // the job that came with it
+  base::Instant since;  // when that was submitted
+  std::uint8_t number = 0;
+  std::uint64_t gpus = 0;  // that it asks for
+
+  friend bool operator==(const Turn&, const Turn&) = default;
 };
 
 struct Job {
@@ -263,7 +294,7 @@ struct Job {
   JobState state = JobState::kQueued;
   base::Instant submitted_at;
   base::Instant eligible_at;  // when a PENDING job becomes QUEUED, or when it did
-  base::Instant ended_at;
+  base::Instant ended_at;     // as its last attempt, where that ended it
   EndReason reason = EndReason::kNone;
   std::string by;
   std::string detail;
@@ -271,17 +302,23 @@ struct Job {
   std::uint32_t losses = 0;    // attempts lost to hardware or nodes
   std::vector<Attempt> attempts;
   Hold hold = Hold::kNone;  // of an active job: it will be HELD when it is back in the queue
-  // Where the site's prolog failed for it, each time since it last started or was let go.
+  // The nodes where the site's prolog failed for it, each time since it last started or was
+  // released.
   std::vector<NodeId> prolog_failed_on;
-  // Since when it goes before its like, having waited for so long; unset: it does not.
+  // The time since which it is overdue; unset: it is not.
   base::Instant overdue_since;
   std::uint32_t preemptions = 0;      // attempts stopped to make room for another job
   JobId array_id;                     // invalid: it is no member of an array
   std::uint32_t array_index = 0;      // of a member
   std::vector<Dependency> waits_for;  // those of its dependencies that are not met yet
   std::string dependency_failure;     // why one of them never will be; empty: all may be
-  // Since it was last queued; of a job that has started it says what was predicted of that start.
+  // The prediction since it was last queued; for a job that has started, the prediction of that
+  // start.
   std::optional<StartPrediction> prediction;
+  // The highest class among the jobs that were stopped for it since it last started, or that those
+  // had stopped (Attempt::stops_above). Unset: none were.
+  std::optional<PriorityClass> stopped_for_it;
+  std::optional<Turn> turn;  // absent: its own
 
   bool is_member() const { return array_id.valid(); }
   const Attempt* current_attempt() const { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -289,7 +326,7 @@ struct Job {
   friend bool operator==(const Job& a, const Job& b);
 };
 
-// What is known of a job array while members of it are in the core.
+// The record of a job array while members of it are in the core.
 struct JobArray {
   JobId id;                   // of its first member
   std::uint64_t members = 0;  // that have not left the core
@@ -300,24 +337,30 @@ struct JobArray {
   friend bool operator==(const JobArray&, const JobArray&) = default;
 };
 
-// Adds what has become of the job to an outcome of which it is a part.
+// Returns the turn that it has.
+Turn turn_of(const Job& job);
+
+// Returns whether any of its attempts has started.
+bool has_started(const Job& job);
+
+// Adds the result of the job to an outcome of which it is a part.
 void count_end(const Job& job, TargetOutcome& outcome);
 
-// Not where its input came through a pipe: what was sent is gone. At a terminal a person begins
-// anew.
+// Returns false if its input came through a pipe, because that input is gone. At a terminal a
+// person begins anew.
 bool can_begin_anew(const JobSpec& spec);
 
 // "12", and "40_3" of a member of an array.
 std::string name_of(const Job& job);
 
-// How long it may be started: the last moment at which its time limit ends by its deadline. Unset:
+// Returns the last moment at which it may start so that its time limit ends by its deadline. Unset:
 // it has no deadline.
 base::Instant last_start_for_deadline(const JobSpec& spec);
 // The same with its wait_timeout, which counts until its first start. Unset: for ever.
 base::Instant last_start(const Job& job);
 
-// True while some attempt still holds resources: such a job stays in the core even when it has
-// ended.
+// Returns true while an attempt still holds resources: such a job stays in the core even after its
+// end.
 bool holds_resources(const Job& job);
 
 }  // namespace gpu_platform::model

@@ -108,7 +108,7 @@ base::Result<ArraySpec> parse_array(std::string_view text) {
   TRY_ASSIGN(const std::vector<std::uint32_t> indices, indices_of(text.substr(0, percent)));
   array.runs = runs_of(indices);
   if (array.runs.size() > kMaxArrayRuns) {
-    return bad(text, fmt::format("comes to {} runs of indices, the most is {}", array.runs.size(),
+    return bad(text, fmt::format("comes to {} runs of indices; the limit is {}", array.runs.size(),
                                  kMaxArrayRuns));
   }
   return array;

@@ -10,7 +10,7 @@
 
 namespace gpu_platform::model {
 
-// Which of the jobs that have not ended; a job must match all that is given.
+// Selects jobs that have not ended; a job must match all given filters.
 struct JobSelection {
   std::vector<JobId> ids;           // ascending; empty: any
   std::optional<std::string> user;  // absent: any

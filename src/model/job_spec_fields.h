@@ -8,13 +8,13 @@
 
 #include "model/job.h"
 
-// The one table of what a job's specification has. The journal, patches, the conversion from and to
-// the API, scenario files, the size of a specification and the tests' random values go by it. A
-// member without a row does not compile (stored_fields.h).
+// The one table of the fields of a job's specification. The journal, patches, the conversion from
+// and to the API, scenario files, the size of a specification and the tests' random values go by
+// it. A member without a row does not compile (stored_fields.h).
 
 namespace gpu_platform::model {
 
-// What an update of a job that is there may do with a member.
+// The effect that an update of an existing job may have on a member.
 enum class Change : std::uint8_t {
   kNever,
   kSet,         // give it another value
@@ -54,23 +54,26 @@ constexpr SpecField<Owner, Value> spec_field(std::uint32_t number, std::string_v
 
 // The order is that of the bytes in the journal: append only.
 inline constexpr auto kRequestFields = std::tuple{
-    spec_field(2, "gpus", "gpus-per-node", &ResourceRequest::gpus),
+    spec_field(2, "gpus", "gpus-per-node", &ResourceRequest::gpus, Change::kSet),
     spec_field(0, "", "", &ResourceRequest::share_per_gpu),
-    spec_field(9, "gpu_types", "gpu-type", &ResourceRequest::gpu_types),
-    spec_field(11, "gpu_memory_bytes", "gpu-memory", &ResourceRequest::gpu_memory),
-    spec_field(12, "cpus", "cpus", &ResourceRequest::cpus),
-    spec_field(13, "memory_bytes", "memory", &ResourceRequest::memory),
-    spec_field(14, "numa", "", &ResourceRequest::numa),
-    spec_field(3, "nodes", "nodes", &ResourceRequest::nodes),
-    spec_field(4, "allow_cross_node", "allow-cross-node", &ResourceRequest::cross_node),
-    spec_field(5, "network_level", "network-level", &ResourceRequest::within),
-    spec_field(6, "nodelist", "nodelist", &ResourceRequest::nodelist),
-    spec_field(7, "exclude", "exclude", &ResourceRequest::exclude),
-    spec_field(10, "gpu_speeds", "", &ResourceRequest::gpu_speeds),
+    spec_field(9, "gpu_types", "gpu-type", &ResourceRequest::gpu_types, Change::kSetOrClear),
+    spec_field(11, "gpu_memory_bytes", "gpu-memory", &ResourceRequest::gpu_memory,
+               Change::kSetOrClear),
+    spec_field(12, "cpus", "cpus", &ResourceRequest::cpus, Change::kSetOrClear),
+    spec_field(13, "memory_bytes", "memory", &ResourceRequest::memory, Change::kSetOrClear),
+    spec_field(14, "numa", "", &ResourceRequest::numa, Change::kSet),
+    spec_field(3, "nodes", "nodes", &ResourceRequest::nodes, Change::kSet),
+    spec_field(4, "allow_cross_node", "allow-cross-node", &ResourceRequest::cross_node,
+               Change::kSet),
+    spec_field(5, "network_level", "network-level", &ResourceRequest::within, Change::kSetOrClear),
+    spec_field(6, "nodelist", "nodelist", &ResourceRequest::nodelist, Change::kSetOrClear),
+    spec_field(7, "exclude", "exclude", &ResourceRequest::exclude, Change::kSetOrClear),
+    spec_field(10, "gpu_speeds", "", &ResourceRequest::gpu_speeds, Change::kSetOrClear),
     spec_field(43, "reservation", "reservation", &ResourceRequest::reservation),
+    spec_field(0, "", "", &ResourceRequest::reserve_percent),
 };
 
-// Likewise. `request`, whose members are the table above, comes first.
+// The same. `request` comes first; the table above has its members.
 inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(20, "name", "name", &JobSpec::name, Change::kSet),
     spec_field(21, "user", "user", &JobSpec::user),
@@ -110,6 +113,8 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(49, "complete_on_exit_zero", "complete-on-exit-zero",
                &JobSpec::complete_on_exit_zero),
     spec_field(51, "comment", "comment", &JobSpec::comment, Change::kSetOrClear),
+    spec_field(0, "", "", &JobSpec::time_limit_default_of),
+    spec_field(52, "first_node_only", "first-node-only", &JobSpec::first_node_only),
 };
 
 inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-// Where a node is in the site's network, in the site's own names.
+// The place of a node in the site's network, in the site's own names.
 
 namespace gpu_platform::model {
 
-// How near to each other the nodes of a gang must be, or are: the larger the nearer.
+// The nearness of a gang's nodes, as asked for or as found: the larger, the nearer.
 enum class NetworkLevel : std::uint8_t {
   kAnywhere,
   kZone,

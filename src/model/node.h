@@ -17,7 +17,7 @@ namespace gpu_platform::model {
 // that uses it allows none.
 inline constexpr std::uint32_t kUnknownMinor = 0xFFFF'FFFF;
 
-// What is fixed about a GPU while the node is up.
+// The properties of a GPU that are fixed while the node is up.
 struct GpuInfo {
   std::string uuid;   // "GPU-…", as the driver gives it
   std::string model;  // the driver's name, "NVIDIA H100 80GB HBM3"
@@ -30,7 +30,7 @@ struct GpuInfo {
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
 
-// What discovery says of a node.
+// The result of discovery for a node.
 struct NodeInfo {
   std::string name;
   bool emulated = false;
@@ -63,7 +63,7 @@ struct Gpu {
   // Processes on it that belong to no job, in words; empty: none.
   std::string unmanaged_processes;
   bool avoids_unmanaged_processes = false;  // takes no new work because of them
-  std::string changed_by;    // who took it out of service; empty where it is in service
+  std::string changed_by;    // the user who took it out of service; empty if it is in service
   base::Instant changed_at;  // when
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
@@ -92,8 +92,8 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// What the node said of itself when it was last described: without the GPUs that it does not report
-// any more.
+// Returns the node's latest description of itself, without the GPUs that it does not report any
+// more.
 NodeInfo info_of(const Node& node);
 
 // Takes over a description. GPUs are known by their UUID and keep their index; those that are not

@@ -48,8 +48,7 @@ base::Status check_output_pattern(std::string_view pattern, std::string_view fie
         fmt::format(
             "{}: '{}' {}; there are %j (job id), %x (name), %u (user), %N (node), %% and, of "
             "arrays, %A (array id) and %a (index)",
-            field, sequence,
-            of_arrays ? "is for members of job arrays, which this is none of" : "is not known"));
+            field, sequence, of_arrays ? "is only for members of job arrays" : "is not known"));
   }
   return {};
 }

@@ -26,7 +26,7 @@ enum class PatternOf : std::uint8_t { kJob, kArray };
 // An error names `field` and the part that is not understood.
 base::Status check_output_pattern(std::string_view pattern, std::string_view field, PatternOf of);
 
-// Whether it contains the job's name, which may change.
+// Returns whether it contains the job's name, which may change.
 bool names_job(std::string_view pattern);
 
 // A '/' in a name becomes '_', so that no name leads into another directory. What is not understood

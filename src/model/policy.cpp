@@ -1,5 +1,8 @@
 #include "model/policy.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace gpu_platform::model {
 
 std::string_view to_string(UnmanagedProcessPolicy policy) {
@@ -35,6 +38,32 @@ bool is_preemptible(const JobSpec& spec, const Policy& policy) {
 
 bool may_borrow(const JobSpec& spec, const Policy& policy) {
   return policy.allow_preemption && is_preemptible(spec, policy);
+}
+
+TeamRules team_rules(const Policy& policy, std::string_view name) {
+  std::optional<base::Duration> preempt_min_runtime;
+  std::optional<base::Duration> reclaim_min_runtime;
+  std::optional<std::uint32_t> max_reclaims_per_job;
+  std::optional<base::Duration> default_time_limit;
+  std::string default_time_limit_of;
+  const auto take = [](auto& value, const auto& of_team) {
+    if (!value) value = of_team;
+  };
+  // Once round at most: config/ refuses circles.
+  const Team* team = name.empty() ? nullptr : find_team(*policy.organisation, name);
+  while (team != nullptr) {
+    take(preempt_min_runtime, team->preempt_min_runtime);
+    take(reclaim_min_runtime, team->reclaim_min_runtime);
+    take(max_reclaims_per_job, team->max_reclaims_per_job);
+    if (!default_time_limit && team->default_time_limit) default_time_limit_of = team->name;
+    take(default_time_limit, team->default_time_limit);
+    team = team->parent.empty() ? nullptr : find_team(*policy.organisation, team->parent);
+  }
+  return {preempt_min_runtime.value_or(policy.preempt_min_runtime),
+          reclaim_min_runtime.value_or(policy.reclaim_min_runtime),
+          max_reclaims_per_job.value_or(policy.max_reclaims_per_job),
+          std::min(default_time_limit.value_or(policy.max_time_limit), policy.max_time_limit),
+          std::move(default_time_limit_of)};
 }
 
 }  // namespace gpu_platform::model

@@ -12,7 +12,7 @@
 
 namespace gpu_platform::model {
 
-// What processes on a GPU that belong to no job mean for it.
+// Says what unmanaged processes on a GPU mean for it.
 enum class UnmanagedProcessPolicy : std::uint8_t {
   kIgnore,  // nothing
   kAvoid,   // no new work while they are there
@@ -31,7 +31,7 @@ enum class QueueOrder : std::uint8_t {
 inline constexpr std::size_t kQueueOrders = 4;
 std::string_view to_string(QueueOrder order);  // "fair_share"
 
-// What a GPU of this type or family counts in use, beside 1 for the others.
+// The weight of a GPU of this type or family in usage. Other GPUs count 1.
 struct GpuWeight {
   std::string type;  // canonical catalogue name or family, or the driver's model name
   std::uint32_t thousandths = 1000;
@@ -47,7 +47,7 @@ struct FairShare {
   friend bool operator==(const FairShare&, const FairShare&) = default;
 };
 
-// Of QueueOrder::kWeighted; not all zero.
+// The weights of QueueOrder::kWeighted; at least one is not zero.
 struct OrderWeights {
   std::uint32_t age = 1000;
   std::uint32_t priority = 10'000;
@@ -95,25 +95,46 @@ struct Policy {
   // Jobs of a class below it may be stopped for others unless they say no; the rest if they say so.
   PriorityClass preempt_below = PriorityClass::kMedium;
   std::uint32_t max_preemptions_per_job = 3;
-  base::Duration preempt_min_runtime = base::minutes(10);  // no job is preempted earlier
+  // Not of jobs that are reclaimed; of jobs whose team says nothing else.
+  base::Duration preempt_min_runtime = base::minutes(10);
+  // For jobs that borrow, where their team says nothing else: they are not reclaimed earlier, and
+  // not once they were stopped for others so often.
+  base::Duration reclaim_min_runtime;
+  std::uint32_t max_reclaims_per_job = 3;
 
   // The oldest waiting job of a team goes before its like after so long; zero: never.
   base::Duration overdue_after = base::hours(1);
   // Lets jobs that can be stopped in front of places kept for others if they are expected to be
   // gone by then; they are stopped if they are not.
   bool backfill_by_prediction = true;
-  // What the audit trail keeps: nothing older, and not much more than so many entries.
+  // The part of each node's CPUs and memory that is left to CPU jobs by GPU jobs that name neither.
+  std::uint32_t cpu_job_reserve_percent = 5;
+  // The audit trail keeps nothing older than this, and not many more entries than this.
   base::Duration audit_keep = base::hours(90 * 24);
   std::uint64_t max_audit_entries = 1'000'000;
+  base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Whether the job, by what it asked for, may be stopped to make room for one of a higher class.
-// What takes input is spared unless it says otherwise: a person sits at it, or what was sent is
-// gone.
+// Returns whether the job, by what it asked for, may be stopped to make room for a job of a higher
+// class. A job that takes input is spared unless it says otherwise, because a person uses it, or
+// its input could not be sent again.
 bool is_preemptible(const JobSpec& spec, const Policy& policy);
-// Whether the job may run on GPUs that are guaranteed to others: only a preemptible job may.
+// Returns whether the job may run on GPUs that are guaranteed to others: only a preemptible job
+// may.
 bool may_borrow(const JobSpec& spec, const Policy& policy);
+
+// What applies to the jobs of a team.
+struct TeamRules {
+  base::Duration preempt_min_runtime;
+  base::Duration reclaim_min_runtime;
+  std::uint32_t max_reclaims_per_job = 0;
+  base::Duration default_time_limit;  // of a job that names none; at most the site's longest
+  std::string default_time_limit_of;  // the team that sets it; empty: the site
+};
+// Returns the rules for jobs of the team: each from the nearest team, from it upwards, that sets
+// it, else from the policy. Cost: the teams above it.
+TeamRules team_rules(const Policy& policy, std::string_view team);
 
 }  // namespace gpu_platform::model

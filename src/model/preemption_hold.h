@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "base/units.h"
@@ -8,6 +10,14 @@
 
 namespace gpu_platform::model {
 
+// By which rule others are stopped for a job.
+enum class PreemptionRule : std::uint8_t {
+  kClass,    // they are of a lower class
+  kReclaim,  // they borrow, whatever their class, and the job is within its guarantee
+  kOverdue,  // the job is overdue: they are of its class or below, and of other teams
+};
+inline constexpr std::size_t kPreemptionRules = 3;
+
 // The resources that are kept for a waiting job while the jobs that hold them are stopped. No other
 // job gets them.
 struct PreemptionHold {
@@ -15,7 +25,7 @@ struct PreemptionHold {
   Allocation allocation;
   std::vector<AttemptId> victims;  // ascending; some may be gone already
   base::Instant decided_at;
-  bool reclaims = false;  // the victims borrow, whatever their class
+  PreemptionRule rule = PreemptionRule::kClass;
 
   friend bool operator==(const PreemptionHold&, const PreemptionHold&) = default;
 };

@@ -19,15 +19,32 @@ std::string of_thousandths(std::uint64_t value) {
   return text;
 }
 
+// "team vision".
+std::string named(QuotaHolder holder, const std::string& name) {
+  return name.empty() ? "the work without a guarantee"
+                      : fmt::format("{} {}", to_string(holder), name);
+}
+
+// " of type H100".
+std::string of_type(const QuotaExcess& excess) {
+  if (!excess.but_types.empty()) return " of types other than " + excess.but_types;
+  return excess.gpu_type.empty() ? "" : " of type " + excess.gpu_type;
+}
+
+// "gpu_types.H100.", as in the configuration.
+std::string key_of_type(const QuotaExcess& excess) {
+  return excess.gpu_type.empty() ? "" : "gpu_types." + excess.gpu_type + ".";
+}
+
 // "team a holds 6 GPUs of 4 guaranteed (2 above), this job asks for 4: 6 above".
 std::string beyond_guarantee(const std::string& whose, const QuotaExcess& excess) {
   const auto above = [&](std::uint64_t gpus) {
     return of_thousandths(gpus > excess.guaranteed ? gpus - excess.guaranteed : 0);
   };
   return fmt::format(
-      "{} holds {} GPUs, {} guaranteed ({} above), and this job asks for {}: {} above", whose,
-      of_thousandths(excess.used), of_thousandths(excess.guaranteed), above(excess.used),
-      of_thousandths(excess.asked), above(excess.used + excess.asked));
+      "{} holds {} GPUs{}, {} guaranteed ({} above), and this job asks for {}: {} above", whose,
+      of_thousandths(excess.used), of_type(excess), of_thousandths(excess.guaranteed),
+      above(excess.used), of_thousandths(excess.asked), above(excess.used + excess.asked));
 }
 
 }  // namespace
@@ -66,15 +83,21 @@ std::string_view to_string(QuotaKind kind) {
   std::unreachable();
 }
 
+std::string describe(const SurplusExcess& excess) {
+  return fmt::format("{} {} its share of the GPUs beyond guarantees: {} of {} (over_quota_weight)",
+                     named(excess.holder, excess.name),
+                     excess.held > excess.share ? "is above" : "has reached",
+                     of_thousandths(excess.held), of_thousandths(excess.share));
+}
+
 std::string describe(const QuotaExcess& excess) {
-  const std::string whose = excess.name.empty()
-                                ? "whoever has no guarantee"
-                                : fmt::format("{} {}", to_string(excess.holder), excess.name);
+  const std::string whose = named(excess.holder, excess.name);
   switch (excess.kind) {
     case QuotaKind::kGpus:
-      return fmt::format("{} holds {} GPUs, this job asks for {}, the limit is {} (max_gpus)",
-                         whose, of_thousandths(excess.used), of_thousandths(excess.asked),
-                         of_thousandths(excess.limit));
+      return fmt::format("{} holds {} GPUs{}, this job asks for {}, the limit is {} ({}max_gpus)",
+                         whose, of_thousandths(excess.used), of_type(excess),
+                         of_thousandths(excess.asked), of_thousandths(excess.limit),
+                         key_of_type(excess));
     case QuotaKind::kRunningJobs:
       return fmt::format("{} has {} jobs running, the limit is {} (max_running_jobs)", whose,
                          excess.used, excess.limit);
@@ -83,21 +106,24 @@ std::string describe(const QuotaExcess& excess) {
                          excess.used, excess.limit);
     case QuotaKind::kGpuHours:
       return fmt::format(
-          "{} has used or may still use {} GPU-hours of this period, this job may use {}, the "
-          "limit is {} (gpu_hours)",
-          whose, of_thousandths(excess.used), of_thousandths(excess.asked),
-          of_thousandths(excess.limit));
+          "{} has used or may still use {} {}{}GPU-hours of this period, this job may use {}, the "
+          "limit is {} ({}gpu_hours)",
+          whose, of_thousandths(excess.used), excess.gpu_type, excess.gpu_type.empty() ? "" : " ",
+          of_thousandths(excess.asked), of_thousandths(excess.limit), key_of_type(excess));
     case QuotaKind::kGuarantee:
       return fmt::format(
-          "{}; it is not preemptible, and of the GPUs guaranteed to nobody {} are left "
-          "(guaranteed_gpus); --preemptible may borrow",
-          beyond_guarantee(whose, excess), of_thousandths(excess.limit));
+          "{}; it is not preemptible, and {} GPUs without a guarantee are left "
+          "({}guaranteed_gpus); with --preemptible it may borrow{}{}",
+          beyond_guarantee(whose, excess), of_thousandths(excess.limit), key_of_type(excess),
+          excess.guaranteed_to.empty() ? "" : " what is guaranteed to ", excess.guaranteed_to);
     case QuotaKind::kBorrowLimit:
-      return fmt::format("{}, the most is {} (borrow_limit)", beyond_guarantee(whose, excess),
-                         of_thousandths(excess.limit));
+      return fmt::format("{}; the limit is {} ({}borrow_limit)", beyond_guarantee(whose, excess),
+                         of_thousandths(excess.limit), key_of_type(excess));
     case QuotaKind::kLendLimit:
-      return fmt::format("{}; nobody's and lent by others are {} (lend_limit)",
-                         beyond_guarantee(whose, excess), of_thousandths(excess.limit));
+      return fmt::format(
+          "{}; {} GPUs have no guarantee or are lent by others ({}lend_limit){}{}",
+          beyond_guarantee(whose, excess), of_thousandths(excess.limit), key_of_type(excess),
+          excess.guaranteed_to.empty() ? "" : "; guaranteed to ", excess.guaranteed_to);
   }
   CHECK(false);
   std::unreachable();

@@ -16,25 +16,44 @@ enum class QuotaKind : std::uint8_t {
   kRunningJobs,
   kQueuedJobs,
   kGpuHours,
-  kGuarantee,    // not preemptible, and above the guarantee only what is nobody's may be had
+  kGuarantee,    // not preemptible: above the guarantee it may only use GPUs without one
   kBorrowLimit,  // too much above the guarantee
   kLendLimit,    // others lend no more
 };
 std::string_view to_string(QuotaKind kind);  // "max_gpus", as in the configuration
 
-// A limit that a job would pass: whose, which, how much of it is taken, how much the job asks for.
-// Thousandths of GPUs and of GPU-hours, rounded up; jobs as they are.
+// A limit that a job would exceed: its holder and kind, the present use, and what the job asks for.
+// GPUs and GPU-hours are in thousandths, rounded up; jobs are whole numbers.
 struct QuotaExcess {
   QuotaHolder holder = QuotaHolder::kUser;
-  std::string name;  // empty, of the last three kinds: all who have no guarantee
+  std::string name;  // empty, for the last three kinds: all without a guarantee
   QuotaKind kind = QuotaKind::kGpus;
   std::uint64_t used = 0;
   std::uint64_t asked = 0;
   std::uint64_t limit = 0;       // of the last three: what may be had above the guarantee
   std::uint64_t guaranteed = 0;  // of these three
+  std::string gpu_type = {};     // where only GPUs of a type or family count
+  std::string but_types = {};    // where only GPUs of all other types count: "A100, H100"
+  // Set with the last three kinds: others to whom such GPUs are guaranteed, "team a (4), user ann
+  // (2)".
+  std::string guaranteed_to = {};
 
   friend bool operator==(const QuotaExcess&, const QuotaExcess&) = default;
 };
+
+// The share of the GPUs beyond all guarantees that the holder of a waiting job has reached: its
+// jobs above its guarantee come after those of the others. GPUs are in thousandths, rounded up.
+struct SurplusExcess {
+  QuotaHolder holder = QuotaHolder::kUser;
+  std::string name;         // empty: all without a guarantee
+  std::uint64_t held = 0;   // above its guarantee
+  std::uint64_t share = 0;  // at most held
+
+  friend bool operator==(const SurplusExcess&, const SurplusExcess&) = default;
+};
+
+// "team a has reached its share of the GPUs beyond guarantees: 12 of 8".
+std::string describe(const SurplusExcess& excess);
 
 // "user ann holds 6 GPUs, this job asks for 4, the limit is 8 (max_gpus)".
 std::string describe(const QuotaExcess& excess);

@@ -14,6 +14,7 @@ void SpecPatch::drop_what_is_so(const JobSpec& spec) {
 
 void SpecPatch::apply_to(JobSpec& spec) const {
   for_each_given([&](const auto& field) { field.of(spec) = field.of(*values_); });
+  if (get(&JobSpec::time_limit) != nullptr) spec.time_limit_default_of.reset();
 }
 
 void SpecPatch::keep(std::uint64_t given) {

@@ -40,6 +40,8 @@ class SpecPatch {
   void drop_what_is_so(const JobSpec& spec);
 
   bool empty() const { return given_ == 0; }
+  // Returns whether the patch changes what the job needs of nodes.
+  bool changes_request() const { return (given_ & kRequestBits) != 0; }
 
   void apply_to(JobSpec& spec) const;
   JobSpec applied_to(JobSpec spec) const {
@@ -63,7 +65,7 @@ class SpecPatch {
   friend bool operator==(const SpecPatch&, const SpecPatch&) = default;
 
  private:
-  // By the table's row; zero for a member that may not change.
+  // Returns the row of the member; zero for a member that may not change.
   template <class Owner, class Value>
   static constexpr std::uint64_t bit_of(Value Owner::* member) {
     std::uint64_t bit = 1;
@@ -77,6 +79,10 @@ class SpecPatch {
     return found;
   }
   void keep(std::uint64_t given);
+
+  // The first rows of the table.
+  static constexpr std::uint64_t kRequestBits =
+      (std::uint64_t{1} << std::tuple_size_v<decltype(kRequestFields)>)-1;
 
   std::uint64_t given_ = 0;  // bit i: the table's row i
   base::Shared<JobSpec> values_;

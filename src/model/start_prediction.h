@@ -22,8 +22,8 @@ std::string_view to_string(PredictionBasis basis);  // "history"
 struct StartPrediction {
   base::Instant made_at;
   base::Instant by_limits;  // the promise
-  // By the predicted run times of other jobs: half of the jobs, and nine in ten, start by then.
-  // Both are unset if there were no predictions, and never after by_limits.
+  // They follow from the predicted run times of other jobs: half of the jobs, and nine in ten,
+  // start by then. Both are unset if there were no predictions, and never after by_limits.
   base::Instant p50;
   base::Instant p90;
   PredictionBasis basis = PredictionBasis::kHardLimits;  // of p50 and p90

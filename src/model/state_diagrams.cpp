@@ -44,27 +44,26 @@ std::string section(const Section& head, std::span<const Transition<State, Trigg
 
 constexpr Section kJob{
     "Job",
-    "What a person submitted. PENDING is accepted but not eligible yet; QUEUED waits for "
-    "resources; PREEMPTED is passed through on the way back to the queue. A trigger that a state "
-    "has no row for is refused."};
+    "A job as a user submitted it. A PENDING job is accepted but not eligible yet. A QUEUED job "
+    "waits for resources. A preempted job passes through PREEMPTED on its way back to the queue. A "
+    "trigger is refused if the state has no row for it."};
 constexpr Section kAttempt{
     "Attempt",
-    "One run of a job. Its resources are held from REQUESTED to CLEANING; they are free in "
-    "RELEASED, once the engine has said that nothing of it is left."};
-constexpr Section kGpu{
-    "GPU",
-    "ALLOCATED, IN_USE and CLEANING follow from the attempts that hold it. DRAINING, DEGRADED, "
-    "RESETTING and OFFLINE take no new work, and the changes of work still on them do not bring "
-    "them back."};
+    "One run of a job. It holds its resources from REQUESTED to CLEANING. They are free in "
+    "RELEASED, when the engine has reported that no process of it is left."};
+constexpr Section kGpu{"GPU",
+                       "ALLOCATED, IN_USE and CLEANING follow from the attempts that hold the GPU. "
+                       "In DRAINING, DEGRADED, RESETTING and OFFLINE the GPU takes no new work, "
+                       "and changes of the work that is still on it do not bring it back."};
 constexpr Section kNode{
-    "Node", "UP takes new work; the others do not. LOST says that nothing is heard of it."};
+    "Node", "A node takes new work only in UP. LOST means that the node is not heard of."};
 
 }  // namespace
 
 std::string state_diagrams() {
   std::string page =
-      "# States\n\nMade from the tables in src/model/states.cpp by `model::state_diagrams()`, and "
-      "held to them by a test. Nothing else assigns a state.\n\n";
+      "# States\n\nThis page is made from the tables in src/model/states.cpp by "
+      "`model::state_diagrams()`, and a test compares the two. No other code assigns a state.\n\n";
   page += section(kJob, job_transitions(), JobState::kQueued);
   page += section(kAttempt, attempt_transitions(), AttemptState::kRequested);
   page += section(kGpu, gpu_transitions(), GpuState::kAvailable);

@@ -139,7 +139,7 @@ TEST(NodeStates, EveryPairIsOneRowOrRefused) {
 }
 
 // The GPU's table by rules, state by state: work moves only GPUs in service; those out of service
-// stay out until somebody brings them back.
+// stay out until an operator brings them back.
 TEST(GpuStates, EveryPairIsOneRowOrRefused) {
   using G = GpuState;
   using GT = GpuTrigger;

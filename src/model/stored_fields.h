@@ -19,6 +19,7 @@
 #include "model/policy.h"
 #include "model/preemption_hold.h"
 #include "model/reservation.h"
+#include "model/token.h"
 
 // Every struct that the store keeps, as the list of its members: the codec writes and reads by it,
 // and the tests draw random values by it (testing/random_value.h). A list that leaves out a member
@@ -66,7 +67,7 @@ inline auto fields(Dependency& v) {
   return std::tie(v.kind, v.on);
 }
 inline auto fields(TargetOutcome& v) {
-  return std::tie(v.open, v.failed, v.failed_as);
+  return std::tie(v.open, v.failed, v.failed_as, v.unstarted);
 }
 inline auto fields(NewDependencies& v) {
   return std::tie(v.waits_for, v.failure);
@@ -81,6 +82,14 @@ inline auto fields(Exit& v) {
 inline auto fields(Usage& v) {
   return std::tie(v.cpu_time, v.peak_memory);
 }
+inline auto fields(StepUse& v) {
+  return std::tie(v.user_time, v.system_time, v.peak_memory, v.all_memory, v.peak_task,
+                  v.least_time, v.least_task);
+}
+inline auto fields(JobStep& v) {
+  return std::tie(v.number, v.name, v.tasks, v.nodes, v.cpus, v.memory, v.gpus, v.started_at,
+                  v.ended_at, v.exit, v.use);
+}
 inline auto fields(StartPrediction& v) {
   return std::tie(v.made_at, v.by_limits, v.p50, v.p90, v.basis, v.after);
 }
@@ -88,13 +97,17 @@ inline auto fields(Attempt& v) {
   return std::tie(v.number, v.state, v.why, v.allocation, v.boot_id, v.pid, v.requested_at,
                   v.started_at, v.ended_at, v.released_at, v.exit, v.stop_reason, v.reason,
                   v.kill_requested, v.by, v.detail, v.usage, v.time_limit, v.preempted_jobs,
-                  v.passed, v.is_borrowed, v.yields_at);
+                  v.passed, v.is_borrowed, v.yields_at, v.stops_above, v.began_overdue, v.gpu_type,
+                  v.steps);
 }
 inline auto fields(Job& v) {
   return std::tie(v.id, v.spec, v.state, v.submitted_at, v.eligible_at, v.ended_at, v.reason, v.by,
                   v.detail, v.failures, v.losses, v.attempts, v.hold, v.prolog_failed_on,
                   v.array_id, v.array_index, v.waits_for, v.dependency_failure, v.preemptions,
-                  v.overdue_since, v.prediction);
+                  v.overdue_since, v.prediction, v.stopped_for_it, v.turn);
+}
+inline auto fields(Turn& v) {
+  return std::tie(v.of, v.since, v.number, v.gpus);
 }
 inline auto fields(JobArray& v) {
   return std::tie(v.id, v.members, v.size, v.limit, v.outcome);
@@ -136,15 +149,19 @@ inline auto fields(Node& v) {
                   v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard,
                   v.prolog_failed_for, v.epilog_failed_for, v.network);
 }
+inline auto fields(TypeQuota& v) {
+  return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
+}
 inline auto fields(Quota& v) {
   return std::tie(v.max_gpus, v.max_running_jobs, v.max_queued_jobs, v.gpu_hours, v.guaranteed_gpus,
-                  v.borrow_limit, v.lend_limit);
+                  v.borrow_limit, v.lend_limit, v.gpu_types, v.over_quota_weight);
 }
 inline auto fields(Member& v) {
   return std::tie(v.user, v.shares);
 }
 inline auto fields(Team& v) {
-  return std::tie(v.name, v.parent, v.shares, v.members, v.quota);
+  return std::tie(v.name, v.parent, v.shares, v.members, v.quota, v.reclaim_min_runtime,
+                  v.max_reclaims_per_job, v.preempt_min_runtime, v.default_time_limit);
 }
 inline auto fields(NamedQuota& v) {
   return std::tie(v.name, v.quota);
@@ -172,17 +189,22 @@ inline auto fields(Policy& v) {
       v.allow_preemption, v.preempt_below, v.max_preemptions_per_job, v.preempt_min_runtime,
       v.max_array_size, v.overdue_after, v.backfill_by_prediction, v.audit_keep,
       v.max_audit_entries, v.max_queue_percent_per_user, v.max_specification_bytes,
-      v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid);
+      v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
+      v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime);
 }
 inline auto fields(PreemptionHold& v) {
-  return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.reclaims);
+  return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
 }
 inline auto fields(ReservationPart& v) {
   return std::tie(v.node, v.gpus, v.whole_node);
 }
 inline auto fields(Reservation& v) {
   return std::tie(v.name, v.begin, v.end, v.maintenance, v.teams, v.users, v.parts, v.let_finish,
-                  v.made_by, v.made_at);
+                  v.made_by, v.made_at, v.repeat, v.last_begin, v.utc_offset);
+}
+inline auto fields(Token& v) {
+  return std::tie(v.id, v.name, v.user, v.uid, v.gid, v.role, v.created_at, v.created_by,
+                  v.expires_at, v.hash, v.made_with, v.request_id, v.used_at);
 }
 inline auto fields(PolicyApplied& v) {
   return std::tie(v.policy, v.by);
@@ -203,7 +225,7 @@ inline auto fields(JobSubmitted& v) {
   return std::tie(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
 }
 inline auto fields(Origin& v) {
-  return std::tie(v.door, v.user, v.uid, v.pid);
+  return std::tie(v.door, v.user, v.uid, v.pid, v.token);
 }
 inline auto fields(JobOwner& v) {
   return std::tie(v.user, v.uid);
@@ -221,11 +243,23 @@ inline auto fields(AuditEntry& v) {
 inline auto fields(CallAudited& v) {
   return std::tie(v.call);
 }
+inline auto fields(ArchivedEnd& v) {
+  return std::tie(v.job, v.state, v.ended_at);
+}
+inline auto fields(StoreRepaired& v) {
+  return std::tie(v.last_job_id, v.ended);
+}
 inline auto fields(JobHoldChanged& v) {
   return std::tie(v.job, v.hold, v.by);
 }
 inline auto fields(JobChanged& v) {
   return std::tie(v.job, v.to, v.dependencies, v.by);
+}
+inline auto fields(JobsRaised& v) {
+  return std::tie(v.job, v.raised, v.in_order, v.by);
+}
+inline auto fields(SignalRequested& v) {
+  return std::tie(v.attempt, v.signal, v.by);
 }
 inline auto fields(JobEligible& v) {
   return std::tie(v.job);
@@ -236,8 +270,11 @@ inline auto fields(StartRequested& v) {
 inline auto fields(AttemptStarted& v) {
   return std::tie(v.attempt, v.pid, v.started_at);
 }
+inline auto fields(StepRecorded& v) {
+  return std::tie(v.attempt, v.step);
+}
 inline auto fields(StopRequested& v) {
-  return std::tie(v.attempt, v.reason, v.without_grace, v.by);
+  return std::tie(v.attempt, v.reason, v.without_grace, v.by, v.stopped_for);
 }
 inline auto fields(AttemptEnded& v) {
   return std::tie(v.attempt, v.ended_at, v.exit, v.reason, v.detail, v.usage);
@@ -262,13 +299,25 @@ inline auto fields(JobOverdue& v) {
   return std::tie(v.job);
 }
 inline auto fields(PreemptionDecided& v) {
-  return std::tie(v.job, v.held, v.victims, v.reclaims);
+  return std::tie(v.job, v.held, v.victims, v.rule);
 }
 inline auto fields(ReservationMade& v) {
   return std::tie(v.reservation);
 }
 inline auto fields(ReservationEnded& v) {
   return std::tie(v.name, v.by);
+}
+inline auto fields(ReservationChanged& v) {
+  return std::tie(v.reservation, v.by);
+}
+inline auto fields(TokenCreated& v) {
+  return std::tie(v.token);
+}
+inline auto fields(TokenRevoked& v) {
+  return std::tie(v.token, v.name, v.owner, v.by);
+}
+inline auto fields(TokenUsed& v) {
+  return std::tie(v.token, v.used_at);
 }
 inline auto fields(PreemptionHoldDropped& v) {
   return std::tie(v.job);
@@ -284,13 +333,20 @@ inline auto fields(StartPredicted& v) {
 template <class T>
 concept IsListed = requires(T& v) { fields(v); };
 
-// True where the list has as many entries as the struct has members.
+// How many members, the last ones, are never stored.
+template <class T>
+inline constexpr std::size_t kNeverStored = 0;
+template <>
+inline constexpr std::size_t kNeverStored<ResourceRequest> = 1;  // barred_types
+
+// True where the list has as many entries as the struct has members that are stored.
 template <IsListed T>
 consteval bool lists_every_member() {
-  return std::tuple_size_v<decltype(fields(std::declval<T&>()))> == base::member_count<T>();
+  return std::tuple_size_v<decltype(fields(std::declval<T&>()))> + kNeverStored<T> ==
+         base::member_count<T>();
 }
 
-// How many values each stored enumeration has: a larger number in a record is damage.
+// The number of values of each stored enumeration. A larger number in a record is damage.
 template <class T>
 inline constexpr std::size_t kValues = 0;
 template <>
@@ -320,6 +376,8 @@ inline constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
 template <>
 inline constexpr std::size_t kValues<PriorityClass> = 4;
 template <>
+inline constexpr std::size_t kValues<PreemptionRule> = kPreemptionRules;
+template <>
 inline constexpr std::size_t kValues<JobKind> = 4;
 template <>
 inline constexpr std::size_t kValues<Lost> = 3;
@@ -347,6 +405,10 @@ template <>
 inline constexpr std::size_t kValues<Door> = kDoors;
 template <>
 inline constexpr std::size_t kValues<AuditAction> = kAuditActions;
+template <>
+inline constexpr std::size_t kValues<Repeat> = kRepeats;
+template <>
+inline constexpr std::size_t kValues<Role> = kRoles;
 
 template <class T>
 struct is_shared : std::false_type {};

@@ -97,7 +97,7 @@ base::Result<std::string> team_for(const Organisation& organisation, const std::
   }
   if (any_team) return asked;
   return base::fail(base::ErrorCode::kPermissionDenied,
-                    fmt::format("team: user {} is no member of team '{}'; {}", user, asked,
+                    fmt::format("team: user {} is not a member of team '{}'; {}", user, asked,
                                 teams_text(own, user)),
                     "team");
 }

@@ -14,6 +14,19 @@
 
 namespace gpu_platform::model {
 
+// Limits for GPUs of one type, or of one family of types; what is guaranteed of them is read as in
+// Quota.
+struct TypeQuota {
+  std::string type;  // as the catalogue names it, else as the driver does
+  std::optional<std::uint32_t> max_gpus;
+  std::optional<std::uint32_t> guaranteed_gpus = {};  // at most max_gpus, and that of all types
+  std::optional<std::uint32_t> borrow_limit = {};
+  std::optional<std::uint32_t> lend_limit = {};
+  std::optional<std::uint32_t> gpu_hours = {};  // in one period
+
+  friend bool operator==(const TypeQuota&, const TypeQuota&) = default;
+};
+
 // The limits of a team, a user or a project; an absent limit does not apply. For teams and named
 // users also their guarantee (scheduling/pools/guarantees.h).
 struct Quota {
@@ -24,6 +37,9 @@ struct Quota {
   std::optional<std::uint32_t> guaranteed_gpus;   // its own; at most max_gpus
   std::optional<std::uint32_t> borrow_limit;      // GPUs at once above guaranteed_gpus
   std::optional<std::uint32_t> lend_limit;        // of guaranteed_gpus, to others
+  std::vector<TypeQuota> gpu_types;               // beside those of all GPUs; each type once
+  // The holder's share of the GPUs beyond all guarantees, relative to other holders; absent: 1.
+  std::optional<std::uint32_t> over_quota_weight = {};
 
   bool is_empty() const { return *this == Quota(); }
   friend bool operator==(const Quota&, const Quota&) = default;
@@ -38,7 +54,7 @@ base::Duration length_of(QuotaPeriod period);
 // When the period that `at` lies in began.
 base::Instant begin_of(QuotaPeriod period, base::Instant at);
 
-// How guaranteed_gpus are read.
+// Says how guaranteed_gpus are read.
 enum class AllocationMode : std::uint8_t {
   kGuaranteed,  // as they stand
   kStatic,      // they are the most too, and nothing of them is lent
@@ -61,6 +77,12 @@ struct Team {
   std::uint32_t shares = 1;
   std::vector<Member> members;
   Quota quota;  // of all that is below it
+  // Applies to its jobs, and to those of the teams below it that set none. Absent: the value of the
+  // team above, or of the policy.
+  std::optional<base::Duration> reclaim_min_runtime = {};
+  std::optional<std::uint32_t> max_reclaims_per_job = {};
+  std::optional<base::Duration> preempt_min_runtime = {};
+  std::optional<base::Duration> default_time_limit = {};  // of a job that names none; not zero
 
   friend bool operator==(const Team&, const Team&) = default;
 };
@@ -87,10 +109,10 @@ struct Organisation {
 const Team* find_team(const Organisation& organisation, std::string_view name);
 bool is_member(const Team& team, std::string_view user);
 
-// The team that a job of the user is charged to; empty: the user, who is in no team, alone. `asked`
-// is empty where none is named: then it is the first team that has the user. Where no teams are
-// configured any name is one. The error names the field "team" and the teams that are allowed.
-// `any_team`: whoever asks need not be a member (administrators).
+// Returns the team that a job of the user is charged to; empty for a user without a team. `asked`
+// is empty if none is named: then it is the first team that has the user. Without configured teams,
+// any name is one. The error names the field "team" and the allowed teams. `any_team`: the caller
+// need not be a member (administrators).
 base::Result<std::string> team_for(const Organisation& organisation, const std::string& user,
                                    const std::string& asked, bool any_team);
 

@@ -22,7 +22,7 @@ TEST(Team, OfOthersIsRefusedWithThoseThatAreAllowed) {
   EXPECT_EQ(other.error().code, base::ErrorCode::kPermissionDenied);
   EXPECT_EQ(other.error().field, "team");
   EXPECT_EQ(other.error().message,
-            "team: user bob is no member of team 'research'; user bob may name vision");
+            "team: user bob is not a member of team 'research'; user bob may name vision");
   EXPECT_EQ(team_for(kOrganisation, "bob", "research", true), "research");
   const auto unknown = team_for(kOrganisation, "cyd", "speech", true);
   ASSERT_FALSE(unknown);

@@ -8,11 +8,11 @@
 
 #include "base/units.h"
 
-// How a node's GPUs, CPUs and memory lie to each other. Fixed while the node is up.
+// The positions of a node's GPUs, CPUs and memory to each other. Fixed while the node is up.
 
 namespace gpu_platform::model {
 
-// What lies between two GPUs, from far to near; the words are those of `nvidia-smi topo -m`.
+// The connection between two GPUs, from far to near; the words are those of `nvidia-smi topo -m`.
 enum class LinkKind : std::uint8_t {
   kUnknown,
   kSystem,      // "SYS": another NUMA node or socket
@@ -33,7 +33,7 @@ struct GpuLink {
 };
 
 std::string to_string(const GpuLink& link);  // "NV18", "PIX", "SYS", "?"
-// Whether `a` is the slower way: by kind, then by the number of NVLinks.
+// Returns whether `a` is the slower way: by kind, then by the number of NVLinks.
 bool is_farther(const GpuLink& a, const GpuLink& b);
 
 struct NumaNode {
@@ -47,14 +47,14 @@ struct NumaNode {
 
 struct Topology {
   std::vector<NumaNode> numa_nodes;  // ascending id; empty: not known
-  // Of each pair of GPUs by index, row by row above the diagonal: (0,1) (0,2) … (1,2) …; empty: not
-  // known.
+  // The link of each pair of GPUs by index, row by row above the diagonal: (0,1) (0,2) … (1,2) …;
+  // empty: not known.
   std::vector<GpuLink> links;
 
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-// Where the pair stands in Topology::links of a node with `gpus` GPUs. a != b, both < gpus.
+// Returns the index of the pair in Topology::links of a node with `gpus` GPUs. a != b, both < gpus.
 std::size_t link_index(std::size_t gpus, std::size_t a, std::size_t b);
 
 // The link of a pair; kUnknown where the topology does not have it.

@@ -14,11 +14,11 @@ namespace gpu_platform::model {
 
 namespace {
 
-// What people can act on first comes first; nodes that take no work at all close the sentence.
+// Shortages that no end of other jobs mends come first, then those that people can act on.
 constexpr Shortage kTellingOrder[] = {
-    Shortage::kSockets,   Shortage::kGpus,     Shortage::kCpus, Shortage::kMemory,
-    Shortage::kGpuMemory, Shortage::kGpuType,  Shortage::kFits, Shortage::kReserved,
-    Shortage::kExcluded,  Shortage::kNodeState};
+    Shortage::kNodeState, Shortage::kGpusOffline, Shortage::kSockets,   Shortage::kGpus,
+    Shortage::kCpus,      Shortage::kMemory,      Shortage::kGpuMemory, Shortage::kGpuType,
+    Shortage::kFits,      Shortage::kReserved,    Shortage::kExcluded};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -35,7 +35,7 @@ std::string missing(const WaitCount& count, const std::string& amount) {
   return fmt::format("{}{} short", count.nodes == 1 ? "" : "at least ", amount);
 }
 
-// What the nodes of one count are or have, after "1 node " or "2 nodes ".
+// Returns the text about the nodes of one count, after "1 node " or "2 nodes ".
 std::string predicate(const WaitCount& count) {
   const bool one = count.nodes == 1;
   const std::string_view are = one ? "is" : "are";
@@ -49,10 +49,13 @@ std::string predicate(const WaitCount& count) {
       return fmt::format("{} no GPU of a type asked for", have);
     case Shortage::kGpuMemory:
       return fmt::format("{} only GPUs with less memory than asked for", have);
+    case Shortage::kGpusOffline:
+      return fmt::format("{} {}{} offline or draining that it would need", have,
+                         one ? "" : "at least ", counted(count.short_by, "GPU", "GPUs"));
     case Shortage::kGpus:
       return fmt::format("{} {}", are, missing(count, counted(count.short_by, "GPU", "GPUs")));
     case Shortage::kSockets:
-      return fmt::format("{} the GPUs free only across sockets (--allow-cross-numa)", have);
+      return fmt::format("{} the GPUs free only on different sockets (--allow-cross-numa)", have);
     case Shortage::kCpus:
       return fmt::format("{} {}", are, missing(count, counted(count.short_by, "CPU", "CPUs")));
     case Shortage::kMemory:
@@ -61,7 +64,7 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kFits:
       return fmt::format("{} enough free now", have);
     case Shortage::kReserved:
-      return fmt::format("{} enough free, but {} reserved for others before it must have ended",
+      return fmt::format("{} enough free, but {} reserved for others before its time limit ends",
                          have, are);
   }
   CHECK(false);
@@ -96,8 +99,8 @@ std::string describe_gang(const WaitReason& reason) {
   const std::string part = reason.gpus_per_node == 0
                                ? std::string("take a part of it")
                                : "give " + counted(reason.gpus_per_node, "GPU", "GPUs");
-  std::string text = fmt::format("{} could each {}, {} needed", counted(able, "node", "nodes"),
-                                 part, reason.nodes_needed);
+  std::string text = fmt::format("{} could {}{}, {} needed", counted(able, "node", "nodes"),
+                                 able == 1 ? "" : "each ", part, reason.nodes_needed);
   if (able < reason.nodes_needed) return text;
   return text + (reason.within == NetworkLevel::kAnywhere
                      ? std::string(" with GPUs of one type")
@@ -110,6 +113,14 @@ std::string describe_queue(const WaitReason& reason) {
   if (!reason.blocked_by.valid()) return text;
   return text + fmt::format(", {} {}", reason.jobs_ahead == 1 ? "which is" : "the first is",
                             reason.blocked_by.value);
+}
+
+// "enough is free, but it is kept for job 12, which starts there by 2026-11-22T18:00:00Z"
+std::string describe_kept(const WaitReason& reason) {
+  if (!reason.kept_for.valid()) return {};
+  return fmt::format(
+      "enough is free, but it is kept for job {}, which starts there {}", reason.kept_for.value,
+      reason.kept_until.is_set() ? "by " + utc(reason.kept_until) : std::string("at any moment"));
 }
 
 std::string describe_preemption(const WaitReason& reason) {
@@ -125,9 +136,13 @@ std::string describe_preemption(const WaitReason& reason) {
 
 // "waits for job 12 to end COMPLETED; it is RUNNING"
 std::string describe_dependency(const WaitReason& reason) {
-  constexpr std::string_view kEnds[kDependencyKinds] = {"end COMPLETED", "end",
-                                                        "end otherwise than COMPLETED"};
+  constexpr std::string_view kEnds[kDependencyKinds] = {
+      "end COMPLETED", "end",           "end in a state other than COMPLETED",
+      "start",         "end COMPLETED", "end"};
   const Dependency& dependency = *reason.waits_for;
+  if (dependency.kind == DependencyKind::kSingleton) {
+    return "waits until no earlier job of its name and user is left (singleton)";
+  }
   const std::string_view how = kEnds[static_cast<std::size_t>(dependency.kind)];
   if (dependency.on.whole_array) {
     return fmt::format("waits for array {} to {}; {} not ended yet", dependency.on.job.value, how,
@@ -137,14 +152,14 @@ std::string describe_dependency(const WaitReason& reason) {
                      to_string(reason.target_state));
 }
 
-// "reservation driver-update lasts from … to …"
+// "reservation driver-update keeps it back from … to …"
 std::string describe_reservation(const WaitReason& reason) {
   if (reason.code != WaitCode::kReserved) return {};
   if (reason.is_own_reservation) {
     return fmt::format("its reservation {} begins at {}", reason.reservation,
                        utc(reason.reservation_begin));
   }
-  return fmt::format("reservation {} lasts from {} to {}", reason.reservation,
+  return fmt::format("reservation {} keeps it back from {} to {}", reason.reservation,
                      utc(reason.reservation_begin), utc(reason.reservation_end));
 }
 
@@ -161,9 +176,9 @@ std::string joined(std::initializer_list<std::string> parts) {
 std::string_view opening(WaitCode code) {
   switch (code) {
     case WaitCode::kNotEvaluated:
-      return "not looked at by the scheduler yet";
+      return "the scheduler has not considered it yet";
     case WaitCode::kBackoff:
-      return "waits out the time before its next attempt";
+      return "waits until its next attempt is due";
     case WaitCode::kHeldByUser:
       return "held by its owner until it is released (jobs release)";
     case WaitCode::kHeldByAdministrator:
@@ -171,8 +186,8 @@ std::string_view opening(WaitCode code) {
     case WaitCode::kNoNode:
       return "no node that is up could hold it, even with nothing else running";
     case WaitCode::kHeldByPlatform:
-      return "held, because the site's prolog failed for it again and again (its attempts say "
-             "how), until it is released (jobs release)";
+      return "held because the site's prolog failed for it too often (see its attempts in jobs "
+             "describe), until it is released (jobs release)";
     case WaitCode::kNoCapacity:
     case WaitCode::kPriority:
     case WaitCode::kPreempting:
@@ -234,6 +249,8 @@ std::string_view to_string(Shortage shortage) {
       return "other_gpu_type";
     case Shortage::kGpuMemory:
       return "gpu_memory_short";
+    case Shortage::kGpusOffline:
+      return "gpus_offline";
     case Shortage::kGpus:
       return "gpus_short";
     case Shortage::kSockets:
@@ -254,8 +271,12 @@ std::string_view to_string(Shortage shortage) {
 std::string describe(const WaitReason& reason) {
   const std::string counts = describe_counts(reason.counts);
   const std::string queue = describe_queue(reason);
+  // Other types are left to it than those that a limit by type keeps it from.
+  const std::string by_type = reason.quota ? describe(*reason.quota) : std::string();
+  const std::string surplus = reason.surplus ? describe(*reason.surplus) : std::string();
   if (reason.code == WaitCode::kPriority) {
-    return queue.empty() ? "jobs ahead of it go first" : queue;
+    const std::string text = joined({describe_kept(reason), surplus, by_type, queue});
+    return text.empty() ? "jobs ahead of it go first" : text;
   }
   if (reason.code == WaitCode::kPreempting) return describe_preemption(reason);
   if (reason.code == WaitCode::kBeginTime) {
@@ -263,15 +284,16 @@ std::string describe(const WaitReason& reason) {
   }
   if (reason.code == WaitCode::kDependency && reason.waits_for) return describe_dependency(reason);
   if (reason.code == WaitCode::kArrayLimit) {
-    return fmt::format("at most {} of array {} may be active or in the queue at once",
+    return fmt::format("at most {} jobs of array {} may be active or in the queue at once",
                        reason.array_limit, reason.array_id.value);
   }
-  if (reason.quota) return describe(*reason.quota);
+  if (reason.code == WaitCode::kQuota && reason.quota) return joined({by_type, surplus});
   const std::string reservation = describe_reservation(reason);
   if (reason.is_own_reservation) return reservation;
   const std::string gang =
       reason.code == WaitCode::kNoCapacity ? describe_gang(reason) : std::string();
-  std::string text = joined({reservation, std::string(opening(reason.code)), gang, counts, queue});
+  std::string text = joined(
+      {reservation, std::string(opening(reason.code)), gang, counts, surplus, by_type, queue});
   return text.empty() ? "no node has what it needs free" : text;
 }
 

@@ -41,6 +41,7 @@ enum class Shortage : std::uint8_t {
   kNodeState,
   kGpuType,
   kGpuMemory,
+  kGpusOffline,  // even with nothing else running it has too few: GPUs are offline or draining
   kGpus,
   kSockets,  // has the GPUs free, but only across sockets
   kCpus,
@@ -48,7 +49,7 @@ enum class Shortage : std::uint8_t {
   kFits,
   kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 10;
+inline constexpr std::size_t kShortages = 11;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {
@@ -64,6 +65,8 @@ struct WaitReason {
   std::vector<WaitCount> counts;
   std::uint64_t jobs_ahead = 0;
   JobId blocked_by;                           // the first job ahead of it, for kPriority
+  JobId kept_for;                             // whose planned start keeps what is free from it
+  base::Instant kept_until;                   // that start; unset: at any moment
   std::vector<JobId> stopping;                // for kPreempting: those not gone yet, ascending
   base::Instant not_before;                   // for kBeginTime
   std::optional<Dependency> waits_for;        // the first that is not met yet, for kDependency
@@ -71,13 +74,15 @@ struct WaitReason {
   JobState target_state = JobState::kQueued;  // of a single job
   JobId array_id;                             // for kArrayLimit
   std::uint32_t array_limit = 0;              // likewise
-  std::optional<QuotaExcess> quota;           // for kQuota
-  // Of a gang the counts are of nodes for one part: so many of them are needed, with so many GPUs.
+  std::optional<QuotaExcess> quota;           // for kQuota; else of the types it may not have
+  std::optional<SurplusExcess> surplus;       // that makes it come after others
+  // For a gang, the counts are of nodes for one part: so many of them are needed, with so many
+  // GPUs.
   std::uint32_t nodes_needed = 1;
   std::uint32_t gpus_per_node = 0;
   NetworkLevel within = NetworkLevel::kAnywhere;  // and they must be together there
 
-  // For kReserved: the first of others in its way, or its own one that has not begun.
+  // Set with kReserved: the first of others in its way, or its own one that has not begun.
   std::string reservation;
   bool is_own_reservation = false;
   base::Instant reservation_begin;

@@ -25,9 +25,9 @@ TEST(DescribeWaitReason, SaysAtLeastWhereSeveralNodesMayLackMore) {
 
 TEST(DescribeWaitReason, CountsEachConstraintOutOfAllNodes) {
   EXPECT_EQ(no_capacity({{Shortage::kNodeState, 1, 0}, {Shortage::kGpus, 2, 4}}),
-            "2 of 3 nodes are at least 4 GPUs short, 1 is draining or down");
+            "1 of 3 nodes is draining or down, 2 are at least 4 GPUs short");
   EXPECT_EQ(no_capacity({{Shortage::kNodeState, 2, 0}, {Shortage::kGpus, 1, 4}}),
-            "1 of 3 nodes is 4 GPUs short, 2 are draining or down");
+            "2 of 3 nodes are draining or down, 1 is 4 GPUs short");
   EXPECT_EQ(no_capacity({{Shortage::kGpuType, 1, 0}, {Shortage::kGpuMemory, 2, 0}}),
             "2 of 3 nodes have only GPUs with less memory than asked for, 1 has no GPU of a type "
             "asked for");
@@ -43,6 +43,27 @@ TEST(DescribeWaitReason, SaysWhoIsAhead) {
   EXPECT_EQ(describe(reason), "1 node is 8 GPUs short; 1 job ahead, which is 12");
 }
 
+TEST(DescribeWaitReason, SaysForWhomFreeGpusAreKeptAndUntilWhen) {
+  WaitReason reason{.code = WaitCode::kPriority, .jobs_ahead = 1, .blocked_by = JobId(12)};
+  reason.kept_for = JobId(12);
+  EXPECT_EQ(
+      describe(reason),
+      "enough is free, but it is kept for job 12, which starts there at any moment; 1 job ahead, "
+      "which is 12");
+  reason.kept_until = base::Instant(1'700'000'000'000'000'000);
+  EXPECT_EQ(
+      describe(reason),
+      "enough is free, but it is kept for job 12, which starts there by 2023-11-14T22:13:20Z; 1 "
+      "job ahead, which is 12");
+}
+
+TEST(DescribeWaitReason, SaysOfflineAndNotShort) {
+  EXPECT_EQ(no_capacity({{Shortage::kGpusOffline, 1, 1}, {Shortage::kGpus, 1, 4}}),
+            "1 of 2 nodes has 1 GPU offline or draining that it would need, 1 is 4 GPUs short");
+  EXPECT_EQ(no_capacity({{Shortage::kGpusOffline, 2, 1}}),
+            "all 2 nodes have at least 1 GPU offline or draining that it would need");
+}
+
 TEST(DescribeWaitReason, IsNeverEmpty) {
   for (const WaitCode code :
        {WaitCode::kNotEvaluated, WaitCode::kNoCapacity, WaitCode::kPriority, WaitCode::kBackoff,
@@ -52,9 +73,10 @@ TEST(DescribeWaitReason, IsNeverEmpty) {
 }
 
 TEST(DescribeWaitReason, NamesTheOptionThatWouldLetAJobCrossSockets) {
-  EXPECT_EQ(no_capacity({{Shortage::kSockets, 2, 1}, {Shortage::kGpus, 1, 4}}),
-            "2 of 3 nodes have the GPUs free only across sockets (--allow-cross-numa), 1 is 4 GPUs "
-            "short");
+  EXPECT_EQ(
+      no_capacity({{Shortage::kSockets, 2, 1}, {Shortage::kGpus, 1, 4}}),
+      "2 of 3 nodes have the GPUs free only on different sockets (--allow-cross-numa), 1 is 4 GPUs "
+      "short");
 }
 
 TEST(WaitReasonNames, AreDistinct) {
@@ -84,7 +106,8 @@ TEST(WaitReason, ADependencySaysWhatItWaitsForAndHowThatIs) {
   reason.code = WaitCode::kDependency;
   reason.waits_for = {DependencyKind::kAfterNotOk, {JobId(12), false}};
   reason.target_state = JobState::kRunning;
-  EXPECT_EQ(describe(reason), "waits for job 12 to end otherwise than COMPLETED; it is RUNNING");
+  EXPECT_EQ(describe(reason),
+            "waits for job 12 to end in a state other than COMPLETED; it is RUNNING");
   reason.waits_for = {DependencyKind::kAfterAny, {JobId(40), true}};
   reason.target.open = 1;
   EXPECT_EQ(describe(reason), "waits for array 40 to end; 1 job of it has not ended yet");

@@ -132,7 +132,7 @@ std::string describe(const std::vector<const model::GpuProcess*>& unmanaged_proc
   for (std::size_t i = 0; i < named; ++i) {
     const model::GpuProcess& process = *unmanaged_processes[i];
     if (i > 0) text += ", ";
-    // Everybody may read this text: what the process runs is for those who may see it.
+    // All users may read this text, so it does not name the command of the process.
     text += process.user.empty() ? fmt::format("pid {} (not seen from here)", process.pid)
                                  : fmt::format("pid {} of {}", process.pid, process.user);
   }

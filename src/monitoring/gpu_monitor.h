@@ -22,8 +22,9 @@ namespace gpu_platform::monitoring {
 
 using SnapshotNow = std::function<std::shared_ptr<const controller::Snapshot>()>;
 
-// The latest reading of every GPU, with whose processes are on it; tells the core of unmanaged
-// processes. take_*() are called by one thread (the probe runner's), everything else from any.
+// The latest reading of every GPU, with the owners of the processes on it. It reports unmanaged
+// processes to the core. take_*() are called by one thread (the probe runner's), everything else
+// from any.
 class GpuMonitor {
  public:
   GpuMonitor(execution::ObservationSink& sink, SnapshotNow snapshot, const std::string& cgroup_base,
@@ -39,7 +40,7 @@ class GpuMonitor {
   // Null: nothing was read of it yet.
   std::shared_ptr<const model::GpuReading> latest(std::string_view uuid) const;
 
-  // Nodes whose readings are older than this.
+  // Nodes with readings older than this.
   std::vector<std::string> nodes_older_than(std::chrono::milliseconds age) const;
 
  private:

@@ -20,11 +20,12 @@ struct ProcessOwner {
   std::optional<model::AttemptId> attempt;  // none: of no job of ours
 };
 
-// Whose process a pid of this host is, by /proc. A job's processes are known by their cgroup, or
-// where jobs have none by an ancestor that is the first process of an attempt. Not thread-safe.
+// Finds the owner of a process of this host, through /proc. The processes of a job are recognised
+// by their cgroup, or, without cgroups, by an ancestor that is the first process of an attempt. Not
+// thread-safe.
 class ProcessOwners {
  public:
-  // The attempt whose first process this is, if any.
+  // Returns the attempt with this first process, if there is one.
   using AttemptOfPid = std::function<std::optional<model::AttemptId>(std::uint64_t pid)>;
 
   // `cgroup_base`: the absolute folder below which each attempt has its cgroup; empty: none.

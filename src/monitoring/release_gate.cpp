@@ -96,8 +96,8 @@ std::vector<ReleaseGate::GpuAwaited> ReleaseGate::gpus_of(model::AttemptId id) c
   return gpus;
 }
 
-// Empty: the GPU is as it was before anybody used it. Living processes of others do not hold up a
-// release; while there are any, nobody can say whose the memory is.
+// Returns an empty text if nothing is left on the GPU. Living processes of others do not delay a
+// release; while there are any, the owner of the memory cannot be known.
 std::string ReleaseGate::what_is_left(const std::string& uuid,
                                       const hardware::GpuReading& reading) {
   if (reading.condition != hardware::GpuCondition::kAnswering) return {};
@@ -136,7 +136,7 @@ void ReleaseGate::take_readings(const std::string& node, const std::vector<std::
       std::erase_if(waiting.gpus, [&](GpuAwaited& gpu) {
         if (gpu.node != node) return false;
         const auto found = left.find(gpu.uuid);
-        // Not read at all: its driver has lost it, or it was not asked for.
+        // The GPU was not read at all: its driver has lost it, or it was not asked for.
         if (found == left.end()) return !readings.is_partial;
         if (found->second.empty()) return true;
         gpu.why = found->second;
@@ -167,7 +167,7 @@ void ReleaseGate::run() {
       if (waiting.is_alerted || now - waiting.since < kAlertAfter) continue;
       waiting.is_alerted = true;
       const GpuAwaited& gpu = waiting.gpus.front();
-      alerts.push_back(fmt::format("GPU {} of node {} does not come free after job {}: {}",
+      alerts.push_back(fmt::format("GPU {} of node {} does not become free after job {}: {}",
                                    gpu.uuid, gpu.node, attempt.job.value, gpu.why));
     }
     ask(questions);

@@ -28,7 +28,7 @@ class ReleaseGate : public execution::ObservationSink {
   // Asks for readings of a node's GPUs, these at least. Never waits, and asks nothing of the gate.
   using ReadNow =
       std::function<void(const std::string& node, const std::vector<std::string>& uuids)>;
-  // What to tell people when a GPU does not come free.
+  // Tells people that a GPU does not come free.
   using Alert = std::function<void(const std::string& text)>;
 
   ReleaseGate(execution::ObservationSink& sink, SnapshotNow snapshot, ReadNow read_now,
@@ -39,9 +39,9 @@ class ReleaseGate : public execution::ObservationSink {
   // uses is gone. Once, or never.
   void stop();
 
-  // From any thread.
+  // Any thread may call it.
   void observe(execution::Observation observation) override;
-  // On the probe runner's thread. `uuids` by the index of the readings.
+  // The probe runner's thread calls it. `uuids` are in the order of the readings.
   void take_readings(const std::string& node, const std::vector<std::string>& uuids,
                      const node::ProbeReadings& readings);
 

@@ -116,7 +116,7 @@ TEST_F(ReleaseGateTest, AsksForItsGpusAtOnceAndBelievesNothingOfOthers) {
   of_one.began_ns = boot_clock_ns();
   of_one.gpus.emplace_back().processes.emplace();
   gate_.take_readings("n1", {"a", "b"}, of_one);
-  EXPECT_TRUE(released_.empty()) << "nobody has looked at b";
+  EXPECT_TRUE(released_.empty()) << "b has no reading yet";
   of_one.gpus[0].index = 1;
   gate_.take_readings("n1", {"a", "b"}, of_one);
   EXPECT_EQ(released_.size(), 1U);
@@ -137,13 +137,13 @@ TEST_F(ReleaseGateTest, AnEntryWhoseProcessHasEndedHoldsTheGpuBack) {
   EXPECT_EQ(released_.size(), 1U) << "told once";
 }
 
-TEST_F(ReleaseGateTest, ALivingProcessOfSomebodyElseDoesNot) {
+TEST_F(ReleaseGateTest, ALivingProcessOfAnotherJobDoesNot) {
   clean(1);
   read({{static_cast<std::uint32_t>(getpid())}, {}}, 5000);
   EXPECT_EQ(released_.size(), 1U);
 }
 
-TEST_F(ReleaseGateTest, MemoryInUseByNobodyHoldsTheGpuBack) {
+TEST_F(ReleaseGateTest, MemoryInUseByNoProcessHoldsTheGpuBack) {
   read({{}, {}}, 3);
   clean(1);
   read({{}, {}}, 500);

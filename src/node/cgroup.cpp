@@ -77,7 +77,7 @@ bool holds_jobs(const std::string& base) {
   return stat(base.c_str(), &about) != 0 || about.st_nlink > 3;
 }
 
-// Supervisors whose jobs are gone end within moments; one that does not is left behind.
+// A supervisor without its job ends within moments; one that does not is left behind.
 void wait_until_empty(const std::string& cgroup) {
   constexpr int kPatienceMs = 300;
   const int events = open((cgroup + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC);
@@ -140,15 +140,15 @@ CgroupBase make_cgroup_base(std::string_view token, const std::string& parent) {
   return {base, {}, home};
 }
 
-void leave_cgroup_base(const CgroupBase& base) {
-  if (base.path.empty()) return;
+bool leave_cgroup_base(const CgroupBase& base) {
+  if (base.path.empty()) return true;
   os::write_small_file(AT_FDCWD, (base.home + "/cgroup.procs").c_str(), "0");
   const std::string node = base.path + "/node";
   if (rmdir(node.c_str()) != 0 && errno == EBUSY && !holds_jobs(base.path)) {
     wait_until_empty(node);
     rmdir(node.c_str());
   }
-  rmdir(base.path.c_str());
+  return rmdir(base.path.c_str()) == 0 || errno == ENOENT;
 }
 
 bool cgroup_is_empty(int cgroup_fd) {
@@ -177,7 +177,7 @@ void signal_cgroup(int cgroup_fd, int signal) {
 
 void kill_cgroup(int cgroup_fd) {
   if (os::write_small_file(cgroup_fd, "cgroup.kill", "1")) return;
-  // Before Linux 5.14. Repeated by the caller until the cgroup is empty.
+  // Linux before 5.14 has no cgroup.kill. The caller repeats this until the cgroup is empty.
   signal_cgroup(cgroup_fd, SIGKILL);
 }
 

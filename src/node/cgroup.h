@@ -4,19 +4,19 @@
 #include <string>
 #include <string_view>
 
-// Jobs' cgroups (v2): where they may be made, and what can be done to one. A job's cgroup is
-// <parent>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
+// The cgroups (v2) of jobs: the places where they may be made, and the actions on one. A job's
+// cgroup is <parent>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
 // where it may move itself, so that whatever stops the daemon's service does not stop jobs.
 
 namespace gpu_platform::node {
 
-// Mount point of the cgroup v2 tree in the text of /proc/self/mountinfo: alone or beside v1
-// (hybrid).
+// Returns the mount point of the cgroup v2 tree from the text of /proc/self/mountinfo: alone or
+// beside v1 (hybrid).
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
-// Path of the calling process in it, from the text of /proc/self/cgroup.
+// Returns the path of the calling process in it, from the text of /proc/self/cgroup.
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
-// Top of the tree that systemd rules, "" or "/a/b", from the text of /proc/1/cgroup; nothing where
-// the first process is not systemd.
+// Returns the top of the tree that systemd manages, "" or "/a/b", from the text of /proc/1/cgroup;
+// nothing if the first process is not systemd.
 std::optional<std::string> find_systemd_top(std::string_view init_cgroup);
 
 struct CgroupBase {
@@ -31,8 +31,8 @@ struct CgroupBase {
 CgroupBase make_cgroup_base(std::string_view token, const std::string& parent = {});
 
 // For a launcher that ends: removes what make_cgroup_base made, unless jobs or supervisors live in
-// it.
-void leave_cgroup_base(const CgroupBase& base);
+// it. Returns whether nothing of it is left.
+bool leave_cgroup_base(const CgroupBase& base);
 
 // ---- one cgroup, by an open directory
 
@@ -40,7 +40,7 @@ bool cgroup_is_empty(int cgroup_fd);
 // Sends the signal to every process in it, by handles proved to belong to it: no other process can
 // be hit.
 void signal_cgroup(int cgroup_fd, int signal);
-// SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.
+// Sends SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.
 void kill_cgroup(int cgroup_fd);
 
 }  // namespace gpu_platform::node

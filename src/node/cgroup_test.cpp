@@ -1,5 +1,7 @@
 #include "node/cgroup.h"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "os/small_file.h"
@@ -58,6 +60,18 @@ TEST(NumberAfter, ReadsTheLineOfItsKey) {
   EXPECT_EQ(os::number_after(kText, "populated"), 0);
   EXPECT_EQ(os::number_after(kText, "usec"), -1);
   EXPECT_EQ(os::number_after("", "populated"), -1);
+}
+
+// Folders stand for cgroups here: what is in one keeps it from being removed in the same way.
+TEST(CgroupBaseThatIsLeft, IsGoneOnlyWhenNothingIsInIt) {
+  const std::string base = testing::TempDir() + "/left-base";
+  std::filesystem::create_directories(base + "/node/supervisor");
+  EXPECT_FALSE(leave_cgroup_base({base, {}, base + "/nowhere"}));
+  std::filesystem::remove(base + "/node/supervisor");
+  EXPECT_TRUE(leave_cgroup_base({base, {}, base + "/nowhere"}));
+  EXPECT_FALSE(std::filesystem::exists(base));
+  EXPECT_TRUE(leave_cgroup_base({base, {}, base + "/nowhere"}));
+  EXPECT_TRUE(leave_cgroup_base({})) << "there was none";
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace gpu_platform::node {
 
-// Of which channels the node part tells in the log: so many a minute for each user, the others are
-// counted. Without a clock: times are arguments, in milliseconds of a steady one.
+// Decides which channels the node part logs: a number per minute for each user; the others are
+// counted. It has no clock: times are arguments, in milliseconds of a steady one.
 class ChannelLines {
  public:
   static constexpr std::uint32_t kOfUser = 30;  // a channel has two lines
@@ -26,8 +26,8 @@ class ChannelLines {
     return true;
   }
 
-  // When a minute is over: lines about what was not told in it; the next begins with the next
-  // channel.
+  // Returns, when a minute is over, lines about the channels that were not logged in it. The next
+  // minute begins with the next channel.
   std::string close_if_over(std::int64_t now) {
     std::string lines;
     if (end_ == 0 || now < end_) return lines;

@@ -6,7 +6,7 @@
 namespace gpu_platform::node {
 
 void refuse_channel(int channel, std::string_view why, std::uint8_t value) {
-  // What does not go at once goes to nobody: the client sees the end all the same.
+  // If the packet does not go at once, it is dropped: the client sees the end anyway.
   os::send_packet(channel,
                   model::encode_frame(model::EndFrame{model::ChannelEnd::kNotOpened, value, why}));
 }

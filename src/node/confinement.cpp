@@ -13,7 +13,7 @@
 #include "node/folders/remove_tree.h"
 #include "node/seccomp/syscall_filter.h"
 #include "node/syscalls.h"
-#include "os/small_file.h"
+#include "os/clock.h"
 
 namespace gpu_platform::node {
 
@@ -48,7 +48,7 @@ GuardState state_of(Guard guard, const LimitPlace& place, const std::string& why
   return {guard, false, std::move(why)};
 }
 
-// Where jobs are the daemon's own user, what is set for them they may change.
+// Jobs that run as the daemon's own user may change what is set for them.
 void admit_one_user(std::vector<GuardState>& guards) {
   for (GuardState& state : guards) {
     if (state.held) state = {state.guard, false, "without root jobs run as the daemon's own user"};
@@ -59,8 +59,8 @@ bool has_record(int attempts, const std::string& name) {
   return faccessat(attempts, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// Runs `work` in a process of its own, which nobody waits for, and which has no more of the
-// launcher than two handles of folders: neither its lock nor its socket.
+// Runs `work` in a process of its own without waiting for it. That process has only two folder
+// handles of the launcher: neither its lock nor its socket.
 template <class Work>
 void in_own_process(const NodeFolders& folders, const Work& work) {
   constexpr int kTmp = 3;
@@ -117,16 +117,16 @@ void leave_confinement(const HostConfinement& host) {
 // Drivers may come while we run, and most of their majors are given out when they do.
 void prepare_for(HostConfinement& host, const LaunchRequest& request) {
   if (!host.devices) return;
-  host.proc_devices = os::read_small_file(AT_FDCWD, "/proc/devices");
+  const DeviceGrounds grounds{host.drivers.text(os::boot_ms()), host.mode_setting};
   std::string why;  // told by the supervisor, which tries again
-  host.programs.load(device_rules({host.proc_devices, host.mode_setting}, request.devices), why);
+  host.programs.load(device_rules(grounds, request.devices), why);
 }
 
 std::string JobConfinement::guard_devices(const LaunchRequest& request, int cgroup_fd) const {
   if (cgroup_fd < 0 || !host_.devices) return {};
   DevicePrograms programs = host_.programs;
   std::string why;
-  const DeviceGrounds grounds{host_.proc_devices, host_.mode_setting};
+  const DeviceGrounds grounds{host_.drivers.last(), host_.mode_setting};
   const int program = programs.load(device_rules(grounds, request.devices), why);
   return program < 0 ? why : attach_device_program(cgroup_fd, program);
 }

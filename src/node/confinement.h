@@ -4,19 +4,20 @@
 #include <vector>
 
 #include "node/devices/device_program.h"
+#include "node/devices/driver_list.h"
 #include "node/folders/node_folders.h"
 #include "node/folders/private_folders.h"
 #include "node/limits/cpu_binding.h"
 #include "node/limits/job_limits.h"
 #include "node/protocol.h"
 
-// What keeps a job within its bounds beside its cgroup and its user: device program, limits,
-// private folders. docs/isolation.md says what each holds.
+// The guards that confine a job beside its cgroup and its user: device program, limits, private
+// folders. docs/isolation.md describes them.
 
 namespace gpu_platform::node {
 
-// What this host lets us hold. Found out once by the launcher, with real attempts; supervisors
-// inherit it.
+// The guards that this host can hold. The launcher finds them out once, with real attempts;
+// supervisors inherit the result.
 struct HostConfinement {
   const NodeFolders* folders = nullptr;  // the launcher's
   LimitPlaces limits;
@@ -25,7 +26,7 @@ struct HostConfinement {
   bool private_folders = false;
   int proc_fd = -1;  // what becomes jobs' /proc; -1: /proc shows all processes
   bool filters_syscalls = false;
-  std::string proc_devices;  // as it was for the last job
+  DriverList drivers;
   DevicePrograms programs;
   std::vector<GuardState> guards;  // the same for people; one for each Guard
 };
@@ -42,10 +43,11 @@ struct HostGrounds {
 };
 HostConfinement find_confinement(const HostGrounds& grounds);
 void leave_confinement(const HostConfinement& host);
-// In the launcher, for the supervisor that it forks next: what jobs can share is made only once.
+// Called in the launcher for the supervisor that it forks next: what jobs can share is made only
+// once.
 void prepare_for(HostConfinement& host, const LaunchRequest& request);
 
-// Of one attempt; in its supervisor.
+// The confinement of one attempt, in its supervisor.
 class JobConfinement {
  public:
   ~JobConfinement();
@@ -54,8 +56,8 @@ class JobConfinement {
   JobConfinement(const HostConfinement& host, std::string name)
       : host_(host), name_(std::move(name)) {}
 
-  // Before any process of the job is there. Where the host can hold a bound, failing to set it is
-  // an error: what failed, empty when nothing did.
+  // Called before any process of the job exists. If the host can hold a bound, a failure to set it
+  // is an error. Returns what failed, or an empty text.
   std::string set_up(const LaunchRequest& request, int cgroup_fd);
 
   JobLimits& limits() { return limits_; }
@@ -71,7 +73,7 @@ class JobConfinement {
   int mounts() const { return mounts_fd_; }
   void drop_mounts();
 
-  // When no process of it is left. The groups at once; the folder may take long.
+  // Called when no process of the job is left. The groups go at once; the folder may take long.
   void remove_groups() { remove_limit_groups(host_.limits, name_); }
   void remove_folder();
 
@@ -87,10 +89,10 @@ class JobConfinement {
   int mounts_fd_ = -1;
 };
 
-// What a supervisor that was killed has left of attempts; for the launcher. The folder is removed
-// by a process made for it, since that may take long.
+// Removes what a killed supervisor has left of an attempt; the launcher calls it. A process of its
+// own removes the folder, since that may take long.
 void remove_leftovers(const HostConfinement& host, const std::string& name);
-// The folders of attempts without a record: of earlier launchers and boots.
+// Removes the folders of attempts without a record, from earlier launchers and boots.
 void remove_lost_folders(const HostConfinement& host);
 
 }  // namespace gpu_platform::node

@@ -16,7 +16,7 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// The users that jobs may run as, whatever the daemon asks for and the user database has.
+// The rules for users that jobs may run as. They limit the daemon's requests and the user database.
 struct IdentityRules {
   bool allow_root = false;
   std::uint32_t min_uid = 1000;  // smaller numbers are the system's own accounts
@@ -24,9 +24,10 @@ struct IdentityRules {
 // Returns why no job may run with this uid, or an empty text if the user is to be looked up.
 std::string objection_to_uid(std::uint32_t uid, const IdentityRules& rules);
 
-// A line of `getent passwd UID`; false where it is not that user's.
+// Reads a line of `getent passwd UID`; returns false if it is of another user.
 bool parse_account(std::string_view line, std::uint32_t uid, Identity& user);
-// A line of `getent initgroups NAME`: the name and numbers; false where it is not that user's.
+// Reads a line of `getent initgroups NAME` (the name and numbers); returns false if it is of
+// another user.
 bool parse_groups(std::string_view line, Identity& user);
 
 }  // namespace gpu_platform::node

@@ -14,13 +14,13 @@ class IdleLimit {
  public:
   explicit IdleLimit(std::uint64_t limit_ms) : limit_(in_ns(limit_ms)) {}
 
-  // Something was typed or printed; the first time: the job has begun.
+  // There was input or output; the first call says that the job has begun.
   void touch(std::int64_t now) {
     if (limit_ == 0) return;
     deadline_ = std::max<std::int64_t>(now + limit_, 1);
     is_announced_ = false;
   }
-  // The job is being ended, or has ended: nothing more to watch.
+  // The job is being ended, or has ended: there is nothing more to watch.
   void drop() { deadline_ = 0; }
 
   std::int64_t deadline() const { return deadline_; }
@@ -28,7 +28,7 @@ class IdleLimit {
     return deadline_ == 0 || is_announced_ ? 0 : std::max<std::int64_t>(deadline_ - notice(), 1);
   }
   void announced() { is_announced_ = true; }
-  // Between the two.
+  // The time between the notice and the end.
   std::int64_t notice() const { return std::min(limit_ / 2, kLongestNotice); }
 
  private:

@@ -8,33 +8,33 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kNow = 100 * kSecond;
 
-IdleLimit begun(std::uint64_t limit_ms) {
+IdleLimit begun_idle(std::uint64_t limit_ms) {
   IdleLimit limit(limit_ms);
   limit.touch(kNow);
   return limit;
 }
 
 TEST(IdleLimit, CountsFromTheLastThatWasTypedOrPrinted) {
-  IdleLimit limit = begun(600'000);
+  IdleLimit limit = begun_idle(600'000);
   EXPECT_EQ(limit.deadline(), kNow + 600 * kSecond);
   limit.touch(kNow + 50 * kSecond);
   EXPECT_EQ(limit.deadline(), kNow + 650 * kSecond);
 }
 
 TEST(IdleLimit, IsNeverReachedWhereThereIsNoneOrNothingHasBegun) {
-  EXPECT_EQ(begun(0).deadline(), 0);
-  EXPECT_EQ(begun(0).announcement(), 0);
+  EXPECT_EQ(begun_idle(0).deadline(), 0);
+  EXPECT_EQ(begun_idle(0).announcement(), 0);
   EXPECT_EQ(IdleLimit(1000).deadline(), 0);
   EXPECT_EQ(IdleLimit(1000).announcement(), 0);
 }
 
 TEST(IdleLimit, IsAnnouncedAMinuteBeforeOrHalfOfAShorterTime) {
-  EXPECT_EQ(begun(600'000).announcement(), kNow + 540 * kSecond);
-  EXPECT_EQ(begun(20'000).announcement(), kNow + 10 * kSecond);
+  EXPECT_EQ(begun_idle(600'000).announcement(), kNow + 540 * kSecond);
+  EXPECT_EQ(begun_idle(20'000).announcement(), kNow + 10 * kSecond);
 }
 
 TEST(IdleLimit, IsAnnouncedOnceAndAgainAfterSomethingWasTyped) {
-  IdleLimit limit = begun(600'000);
+  IdleLimit limit = begun_idle(600'000);
   limit.announced();
   EXPECT_EQ(limit.announcement(), 0);
   EXPECT_NE(limit.deadline(), 0);
@@ -43,7 +43,7 @@ TEST(IdleLimit, IsAnnouncedOnceAndAgainAfterSomethingWasTyped) {
 }
 
 TEST(IdleLimit, DroppedItIsNeverReached) {
-  IdleLimit limit = begun(600'000);
+  IdleLimit limit = begun_idle(600'000);
   limit.drop();
   EXPECT_EQ(limit.deadline(), 0);
   EXPECT_EQ(limit.announcement(), 0);

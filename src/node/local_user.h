@@ -12,8 +12,9 @@ struct LocalUser {
   friend bool operator==(const LocalUser&, const LocalUser&) = default;
 };
 
-// The user of that name in the text of /etc/passwd: that file alone and no name service, which a
-// static program cannot ask. Nothing where there is none, or where its numbers are no numbers.
+// Returns the user of that name from the text of /etc/passwd. It reads only that file and asks no
+// name service, because a static program cannot. Returns nothing if there is no such user or its
+// numbers are malformed.
 std::optional<LocalUser> find_local_user(std::string_view passwd, std::string_view name);
 
 }  // namespace gpu_platform::node

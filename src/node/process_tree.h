@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Where there is no cgroup: what can be found of a job through /proc. Advisory: a process that
-// forks while the tree is walked, or whose supervisor is dead, can be missed.
+// Finds the processes of a job through /proc if there is no cgroup. This is advisory: it can miss a
+// process that forks while the tree is walked, or that has a dead supervisor.
 
 namespace gpu_platform::node {
 
@@ -15,8 +15,9 @@ int signal_descendants(int signal);
 // it names a process for the whole boot.
 std::uint64_t start_ticks_of(int pid);
 
-// For a job whose supervisor is dead: SIGKILL to the session and process group its first process
-// led. Refuses when the pid now belongs to another process. True when nothing of the group is left.
+// Sends, for a job with a dead supervisor, SIGKILL to the session and process group that its first
+// process led. Refuses if the pid now belongs to another process. Returns true if nothing of the
+// group is left.
 bool kill_process_group(int leader, std::uint64_t start_ticks);
 
 }  // namespace gpu_platform::node

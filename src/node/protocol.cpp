@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "model/job_signal.h"
 
 namespace gpu_platform::node {
 
@@ -78,6 +79,10 @@ void put(Encoder& out, const Stop& m) {
 void put(Encoder& out, const SetLimit& m) {
   put(out, m.attempt);
   out.u64(m.limit_ms);
+}
+void put(Encoder& out, const SendSignal& m) {
+  put(out, m.attempt);
+  out.u64(m.signal);
 }
 void put(Encoder& out, const KillTree& m) {
   put(out, m.attempt);
@@ -171,6 +176,14 @@ Message get_set_limit(Decoder& in) {
   return m;
 }
 
+Message get_send_signal(Decoder& in) {
+  SendSignal m;
+  m.attempt = get_attempt(in);
+  m.signal = get_u8(in);
+  if (!model::is_job_signal(m.signal)) in.reject();
+  return m;
+}
+
 Message get_forget(Decoder& in) {
   Forget m;
   const std::size_t count = in.count();
@@ -247,6 +260,8 @@ std::optional<Message> get_message(Decoder& in) {
     }
     case 16:
       return get_open_file(in);
+    case 17:
+      return get_send_signal(in);
     default:
       return std::nullopt;
   }
@@ -298,7 +313,7 @@ std::vector<DeviceNumber> get_devices(Decoder& in) {
   return devices;
 }
 
-// Digits, commas and dashes only; what they mean is for whoever binds.
+// Accepts only digits, commas and dashes; the code that binds gives them a meaning.
 std::string_view get_number_list(Decoder& in) {
   const std::string_view text = in.text();
   const bool well_formed = text.find_first_not_of("0123456789,-") == std::string_view::npos;
@@ -514,6 +529,10 @@ int stop_signal_number() {
 
 int limit_signal_number() {
   return SIGRTMIN + 6;
+}
+
+int send_signal_number() {
+  return SIGRTMIN + 7;
 }
 
 std::string attempts_dir(std::string_view folder) {

@@ -12,12 +12,13 @@
 #include "node/devices/device_rules.h"
 #include "node/identity.h"
 
-// What the daemon and the node part say to each other. Everything is versioned, bounded and
-// checked; what a receiver does not know it refuses. Bytes are base/codec, never memory images.
+// The messages between the daemon and the node part. Everything is versioned, bounded and checked,
+// and a receiver refuses what it does not know. Bytes are base/codec, never memory images.
 //
 //   daemon   -> launcher    Message over a SOCK_SEQPACKET socket, one per packet
 //   launcher -> daemon      the same; Launched carries the supervisor's pidfd with it
-//   launcher -> supervisor  Stop and SetLimit as queued signals, to a supervisor proved alive
+//   launcher -> supervisor  Stop, SetLimit and SendSignal as queued signals, to a supervisor
+//                           proved alive
 //   daemon   -> relay       ChannelStart, then frames (model/channel.h), on the socket that came
 //                           with OpenChannel; the relay, or, of an attach, the attempt's supervisor
 //                           answers with frames
@@ -31,7 +32,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 9;
+inline constexpr std::uint32_t kProtocolVersion = 10;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -60,8 +61,8 @@ struct Launch {
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-// For the supervisor of the attempt. `code` is given back in the exit record; the node part gives
-// it no meaning.
+// An order to the supervisor of the attempt. `code` is given back in the exit record; the node part
+// gives it no meaning.
 struct Stop {
   model::AttemptId attempt;
   bool without_grace = false;
@@ -76,6 +77,14 @@ struct SetLimit {
   model::AttemptId attempt;
   std::uint64_t limit_ms = 0;  // at least 1
   friend bool operator==(const SetLimit&, const SetLimit&) = default;
+};
+
+// Has the supervisor send a signal to all processes of the job, once; nothing happens before its
+// first process runs and after its end. There is no answer.
+struct SendSignal {
+  model::AttemptId attempt;
+  std::uint8_t signal = 0;  // one of model::kJobSignals
+  friend bool operator==(const SendSignal&, const SendSignal&) = default;
 };
 
 // Kill whatever is left of the attempt, whether its supervisor lives or not, and say what is left.
@@ -189,9 +198,9 @@ struct ForgetRefused {
   friend bool operator==(const ForgetRefused&, const ForgetRefused&) = default;
 };
 
-using Message =
-    std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched, Exists,
-                 LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit, OpenChannel, OpenFile>;
+using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
+                             Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit,
+                             OpenChannel, OpenFile, SendSignal>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -204,8 +213,7 @@ std::optional<Message> decode(std::string_view bytes);
 // handed to exec.
 struct LaunchRequest {
   std::string_view boot_id;  // start only in this boot
-  // Whose job it is. The sender names the user by user.uid and nothing else; the launcher finds the
-  // rest out by itself.
+  // The user of the job. The sender gives only user.uid; the launcher looks up the rest itself.
   Identity user;
   std::uint32_t umask = 022;
   std::vector<std::string_view> command;  // first: program, looked up in PATH unless it has a '/'
@@ -222,7 +230,7 @@ struct LaunchRequest {
   std::uint64_t max_processes = 0;       // threads count
   std::uint32_t cpus = 0;                // its weight when CPUs are short
   std::string_view near_cpus;            // "0-55,112-167": where it runs; empty: anywhere
-  std::string_view near_nodes;           // NUMA nodes whose memory is preferred, likewise
+  std::string_view near_nodes;           // NUMA nodes with the preferred memory, in the same form
   bool private_folders = false;          // /tmp and /dev/shm of its own
   std::uint64_t output_limit_bytes = 0;  // of kept output no more than so many are stored; 0: all
   std::string_view error{"\0", 1};       // the user's own file for stderr; just "\0": as stdout
@@ -284,6 +292,8 @@ StopSignal unpack(std::uint64_t bits);
 int stop_signal_number();
 // Its 64 bits are SetLimit::limit_ms.
 int limit_signal_number();
+// Its 64 bits are SendSignal::signal. A supervisor that does not know it yet takes no notice.
+int send_signal_number();
 
 // ---- where things are, below the launcher's folder
 
@@ -292,7 +302,7 @@ std::string attempt_name(model::AttemptId attempt);  // "42-1": of its record an
 std::optional<model::AttemptId> parse_attempt_name(std::string_view name);
 std::string record_path(std::string_view folder, model::AttemptId attempt);
 // Kept output: folder/output/<job / 1000>/<job>/<attempt>.log, and beside it full parts of earlier
-// output, whose names end in the place of their first byte in all of the output: .log.0,
+// output. Their names end in the offset of their first byte in all of the output: .log.0,
 // .log.67108864, …
 std::string output_path(std::string_view folder, model::AttemptId attempt);
 std::string full_part_path(std::string_view output_path, std::uint64_t first_byte);

@@ -34,6 +34,7 @@ std::vector<Message> every_message() {
           TreeState{attempt(1, 1), true},
           ForgetRefused{attempt(1, 1)},
           SetLimit{attempt(1, 1), 5},
+          SendSignal{attempt(1, 1), 10},
           OpenChannel{attempt(3, 2)},
           OpenChannel{attempt(3, 2), true},
           OpenFile{1000, "/home/ann/out"}};
@@ -140,6 +141,11 @@ TEST(Protocol, AttemptZeroIsRefused) {
 
 TEST(Protocol, ALimitOfNothingIsRefused) {
   EXPECT_FALSE(decode(encode(SetLimit{attempt(1, 1), 0})).has_value());
+}
+
+TEST(Protocol, ASignalThatEndsAJobIsRefused) {
+  EXPECT_FALSE(decode(encode(SendSignal{attempt(1, 1), 9})).has_value());
+  EXPECT_FALSE(decode(encode(SendSignal{attempt(1, 1), 0})).has_value());
 }
 
 TEST(Protocol, ForgetIsBounded) {

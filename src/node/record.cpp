@@ -40,7 +40,7 @@ std::string framed(const Slot& slot, std::string_view payload) {
   return bytes;
 }
 
-// The payload of a slot whose checksum holds.
+// Returns the payload of a slot if its checksum holds.
 std::optional<std::string_view> payload_of(std::string_view file, const Slot& slot) {
   if (file.size() != kRecordSize) return std::nullopt;
   std::uint64_t length = 0;

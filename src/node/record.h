@@ -15,7 +15,7 @@
 // lock and holds it until it dies, so a free lock means that there is no supervisor, and pids are
 // never guessed.
 //
-// The first write fills the whole file, so that no later one can fail for want of space. Each later
+// The first write fills the whole file, so that no later one can fail for lack of space. Each later
 // write replaces one slot; a slot has a checksum, so a torn one reads as absent. A file shorter
 // than the whole proves that the program was never executed.
 //
@@ -32,7 +32,7 @@ struct Beginning {
   std::uint32_t supervisor_pid = 0;
   std::uint64_t supervisor_ticks =
       0;                  // its start time: with the pid it names it for the whole boot
-  std::uint32_t uid = 0;  // whose job it is
+  std::uint32_t uid = 0;  // the user of the job
   std::string cgroup;     // absolute path; empty: none, isolation is advisory
   friend bool operator==(const Beginning&, const Beginning&) = default;
 };
@@ -105,8 +105,9 @@ Record decode_record(std::string_view file);
 
 // ---- notices
 
-// What the supervisor tells the daemon as it happens. Frames have one size, so that a reader that
-// died in the middle leaves the FIFO at a frame's boundary; small enough that each write is atomic.
+// A notice is what the supervisor tells the daemon as it happens. Frames have one size, so that a
+// reader that died in the middle leaves the FIFO at a frame's boundary; small enough that each
+// write is atomic.
 inline constexpr std::size_t kNoticeSize = 128;
 
 struct Notice {

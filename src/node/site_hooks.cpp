@@ -21,7 +21,7 @@ constexpr std::string_view kOurs[] = {
     "GPU_PLATFORM_GPUS",    "GPU_PLATFORM_CPUS", "GPU_PLATFORM_MEMORY_BYTES",
 };
 
-// Empty when nobody but its owner, root or us, can change it.
+// Returns an empty text if only its owner, which is root or us, can change it.
 std::string objection_to_owner(const std::string& path, const struct stat& about) {
   if (about.st_uid != 0 && about.st_uid != geteuid()) {
     return path + " belongs to user " + std::to_string(about.st_uid) + ": it must belong to root" +

@@ -31,7 +31,7 @@ std::string objection_to(const SiteHooks& hooks);
 // platform itself has set in it.
 std::vector<std::string> hook_environment(std::string_view hook, model::AttemptId attempt,
                                           const LaunchRequest& request);
-// What the epilog is told in addition.
+// Adds what only the epilog is told.
 void add_end(const EndRecord& end, std::vector<std::string>& environment);
 std::string describe_end(const EndRecord& end);  // "exit code 3", "signal 9"
 

@@ -23,8 +23,8 @@ clone_args fork_arguments(int cgroup_fd) {
   return args;
 }
 
-// clone3 whose child begins on a stack of its own. Written as one piece of assembly, because no
-// compiled code may touch the caller's stack frame between the call and the switch.
+// Calls clone3; the child begins on a stack of its own. Written as one piece of assembly, because
+// no compiled code may touch the caller's stack frame between the call and the switch.
 long clone3_and_call(const clone_args* args, void (*run)(void*), void* argument) {
 #if defined(__x86_64__)
   long result = SYS_clone3;

@@ -17,7 +17,8 @@ int queue_signal(int pidfd, int signal, std::uint64_t data);
 // is inherited through exec, and a job shall begin as from a fresh login.
 void reset_signal(int signal);
 
-// fork(2) whose child is born in the cgroup (-1: in the caller's). For a process without threads.
+// Forks like fork(2), but the child is born in the cgroup (-1: in the caller's). For a process
+// without threads.
 int fork_into_cgroup(int cgroup_fd);
 // fork(2) that also opens a handle of the child. For a process without threads.
 int fork_with_pidfd(int* pidfd);

@@ -12,7 +12,7 @@ struct Terminal {
   int theirs = -1;  // owned by the user
 };
 
-// False with errno. `uid`: whose terminal it is, where we may give it away.
+// Returns false with errno. `uid`: the owner of the terminal, if we may give it away.
 bool open_terminal(model::TerminalSize size, std::uint32_t uid, bool give_away, Terminal& out);
 
 bool resize_terminal(int ours, model::TerminalSize size);

@@ -32,7 +32,7 @@ class TimeLimit {
     return limit_ == 0 ? 0 : std::max<std::int64_t>(began_ + limit_, 1);
   }
 
-  // Of a limit shorter than the warning: at once.
+  // Returns the time of the warning: at once if the limit is shorter than that. 0: none is due.
   std::int64_t warning() const {
     if (limit_ == 0 || is_warned_) return 0;
     return std::max<std::int64_t>(deadline() - warn_before_, std::max<std::int64_t>(began_, 1));

@@ -42,7 +42,7 @@ SwitchFailure UserSwitch::become() {
   const long as_user = raw_call(SYS_setresuid, uid, uid, uid);
   if (as_user != 0) return {"set its user", static_cast<int>(-as_user)};
   if (uid != 0) {
-    // What setresuid leaves: an inheritable set, or all of them under unusual securebits. The
+    // Drops what setresuid leaves: an inheritable set, or all of them under unusual securebits. The
     // ambient set goes with the permitted one.
     Capabilities none;
     const long dropped = raw_call(SYS_capset, &none.header, &none.sets[0]);

@@ -5,8 +5,8 @@
 
 #include "node/identity.h"
 
-// How one of our processes, as root, becomes the user of a job for good, and how it acts as that
-// user for a while. Used by the job's own processes and by what stands beside them.
+// Lets one of our root processes become the user of a job for good, or act as that user for a
+// while. Used by the job's own processes and by what stands beside them.
 
 namespace gpu_platform::node {
 

@@ -49,7 +49,7 @@ TEST_F(UserSwitchTest, BorrowedUserIsGivenBack) {
             0);
 }
 
-// Who may not switch does not go on as who he was.
+// A process that may not switch does not go on as its former user.
 TEST_F(UserSwitchTest, RefusedSwitchIsTold) {
   EXPECT_EQ(in_child([&] {
               if (nobody_.become().what != nullptr) return false;

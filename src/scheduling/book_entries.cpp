@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduling/backfill/running_ends.h"
+#include "scheduling/order/starvation_queue.h"
 
 namespace gpu_platform::scheduling {
 
@@ -31,8 +32,14 @@ bool yields(const model::Job& job, const model::Attempt& attempt) {
 }
 
 WaitingJob waiting_job(const model::Job& job) {
-  return {job.id,         job.spec, job.submitted_at, job.prolog_failed_on, job.overdue_since,
-          job.preemptions};
+  return {job.id,
+          job.spec,
+          job.submitted_at,
+          job.prolog_failed_on,
+          job.overdue_since,
+          job.preemptions,
+          job.stopped_for_it.has_value(),
+          job.turn};
 }
 
 bool counts_as_waiting(model::JobState state) {
@@ -42,21 +49,33 @@ bool counts_as_waiting(model::JobState state) {
 
 QuotaUse held_use(const model::Job& job, const model::Attempt& attempt,
                   base::Instant period_begin) {
-  QuotaUse use = use_of_start(*job.spec);
+  QuotaUse use = use_of_start(*job.spec, time_limit_of(job, attempt));
   if (attempt.requested_at < period_begin) use.committed = 0;
   return use;
 }
 
-Lending::Held held_of(const Lending& lending, const model::Policy& policy, const model::Job& job,
+Lending::Held held_of(const Pools& lending, const model::Policy& policy, const model::Job& job,
                       const model::Attempt& attempt) {
-  if (!lending.is_active()) return {};
+  const auto* pool = lending.of_type(attempt.gpu_type);
+  if (pool == nullptr) return {};
+  const Guarantees& guarantees = pool->second.balance().guarantees();
   return {{job.id, attempt.number},
           attempt.requested_at,
-          pool_ask(lending.balance().guarantees(), policy, *job.spec)};
+          pool_ask(guarantees, policy, *job.spec, record_of(job, attempt)),
+          pool->first};
+}
+
+StopRecord record_of(const model::Job& job, const model::Attempt& attempt) {
+  const auto before =
+      std::ranges::subrange(job.attempts.begin(), job.attempts.begin() + (attempt.number - 1));
+  const auto stops =
+      std::ranges::count(before, model::EndReason::kPreempted, &model::Attempt::stop_reason);
+  return {static_cast<std::uint32_t>(stops), attempt.stops_above.has_value()};
 }
 
 std::optional<Victim> victim_of(const model::Policy& policy, const PreemptionHolds& holds,
-                                const model::Job& job, const model::Attempt& attempt) {
+                                const Pools& lending, const model::Job& job,
+                                const model::Attempt& attempt) {
   if (attempt.state != model::AttemptState::kRunning || job.state != model::JobState::kRunning ||
       !model::is_preemptible(*job.spec, policy)) {
     return std::nullopt;
@@ -68,12 +87,22 @@ std::optional<Victim> victim_of(const model::Policy& policy, const PreemptionHol
     return std::ranges::binary_search(entry.second.victims, id);
   });
   if (is_taken) return std::nullopt;
-  return Victim{id,
-                job.spec->priority.priority_class,
-                attempt.started_at,
-                attempt.allocation,
-                yields_to_class,
-                attempt.is_borrowed};
+  const auto own = job.spec->priority.priority_class;
+  const model::TeamRules rules = model::team_rules(policy, job.spec->team);
+  const auto* pool = attempt.is_borrowed ? lending.of_type(attempt.gpu_type) : nullptr;
+  return Victim{
+      .attempt = id,
+      .priority_class = model::higher(own, attempt.stops_above.value_or(own)),
+      .started_at = attempt.started_at,
+      .allocation = attempt.allocation,
+      .yields_to_class = yields_to_class,
+      .is_borrowed = attempt.is_borrowed,
+      .pool = pool == nullptr ? std::string() : pool->first,
+      .yields_to_overdue = yields_to_class && !attempt.began_overdue && !attempt.stops_above,
+      .team = StarvationQueue::team_of(*job.spec),
+      .preempt_min_runtime = rules.preempt_min_runtime,
+      .reclaim_min_runtime = rules.reclaim_min_runtime,
+      .stops = job.preemptions};
 }
 
 QuotaLedger quotas_of(const base::PersistentMap<model::Job>& jobs,
@@ -84,16 +113,17 @@ QuotaLedger quotas_of(const base::PersistentMap<model::Job>& jobs,
     if (counts_as_waiting(job.state)) quotas.add(organisation, *job.spec, {.waiting_jobs = 1});
     for (const model::Attempt& attempt : job.attempts) {
       if (!model::holds_resources(attempt.state)) continue;
-      quotas.add(organisation, *job.spec, held_use(job, attempt, period_use.begin));
+      quotas.add(organisation, *job.spec, held_use(job, attempt, period_use.begin),
+                 attempt.gpu_type);
     }
   });
-  for (const auto& [subject, used] : period_use.used) quotas.add_used(subject, used);
+  quotas.add_used(organisation, period_use);
   return quotas;
 }
 
-Lending lending_of(const base::PersistentMap<model::Job>& jobs, const model::Policy& policy,
-                   std::uint64_t cluster_gpus) {
-  Lending lending(guarantees_of(*policy.organisation, cluster_gpus));
+Pools lending_of(const base::PersistentMap<model::Job>& jobs, const model::Policy& policy,
+                 const GpusByType& gpus_by_type) {
+  Pools lending(guarantees_of(*policy.organisation, gpus_by_type));
   if (!lending.is_active()) return lending;
   jobs.for_each([&](std::uint64_t, const model::Job& job) {
     for (const model::Attempt& attempt : job.attempts) {

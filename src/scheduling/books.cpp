@@ -19,10 +19,10 @@ Books Books::of(const base::PersistentMap<model::Job>& jobs,
   parts.queue.reorder(std::move(given.ranking));
   books.policy_ = std::move(given.policy);
   nodes.for_each([&](std::uint64_t, const model::Node& node) { books.put(node); });
-  parts.lending = Lending(guarantees_of(books.organisation(), parts.cluster.totals().gpus()));
+  parts.lending = Pools(guarantees_of(books.organisation(), parts.cluster.totals().gpus_by_type()));
   jobs.for_each([&](std::uint64_t, const model::Job& job) { books.put(job); });
   if (!limits_anything(books.organisation())) return books;
-  for (const auto& [subject, used] : parts.period_use->used) parts.quotas.add_used(subject, used);
+  parts.quotas.add_used(books.organisation(), *parts.period_use);
   return books;
 }
 
@@ -41,10 +41,10 @@ std::vector<std::string_view> Books::differences(const Books& a, const Books& b)
   check("free capacity", cluster == other.cluster);
   check("the queue", queue == other.queue);
   check("the starvation queue", starvation_queue == other.starvation_queue);
-  check("the ends of those that hold resources", running == other.running);
-  check("those that may be stopped for others", victims == other.victims);
-  check("what counts against quotas", quotas == other.quotas);
-  check("who borrows", lending == other.lending);
+  check("the ends of running attempts", running == other.running);
+  check("the possible victims", victims == other.victims);
+  check("the use of quotas", quotas == other.quotas);
+  check("the attempts that borrow", lending == other.lending);
   return found;
 }
 
@@ -114,7 +114,7 @@ Lending::Changes Books::erase_held(const model::Job& job, const model::Attempt& 
 void Books::update_held(const model::Job& job, const model::Attempt& attempt) {
   const model::AttemptId id{job.id, attempt.number};
   note(parts_.running.put(id, latest_end(job, attempt), attempt.allocation, yields(job, attempt)));
-  if (auto victim = victim_of(*policy_, parts_.holds, job, attempt)) {
+  if (auto victim = victim_of(*policy_, parts_.holds, parts_.lending, job, attempt)) {
     parts_.victims.put(*std::move(victim));
   } else {
     parts_.victims.erase(id);
@@ -123,7 +123,8 @@ void Books::update_held(const model::Job& job, const model::Attempt& attempt) {
 
 Lending::Changes Books::count(const model::Job& job, const model::Attempt& attempt) {
   const base::Instant period = parts_.period_use->begin;
-  note(parts_.quotas.add(organisation(), *job.spec, held_use(job, attempt, period)));
+  note(parts_.quotas.add(organisation(), *job.spec, held_use(job, attempt, period),
+                         attempt.gpu_type));
   const Lending::Held held = held_of(parts_.lending, *policy_, job, attempt);
   note(held.what.gpus != base::GpuShare());
   return parts_.lending.add(held);
@@ -131,7 +132,8 @@ Lending::Changes Books::count(const model::Job& job, const model::Attempt& attem
 
 Lending::Changes Books::discount(const model::Job& job, const model::Attempt& attempt) {
   const base::Instant period = parts_.period_use->begin;
-  note(parts_.quotas.remove(organisation(), *job.spec, held_use(job, attempt, period)));
+  note(parts_.quotas.remove(organisation(), *job.spec, held_use(job, attempt, period),
+                            attempt.gpu_type));
   const Lending::Held held = held_of(parts_.lending, *policy_, job, attempt);
   note(held.what.gpus != base::GpuShare());
   return parts_.lending.remove(held);
@@ -156,17 +158,18 @@ void Books::erase_reservation(std::string_view name) {
   note(parts_.reservations.erase(name));
 }
 
-// What it teaches is of the next decision to be made: none is made anew for it.
+// A finished run teaches the next decision: no earlier decision is made anew for it.
 void Books::add_run(const model::JobSpec& spec, base::Duration run) {
   parts_.history.add(spec, run);
 }
 
-void Books::add_used(const model::JobSpec& spec, std::uint64_t gpu_time) {
+void Books::add_used(const model::JobSpec& spec, const std::string& gpu_type,
+                     std::uint64_t gpu_time) {
   if (gpu_time == 0) return;
   PeriodUse period_use = *parts_.period_use;
   for (const QuotaLimit& limit : limits_of(organisation(), spec)) {
-    period_use.used[limit.subject] += gpu_time;
-    parts_.quotas.add_used(limit.subject, gpu_time);
+    period_use.used[limit.subject][gpu_type] += gpu_time;
+    parts_.quotas.add_used(limit, gpu_time, gpu_type);
     note(true);
   }
   parts_.period_use = std::move(period_use);
@@ -183,7 +186,8 @@ void Books::welcome(base::Shared<FairShareRanking> ranking) {
 void Books::follow(Given given, const base::PersistentMap<model::Job>& jobs) {
   CHECK(given.policy == policy_);
   std::vector<model::AttemptId> spared;
-  for (const auto& [job, hold] : PreemptionHolds(parts_.holds).all()) {
+  const PreemptionHolds before = parts_.holds;
+  for (const auto& [job, hold] : before.all()) {
     const model::PreemptionHold* now = given.holds.find(job);
     if (now != nullptr && *now == hold) continue;
     erase_hold(job);
@@ -217,7 +221,7 @@ void Books::follow_limits(const base::PersistentMap<model::Job>& jobs,
   note(true);
 }
 
-void Books::follow_guarantees(Lending lending) {
+void Books::follow_guarantees(Pools lending) {
   parts_.lending = std::move(lending);
   note(true);
 }

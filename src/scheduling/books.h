@@ -16,7 +16,7 @@
 #include "scheduling/backfill/running_ends.h"
 #include "scheduling/cluster.h"
 #include "scheduling/order/starvation_queue.h"
-#include "scheduling/pools/lending.h"
+#include "scheduling/pools/pools.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/preemption/preemption_holds.h"
 #include "scheduling/preemption/victim_index.h"
@@ -27,35 +27,35 @@
 
 namespace gpu_platform::scheduling {
 
-// Everything that planning goes by, as one value. The owner tells it what comes, changes and goes;
-// books that came about so equal those that of() works out afresh. Read through ->.
+// All data that planning needs, as one value. The owner reports what comes, changes and goes. Books
+// kept up to date in this way equal the books that of() computes afresh. Read them through ->.
 //
 // A new index is a member of Parts and a line in the put and erase of what it is about. Equality
 // has it then, and differences() does not compile until it has a name.
 //
 // Ownership: holds copies and shares the policy. Thread: one owner. Cost: that of the indices; none
-// is ever rebuilt but where a comment says so.
+// of them is ever rebuilt, except where a comment says so.
 class Books {
  public:
   struct Parts {
-    // Kept as told.
+    // Kept as reported.
     PreemptionHolds holds;      // for QUEUED jobs, while others are stopped for them
     Reservations reservations;  // reserved, until their end
     RunHistory history;         // of attempts that came to their end
     base::Shared<PeriodUse> period_use;
-    // Worked out from nodes and jobs.
+    // Computed from nodes and jobs.
     Cluster cluster;
     WaitingQueue queue;                // QUEUED jobs; its basis has the rankings
     StarvationQueue starvation_queue;  // the same, by team
     RunningEnds running;  // attempts that hold something, by their latest ends without the grace
     VictimIndex victims;  // attempts that may be stopped for others
     QuotaLedger quotas;
-    Lending lending;  // the GPUs that holders have, and the attempts that borrow
+    Pools lending;  // the GPUs that holders have, and the attempts that borrow
 
     friend bool operator==(const Parts&, const Parts&) = default;
   };
 
-  // What is not worked out from nodes and jobs.
+  // The parts that are not computed from nodes and jobs.
   struct Given {
     std::shared_ptr<const model::Policy> policy;  // never null
     base::Shared<FairShareRanking> ranking;
@@ -66,49 +66,49 @@ class Books {
   };
 
   Books() : policy_(std::make_shared<const model::Policy>()) {}
-  // For worlds without jobs: tests and benchmarks.
+  // Makes the books of worlds without jobs, for tests and benchmarks.
   explicit Books(Parts parts) : Books() { parts_ = std::move(parts); }
 
-  // Afresh. Visits everything.
+  // Computes the books afresh. Visits everything.
   static Books of(const base::PersistentMap<model::Job>& jobs,
                   const base::PersistentMap<model::Node>& nodes, Given given);
 
   const Parts* operator->() const { return &parts_; }
   const model::Policy& policy() const { return *policy_; }
-  // Changes with everything that a plan could see.
+  // The version changes with everything that a plan could see.
   std::uint64_t version() const { return version_; }
-  // The names of the parts that differ.
+  // Returns the names of the parts that differ.
   static std::vector<std::string_view> differences(const Books& a, const Books& b);
   friend bool operator==(const Books& a, const Books& b) { return a.parts_ == b.parts_; }
 
-  // Trials move in it and leave it as it was.
+  // Trials change it and leave it as it was.
   Cluster& cluster_for_trial() { return parts_.cluster; }
 
-  // ---- nodes: a new one, or as it is now
+  // ---- nodes: a new node, or a node as it is now
   void put(const model::Node& node);
   void erase(model::NodeId node);
 
-  // ---- jobs: as they are now, and as they were put before they change. Of a whole job, where all
-  // jobs that begin or cease to borrow with it are put too.
+  // ---- jobs: as they are now, and as they were put before they change. A call for a whole job
+  // also puts all jobs that begin or cease to borrow with it.
   void put(const model::Job& job);
   void erase(const model::Job& job);
-  // What waits of it alone.
+  // The part of the job that waits, alone.
   void put_waiting(const model::Job& job);
   void erase_waiting(const model::Job& job);
-  // One in the queue asks for something else; whose it is stays.
+  // A queued job asks for something else; its owner stays.
   void update_waiting(const model::Job& job);
-  // An attempt that holds something. Attempts that begin or cease to borrow with it are named: they
-  // are to be told so, and updated.
+  // An attempt that holds something. The result names the attempts that begin or cease to borrow
+  // with it; the caller records this and updates them.
   Lending::Changes put_held(const model::Job& job, const model::Attempt& attempt);
   Lending::Changes erase_held(const model::Job& job, const model::Attempt& attempt);
-  // Its end or its state is another, or whether it may be stopped.
+  // The attempt's end or state has changed, or whether it may be stopped.
   void update_held(const model::Job& job, const model::Attempt& attempt);
-  // Only what it counts for: before the job's specification changes, and after it has.
+  // Only its counts against limits: called before the job's specification changes, and after it.
   Lending::Changes count(const model::Job& job, const model::Attempt& attempt);
   Lending::Changes discount(const model::Job& job, const model::Attempt& attempt);
 
-  // ---- preemption holds and reservations. Victims of a preemption hold that is erased are to be
-  // updated.
+  // ---- preemption holds and reservations. The caller updates the victims of a preemption hold
+  // that is erased.
   void put(model::PreemptionHold hold);
   void erase_hold(model::JobId beneficiary);
   void put(model::Reservation reservation);
@@ -116,23 +116,23 @@ class Books {
 
   // ---- what was used
   void add_run(const model::JobSpec& spec, base::Duration run);  // at full speed
-  // By one that gives back what it held, in the present period.
-  void add_used(const model::JobSpec& spec, std::uint64_t gpu_time);
+  // The use of an attempt that gives back what it held, in the present period.
+  void add_used(const model::JobSpec& spec, const std::string& gpu_type, std::uint64_t gpu_time);
   void reorder(base::Shared<FairShareRanking> ranking);
-  // As WaitingQueue::welcome.
+  // Does what WaitingQueue::welcome does.
   void welcome(base::Shared<FairShareRanking> ranking);
 
-  // Takes over what is given now, by the same policy, for jobs that have been put. For callers that
+  // Takes over these values, by the same policy, for jobs that have been put. For callers that
   // follow snapshots.
   void follow(Given given, const base::PersistentMap<model::Job>& jobs);
 
-  // ---- the policy and what follows from it. Each of the last two works one index out anew.
+  // ---- the policy and what follows from it. Each of the last two rebuilds one index.
   void follow(std::shared_ptr<const model::Policy> policy);
   void follow_limits(const base::PersistentMap<model::Job>& jobs,
                      base::Shared<PeriodUse> period_use);
-  void follow_guarantees(Lending lending);
+  void follow_guarantees(Pools lending);
 
-  // For a copy that shares it.
+  // Returns the history for a copy that shares it.
   RunHistory freeze_history() { return parts_.history.freeze(); }
 
   // Writes parts by themselves: for worlds without jobs.

@@ -8,18 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
 
 using Names = std::vector<std::string_view>;
-
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 std::shared_ptr<const model::Policy> a_policy() {
   model::Policy policy;
@@ -79,7 +74,7 @@ void become(model::Job& job) {
   }
 }
 
-// As who is told what happens keeps them.
+// Keeps books as their owner does when it reports events.
 void tell_of(Books& books, base::PersistentMap<model::Job>& jobs,
              const Lending::Changes& borrowers) {
   for (const Lending::Change& each : borrowers) {

@@ -32,7 +32,7 @@ std::vector<GpuPool> pools_of(const NodeShape& shape, GpuTypes& types) {
   return result;
 }
 
-// The widest of its types: an allocation has GPUs of one type only.
+// Returns the widest reach of its types: an allocation has GPUs of one type only.
 Reach reach_of(const ShapeClass& shape_class, GpuMask gpus) {
   Reach reach;
   const std::vector<GpuPool>& pools = shape_class.pools;
@@ -97,6 +97,11 @@ TypeIndex GpuTypes::number_of(std::string_view type) {
   names_.emplace_back(type);
   numbers_.emplace(std::string(type), number);
   return number;
+}
+
+std::optional<TypeIndex> GpuTypes::find(std::string_view type) const {
+  const auto known = numbers_.find(type);
+  return known == numbers_.end() ? std::nullopt : std::optional(known->second);
 }
 
 const std::vector<bool>& GpuTypes::accepted_by(const std::string& wanted) const {
@@ -185,7 +190,7 @@ std::uint64_t Cluster::hash() const {
   return base::hash64(bytes);
 }
 
-// The order of leaves is that in which they came to be known: by their names instead.
+// Leaves are numbered in the order in which they became known, so the hash uses their names.
 void Cluster::hash_leaves(base::Encoder& out, const Group& group) const {
   std::map<model::NetworkPlace, const std::set<model::NodeId>*> by_place;
   for (const auto& [leaf, nodes] : group.by_leaf) by_place.emplace(places_.place_of(leaf), &nodes);

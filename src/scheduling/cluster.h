@@ -16,10 +16,10 @@
 #include "scheduling/group_tree.h"
 #include "scheduling/node_shape.h"
 #include "scheduling/order/cluster_totals.h"
-#include "scheduling/placement/subset_table.h"
+#include "scheduling/placement/best_subset.h"
 
-// Free capacity of all nodes, indexed for placement. The owner tells it of each node that an event
-// touched; nothing is ever rebuilt, and a cycle reads it without looking at single nodes.
+// The free capacity of all nodes, indexed for placement. The owner reports each node that an event
+// touched. Nothing is ever rebuilt, and a cycle reads the index without looking at single nodes.
 //
 // Ownership: holds copies of what it needs, refers to nothing outside. Thread: one owner.
 // Cost: update and exchange O(log nodes); a decision costs by groups of equal nodes, not by nodes.
@@ -52,8 +52,9 @@ struct ShapeClass {
 class GpuTypes {
  public:
   TypeIndex number_of(std::string_view type);
+  std::optional<TypeIndex> find(std::string_view type) const;
   std::string_view name_of(TypeIndex type) const { return names_.at(type); }
-  // For each known type by number: does a request that names `wanted` accept it?
+  // Returns for each known type, by number, whether a request that names `wanted` accepts it.
   const std::vector<bool>& accepted_by(const std::string& wanted) const;
 
  private:
@@ -67,7 +68,7 @@ class Cluster {
   struct NodeRecord {
     ShapeClass* shape_class = nullptr;
     FreeState free;
-    GpuMask in_service = 0;  // those that can be free again when their holder ends
+    GpuMask in_service = 0;  // GPUs that can be free again when their holder ends
     LeafIndex leaf = 0;
   };
 
@@ -76,8 +77,8 @@ class Cluster {
   Cluster(Cluster&&) = default;
   Cluster& operator=(Cluster&&) = default;
 
-  // Adds the node or replaces what is known of it. True where its free capacity, its state or that
-  // of a GPU is another than before. Not while a Trial is alive.
+  // Adds the node or replaces its record. Returns true if its free capacity, its state or the state
+  // of a GPU has changed. Not while a Trial is alive.
   bool update(const model::Node& node);
   bool remove(model::NodeId node);
 
@@ -89,9 +90,9 @@ class Cluster {
   std::uint64_t hash() const;
 
   const NodeRecord* find(model::NodeId node) const;
-  // Of a node that is up.
+  // Returns the free state of a node that is up.
   static GroupTree::const_iterator group_of(const NodeRecord& record);
-  // In the order of the shapes themselves, so never in that of insertion.
+  // Returns the classes in the order of the shapes themselves, never in that of insertion.
   const std::map<NodeShape, ShapeClass>& shapes() const { return shapes_; }
   const GpuTypes& types() const { return types_; }
   const NetworkPlaces& places() const { return places_; }
@@ -101,13 +102,13 @@ class Cluster {
   // The one write a Trial makes: see trial.h.
   FreeState exchange(model::NodeId node, const FreeState& free);
 
-  // By what hash() says.
+  // Equal if hash() is equal.
   friend bool operator==(const Cluster& a, const Cluster& b) { return a.hash() == b.hash(); }
 
  private:
   using Nodes = std::map<model::NodeId, NodeRecord>;
 
-  // Topology class: what shapes of one layout share.
+  // The data that all shapes of one layout share, the topology class.
   struct LayoutClass {
     explicit LayoutClass(const GpuLayout& layout) : subsets(layout) {}
     SubsetTable subsets;

@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 TEST(Cluster, SaysWhetherSomethingThatCountsChanged) {
   Cluster cluster;

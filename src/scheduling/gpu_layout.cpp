@@ -7,7 +7,7 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-// The domain of `key`, which is added where it is new.
+// Returns the domain of `key` and adds it if it is new.
 template <class Key>
 GpuMask& domain_of(const Key& key, std::vector<Key>& keys, std::vector<GpuMask>& domains) {
   const auto known = std::ranges::find(keys, key);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -7,19 +8,23 @@
 
 #include "model/topology.h"
 
-// How the GPUs of a node lie to each other, as placement sees it. Values without owner or thread of
-// their own.
+// The positions of a node's GPUs to each other, as placement sees them. These values have no owner
+// and no thread.
 
 namespace gpu_platform::scheduling {
 
 // Bit i is the GPU of index i within the node.
 using GpuMask = std::uint64_t;
 
+inline std::uint32_t size_of(GpuMask gpus) {
+  return static_cast<std::uint32_t>(std::popcount(gpus));
+}
+
 // No server holds more; GPUs of a higher index are never handed out.
 inline constexpr std::size_t kMaxGpusPerNode = 64;
 
-// How near two GPUs are, larger is nearer: the order of model::is_farther as a number. From kNvLink
-// on it counts the links: NV18 is kNvLinkNearness + 18.
+// The nearness of two GPUs; the larger, the nearer. It is the order of model::is_farther as a
+// number. From kNvLink on it counts the links: NV18 is kNvLinkNearness + 18.
 using Nearness = std::uint8_t;
 inline constexpr auto kNvLinkNearness = static_cast<Nearness>(model::LinkKind::kNvLink);
 Nearness nearness_of(const model::GpuLink& link);
@@ -29,7 +34,7 @@ Nearness nearness_of(const model::GpuLink& link);
 struct GpuDomains {
   std::vector<GpuMask> numa;     // ascending lowest GPU; disjoint, together all
   std::vector<GpuMask> sockets;  // likewise; each holds whole NUMA nodes
-  GpuMask untold = 0;            // those whose NUMA node is not known
+  GpuMask untold = 0;            // GPUs without a known NUMA node
 
   friend auto operator<=>(const GpuDomains&, const GpuDomains&) = default;
 };
@@ -48,9 +53,9 @@ class DomainCollector {
   std::vector<std::pair<std::int32_t, std::int32_t>> sockets_;  // socket and NUMA node, one is -1
 };
 
-// The most of `gpus` that lie in one of `domains`.
+// Returns the most of `gpus` that lie in one of `domains`.
 std::uint32_t max_in_one(const std::vector<GpuMask>& domains, GpuMask gpus);
-// How many of `domains` the GPUs touch.
+// Returns how many of `domains` the GPUs touch.
 std::uint32_t touched_by(const std::vector<GpuMask>& domains, GpuMask gpus);
 
 struct GpuLayout {

@@ -6,7 +6,7 @@ namespace {
 
 using Node = GroupTree::node_const_iterator;
 
-struct Search {
+struct TreeSearch {
   const GroupKey& from;
   const GroupNeed& need;
   GroupTree::const_iterator none;
@@ -30,7 +30,7 @@ struct Search {
 
 GroupTree::const_iterator first_with(const GroupTree& groups, const GroupKey& from,
                                      const GroupNeed& need) {
-  const Search search{from, need, groups.end(), groups.node_end()};
+  const TreeSearch search{from, need, groups.end(), groups.node_end()};
   return search.below(groups.node_begin());
 }
 

@@ -30,7 +30,8 @@ struct GroupKey {
 // Nodes that are equal in shape and free state.
 struct Group {
   std::map<model::NodeId, LeafIndex> nodes;
-  std::map<LeafIndex, std::set<model::NodeId>> by_leaf;  // those of a leaf other than 0; none empty
+  std::map<LeafIndex, std::set<model::NodeId>>
+      by_leaf;  // the nodes of a leaf other than 0; none empty
   Reach reach;  // of the free GPUs, for the type that has most
 };
 
@@ -75,8 +76,8 @@ struct GroupNeed {
   PlacementRank rank = PlacementRank::kAcrossSockets;  // so many GPUs at this rank or better
 };
 
-// The first group from `from` on that has this much free memory and whose reach holds the GPUs, or
-// end(). O(log groups) where either alone decides.
+// Returns the first group from `from` on that has this much free memory and a reach that holds the
+// GPUs, or end(). O(log groups) if either alone decides.
 GroupTree::const_iterator first_with(const GroupTree& groups, const GroupKey& from,
                                      const GroupNeed& need);
 

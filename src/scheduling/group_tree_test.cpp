@@ -1,14 +1,11 @@
 #include "scheduling/group_tree.h"
+#include "scheduling/testing/draw.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 namespace gpu_platform::scheduling {
 namespace {
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 GroupKey random_key() {
   return {.free_gpus = static_cast<std::uint32_t>(draw(4)),

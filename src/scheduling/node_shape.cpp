@@ -6,7 +6,7 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-// Links that the topology does not have are not known.
+// A link that the topology does not list counts as unknown.
 Nearness nearness_at(const model::Topology& topology, std::size_t pair) {
   return pair < topology.links.size() ? nearness_of(topology.links[pair]) : Nearness{0};
 }

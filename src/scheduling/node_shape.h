@@ -10,8 +10,8 @@
 #include "model/node.h"
 #include "scheduling/gpu_layout.h"
 
-// A node as placement sees it: what is fixed (its shape) and what is free now. Values without owner
-// or thread of their own.
+// A node as placement sees it: the fixed part (its shape) and what is free now. These values have
+// no owner and no thread.
 
 namespace gpu_platform::scheduling {
 
@@ -38,10 +38,11 @@ NodeShape shape_of(const model::Node& node);
 // The same as shape == shape_of(node), without building one.
 bool has_shape(const model::Node& node, const NodeShape& shape);
 
-// The shape without what does not concern how its GPUs lie: many shapes have the same.
+// The part of the shape that says how its GPUs lie: many shapes have the same.
 GpuLayout layout_of(const NodeShape& shape);
 
-// What new work can be given on a node now. Nodes that are not up take none, whatever is free.
+// The resources of a node that new work can get now. A node that is not up gives none, whatever is
+// free.
 struct FreeState {
   bool is_up = false;
   GpuMask gpus = 0;

@@ -13,6 +13,7 @@
 #include "model/ids.h"
 #include "model/job.h"
 #include "model/policy.h"
+#include "model/preemption_hold.h"
 #include "scheduling/backfill/timeline.h"
 #include "scheduling/books.h"
 
@@ -53,13 +54,15 @@ class Stages {
   std::uint32_t off_ = 0;
 };
 
-// Told by the cycle as it enters and leaves a stage. The core has no clock: the shell measures
-// here.
+// The cycle calls it on entry to a stage and on return, and once at its end. The core has no clock,
+// so the shell measures here.
 class StageObserver {
  public:
   virtual ~StageObserver() = default;
   virtual void begin(Stage stage) = 0;
   virtual void end(Stage stage) = 0;
+  // `considered`: the waiting jobs that the cycle looked at one by one.
+  virtual void end_cycle(std::size_t considered) = 0;
 };
 
 struct Start {
@@ -83,21 +86,21 @@ struct PlannedStart {
   friend bool operator==(const PlannedStart&, const PlannedStart&) = default;
 };
 
-// Others are to be stopped for a job that does not fit; what it will get is to be held for it.
+// Other jobs are to be stopped for a job that does not fit; its future place is to be held for it.
 struct Preemption {
   model::JobId job;
   model::Allocation held;
   std::vector<model::AttemptId> victims;  // ascending
-  bool reclaims = false;                  // victims borrow, whatever their class
+  model::PreemptionRule rule = model::PreemptionRule::kClass;
 
   friend bool operator==(const Preemption&, const Preemption&) = default;
 };
 
-// An attempt that was let in by what was expected of it, and has not ended by then.
+// An attempt that was let in by its predicted run time and has not ended by then.
 struct Yield {
   model::AttemptId attempt;
-  model::JobId to;          // in whose place it stands: it is to stop now; invalid: it may stay
-  base::Instant yields_at;  // of one that may stay: when it is looked at again; unset: never
+  model::JobId to;          // the job that needs its place: it is to stop now; invalid: it may stay
+  base::Instant yields_at;  // if it may stay: when it is looked at again; unset: never
 
   friend bool operator==(const Yield&, const Yield&) = default;
 };
@@ -106,16 +109,16 @@ struct Plan {
   std::vector<Start> starts;  // in the order in which they were decided
   // The first job that does not fit. Behind it only backfill starts any.
   std::optional<model::JobId> blocked_head;
-  // In the order of rank, at most policy.backfill_depth; for a beneficiary the time at which its
-  // victims' grace is over.
+  // The starts are in the order of rank, at most policy.backfill_depth; for a beneficiary it is the
+  // time at which the grace of its victims is over.
   std::vector<PlannedStart> planned_starts;
   std::vector<Preemption> preemptions;
-  std::vector<Yield> yields;  // by when they were to yield
-  // What is held for these they can no longer start on before a reservation begins there,
-  // ascending: it was not kept for them in this cycle.
+  std::vector<Yield> yields;  // by the time at which they were to yield
+  // These beneficiaries can no longer start on their preemption hold before a reservation begins
+  // there. In ascending order; the hold was not kept for them in this cycle.
   std::vector<model::JobId> void_holds;
-  // When, although nothing happened, others will have run long enough to be stopped, or a
-  // reservation begins or ends.
+  // The next time at which others will have run long enough to be stopped, or at which a
+  // reservation begins or ends, although no event happens.
   std::optional<base::Instant> look_again_at;
   bool complete = true;    // false: max_starts was reached, call again after applying these
   bool unchanged = false;  // answered from the cache
@@ -123,25 +126,25 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// How long jobs will hold their places, at full speed and without the grace.
+// The time that jobs will hold their places, at full speed and without the grace.
 using PredictedTimes = std::map<model::JobId, base::Duration>;
 
 struct CycleOptions {
   base::Instant now;
   Stages stages;
   StageObserver* observer = nullptr;  // not owned; null: nothing is measured
-  // Bounds the length of a cycle with many planned starts on a large cluster: nodes changed in
-  // searching for them. Those beyond get none.
+  // Bounds the length of a cycle with many planned starts on a large cluster: the number of nodes
+  // that their searches change. Jobs beyond the bound get no planned start.
   std::uint64_t max_changes = 1'000'000;
   // Bounds the length of one cycle on a large free cluster.
   std::size_t max_starts = std::numeric_limits<std::size_t>::max();
   // Lets others pass a job that no node which is up could hold even if nothing else ran: they
-  // cannot delay it, since nothing they leave or take brings it a node. Off: order is strict
-  // without exception.
+  // cannot delay it, since nothing that they leave or take brings it a node. Off: the order is
+  // strict without exception.
   bool pass_unplaceable = false;
 };
 
-// What a prediction puts in the place of what the books say.
+// The values that a prediction uses instead of the books' own.
 struct Supposition {
   WaitingQueue queue;
   RunningEnds running;
@@ -174,24 +177,30 @@ inline constexpr std::size_t kMaxReclaims = 64;
 // Only the beneficiary gets what a preemption hold has. It starts there as soon as all of it is
 // free, or elsewhere if it fits there sooner. For a job that gets a planned start (with depth 0:
 // the first that does not fit) and could not start within the grace, others are preempted if
-// victims of lower classes suffice (preemption/find_victims.h).
+// victims of lower classes suffice (preemption/find_victims.h). For an overdue job these may also
+// be of its own class and of other teams, if they did not begin as overdue jobs themselves.
+//
+// No job is stopped for one that could be stopped in turn. One that would be preemptible above its
+// holder's guarantee stops no job. A job that others were stopped for is not reclaimed, yields to
+// no overdue job, and to a class only if that is above its own and those of its victims.
 //
 // If GPUs are guaranteed (pools/balance.h), a job that would use what is guaranteed to others comes
 // after all others. It touches no planned start, gets none, and no job is stopped for it. For a job
 // within its holder's guarantee, jobs that borrow are stopped, of any class and also beyond the
-// backfill depth: kMaxReclaims of these in one cycle.
+// backfill depth: kMaxReclaims of these in one cycle. model::team_rules says how soon and how
+// often.
 //
 // Cost: by starts, by planned starts, by preemption holds, and one decision for each class of equal
 // waiting jobs.
 Plan plan_cycle(Books& books, const model::Policy& policy, const CycleOptions& options = {});
 
-// The same where others wait and run than the books say.
+// The same with other waiting and running jobs than the books have.
 Plan plan_supposed(Books& books, const Supposition& supposed, const model::Policy& policy,
                    const CycleOptions& options = {});
 
-// The plan of the last cycle, where that found nothing to start. Owned by the caller, one for
-// books. A cycle that would see the same again is not run, however late, up to look_again_at: with
-// time alone the gaps before what is planned only get shorter.
+// The plan of the last cycle, if that found nothing to start. The caller owns it, one for each
+// books. A cycle that would see the same again is not run before look_again_at: as time passes, the
+// gaps before the planned starts only get shorter.
 class CycleCache {
  public:
   Plan plan(Books& books, const model::Policy& policy, const CycleOptions& options = {});

@@ -10,6 +10,7 @@
 
 #include "model/gpu_catalogue.h"
 #include "scheduling/plan_cycle.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -17,16 +18,12 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
-
 // Order without exception; backfill has tests of its own.
-const model::Policy kPolicy{.backfill_depth = 0};
+const model::Policy kStrictPolicy{.backfill_depth = 0};
 
 Plan plan_of(const World& world) {
-  Books books = books_of(world.nodes, world.jobs, kPolicy);
-  return plan_cycle(books, kPolicy);
+  Books books = books_of(world.nodes, world.jobs, kStrictPolicy);
+  return plan_cycle(books, kStrictPolicy);
 }
 
 std::string text_of(const Plan& plan) {
@@ -46,7 +43,8 @@ const model::ResourceRequest& request_of(const World& world, model::JobId job) {
   return std::ranges::find(world.jobs, job, &WaitingJob::id)->spec->request;
 }
 
-// What the allocation would break on the nodes as they are; empty when nothing.
+// Returns the rule that the allocation would break on the nodes as they are; empty if it breaks
+// none.
 std::string over_allocation(const std::vector<model::Node>& nodes,
                             const model::Allocation& allocation) {
   for (const model::NodeAllocation& part : allocation.nodes) {
@@ -67,17 +65,18 @@ std::string over_allocation(const std::vector<model::Node>& nodes,
 TEST(PlanProperty, EqualsTheReferenceThatScansEveryNode) {
   EXPECT_TRUE(rc::check([] {
     const World world = random_world(draw);
-    RC_ASSERT(text_of(plan_of(world)) == text_of(naive_plan(world.nodes, world.jobs, kPolicy)));
+    RC_ASSERT(text_of(plan_of(world)) ==
+              text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
   }));
 }
 
 TEST(PlanProperty, EqualsTheReferenceOverALifeOfUpdates) {
   EXPECT_TRUE(rc::check([] {
     World world = random_world(draw);
-    Books books = books_of(world.nodes, world.jobs, kPolicy);
+    Books books = books_of(world.nodes, world.jobs, kStrictPolicy);
     for (std::uint64_t rounds = draw(6); rounds > 0; --rounds) {
-      const Plan plan = plan_cycle(books, kPolicy);
-      RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kPolicy)));
+      const Plan plan = plan_cycle(books, kStrictPolicy);
+      RC_ASSERT(text_of(plan) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
       for (const Start& start : plan.starts) {
         occupy(world.nodes, start.allocation, start.job);
         std::erase_if(world.jobs, [&](const WaitingJob& job) { return job.id == start.job; });
@@ -142,7 +141,7 @@ TEST(PlanProperty, GivesEachJobAllItAskedForOfOneType) {
 
 // Order is strict when the started jobs are exactly those before the blocked head.
 void expect_strict(const World& world, const Plan& plan) {
-  const WaitingQueue queue = queue_of(world.jobs, kPolicy);
+  const WaitingQueue queue = queue_of(world.jobs, kStrictPolicy);
   std::size_t position = 0;
   std::optional<model::JobId> first_waiting;
   queue.for_each_while([&](const WaitingJob& job) {
@@ -167,8 +166,8 @@ TEST(PlanProperty, StartsNoJobWhileOneBeforeItWaits) {
 TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
   EXPECT_TRUE(rc::check([] {
     World world = random_world(draw);
-    Books books = books_of(world.nodes, world.jobs, kPolicy);
-    const Plan passing = plan_cycle(books, kPolicy, {.pass_unplaceable = true});
+    Books books = books_of(world.nodes, world.jobs, kStrictPolicy);
+    const Plan passing = plan_cycle(books, kStrictPolicy, {.pass_unplaceable = true});
     // An empty, healthy copy of the nodes that are up.
     std::vector<model::Node> empty = world.nodes;
     for (model::Node& each : empty) {
@@ -182,14 +181,14 @@ TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
     std::erase_if(world.jobs, [&](const WaitingJob& job) {
       return !naive_place(empty, job.spec->request).has_value();
     });
-    RC_ASSERT(text_of(passing) == text_of(naive_plan(world.nodes, world.jobs, kPolicy)));
+    RC_ASSERT(text_of(passing) == text_of(naive_plan(world.nodes, world.jobs, kStrictPolicy)));
   }));
 }
 
 // Four GPUs in every arrangement of nodes, use and three jobs: nothing left to chance.
 class SmallWorlds : public ::testing::TestWithParam<std::vector<std::uint32_t>> {};
 
-std::vector<model::Node> nodes_of(const std::vector<std::uint32_t>& sizes, std::uint32_t busy) {
+std::vector<model::Node> nodes_with(const std::vector<std::uint32_t>& sizes, std::uint32_t busy) {
   std::vector<model::Node> nodes;
   std::uint32_t first = 0;
   for (const std::uint32_t size : sizes) {
@@ -207,7 +206,7 @@ std::vector<model::Node> nodes_of(const std::vector<std::uint32_t>& sizes, std::
 TEST_P(SmallWorlds, EqualTheReferenceAndKeepEveryRule) {
   std::size_t worlds = 0;
   for (std::uint32_t busy = 0; busy < 16; ++busy) {
-    const std::vector<model::Node> nodes = nodes_of(GetParam(), busy);
+    const std::vector<model::Node> nodes = nodes_with(GetParam(), busy);
     for (std::uint32_t code = 0; code < 5 * 5 * 5 * 8; ++code) {
       World world{.nodes = nodes, .jobs = {}};
       std::uint32_t rest = code;
@@ -218,7 +217,7 @@ TEST_P(SmallWorlds, EqualTheReferenceAndKeepEveryRule) {
         world.jobs.push_back(waiting(id, gpus(size), is_urgent ? 1 : 5));
       }
       const Plan plan = plan_of(world);
-      ASSERT_EQ(plan, naive_plan(world.nodes, world.jobs, kPolicy)) << busy << " " << code;
+      ASSERT_EQ(plan, naive_plan(world.nodes, world.jobs, kStrictPolicy)) << busy << " " << code;
       for (const Start& start : plan.starts) {
         ASSERT_EQ(over_allocation(world.nodes, start.allocation), "") << busy << " " << code;
         occupy(world.nodes, start.allocation, start.job);

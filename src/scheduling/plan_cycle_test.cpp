@@ -109,8 +109,18 @@ class Recorder : public StageObserver {
  public:
   void begin(Stage stage) override { calls.push_back("begin " + std::string(to_string(stage))); }
   void end(Stage stage) override { calls.push_back("end " + std::string(to_string(stage))); }
+  void end_cycle(std::size_t considered) override { considered_jobs = considered; }
   std::vector<std::string> calls;
+  std::size_t considered_jobs = 0;
 };
+
+TEST(Stages, TellHowManyJobsWereConsidered) {
+  Books books = books_of({node(1).gpus(8)},
+                         {waiting(1, gpus(1)), waiting(2, gpus(2)), waiting(3, gpus(4))}, kPolicy);
+  Recorder recorder;
+  plan_cycle(books, kPolicy, {.observer = &recorder});
+  EXPECT_EQ(recorder.considered_jobs, 3U);
+}
 
 TEST(Stages, RunInTheirOrderAndTellTheObserver) {
   Books books;

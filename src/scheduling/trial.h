@@ -1,17 +1,43 @@
 #pragma once
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "model/allocation.h"
 #include "model/ids.h"
 #include "scheduling/cluster.h"
-#include "scheduling/undo_log.h"
 
 namespace gpu_platform::scheduling {
 
+// The values that the writes of a trial replaced, newest last. It works on any table that offers
+// Value exchange(Key, const Value&)   replace a value, return the former one
+// and uses nothing else of it, so no operation needs an inverse of its own.
+template <class Table, class Key, class Value>
+class UndoLog {
+ public:
+  using Mark = std::size_t;
+
+  void write(Table& table, const Key& key, const Value& value) {
+    entries_.emplace_back(key, table.exchange(key, value));
+  }
+  Mark mark() const { return entries_.size(); }
+  void rollback_to(Table& table, Mark mark) {
+    for (; entries_.size() > mark; entries_.pop_back()) {
+      table.exchange(entries_.back().first, entries_.back().second);
+    }
+  }
+  void forget() { entries_.clear(); }
+
+ private:
+  std::vector<std::pair<Key, Value>> entries_;
+};
+
 GpuMask gpus_of(const model::NodeAllocation& part);
-// Whether all of it could be taken now.
+// Returns whether all of it could be taken now.
 bool is_free(const Cluster& cluster, const model::Allocation& allocation);
 
-// Try, then commit or roll back, on the owner's own index: no copy of the cluster is made. What is
+// Tries, then commits or rolls back, on the owner's own index: the cluster is not copied. What is
 // not committed is rolled back when the trial ends, and the cluster is then what it was.
 //
 // The cluster must outlive the trial, and nothing else may write to it meanwhile. Trials nest by
@@ -25,22 +51,21 @@ class Trial {
 
   const Cluster& cluster() const { return cluster_; }
 
-  // Takes what the allocation says, which must be free: whole GPUs, CPUs and memory, on all its
-  // nodes.
+  // Takes the allocation, which must be free: whole GPUs, CPUs and memory, on all its nodes.
   void take(const model::Allocation& allocation);
   // Gives back an allocation, as if its attempt had ended; it must not be free now. GPUs that are
   // out of service stay so.
   void release(const model::Allocation& allocation);
-  // Takes as much of this as is free.
+  // Takes as much of the allocation as is free.
   void withhold(model::NodeId node, const FreeState& amount);
-  // Nothing more may be placed on the node.
+  // Shuts the node: nothing more is placed on it.
   void shut(model::NodeId node);
 
   using Mark = UndoLog<Cluster, model::NodeId, FreeState>::Mark;
   Mark mark() const { return log_.mark(); }
   void rollback_to(Mark mark) { log_.rollback_to(cluster_, mark); }
   void rollback() { rollback_to(0); }
-  // Keeps everything done so far; marks made before are void.
+  // Keeps all changes so far; earlier marks are void.
   void commit() { log_.forget(); }
 
  private:

@@ -1,4 +1,5 @@
 #include "scheduling/trial.h"
+#include "scheduling/testing/draw.h"
 
 #include <algorithm>
 
@@ -11,10 +12,6 @@
 
 namespace gpu_platform::scheduling {
 namespace {
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 // Takes what some request gets, or gives back something taken before, at random.
 void act(Trial& trial, std::vector<model::Allocation>& taken) {

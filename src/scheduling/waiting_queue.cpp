@@ -11,7 +11,8 @@ namespace gpu_platform::scheduling {
 bool operator==(const WaitingJob& a, const WaitingJob& b) {
   return a.id == b.id && (a.spec == b.spec || *a.spec == *b.spec) &&
          a.submitted_at == b.submitted_at && a.avoid == b.avoid &&
-         a.overdue_since == b.overdue_since && a.preemptions == b.preemptions;
+         a.overdue_since == b.overdue_since && a.preemptions == b.preemptions &&
+         a.had_others_stopped == b.had_others_stopped && a.turn == b.turn;
 }
 
 bool operator==(const WaitingQueue& a, const WaitingQueue& b) {
@@ -29,6 +30,10 @@ bool operator==(const WaitingQueue& a, const WaitingQueue& b) {
   return true;
 }
 
+Rank rank_of(const WaitingJob& job, const OrderBasis& basis) {
+  return rank_of(job.id, *job.spec, job.submitted_at, basis, job.overdue_since, job.turn);
+}
+
 void WaitingQueue::swap(WaitingQueue& other) noexcept {
   by_rank_.swap(other.by_rank_);
   ranks_.swap(other.ranks_);
@@ -40,10 +45,10 @@ void WaitingQueue::swap(WaitingQueue& other) noexcept {
 void WaitingQueue::put(WaitingJob job, const model::Policy& policy) {
   CHECK(job.id.valid() && job.spec != nullptr);
   reorder(policy);
-  const Rank rank = rank_of(job.id, *job.spec, job.submitted_at, basis_, job.overdue_since);
+  const Rank rank = rank_of(job, basis_);
   erase(job.id);
   ranks_.emplace(job.id, rank);
-  classes_.add(rank, *job.spec);
+  classes_.add(rank, *job.spec, job.record());
   by_rank_.insert({rank, std::move(job)});
 }
 
@@ -51,7 +56,7 @@ bool WaitingQueue::erase(model::JobId job) {
   const auto place = ranks_.find(job);
   if (place == ranks_.end()) return false;
   const auto job_place = by_rank_.find(place->second);
-  classes_.remove(place->second, *job_place->second.spec);
+  classes_.remove(place->second, *job_place->second.spec, job_place->second.record());
   by_rank_.erase(job_place);
   ranks_.erase(place);
   return true;
@@ -77,14 +82,15 @@ bool WaitingQueue::reorder(const model::Policy& policy) {
   return move_whose_rank_changed();
 }
 
-// Owners are told apart only where limits may: else a thousand users' equal jobs are one class.
+// Owners are told apart only if limits depend on them: else a thousand users' equal jobs are one
+// class.
 void WaitingQueue::classify() {
   const model::Organisation& organisation = *basis_.organisation;
   const bool split = guarantees_anything(organisation) || limits_starts(organisation);
   if (std::exchange(splits_by_owner_, split) == split) return;
   classes_.clear();
   classes_.split_by_owner(split);
-  for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec);
+  for (const auto& [rank, job] : by_rank_) classes_.add(rank, *job.spec, job.record());
 }
 
 bool WaitingQueue::reorder(base::Shared<FairShareRanking> ranking) {
@@ -114,7 +120,7 @@ bool WaitingQueue::resize_cluster(std::uint64_t gpus) {
 bool WaitingQueue::move_whose_rank_changed() {
   std::vector<std::pair<Rank, Rank>> moves;
   for (const auto& [rank, job] : by_rank_) {
-    const Rank now = rank_of(job.id, *job.spec, job.submitted_at, basis_, job.overdue_since);
+    const Rank now = rank_of(job, basis_);
     if (now != rank) moves.emplace_back(rank, now);
   }
   if (moves.empty()) return false;
@@ -124,11 +130,11 @@ bool WaitingQueue::move_whose_rank_changed() {
     const auto place = by_rank_.find(from);
     taken.push_back(std::move(place->second));
     by_rank_.erase(place);
-    classes_.remove(from, *taken.back().spec);
+    classes_.remove(from, *taken.back().spec, taken.back().record());
   }
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const Rank& rank = moves[i].second;
-    classes_.add(rank, *taken[i].spec);
+    classes_.add(rank, *taken[i].spec, taken[i].record());
     ranks_[rank.job] = rank;
     by_rank_.insert({rank, std::move(taken[i])});
   }

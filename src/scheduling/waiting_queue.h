@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "model/policy.h"
 #include "scheduling/order/rank.h"
 #include "scheduling/order/waiting_classes.h"
+#include "scheduling/preemption/stop_record.h"
 
 namespace gpu_platform::scheduling {
 
@@ -24,16 +26,22 @@ struct WaitingJob {
   model::JobId id;
   std::shared_ptr<const model::JobSpec> spec;  // never null
   base::Instant submitted_at;
-  std::vector<model::NodeId> avoid;  // nodes that it gets only where no other has enough free now
+  std::vector<model::NodeId> avoid;  // nodes that it gets only if no other has enough free now
   base::Instant overdue_since;       // unset: it is not
   std::uint32_t preemptions = 0;     // how often it was stopped for others
+  bool had_others_stopped = false;   // since it last started
+  std::optional<model::Turn> turn;   // absent: its own
+
+  StopRecord record() const { return {preemptions, had_others_stopped}; }
 
   friend bool operator==(const WaitingJob& a, const WaitingJob& b);
 };
 
+Rank rank_of(const WaitingJob& job, const OrderBasis& basis);
+
 // The jobs that wait for resources (QUEUED), always in order.
-// Ownership: shares the specs. Thread: one owner. Cost: put and erase O(log n); when what the order
-// depends on changes, one look at each job and O(log n) for each that moves.
+// Ownership: shares the specs. Thread: one owner. Cost: put and erase O(log n); when an input of
+// the order changes, one look at each job and O(log n) for each that moves.
 class WaitingQueue {
  public:
   WaitingQueue() = default;
@@ -48,7 +56,7 @@ class WaitingQueue {
   }
   void swap(WaitingQueue& other) noexcept;
 
-  // Adds the job or replaces what is known of it.
+  // Adds the job or replaces its record.
   void put(WaitingJob job, const model::Policy& policy);
   bool erase(model::JobId job);
   // Moves the jobs that get another rank by a new policy, a new ranking or another number of GPUs;
@@ -67,26 +75,26 @@ class WaitingQueue {
   std::size_t size() const { return by_rank_.size(); }
   bool empty() const { return by_rank_.empty(); }
   bool contains(model::JobId job) const { return ranks_.contains(job); }
-  // Null where it does not wait.
+  // Returns null if the job does not wait.
   const WaitingJob* find(model::JobId job) const;
   const Rank* find_rank(model::JobId job) const;
 
-  // The same jobs in the same order and in the same classes, by rankings that people are shown
-  // alike: the numbers of places mean nothing else. Cost: the jobs'.
+  // Returns true for the same jobs in the same order and in the same classes, by rankings that look
+  // the same to people: the numbers of places mean nothing else. Cost: all jobs.
   friend bool operator==(const WaitingQueue& a, const WaitingQueue& b);
 
-  // Jobs that ask for the same, to be walked through in order; find() gives the job of a rank.
+  // The classes of equal jobs, to be walked through in order; find() returns the job of a rank.
   const WaitingClasses& classes() const { return classes_; }
   const WaitingJob& find(const Rank& rank) const { return by_rank_.find(rank)->second; }
 
-  // Calls visit(const WaitingJob&) from the first in order until it returns false.
+  // Calls visit(const WaitingJob&) from the first job on until it returns false.
   template <class Visit>
   void for_each_while(Visit&& visit) const {
     for (const auto& [rank, job] : by_rank_) {
       if (!visit(job)) return;
     }
   }
-  // How many rank before, in O(log n).
+  // Returns how many jobs rank before it, in O(log n).
   std::uint64_t count_before(const Rank& rank) const { return by_rank_.order_of_key(rank); }
   // The same in the order of ids, which is that of submission.
   template <class Visit>
@@ -107,7 +115,7 @@ class WaitingQueue {
   ByRank by_rank_;
   std::map<model::JobId, Rank> ranks_;
   WaitingClasses classes_;
-  OrderBasis basis_;  // that by_rank_ is ordered by
+  OrderBasis basis_;  // by_rank_ is ordered by it
   bool splits_by_owner_ = false;
 };
 

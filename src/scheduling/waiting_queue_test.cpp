@@ -1,4 +1,5 @@
 #include "scheduling/waiting_queue.h"
+#include "scheduling/order/order_factors.h"
 
 #include <map>
 #include <string>
@@ -57,7 +58,7 @@ TEST(WaitingQueue, ReplacesAJobThatIsPutAgain) {
   EXPECT_EQ(queue.size(), 2U);
 }
 
-TEST(WaitingQueue, SaysWhetherSomebodyMovedOrLeft) {
+TEST(WaitingQueue, SaysWhetherAJobMovedOrLeft) {
   model::Policy policy;
   WaitingQueue queue;
   queue.put(waiting(1, gpus(1)), policy);
@@ -107,7 +108,7 @@ TEST(WaitingQueue, PutsWhoUsedLeastFirstAndTheirJobsByClass) {
   EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));  // both have used nothing
   queue.reorder(ranking_of({{"ann", 2}, {"bob", 1}}, queue));
   EXPECT_EQ(order_of(queue), (Order{3, 2, 1}));
-  EXPECT_FALSE(queue.reorder(ranking_of({{"ann", 20}, {"bob", 15}}, queue)));  // nobody moved
+  EXPECT_FALSE(queue.reorder(ranking_of({{"ann", 20}, {"bob", 15}}, queue)));  // no job moved
   queue.reorder(ranking_of({{"ann", 20}, {"bob", 25}}, queue));
   EXPECT_EQ(order_of(queue), (Order{1, 3, 2}));
 }
@@ -138,7 +139,7 @@ TEST(WaitingQueue, WeighsAgePriorityFairShareAndSize) {
   EXPECT_EQ(order_by({.age = 1, .priority = 0, .fair_share = 100, .size = 0}), (Order{3, 1, 2}));
 }
 
-TEST(WaitingQueue, InTheWeightedOrderNobodyOvertakesByTimeAlone) {
+TEST(WaitingQueue, InTheWeightedOrderNoJobOvertakesByTimeAlone) {
   model::Policy policy;
   policy.order = model::QueueOrder::kWeighted;
   const OrderBasis basis = OrderBasis::of(policy);
@@ -147,6 +148,33 @@ TEST(WaitingQueue, InTheWeightedOrderNobodyOvertakesByTimeAlone) {
   EXPECT_EQ(weighted_points(*early.spec, early.submitted_at, basis) -
                 weighted_points(*late.spec, late.submitted_at, basis),
             std::int64_t{policy.weights.age} << 20);
+}
+
+TEST(WaitingQueue, TheFactorsOfAJobMakeItsWeightedSum) {
+  model::Policy policy;
+  policy.order = model::QueueOrder::kWeighted;
+  policy.weights = {.age = 70, .priority = 500, .fair_share = 300, .size = 90};
+  OrderBasis basis = OrderBasis::of(policy);
+  basis.cluster_gpus = 16;
+  const auto now = base::Instant(1'700'200'000LL * 1'000'000'000);
+  const auto job_of = [](const WaitingJob& waiting) {
+    model::Job job;
+    job.id = waiting.id;
+    job.spec = waiting.spec;
+    job.submitted_at = waiting.submitted_at;
+    return job;
+  };
+  const auto points_of = [&](const WaitingJob& waiting) {
+    const OrderFactors factors = order_factors(job_of(waiting), basis, now);
+    return factors.age_days * policy.weights.age + factors.priority * policy.weights.priority +
+           factors.fair_share * policy.weights.fair_share + factors.size * policy.weights.size;
+  };
+  const WaitingJob a = waiting(1, gpus(4), 5, 1'700'000'000);
+  const WaitingJob b = waiting(2, gpus(1), 1, 1'700'100'000);
+  const std::int64_t sums = weighted_points(*a.spec, a.submitted_at, basis) -
+                            weighted_points(*b.spec, b.submitted_at, basis);
+  EXPECT_NEAR(points_of(a) - points_of(b), static_cast<double>(sums) / (1 << 20), 0.001);
+  EXPECT_NEAR(order_factors(job_of(a), basis, now).size, 0.25, 1e-9);
 }
 
 }  // namespace

@@ -11,15 +11,10 @@ namespace gpu_platform::scheduling {
 
 struct WhatIf::State {
   Cycle cycle;
-  bool may_pass = true;             // those ahead, none of whom starts
-  bool gets_place = true;           // as one of those for whom places are kept, or the first
-  std::optional<Cycle> behind_all;  // for who would borrow and comes last; where somebody may
+  bool may_pass = true;             // jobs ahead, none of which starts
+  bool gets_place = true;           // as one of the jobs with a kept place, or the first
+  std::optional<Cycle> behind_all;  // for a job that comes last; set if one may
   bool may_pass_all = true;
-
-  Cycle* cycle_for(const WaitingJob& job) {
-    if (!behind_all || !cycle.limits.would_borrow(job)) return may_pass ? &cycle : nullptr;
-    return may_pass_all ? &*behind_all : nullptr;
-  }
 };
 
 WhatIf::WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
@@ -47,26 +42,44 @@ WhatIf::WhatIf(Books& books, const model::Policy& policy, const CycleOptions& op
 
 WhatIf::~WhatIf() = default;
 
-std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& job) {
-  Cycle* cycle = state_->cycle_for(job);
-  if (cycle == nullptr || cycle->limits.is_over_quota(job)) return std::nullopt;
-  if (auto allocation = cycle->ground.start_of(job)) return allocation;
-  auto trusted = cycle->backfilling.trusted_start_of(job);
-  return trusted ? std::optional(std::move(trusted->allocation)) : std::nullopt;
-}
-
-std::optional<Slot> WhatIf::slot_of(const WaitingJob& job) {
-  // No place is ever kept for those who borrow.
-  Cycle* cycle = state_->cycle_for(job);
-  if (cycle != &state_->cycle || cycle->limits.is_over_quota(job)) return std::nullopt;
-  return cycle->ground.slot_of(job);
-}
-
-std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& job) {
+std::optional<model::Allocation> WhatIf::start_of(const WaitingJob& waiting) {
   Cycle& cycle = state_->cycle;
-  if (cycle.limits.is_over_quota(job)) return std::nullopt;
-  if (!state_->gets_place && !cycle.fit.may_reclaim(job)) return std::nullopt;
-  if (!cycle.fit.make_for(job, cycle.ground.slot_of(job))) return std::nullopt;
+  if (cycle.limits.is_over_limits(waiting)) return std::nullopt;
+  const WaitingJob* job =
+      state_->may_pass ? cycle.limits.narrowed(waiting, Purpose::kTurn) : nullptr;
+  if (job != nullptr) {
+    if (auto allocation = cycle.ground.start_of(*job)) return allocation;
+    if (auto trusted = cycle.backfilling.trusted_start_of(*job)) {
+      return std::move(trusted->allocation);
+    }
+  }
+  // In the strict order no job borrows behind one that waits for its turn, be it the same.
+  const bool blocks = job != nullptr && cycle.ground.depth == 0;
+  if (blocks || !state_->behind_all || !state_->may_pass_all) return std::nullopt;
+  Cycle& last = *state_->behind_all;
+  for (const Purpose purpose : {Purpose::kLoan, Purpose::kLast}) {
+    job = last.limits.narrowed(waiting, purpose);
+    std::optional<model::Allocation> allocation;
+    if (job != nullptr) allocation = last.ground.start_of(*job);
+    if (allocation) return allocation;
+  }
+  return std::nullopt;
+}
+
+// No place is ever kept for jobs that come after all others.
+std::optional<Slot> WhatIf::slot_of(const WaitingJob& waiting) {
+  Cycle& cycle = state_->cycle;
+  if (!state_->may_pass || cycle.limits.is_over_limits(waiting)) return std::nullopt;
+  const WaitingJob* const job = cycle.limits.narrowed(waiting, Purpose::kTurn);
+  return job == nullptr ? std::nullopt : cycle.ground.slot_of(*job);
+}
+
+std::optional<Preemption> WhatIf::preemption_for(const WaitingJob& waiting) {
+  Cycle& cycle = state_->cycle;
+  if (cycle.limits.is_over_limits(waiting)) return std::nullopt;
+  const WaitingJob* const job = cycle.limits.narrowed(waiting, Purpose::kTurn);
+  if (job == nullptr || (!state_->gets_place && !cycle.fit.may_reclaim(*job))) return std::nullopt;
+  if (!cycle.fit.make_for(*job, cycle.ground.slot_of(*job))) return std::nullopt;
   return cycle.ground.plan.preemptions.back();
 }
 

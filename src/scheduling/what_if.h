@@ -16,21 +16,21 @@ namespace gpu_platform::scheduling {
 // placement for each question; slot_of() as Timeline::earliest.
 class WhatIf {
  public:
-  // `planned starts` are those of the cycle's plan; only what ranks before `rank` counts, and all
-  // that is held.
+  // `planned starts` are those of the cycle's plan. Only the ones that rank before `rank` count,
+  // and all preemption holds.
   WhatIf(Books& books, const model::Policy& policy, const CycleOptions& options,
          std::span<const PlannedStart> planned_starts, const Rank& rank);
   ~WhatIf();
   WhatIf(const WhatIf&) = delete;
   WhatIf& operator=(const WhatIf&) = delete;
 
-  // Where the job would start at once.
-  std::optional<model::Allocation> start_of(const WaitingJob& job);
-  // Where and by when it would start, behind the planned starts.
+  // Returns where the job would start at once.
+  std::optional<model::Allocation> start_of(const WaitingJob& waiting);
+  // Returns where and when it would start at the latest, behind the planned starts.
   std::optional<Slot> slot_of(const WaitingJob& job);
   // Returns the jobs that would be stopped for it if it could not start within the grace. Call it
   // once, and last.
-  std::optional<Preemption> preemption_for(const WaitingJob& job);
+  std::optional<Preemption> preemption_for(const WaitingJob& waiting);
 
  private:
   struct State;

@@ -1,9 +1,10 @@
 #include "shims/batch_options.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
+
+#include "shims/common_options.h"
 
 namespace gpu_platform::shims {
 
@@ -18,148 +19,210 @@ constexpr auto kIgnored = Rule::kIgnored;
 constexpr auto kRefused = Rule::kRefused;
 
 constexpr std::string_view kNoMail = "no mail is sent; 'gpu-platform jobs wait' waits for the end";
-constexpr std::string_view kOneNode = "a job of sbatch or srun has one node";
+constexpr std::string_view kOneJobEach =
+    "jobs of several parts are not supported: submit one job for each";
+constexpr std::string_view kPlacement =
+    "the nodes of a job are placed as near to each other in the network as they can be";
 constexpr std::string_view kBinding = "the platform binds a job to the CPUs next to its GPUs";
+constexpr std::string_view kTasks = "give it to srun, which starts the tasks";
+constexpr std::string_view kNoContainer =
+    "the platform starts no containers: start one in the job, with apptainer or podman";
+constexpr std::string_view kWithoutContainer = "there is no container that it could be about";
 constexpr std::string_view kNoNodes =
     "name the nodes with --nodelist, or ask for a type with --gres=gpu:TYPE:N";
 
-// What sbatch and srun both know. The variables are sbatch's; srun reads none.
+// What sbatch and srun both know. input_variables.cpp has their variables.
 constexpr Option kShared[] = {
-    {"job-name", 'J', kValue, kHonoured, "", "SBATCH_JOB_NAME"},
-    {"output", 'o', kValue, kHonoured, "", "SBATCH_OUTPUT"},
-    {"error", 'e', kValue, kHonoured, "", "SBATCH_ERROR"},
-    {"input", 'i', kValue, kHonoured, "", "SBATCH_INPUT"},
-    {"open-mode", 0, kValue, kHonoured, "", "SBATCH_OPEN_MODE"},
-    {"time", 't', kValue, kHonoured, "", "SBATCH_TIMELIMIT"},
-    {"signal", 0, kValue, kHonoured, "", "SBATCH_SIGNAL"},
-    {"nodes", 'N', kValue, kHonoured, "", ""},
+    {"job-name", 'J', kValue, kHonoured, "", ""},
+    {"output", 'o', kValue, kHonoured,
+     "%j %A %a %x %u %N %n %t %s %r %%; slurm-%j.out where sbatch is not told", ""},
+    {"error", 'e', kValue, kHonoured, "", ""},
+    {"input", 'i', kValue, kHonoured, "srun also takes all, none or the number of a task", ""},
+    {"open-mode", 0, kValue, kHonoured, "append or truncate", ""},
+    {"time", 't', kValue, kHonoured,
+     "every form of Slurm; UNLIMITED is the site's maximum, with a warning", ""},
+    {"signal", 0, kValue, kHonoured, "for the steps; with B: for the batch shell alone", ""},
+    {"nodes", 'N', kValue, kHonoured, "a range is its fewest nodes that do, with a warning", ""},
     {"ntasks", 'n', kValue, kHonoured, "", ""},
-    {"ntasks-per-node", 0, kValue, kHonoured, "", ""},
+    {"ntasks-per-node", 0, kValue, kHonoured, "also --tasks-per-node", ""},
     {"ntasks-per-gpu", 0, kValue, kHonoured, "", ""},
-    {"cpus-per-task", 'c', kValue, kHonoured, "", ""},
-    {"cpus-per-gpu", 0, kValue, kHonoured, "", "SBATCH_CPUS_PER_GPU"},
-    {"mem", 0, kValue, kHonoured, "", "SBATCH_MEM_PER_NODE"},
-    {"mem-per-cpu", 0, kValue, kHonoured, "", "SBATCH_MEM_PER_CPU"},
-    {"mem-per-gpu", 0, kValue, kHonoured, "", "SBATCH_MEM_PER_GPU"},
-    {"gres", 0, kValue, kHonoured, "", "SBATCH_GRES"},
-    {"gpus", 'G', kValue, kHonoured, "", "SBATCH_GPUS"},
-    {"gpus-per-node", 0, kValue, kHonoured, "", "SBATCH_GPUS_PER_NODE"},
-    {"gpus-per-task", 0, kValue, kHonoured, "", "SBATCH_GPUS_PER_TASK"},
+    {"cpus-per-task", 'c', kValue, kHonoured,
+     "without it a job with GPUs has the node's share of CPUs", ""},
+    {"cpus-per-gpu", 0, kValue, kHonoured, "", ""},
+    {"mem", 0, kValue, kHonoured, "0 is the node's share, with a warning", ""},
+    {"mem-per-cpu", 0, kValue, kHonoured, "", ""},
+    {"mem-per-gpu", 0, kValue, kHonoured, "", ""},
+    {"gres", 0, kValue, kHonoured, "gpu[:TYPE]:N on each node; others are ignored, with a warning",
+     ""},
+    {"gpus", 'G', kValue, kHonoured,
+     "without a number of nodes on the fewest that hold them in equal parts", ""},
+    {"gpus-per-node", 0, kValue, kHonoured, "", ""},
+    {"gpus-per-task", 0, kValue, kHonoured, "", ""},
     {"gpus-per-socket", 0, kValue, kRefused,
      "ask for --gpus; they are placed by NVLink and NUMA anyway", ""},
-    {"constraint", 'C', kValue, kHonoured, "", "SBATCH_CONSTRAINT"},
-    {"partition", 'p', kValue, kHonoured, "", "SBATCH_PARTITION"},
-    {"account", 'A', kValue, kHonoured, "", "SBATCH_ACCOUNT"},
-    {"qos", 'q', kValue, kHonoured, "", "SBATCH_QOS"},
-    {"nice", 0, kMayHaveValue, kHonoured, "", ""},
+    {"constraint", 'C', kValue, kHonoured,
+     "gpu, or types of GPU as TYPE|TYPE; other features are refused", ""},
+    {"partition", 'p', kValue, kHonoured,
+     "a name of the site's; of several the first whose limits the job keeps", ""},
+    {"account", 'A', kValue, kHonoured, "the job's team", ""},
+    {"qos", 'q', kValue, kHonoured, "a name of the site's; else critical, high, medium or low", ""},
+    {"nice", 0, kMayHaveValue, kHonoured, "above zero: priority low", ""},
     {"comment", 0, kValue, kHonoured, "", ""},
     {"chdir", 'D', kValue, kHonoured, "", ""},
-    {"export", 0, kValue, kHonoured, "", "SBATCH_EXPORT"},
+    {"export", 0, kValue, kHonoured, "ALL, NONE, names and NAME=VALUE; PATH is always passed on",
+     ""},
     {"quiet", 'Q', kNothing, kHonoured, "", ""},
-    {"help", 'h', kNothing, kHonoured, "", ""},
-    {"version", 'V', kNothing, kHonoured, "", ""},
-    {"verbose", 'v', kNothing, kAccepted, "", ""},
     {"no-kill", 'k', kMayHaveValue, kAccepted, "", ""},
     {"oversubscribe", 's', kNothing, kIgnored, "the job shares its node, not its CPUs", ""},
     {"mail-type", 0, kValue, kIgnored, kNoMail, ""},
     {"mail-user", 0, kValue, kIgnored, kNoMail, ""},
-    {"reservation", 0, kValue, kHonoured, "", "SBATCH_RESERVATION"},
-    {"gpu-bind", 0, kValue, kIgnored, "every task sees all GPUs of the job", "SBATCH_GPU_BIND"},
-    {"gpu-freq", 0, kValue, kIgnored, "the administrator sets the clocks", "SBATCH_GPU_FREQ"},
+    {"reservation", 0, kValue, kHonoured, "one, by name", ""},
+    {"gpu-freq", 0, kValue, kIgnored, "the administrator sets the clocks", ""},
     {"gres-flags", 0, kValue, kIgnored, kBinding, ""},
-    {"distribution", 'm', kValue, kIgnored, kOneNode, "SBATCH_DISTRIBUTION"},
-    {"cpu-bind", 0, kValue, kIgnored, kBinding, ""},
-    {"mem-bind", 0, kValue, kIgnored, kBinding, "SBATCH_MEM_BIND"},
-    {"hint", 0, kValue, kIgnored, kBinding, "SBATCH_HINT"},
-    {"threads-per-core", 0, kValue, kIgnored, kBinding, "SBATCH_THREADS_PER_CORE"},
+    {"distribution", 'm', kValue, kHonoured,
+     "block, cyclic or plane=N; what is behind a colon changes nothing", ""},
+    {"mem-bind", 0, kValue, kIgnored, kBinding, ""},
+    {"hint", 0, kValue, kIgnored, kBinding, ""},
+    {"threads-per-core", 0, kValue, kIgnored, kBinding, ""},
     {"ntasks-per-core", 0, kValue, kIgnored, kBinding, ""},
     {"ntasks-per-socket", 0, kValue, kIgnored, kBinding, ""},
     {"sockets-per-node", 0, kValue, kIgnored, kBinding, ""},
     {"cores-per-socket", 0, kValue, kIgnored, kBinding, ""},
-    {"core-spec", 'S', kValue, kIgnored, kBinding, "SBATCH_CORE_SPEC"},
+    {"core-spec", 'S', kValue, kIgnored, kBinding, ""},
     {"mincpus", 0, kValue, kIgnored, "set the number of CPUs with -c", ""},
     {"tmp", 0, kValue, kIgnored, "local disk is not counted", ""},
-    {"switches", 0, kValue, kIgnored, kOneNode, "SBATCH_REQ_SWITCH"},
-    {"network", 0, kValue, kIgnored, kOneNode, "SBATCH_NETWORK"},
-    {"contiguous", 0, kNothing, kIgnored, kOneNode, ""},
-    {"use-min-nodes", 0, kNothing, kIgnored, kOneNode, ""},
-    {"overcommit", 'O', kNothing, kIgnored, "a job has its CPUs alone", "SBATCH_OVERCOMMIT"},
-    {"profile", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_PROFILE"},
-    {"acctg-freq", 0, kValue, kIgnored, "nothing is sampled into files", "SBATCH_ACCTG_FREQ"},
+    {"switches", 0, kValue, kIgnored, kPlacement, ""},
+    {"network", 0, kValue, kIgnored, kPlacement, ""},
+    {"contiguous", 0, kNothing, kIgnored, kPlacement, ""},
+    {"use-min-nodes", 0, kNothing, kIgnored, kPlacement, ""},
+    {"overcommit", 'O', kNothing, kAccepted, "", ""},
+    {"profile", 0, kValue, kIgnored, "nothing is sampled into files", ""},
+    {"acctg-freq", 0, kValue, kIgnored, "nothing is sampled into files", ""},
     {"licenses", 'L', kValue, kIgnored, "licenses are not counted", ""},
     {"propagate", 0, kMayHaveValue, kIgnored, "the platform sets the limits", ""},
     {"priority", 0, kValue, kIgnored, "use --qos=high, medium or low", ""},
-    {"wckey", 0, kValue, kIgnored, "there are no wckeys", "SBATCH_WCKEY"},
-    {"clusters", 'M', kValue, kIgnored, "there is one cluster", "SBATCH_CLUSTERS"},
-    {"spread-job", 0, kNothing, kIgnored, kOneNode, "SBATCH_SPREAD_JOB"},
-    {"deadline", 0, kValue, kHonoured, "", ""},
+    {"wckey", 0, kValue, kIgnored, "there are no wckeys", ""},
+    {"spread-job", 0, kNothing, kIgnored, kPlacement, ""},
+    {"deadline", 0, kValue, kHonoured,
+     "a running job is not stopped at it, because none starts too late for it", ""},
     {"delay-boot", 0, kValue, kIgnored, "nodes are not booted for jobs", ""},
     {"power", 0, kValue, kIgnored, "the administrator sets power limits", ""},
     {"uid", 0, kValue, kRefused, "submit as that user", ""},
     {"gid", 0, kValue, kRefused, "submit as a user of that group", ""},
-    {"dependency", 'd', kValue, kHonoured, "", ""},
+    {"dependency", 'd', kValue, kHonoured,
+     "all must be met; a delay and ? are refused. A job whose dependency can never be met is "
+     "cancelled",
+     ""},
     {"begin", 'b', kValue, kHonoured, "", ""},
-    {"hold", 'H', kNothing, kHonoured, "", ""},
+    {"hold", 'H', kNothing, kHonoured, "until scontrol release", ""},
     {"test-only", 0, kNothing, kRefused,
      "nothing was submitted; 'gpu-platform check' says whether and when such a job would start",
-     "SBATCH_TEST_ONLY"},
+     ""},
     {"nodefile", 'F', kValue, kRefused, kNoNodes, ""},
-    {"exclude", 'x', kValue, kHonoured, "", "SBATCH_EXCLUDE"},
+    {"exclude", 'x', kValue, kHonoured, "", ""},
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
     {"bb", 0, kValue, kRefused, "there are no burst buffers", ""},
     {"bbf", 0, kValue, kRefused, "there are no burst buffers", ""},
-    {"container", 0, kValue, kRefused, "the platform starts no containers: start one in the job",
-     "SBATCH_CONTAINER"},
+    {"container", 0, kValue, kRefused, kNoContainer, ""},
+    // These are options of Slurm's plugin pyxis.
+    {"container-image", 0, kValue, kRefused, kNoContainer, ""},
+    {"container-name", 0, kValue, kRefused, kNoContainer, ""},
+    {"container-save", 0, kValue, kRefused, kNoContainer, ""},
+    {"container-mounts", 0, kValue, kIgnored, kWithoutContainer, ""},
+    {"container-workdir", 0, kValue, kIgnored, kWithoutContainer, ""},
+    {"container-env", 0, kValue, kIgnored, kWithoutContainer, ""},
+    {"container-mount-home", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"no-container-mount-home", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"container-remap-root", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"no-container-remap-root", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"container-entrypoint", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"no-container-entrypoint", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"container-entrypoint-log", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"container-writable", 0, kNothing, kIgnored, kWithoutContainer, ""},
+    {"container-readonly", 0, kNothing, kIgnored, kWithoutContainer, ""},
 };
 
 constexpr Option kSbatchAlone[] = {
-    {"array", 'a', kValue, kHonoured, "", "SBATCH_ARRAY_INX"},
+    {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
+    {"cpu-bind", 0, kValue, kIgnored, kTasks, ""},
+    {"array", 'a', kValue, kHonoured, "", ""},
     {"wrap", 0, kValue, kHonoured, "", ""},
-    {"wait", 'W', kNothing, kHonoured, "", "SBATCH_WAIT"},
+    {"wait", 'W', kNothing, kHonoured, "", ""},
     {"parsable", 0, kNothing, kHonoured, "", ""},
-    {"no-requeue", 0, kNothing, kHonoured, "", "SBATCH_NO_REQUEUE"},
-    {"requeue", 0, kNothing, kAccepted, "", "SBATCH_REQUEUE"},
+    {"no-requeue", 0, kNothing, kHonoured,
+     "an attempt after the first one ends at once with a message", ""},
+    {"requeue", 0, kNothing, kAccepted, "", ""},
     {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
     {"no-bell", 0, kNothing, kAccepted, "", ""},
-    {"exclusive", 0, kMayHaveValue, kIgnored,
-     "GPUs are the job's own; CPUs and memory beyond what it asks for are "
-     "not kept for it",
-     "SBATCH_EXCLUSIVE"},
+    {"exclusive", 0, kMayHaveValue, kHonoured,
+     "all GPUs and CPUs of the nodes, which must be alike; =user and =mcs are ignored, with a "
+     "warning",
+     ""},
     {"get-user-env", 0, kMayHaveValue, kIgnored,
      "the environment is that of the submission; a login shell (#!/bin/bash -l) "
      "reads the user's",
-     "SBATCH_GET_USER_ENV"},
+     ""},
     {"kill-on-invalid-dep", 0, kValue, kIgnored,
-     "a job whose dependency can never be met is always cancelled", ""},
-    {"nodelist", 'w', kValue, kHonoured, "", ""},
+     "a job with a dependency that can never be met is always cancelled", ""},
+    {"nodelist", 'w', kValue, kHonoured, "all of them and no others, so as many as the job's nodes",
+     ""},
 };
 
 constexpr Option kSrunAlone[] = {
-    {"unbuffered", 'u', kNothing, kAccepted, "", ""},
-    {"kill-on-bad-exit", 'K', kMayHaveValue, kIgnored, "a task that fails does not end the others",
-     ""},
-    {"exact", 0, kNothing, kAccepted, "", ""},
-    {"overlap", 0, kNothing, kAccepted, "", ""},
-    {"exclusive", 0, kMayHaveValue, kAccepted, "", ""},
-    {"nodelist", 'w', kValue, kAccepted, "", ""},
-    {"wait", 'W', kValue, kAccepted, "", ""},
-    {"label", 'l', kNothing, kIgnored, "lines have no task numbers", ""},
+    {"unbuffered", 'u', kNothing, kHonoured,
+     "tasks write to a terminal, so that programs write line by line", ""},
+    {"gpu-bind", 0, kValue, kHonoured,
+     "single:N, per_task:N, map_gpu:LIST, none, closest; mask_gpu is refused", ""},
+    {"kill-on-bad-exit", 'K', kMayHaveValue, kHonoured, "the other tasks are killed", ""},
+    {"exact", 0, kNothing, kHonoured, "the step has the CPUs that it asks for and no more", ""},
+    {"overlap", 0, kNothing, kHonoured, "starts at once and shares what other steps use", ""},
+    {"exclusive", 0, kMayHaveValue, kHonoured, "in a job as --exact; outside as for sbatch", ""},
+    {"immediate", 'I', kMayHaveValue, kHonoured, "waits at most so long for room in the job", ""},
+    {"nodelist", 'w', kValue, kHonoured, "in a job: nodes of the job's", ""},
+    {"wait", 'W', kValue, kHonoured, "the other tasks are killed so long after the first end", ""},
+    {"label", 'l', kNothing, kHonoured, "", ""},
+    {"relative", 'r', kValue, kHonoured, "so many of the first nodes are passed over", ""},
+    {"cpu-bind", 0, kValue, kHonoured,
+     "cores, threads, rank, map_cpu:LIST, mask_cpu:LIST, none, verbose; others are refused", ""},
+    {"quit-on-interrupt", 0, kNothing, kHonoured, "", ""},
+    {"disable-status", 'X', kNothing, kHonoured, "", ""},
+    {"threads", 'T', kValue, kAccepted, "", ""},
+    {"preserve-env", 'E', kNothing, kAccepted, "", ""},
+    {"bcast", 0, kMayHaveValue, kRefused, "copy the program with sbcast and name the copy", ""},
+    {"task-prolog", 0, kValue, kRefused, "run it and the command with 'sh -c'", ""},
+    {"task-epilog", 0, kValue, kRefused, "run it behind the command with 'sh -c'", ""},
+    {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
     {"mpi", 0, kValue, kIgnored, "srun has no MPI launcher: use mpirun", ""},
-    {"pty", 0, kMayHaveValue, kRefused,
-     "use 'gpu-platform run --pty', or 'gpu-platform jobs exec -t' in a job", ""},
-    {"multi-prog", 0, kNothing, kRefused, "tasks of one step run one program", ""},
-    {"jobid", 0, kValue, kRefused, "a step cannot be put into another job", ""},
+    {"pty", 0, kMayHaveValue, kHonoured, "one task", ""},
+    {"multi-prog", 0, kNothing, kHonoured, "the file has at most 64 KiB", ""},
+    {"jobid", 0, kValue, kHonoured, "a step in a running job of the same user", ""},
+    {"het-group", 0, kValue, kRefused, kOneJobEach, ""},
 };
 
-template <std::size_t N, std::size_t M>
-constexpr std::array<Option, N + M> joined(const Option (&first)[N], const Option (&second)[M]) {
-  std::array<Option, N + M> all{};
-  std::ranges::copy(second, std::ranges::copy(first, all.begin()).out);
-  return all;
-}
+constexpr Option kSallocAlone[] = {
+    {"no-shell", 0, kNothing, kHonoured, "", ""},
+    {"kill-command", 'K', kMayHaveValue, kHonoured,
+     "the signal for the command when the allocation ends first", ""},
+    {"nodelist", 'w', kValue, kHonoured, "all of them and no others, so as many as the job's nodes",
+     ""},
+    {"bell", 0, kNothing, kHonoured, "when the allocation is granted, on a terminal", ""},
+    {"no-bell", 0, kNothing, kAccepted, "", ""},
+    {"wait-all-nodes", 0, kValue, kAccepted, "", ""},
+    {"gpu-bind", 0, kValue, kHonoured, "for the job's steps", ""},
+    {"cpu-bind", 0, kValue, kIgnored, kTasks, ""},
+    {"exclusive", 0, kMayHaveValue, kHonoured,
+     "all GPUs and CPUs of the nodes, which must be alike; =user and =mcs are ignored, with a "
+     "warning",
+     ""},
+    {"immediate", 'I', kMayHaveValue, kRefused,
+     "'gpu-platform check' says whether such a job would start now", ""},
+    {"get-user-env", 0, kMayHaveValue, kIgnored, "the environment is that of the submission", ""},
+    {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
+};
 
-constexpr auto kSbatch = joined(kShared, kSbatchAlone);
-constexpr auto kSrun = joined(kShared, kSrunAlone);
+constexpr auto kSbatch = joined(kShared, kSbatchAlone, kVerboseOption, kHelpOption, kCommonOptions);
+constexpr auto kSrun = joined(kShared, kSrunAlone, kVerboseOption, kHelpOption, kCommonOptions);
+constexpr auto kSalloc = joined(kShared, kSallocAlone, kVerboseOption, kHelpOption, kCommonOptions);
 
 constexpr std::string_view kDirective = "#SBATCH";
 
@@ -219,6 +282,10 @@ std::span<const Option> srun_options() {
   return kSrun;
 }
 
+std::span<const Option> salloc_options() {
+  return kSalloc;
+}
+
 base::Result<std::vector<std::string>> directive_words(std::string_view line) {
   return DirectiveReader(line).read();
 }
@@ -239,15 +306,21 @@ base::Status read_directives(std::string_view script, Settings& settings,
     auto words = directive_words(line.substr(kDirective.size()));
     if (!words) return base::invalid(where, words.error().message);
     if (!words->empty() && (words->front() == "hetjob" || words->front() == "packjob")) {
-      return base::invalid(where,
-                           "jobs of several parts are not supported: submit one job for each");
+      return base::invalid(where, std::string(kOneJobEach));
     }
     const Reading reading{kSbatch, Unknown::kWarn, Order::kMixed, where};
     TRY_ASSIGN(const auto rest, read_options(reading, *words, settings, warnings));
     if (!rest.empty())
-      warnings.push_back(fmt::format("{}: '{}' is no option and is ignored", where, rest.front()));
+      warnings.push_back(
+          fmt::format("{}: '{}' is not an option and is ignored", where, rest.front()));
   }
   return {};
+}
+
+base::Status check_one_part(std::span<const std::string> words) {
+  const auto colon = std::ranges::find(words, ":");
+  if (colon == words.end() || std::next(colon) == words.end()) return {};
+  return base::fail(base::ErrorCode::kFailedPrecondition, std::string(kOneJobEach), ":");
 }
 
 base::Status check_script(std::string_view script) {
@@ -260,9 +333,8 @@ base::Status check_script(std::string_view script) {
   if (script.find('\0') != std::string_view::npos) {
     return base::invalid({}, "this does not look like a batch script: it contains a NUL byte");
   }
-  if (script.substr(0, script.find('\n')).ends_with('\r')) {
-    return base::invalid({}, "the script has DOS line ends (\\r\\n); dos2unix makes them right");
-  }
+  if (script.find("\r\n") != std::string_view::npos)
+    return base::invalid({}, "the script has DOS line ends (\\r\\n); dos2unix converts them");
   if (interpreter_of(script).empty())
     return base::invalid({}, "the script's first line names no interpreter");
   return {};

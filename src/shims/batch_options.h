@@ -15,6 +15,7 @@ namespace gpu_platform::shims {
 
 std::span<const Option> sbatch_options();
 std::span<const Option> srun_options();
+std::span<const Option> salloc_options();
 
 // The words of one "#SBATCH" line behind that word: quotes and backslashes as a shell has them, up
 // to a "#".
@@ -24,6 +25,10 @@ base::Result<std::vector<std::string>> directive_words(std::string_view line);
 // nor a comment.
 base::Status read_directives(std::string_view script, Settings& settings,
                              std::vector<std::string>& warnings);
+
+// Refuses the parts of a heterogeneous job, which stand between words ":". `words`: what is behind
+// the options.
+base::Status check_one_part(std::span<const std::string> words);
 
 // Refuses what can be no batch script: without an interpreter line, with a NUL, or with DOS line
 // ends.

@@ -54,6 +54,13 @@ TEST(Options, MayBeCutWhereThatIsClear) {
   EXPECT_THAT(read({"--gpu=1"}).error, HasSubstr("unknown option"));  // --gpus, --gpus-per-node, …
 }
 
+TEST(Options, HaveTheSecondNamesThatSlurmTakes) {
+  EXPECT_EQ(read({"--tasks-per-node=3"}).settings.value("ntasks-per-node"), "3");
+  EXPECT_EQ(read({"--workdir=/x"}).settings.value("chdir"), "/x");
+  EXPECT_EQ(directives("#!/bin/sh\n#SBATCH --tasks-per-node=4\n").settings.value("ntasks-per-node"),
+            "4");
+}
+
 TEST(Options, ThatNobodyKnowsAreErrorsOnTheCommandLine) {
   EXPECT_THAT(read({"--job-nam3=x"}).error, HasSubstr("did you mean '--job-name'"));
   EXPECT_THAT(read({"-j"}).error, HasSubstr("unknown option"));
@@ -71,7 +78,7 @@ TEST(Options, ThatAreRefusedSayWhatToDo) {
 }
 
 TEST(Options, ThatAreIgnoredSaySo) {
-  const Read got = read({"--mail-type=END", "--exclusive"});
+  const Read got = read({"--mail-type=END", "--hint=nomultithread"});
   ASSERT_EQ(got.warnings.size(), 2U);
   EXPECT_THAT(got.warnings[0], HasSubstr("--mail-type is ignored"));
 }
@@ -90,15 +97,17 @@ TEST(Options, OfSrunAreThoseOfSbatchAndItsOwn) {
   };
   EXPECT_TRUE(read_by_srun({"--gpus=1", "--reservation=x", "--label", "--exclusive", "true"}));
   EXPECT_FALSE(read_by_srun({"--array=1-3", "true"}));
-  EXPECT_FALSE(read_by_srun({"--multi-prog", "true"}));
+  EXPECT_FALSE(read_by_srun({"--bcast", "true"}));
   EXPECT_EQ(read({"--label"}).error, "--label: unknown option");
 }
 
 TEST(Options, ComeFromTheEnvironmentToo) {
   Settings settings;
   std::vector<std::string> warnings;
-  const std::vector<std::string> environment{"SBATCH_TIMELIMIT=5", "SBATCH_WAIT=1", "HOME=/"};
-  ASSERT_TRUE(read_variables(sbatch_options(), environment, settings, warnings));
+  constexpr Option kTable[] = {{"time", 't', Take::kValue, Rule::kHonoured, "", "LIST_TIME"},
+                               {"wait", 'W', Take::kNothing, Rule::kHonoured, "", "LIST_WAIT"}};
+  const std::vector<std::string> environment{"LIST_TIME=5", "LIST_WAIT=1", "HOME=/"};
+  ASSERT_TRUE(read_variables(kTable, environment, settings, warnings));
   EXPECT_EQ(settings.value("time"), "5");
   EXPECT_TRUE(settings.has("wait"));
 }
@@ -138,6 +147,7 @@ TEST(Script, NeedsAnInterpreterAndUnixLineEnds) {
   EXPECT_FALSE(check_script("echo\n"));
   EXPECT_FALSE(check_script(""));
   EXPECT_FALSE(check_script("#!/bin/sh\r\necho\r\n"));
+  EXPECT_FALSE(check_script("#!/bin/sh\n#SBATCH -n 2\r\necho\n"));
   EXPECT_FALSE(check_script(std::string("#!/bin/sh\n\0", 11)));
   EXPECT_FALSE(check_script("#! \n"));
 }
@@ -183,18 +193,84 @@ TEST(Resources, CountByTaskAndByGpu) {
 
 TEST(Resources, MustAgree) {
   EXPECT_TRUE(resources({"--gres=gpu:2", "--gpus=2"}));
-  EXPECT_FALSE(resources({"--gres=gpu:2", "--gpus=4"}));
+  EXPECT_FALSE(resources({"-N1", "--gres=gpu:2", "--gpus=4"}));
+  EXPECT_FALSE(resources({"--gres=gpu:4", "--gpus=2"}));
   EXPECT_FALSE(resources({"--mem=1G", "--mem-per-cpu=1G"}));
   EXPECT_FALSE(resources({"--mem-per-gpu=1G"}));
 }
 
-TEST(Resources, AreOnOneNode) {
-  EXPECT_TRUE(resources({"-N1"}));
-  EXPECT_TRUE(resources({"-N1-4"}));
-  const auto two = resources({"-N2"});
-  ASSERT_FALSE(two);
-  EXPECT_EQ(two.error().field, "--nodes");
-  EXPECT_THAT(two.error().message, HasSubstr("one node, not 2"));
+TEST(Resources, AreOnAsManyNodesAsIsAskedFor) {
+  EXPECT_EQ(resources({"-N2"})->nodes, 2U);
+  EXPECT_EQ(resources({"-N2"})->tasks, 2U);
+  EXPECT_EQ(resources({"-N2", "--gpus-per-node=4"})->gpus.count, 4U);
+  EXPECT_EQ(resources({"-N2", "--gpus=4"})->gpus.count, 2U);
+  EXPECT_EQ(resources({"-N2", "--ntasks-per-node=4", "--gpus-per-task=1"})->gpus.count, 4U);
+  EXPECT_EQ(resources({"-N2", "-n5", "-c2"})->cpus, 6U);
+  EXPECT_EQ(resources({"-N2", "--mem=4G"})->memory, base::kGiB * 4);
+  EXPECT_EQ(resources({"-N2", "-G4", "--mem-per-gpu=1G"})->memory, base::kGiB * 2);
+  EXPECT_EQ(resources({"-N2", "--gres=gpu:2", "--ntasks-per-gpu=1"})->tasks, 4U);
+}
+
+TEST(Resources, TakeAsManyNodesAsTasksGpusOrNamesNeed) {
+  EXPECT_EQ(resources({"-n3", "--ntasks-per-node=1"})->nodes, 3U);
+  EXPECT_EQ(resources({"-n3", "--tasks-per-node=2"})->nodes, 2U);
+  EXPECT_EQ(resources({"-n2", "--ntasks-per-node=4"})->nodes, 1U);
+  EXPECT_EQ(resources({"-G16", "--gpus-per-node=8"})->nodes, 2U);
+  EXPECT_EQ(resources({"-n16", "--gpus-per-task=1", "--gpus-per-node=8"})->nodes, 2U);
+  EXPECT_EQ(resources({"-w", "n[1-3]"})->nodes, 3U);
+  EXPECT_EQ(resources({"-N2", "-w", "n[1-3]"}).error().field, "--nodelist");
+  EXPECT_EQ(resources({"-N2", "-w", "n1"}).error().field, "--nodelist");
+}
+
+TEST(Resources, ThatLeaveTheirNodesOpenTakeTheFewest) {
+  const auto nodes_for = [](std::vector<std::string> words) -> std::uint32_t {
+    constexpr NodeSize kNodes[] = {{8, 8, 64}, {8, 4, 64}, {8, 8, 64}, {0, 0, 64}};
+    const Settings settings = read(std::move(words)).settings;
+    std::vector<std::string> warnings;
+    const auto resources = resources_of(settings, warnings);
+    if (!resources) return 0;
+    return leaves_nodes_open(settings, *resources) ? fewest_nodes(*resources, kNodes) : 99;
+  };
+  EXPECT_EQ(nodes_for({"-G8"}), 1U);
+  EXPECT_EQ(nodes_for({"-G16"}), 2U);
+  EXPECT_EQ(nodes_for({"-G9"}), 3U) << "in equal parts";
+  EXPECT_EQ(nodes_for({"-G24"}), 1U) << "two nodes alone have eight that are alike";
+  EXPECT_EQ(nodes_for({"-n12", "--gpus-per-task=1"}), 2U);
+  EXPECT_EQ(nodes_for({"-n100"}), 2U);
+  EXPECT_EQ(nodes_for({"-n4", "-c40"}), 4U);
+  EXPECT_EQ(nodes_for({"-G4", "--cpus-per-gpu=32"}), 2U);
+  EXPECT_EQ(nodes_for({"-N1", "-G16"}), 99U);
+  EXPECT_EQ(nodes_for({"-G1"}), 99U);
+}
+
+TEST(Resources, OfARangeOfNodesAreTheFewestThatDo) {
+  std::vector<std::string> warnings;
+  const auto range = resources_of(read({"-N2-4"}).settings, warnings);
+  EXPECT_EQ(range->nodes, 2U);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("the job gets 2 nodes and no more")));
+  EXPECT_EQ(resources({"-N1-4", "-n6", "--ntasks-per-node=2"})->nodes, 3U);
+}
+
+TEST(Resources, ThatCannotBeMetAreToldAsInSlurm) {
+  std::vector<std::string> warnings;
+  const auto fewer = resources_of(read({"-N4", "-n2"}).settings, warnings);
+  EXPECT_EQ(fewer->nodes, 2U);
+  const auto more = resources_of(read({"-N1", "-n8", "--ntasks-per-node=2"}).settings, warnings);
+  EXPECT_EQ(more->tasks, 8U);
+  EXPECT_THAT(warnings, ElementsAre("can't run 2 processes on 4 nodes, setting nnodes to 2",
+                                    HasSubstr("can't honor --ntasks-per-node set to 2")));
+}
+
+TEST(Resources, OfAJobAreEqualOnItsNodes) {
+  EXPECT_TRUE(check_equal_parts(*resources({"-N2", "-G4"})));
+  EXPECT_EQ(check_equal_parts(*resources({"-N2", "-G3"})).error().field, "--gpus");
+  EXPECT_EQ(check_equal_parts(*resources({"-N2", "-n3", "--gpus-per-task=1"})).error().field,
+            "--gpus-per-task");
+}
+
+TEST(Resources, OfTasksOnEachGpuAreGpus) {
+  EXPECT_EQ(resources({"-n4", "--ntasks-per-gpu=2"})->gpus.count, 2U);
+  EXPECT_EQ(resources({"--ntasks-per-gpu=2"}).error().field, "--ntasks-per-gpu");
 }
 
 TEST(Resources, NeverOverflow) {

@@ -5,6 +5,8 @@
 #include "base/parse.h"
 #include "shims/call.h"
 #include "shims/step.h"
+#include "shims/step_rules.h"
+#include "shims/step_shares.h"
 #include "shims/submission.h"
 
 // The first process of a job that came through sbatch or srun.
@@ -14,13 +16,40 @@ namespace gpu_platform::shims {
 namespace {
 
 // Taken before the job's variables are made, which leave nothing of SLURM_SHIM_*.
-Files files_of(const Variables& variables) {
+Files files_of_batch(const Variables& variables) {
   Files files;
   files.output = variable(variables, "SLURM_SHIM_OUTPUT");
   files.error = variable(variables, "SLURM_SHIM_ERROR");
   files.input = variable(variables, "SLURM_SHIM_INPUT");
   files.is_appended = variable(variables, "SLURM_SHIM_OPEN_MODE") == "append";
   return files;
+}
+
+// The submission's files, where srun was not told which tasks have the stream.
+void put_unless_given(const Files& submitted, Files& files) {
+  files.is_appended = submitted.is_appended;
+  if (files.output.empty()) files.output = submitted.output;
+  if (files.error.empty()) files.error = submitted.error;
+  if (files.input.empty()) files.input = submitted.input;
+}
+
+// One task for each node where srun was told no number.
+base::Status put_places(const Variables& variables, Step& step) {
+  step.places.nodes = nodes_of_job(variables);
+  const auto nodes = static_cast<std::uint32_t>(step.places.nodes.size());
+  const auto tasks = parse_number(variable(variables, "SLURM_NTASKS"), nodes);
+  step.tasks = tasks.value_or(nodes);
+  Distribution distribution;
+  if (const std::string_view text = variable(variables, "SLURM_DISTRIBUTION"); !text.empty()) {
+    TRY_ASSIGN(distribution, parse_distribution(text));
+  }
+  step.places.layout = layout_of(step.tasks, nodes, distribution);
+  StepAmounts& amounts = step.amounts.emplace();
+  for (const StepNode& node : step.places.nodes) {
+    amounts.cpus += node.cpus;
+    amounts.memory_bytes += node.memory_bytes.value_or(0);
+  }
+  return {};
 }
 
 // A signal before the time limit that is meant for the steps reaches all processes of the job. What
@@ -35,11 +64,15 @@ void ignore_signal_for_steps(const Variables& given) {
 
 int batch_step(Call& call) {
   Variables given = variables_of(call.around().environment);
-  const Files files = files_of(given);
+  const Files files = files_of_batch(given);
   ignore_signal_for_steps(given);
   const auto script = taken_script(given);
-  const auto variables = job_environment(environment_of(given));
+  auto variables = job_environment(environment_of(given));
   if (!variables) return call.fail(variables.error());
+  const auto shares = make_share_file();
+  if (!shares) return call.fail(shares.error());
+  (*variables)["GPU_PLATFORM_STEP_SHARES"] = *shares;
+  (*variables)["GPU_PLATFORM_STEP_DEVICES"] = variable(*variables, "CUDA_VISIBLE_DEVICES");
   if (!script) return call.fail("the job carries no batch script; sbatch gives it one");
   if (const auto put = redirect(files, *variables); !put) return call.fail(put.error());
   call.fail(become_script(*script, call.words(), *variables));
@@ -48,14 +81,32 @@ int batch_step(Call& call) {
 
 int job_step(Call& call) {
   const Variables given = variables_of(call.around().environment);
-  const Files files = files_of(given);
+  const Files files = files_of_batch(given);
   ignore_signal_for_steps(given);
-  const auto variables = job_environment(call.around().environment);
+  auto variables = job_environment(call.around().environment);
   if (!variables) return call.fail(variables.error());
+  // Those of a job that this one was submitted from.
+  variables->erase("GPU_PLATFORM_STEP_SHARES");
+  (*variables)["GPU_PLATFORM_STEP_DEVICES"] = variable(*variables, "CUDA_VISIBLE_DEVICES");
   if (call.words().empty()) return call.fail("no command");
-  std::uint32_t tasks = 1;
-  if (const auto count = parse_number(variable(*variables, "SLURM_NTASKS"), 1)) tasks = *count;
-  const auto code = run_step({tasks, files, call.words()}, *variables);
+  const auto rules = taken_rules(variable(given, "SLURM_SHIM_RULES"));
+  if (!rules) return call.fail(rules.error());
+  Step step;
+  step.command = call.words();
+  if (const auto put = put_places(*variables, step); !put) return call.fail(put.error());
+  std::vector<std::string> warnings;
+  if (const auto put = put_task_rules(*rules, *variables, step, warnings); !put)
+    return call.fail(put.error());
+  call.warn_all(warnings);
+  put_unless_given(files, step.files);
+  Resources resources;
+  if (const auto each = parse_number(variable(*variables, "SLURM_GPUS_PER_TASK"), 1))
+    resources.gpus_per_task = *each;
+  const auto binding = gpu_binding_of(*rules, resources);
+  if (!binding) return call.fail(binding.error());
+  step.binding = *binding;
+  step.cpus_per_task = parse_number(variable(*variables, "SLURM_CPUS_PER_TASK"), 1).value_or(1);
+  const auto code = run_step(std::move(step), *variables);
   return code ? *code : call.fail(code.error());
 }
 

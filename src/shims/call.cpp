@@ -1,8 +1,14 @@
 #include "shims/call.h"
 
+#include <chrono>
+#include <thread>
+
 #include <fmt/format.h>
 
+#include "cli/profiles.h"
 #include "cli/text.h"
+#include "shims/times.h"
+#include "shims/values.h"
 
 namespace gpu_platform::shims {
 
@@ -58,10 +64,11 @@ std::expected<Given, int> Call::given(const Usage& usage, std::span<const std::s
 
 bool Call::answered(const Settings& settings, std::string_view synopsis) {
   if (settings.has("version")) {
-    console_.out("gpu-platform " GP_VERSION " (Slurm commands)\n");
+    // Programs look for "slurm" and a version that they know.
+    console_.out(fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION));
     return true;
   }
-  if (!settings.has("help")) return false;
+  if (!settings.has("help") && !settings.has("usage")) return false;
   console_.out(fmt::format(
       "Usage: {} {}\nOptions as in Slurm; docs/slurm-shims.md says what is done with each.\n",
       name_, synopsis));
@@ -69,10 +76,22 @@ bool Call::answered(const Settings& settings, std::string_view synopsis) {
 }
 
 std::optional<cli::Client> Call::client() {
-  auto paths = cli::server_paths(std::nullopt, around());
-  if (paths) return cli::Client(std::move(*paths));
-  fail(paths.error());
+  auto servers = cli::servers_to_try({}, around());
+  if (servers) return cli::Client(std::move(*servers));
+  fail(servers.error());
   return std::nullopt;
+}
+
+int again_and_again(Call& call, const Settings& settings, const std::function<int()>& show) {
+  if (!settings.has("iterate")) return show();
+  const auto seconds = parse_number(settings.value("iterate"), 1);
+  if (!seconds) return call.fail(fmt::format("--iterate: {}", seconds.error().message));
+  while (true) {
+    call.console().out(date_line(call.around().now()));
+    if (const int code = show(); code != 0) return code;
+    call.console().out("\n");
+    std::this_thread::sleep_for(std::chrono::seconds(*seconds));
+  }
 }
 
 }  // namespace gpu_platform::shims

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,9 @@
 // 1 for whatever went wrong, the daemon.
 
 namespace gpu_platform::shims {
+
+// The version of Slurm whose outputs the commands print.
+inline constexpr std::string_view kSlurmVersion = "22.05.8";
 
 // What a command that has one table of options may be given.
 struct Usage {
@@ -64,6 +68,10 @@ class Call {
   cli::Console& console_;
 };
 
+// Shows something once, or with --iterate SECONDS again and again, with the time before it, until
+// showing fails or the process is ended.
+int again_and_again(Call& call, const Settings& settings, const std::function<int()>& show);
+
 // The commands. Each reads its words, does its work and returns the exit code.
 int sbatch(Call& call);
 int srun(Call& call);
@@ -71,11 +79,37 @@ int squeue(Call& call);
 int scancel(Call& call);
 int sinfo(Call& call);
 int sacct(Call& call);
+int sstat(Call& call);
 int scontrol(Call& call);
 int sacctmgr(Call& call);
 int sshare(Call& call);
+int seff(Call& call);
+int sprio(Call& call);
+int sdiag(Call& call);
+int sreport(Call& call);
+int salloc(Call& call);
+int sbcast(Call& call);
+int sattach(Call& call);
+// Their options; batch_options.h has those of sbatch, srun and salloc.
+std::span<const Option> squeue_options();
+std::span<const Option> scancel_options();
+std::span<const Option> sinfo_options();
+std::span<const Option> sacct_options();
+std::span<const Option> sstat_options();
+std::span<const Option> scontrol_options();
+std::span<const Option> sacctmgr_options();
+std::span<const Option> sshare_options();
+std::span<const Option> seff_options();
+std::span<const Option> sprio_options();
+std::span<const Option> sdiag_options();
+std::span<const Option> sreport_options();
+std::span<const Option> sbcast_options();
+std::span<const Option> sattach_options();
 // Inside a job: its variables, files and then its program, in place of this one.
 int batch_step(Call& call);
 int job_step(Call& call);
+int hold_allocation(Call& call);
+int enter_job(Call& call);
+int live_usage(Call& call);
 
 }  // namespace gpu_platform::shims

@@ -56,7 +56,7 @@ base::Result<std::vector<ColumnSpec>> letter_columns(std::string_view format) {
     }
     column.width = take_width(format);
     if (format.empty() || !is_letter(format.front())) {
-      return base::invalid("format", "a '%' is followed by no letter; '%%' stands for itself");
+      return base::invalid("format", "no letter follows a '%'; '%%' stands for a percent sign");
     }
     column.letter = format.front();
     format.remove_prefix(1);
@@ -82,7 +82,8 @@ base::Result<std::vector<ColumnSpec>> named_columns(std::string_view format, cha
         rest.remove_prefix(1);
       }
       column.width = take_width(rest);
-      if (!rest.empty() || column.width == 0) {
+      if (separator == ':') column.after = rest;
+      if (separator != ':' && (!rest.empty() || column.width == 0)) {
         return base::invalid("format", fmt::format("'{}': a width is a number from 1", item));
       }
     }
@@ -94,12 +95,15 @@ base::Result<std::vector<ColumnSpec>> named_columns(std::string_view format, cha
 std::string in_column(const ColumnSpec& column, std::string_view value) {
   std::string text = cli::harmless(value);
   if (column.width == 0) return text;
-  // Cut between characters, without a mark: programs read these.
-  while (cli::display_width(text) > column.width) {
+  // Cut between characters.
+  const bool is_cut = cli::display_width(text) > column.width;
+  const std::size_t room = column.width - (column.marks_cuts ? 1 : 0);
+  while (is_cut && cli::display_width(text) > room) {
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
       text.pop_back();
     if (!text.empty()) text.pop_back();
   }
+  if (is_cut && column.marks_cuts) text.push_back('+');
   const std::string fill(column.width - std::min(column.width, cli::display_width(text)), ' ');
   return column.is_right ? fill + text : text + fill;
 }

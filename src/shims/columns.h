@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
@@ -11,7 +13,7 @@
 #include "base/result.h"
 #include "cli/text.h"
 
-// Tables whose columns the caller names, as squeue, sinfo and sacct print them. Pure.
+// Tables with columns of the caller's choice, as squeue, sinfo and sacct print them. Pure.
 
 namespace gpu_platform::shims {
 
@@ -22,6 +24,7 @@ struct Field {
   std::string_view name;  // of "-O" and of sacct; compared without case
   std::string_view title;
   std::function<std::string(const Row&)> text;
+  int width = 0;  // of sacct's commands; below zero: at the left end
 };
 
 // One column, or fixed text between columns.
@@ -31,13 +34,32 @@ struct ColumnSpec {
   std::string name;
   std::size_t width = 0;  // 0: as long as the value is
   bool is_right = false;
+  std::string after = {};   // text behind it
+  bool marks_cuts = false;  // a '+' stands for what was cut off, as in sacct
 };
 
 // "%.18i %9P": letters with widths; a dot puts the value at the right end.
 base::Result<std::vector<ColumnSpec>> letter_columns(std::string_view format);
 
-// "JobID:10,State": names with widths; `separator` stands before a width (":" for squeue, "%" for
-// sacct, where a minus puts the value at the left end).
+// What "%all" stands for: every column whose letter a field has, small letters first, with '|'
+// between them. Other formats stay as they are.
+template <class Row>
+std::string whole_format(std::string_view format, std::span<const Field<Row>> fields) {
+  if (format != "%all") return std::string(format);
+  std::string letters;
+  for (const Field<Row>& field : fields) {
+    if (field.letter != 0 && !letters.contains(field.letter)) letters.push_back(field.letter);
+  }
+  std::ranges::sort(letters, {}, [](char c) { return std::pair(c < 'a', c); });
+  std::string all;
+  for (const char letter : letters) all += std::string(all.empty() ? "%" : "|%") + letter;
+  return all;
+}
+
+// "JobID:10,State:.8|": names with widths; `separator` stands before a width (":" for squeue, where
+// a dot puts the value at the right end and further text is printed behind it; "%" for sacct, where
+// a minus puts the value at the left end). Columns without a width have `width`; 0 for sacct: the
+// field's own.
 base::Result<std::vector<ColumnSpec>> named_columns(std::string_view format, char separator,
                                                     std::size_t width);
 
@@ -72,6 +94,11 @@ base::Result<std::vector<Bound<Row>>> bound(const std::vector<ColumnSpec>& colum
       return base::invalid("format", "the column '" + name + "' is not known here");
     }
     result.push_back({column, found});
+    ColumnSpec& own = result.back().column;
+    if (own.width == 0 && found != nullptr && found->width != 0) {
+      own.width = static_cast<std::size_t>(std::abs(found->width));
+      own.is_right = found->width > 0;
+    }
   }
   return result;
 }
@@ -85,6 +112,7 @@ std::string rendered(const std::vector<Bound<Row>>& columns, const std::vector<R
     for (const Bound<Row>& column : columns) {
       text += column.column.before;
       if (column.field != nullptr) text += in_column(column.column, value_of(*column.field));
+      text += column.column.after;
     }
     text.push_back('\n');
   };
@@ -99,18 +127,20 @@ template <class Row>
 std::string accounted(const std::vector<Bound<Row>>& columns, const std::vector<Row>& rows,
                       bool has_header) {
   std::string text;
-  const auto add_line = [&](auto&& value_of) {
+  const auto add_line = [&](bool marks_cuts, auto&& value_of) {
     for (const Bound<Row>& column : columns) {
-      text += in_column(column.column, value_of(column)) + " ";
+      ColumnSpec spec = column.column;
+      spec.marks_cuts = marks_cuts;
+      text += in_column(spec, value_of(column)) + " ";
     }
     text.push_back('\n');
   };
   if (has_header) {
-    add_line([](const Bound<Row>& column) { return std::string(column.field->title); });
-    add_line([](const Bound<Row>& column) { return std::string(column.column.width, '-'); });
+    add_line(false, [](const Bound<Row>& column) { return std::string(column.field->title); });
+    add_line(false, [](const Bound<Row>& column) { return std::string(column.column.width, '-'); });
   }
   for (const Row& row : rows) {
-    add_line([&](const Bound<Row>& column) { return column.field->text(row); });
+    add_line(true, [&](const Bound<Row>& column) { return column.field->text(row); });
   }
   return text;
 }

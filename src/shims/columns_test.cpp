@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "shims/job_view.h"
+#include "shims/sacct_fields.h"
 #include "shims/times.h"
 
 namespace gpu_platform::shims {
@@ -28,8 +29,8 @@ TEST(Columns, ThatNobodyKnowsAreErrors) {
   EXPECT_FALSE(bound(*named_columns("nope", ':', 20), std::span<const Field<int>>(fields)));
   for (const char* format : {"%", "%5", "%.", "%-i"})
     EXPECT_FALSE(letter_columns(format)) << format;
-  for (const char* format : {"id:", "id:x", "id:0"})
-    EXPECT_FALSE(named_columns(format, ':', 20)) << format;
+  for (const char* format : {"id%", "id%x", "id%0"})
+    EXPECT_FALSE(named_columns(format, '%', 20)) << format;
 }
 
 TEST(Columns, OfNamesDoNotCareForCase) {
@@ -86,6 +87,42 @@ TEST(Reasons, AreSlurms) {
   EXPECT_EQ(reason_of(job("RUNNING")), "None");
 }
 
+TEST(Memory, HasTheLargestUnitThatShowsAllOfIt) {
+  EXPECT_EQ(slurm_memory(base::kMiB.value() * 512), "512M");
+  EXPECT_EQ(slurm_memory(base::kMiB.value() * 32000), "32000M");
+  EXPECT_EQ(slurm_memory(base::kMiB.value() * 64000), "62.50G");
+  EXPECT_EQ(slurm_memory(base::kMiB.value() << 20), "1T");
+  EXPECT_EQ(slurm_memory(0), "0M");
+  EXPECT_EQ(kibibytes_text(12, {}), "12K");
+  EXPECT_EQ(kibibytes_text(5120, {}), "5M");
+  EXPECT_EQ(kibibytes_text(1536, {}), "1.50M");
+  EXPECT_EQ(kibibytes_text(12, {.is_plain = true}), "12288");
+  EXPECT_EQ(kibibytes_text(512 * 1024, {.unit = 'G'}), "0.50G");
+}
+
+TEST(CpuTime, HasThousandthsBelowAnHour) {
+  EXPECT_EQ(cpu_time_text(0), "00:00:00");
+  EXPECT_EQ(cpu_time_text(3'005), "00:03.005");
+  EXPECT_EQ(cpu_time_text(61'000), "00:01:01");
+  EXPECT_EQ(cpu_time_text(90'061'005), "1-01:01:01");
+}
+
+TEST(ColumnsOfAccounts, MarkWhatIsCutOff) {
+  ColumnSpec spec;
+  spec.width = 6;
+  spec.marks_cuts = true;
+  EXPECT_EQ(in_column(spec, "COMPLETED"), "COMPL+");
+  EXPECT_EQ(in_column(spec, "FAILED"), "FAILED");
+}
+
+TEST(ColumnsOfNames, MayHaveTextBehindThem) {
+  const auto columns = named_columns("JobID:.8|,State:", ':', 20);
+  ASSERT_TRUE(columns);
+  EXPECT_EQ((*columns)[0].after, "|");
+  EXPECT_TRUE((*columns)[0].is_right);
+  EXPECT_EQ((*columns)[1].width, 0U);
+}
+
 TEST(TimeExpressions, AreReadInTheLocalZone) {
   const base::Instant now(base::hours(24 * 365 * 50).value());
   EXPECT_EQ(*parse_time_expression("-S", "now", now), now);
@@ -96,9 +133,35 @@ TEST(TimeExpressions, AreReadInTheLocalZone) {
   ASSERT_TRUE(day && minute);
   EXPECT_EQ(*minute - *day, base::minutes(750));
   EXPECT_EQ(slurm_time(*minute, ""), "2019-06-01T12:30:00");
+  EXPECT_EQ(*parse_time_expression("-S", "06/01/19", now), *day);
+  EXPECT_EQ(*parse_time_expression("-S", "060119", now), *day);
+  EXPECT_EQ(*parse_time_expression("-S", "06/01/19-12:30", now), *minute);
+  EXPECT_EQ(*parse_time_expression("-S", "now+90", now) - now, base::seconds(90));
+  EXPECT_EQ(*parse_time_expression("-S", "noon", now) - *parse_time_expression("-S", "today", now),
+            base::hours(12));
+  EXPECT_EQ(*parse_time_expression("-S", "1:30PM", now),
+            *parse_time_expression("-S", "13:30", now));
   for (const char* text : {"", "tomorrow-ish", "now-2moons", "2019-13-01", "2019-06-01T", "now-"}) {
     EXPECT_FALSE(parse_time_expression("-S", text, now)) << text;
   }
+}
+
+TEST(TimesShown, HaveTheFormsOfTheVariable) {
+  const auto at = [](std::string_view text) { return *parse_time_expression("", text, {}); };
+  const base::Instant now = at("2026-03-11T12:00");  // a Wednesday
+  const auto relative = [&](std::string_view text) {
+    return time_in_form(at(text), now, "relative");
+  };
+  EXPECT_EQ(time_in_form(now, now, ""), "2026-03-11T12:00:00");
+  EXPECT_EQ(time_in_form(now, now, "standard"), "2026-03-11T12:00:00");
+  EXPECT_EQ(time_in_form(now, now, "%d.%m. %H"), "11.03. 12");
+  EXPECT_EQ(relative("2026-03-11T23:59:58"), "23:59:58");
+  EXPECT_EQ(relative("2026-03-12T00:00"), "Tomorr 00:00");
+  EXPECT_EQ(relative("2026-03-10T23:59"), "Ystday 23:59");
+  EXPECT_EQ(relative("2026-03-17T08:30"), "Tue 08:30");
+  EXPECT_EQ(relative("2026-03-18T08:30"), "18 Mar 08:30");
+  EXPECT_EQ(relative("2026-03-09T08:30"), "9 Mar 08:30");
+  EXPECT_EQ(relative("2025-12-31T08:30"), "31 Dec 2025");
 }
 
 }  // namespace

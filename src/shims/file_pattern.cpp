@@ -9,12 +9,14 @@ namespace gpu_platform::shims {
 
 namespace {
 
-constexpr std::size_t kWidest = 10;  // as Slurm has it
+constexpr std::size_t kWidestNumber = 10;  // as Slurm has it
 
 std::optional<std::string> replacement(char symbol, const PatternValues& values) {
   switch (symbol) {
-    case 'j':
     case 'J':
+      if (values.is_step) return fmt::format("{}.{}", values.job, values.step);
+      [[fallthrough]];
+    case 'j':
       return values.job;
     case 'A':
       return values.array.empty() ? values.job : values.array;
@@ -28,9 +30,10 @@ std::optional<std::string> replacement(char symbol, const PatternValues& values)
       return values.node;
     case 't':
       return fmt::format("{}", values.task);
-    case 'n':
     case 's':
-      return "0";  // node and step within the job
+      return fmt::format("{}", values.step);
+    case 'n':
+      return fmt::format("{}", values.node_number);
     case 'r':
       return fmt::format("{}", values.restarts);
     case '%':
@@ -49,7 +52,7 @@ Symbol take_symbol(std::string_view& rest) {
   Symbol symbol;
   for (; !rest.empty() && rest.front() >= '0' && rest.front() <= '9'; rest.remove_prefix(1)) {
     symbol.width =
-        std::min(symbol.width * 10 + static_cast<std::size_t>(rest.front() - '0'), kWidest);
+        std::min(symbol.width * 10 + static_cast<std::size_t>(rest.front() - '0'), kWidestNumber);
   }
   if (rest.empty()) return symbol;
   symbol.letter = rest.front();

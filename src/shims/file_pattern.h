@@ -13,14 +13,17 @@
 namespace gpu_platform::shims {
 
 struct PatternValues {
-  std::string job;             // %j %J, and %A of a job that is no member of an array
+  std::string job;             // %j, and %A of a job that is no member of an array; %J: see is_step
   std::string name;            // %x
   std::string user;            // %u
   std::string node;            // %N
   std::uint32_t task = 0;      // %t
   std::uint32_t restarts = 0;  // %r
+  std::uint32_t step = 0;      // %s
   std::string array = {};      // %A of a member; empty: it is none
   std::string index = {};      // %a, likewise
+  bool is_step = false;        // %J names the step too: "12.0"
+  std::uint32_t node_number = 0;  // %n, among the nodes of the step
 };
 
 // The file's name. "%5j" pads numbers with zeros; a backslash anywhere switches replacement off.

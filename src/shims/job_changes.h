@@ -10,7 +10,7 @@
 
 namespace gpu_platform::shims {
 
-// hold, uhold, release, requeue, requeuehold, update.
+// hold, uhold, release, requeue, requeuehold, top, update.
 bool changes_jobs(std::string_view command);
 
 // `words` begins with the command. All jobs are tried; the exit code.

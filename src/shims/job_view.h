@@ -40,11 +40,54 @@ bool has_ended(const cli::Json& job);
 // Why it waits or how it ended, in Slurm's words: "Resources", "TimeLimit".
 std::string reason_of(const cli::Json& job);
 
-// Its node, empty while it has none.
+// Its nodes ("a1,b[1-2]"), empty while it has none; the first of them, where a batch script runs;
+// how many it has or asks for.
 std::string node_of(const cli::Json& job);
+std::string first_node_of(const cli::Json& job);
+std::int64_t node_count(const cli::Json& job);
+// As it was submitted with sbatch or srun; else one for each node.
+std::int64_t task_count(const cli::Json& job);
+std::vector<std::string> node_names(const cli::Json& job);
+// Returns whether the job has one of the nodes of a list ("a1,b[1-2]").
+bool is_on_any(const cli::Json& job, const std::string& list);
+// Returns the file that "output" or "error" goes to; without a file of its own, "error" goes to
+// that of "output".
+std::string printed_to(const cli::Json& job, std::string_view key);
+// Returns the latest attempt, or the job itself if it has had none.
+const cli::Json& attempt_or_job(const cli::Json& job);
+// The nodes it must have or must not have, as it was submitted; empty for none.
+std::string required_nodes_of(const cli::Json& job);
+std::string excluded_nodes_of(const cli::Json& job);
+// The GPU types it asks for: "h100|a100", "(null)" for any.
+std::string types_of(const cli::Json& job);
 
 std::string partition_of(const cli::Json& job);
+std::string qos_of(const cli::Json& job);
 std::string comment_of(const cli::Json& job);
+// "afterok:1(unfulfilled)", "(null)" for none.
+std::string dependency_of(const cli::Json& job);
+// The script's path and arguments, or the program; "(null)" for --wrap and standard input.
+std::string command_of(const cli::Json& job);
+// Whether it has a batch script, as the jobs of sbatch have.
+bool is_batch(const cli::Json& job);
+// A number that grows with the class of priority and the number in it; 0 while it is held.
+std::string priority_of(const cli::Json& job);
+// How many members of its array may run at once; empty without a limit.
+std::string array_throttle(const cli::Json& job);
+// Attempts before this one.
+std::int64_t restarts_of(const cli::Json& job);
+// When it started, or will by the plan.
+std::optional<base::Instant> expected_start(const cli::Json& job);
+// The exit status as wait() gives it: 256 times the code, or the signal.
+std::int64_t exit_status_of(const cli::Json& job);
+
+// The first group of a user, as name and number; the user's own name where it is not known.
+std::string group_name(const std::string& user);
+std::int64_t group_number(const std::string& user);
+
+// Members of one array that wait, as one entry with their indices, as squeue has them without -r:
+// "40_[3-4,7%2]". Other jobs stay as they are, and so does the order of what comes first.
+std::vector<cli::Json> with_joined_members(std::vector<cli::Json> jobs);
 
 // "gpu:8" or "gpu:h100:8" as it was asked for; empty for none.
 std::string gpus_asked(const cli::Json& job);
@@ -52,6 +95,15 @@ std::string gpus_asked(const cli::Json& job);
 // What it has on all its nodes, else what it asks for.
 std::optional<std::int64_t> cpus_of(const cli::Json& job);
 std::optional<std::int64_t> memory_of(const cli::Json& job);
+std::int64_t cpus_of_each_node(const cli::Json& job);
+std::int64_t cpus_of_each_task(const cli::Json& job);
+// Its memory as Slurm tells it: of each CPU where that was asked for (--mem-per-cpu), else of each
+// node. Empty where the job neither has nor asks for any.
+struct MemoryShare {
+  std::int64_t bytes = 0;
+  bool is_of_each_cpu = false;
+};
+std::optional<MemoryShare> memory_share_of(const cli::Json& job);
 
 // "cpu=8,mem=64G,node=1,gres/gpu=2"
 std::string trackable(const cli::Json& job);
@@ -66,7 +118,7 @@ std::string slurm_time(const std::optional<base::Instant>& at, std::string_view 
 // "0:9": exit code and signal.
 std::string exit_and_signal(const cli::Json& job);
 
-// "64G", "512M", as Slurm writes memory.
+// "64G", "62.50G", "512M": as Slurm writes memory.
 std::string slurm_memory(std::int64_t bytes);
 
 // All jobs of a query ("user=ada&state=RUNNING"), ascending id.

@@ -11,8 +11,24 @@ namespace gpu_platform::shims {
 
 namespace {
 
+// Second names that Slurm's commands take without telling of them.
+std::string_view first_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"tasks-per-node", "ntasks-per-node"},
+      {"cpu_bind", "cpu-bind"},
+      {"mem_bind", "mem-bind"},
+      {"share", "oversubscribe"},
+      {"workdir", "chdir"},
+      {"pack-group", "het-group"},
+  };
+  const auto found =
+      std::ranges::find(kNames, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kNames) ? name : found->second;
+}
+
 // The option of that long name, or the only one that begins so.
-const Option* find_long(std::span<const Option> table, std::string_view name) {
+const Option* find_long(std::span<const Option> table, std::string_view given) {
+  const std::string_view name = first_name(given);
   const Option* found = nullptr;
   std::size_t count = 0;
   for (const Option& option : table) {
@@ -107,8 +123,8 @@ class Reader {
     return {};
   }
 
-  // Whether the next word belongs to an option that nobody knows cannot be known; one that is no
-  // option is taken for its value.
+  // It cannot be known whether an unknown option takes a value; the next word is taken for it if it
+  // is not an option.
   base::Status unknown(const std::string& name, bool has_value) {
     if (reading_.unknown == Unknown::kError) {
       std::vector<std::string> names;

@@ -39,6 +39,9 @@ class Settings {
   // A later value goes over an earlier one; "no-X" and "X" over each other.
   void set(const Option& option, std::string value);
   bool has(std::string_view name) const { return values_.contains(name); }
+  void erase(std::string_view name) {
+    std::erase_if(values_, [&](const auto& one) { return one.first == name; });
+  }
   // Empty when absent.
   const std::string& value(std::string_view name) const;
   const std::map<std::string, std::string, std::less<>>& all() const { return values_; }

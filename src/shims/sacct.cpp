@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,8 @@
 #include "shims/call.h"
 #include "shims/columns.h"
 #include "shims/job_view.h"
+#include "shims/sacct_fields.h"
+#include "shims/slurm_json.h"
 #include "shims/step_variables.h"
 #include "shims/times.h"
 #include "shims/values.h"
@@ -22,13 +25,26 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-constexpr std::string_view kSynopsis = "[options] [-j ID,…]";
-constexpr std::string_view kUsual =
-    "JobID,JobName%10,Partition%10,Account%10,AllocCPUS%10,State%10,ExitCode%8";
+constexpr std::string_view kAccountingSynopsis = "[options] [-j ID,…]";
+constexpr std::string_view kUsualRecord =
+    "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+constexpr std::string_view kBrief = "JobID,State,ExitCode";
+constexpr std::string_view kLongRecord =
+    "JobID,JobIDRaw,JobName,Partition,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,"
+    "MaxRSSNode,MaxRSSTask,AveRSS,MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,"
+    "MinCPUTask,AveCPU,NTasks,AllocCPUS,Elapsed,State,ExitCode,AveCPUFreq,ReqCPUFreqMin,"
+    "ReqCPUFreqMax,ReqCPUFreqGov,ReqMem,ConsumedEnergy,MaxDiskRead,MaxDiskReadNode,"
+    "MaxDiskReadTask,AveDiskRead,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,AveDiskWrite,"
+    "ReqTRES,AllocTRES,TRESUsageInAve,TRESUsageInMax,TRESUsageInMaxNode,TRESUsageInMaxTask,"
+    "TRESUsageInMin,TRESUsageInMinNode,TRESUsageInMinTask,TRESUsageInTot,TRESUsageOutMax,"
+    "TRESUsageOutMaxNode,TRESUsageOutMaxTask,TRESUsageOutAve,TRESUsageOutTot";
 
-constexpr Option kOptions[] = {
+constexpr Option kAccountingOptions[] = {
     {"jobs", 'j', Take::kValue, Rule::kHonoured, "", ""},
     {"format", 'o', Take::kValue, Rule::kHonoured, "", "SACCT_FORMAT"},
+    {"helpformat", 'e', Take::kNothing, Rule::kHonoured, "", ""},
+    {"long", 'l', Take::kNothing, Rule::kHonoured, "", ""},
+    {"brief", 'b', Take::kNothing, Rule::kHonoured, "", ""},
     {"parsable2", 'P', Take::kNothing, Rule::kHonoured, "", ""},
     {"parsable", 'p', Take::kNothing, Rule::kHonoured, "", ""},
     {"delimiter", 0, Take::kValue, Rule::kHonoured, "", ""},
@@ -42,144 +58,90 @@ constexpr Option kOptions[] = {
     {"state", 's', Take::kValue, Rule::kHonoured, "", ""},
     {"accounts", 'A', Take::kValue, Rule::kHonoured, "", ""},
     {"partition", 'r', Take::kValue, Rule::kHonoured, "", ""},
-    {"units", 0, Take::kValue, Rule::kAccepted, "", ""},
+    {"qos", 'q', Take::kValue, Rule::kHonoured, "", ""},
+    {"nodelist", 'N', Take::kValue, Rule::kHonoured, "", ""},
+    {"nnodes", 'i', Take::kValue, Rule::kHonoured, "", ""},
+    {"ncpus", 'I', Take::kValue, Rule::kHonoured, "", ""},
+    {"allocations", 'X', Take::kNothing, Rule::kHonoured, "", ""},
+    {"units", 0, Take::kValue, Rule::kHonoured, "", ""},
+    {"noconvert", 0, Take::kNothing, Rule::kHonoured, "", ""},
+    {"json", 0, Take::kMayHaveValue, Rule::kHonoured, "", ""},
     {"help", 'h', Take::kNothing, Rule::kHonoured, "", ""},
+    {"usage", 0, Take::kNothing, Rule::kHonoured, "", ""},
     {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
-    {"allocations", 'X', Take::kNothing, Rule::kAccepted, "", ""},
     {"clusters", 'M', Take::kValue, Rule::kAccepted, "", ""},
     {"allclusters", 'L', Take::kNothing, Rule::kAccepted, "", ""},
-    {"duplicates", 'D', Take::kNothing, Rule::kAccepted, "", ""},
-    {"truncate", 'T', Take::kNothing, Rule::kAccepted, "", ""},
-    {"brief", 'b', Take::kNothing, Rule::kHonoured, "", ""},
-    {"json", 0, Take::kMayHaveValue, Rule::kRefused,
-     "'gpu-platform jobs list --all --json' has the platform's", ""},
+    {"local", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"federation", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"array", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"duplicates", 'D', Take::kNothing, Rule::kIgnored,
+     "a job has one line, of its last attempt; gpu-platform jobs describe has all attempts", ""},
+    {"truncate", 'T', Take::kNothing, Rule::kIgnored, "times are not cut to the window", ""},
+    {"use-local-uid", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"whole-hetjob", 0, Take::kMayHaveValue, Rule::kAccepted, "", ""},
+    {"verbose", 'v', Take::kNothing, Rule::kAccepted, "", ""},
+    {"gid", 'g', Take::kValue, Rule::kRefused, "use -u for the members of the group", ""},
+    {"group", 0, Take::kValue, Rule::kRefused, "use -u for the members of the group", ""},
+    {"wckeys", 'W', Take::kValue, Rule::kRefused, "jobs have labels instead of wckeys", ""},
+    {"flags", 'F', Take::kValue, Rule::kRefused, "use -o Flags and choose lines", ""},
+    {"reason", 'R', Take::kValue, Rule::kRefused, "use -o Reason and choose lines", ""},
+    {"timelimit-min", 'k', Take::kValue, Rule::kRefused, "use -o TimelimitRaw", ""},
+    {"timelimit-max", 'K', Take::kValue, Rule::kRefused, "use -o TimelimitRaw", ""},
+    {"associations", 'x', Take::kValue, Rule::kRefused, "use -A and -u", ""},
+    {"completion", 'c', Take::kNothing, Rule::kRefused, "there is one record of jobs: leave it out",
+     ""},
+    {"file", 'f', Take::kValue, Rule::kRefused, "the daemon has the records: leave it out", ""},
+    {"batch-script", 'B', Take::kNothing, Rule::kRefused, "scripts are not given out", ""},
+    {"env-vars", 0, Take::kNothing, Rule::kRefused, "environments are not given out", ""},
+    {"yaml", 0, Take::kMayHaveValue, Rule::kRefused, "use --json", ""},
 };
 
-struct Row {
-  const Json& job;
-  base::Instant now;
-};
-
-// "CANCELLED by 1000": by whom is part of that state.
-std::string state_text(const Row& row) {
-  const StateName state = recorded_state_of(row.job);
-  const std::string by = text_at(row.job, "ended_by");
-  if (state.code != "CA" || by.empty()) return std::string(state.name);
-  return fmt::format("{} by {}", state.name, user_number(by));
+// A name may be the beginning of a column's: then it is the first such column.
+base::Result<std::string> whole_names(std::string_view format) {
+  std::string result;
+  for (const std::string& item : comma_separated(format)) {
+    const std::size_t percent = std::min(item.find('%'), item.size());
+    const std::string wanted = lower_case(std::string_view(item).substr(0, percent));
+    const auto all = sacct_fields();
+    const auto exact = std::ranges::find_if(
+        all, [&](const Field<RecordRow>& field) { return lower_case(field.name) == wanted; });
+    const auto begun = std::ranges::find_if(all, [&](const Field<RecordRow>& field) {
+      return !wanted.empty() && lower_case(field.name).starts_with(wanted);
+    });
+    const auto found = exact != all.end() ? exact : begun;
+    if (found == all.end()) {
+      return base::invalid({}, fmt::format("Invalid field requested: \"{}\"; --helpformat has all",
+                                           item.substr(0, percent)));
+    }
+    result += fmt::format("{}{}{}", result.empty() ? "" : ",", found->name, item.substr(percent));
+  }
+  return result;
 }
 
-std::string none_if_empty(const std::string& text, std::string_view none) {
-  return text.empty() ? std::string(none) : text;
-}
-
-const Json& latest(const Json& job) {
-  const Json& attempts = cli::list_at(job, "attempts");
-  return attempts.empty() ? job : attempts.back();
-}
-
-std::string peak_memory(const Row& row) {
-  const auto peak = cli::integer_at(latest(row.job), "peak_memory_bytes");
-  return peak ? fmt::format("{}K", *peak / 1024) : "";
-}
-
-base::Duration cpu_time(const Row& row) {
-  return base::milliseconds(static_cast<std::int64_t>(
-      cli::number_at(latest(row.job), "cpu_time_seconds").value_or(0) * 1000));
-}
-
-std::int64_t seconds(base::Duration duration) {
-  return std::max<std::int64_t>(0, base::whole_milliseconds(duration) / 1000);
-}
-
-std::string cpus_of(const Row& row) {
-  return fmt::format("{}", shims::cpus_of(row.job).value_or(0));
-}
-std::string id_of(const Row& row) {
-  return text_at(row.job, "id");
-}
-std::string memory_of(const Row& row) {
-  const auto bytes = shims::memory_of(row.job);
-  return bytes ? slurm_memory(*bytes) : "";
-}
-std::int64_t cpu_seconds(const Row& row) {
-  return seconds(run_time(row.job, row.now)) * shims::cpus_of(row.job).value_or(0);
-}
-std::string time_at(const Row& row, std::string_view key) {
-  return slurm_time(cli::time_at(row.job, key), "Unknown");
-}
-
-std::span<const Field<Row>> fields() {
-  static const std::vector<Field<Row>> kFields = {
-      {0, "JobID", "JobID", [](const Row& row) { return array_task_id(row.job); }},
-      {0, "JobIDRaw", "JobIDRaw", id_of},
-      {0, "JobName", "JobName",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "name"); }},
-      {0, "Partition", "Partition", [](const Row& row) { return partition_of(row.job); }},
-      {0, "Account", "Account",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "team"); }},
-      {0, "User", "User", [](const Row& row) { return text_at(cli::spec_of(row.job), "user"); }},
-      {0, "QOS", "QOS", [](const Row&) { return std::string("normal"); }},
-      {0, "Cluster", "Cluster", [](const Row&) { return std::string(kCluster); }},
-      {0, "State", "State", state_text},
-      {0, "ExitCode", "ExitCode", [](const Row& row) { return exit_and_signal(row.job); }},
-      {0, "DerivedExitCode", "DerivedExitCode",
-       [](const Row& row) { return exit_and_signal(row.job); }},
-      {0, "Reason", "Reason", [](const Row& row) { return reason_of(row.job); }},
-      {0, "AllocCPUS", "AllocCPUS", cpus_of},
-      {0, "NCPUS", "NCPUS", cpus_of},
-      {0, "ReqCPUS", "ReqCPUS", cpus_of},
-      {0, "AllocNodes", "AllocNodes",
-       [](const Row& row) { return std::string(node_of(row.job).empty() ? "0" : "1"); }},
-      {0, "NNodes", "NNodes", [](const Row&) { return std::string("1"); }},
-      {0, "NTasks", "NTasks", [](const Row&) { return std::string("1"); }},
-      {0, "NodeList", "NodeList",
-       [](const Row& row) { return none_if_empty(node_of(row.job), "None assigned"); }},
-      {0, "ReqMem", "ReqMem", memory_of},
-      {0, "MaxRSS", "MaxRSS", peak_memory},
-      {0, "ReqTRES", "ReqTRES", [](const Row& row) { return trackable(row.job); }},
-      {0, "AllocTRES", "AllocTRES",
-       [](const Row& row) { return node_of(row.job).empty() ? "" : trackable(row.job); }},
-      {0, "Submit", "Submit", [](const Row& row) { return time_at(row, "submitted_at"); }},
-      {0, "Eligible", "Eligible", [](const Row& row) { return time_at(row, "eligible_at"); }},
-      {0, "Start", "Start", [](const Row& row) { return time_at(row, "started_at"); }},
-      {0, "End", "End", [](const Row& row) { return time_at(row, "ended_at"); }},
-      {0, "Timelimit", "Timelimit",
-       [](const Row& row) { return long_elapsed(time_limit(row.job)); }},
-      {0, "TimelimitRaw", "TimelimitRaw",
-       [](const Row& row) { return fmt::format("{}", seconds(time_limit(row.job)) / 60); }},
-      {0, "Elapsed", "Elapsed",
-       [](const Row& row) { return long_elapsed(run_time(row.job, row.now)); }},
-      {0, "ElapsedRaw", "ElapsedRaw",
-       [](const Row& row) { return fmt::format("{}", seconds(run_time(row.job, row.now))); }},
-      {0, "TotalCPU", "TotalCPU", [](const Row& row) { return long_elapsed(cpu_time(row)); }},
-      {0, "CPUTime", "CPUTime",
-       [](const Row& row) { return long_elapsed(base::seconds(cpu_seconds(row))); }},
-      {0, "CPUTimeRAW", "CPUTimeRAW",
-       [](const Row& row) { return fmt::format("{}", cpu_seconds(row)); }},
-      {0, "Restarts", "Restarts",
-       [](const Row& row) {
-         return fmt::format(
-             "{}", std::max<std::int64_t>(1, cli::integer_at(row.job, "attempt").value_or(1)) - 1);
-       }},
-      {0, "Comment", "Comment", [](const Row& row) { return comment_of(row.job); }},
-      {0, "WorkDir", "WorkDir",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "workdir"); }},
-      {0, "Priority", "Priority",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
-  };
-  return kFields;
-}
-
-base::Result<std::vector<Bound<Row>>> columns_of(const Settings& settings) {
-  constexpr std::size_t kWidth = 12;
-  std::string_view format = kUsual;
+base::Result<std::vector<Bound<RecordRow>>> record_columns(const Settings& settings) {
+  std::string_view format = kUsualRecord;
   if (settings.has("format")) {
     format = settings.value("format");
   } else if (settings.has("brief")) {
-    format = "JobID,State%10,ExitCode%8";
+    format = kBrief;
+  } else if (settings.has("long")) {
+    format = kLongRecord;
   }
-  TRY_ASSIGN(const auto columns, named_columns(format, '%', kWidth));
-  return bound(columns, fields());
+  TRY_ASSIGN(const std::string names, whole_names(format));
+  TRY_ASSIGN(const auto columns, named_columns(names, '%', 0));
+  return bound(columns, sacct_fields());
+}
+
+base::Result<Units> units_of(const Settings& settings) {
+  Units units{settings.has("noconvert"), 0};
+  const std::string text = upper_case(settings.value("units"));
+  if (!settings.has("units")) return units;
+  constexpr std::string_view kUnits = "KMGTP";
+  if (text.size() != 1 || kUnits.find(text.front()) == std::string_view::npos)
+    return base::invalid("--units", fmt::format("'{}' is none of K, M, G, T and P", text));
+  if (units.is_plain) return base::invalid("--units", "goes without --noconvert");
+  units.unit = text.front();
+  return units;
 }
 
 // Times between which the jobs were there. Without -j: since the last midnight, as in sacct.
@@ -201,7 +163,15 @@ base::Result<Window> window_of(const Settings& settings, base::Instant now) {
   return window;
 }
 
-bool is_wanted(const Json& job, const Settings& settings, const Window& window) {
+// "4", "2-8": whether the number lies there.
+bool is_in_range(std::int64_t number, const std::string& range) {
+  const std::size_t dash = range.find('-');
+  const auto low = parse_number(range.substr(0, dash), 0);
+  const auto high = dash == std::string::npos ? low : parse_number(range.substr(dash + 1), 0);
+  return low && high && number >= *low && number <= *high;
+}
+
+bool is_wanted_record(const Json& job, const Settings& settings, const Window& window) {
   if (const auto submitted = cli::time_at(job, "submitted_at");
       submitted && *submitted > window.end)
     return false;
@@ -213,10 +183,16 @@ bool is_wanted(const Json& job, const Settings& settings, const Window& window) 
   const std::pair<std::string_view, std::string> filters[] = {
       {"name", text_at(cli::spec_of(job), "name")},
       {"accounts", text_at(cli::spec_of(job), "team")},
-      {"partition", partition_of(job)}};
+      {"partition", partition_of(job)},
+      {"qos", qos_of(job)}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
+  if (settings.has("nodelist") && !is_on_any(job, settings.value("nodelist"))) return false;
+  if (settings.has("nnodes") && !is_in_range(node_count(job), settings.value("nnodes")))
+    return false;
+  if (settings.has("ncpus") && !is_in_range(cpus_of(job).value_or(0), settings.value("ncpus")))
+    return false;
   const std::string user = text_at(cli::spec_of(job), "user");
   for (const char* option : {"user", "uid"}) {
     const std::string& list = settings.value(option);
@@ -226,21 +202,36 @@ bool is_wanted(const Json& job, const Settings& settings, const Window& window) 
   return true;
 }
 
-// "7", and "7.batch" and "7.0" where what is known of the job is all that is known of the step.
-bool is_of_a_job(std::string_view id) {
-  const std::size_t dot = id.find('.');
-  const std::string_view step = dot == std::string_view::npos ? "" : id.substr(dot + 1);
-  return step.empty() || step == "batch" || step == "0";
+// A job's own line, and those of its steps once it has started. Ids with a step ask for that alone.
+void add_records(const Json& job, base::Instant now, const Settings& settings, const Units& units,
+                 std::vector<RecordRow>& rows) {
+  bool wants_all = !settings.has("jobs");
+  std::vector<std::string> steps;
+  const std::string ids[] = {text_at(job, "id"), array_task_id(job), text_at(job, "array_id")};
+  for (const std::string& id : comma_separated(settings.value("jobs"))) {
+    const StepName name = step_name_of(id);
+    if (std::ranges::find(ids, name.job) == std::end(ids)) continue;
+    wants_all = wants_all || name.step.empty();
+    steps.push_back(name.step);
+  }
+  if (wants_all) rows.push_back({job, now, std::nullopt, units});
+  if (settings.has("allocations")) return;
+  for (StepView& step : steps_of(job)) {
+    if (!wants_all && std::ranges::find(steps, step.id) == steps.end()) continue;
+    rows.push_back({job, now, std::move(step), units});
+  }
 }
 
-cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& settings,
-                                       const Window& window) {
+cli::Called<std::vector<Json>> recorded_jobs(cli::Client& client, const Settings& settings,
+                                             const Window& window) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (!ids.empty()) {
     std::vector<Json> jobs;
+    std::set<std::string> asked;
     for (const std::string& id : ids) {
-      if (!is_of_a_job(id)) continue;
-      auto members = get_jobs(client, id.substr(0, id.find('.')));
+      const std::string job = step_name_of(id).job;
+      if (!asked.insert(job).second) continue;
+      auto members = get_jobs(client, job);
       // What is not there has no line.
       if (!members && members.error().kind != cli::Failure::Kind::kProblem)
         return std::unexpected(members.error());
@@ -248,7 +239,7 @@ cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& sett
     }
     return jobs;
   }
-  std::string query = "all=true";
+  std::string query = settings.has("allocations") ? "all=true" : "all=true&steps=true";
   const bool is_own = !settings.has("allusers") && !settings.has("user") && !settings.has("uid");
   if (is_own) cli::append_query(query, "user", own_user());
   if (window.begin.is_set()) {
@@ -279,27 +270,41 @@ std::vector<std::string> with_joined_jobs(std::span<const std::string> words) {
 
 }  // namespace
 
+std::span<const Option> sacct_options() {
+  return kAccountingOptions;
+}
+
 int sacct(Call& call) {
-  const auto given = call.given({kOptions, kSynopsis}, with_joined_jobs(call.words()));
+  const auto given =
+      call.given({kAccountingOptions, kAccountingSynopsis}, with_joined_jobs(call.words()));
   if (!given) return given.error();
   const Settings& settings = given->settings;
-  const auto columns = columns_of(settings);
+  if (settings.has("helpformat")) {
+    call.console().out(help_of_format());
+    return call.console().out_failed() ? 1 : 0;
+  }
+  const auto units = units_of(settings);
+  if (!units) return call.fail(units.error());
+  const auto columns = record_columns(settings);
   if (!columns) return call.fail(columns.error());
   const base::Instant now = call.around().now();
   const auto window = window_of(settings, now);
   if (!window) return call.fail(window.error());
   for (const std::string& state : comma_separated(settings.value("state"))) {
     if (!platform_states(state))
-      return call.fail(fmt::format("--state: '{}' is no state of jobs", state));
+      return call.fail(fmt::format("--state: '{}' is not a state of jobs", state));
   }
   auto client = call.client();
   if (!client) return 1;
-  auto jobs = jobs_of(*client, settings, *window);
+  auto jobs = recorded_jobs(*client, settings, *window);
   if (!jobs) return call.fail(jobs.error());
-  std::vector<Row> rows;
-  for (const Json& job : *jobs) {
-    if (is_wanted(job, settings, *window)) rows.push_back({job, now});
+  std::erase_if(*jobs, [&](const Json& job) { return !is_wanted_record(job, settings, *window); });
+  if (settings.has("json")) {
+    call.console().out(cli::json_text(accounting_document(*jobs, now)) + "\n");
+    return call.console().out_failed() ? 1 : 0;
   }
+  std::vector<RecordRow> rows;
+  for (const Json& job : *jobs) add_records(job, now, settings, *units, rows);
   const bool is_parsable = settings.has("parsable") || settings.has("parsable2");
   const bool has_header = !settings.has("noheader");
   const std::string delimiter = settings.has("delimiter") ? settings.value("delimiter") : "|";

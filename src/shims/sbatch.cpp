@@ -6,18 +6,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "api/convert/text_forms.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "cli/members.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
+#include "shims/input_variables.h"
 #include "shims/submission.h"
 
 namespace gpu_platform::shims {
 
 namespace {
 
-constexpr std::string_view kSynopsis = "[options] [SCRIPT [ARGUMENT…]]";
+constexpr std::string_view kSbatchSynopsis = "[options] [SCRIPT [ARGUMENT…]]";
 constexpr std::size_t kLargestScript = 4 << 20;  // Slurm's
 
 base::Result<std::string> read_all(int fd, const std::string& name) {
@@ -42,6 +44,14 @@ base::Result<std::string> read_script(const std::string& path) {
   return text;
 }
 
+// Scripts in longer paths are shown without their path: a label has so many bytes.
+void put_script_path(const std::string& directory, const std::string& name, Work& work) {
+  constexpr std::size_t kMaxLabel = 255;
+  const std::string path = name.starts_with('/') ? name : directory + "/" + name;
+  if (path.size() <= kMaxLabel && api::is_valid_utf8(path))
+    work.fields["labels"]["slurm.command"] = path;
+}
+
 // The script from --wrap, the file, or standard input, with the words behind it.
 base::Result<Work> work_of(Call& call, const Settings& settings,
                            const std::vector<std::string>& words) {
@@ -58,6 +68,7 @@ base::Result<Work> work_of(Call& call, const Settings& settings,
     work.name = words.front().substr(words.front().rfind('/') + 1);
     TRY_ASSIGN(work.script, read_script(words.front()));
     work.words = words;
+    put_script_path(call.around().directory, words.front(), work);
   }
   if (work.words.empty()) work.words = {work.name};
   work.words.front() = work.name;
@@ -73,7 +84,8 @@ base::Result<Settings> all_settings(Call& call, const std::string& script,
   Settings settings;
   std::vector<std::string> warnings;
   TRY(read_directives(script, settings, warnings));
-  TRY(read_variables(sbatch_options(), call.around().environment, settings, warnings));
+  TRY(read_input_variables(VariablesOf::kSbatch, sbatch_options(), call.around().environment,
+                           settings, warnings));
   for (const auto& [name, value] : of_command_line.all()) {
     settings.set(Option{name}, value);
   }
@@ -105,7 +117,10 @@ int sbatch(Call& call) {
   std::vector<std::string> warnings;
   const auto words = read_options({sbatch_options()}, call.words(), command_line, warnings);
   if (!words) return call.fail(words.error());
-  if (call.answered(command_line, kSynopsis)) return 0;
+  if (call.answered(command_line, kSbatchSynopsis)) return 0;
+  if (!words->empty() && words->front() == ":") {
+    if (const auto one = check_one_part(*words); !one) return call.fail(one.error());
+  }
   call.warn_all(warnings);
   auto work = work_of(call, command_line, *words);
   if (!work) return call.fail(work.error());

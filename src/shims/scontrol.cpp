@@ -1,14 +1,23 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <algorithm>
+#include <expected>
 
-#include "cli/job_text.h"
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/name_list.h"
+#include "cli/http.h"
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "shims/call.h"
+#include "shims/columns.h"
+#include "shims/common_options.h"
+#include "shims/host_list.h"
 #include "shims/job_changes.h"
 #include "shims/job_view.h"
+#include "shims/scontrol_pages.h"
+#include "shims/site_changes.h"
+#include "shims/slurm_json.h"
 #include "shims/step_variables.h"
-#include "shims/times.h"
 #include "shims/values.h"
 
 namespace gpu_platform::shims {
@@ -17,219 +26,338 @@ namespace {
 
 using cli::Json;
 using cli::text_at;
+using ControlWords = std::vector<std::string>;
 
-constexpr std::string_view kSynopsis =
-    "[-o] show job [ID] | show node [NAME] | show partition | show config | show hostnames [LIST] "
-    "| "
-    "hold ID… | release ID… | requeue ID… | requeuehold ID… | update JobId=ID KEY=VALUE…";
+constexpr std::string_view kControlSynopsis =
+    "[-o] [-d] show job|node|partition|reservation|step|config|hostnames|hostlist|licenses [NAME] "
+    "| hold|release|requeue|requeuehold|top ID… | update JobId=…|NodeName=… KEY=VALUE… | "
+    "create|delete reservation … | ping | version";
+constexpr std::string_view kActive =
+    "all=true&state=HELD&state=PENDING&state=QUEUED&state=STARTING&state=RUNNING&"
+    "state=STOPPING&state=SUSPENDED&state=PREEMPTED";
 
-constexpr Option kOptions[] = {
+constexpr Option kControlRows[] = {
     {"oneliner", 'o', Take::kNothing, Rule::kHonoured, "", ""},
     {"details", 'd', Take::kNothing, Rule::kAccepted, "", ""},
-    {"help", 'h', Take::kNothing, Rule::kHonoured, "", ""},
-    {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
     {"quiet", 'Q', Take::kNothing, Rule::kAccepted, "", ""},
-    {"verbose", 'v', Take::kNothing, Rule::kAccepted, "", ""},
-    {"all", 'a', Take::kNothing, Rule::kAccepted, "", ""},
+    {"all", 'a', Take::kNothing, Rule::kAccepted, "", "SCONTROL_ALL"},
+    {"sibling", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"future", 'F', Take::kNothing, Rule::kAccepted, "", ""},
+    {"uid", 'u', Take::kValue, Rule::kRefused, "a change is made as its caller; use sudo", ""},
+};
+constexpr auto kControlOptions =
+    joined(kControlRows, kViewOptions, kVerboseOption, kHelpOption, kCommonOptions);
+
+// Commands of Slurm that are not here, and what to use.
+struct Absent {
+  std::string_view name;
+  std::string_view instead;
+};
+constexpr Absent kAbsent[] = {
+    {"suspend", "no job is suspended here; requeuehold stops a job and keeps it for later"},
+    {"resume", "no job is suspended here; release starts a held job"},
+    {"reboot", "drain the node (update NodeName=… State=drain), then reboot it yourself"},
+    {"cancel_reboot", "the platform reboots no node"},
+    {"reconfigure", "send the daemon SIGHUP, or use systemctl reload gpu-platform"},
+    {"shutdown", "use systemctl stop gpu-platform; jobs go on"},
+    {"takeover", "there is one daemon"},
+    {"abort", "use systemctl kill gpu-platform; jobs go on"},
+    {"setdebug", "the log level is an option of the daemon: --log-level"},
+    {"setdebugflags", "the log level is an option of the daemon: --log-level"},
+    {"schedloglevel", "the log level is an option of the daemon: --log-level"},
+    {"notify", "use gpu-platform jobs exec ID to reach a running job"},
+    {"listpids", "use gpu-platform top, or gpu-platform jobs exec ID -- ps"},
+    {"pidinfo", "gpu-platform status shows the jobs of each GPU"},
+    {"wait_job", "use gpu-platform jobs wait"},
+    {"write", "scripts and configuration are not given out; scontrol show config has the keys"},
+    {"token", "the daemon knows its callers by their connection"},
+    {"completing", "use squeue -t CG"},
+    {"errnumstr", "errors are texts here"},
+    {"fsdampeningfactor", "use scheduling.* of the configuration"},
 };
 
-// "Key=Value" pairs in lines; in one line with -o.
-class Page {
- public:
-  explicit Page(bool is_one_line) : is_one_line_(is_one_line) {}
-  Page& add(std::string_view key, std::string_view value) {
-    if (!text_.empty() && text_.back() != '\n') text_.push_back(' ');
-    text_ += fmt::format("{}={}", key, cli::harmless(value));
-    return *this;
-  }
-  Page& end_line() {
-    text_ += is_one_line_ ? "" : "\n  ";
-    return *this;
-  }
-  std::string text() && { return std::move(text_) + (is_one_line_ ? "\n" : "\n\n"); }
-
- private:
-  bool is_one_line_;
-  std::string text_;
-};
-
-std::string or_null(std::string text) {
-  return text.empty() ? "(null)" : text;
+int say_bad_answer(Call& call) {
+  return call.fail("the daemon's answer is not a JSON object");
 }
 
-std::string page_of(const Json& job, bool is_one_line, base::Instant now) {
-  const auto started = cli::time_at(job, "started_at");
-  const auto ended = cli::time_at(job, "ended_at");
-  const auto end = ended || !started ? ended : std::optional(*started + time_limit(job));
-  const std::string user = text_at(cli::spec_of(job), "user");
-  const std::int64_t cpus = cpus_of(job).value_or(1);
-  const auto memory = memory_of(job);
-  const auto restarts = std::max<std::int64_t>(1, cli::integer_at(job, "attempt").value_or(1)) - 1;
-  Page page(is_one_line);
-  page.add("JobId", text_at(job, "id"));
-  if (const std::string array = text_at(job, "array_id"); !array.empty()) {
-    page.add("ArrayJobId", array).add("ArrayTaskId", text_at(job, "array_index"));
-  }
-  page.add("JobName", text_at(cli::spec_of(job), "name")).end_line();
-  page.add("UserId", fmt::format("{}({})", user, user_number(user))).end_line();
-  page.add("Priority", text_at(cli::spec_of(job), "priority_number"))
-      .add("Nice", "0")
-      .add("Account", or_null(text_at(cli::spec_of(job), "team")));
-  page.add("QOS", "normal").end_line();
-  page.add("JobState", state_of(job).name)
-      .add("Reason", reason_of(job))
-      .add("Dependency", "(null)")
-      .end_line();
-  page.add("Requeue", "1").add("Restarts", fmt::format("{}", restarts)).add("BatchFlag", "1");
-  page.add("ExitCode", exit_and_signal(job)).end_line();
-  page.add("RunTime", long_elapsed(run_time(job, now)))
-      .add("TimeLimit", long_elapsed(time_limit(job)));
-  page.add("TimeMin", "N/A").end_line();
-  page.add("SubmitTime", slurm_time(cli::time_at(job, "submitted_at"), "Unknown"));
-  page.add("EligibleTime", slurm_time(cli::time_at(job, "eligible_at"), "Unknown")).end_line();
-  page.add("StartTime", slurm_time(started, "Unknown"))
-      .add("EndTime", slurm_time(end, "Unknown"))
-      .end_line();
-  page.add("Partition", partition_of(job)).add("NodeList", or_null(node_of(job)));
-  page.add("BatchHost", or_null(node_of(job))).end_line();
-  page.add("NumNodes", "1")
-      .add("NumCPUs", fmt::format("{}", cpus))
-      .add("TRES", trackable(job))
-      .end_line();
-  page.add("MinMemoryNode", memory ? slurm_memory(*memory) : "0").end_line();
-  if (const std::string gpus = gpus_asked(job); !gpus.empty())
-    page.add("TresPerNode", "gres/" + gpus).end_line();
-  page.add("Command", cli::shell_quoted(cli::texts_at(cli::spec_of(job), "command"))).end_line();
-  page.add("WorkDir", text_at(cli::spec_of(job), "workdir")).end_line();
-  page.add("Comment", comment_of(job)).end_line();
-  const std::string output = cli::file_of(job, "output");
-  const std::string error = cli::file_of(job, "error");
-  page.add("StdErr", or_null(error.empty() ? output : error)).add("StdOut", or_null(output));
-  return std::move(page).text();
+int print_page(Call& call, const std::string& text) {
+  call.console().out(text);
+  return call.console().out_failed() ? 1 : 0;
 }
 
-int show_jobs(Call& call, const Settings& settings, const std::vector<std::string>& ids) {
-  auto client = call.client();
-  if (!client) return 1;
+// The jobs of "show job": all that have not ended, or those of the ids, of an array all members.
+// `query` is added where they are listed.
+std::expected<std::vector<Json>, int> named_jobs(Call& call, cli::Client& client,
+                                                 const ControlWords& ids,
+                                                 std::string_view query = {}) {
   std::vector<Json> jobs;
   if (ids.empty()) {
-    auto listed =
-        list_jobs(*client,
-                  "all=true&state=HELD&state=PENDING&state=QUEUED&state=STARTING&state=RUNNING&"
-                  "state=STOPPING&state=SUSPENDED&state=PREEMPTED");
-    if (!listed) return call.fail(listed.error());
+    auto listed = list_jobs(client, fmt::format("{}{}", kActive, query));
+    if (!listed) return std::unexpected(call.fail(listed.error()));
     jobs = std::move(*listed);
   }
   for (const std::string& id : ids) {
-    auto job = get_job(*client, id);
-    if (!job && job.error().kind == cli::Failure::Kind::kProblem) {
-      return call.fail(fmt::format("slurm_load_jobs error: Invalid job id specified: {}", id));
-    }
-    if (!job) return call.fail(job.error());
-    jobs.push_back(std::move(*job));
+    auto members = get_jobs(client, id.substr(0, id.find('.')));
+    if (!members && members.error().kind == cli::Failure::Kind::kProblem)
+      return std::unexpected(call.fail("slurm_load_jobs error: Invalid job id specified"));
+    if (!members) return std::unexpected(call.fail(members.error()));
+    std::ranges::move(*members, std::back_inserter(jobs));
   }
-  if (jobs.empty()) call.console().out("No jobs in the system\n");
-  for (const Json& job : jobs) {
-    call.console().out(page_of(job, settings.has("oneliner"), call.around().now()));
-  }
-  return 0;
+  return jobs;
 }
 
-std::string page_of_node(const Json& node, bool is_one_line) {
-  Page page(is_one_line);
-  const std::int64_t mib = base::kMiB.value();
-  page.add("NodeName", text_at(node, "name")).add("State", text_at(node, "state")).end_line();
-  page.add("CPUAlloc", text_at(node, "cpus_allocated"))
-      .add("CPUTot", text_at(node, "cpus"))
-      .end_line();
-  page.add("Gres", fmt::format("gpu:{}", text_at(node, "total_gpus"))).end_line();
-  page.add("RealMemory",
-           fmt::format("{}", cli::integer_at(node, "memory_bytes").value_or(0) / mib));
-  page.add("AllocMem",
-           fmt::format("{}", cli::integer_at(node, "memory_allocated_bytes").value_or(0) / mib))
-      .end_line();
-  page.add("Partitions", kPartition);
-  if (const std::string reason = text_at(node, "reason"); !reason.empty())
-    page.end_line().add("Reason", reason);
-  return std::move(page).text();
-}
-
-int show_nodes(Call& call, const Settings& settings, const std::vector<std::string>& lists,
-               bool as_partition) {
+int show_jobs(Call& call, const Settings& settings, const ControlWords& ids) {
   auto client = call.client();
   if (!client) return 1;
-  const auto body = client->get("/v1/nodes");
-  const auto document = body ? cli::parse_object(*body) : std::nullopt;
+  auto jobs = named_jobs(call, *client, ids);
+  if (!jobs) return jobs.error();
+  const base::Instant now = call.around().now();
+  if (settings.has("json"))
+    return print_page(call, cli::json_text(jobs_document(*jobs, now)) + "\n");
+  if (jobs->empty()) return print_page(call, "No jobs in the system\n");
+  std::string text;
+  const bool names_members = std::ranges::any_of(
+      ids, [](const std::string& id) { return id.find('_') != std::string::npos; });
+  if (!names_members) {
+    *jobs = with_joined_members(std::move(*jobs));
+    std::ranges::stable_partition(
+        *jobs, [](const Json& job) { return array_task_id(job).ends_with(']'); });
+  }
+  for (const Json& job : *jobs) text += job_page(job, settings.has("oneliner"), now);
+  return print_page(call, text);
+}
+
+// The steps that run: all, those of a job, or the one that "7.0" names.
+int show_steps(Call& call, const Settings& settings, const ControlWords& ids) {
+  auto client = call.client();
+  if (!client) return 1;
+  const auto jobs = named_jobs(call, *client, ids, "&steps=true");
+  if (!jobs) return jobs.error();
+  const std::string wanted = ids.empty() ? std::string() : step_name_of(ids.front()).step;
+  std::string text;
+  for (const Json& job : *jobs) {
+    for (const StepView& step : steps_of(job)) {
+      const bool is_wanted = wanted.empty() || step.id == wanted;
+      if (is_wanted && step.runs()) text += step_page(job, step, settings.has("oneliner"));
+    }
+  }
+  if (!text.empty()) return print_page(call, text);
+  if (!wanted.empty()) return call.fail(fmt::format("Job step {} not found", ids.front()));
+  return print_page(call, "No job steps in the system\n");
+}
+
+int show_nodes(Call& call, const Settings& settings, const ControlWords& lists) {
+  auto client = call.client();
+  if (!client) return 1;
+  const auto nodes = list_nodes(*client);
+  if (!nodes) return call.fail(nodes.error());
+  const auto site = site_of(*client);
+  if (!site) return call.fail(site.error());
+  ControlWords wanted;
+  for (const std::string& list : lists)
+    std::ranges::move(host_names(list), std::back_inserter(wanted));
+  std::vector<NodeView> shown;
+  for (const NodeView& node : *nodes) {
+    if (wanted.empty() || std::ranges::find(wanted, node.name) != wanted.end())
+      shown.push_back(node);
+  }
+  int code = 0;
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(shown, name, &NodeView::name) == shown.end())
+      code = call.fail(fmt::format("Node {} not found", name));
+  }
+  if (settings.has("json") && code == 0)
+    return print_page(call, cli::json_text(nodes_document(shown, *site)) + "\n");
+  std::string text;
+  for (const NodeView& node : shown) text += node_page(node, *site, settings.has("oneliner"));
+  return print_page(call, text) != 0 ? 1 : code;
+}
+
+int show_partitions(Call& call, const Settings& settings, const ControlWords& names) {
+  auto client = call.client();
+  if (!client) return 1;
+  const auto nodes = list_nodes(*client);
+  if (!nodes) return call.fail(nodes.error());
+  const auto site = site_of(*client);
+  if (!site) return call.fail(site.error());
+  for (const std::string& name : names) {
+    if (partition_named(*site, name) == nullptr) {
+      return call.fail(
+          fmt::format("Partition {} not found; there are: {}", name, partition_names(*site)));
+    }
+  }
+  std::string text;
+  for (const Partition& partition : site->partitions) {
+    if (names.empty() || std::ranges::find(names, partition.name) != names.end())
+      text += partition_page(partition, *nodes, settings.has("oneliner"));
+  }
+  return print_page(call, text);
+}
+
+int show_reservations(Call& call, const Settings& settings, const ControlWords& names) {
+  auto client = call.client();
+  if (!client) return 1;
+  const auto nodes = list_nodes(*client);
+  if (!nodes) return call.fail(nodes.error());
+  const auto body = client->get("/v1/reservations");
   if (!body) return call.fail(body.error());
-  if (!document) return call.fail("the daemon's answer is no JSON object");
-  const Json nodes = cli::in_node_order(cli::list_at(*document, "nodes"), "/name");
-  std::vector<std::string> wanted;
-  for (const std::string& list : lists) {
-    for (std::string& name : host_names(list)) wanted.push_back(std::move(name));
+  const auto document = cli::parse_object(*body);
+  if (!document) return say_bad_answer(call);
+  const Json& all = cli::list_at(*document, "reservations");
+  std::string text;
+  for (const Json& reservation : all) {
+    if (names.empty() || std::ranges::find(names, text_at(reservation, "name")) != names.end())
+      text += reservation_page(reservation, *nodes, settings.has("oneliner"));
   }
-  std::vector<std::string> names;
-  std::int64_t cpus = 0;
-  for (const Json& node : nodes) {
-    const std::string name = text_at(node, "name");
-    if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end()) continue;
-    names.push_back(name);
-    cpus += cli::integer_at(node, "cpus").value_or(0);
-    if (!as_partition) call.console().out(page_of_node(node, settings.has("oneliner")));
-  }
-  if (!as_partition) return names.empty() ? call.fail("no such node") : 0;
-  Page page(settings.has("oneliner"));
-  page.add("PartitionName", kPartition).add("Default", "YES").add("State", "UP").end_line();
-  page.add("MaxTime", "UNLIMITED")
-      .add("MaxNodes", "1")
-      .add("TotalNodes", fmt::format("{}", names.size()));
-  page.add("TotalCPUs", fmt::format("{}", cpus)).end_line();
-  page.add("Nodes", fmt::format("{}", fmt::join(names, ",")));
-  call.console().out(std::move(page).text());
-  return 0;
+  if (text.empty() && !names.empty())
+    return call.fail(fmt::format("Reservation {} not found", names.front()));
+  return print_page(call, text.empty() ? "No reservations in the system\n" : text);
 }
 
-// Needs no daemon.
-int show_host_names(Call& call, const std::vector<std::string>& lists) {
-  std::vector<std::string> given = lists;
-  if (given.empty())
-    given.emplace_back(variable(variables_of(call.around().environment), "SLURM_JOB_NODELIST"));
-  for (const std::string& list : given) {
-    for (const std::string& name : host_names(list)) call.console().out(cli::harmless(name) + "\n");
-  }
-  return 0;
+ControlWords given_lists(Call& call, const ControlWords& lists) {
+  if (!lists.empty()) return lists;
+  return {std::string(variable(variables_of(call.around().environment), "SLURM_JOB_NODELIST"))};
 }
 
-int show_config(Call& call) {
-  call.console().out(
-      fmt::format("ClusterName             = {}\nMinJobAge               = 300 sec\n", kCluster));
-  return 0;
+// Those of hosts need no daemon.
+
+// The names of all lists; the exit code where one makes no sense.
+std::expected<ControlWords, int> hosts_of(Call& call, const ControlWords& lists) {
+  ControlWords names;
+  for (const std::string& list : given_lists(call, lists)) {
+    auto some = base::expand_names(list);
+    if (!some) return std::unexpected(call.fail(fmt::format("Invalid hostlist: {}", list)));
+    std::ranges::move(*some, std::back_inserter(names));
+  }
+  return names;
+}
+
+int show_host_names(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+  const auto names = hosts_of(call, lists);
+  if (!names) return names.error();
+  std::string text;
+  for (const std::string& name : *names) text += cli::harmless(name) + "\n";
+  return print_page(call, text);
+}
+
+int show_host_list(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+  const auto names = hosts_of(call, lists);
+  if (!names) return names.error();
+  if (names->empty()) return call.fail("invalid host list: name hosts, such as n1,n2");
+  return print_page(call, cli::harmless(host_list_in_order(*names)) + "\n");
+}
+
+int show_sorted_host_list(Call& call, const Settings& /*settings*/, const ControlWords& lists) {
+  auto names = hosts_of(call, lists);
+  if (!names) return names.error();
+  if (names->empty()) return call.fail("invalid host list: name hosts, such as n1,n2");
+  return print_page(call, cli::harmless(host_list(std::move(*names))) + "\n");
+}
+
+std::string own_host() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+int show_config(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+  return print_page(call, config_page(call.around().now(), own_host()));
+}
+
+int show_licenses(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+  return print_page(call, "No licenses configured in Slurm.\n");
+}
+
+int show_topology(Call& call, const Settings& /*settings*/, const ControlWords& /*names*/) {
+  return call.fail(
+      "No topology information available; gpu-platform topology shows the links of "
+      "GPUs, gpu-platform nodes the racks");
+}
+
+int ping(Call& call) {
+  auto client = call.client();
+  if (!client) return 1;
+  const bool is_up = client->get("/v1/health").has_value();
+  const int code = print_page(
+      call, fmt::format("Slurmctld(primary) at {} is {}\n", own_host(), is_up ? "UP" : "DOWN"));
+  return is_up ? code : 1;
+}
+
+// What may be shown, by the beginnings of its names.
+struct Entity {
+  std::string_view name;
+  std::size_t least;  // letters that must be there
+  int (*show)(Call& call, const Settings& settings, const ControlWords& names);
+};
+constexpr Entity kEntities[] = {
+    {"jobs", 3, show_jobs},
+    {"jobid", 4, show_jobs},
+    {"nodes", 1, show_nodes},
+    {"nodename", 5, show_nodes},
+    {"partitions", 1, show_partitions},
+    {"partitionname", 10, show_partitions},
+    {"reservations", 1, show_reservations},
+    {"reservationname", 12, show_reservations},
+    {"steps", 2, show_steps},
+    {"stepid", 5, show_steps},
+    {"hostnames", 5, show_host_names},
+    {"hostlistsorted", 9, show_sorted_host_list},
+    {"hostlist", 5, show_host_list},
+    {"config", 1, show_config},
+    {"licenses", 1, show_licenses},
+    {"topology", 1, show_topology},
+};
+
+int show(Call& call, const Settings& settings, const ControlWords& words) {
+  if (words.size() < 2)
+    return call.fail(fmt::format("'show' needs what to show: {}", kControlSynopsis));
+  const std::size_t equals = words[1].find('=');
+  const std::string what = lower_case(std::string_view(words[1]).substr(0, equals));
+  ControlWords names(words.begin() + 2, words.end());
+  if (equals != std::string::npos) names.insert(names.begin(), words[1].substr(equals + 1));
+  for (const Entity& entity : kEntities) {
+    if (what.size() >= entity.least && entity.name.starts_with(what)) {
+      const bool is_of_hosts = entity.show == show_host_names || entity.show == show_host_list ||
+                               entity.show == show_sorted_host_list;
+      ControlWords all;
+      for (const std::string& name : names) {
+        const bool is_list = is_of_hosts || entity.show == show_nodes;
+        std::ranges::move(is_list ? ControlWords{name} : comma_separated(name),
+                          std::back_inserter(all));
+      }
+      return entity.show(call, settings, all);
+    }
+  }
+  return call.fail(
+      fmt::format("invalid entity:{} for keyword:show; use job, node, partition, "
+                  "reservation, step, config, hostnames, hostlist, licenses",
+                  what));
 }
 
 }  // namespace
 
+std::span<const Option> scontrol_options() {
+  return kControlOptions;
+}
+
 int scontrol(Call& call) {
-  const auto given = call.given({kOptions, kSynopsis, true});
+  const auto given = call.given({kControlOptions, kControlSynopsis, true});
   if (!given) return given.error();
-  const Settings& settings = given->settings;
-  if (given->words.empty()) return call.fail(fmt::format("no command: {}", kSynopsis));
-  const std::string command = given->words.front();
-  if (changes_jobs(command)) return change_jobs(call, given->words);
-  if (command != "show" || given->words.size() < 2) {
-    return call.fail(
-        fmt::format("'{}' is not supported: {}; gpu-platform's own commands change nodes and GPUs",
-                    command, kSynopsis));
-  }
-  const std::string what = (given->words)[1].substr(0, (given->words)[1].find('='));
-  std::vector<std::string> names(given->words.begin() + 2, given->words.end());
-  if (what.size() < (given->words)[1].size())
-    names.insert(names.begin(), (given->words)[1].substr(what.size() + 1));
-  if (what == "job" || what == "jobs" || what == "jobid") return show_jobs(call, settings, names);
-  if (what == "node" || what == "nodes") return show_nodes(call, settings, names, false);
-  if (what == "partition" || what == "partitions") return show_nodes(call, settings, {}, true);
-  if (what == "hostnames" || what == "hostname") return show_host_names(call, names);
-  if (what == "config") return show_config(call);
-  return call.fail(fmt::format(
-      "'show {}' is not supported: use job, node, partition, config or hostnames", what));
+  ControlWords words = given->words;
+  if (words.empty()) return call.fail(fmt::format("no command: {}", kControlSynopsis));
+  words.front() = lower_case(words.front());
+  const std::string& command = words.front();
+  if (command == "show") return show(call, given->settings, words);
+  if (command == "ping") return ping(call);
+  if (command == "version")
+    return print_page(call, fmt::format("slurm {} (gpu-platform {})\n", kSlurmVersion, GP_VERSION));
+  if (command == "help") return print_page(call, fmt::format("scontrol {}\n", kControlSynopsis));
+  if (changes_site(words)) return change_site(call, words);
+  if (changes_jobs(command)) return change_jobs(call, words);
+  const auto absent = std::ranges::find(kAbsent, std::string_view(command), &Absent::name);
+  if (absent != std::end(kAbsent))
+    return call.fail(fmt::format("'{}' is not supported: {}", command, absent->instead));
+  return call.fail(
+      fmt::format("invalid keyword: {}; usage: scontrol {}", command, kControlSynopsis));
 }
 
 }  // namespace gpu_platform::shims

@@ -1,23 +1,45 @@
 #include "shims/shims.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "shims/batch_options.h"
 #include "shims/call.h"
 
 namespace gpu_platform::shims {
 
 namespace {
 
-struct Command {
+struct NamedCommand {
   std::string_view name;
   int (*run)(Call& call);
+  std::span<const Option> (*options)() = nullptr;  // none: it is no command for people
 };
 
-constexpr Command kCommands[] = {
-    {"sbatch", sbatch},         {"srun", srun},         {"squeue", squeue},
-    {"scancel", scancel},       {"sinfo", sinfo},       {"sacct", sacct},
-    {"scontrol", scontrol},     {"sacctmgr", sacctmgr}, {"sshare", sshare},
-    {"batch-step", batch_step}, {"job-step", job_step},
+constexpr NamedCommand kAllCommands[] = {
+    {"sbatch", sbatch, sbatch_options},
+    {"srun", srun, srun_options},
+    {"squeue", squeue, squeue_options},
+    {"scancel", scancel, scancel_options},
+    {"sinfo", sinfo, sinfo_options},
+    {"sacct", sacct, sacct_options},
+    {"sstat", sstat, sstat_options},
+    {"scontrol", scontrol, scontrol_options},
+    {"sacctmgr", sacctmgr, sacctmgr_options},
+    {"sshare", sshare, sshare_options},
+    {"seff", seff, seff_options},
+    {"sprio", sprio, sprio_options},
+    {"sdiag", sdiag, sdiag_options},
+    {"sreport", sreport, sreport_options},
+    {"batch-step", batch_step},
+    {"job-step", job_step},
+    {"salloc", salloc, salloc_options},
+    {"sbcast", sbcast, sbcast_options},
+    {"sattach", sattach, sattach_options},
+    {"hold-allocation", hold_allocation},
+    {"enter-job", enter_job},
+    {"live-usage", live_usage},
 };
 
 std::string base_name(std::string_view path) {
@@ -25,7 +47,7 @@ std::string base_name(std::string_view path) {
 }
 
 bool is_command(std::string_view name) {
-  return std::ranges::find(kCommands, name, &Command::name) != std::end(kCommands);
+  return std::ranges::find(kAllCommands, name, &NamedCommand::name) != std::end(kAllCommands);
 }
 
 }  // namespace
@@ -34,14 +56,24 @@ int run_in(const cli::Surroundings& surroundings, const std::string& name,
            const std::vector<std::string>& words) {
   cli::Console console(surroundings);
   Call call(name, words, console);
-  const auto command = std::ranges::find(kCommands, name, &Command::name);
-  if (command != std::end(kCommands)) return command->run(call);
-  console.err(
-      fmt::format("'{}' is no command of Slurm that is here: sbatch, srun, squeue, scancel, sinfo, "
-                  "sacct, scontrol, sacctmgr and sshare are, each through a link of that name or "
-                  "as the first argument\n",
-                  name));
+  const auto command = std::ranges::find(kAllCommands, name, &NamedCommand::name);
+  if (command != std::end(kAllCommands)) return command->run(call);
+  console.err(fmt::format(
+      "'{}' is no command of Slurm that is here: sbatch, srun, salloc, sattach, sbcast, "
+      "squeue, scancel, sinfo, sacct, sstat, scontrol, sacctmgr, sshare, seff, sprio, sdiag and "
+      "sreport "
+      "are, each "
+      "through a link of that name or "
+      "as the first argument\n",
+      name));
   return 1;
+}
+
+std::vector<CommandOptions> option_tables() {
+  std::vector<CommandOptions> tables;
+  for (const NamedCommand& command : kAllCommands)
+    if (command.options != nullptr) tables.push_back({command.name, command.options()});
+  return tables;
 }
 
 int run(int argc, char** argv) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cli/roff.h"
 #include "cli/session.h"
+#include "shims/options_page.h"
 
 // Slurm's commands as clients of the daemon, for scripts and programs that were written for Slurm.
 
@@ -16,5 +19,11 @@ int run(int argc, char** argv);
 // The same with given surroundings: the command's name and its words.
 int run_in(const cli::Surroundings& surroundings, const std::string& name,
            const std::vector<std::string>& words);
+
+// The commands that people call, with their options.
+std::vector<CommandOptions> option_tables();
+
+// A man page for each of them: gpu-platform-sbatch(1), …; Slurm's own pages keep their names.
+std::vector<cli::ManPage> man_pages();
 
 }  // namespace gpu_platform::shims

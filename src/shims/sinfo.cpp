@@ -1,14 +1,17 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/json_view.h"
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
+#include "shims/common_options.h"
 #include "shims/job_view.h"
+#include "shims/sinfo_fields.h"
+#include "shims/slurm_json.h"
 #include "shims/step_variables.h"
+#include "shims/times.h"
 #include "shims/values.h"
 
 namespace gpu_platform::shims {
@@ -18,14 +21,17 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-constexpr std::string_view kSynopsis = "[options]";
-constexpr std::string_view kUsual = "%9P %.5a %.10l %.6D %.6t %N";
-constexpr std::string_view kLong = "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N";
+constexpr std::string_view kInfoSynopsis = "[options]";
+constexpr std::string_view kUsualNodes = "%9P %.5a %.10l %.6D %.6t %N";
+constexpr std::string_view kLongNodes = "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N";
 constexpr std::string_view kNodes = "%N %.6D %.9P %6t";
-constexpr std::string_view kNodesLong = "%N %.6D %.9P %.11T %.4c %.8z %.8m %.8d %.6w %.8f %20E";
+constexpr std::string_view kNodesLong = "%N %.6D %.9P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E";
 constexpr std::string_view kSummary = "%9P %.5a %.10l %.16F %N";
+constexpr std::string_view kReasons = "%20E %9u %19H %N";
+constexpr std::string_view kReasonsLong = "%20E %12U %19H %6t %N";
+constexpr std::size_t kNarrowest = 9;  // of the nodes' names with -N, and of partitions
 
-constexpr Option kOptions[] = {
+constexpr Option kInfoRows[] = {
     {"format", 'o', Take::kValue, Rule::kHonoured, "", "SINFO_FORMAT"},
     {"Format", 'O', Take::kValue, Rule::kHonoured, "", ""},
     {"noheader", 'h', Take::kNothing, Rule::kHonoured, "", ""},
@@ -35,259 +41,263 @@ constexpr Option kOptions[] = {
     {"partition", 'p', Take::kValue, Rule::kHonoured, "", "SINFO_PARTITION"},
     {"nodes", 'n', Take::kValue, Rule::kHonoured, "", ""},
     {"states", 't', Take::kValue, Rule::kHonoured, "", ""},
-    {"help", 0, Take::kNothing, Rule::kHonoured, "", ""},
-    {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
-    {"all", 'a', Take::kNothing, Rule::kAccepted, "", ""},
-    {"exact", 'e', Take::kNothing, Rule::kAccepted, "", ""},
-    {"verbose", 'v', Take::kNothing, Rule::kAccepted, "", ""},
-    {"sort", 'S', Take::kValue, Rule::kIgnored, "nodes come by name", ""},
-    {"clusters", 'M', Take::kValue, Rule::kIgnored, "there is one cluster", ""},
-    {"list-reasons", 'R', Take::kNothing, Rule::kRefused, "gpu-platform status has the reasons",
-     ""},
-    {"iterate", 'i', Take::kValue, Rule::kRefused, "use watch sinfo, or gpu-platform watch", ""},
-    {"json", 0, Take::kMayHaveValue, Rule::kRefused,
-     "'gpu-platform status --json' has the platform's", ""},
+    {"responding", 'r', Take::kNothing, Rule::kHonoured, "", ""},
+    {"dead", 'd', Take::kNothing, Rule::kHonoured, "", ""},
+    {"list-reasons", 'R', Take::kNothing, Rule::kHonoured, "", ""},
+    {"reservation", 'T', Take::kNothing, Rule::kHonoured, "", ""},
+    {"sort", 'S', Take::kValue, Rule::kHonoured, "", "SINFO_SORT"},
+    {"exact", 'e', Take::kNothing, Rule::kHonoured, "", ""},
+    {"all", 'a', Take::kNothing, Rule::kAccepted, "", "SINFO_ALL"},
+    {"noconvert", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"iterate", 'i', Take::kValue, Rule::kHonoured, "", ""},
 };
+constexpr auto kInfoOptions =
+    joined(kInfoRows, kViewOptions, kVerboseOption, kHelpWithoutLetter, kCommonOptions);
 
-// Nodes in one line.
-struct Group {
-  std::vector<const Json*> nodes;
-  const Json& status;
-};
+using Columns = std::vector<Bound<NodeGroup>>;
 
-std::int64_t number(const Json& node, std::string_view key) {
-  return cli::integer_at(node, key).value_or(0);
+// The names of nodes as wide as the widest, where the format has them first in a line.
+std::string_view usual_node_format(const Settings& settings) {
+  const bool is_long = settings.has("long");
+  if (settings.has("summarize")) return kSummary;
+  if (settings.has("Node")) return is_long ? kNodesLong : kNodes;
+  if (settings.has("list-reasons")) return is_long ? kReasonsLong : kReasons;
+  return is_long ? kLongNodes : kUsualNodes;
 }
 
-std::string_view state_of_node(const Json& node) {
-  const std::string state = text_at(node, "state");
-  const std::int64_t used = number(node, "cpus_allocated");
-  if (state == "LOST" || state == "OFFLINE") return "down";
-  if (state == "DRAINING") return used > 0 ? "draining" : "drained";
-  if (used == 0) return "idle";
-  const bool is_full = number(node, "total_gpus") > 0 ? number(node, "available_gpus") == 0
-                                                      : used >= number(node, "cpus");
-  return is_full ? "allocated" : "mixed";
-}
-
-std::string_view short_state(std::string_view state) {
-  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
-      {"allocated", "alloc"}, {"mixed", "mix"}, {"draining", "drng"}, {"drained", "drain"}};
-  const auto row =
-      std::ranges::find(kShort, state, &std::pair<std::string_view, std::string_view>::first);
-  return row == std::end(kShort) ? state : row->second;
-}
-
-std::string names_of(const Group& group) {
-  std::vector<std::string> names;
-  for (const Json* node : group.nodes) names.push_back(text_at(*node, "name"));
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-// "8", or "8+" where nodes differ.
-std::string least(const Group& group, std::int64_t (*value)(const Json&)) {
-  if (group.nodes.empty()) return "0";
-  std::int64_t lowest = INT64_MAX;
-  std::int64_t highest = 0;
-  for (const Json* node : group.nodes) {
-    lowest = std::min(lowest, value(*node));
-    highest = std::max(highest, value(*node));
-  }
-  return fmt::format("{}{}", lowest, highest > lowest ? "+" : "");
-}
-
-std::int64_t sum(const Group& group, std::string_view key) {
-  std::int64_t total = 0;
-  for (const Json* node : group.nodes) total += number(*node, key);
-  return total;
-}
-
-// "gpu:H100-80GB:8": of the first node, for which the others of its line stand.
-std::string gres_of(const Group& group) {
-  if (group.nodes.empty()) return "(null)";
-  const std::string name = text_at(*group.nodes.front(), "name");
-  std::map<std::string, int> types;
-  for (const Json& gpu : cli::list_at(group.status, "gpus")) {
-    if (text_at(gpu, "node") == name) ++types[text_at(gpu, "type")];
-  }
-  std::string text;
-  for (const auto& [type, count] : types)
-    text += fmt::format("{}gpu:{}:{}", text.empty() ? "" : ",", type, count);
-  return text.empty() ? "(null)" : text;
-}
-
-// Allocated, idle, other, total: of nodes.
-std::string nodes_by_use(const Group& group) {
-  int used = 0;
-  int idle = 0;
-  for (const Json* node : group.nodes) {
-    const std::string_view state = state_of_node(*node);
-    used += state == "allocated" || state == "mixed" ? 1 : 0;
-    idle += state == "idle" ? 1 : 0;
-  }
-  const int all = static_cast<int>(group.nodes.size());
-  return fmt::format("{}/{}/{}/{}", used, idle, all - used - idle, all);
-}
-
-std::string cpus_by_use(const Group& group) {
-  const std::int64_t used = sum(group, "cpus_allocated");
-  const std::int64_t all = sum(group, "cpus");
-  return fmt::format("{}/{}/0/{}", used, all - used, all);
-}
-
-std::string state_text(const Group& group) {
-  return group.nodes.empty() ? "n/a" : std::string(state_of_node(*group.nodes.front()));
-}
-
-std::string reason_text(const Group& group) {
-  const std::string reason = group.nodes.empty() ? "" : text_at(*group.nodes.front(), "reason");
-  return reason.empty() ? "none" : reason;
-}
-
-std::function<std::string(const Group&)> always(std::string text) {
-  return [text = std::move(text)](const Group&) { return text; };
-}
-
-std::span<const Field<Group>> fields() {
-  static const std::vector<Field<Group>> kFields = {
-      {'P', "Partition", "PARTITION", always(std::string(kPartition) + "*")},
-      {'R', "PartitionName", "PARTITION", always(std::string(kPartition))},
-      {'a', "Available", "AVAIL", always("up")},
-      {'l', "Time", "TIMELIMIT", always("infinite")},
-      {'L', "DefaultTime", "DEFAULTTIME", always("n/a")},
-      {'s', "Size", "JOB_SIZE", always("1")},
-      {'r', "Root", "ROOT", always("no")},
-      {'h', "OverSubscribe", "OVERSUBS", always("NO")},
-      {'g', "Groups", "GROUPS", always("all")},
-      {'D', "Nodes", "NODES",
-       [](const Group& group) { return fmt::format("{}", group.nodes.size()); }},
-      {'t', "StateCompact", "STATE",
-       [](const Group& group) { return std::string(short_state(state_text(group))); }},
-      {'T', "StateLong", "STATE", state_text},
-      {0, "State", "STATE", state_text},
-      {'N', "NodeList", "NODELIST", names_of},
-      {'n', "NodeHost", "HOSTNAMES", names_of},
-      {'c', "CPUs", "CPUS",
-       [](const Group& g) { return least(g, [](const Json& n) { return number(n, "cpus"); }); }},
-      {'m', "Memory", "MEMORY",
-       [](const Group& g) {
-         return least(g,
-                      [](const Json& n) { return number(n, "memory_bytes") / base::kMiB.value(); });
-       }},
-      {'e', "FreeMem", "FREE_MEM",
-       [](const Group& g) {
-         return least(g, [](const Json& n) {
-           return (number(n, "memory_bytes") - number(n, "memory_allocated_bytes")) /
-                  base::kMiB.value();
-         });
-       }},
-      {'G', "Gres", "GRES", gres_of},
-      {0, "GresUsed", "GRES_USED",
-       [](const Group& g) {
-         return fmt::format("gpu:{}", sum(g, "total_gpus") - sum(g, "available_gpus"));
-       }},
-      {'C', "CPUsState", "CPUS(A/I/O/T)", cpus_by_use},
-      {'F', "NodeAIOT", "NODES(A/I/O/T)", nodes_by_use},
-      {'A', "NodeAI", "NODES(A/I)",
-       [](const Group& g) {
-         const std::string all = nodes_by_use(g);
-         return all.substr(0, all.find('/', all.find('/') + 1));
-       }},
-      {'E', "Reason", "REASON", reason_text},
-      {'z', "SocketCoreThread", "S:C:T", always("n/a")},
-      {'d', "Disk", "TMP_DISK", always("0")},
-      {'w', "Weight", "WEIGHT", always("1")},
-      {'f', "Features", "AVAIL_FEATURES", always("(null)")},
-      {'V', "Cluster", "CLUSTER", always(std::string(kCluster))},
-  };
-  return kFields;
-}
-
-base::Result<std::vector<Bound<Group>>> columns_of(const Settings& settings) {
+base::Result<Columns> node_columns_of(const Settings& settings, std::size_t widest_node,
+                                      std::size_t widest_partition) {
+  static const std::vector<Field<NodeGroup>> kFields = [] {
+    std::vector<Field<NodeGroup>> fields;
+    for (const NodeField& field : sinfo_fields()) fields.push_back(field.field);
+    return fields;
+  }();
+  const std::span<const Field<NodeGroup>> fields(kFields);
   if (settings.has("Format")) {
     TRY_ASSIGN(const auto columns, named_columns(settings.value("Format"), ':', 20));
-    return bound(columns, fields());
+    return bound(columns, fields);
   }
-  std::string_view format = kUsual;
   if (settings.has("format")) {
-    format = settings.value("format");
-  } else if (settings.has("Node")) {
-    format = settings.has("long") ? kNodesLong : kNodes;
-  } else if (settings.has("summarize")) {
-    format = kSummary;
-  } else if (settings.has("long")) {
-    format = kLong;
+    TRY_ASSIGN(const auto columns, letter_columns(whole_format(settings.value("format"), fields)));
+    return bound(columns, fields);
   }
-  TRY_ASSIGN(const auto columns, letter_columns(format));
-  return bound(columns, fields());
+  TRY_ASSIGN(auto columns, letter_columns(usual_node_format(settings)));
+  for (ColumnSpec& column : columns) {
+    if (column.letter == 'N' && settings.has("Node")) column.width = widest_node;
+    if (column.letter == 'P' && !column.is_right) column.width = widest_partition;
+  }
+  return bound(columns, fields);
 }
 
-bool is_wanted(const Json& node, const Settings& settings) {
-  if (settings.has("nodes")) {
-    const auto names = host_names(settings.value("nodes"));
-    if (std::ranges::find(names, text_at(node, "name")) == names.end()) return false;
-  }
-  if (!settings.has("states")) return true;
-  const std::string_view state = state_of_node(node);
-  for (const std::string& name : comma_separated(settings.value("states"))) {
-    const std::string plain = plain_name(name);
-    if (plain == "all" || plain == state || plain == short_state(state)) return true;
-  }
-  return false;
-}
-
-// True where the columns tell of single nodes, so that nodes in different states cannot share a
-// line.
-bool tells_of_nodes(const std::vector<Bound<Group>>& columns) {
-  constexpr std::string_view kOfPartitions = "PRalLsrhgFVACD";
-  return std::ranges::any_of(columns, [&](const Bound<Group>& column) {
-    return column.field != nullptr &&
-           (column.field->letter == 0 ||
-            kOfPartitions.find(column.field->letter) == std::string_view::npos);
+// -t: names between commas, any of which will do, or between '&', all of which must be there.
+bool is_in_states(const NodeView& node, const std::string& states) {
+  return std::ranges::any_of(comma_separated(states), [&](const std::string& names) {
+    std::string_view rest = names;
+    while (true) {
+      const std::size_t end = rest.find('&');
+      if (!is_in_node_state(node, rest.substr(0, end)).value_or(false)) return false;
+      if (end == std::string_view::npos) return true;
+      rest.remove_prefix(end + 1);
+    }
   });
 }
 
-std::vector<Group> groups_of(const Json& status, const Json& nodes, const Settings& settings,
-                             bool by_state) {
-  std::vector<Group> groups;
-  for (const Json& node : nodes) {
-    if (!is_wanted(node, settings)) continue;
-    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      return !settings.has("Node") &&
-             (!by_state || state_of_node(*group.nodes.front()) == state_of_node(node));
-    });
-    if (same != groups.end()) {
-      same->nodes.push_back(&node);
-    } else {
-      groups.push_back({{&node}, status});
+base::Status check_node_states(const std::string& states) {
+  std::string names = states;
+  std::ranges::replace(names, '&', ',');
+  for (const std::string& name : comma_separated(names)) {
+    if (!is_in_node_state({}, name)) {
+      return base::invalid({}, fmt::format("Bad state string: \"{}\"; states of nodes are idle, "
+                                           "mixed, allocated, drain, drained, draining, down, "
+                                           "maint, reserved, completing and no_respond",
+                                           name));
     }
   }
-  if (groups.empty()) groups.push_back({{}, status});
-  return groups;
+  return {};
+}
+
+bool is_wanted_node(const NodeView& node, const Settings& settings) {
+  if (settings.has("nodes")) {
+    const auto names = host_names(settings.value("nodes"));
+    if (std::ranges::find(names, node.name) == names.end()) return false;
+  }
+  if (settings.has("responding") && node.is_silent) return false;
+  if (settings.has("dead") && !node.is_silent) return false;
+  if (settings.has("list-reasons") && !settings.has("states"))
+    return node.is_draining || node.base_state == "down";
+  return !settings.has("states") || is_in_states(node, settings.value("states"));
+}
+
+const NodeField& field_of(const Field<NodeGroup>& field) {
+  const auto all = sinfo_fields();
+  const auto found = std::ranges::find_if(
+      all, [&](const NodeField& candidate) { return candidate.field.name == field.name; });
+  return found == all.end() ? all.front() : *found;
+}
+
+// Nodes of one line look alike in every column that splits; with -e in all of them.
+bool are_alike(const Columns& columns, bool is_exact, const NodeGroup& a, const NodeGroup& b) {
+  constexpr std::string_view kOfGroups = "DNCFAS";
+  return std::ranges::all_of(columns, [&](const Bound<NodeGroup>& column) {
+    if (column.field == nullptr) return true;
+    const bool counts =
+        field_of(*column.field).splits ||
+        (is_exact && (column.field->letter == 0 ||
+                      kOfGroups.find(column.field->letter) == std::string_view::npos));
+    return !counts || column.field->text(a) == column.field->text(b);
+  });
+}
+
+void add_groups(const Partition& partition, const std::vector<NodeView>& nodes,
+                const Settings& settings, const Columns& columns, std::vector<NodeGroup>& groups) {
+  const std::size_t begin = groups.size();
+  for (const NodeView& node : nodes) {
+    if (!is_in(node, partition) || !is_wanted_node(node, settings)) continue;
+    const NodeGroup alone{&partition, {&node}};
+    const auto same =
+        settings.has("Node")
+            ? groups.end()
+            : std::find_if(groups.begin() + static_cast<std::ptrdiff_t>(begin), groups.end(),
+                           [&](const NodeGroup& group) {
+                             const NodeGroup one{&partition, {group.nodes.front()}};
+                             return are_alike(columns, settings.has("exact"), one, alone);
+                           });
+    if (same == groups.end()) {
+      groups.push_back(alone);
+    } else {
+      same->nodes.push_back(&node);
+    }
+  }
+  const bool shows_empty = !settings.has("Node") && !settings.has("list-reasons");
+  if (groups.size() == begin && shows_empty) groups.push_back({&partition, {}});
+}
+
+int rank_of(const NodeGroup& group) {
+  return group.nodes.empty() ? -1 : state_rank(*group.nodes.front());
+}
+
+// -S: letters of columns, each with "-" before it for the other direction; "#" is nothing here.
+// Without it partitions come as the site has them, and in each the states from drained to down.
+base::Status put_nodes_in_order(const Settings& settings, std::vector<NodeGroup>& groups) {
+  if (!settings.has("sort")) {
+    if (settings.has("Node") || settings.has("list-reasons")) return {};
+    std::ranges::stable_sort(groups, [](const NodeGroup& a, const NodeGroup& b) {
+      return a.partition == b.partition && rank_of(a) > rank_of(b);
+    });
+    return {};
+  }
+  std::vector<std::string> keys = comma_separated(settings.value("sort"));
+  std::ranges::reverse(keys);
+  for (const std::string& key : keys) {
+    const std::size_t at = key.find_first_not_of("#+-");
+    const auto all = sinfo_fields();
+    const auto field = std::ranges::find_if(all, [&](const NodeField& candidate) {
+      return at != std::string::npos && candidate.field.letter == key[at];
+    });
+    if (field == all.end())
+      return base::invalid("--sort", fmt::format("'{}' is no column's letter", key));
+    const bool is_falling = key.find('-') != std::string::npos;
+    std::ranges::stable_sort(groups, [&](const NodeGroup& a, const NodeGroup& b) {
+      const bool is_state = field->field.letter == 't' || field->field.letter == 'T';
+      const auto value = [&](const NodeGroup& group) {
+        return is_state ? fmt::format("{:04}", rank_of(group) + 1) : field->field.text(group);
+      };
+      return is_falling ? value(b) < value(a) : value(a) < value(b);
+    });
+  }
+  return {};
+}
+
+std::size_t widest(const std::vector<NodeView>& nodes) {
+  std::size_t width = kNarrowest;
+  for (const NodeView& node : nodes) width = std::max(width, cli::display_width(node.name));
+  return width;
+}
+
+std::size_t widest(const std::vector<Partition>& partitions) {
+  std::size_t width = kNarrowest;
+  for (const Partition& partition : partitions)
+    width = std::max(width, cli::display_width(partition.name) + (partition.is_default ? 1 : 0));
+  return width;
+}
+
+int show_reservation_lines(Call& call, cli::Client& client, const Settings& settings) {
+  const auto body = client.get("/v1/reservations");
+  if (!body) return call.fail(body.error());
+  const auto document = cli::parse_object(*body);
+  if (!document) return call.fail("the daemon's answer is not a JSON object");
+  const Json& reservations = cli::list_at(*document, "reservations");
+  if (reservations.empty()) {
+    call.console().out("No reservations in the system\n");
+    return 0;
+  }
+  std::string text;
+  if (!settings.has("noheader")) {
+    text = fmt::format("{:<12}{:>10} {:>19} {:>19} {:>11}  {}\n", "RESV_NAME", "STATE",
+                       "START_TIME", "END_TIME", "DURATION", "NODELIST");
+  }
+  for (const Json& reservation : reservations) {
+    const auto begin = cli::time_at(reservation, "begin");
+    const auto end = cli::time_at(reservation, "end");
+    text += fmt::format(
+        "{:<12}{:>10} {:>19} {:>19} {:>11}  {}\n", cli::harmless(text_at(reservation, "name")),
+        cli::flag_at(reservation, "active") ? "ACTIVE" : "INACTIVE", slurm_time(begin, "N/A"),
+        slurm_time(end, "N/A"), begin && end ? long_elapsed(*end - *begin) : "N/A",
+        cli::harmless(nodes_of_reservation(reservation)));
+  }
+  call.console().out(text);
+  return call.console().out_failed() ? 1 : 0;
+}
+
+int show_node_lines(Call& call, cli::Client& client, const Settings& settings) {
+  const auto nodes = list_nodes(client);
+  if (!nodes) return call.fail(nodes.error());
+  const auto site = site_of(client);
+  if (!site) return call.fail(site.error());
+  if (settings.has("json")) {
+    call.console().out(cli::json_text(nodes_document(*nodes, *site)) + "\n");
+    return call.console().out_failed() ? 1 : 0;
+  }
+  const auto columns = node_columns_of(settings, widest(*nodes), widest(site->partitions));
+  if (!columns) return call.fail(columns.error());
+  std::vector<NodeGroup> groups;
+  for (const Partition& partition : site->partitions) {
+    if (settings.has("partition") && !is_listed(partition.name, settings.value("partition")))
+      continue;
+    add_groups(partition, *nodes, settings, *columns, groups);
+  }
+  if (const auto sorted = put_nodes_in_order(settings, groups); !sorted)
+    return call.fail(sorted.error());
+  std::string text;
+  if (settings.has("long") && !settings.has("format") && !settings.has("Format") &&
+      !settings.has("noheader"))
+    text = date_line(call.around().now());
+  text += rendered(*columns, groups, !settings.has("noheader"));
+  call.console().out(text);
+  return call.console().out_failed() ? 1 : 0;
 }
 
 }  // namespace
 
+std::span<const Option> sinfo_options() {
+  return kInfoOptions;
+}
+
 int sinfo(Call& call) {
-  const auto given = call.given({kOptions, kSynopsis});
+  const auto given = call.given({kInfoOptions, kInfoSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;
-  const auto columns = columns_of(settings);
-  if (!columns) return call.fail(columns.error());
+  if (const auto checked = check_node_states(settings.value("states")); !checked)
+    return call.fail(checked.error());
+  // Mistakes are told before the daemon is asked.
+  if (const auto checked = node_columns_of(settings, kNarrowest, kNarrowest); !checked)
+    return call.fail(checked.error());
   auto client = call.client();
   if (!client) return 1;
-  const auto body = client->get("/v1/status");
-  if (!body) return call.fail(body.error());
-  const auto status = cli::parse_object(*body);
-  if (!status) return call.fail("the daemon's answer is no JSON object");
-  const Json nodes = cli::in_node_order(cli::list_at(*status, "nodes"), "/name");
-
-  std::vector<Group> groups;
-  if (!settings.has("partition") || is_listed(kPartition, settings.value("partition"))) {
-    groups = groups_of(*status, nodes, settings, tells_of_nodes(*columns));
-  }
-  call.console().out(rendered(*columns, groups, !settings.has("noheader")));
-  return call.console().out_failed() ? 1 : 0;
+  return again_and_again(call, settings, [&] {
+    return settings.has("reservation") ? show_reservation_lines(call, *client, settings)
+                                       : show_node_lines(call, *client, settings);
+  });
 }
 
 }  // namespace gpu_platform::shims

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -8,7 +9,14 @@
 #include "cli/text.h"
 #include "shims/call.h"
 #include "shims/columns.h"
+#include "shims/common_options.h"
+#include "shims/host_list.h"
 #include "shims/job_view.h"
+#include "shims/slurm_json.h"
+#include "shims/squeue_fields.h"
+#include "shims/squeue_steps.h"
+#include "shims/step_variables.h"
+#include "shims/times.h"
 #include "shims/values.h"
 
 namespace gpu_platform::shims {
@@ -18,14 +26,14 @@ namespace {
 using cli::Json;
 using cli::text_at;
 
-constexpr std::string_view kSynopsis = "[options] [-j ID,…]";
-constexpr std::string_view kUsual = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
-constexpr std::string_view kLong = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+constexpr std::string_view kQueueSynopsis = "[options] [-j ID,…]";
+constexpr std::string_view kUsualQueue = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
+constexpr std::string_view kLongQueue = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
 constexpr std::string_view kStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
 // How long ended jobs stay in sight where a filter names their states (MinJobAge).
 constexpr base::Duration kEndedInSight = base::minutes(5);
 
-constexpr Option kOptions[] = {
+constexpr Option kQueueRows[] = {
     {"jobs", 'j', Take::kValue, Rule::kHonoured, "", ""},
     {"user", 'u', Take::kValue, Rule::kHonoured, "", "SQUEUE_USERS"},
     {"me", 0, Take::kNothing, Rule::kHonoured, "", ""},
@@ -40,156 +48,59 @@ constexpr Option kOptions[] = {
     {"long", 'l', Take::kNothing, Rule::kHonoured, "", ""},
     {"start", 0, Take::kNothing, Rule::kHonoured, "", ""},
     {"sort", 'S', Take::kValue, Rule::kHonoured, "", "SQUEUE_SORT"},
-    {"help", 0, Take::kNothing, Rule::kHonoured, "", ""},
-    {"version", 'V', Take::kNothing, Rule::kHonoured, "", ""},
-    {"array", 'r', Take::kNothing, Rule::kAccepted, "", ""},
-    {"all", 'a', Take::kNothing, Rule::kAccepted, "", ""},
-    {"verbose", 'v', Take::kNothing, Rule::kAccepted, "", ""},
-    {"clusters", 'M', Take::kValue, Rule::kIgnored, "there is one cluster", ""},
-    {"iterate", 'i', Take::kValue, Rule::kRefused, "use watch squeue, or gpu-platform watch", ""},
-    {"json", 0, Take::kMayHaveValue, Rule::kRefused,
-     "Slurm's JSON is not supported: 'gpu-platform jobs list --json' has "
-     "the platform's",
-     ""},
-    {"yaml", 0, Take::kMayHaveValue, Rule::kRefused, "use 'gpu-platform jobs list --json'", ""},
+    {"qos", 'q', Take::kValue, Rule::kHonoured, "", "SQUEUE_QOS"},
+    {"reservation", 'R', Take::kValue, Rule::kHonoured, "", ""},
+    {"array", 'r', Take::kNothing, Rule::kHonoured, "", "SQUEUE_ARRAY"},
+    {"all", 'a', Take::kNothing, Rule::kAccepted, "", "SQUEUE_ALL"},
+    {"array-unique", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"sibling", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"noconvert", 0, Take::kNothing, Rule::kAccepted, "", ""},
+    {"priority", 'P', Take::kNothing, Rule::kAccepted, "", "SQUEUE_PRIORITY"},
+    {"licenses", 'L', Take::kValue, Rule::kRefused, "the platform has no licenses", ""},
+    {"steps", 's', Take::kMayHaveValue, Rule::kHonoured, "", ""},
+    {"iterate", 'i', Take::kValue, Rule::kHonoured, "", ""},
 };
+constexpr auto kQueueOptions =
+    joined(kQueueRows, kViewOptions, kVerboseOption, kHelpWithoutLetter, kCommonOptions);
 
-struct Row {
-  const Json& job;
-  base::Instant now;
-};
-
-std::string node_or_reason(const Row& row) {
-  const std::string node = node_of(row.job);
-  return node.empty() || has_ended(row.job) ? fmt::format("({})", reason_of(row.job)) : node;
-}
-
-std::optional<base::Instant> expected_start(const Json& job) {
-  const auto started = cli::time_at(job, "started_at");
-  return started ? started : cli::time_at(job, "estimated_start");
-}
-
-std::string memory_text(const Json& job) {
-  const auto bytes = memory_of(job);
-  return bytes ? slurm_memory(*bytes) : "0";
-}
-
-std::string end_text(const Json& job) {
-  const auto ended = cli::time_at(job, "ended_at");
-  const auto started = cli::time_at(job, "started_at");
-  return slurm_time(ended || !started ? ended : std::optional(*started + time_limit(job)), "N/A");
-}
-
-std::string none_if_empty(std::string text, std::string_view none) {
-  return text.empty() ? std::string(none) : text;
-}
-
-std::string id_of(const Row& row) {
-  return text_at(row.job, "id");
-}
-
-std::span<const Field<Row>> fields() {
-  static const std::vector<Field<Row>> kFields = {
-      {'i', "JobArrayID", "JOBID", [](const Row& row) { return array_task_id(row.job); }},
-      {'A', "JobID", "JOBID", id_of},
-      {'F', "ArrayJobID", "ARRAY_JOB_ID",
-       [](const Row& row) {
-         return none_if_empty(text_at(row.job, "array_id"), text_at(row.job, "id"));
-       }},
-      {'K', "ArrayTaskID", "ARRAY_TASK_ID",
-       [](const Row& row) { return none_if_empty(text_at(row.job, "array_index"), "N/A"); }},
-      {'P', "Partition", "PARTITION", [](const Row& row) { return partition_of(row.job); }},
-      {'j', "Name", "NAME", [](const Row& row) { return text_at(cli::spec_of(row.job), "name"); }},
-      {'u', "UserName", "USER",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "user"); }},
-      {'t', "StateCompact", "ST",
-       [](const Row& row) { return std::string(state_of(row.job).code); }},
-      {'T', "State", "STATE", [](const Row& row) { return std::string(state_of(row.job).name); }},
-      {'M', "TimeUsed", "TIME",
-       [](const Row& row) { return short_elapsed(run_time(row.job, row.now)); }},
-      {'l', "TimeLimit", "TIME_LIMIT",
-       [](const Row& row) { return short_elapsed(time_limit(row.job)); }},
-      {'L', "TimeLeft", "TIME_LEFT",
-       [](const Row& row) {
-         return short_elapsed(time_limit(row.job) - run_time(row.job, row.now));
-       }},
-      {'D', "NumNodes", "NODES", [](const Row&) { return std::string("1"); }},
-      {'C', "NumCPUs", "CPUS",
-       [](const Row& row) { return fmt::format("{}", cpus_of(row.job).value_or(1)); }},
-      {0, "NumTasks", "TASKS", [](const Row&) { return std::string("1"); }},
-      {'m', "MinMemory", "MIN_MEMORY", [](const Row& row) { return memory_text(row.job); }},
-      {'R', "ReasonList", "NODELIST(REASON)", node_or_reason},
-      {'r', "Reason", "REASON", [](const Row& row) { return reason_of(row.job); }},
-      {'N', "NodeList", "NODELIST", [](const Row& row) { return node_of(row.job); }},
-      {'B', "BatchHost", "EXEC_HOST",
-       [](const Row& row) { return none_if_empty(node_of(row.job), "n/a"); }},
-      {'Y', "SchedNodes", "SCHEDNODES", [](const Row&) { return std::string("(null)"); }},
-      {'b', "tres-per-node", "TRES_PER_NODE",
-       [](const Row& row) { return none_if_empty(gpus_asked(row.job), "N/A"); }},
-      {0, "gres", "GRES", [](const Row& row) { return none_if_empty(gpus_asked(row.job), "N/A"); }},
-      {0, "tres-alloc", "TRES_ALLOC", [](const Row& row) { return trackable(row.job); }},
-      {'a', "Account", "ACCOUNT",
-       [](const Row& row) {
-         return none_if_empty(text_at(cli::spec_of(row.job), "team"), "(null)");
-       }},
-      {'q', "QOS", "QOS", [](const Row&) { return std::string("normal"); }},
-      {'V', "SubmitTime", "SUBMIT_TIME",
-       [](const Row& row) { return slurm_time(cli::time_at(row.job, "submitted_at"), "N/A"); }},
-      {'S', "StartTime", "START_TIME",
-       [](const Row& row) { return slurm_time(expected_start(row.job), "N/A"); }},
-      {'e', "EndTime", "END_TIME", [](const Row& row) { return end_text(row.job); }},
-      {'Q', "PriorityLong", "PRIORITY",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
-      {'p', "Priority", "PRIORITY",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "priority_number"); }},
-      {'k', "Comment", "COMMENT",
-       [](const Row& row) { return none_if_empty(comment_of(row.job), "(null)"); }},
-      {'o', "Command", "COMMAND",
-       [](const Row& row) {
-         return cli::shell_quoted(cli::texts_at(cli::spec_of(row.job), "command"));
-       }},
-      {'Z', "WorkDir", "WORK_DIR",
-       [](const Row& row) { return text_at(cli::spec_of(row.job), "workdir"); }},
-      {0, "exit_code", "EXIT_CODE", [](const Row& row) { return exit_and_signal(row.job); }},
-      {'f', "Feature", "FEATURES", [](const Row&) { return std::string("(null)"); }},
-      {'E', "Dependency", "DEPENDENCY", [](const Row&) { return std::string("(null)"); }},
-      {'v', "Reservation", "RESERVATION", [](const Row&) { return std::string("(null)"); }},
-      {'y', "Nice", "NICE", [](const Row&) { return std::string("0"); }},
-  };
-  return kFields;
-}
-
-base::Result<std::vector<Bound<Row>>> columns_of(const Settings& settings) {
+base::Result<std::vector<Bound<QueueRow>>> queue_columns(const Settings& settings) {
   constexpr std::size_t kNamedWidth = 20;
   if (settings.has("Format")) {
     TRY_ASSIGN(const auto columns, named_columns(settings.value("Format"), ':', kNamedWidth));
-    return bound(columns, fields());
+    return bound(columns, squeue_fields());
   }
-  std::string_view format = kUsual;
+  std::string format(kUsualQueue);
   if (settings.has("format")) {
-    format = settings.value("format");
+    format = whole_format(settings.value("format"), squeue_fields());
   } else if (settings.has("start")) {
     format = kStart;
   } else if (settings.has("long")) {
-    format = kLong;
+    format = kLongQueue;
   }
   TRY_ASSIGN(const auto columns, letter_columns(format));
-  return bound(columns, fields());
+  return bound(columns, squeue_fields());
 }
 
 // What the daemon does not filter.
-bool is_wanted(const Json& job, const Settings& settings, const std::vector<std::string>& states) {
+bool is_wanted_in_queue(const Json& job, const Settings& settings,
+                        const std::vector<std::string>& states) {
   if (!states.empty() && !is_in_state(state_of(job), states)) return false;
+  const Json& spec = cli::spec_of(job);
   const std::pair<std::string_view, std::string> filters[] = {
-      {"name", text_at(cli::spec_of(job), "name")},
-      {"account", text_at(cli::spec_of(job), "team")},
+      {"name", text_at(spec, "name")},
+      {"account", text_at(spec, "team")},
       {"partition", partition_of(job)},
-      {"nodelist", node_of(job)},
-      {"user", text_at(cli::spec_of(job), "user")}};
+      {"qos", qos_of(job)},
+      {"reservation", text_at(spec, "reservation")}};
   for (const auto& [option, value] : filters) {
     if (settings.has(option) && !is_listed(value, settings.value(option))) return false;
   }
-  return !settings.has("me") || text_at(cli::spec_of(job), "user") == own_user();
+  const std::string user = text_at(spec, "user");
+  const std::string& users = settings.value("user");
+  if (!users.empty() && !is_listed(user, users) && !is_listed(user_number(user), users))
+    return false;
+  if (settings.has("nodelist") && !is_on_any(job, settings.value("nodelist"))) return false;
+  return !settings.has("me") || user == own_user();
 }
 
 // The states asked for; empty: all. Ended jobs are shown only where they are asked for.
@@ -202,7 +113,7 @@ base::Result<std::vector<std::string>> states_of(const Settings& settings) {
   for (const std::string& name : names) {
     if (plain_name(name) == "all") return std::vector<std::string>();
     if (!platform_states(name))
-      return base::invalid("--states", fmt::format("'{}' is no state of jobs", name));
+      return base::invalid("--states", fmt::format("'{}' is not a state of jobs", name));
   }
   return names;
 }
@@ -222,12 +133,15 @@ std::string query_of(const std::vector<std::string>& states, base::Instant now) 
   return query;
 }
 
-// Jobs by id are asked for one by one: they may have ended long ago.
-cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& settings,
-                                       const std::vector<std::string>& states, base::Instant now) {
+// Jobs by id are asked for one by one: they may have ended long ago. One that is named twice is
+// shown once.
+cli::Called<std::vector<Json>> queued_jobs(cli::Client& client, const Settings& settings,
+                                           const std::vector<std::string>& states,
+                                           base::Instant now) {
   const auto ids = comma_separated(settings.value("jobs"));
   if (ids.empty()) return list_jobs(client, query_of(states, now));
   std::vector<Json> jobs;
+  std::set<std::string> shown;
   for (const std::string& id : ids) {
     auto members = get_jobs(client, id);
     const bool is_missing = !members && members.error().kind == cli::Failure::Kind::kProblem;
@@ -235,43 +149,116 @@ cli::Called<std::vector<Json>> jobs_of(cli::Client& client, const Settings& sett
       if (is_missing) members.error().message = "Invalid job id specified";
       return std::unexpected(members.error());
     }
-    if (members) std::ranges::move(*members, std::back_inserter(jobs));
+    if (!members) continue;
+    std::ranges::copy_if(*members, std::back_inserter(jobs),
+                         [&](const Json& job) { return shown.insert(text_at(job, "id")).second; });
   }
   return jobs;
 }
 
-// Waiting jobs first, by priority, as squeue does; of equal ones the older.
-void put_in_order(std::vector<Json>& jobs, std::string_view by) {
-  if (by == "-i") std::ranges::reverse(jobs);
-  if (by == "-i" || by == "i" || by == "+i") return;
-  std::ranges::stable_sort(jobs, {}, [](const Json& job) {
-    const bool waits = state_of(job).code == "PD";
-    return std::pair(!waits,
-                     waits ? cli::integer_at(cli::spec_of(job), "priority_number").value_or(0) : 0);
+// The letters of columns between commas, "-" before one for the other direction. By default those
+// that wait come first, and of those the ones with more priority.
+base::Status put_in_order(std::vector<Json>& jobs, std::string_view by, base::Instant now) {
+  std::vector<std::string> keys = comma_separated(by.empty() ? "P,t,-p" : by);
+  std::ranges::reverse(keys);
+  for (const std::string& key : keys) {
+    const std::string_view letters = std::string_view(key).substr(key.find_first_not_of("+-#"));
+    const bool is_falling = key.starts_with('-');
+    if (letters.size() != 1 || !sort_key(letters.front(), {Json::object(), now}))
+      return base::invalid("--sort", fmt::format("'{}' is no column's letter", key));
+    std::ranges::stable_sort(jobs, [&](const Json& a, const Json& b) {
+      const auto of_a = sort_key(letters.front(), {a, now});
+      const auto of_b = sort_key(letters.front(), {b, now});
+      return is_falling ? *of_b < *of_a : *of_a < *of_b;
+    });
+  }
+  return {};
+}
+
+base::Status check_names(const Settings& settings) {
+  for (const std::string& id : comma_separated(settings.value("jobs"))) {
+    const bool is_id = id.find_first_not_of("0123456789_[]-,%") == std::string::npos;
+    if (!is_id || id.front() < '0' || id.front() > '9')
+      return base::invalid({}, fmt::format("Invalid job id: {}", id));
+  }
+  for (const std::string& user : comma_separated(settings.value("user"))) {
+    const bool is_number = user.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number && user_number(user) == user)
+      return base::invalid({}, fmt::format("Invalid user: {}", user));
+  }
+  return {};
+}
+
+int show_queue(Call& call, cli::Client& client, const Settings& settings,
+               const std::vector<Bound<QueueRow>>& columns,
+               const std::vector<std::string>& states) {
+  const base::Instant now = call.around().now();
+  auto jobs = queued_jobs(client, settings, states, now);
+  if (!jobs) return call.fail(jobs.error());
+  std::erase_if(*jobs, [&](const Json& job) { return !is_wanted_in_queue(job, settings, states); });
+  const bool is_by_start = settings.has("start") && !settings.has("sort");
+  const std::string by = is_by_start ? std::string("S") : settings.value("sort");
+  if (const auto sorted = put_in_order(*jobs, by, now); !sorted) return call.fail(sorted.error());
+  if (settings.has("json")) {
+    call.console().out(cli::json_text(jobs_document(*jobs, now)) + "\n");
+    return call.console().out_failed() ? 1 : 0;
+  }
+  const bool names_members = settings.value("jobs").find('_') != std::string::npos;
+  if (!settings.has("array") && !names_members) *jobs = with_joined_members(std::move(*jobs));
+  std::vector<QueueRow> rows;
+  for (const Json& job : *jobs) rows.push_back({job, now});
+  const bool is_long = settings.has("long") && !settings.has("format") && !settings.has("Format") &&
+                       !settings.has("noheader");
+  call.console().out((is_long ? date_line(now) : "") +
+                     rendered(columns, rows, !settings.has("noheader")));
+  return call.console().out_failed() ? 1 : 0;
+}
+
+int show_queue_of_steps(Call& call, cli::Client& client, const Settings& settings,
+                        const std::vector<Bound<QueueStepRow>>& columns) {
+  const base::Instant now = call.around().now();
+  auto jobs = list_jobs(client, "all=true&steps=true&state=RUNNING&state=STOPPING");
+  if (!jobs) return call.fail(jobs.error());
+  std::erase_if(*jobs, [&](const Json& job) {
+    const std::string ids[] = {text_at(job, "id"), array_task_id(job), text_at(job, "array_id")};
+    const bool is_named =
+        !settings.has("jobs") || std::ranges::any_of(ids, [&](const std::string& id) {
+          return is_listed(id, settings.value("jobs"));
+        });
+    return !is_named || !is_wanted_in_queue(job, settings, {});
   });
+  call.console().out(rendered(columns, running_steps(*jobs, settings.value("steps"), now),
+                              !settings.has("noheader")));
+  return call.console().out_failed() ? 1 : 0;
 }
 
 }  // namespace
 
+std::span<const Option> squeue_options() {
+  return kQueueOptions;
+}
+
 int squeue(Call& call) {
-  const auto given = call.given({kOptions, kSynopsis});
+  const auto given = call.given({kQueueOptions, kQueueSynopsis});
   if (!given) return given.error();
   const Settings& settings = given->settings;
-  const auto columns = columns_of(settings);
+  if (settings.has("steps")) {
+    const auto columns = step_columns_of(settings);
+    if (!columns) return call.fail(columns.error());
+    auto client = call.client();
+    if (!client) return 1;
+    return again_and_again(call, settings,
+                           [&] { return show_queue_of_steps(call, *client, settings, *columns); });
+  }
+  const auto columns = queue_columns(settings);
   if (!columns) return call.fail(columns.error());
   const auto states = states_of(settings);
   if (!states) return call.fail(states.error());
+  if (const auto checked = check_names(settings); !checked) return call.fail(checked.error());
   auto client = call.client();
   if (!client) return 1;
-  const base::Instant now = call.around().now();
-  auto jobs = jobs_of(*client, settings, *states, now);
-  if (!jobs) return call.fail(jobs.error());
-  std::erase_if(*jobs, [&](const Json& job) { return !is_wanted(job, settings, *states); });
-  put_in_order(*jobs, settings.value("sort"));
-  std::vector<Row> rows;
-  for (const Json& job : *jobs) rows.push_back({job, now});
-  call.console().out(rendered(*columns, rows, !settings.has("noheader")));
-  return call.console().out_failed() ? 1 : 0;
+  return again_and_again(call, settings,
+                         [&] { return show_queue(call, *client, settings, *columns, *states); });
 }
 
 }  // namespace gpu_platform::shims

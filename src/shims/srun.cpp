@@ -1,56 +1,120 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "cli/attach.h"
 #include "cli/exit_code.h"
 #include "cli/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
+#include "shims/input_variables.h"
 #include "shims/step.h"
+#include "shims/step_entry.h"
+#include "shims/step_plan.h"
+#include "shims/step_rules.h"
+#include "shims/step_shares.h"
 #include "shims/submission.h"
 
 namespace gpu_platform::shims {
 
 namespace {
 
-constexpr std::string_view kSynopsis = "[options] COMMAND [ARGUMENT…]";
+constexpr std::string_view kSrunSynopsis = "[options] COMMAND [ARGUMENT…]";
 
-// In a job that came through the shims; other jobs have no SLURM_* variables, and srun makes jobs
-// of its own there.
-bool is_inside(const Variables& variables) {
-  return variables.contains("SLURM_JOB_ID") &&
-         variable(variables, "SLURM_JOB_ID") == variable(variables, "GPU_PLATFORM_JOB_ID");
+base::Result<std::optional<std::int64_t>> limit_of(const Settings& settings) {
+  if (!settings.has("time")) return std::optional<std::int64_t>();
+  const auto limit = parse_time_limit(settings.value("time"));
+  if (!limit) return base::invalid("--time", limit.error().message);
+  if (!limit->has_value()) return std::optional<std::int64_t>();
+  return std::optional(base::whole_milliseconds(**limit) / 1000);
 }
 
-Files files_of(const Settings& settings) {
-  return {settings.value("output"), settings.value("error"), settings.value("input"),
-          settings.value("open-mode") == "append"};
+// What the job was submitted with counts for its steps where they do not say otherwise.
+void add_defaults(Settings& settings, const Variables& variables) {
+  const auto add = [&](const char* option, std::string_view value) {
+    if (!value.empty()) settings.set(Option{option}, std::string(value));
+  };
+  const bool has_tasks =
+      settings.has("ntasks") || settings.has("ntasks-per-node") || settings.has("ntasks-per-gpu");
+  if (!has_tasks) add("ntasks", variable(variables, "SLURM_NTASKS"));
+  const bool has_gpus = settings.has("gpus") || settings.has("gres") ||
+                        settings.has("gpus-per-node") || settings.has("gpus-per-task");
+  if (!has_gpus) add("gpus-per-task", variable(variables, "SLURM_GPUS_PER_TASK"));
 }
 
-// A step has what the job has; only its number of tasks is its own.
-base::Result<std::uint32_t> tasks_of(const Settings& settings, const Variables& variables) {
-  std::vector<std::string> ignored;
-  TRY_ASSIGN(const Resources resources, resources_of(settings, ignored));
-  const auto gpus = parse_number(variable(variables, "SLURM_GPUS"), 1);
-  if (resources.gpus.count > gpus.value_or(0)) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("the step asks for {} GPUs and the job has {}",
-                                  resources.gpus.count, gpus.value_or(0)));
+// How long a step waits for room: --immediate[=SECONDS].
+base::Result<std::optional<base::Duration>> patience_of(const Settings& settings) {
+  if (!settings.has("immediate")) return std::optional<base::Duration>();
+  if (settings.value("immediate").empty()) return std::optional(base::seconds(0));
+  const auto read = parse_number(settings.value("immediate"), 0);
+  if (!read) return base::invalid("--immediate", read.error().message);
+  return std::optional(base::seconds(*read));
+}
+
+// Waits for room, unless the step shares what it uses (--overlap).
+base::Result<std::vector<NodeShare>> take_share(Call& call, const Settings& settings,
+                                                const StepPlan& plan, StepShares& shares) {
+  if (settings.has("overlap")) return first_shares(plan);
+  TRY_ASSIGN(const auto patience, patience_of(settings));
+  const base::Instant begin = call.around().steady();
+  for (bool was_told = false;;) {
+    TRY_ASSIGN(auto taken, shares.take(plan.rooms, plan.wishes));
+    if (taken) return std::move(*taken);
+    std::optional<std::int64_t> left;
+    if (patience) left = base::whole_milliseconds(*patience - (call.around().steady() - begin));
+    if (left && *left <= 0)
+      return base::fail(base::ErrorCode::kFailedPrecondition,
+                        "other steps of the job have its GPUs, CPUs or memory (--immediate)");
+    if (!was_told && !settings.has("quiet")) {
+      call.console().err(
+          "srun: the step waits: other steps of the job have its GPUs, CPUs or memory (--overlap "
+          "shares them, --exact takes only what the step asks for)\n");
+    }
+    was_told = true;
+    TRY(shares.wait_for_an_end(left));
   }
-  if (settings.has("ntasks") || settings.has("ntasks-per-node") || settings.has("ntasks-per-gpu"))
-    return resources.tasks;
-  const auto of_job = parse_number(variable(variables, "SLURM_NTASKS"), 1);
-  return of_job.value_or(1);
 }
 
-int run_inside(Call& call, const Settings& settings, const std::vector<std::string>& command,
+// The CPUs of the step, of all those that its tasks may be bound to; all where none are counted.
+void put_cpus_of_step(const std::vector<NodeShare>& shares, Step& step) {
+  if (step.cpus.empty() || shares.front().cpus.empty()) return;
+  Cpus cpus;
+  for (const std::uint32_t place : shares.front().cpus) cpus.push_back(step.cpus[place]);
+  step.cpus = std::move(cpus);
+}
+
+int run_inside(Call& call, Settings settings, const std::vector<std::string>& command,
                Variables variables) {
   if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
-  const auto tasks = tasks_of(settings, variables);
-  if (!tasks) return call.fail(tasks.error());
+  add_defaults(settings, variables);
+  Step step;
+  step.command = command;
+  const std::vector<StepNode> nodes = nodes_of_job(variables);
+  const auto plan = plan_step(settings, nodes);
+  if (!plan) return call.fail(plan.error());
+  step.tasks = plan->resources.tasks;
+  step.cpus_per_task = plan->resources.cpus_per_task.value_or(1);
+  auto binding = gpu_binding_of(settings, plan->resources);
+  if (!binding) return call.fail(binding.error());
+  step.binding = std::move(*binding);
+  const auto seconds = limit_of(settings);
+  if (!seconds) return call.fail(seconds.error());
+  step.seconds = *seconds;
+  std::vector<std::string> warnings;
+  if (const auto put = put_task_rules(settings, variables, step, warnings); !put)
+    return call.fail(put.error());
+  if (settings.has("pty")) {
+    if (step.tasks > 1) return call.fail("--pty: a terminal is for one task: add -n1");
+    if (::isatty(call.around().in_fd) != 1)
+      warnings.emplace_back("--pty: standard input is no terminal, so the program has none");
+  }
+  call.warn_all(warnings);
   if (settings.has("cpus-per-task"))
     variables["SLURM_CPUS_PER_TASK"] = settings.value("cpus-per-task");
   const std::string& selection = settings.value("export");
@@ -67,32 +131,28 @@ int run_inside(Call& call, const Settings& settings, const std::vector<std::stri
   if (settings.has("chdir") && ::chdir(settings.value("chdir").c_str()) != 0) {
     return call.fail(fmt::format("--chdir: {}: {}", settings.value("chdir"), std::strerror(errno)));
   }
-  const auto code = run_step({*tasks, files_of(settings), command}, variables);
+  // Held until the step has ended.
+  std::optional<StepShares> shares;
+  if (const std::string path(variable(variables, "GPU_PLATFORM_STEP_SHARES")); !path.empty()) {
+    auto opened = StepShares::open(path);
+    if (!opened) return call.fail(opened.error());
+    shares.emplace(std::move(*opened));
+    const auto id = shares->next_step();
+    if (!id) return call.fail(id.error());
+    step.id = *id;
+    const auto taken = take_share(call, settings, *plan, *shares);
+    if (!taken) return call.fail(taken.error());
+    step.places = places_of(*plan, nodes, *taken);
+    step.amounts = amounts_of(*plan, nodes);
+    put_cpus_of_step(*taken, step);
+  } else {
+    step.places = places_of(*plan, nodes, first_shares(*plan));
+  }
+  const auto code = run_step(std::move(step), variables);
   return code ? *code : call.fail(code.error());
 }
 
-// A job of its own, followed to its end.
-int run_outside(Call& call, const Settings& settings, const std::vector<std::string>& command) {
-  auto client = call.client();
-  if (!client) return 1;
-  Work work;
-  work.step = "job-step";
-  work.name = command.front().substr(command.front().rfind('/') + 1);
-  work.words = command;
-  if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
-  const auto body = job_request(call, *client, settings, work);
-  if (!body) return call.fail(body.error());
-  const auto id = submit(call, *client, *body);
-  if (!id) return id.error();
-  if (!settings.has("quiet"))
-    call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
-  cli::Interrupts interrupts(call.console(), *client, *id);
-  if (!work.fields.contains("output")) {
-    const auto failure = cli::follow_output(call.console(), *client, *id,
-                                            {cli::OutputPlace::kNone, 0, false, true}, interrupts);
-    if (failure) return call.fail(*failure);
-  }
-  const auto ended = cli::wait_for_end(call.console(), *client, *id, std::nullopt, interrupts);
+int exit_code_of(Call& call, const cli::Called<std::optional<cli::EndedJob>>& ended) {
   if (!ended) return call.fail(ended.error());
   const cli::Json& job = (*ended)->job;
   if (!cli::integer_at(job, "exit_code").has_value() || !cli::text_at(job, "reason").empty()) {
@@ -102,22 +162,88 @@ int run_outside(Call& call, const Settings& settings, const std::vector<std::str
   return code == cli::kNoExitCode ? 1 : code;
 }
 
+// The job's terminal, where the caller has one too.
+std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& settings, Work& work) {
+  if (!settings.has("pty")) return std::nullopt;
+  work.fields["kind"] = "INTERACTIVE";
+  const auto terminal = cli::terminal_size(call.around());
+  if (!terminal) {
+    call.warn("--pty: standard input is no terminal, so the program has none");
+    return std::nullopt;
+  }
+  work.fields["terminal"] = true;
+  work.fields["columns"] = terminal->columns;
+  work.fields["rows"] = terminal->rows;
+  return terminal;
+}
+
+// A job of its own, followed to its end.
+int run_outside(Call& call, Settings settings, const std::vector<std::string>& command) {
+  auto client = call.client();
+  if (!client) return 1;
+  const auto rules = carried_rules(settings, command.front());
+  if (!rules) return call.fail(rules.error());
+  Work work;
+  work.step = "job-step";
+  work.name = command.front().substr(command.front().rfind('/') + 1);
+  work.words = command;
+  if (!rules->empty()) work.variables["SLURM_SHIM_RULES"] = *rules;
+  if (const auto put = put_files(settings, false, work); !put) return call.fail(put.error());
+  const auto terminal = put_terminal(call, settings, work);
+  const auto body = job_request(call, *client, settings, work);
+  if (!body) return call.fail(body.error());
+  const auto id = submit(call, *client, *body);
+  if (!id) return id.error();
+  if (!settings.has("quiet"))
+    call.console().err(fmt::format("srun: job {} queued and waiting for resources\n", *id));
+  if (terminal) return cli::attach_to(call.console(), *client, {*id, terminal, true});
+  cli::Interrupts interrupts(call.console(), *client, *id);
+  if (!work.fields.contains("output")) {
+    const auto failure = cli::follow_output(call.console(), *client, *id,
+                                            {cli::OutputPlace::kNone, 0, false, true}, interrupts);
+    if (failure && !cli::tell_of_unshown_output(call.console(), *failure)) {
+      return call.fail(*failure);
+    }
+  }
+  return exit_code_of(call,
+                      cli::wait_for_end(call.console(), *client, *id, std::nullopt, interrupts));
+}
+
 }  // namespace
 
 int srun(Call& call) {
-  Settings settings;
+  return srun_as(call, variables_of(call.around().environment));
+}
+
+int srun_as(Call& call, Variables variables) {
+  Settings command_line;
   std::vector<std::string> warnings;
-  const auto command = read_options({srun_options()}, call.words(), settings, warnings);
+  const auto command = read_options({srun_options()}, call.words(), command_line, warnings);
   if (!command) return call.fail(command.error());
-  if (call.answered(settings, kSynopsis)) return 0;
-  call.warn_all(warnings);
+  if (call.answered(command_line, kSrunSynopsis)) return 0;
+  if (const auto one = check_one_part(*command); !one) return call.fail(one.error());
   if (command->empty())
-    return call.fail(
-        "no command: write it behind the options, as in srun --gpus=1 python train.py");
-  Variables variables = variables_of(call.around().environment);
-  if (is_inside(variables)) add_allocation_variables(variables);
-  return is_inside(variables) ? run_inside(call, settings, *command, variables)
-                              : run_outside(call, settings, *command);
+    return call.fail("no command: write it after the options, as in srun --gpus=1 python train.py");
+  const bool inside = is_inside(variables);
+  const std::string& asked = command_line.value("jobid");
+  const bool is_here = inside && (asked.empty() || asked == variable(variables, "SLURM_JOB_ID"));
+  const std::string other = asked.empty() ? allocation_of(variables) : asked;
+  // Inside, srun reads the words again, and the variables, and tells the warnings.
+  if (!inside && !other.empty())
+    return step_from_outside(call, other, call.words(), command_line.has("pty"));
+  if (!is_here && !asked.empty())
+    return call.fail("--jobid: a step of another job cannot be started from within this one");
+  Settings settings;
+  if (const auto read =
+          read_input_variables(is_here ? VariablesOf::kSrunInJob : VariablesOf::kSrun,
+                               srun_options(), environment_of(variables), settings, warnings);
+      !read)
+    return call.fail(read.error());
+  for (const auto& [name, value] : command_line.all()) settings.set(Option{name}, value);
+  call.warn_all(warnings);
+  if (!is_here) return run_outside(call, std::move(settings), *command);
+  add_allocation_variables(variables);
+  return run_inside(call, settings, *command, variables);
 }
 
 }  // namespace gpu_platform::shims

@@ -7,6 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "base/name_list.h"
+#include "base/parse.h"
+#include "shims/host_list.h"
+#include "shims/task_layout.h"
 
 namespace gpu_platform::shims {
 
@@ -24,17 +27,35 @@ std::string mebibytes(std::int64_t bytes) {
   return fmt::format("{}", bytes / base::kMiB.value());
 }
 
-void add_place(Variables& v) {
-  const std::string node(variable(v, "GPU_PLATFORM_NODE"));
-  for (const char* name :
-       {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_TOPOLOGY_ADDR"}) {
-    v[name] = node;
+std::string cpus_per_node(const Variables& v, std::size_t nodes) {
+  if (nodes == 1) return std::string(variable(v, "GPU_PLATFORM_CPUS"));
+  std::vector<std::uint32_t> counts;
+  for (std::size_t node = 0; node < nodes; ++node) {
+    const auto read = base::parse_count(part_of_node(v, node, "GPU_PLATFORM_CPUS"), 0, UINT32_MAX);
+    counts.push_back(static_cast<std::uint32_t>(read.value_or(0)));
   }
+  return per_node_text(counts);
+}
+
+// Without a number of tasks there is one for each node.
+std::string tasks_per_node(const Variables& v, std::size_t nodes) {
+  const auto tasks = base::parse_count(variable(v, "SLURM_NTASKS"), nodes, UINT32_MAX);
+  const auto count = static_cast<std::uint32_t>(tasks.value_or(nodes));
+  return per_node_text(counts_of(layout_of(count, static_cast<std::uint32_t>(nodes))));
+}
+
+void add_place(Variables& v) {
+  const std::vector<std::string> nodes = node_names(v);
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"})
+    v[name] = host_list_in_order(nodes);
+  const std::string node(variable(v, "GPU_PLATFORM_NODE"));
+  for (const char* name : {"SLURMD_NODENAME", "SLURM_TOPOLOGY_ADDR"}) v[name] = node;
   v["SLURM_TOPOLOGY_ADDR_PATTERN"] = "node";
-  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) v[name] = "1";
-  const std::string cpus(variable(v, "GPU_PLATFORM_CPUS"));
-  v["SLURM_CPUS_ON_NODE"] = cpus;
-  v["SLURM_JOB_CPUS_PER_NODE"] = cpus;
+  for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"})
+    v[name] = fmt::format("{}", nodes.size());
+  v["SLURM_CPUS_ON_NODE"] = std::string(variable(v, "GPU_PLATFORM_CPUS"));
+  v["SLURM_JOB_CPUS_PER_NODE"] = cpus_per_node(v, nodes.size());
+  v["SLURM_TASKS_PER_NODE"] = tasks_per_node(v, nodes.size());
   const auto memory = number_in(v, "GPU_PLATFORM_MEMORY_BYTES");
   const bool is_by_part = v.contains("SLURM_MEM_PER_CPU") || v.contains("SLURM_MEM_PER_GPU");
   if (memory.has_value() && !is_by_part) v["SLURM_MEM_PER_NODE"] = mebibytes(*memory);
@@ -45,9 +66,9 @@ void add_gpus(Variables& v) {
   if (indices.empty()) return;
   const auto count = std::ranges::count(indices, ',') + 1;
   v["SLURM_JOB_GPUS"] = indices;
-  for (const char* name : {"SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"}) {
+  for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"})
     v[name] = fmt::format("{}", count);
-  }
+  v["SLURM_GPUS"] = fmt::format("{}", count * std::ssize(node_names(v)));
 }
 
 }  // namespace
@@ -77,13 +98,18 @@ Variables submission_variables(const Submitted& submitted, const Resources& reso
   v["SLURM_JOB_PARTITION"] = submitted.partition;
   v["SLURM_JOB_ACCOUNT"] = submitted.account;
   v["SLURM_JOB_QOS"] = submitted.qos;
-  const std::string tasks = fmt::format("{}", resources.tasks);
-  for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE"}) v[name] = tasks;
   // Only where they were asked for, as in Slurm: scripts ask whether they are there.
+  if (resources.counts_tasks) {
+    for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS"})
+      v[name] = fmt::format("{}", resources.tasks);
+  }
   if (resources.tasks_per_node)
     v["SLURM_NTASKS_PER_NODE"] = fmt::format("{}", *resources.tasks_per_node);
   if (resources.cpus_per_task)
     v["SLURM_CPUS_PER_TASK"] = fmt::format("{}", *resources.cpus_per_task);
+  if (resources.cpus_per_gpu) v["SLURM_CPUS_PER_GPU"] = fmt::format("{}", *resources.cpus_per_gpu);
+  if (resources.gpus_per_task)
+    v["SLURM_GPUS_PER_TASK"] = fmt::format("{}", *resources.gpus_per_task);
   if (resources.memory_per_cpu)
     v["SLURM_MEM_PER_CPU"] = mebibytes(resources.memory_per_cpu->value());
   if (resources.memory_per_gpu)
@@ -140,7 +166,8 @@ void add_job_variables(Variables& v, const StartFacts& facts) {
 void add_task_variables(Variables& v, const Task& task) {
   const std::string node(variable(v, "SLURM_JOB_NODELIST"));
   const std::string tasks = fmt::format("{}", task.tasks);
-  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_NODEID"}) v[name] = "0";
+  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) v[name] = fmt::format("{}", task.step);
+  v["SLURM_NODEID"] = "0";
   for (const char* name : {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}) v[name] = "1";
   for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS",
                            "SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE"}) {
@@ -153,14 +180,27 @@ void add_task_variables(Variables& v, const Task& task) {
   std::vector<std::uint32_t> ranks(task.tasks);
   for (std::uint32_t i = 0; i < task.tasks; ++i) ranks[i] = i;
   v["SLURM_GTIDS"] = fmt::format("{}", fmt::join(ranks, ","));
-  if (const auto gpus = variable(v, "SLURM_JOB_GPUS"); !gpus.empty())
-    v["SLURM_STEP_GPUS"] = std::string(gpus);
   v["SLURM_TASK_PID"] = fmt::format("{}", task.pid);
 }
 
 std::string_view variable(const Variables& variables, std::string_view name) {
   const auto found = variables.find(name);
   return found == variables.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::string_view part_of_node(const Variables& variables, std::size_t node, std::string_view name) {
+  return variable(variables, fmt::format("GPU_PLATFORM_NODE_{}_{}", node, name));
+}
+
+std::vector<std::string> node_names(const Variables& variables) {
+  std::vector<std::string> names;
+  while (true) {
+    const std::string_view name = part_of_node(variables, names.size(), "GPU_PLATFORM_NODE");
+    if (name.empty()) break;
+    names.emplace_back(name);
+  }
+  if (names.empty()) names.emplace_back(variable(variables, "GPU_PLATFORM_NODE"));
+  return names;
 }
 
 std::vector<std::string> host_names(std::string_view list) {

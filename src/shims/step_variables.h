@@ -53,11 +53,17 @@ struct Task {
   std::uint32_t rank = 0;
   std::uint32_t tasks = 1;
   std::int64_t pid = 0;
+  std::uint32_t step = 0;
 };
 void add_task_variables(Variables& variables, const Task& task);
 
 // Value of a variable, empty when it is not there.
 std::string_view variable(const Variables& variables, std::string_view name);
+
+// What a process on one of the job's nodes has as `name`. Jobs on one node have no such parts.
+std::string_view part_of_node(const Variables& variables, std::size_t node, std::string_view name);
+// The names of the job's nodes, in its order.
+std::vector<std::string> node_names(const Variables& variables);
 
 // "n[001-003,7],m" as the names it stands for; the text itself where its brackets make no sense.
 std::vector<std::string> host_names(std::string_view list);

@@ -1,10 +1,12 @@
 #include "shims/step_variables.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "shims/file_pattern.h"
 #include "shims/step.h"
+#include "shims/step_places.h"
 #include "shims/submission.h"
 
 namespace gpu_platform::shims {
@@ -32,7 +34,7 @@ Variables of_job(const Resources& resources, Variables variables = platform_vari
 }
 
 TEST(JobVariables, AreTheWholeSet) {
-  const Variables got = of_job({.gpus = {2, ""}});
+  const Variables got = of_job({.gpus = {2, ""}, .tasks = 2, .counts_tasks = true});
   for (const char* name : {"SLURM_JOB_ID",         "SLURM_JOBID",
                            "SLURM_JOB_NAME",       "SLURM_JOB_NODELIST",
                            "SLURM_NODELIST",       "SLURM_NNODES",
@@ -60,8 +62,9 @@ TEST(JobVariables, AreTheWholeSet) {
 
 TEST(JobVariables, AreThereOnlyWhereAskedFor) {
   const Variables plain = of_job({});
-  for (const char* name : {"SLURM_CPUS_PER_TASK", "SLURM_NTASKS_PER_NODE", "SLURM_MEM_PER_CPU",
-                           "SLURM_RESTART_COUNT"}) {
+  for (const char* name :
+       {"SLURM_CPUS_PER_TASK", "SLURM_NTASKS_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_PER_GPU",
+        "SLURM_GPUS_PER_TASK", "SLURM_RESTART_COUNT", "SLURM_NTASKS", "SLURM_NPROCS"}) {
     EXPECT_FALSE(plain.contains(name)) << name;
   }
   const Variables full =
@@ -69,7 +72,60 @@ TEST(JobVariables, AreThereOnlyWhereAskedFor) {
   EXPECT_EQ(full.at("SLURM_CPUS_PER_TASK"), "2");
   EXPECT_EQ(full.at("SLURM_NTASKS_PER_NODE"), "4");
   EXPECT_EQ(full.at("SLURM_MEM_PER_CPU"), "1024");
+  const Variables by_gpu = of_job({.cpus_per_gpu = 6, .gpus_per_task = 1});
+  EXPECT_EQ(by_gpu.at("SLURM_CPUS_PER_GPU"), "6");
+  EXPECT_EQ(by_gpu.at("SLURM_GPUS_PER_TASK"), "1");
   EXPECT_FALSE(full.contains("SLURM_MEM_PER_NODE"));
+}
+
+Variables variables_of_two_nodes() {
+  Variables v = platform_variables();
+  for (const auto& [name, value] :
+       {std::pair{"GPU_PLATFORM_NODE", "n1"}, std::pair{"GPU_PLATFORM_GPUS", "2,3"},
+        std::pair{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"}, std::pair{"GPU_PLATFORM_CPUS", "8"},
+        std::pair{"GPU_EMULATOR_STATE", "/boards/n1"}}) {
+    v[fmt::format("GPU_PLATFORM_NODE_0_{}", name)] = value;
+  }
+  for (const auto& [name, value] :
+       {std::pair{"GPU_PLATFORM_NODE", "n2"}, std::pair{"GPU_PLATFORM_GPUS", "0,7"},
+        std::pair{"CUDA_VISIBLE_DEVICES", "GPU-c,GPU-d"}, std::pair{"GPU_PLATFORM_CPUS", "8"},
+        std::pair{"GPU_EMULATOR_STATE", "/boards/n2"}}) {
+    v[fmt::format("GPU_PLATFORM_NODE_1_{}", name)] = value;
+  }
+  return v;
+}
+
+TEST(JobVariables, OfSeveralNodesTellOfAll) {
+  const Variables got = of_job({.nodes = 2, .gpus = {2, ""}, .tasks = 3, .counts_tasks = true},
+                               variables_of_two_nodes());
+  EXPECT_EQ(got.at("SLURM_JOB_NODELIST"), "n[1-2]");
+  EXPECT_EQ(got.at("SLURM_JOB_NUM_NODES"), "2");
+  EXPECT_EQ(got.at("SLURM_NNODES"), "2");
+  EXPECT_EQ(got.at("SLURM_NTASKS"), "3");
+  EXPECT_EQ(got.at("SLURM_TASKS_PER_NODE"), "2,1");
+  EXPECT_EQ(got.at("SLURM_JOB_CPUS_PER_NODE"), "8(x2)");
+  EXPECT_EQ(got.at("SLURMD_NODENAME"), "n1");
+  EXPECT_EQ(got.at("SLURM_GPUS"), "4");
+  EXPECT_EQ(got.at("SLURM_GPUS_ON_NODE"), "2");
+  EXPECT_EQ(got.at("SLURM_NODEID"), "0");
+}
+
+TEST(TaskVariables, TellOfTheTasksNode) {
+  Variables task = of_job({.tasks = 3, .counts_tasks = true}, variables_of_two_nodes());
+  const StepPlaces places{nodes_of_job(task), layout_of(3, 2)};
+  add_task_variables(task, {2, 3, 99});
+  const TaskPlace place = place_of(places.layout, 2);
+  add_place_variables(task, places, place);
+  EXPECT_EQ(task.at("SLURM_PROCID"), "2");
+  EXPECT_EQ(task.at("SLURM_NODEID"), "1");
+  EXPECT_EQ(task.at("SLURM_LOCALID"), "0");
+  EXPECT_EQ(task.at("SLURM_GTIDS"), "2");
+  EXPECT_EQ(task.at("SLURM_STEP_NODELIST"), "n[1-2]");
+  EXPECT_EQ(task.at("SLURM_STEP_TASKS_PER_NODE"), "2,1");
+  EXPECT_EQ(task.at("SLURMD_NODENAME"), "n2");
+  EXPECT_EQ(task.at("SLURM_JOB_GPUS"), "0,7");
+  EXPECT_EQ(task.at("GPU_EMULATOR_STATE"), "/boards/n2");
+  EXPECT_EQ(places.nodes[1].gpus[1].device, "GPU-d");
 }
 
 TEST(JobVariables, TellOfRestarts) {

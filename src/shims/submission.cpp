@@ -11,6 +11,10 @@
 #include "cli/input.h"
 #include "cli/submission.h"
 #include "shims/file_pattern.h"
+#include "shims/gpu_binding.h"
+#include "shims/placement.h"
+#include "shims/site_choice.h"
+#include "shims/task_layout.h"
 
 namespace gpu_platform::shims {
 
@@ -25,71 +29,10 @@ std::string piece_name(std::size_t number) {
   return fmt::format("SLURM_SHIM_SCRIPT_{}", number);
 }
 
-std::string lower_letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') result.push_back(static_cast<char>(c + 32));
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) result.push_back(c);
-  }
-  return result;
-}
-
-// The GPU types of the cluster, or nothing where the daemon does not say.
-std::vector<std::string> cluster_types(cli::Client& client) {
-  const auto body = client.get("/v1/status");
-  const auto status = body ? cli::parse_object(*body) : std::nullopt;
-  std::vector<std::string> types;
-  if (!status) return types;
-  for (const Json& gpu : cli::list_at(*status, "gpus"))
-    types.push_back(lower_letters_and_digits(cli::text_at(gpu, "type")));
-  return types;
-}
-
-// "-C a100|h100" where every name is a type of GPU that is here: that type is asked for. Nodes have
-// no other features.
-std::vector<std::string> types_of_constraint(cli::Client& client, std::string_view constraint) {
-  const std::vector<std::string> known = cluster_types(client);
-  std::vector<std::string> types;
-  std::string_view rest = constraint;
-  while (!rest.empty()) {
-    const std::size_t bar = rest.find('|');
-    const std::string name(rest.substr(0, bar));
-    const std::string plain = lower_letters_and_digits(name);
-    const bool is_type = !plain.empty() && std::ranges::any_of(known, [&](const std::string& type) {
-      return type.starts_with(plain);
-    });
-    if (!is_type) return {};
-    types.push_back(name);
-    rest.remove_prefix(bar == std::string_view::npos ? rest.size() : bar + 1);
-  }
-  return types;
-}
-
-void put_types(Call& call, cli::Client& client, const Settings& settings,
-               const Resources& resources, Json& body) {
-  if (!resources.gpus.type.empty()) body["gpu_types"].push_back(resources.gpus.type);
-  if (!settings.has("constraint")) return;
-  const std::string& constraint = settings.value("constraint");
-  const auto types = types_of_constraint(client, constraint);
-  if (types.empty() || !resources.gpus.type.empty() || resources.gpus.count == 0) {
-    call.warn(fmt::format(
-        "--constraint={} is ignored: nodes have no features but the types of their GPUs, which "
-        "--gres=gpu:TYPE:N asks for",
-        constraint));
-    return;
-  }
-  body["gpu_types"] = types;
-}
-
-// A QOS that is no class of the platform, and a niceness that would go ahead of others, are told.
-void put_priority(Call& call, const Settings& settings, Json& body) {
-  const std::string& qos = settings.value("qos");
-  if (const auto priority = priority_of_qos(qos)) {
-    body["priority"] = *priority;
-  } else if (!qos.empty()) {
-    call.warn(fmt::format("--qos={} is ignored: critical, high, medium and low are priorities here",
-                          qos));
-  }
+// The class of the QOS or the partition; a niceness that would go ahead of others is told.
+void put_priority_of_job(Call& call, const Settings& settings, const SiteChoice& choice,
+                         Json& body) {
+  if (!choice.priority.empty()) body["priority"] = choice.priority;
   if (!settings.has("nice")) return;
   const auto priority = priority_of_nice(settings.value("nice"));
   if (!priority) {
@@ -99,16 +42,53 @@ void put_priority(Call& call, const Settings& settings, Json& body) {
   }
 }
 
-void put_labels(Call& call, const Settings& settings, const std::string& partition, Json& body) {
-  body["labels"]["slurm.partition"] = partition;
-  if (settings.has("partition") && partition != kPartition) {
-    call.warn(
-        fmt::format("--partition={} is kept as a name only: all nodes are one partition, \"{}\"",
-                    partition, kPartition));
-  }
+// What -p and -q stand for. A refusal is told in Slurm's two lines, of which the second is
+// returned.
+base::Result<SiteChoice> choice_for(Call& call, cli::Client& client, const Settings& settings,
+                                    const Resources& resources, const Work& work,
+                                    const Json& body) {
+  const auto site = site_of(client);
+  if (!site) return base::fail(base::ErrorCode::kUnavailable, site.error().message);
+  std::optional<base::Duration> limit;
+  if (const auto seconds = cli::integer_at(body, "time_limit_seconds"))
+    limit = base::seconds(*seconds);
+  auto choice = choose(*site, settings, resources, limit);
+  if (choice) return std::move(*choice);
+  call.fail(choice.error().detail);
+  return base::fail(base::ErrorCode::kFailedPrecondition,
+                    fmt::format("{}: {}",
+                                work.step == "job-step" ? "Unable to allocate resources"
+                                                        : "Batch job submission failed",
+                                choice.error().reason));
 }
 
-void put_comment(Call& call, const Settings& settings, Json& body) {
+struct Wanted {
+  Resources resources;
+  SiteChoice choice;
+};
+
+// The job's resources, and what -p and -q stand for. A job that names no number of nodes has the
+// fewest that hold it.
+base::Result<Wanted> wanted_of(Call& call, cli::Client& client, const Settings& settings,
+                               const Work& work, const Json& body,
+                               std::vector<std::string>& warnings) {
+  Wanted wanted;
+  TRY_ASSIGN(wanted.resources, resources_of(settings, warnings));
+  TRY(check_equal_parts(wanted.resources));
+  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, body));
+  if (!leaves_nodes_open(settings, wanted.resources)) return wanted;
+  TRY_ASSIGN(const std::uint32_t nodes,
+             fewest_nodes(client, settings, wanted.resources, wanted.choice));
+  if (nodes == wanted.resources.nodes) return wanted;
+  Settings spread = settings;
+  spread.set(Option{"nodes"}, fmt::format("{}", nodes));
+  std::vector<std::string> said;
+  TRY_ASSIGN(wanted.resources, resources_of(spread, said));
+  TRY_ASSIGN(wanted.choice, choice_for(call, client, settings, wanted.resources, work, body));
+  return wanted;
+}
+
+void put_comment_of_job(Call& call, const Settings& settings, Json& body) {
   const std::string& comment = settings.value("comment");
   if (comment.size() > kLongestComment) {
     call.warn(fmt::format("--comment is not kept: it is longer than {} bytes", kLongestComment));
@@ -122,14 +102,17 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-// This program, under a name that does not depend on the link it was called by.
-base::Result<std::string> own_path() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0)
-    return base::fail(base::ErrorCode::kInternal,
-                      "the program's own path cannot be read from /proc");
-  return std::string(path, static_cast<std::size_t>(length));
+// What the job's steps are told.
+base::Status check_step_options(const Settings& settings) {
+  if (settings.has("distribution")) {
+    const auto read = parse_distribution(settings.value("distribution"));
+    if (!read) return base::invalid("--distribution", read.error().message);
+  }
+  if (settings.has("gpu-bind")) {
+    const auto read = parse_gpu_binding(settings.value("gpu-bind"));
+    if (!read) return base::invalid("--gpu-bind", read.error().message);
+  }
+  return {};
 }
 
 base::Status put_time(const Settings& settings, Json& body, std::vector<std::string>& warnings) {
@@ -161,9 +144,14 @@ base::Status put_start_conditions(const Settings& settings, base::Instant now, J
 base::Status put_signal(const Settings& settings, const Work& work, Json& body) {
   if (!settings.has("signal")) return {};
   const auto signal = api::to_limit_signal(settings.value("signal"));
-  if (!signal) return base::invalid("--signal", signal.error().message);
+  if (!signal) {
+    constexpr std::string_view kField = "limit_signal: ";
+    std::string_view message = signal.error().message;
+    if (message.starts_with(kField)) message.remove_prefix(kField.size());
+    return base::invalid("--signal", std::string(message));
+  }
   if (signal->first_process_only && work.script.empty()) {
-    return base::invalid("--signal", "srun has no batch shell that B: could mean");
+    return base::invalid("--signal", "srun has no batch shell for B:");
   }
   body["limit_signal"] = api::limit_signal_text(*signal);
   if (!signal->first_process_only)
@@ -190,13 +178,43 @@ Json environment_for(Call& call, const Settings& settings, const Work& work,
   for (const auto& [name, value] : work.variables) variables[name] = value;
   if (!work.script.empty()) put_script(variables, work.script);
   if (settings.has("no-requeue")) variables["SLURM_SHIM_NO_REQUEUE"] = "1";
+  // srun reads these in the job.
+  if (settings.has("distribution"))
+    variables["SLURM_DISTRIBUTION"] = settings.value("distribution");
+  if (settings.has("gpu-bind")) variables["SLURM_GPU_BIND"] = settings.value("gpu-bind");
   return Json(variables);
 }
 
 void put_resources(const Resources& resources, Json& body) {
+  if (resources.memory_per_cpu) body["labels"]["slurm.memory_per"] = "cpu";
   body["gpus"] = resources.gpus.count;
+  if (resources.nodes > 1) {
+    body["nodes"] = resources.nodes;
+    // The batch script, or srun, starts the tasks on all of them.
+    body["first_node_only"] = true;
+  }
   if (resources.cpus) body["cpus"] = *resources.cpus;
   if (resources.memory) body["memory_bytes"] = resources.memory->value();
+}
+
+// What the daemon finds wrong is told by the name of the option.
+std::string option_of_field(const std::string& field) {
+  constexpr std::pair<std::string_view, std::string_view> kOptionsOfFields[] = {
+      {"array", "array"},         {"begin", "begin"},
+      {"comment", "comment"},     {"cpus", "cpus-per-task"},
+      {"deadline", "deadline"},   {"dependency", "dependency"},
+      {"error", "error"},         {"exclude", "exclude"},
+      {"gpu_types", "gres"},      {"gpus", "gpus"},
+      {"limit_signal", "signal"}, {"memory_bytes", "mem"},
+      {"name", "job-name"},       {"nodelist", "nodelist"},
+      {"nodes", "nodes"},         {"output", "output"},
+      {"priority", "qos"},        {"reservation", "reservation"},
+      {"team", "account"},        {"time_limit_seconds", "time"},
+      {"workdir", "chdir"}};
+  const std::string name = field.substr(0, field.find('['));
+  const auto found = std::ranges::find(kOptionsOfFields, name,
+                                       &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kOptionsOfFields) ? field : fmt::format("--{}", found->second);
 }
 
 base::Status check_text(const Settings& settings, const Work& work) {
@@ -211,6 +229,15 @@ base::Status check_text(const Settings& settings, const Work& work) {
 }
 
 }  // namespace
+
+base::Result<std::string> own_path() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0)
+    return base::fail(base::ErrorCode::kInternal,
+                      "the program's own path cannot be read from /proc");
+  return std::string(path, static_cast<std::size_t>(length));
+}
 
 void put_script(Variables& variables, const std::string& script) {
   std::string text;
@@ -288,39 +315,42 @@ base::Status put_files(const Settings& settings, bool is_one_task, Work& work) {
 base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& settings,
                                const Work& work) {
   TRY(check_text(settings, work));
+  TRY(check_step_options(settings));
   std::vector<std::string> warnings;
-  TRY_ASSIGN(const Resources resources, resources_of(settings, warnings));
   Json body = work.fields;
   TRY_ASSIGN(const std::string self, own_path());
   body["command"] = std::vector<std::string>{self, work.step};
   for (const std::string& word : work.words) body["command"].push_back(word);
   body["name"] = settings.has("job-name") ? settings.value("job-name") : work.name;
   TRY(put_time(settings, body, warnings));
+  TRY_ASSIGN(const Wanted wanted, wanted_of(call, client, settings, work, body, warnings));
+  const auto& [resources, choice] = wanted;
   call.warn_all(warnings);
   put_resources(resources, body);
-  put_types(call, client, settings, resources, body);
-  // srun within a job says again where it is.
-  if (work.step != "job-step" && settings.has("nodelist")) {
-    body["nodelist"].push_back(settings.value("nodelist"));
-  }
-  if (settings.has("exclude")) body["exclude"].push_back(settings.value("exclude"));
-  put_priority(call, settings, body);
+  call.warn_all(choice.warnings);
+  if (choice.time_limit)
+    body["time_limit_seconds"] = base::whole_milliseconds(*choice.time_limit) / 1000;
+  TRY(put_placement(client, settings, resources, choice, body));
+  if (const std::string& whose = settings.value("exclusive"); whose == "user" || whose == "mcs")
+    call.warn(fmt::format("--exclusive={} is ignored: nodes are shared by the jobs of all", whose));
+  put_priority_of_job(call, settings, choice, body);
   TRY(put_start_conditions(settings, call.around().now(), body));
   if (settings.has("hold")) body["hold"] = true;
   // Another attempt would come to nothing, so a script that did well is done.
   if (settings.has("no-requeue")) body["complete_on_exit_zero"] = true;
-  const std::string partition =
-      settings.has("partition") ? settings.value("partition") : std::string(kPartition);
-  put_labels(call, settings, partition, body);
-  put_comment(call, settings, body);
+  body["labels"]["slurm.partition"] = choice.partition;
+  if (!choice.qos.empty()) body["labels"]["slurm.qos"] = choice.qos;
+  // For scontrol, which cannot read the job's environment.
+  if (resources.counts_tasks) body["labels"]["slurm.tasks"] = fmt::format("{}", resources.tasks);
+  put_comment_of_job(call, settings, body);
   if (!settings.value("account").empty()) body["team"] = settings.value("account");
   TRY_ASSIGN(body["workdir"], directory_of(call, settings));
   body["umask"] = call.around().umask;
   Submitted submitted{call.around().directory,
                       host_name(),
-                      partition,
+                      choice.partition,
                       settings.value("account"),
-                      settings.value("qos").empty() ? "normal" : settings.value("qos"),
+                      choice.qos.empty() ? "normal" : choice.qos,
                       std::nullopt};
   submitted.time_limit_seconds = cli::integer_at(body, "time_limit_seconds");
   body["environment"] = environment_for(call, settings, work, submitted, resources);
@@ -330,8 +360,11 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
 }
 
 std::expected<std::string, int> submit(Call& call, cli::Client& client, const Json& body) {
-  const auto answer = cli::submit_job(call.console(), client, body);
-  if (!answer) return std::unexpected(call.fail(answer.error()));
+  auto answer = cli::submit_job(call.console(), client, body);
+  if (!answer) {
+    answer.error().field = option_of_field(answer.error().field);
+    return std::unexpected(call.fail(answer.error()));
+  }
   const auto job = cli::parse_object(*answer);
   std::string id = job ? cli::text_at(*job, "id") : std::string();
   if (id.empty()) return std::unexpected(call.fail("the daemon's answer has no job id"));

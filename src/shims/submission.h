@@ -43,6 +43,9 @@ Variables exported(const std::string& selection, const Variables& callers);
 base::Result<cli::Json> job_request(Call& call, cli::Client& client, const Settings& settings,
                                     const Work& work);
 
+// This program, under a name that does not depend on the link it was called by.
+base::Result<std::string> own_path();
+
 // Sends it: the job's id, or the exit code after a message.
 std::expected<std::string, int> submit(Call& call, cli::Client& client, const cli::Json& body);
 

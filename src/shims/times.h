@@ -13,6 +13,14 @@ namespace gpu_platform::shims {
 base::Result<base::Instant> parse_time_expression(std::string_view option, std::string_view text,
                                                   base::Instant now);
 
+// "Sun Nov 22 21:22:16 2026" in the local time zone, with its end of line: the first line of long
+// tables.
+std::string date_line(base::Instant at);
+
+// The time in one of the forms of SLURM_TIME_FORMAT: "standard" (also empty), "relative", which is
+// short for days near `now`, or a form of strftime.
+std::string time_in_form(base::Instant at, base::Instant now, const std::string& form);
+
 // "1000": the number of a user's name, or the name where the system does not know it.
 std::string user_number(const std::string& name);
 

@@ -9,14 +9,6 @@ namespace gpu_platform::shims {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return result;
-}
-
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -52,7 +44,7 @@ std::optional<std::int64_t> seconds_of(const std::vector<std::int64_t>& n, bool 
 }  // namespace
 
 base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view text) {
-  const std::string word = lower(text);
+  const std::string word = lower_case(text);
   if (word == "unlimited" || word == "infinite" || word == "-1") {
     return std::optional<base::Duration>();
   }
@@ -64,17 +56,18 @@ base::Result<std::optional<base::Duration>> parse_time_limit(std::string_view te
   constexpr std::int64_t kMaxDays = 3650;  // what the daemon takes
   if (!days || !rest || *days > kMaxDays || *rest > kMaxDays * 86'400) {
     return base::invalid(
-        {}, fmt::format("'{}' is no time limit: write minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S (at "
-                        "most 3650 days) or UNLIMITED",
-                        text));
+        {},
+        fmt::format("'{}' is not a time limit: write minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S (at "
+                    "most 3650 days) or UNLIMITED",
+                    text));
   }
   const std::int64_t seconds = *days * 86'400 + *rest;
-  if (seconds == 0) return base::invalid({}, "a time limit of nothing lets nothing run");
+  if (seconds == 0) return base::invalid({}, "a time limit of zero lets nothing run");
   return std::optional(base::seconds(seconds));
 }
 
 base::Result<base::Bytes> parse_memory(std::string_view text) {
-  std::string word = lower(text);
+  std::string word = lower_case(text);
   if (word.size() > 1 && word.ends_with('b')) word.pop_back();
   std::int64_t unit = base::kMiB.value();
   if (!word.empty()) {
@@ -88,10 +81,10 @@ base::Result<base::Bytes> parse_memory(std::string_view text) {
   constexpr std::int64_t kMax = std::int64_t{1} << 50;
   if (!number || *number > kMax / unit) {
     return base::invalid(
-        {},
-        fmt::format("'{}' is no amount of memory: write a whole number of MiB, or one with K, M, "
-                    "G or T, at most 1024T",
-                    text));
+        {}, fmt::format(
+                "'{}' is not an amount of memory: write a whole number of MiB, or one with K, M, "
+                "G or T, at most 1024T",
+                text));
   }
   return base::Bytes(*number * unit);
 }
@@ -109,7 +102,7 @@ base::Result<std::uint32_t> parse_number(std::string_view text, std::uint32_t le
 base::Result<GpuCount> parse_gpus(std::string_view text) {
   const auto bad = [&] {
     return base::invalid(
-        {}, fmt::format("'{}' is no number of GPUs: write N or TYPE:N, of one type", text));
+        {}, fmt::format("'{}' is not a number of GPUs: write N or TYPE:N, of one type", text));
   };
   if (text.find(',') != std::string_view::npos) return bad();
   const std::size_t colon = text.rfind(':');
@@ -153,22 +146,31 @@ base::Result<GpuCount> parse_gres(std::string_view text, std::vector<std::string
     auto read = parse_gpus(rest);
     if (!read) {
       return base::invalid(
-          {}, fmt::format("'{}' is no request for GPUs: write gpu, gpu:N or gpu:TYPE:N", item));
+          {}, fmt::format("'{}' is not a request for GPUs: write gpu, gpu:N or gpu:TYPE:N", item));
     }
     gpus = std::move(*read);
   }
   return gpus;
 }
 
-base::Result<std::uint32_t> parse_nodes(std::string_view text) {
-  std::string_view least = text.substr(0, text.find('-'));
-  const bool is_thousands = least.ends_with('k') || least.ends_with('K');
-  if (is_thousands) least.remove_suffix(1);
-  const auto number = parse_number(least, 1);
-  if (!number || *number > 1'000) {
-    return base::invalid({}, fmt::format("'{}' is no number of nodes: write N or N-M", text));
+base::Result<NodeCount> parse_nodes(std::string_view text) {
+  constexpr std::uint32_t kMax = 1'000'000;
+  const auto read = [](std::string_view part) -> std::optional<std::uint32_t> {
+    const bool is_thousands = part.ends_with('k') || part.ends_with('K');
+    if (is_thousands) part.remove_suffix(1);
+    const auto number = parse_number(part, 1);
+    if (!number || *number > kMax / (is_thousands ? 1'000 : 1)) return std::nullopt;
+    return *number * (is_thousands ? 1'000 : 1);
+  };
+  const std::size_t dash = text.find('-');
+  const auto least = read(text.substr(0, dash));
+  const auto most = dash == std::string_view::npos ? least : read(text.substr(dash + 1));
+  if (!least || !most) {
+    return base::invalid({}, fmt::format("'{}' is not a number of nodes: write N or N-M", text));
   }
-  return *number * (is_thousands ? 1'000 : 1);
+  if (*most < *least)
+    return base::invalid({}, fmt::format("'{}' has a maximum below its minimum", text));
+  return NodeCount{*least, *most};
 }
 
 std::string short_elapsed(base::Duration duration) {
@@ -188,7 +190,7 @@ std::string long_elapsed(base::Duration duration) {
 }
 
 std::optional<std::string> priority_of_qos(std::string_view name) {
-  const std::string plain = lower(name);
+  const std::string plain = lower_case(name);
   if (plain == "normal") return "medium";
   constexpr std::string_view kClasses[] = {"critical", "high", "medium", "low"};
   return std::ranges::find(kClasses, plain) == std::end(kClasses) ? std::nullopt
@@ -200,6 +202,22 @@ base::Result<std::string> priority_of_nice(std::string_view text) {
     return base::invalid({}, "a value below zero is not supported: QOS=high is a higher priority");
   TRY_ASSIGN(const std::uint32_t nice, parse_number(text.empty() ? "100" : text, 0));
   return std::string(nice == 0 ? "medium" : "low");
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return result;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  return result;
 }
 
 std::vector<std::string> comma_separated(std::string_view text) {

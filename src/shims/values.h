@@ -32,15 +32,22 @@ struct GpuCount {
   friend bool operator==(const GpuCount&, const GpuCount&) = default;
 };
 
-// Of --gpus, --gpus-per-node and --gpus-per-task: "2", "a100:2".
+// Reads the value of --gpus, --gpus-per-node and --gpus-per-task: "2", "a100:2".
 base::Result<GpuCount> parse_gpus(std::string_view text);
 
-// Of --gres: "gpu", "gpu:2", "gpu:a100:2", "none". Other resources are left out and named in
-// `others`.
+// Reads the value of --gres: "gpu", "gpu:2", "gpu:a100:2", "none". Other resources are left out and
+// named in `others`.
 base::Result<GpuCount> parse_gres(std::string_view text, std::vector<std::string>& others);
 
-// Of --nodes: "1", "1-4", "1k". The least number that will do.
-base::Result<std::uint32_t> parse_nodes(std::string_view text);
+struct NodeCount {
+  std::uint32_t least = 1;
+  std::uint32_t most = 1;
+
+  friend bool operator==(const NodeCount&, const NodeCount&) = default;
+};
+
+// Reads the value of --nodes: "1", "1-4", "1k".
+base::Result<NodeCount> parse_nodes(std::string_view text);
 
 // "1:05", "2:01:05", "1-02:01:05": squeue's. Negative counts as zero.
 std::string short_elapsed(base::Duration duration);
@@ -51,6 +58,10 @@ std::string long_elapsed(base::Duration duration);
 std::optional<std::string> priority_of_qos(std::string_view name);
 // Slurm's niceness as a class: "low" above zero, "medium" at zero. Below zero it is refused.
 base::Result<std::string> priority_of_nice(std::string_view text);
+
+// Letters of the alphabet in one case.
+std::string lower_case(std::string_view text);
+std::string upper_case(std::string_view text);
 
 // Parts between commas; empty ones are left out.
 std::vector<std::string> comma_separated(std::string_view text);

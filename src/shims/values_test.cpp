@@ -84,10 +84,11 @@ TEST(SlurmGres, RefusesTwoTypesAndNonsense) {
 }
 
 TEST(SlurmNodes, AreTheLeastOfARange) {
-  EXPECT_EQ(*parse_nodes("1"), 1U);
-  EXPECT_EQ(*parse_nodes("2-4"), 2U);
-  EXPECT_EQ(*parse_nodes("1k"), 1000U);
-  for (const char* text : {"", "0", "n1", "-2"}) EXPECT_FALSE(parse_nodes(text)) << text;
+  EXPECT_EQ(*parse_nodes("1"), (NodeCount{1, 1}));
+  EXPECT_EQ(*parse_nodes("2-4"), (NodeCount{2, 4}));
+  EXPECT_EQ(*parse_nodes("1k"), (NodeCount{1000, 1000}));
+  for (const char* text : {"", "0", "n1", "-2", "2-", "4-2", "2-x", "1-2-3", "9999k"})
+    EXPECT_FALSE(parse_nodes(text)) << text;
 }
 
 TEST(Elapsed, LooksAsInSqueueAndSacct) {

@@ -30,7 +30,7 @@ class VirtualClock {
     const base::Duration left = instant - told();
     return left > base::Duration() ? boot_ + left : boot_;
   }
-  // After a restart of the daemon: never earlier than what the journal knows.
+  // Sets the clock after a restart of the daemon, never earlier than what the journal knows.
   void restart_after(base::Instant not_before) {
     told_ = not_before;
     boot_at_told_ = boot_;

@@ -1,11 +1,15 @@
 #include "sizing/llm_server.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "sizing/settings.h"
+#include "base/letters.h"
+#include "base/parse.h"
+#include "sizing/arithmetic.h"
+#include "sizing/model_name.h"
+#include "sizing/models.h"
+#include "sizing/text.h"
 
 namespace gpu_platform::sizing {
 
@@ -14,22 +18,37 @@ namespace {
 constexpr std::uint64_t kMaxParts = 65'536;  // in one direction, and GPUs in all
 constexpr std::uint64_t kMaxTokens = 1'000'000'000;
 constexpr std::uint64_t kMaxOfModel = 1'000'000;  // layers, heads, size of a head
-constexpr std::uint32_t kUsualCacheBits = 16;
+// vLLM's defaults: --gpu-memory-utilization, and --max-num-batched-tokens of its server on GPUs
+// with 70 GiB and more. Source: vLLM, engine arguments.
+constexpr std::uint32_t kUsualShare = 900;
+constexpr std::uint64_t kUsualBatchTokens = 8'192;
 
-constexpr base::Bytes megabytes(std::int64_t n) {
-  return base::Bytes(n * 1'000'000);
+// The facts about the model from the table, its name and the settings.
+struct ModelFacts {
+  std::optional<FoundModel> known;
+  std::optional<std::uint64_t> parameters;
+  std::optional<std::uint64_t> called;  // what the name calls it: llama-7b has 6.7 billion
+  bool is_upper_bound = false;
+  bool parameters_are_said = false;       // by a setting: the table's are not asked
+  std::optional<std::uint64_t> context;   // of the model
+  std::optional<Precision> quantization;  // by a setting or the name
+};
+
+base::Bytes in_bytes(std::uint64_t bytes) {
+  return base::Bytes(static_cast<std::int64_t>(bytes));
 }
 
-constexpr std::uint64_t rounded_up(std::uint64_t a, std::uint64_t b) {
-  return (a + b - 1) / b;
+std::uint64_t bytes_in(base::Bytes bytes) {
+  return static_cast<std::uint64_t>(bytes.value());
 }
 
-base::Bytes memory_by_name(std::optional<std::uint64_t> parameters) {
+base::Bytes memory_by_name(std::optional<std::uint64_t> called) {
+  constexpr std::uint64_t kMegabyte = 1'000'000;
   constexpr std::uint64_t kBillion = 1'000'000'000;
-  const std::uint64_t n = parameters.value_or(0);
-  if (n >= 65 * kBillion && n <= 70 * kBillion) return megabytes(20'000);
-  if (n >= 7 * kBillion && n <= 13 * kBillion) return megabytes(12'000);
-  return megabytes(8'000);
+  const std::uint64_t n = called.value_or(0);
+  if (n >= 65 * kBillion && n <= 70 * kBillion) return in_bytes(20'000 * kMegabyte);
+  if (n >= 7 * kBillion && n <= 13 * kBillion) return in_bytes(12'000 * kMegabyte);
+  return in_bytes(8'000 * kMegabyte);
 }
 
 base::Result<std::uint32_t> parts_of(const KnownSettings& settings, Meaning meaning) {
@@ -47,81 +66,242 @@ base::Result<Parallelism> parallelism_of(const KnownSettings& settings) {
   return p;
 }
 
-base::Result<std::optional<std::uint64_t>> parameters_of(const KnownSettings& settings,
-                                                         std::string_view model) {
-  const std::string text = settings.text(Meaning::kParameters);
-  if (text.empty()) return parameter_count_in(model);
-  const auto count = parameter_count(text);
-  if (!count) {
-    return base::invalid("parameters",
-                         fmt::format("parameters: '{}' is no number of parameters such as 70B, "
-                                     "8x7B, 350M or 7000000000",
-                                     text));
+// Bits that were written win over those that are usual for a method: "gptq" of "GPTQ-Int8".
+std::optional<Precision> quantization_of(const KnownSettings& settings, const NameFacts& name) {
+  const auto said = precision_of(settings.text(Meaning::kQuantization));
+  if (!said) return name.precision;
+  return said->is_method && name.precision ? name.precision : said;
+}
+
+// A mistake in a type must not be taken for 16 bits. Methods of quantization are an open list.
+base::Status check_types(const KnownSettings& settings, std::vector<std::string>& notes) {
+  for (const Meaning meaning : {Meaning::kPrecision, Meaning::kCachePrecision}) {
+    TRY(settings.check_word(
+        meaning,
+        [](const std::string& type) {
+          return precision_of(type) || base::to_lower(type) == "auto";
+        },
+        "auto, " + precision_names()));
   }
-  return count;
+  const std::string method = settings.text(Meaning::kQuantization);
+  if (method.empty() || precision_of(method)) return {};
+  notes.push_back(
+      fmt::format("the quantization '{}' says nothing about the bits of a weight: give "
+                  "one of {}",
+                  method, precision_names()));
+  return {};
+}
+
+base::Result<ModelFacts> facts_of(const KnownSettings& settings, std::string_view model) {
+  ModelFacts facts;
+  const NameFacts name = facts_of_name(model);
+  facts.known = find_model(model);
+  facts.quantization = quantization_of(settings, name);
+  facts.context = facts.known ? std::optional(facts.known->context) : name.context;
+  const std::string said = settings.text(Meaning::kParameters);
+  if (!said.empty()) {
+    facts.parameters = parameter_count(said);
+    facts.parameters_are_said = true;
+    if (!facts.parameters) {
+      return base::invalid(
+          "parameters", fmt::format("parameters: '{}' is not a number of parameters such as 70B, "
+                                    "8x7B, 350M or 7000000000",
+                                    said));
+    }
+  } else if (facts.known) {
+    facts.parameters = facts.known->model->parameters;
+  } else {
+    facts.parameters = name.parameters;
+    facts.is_upper_bound = name.is_upper_bound;
+  }
+  facts.called = facts.parameters_are_said || !name.parameters ? facts.parameters : name.parameters;
+  return facts;
+}
+
+// True if a setting or the name says the precision of the weights. "auto" stands for the model's
+// own.
+bool says_precision(const KnownSettings& settings, const ModelFacts& facts) {
+  const std::string type = settings.text(Meaning::kPrecision);
+  return facts.quantization || precision_of(type) || base::to_lower(type) == "auto";
 }
 
 // Quantized weights are smaller than the type that is computed with.
-std::optional<std::uint32_t> bits_of_weight(const KnownSettings& settings) {
-  const auto quantized = bits_of_precision(settings.text(Meaning::kQuantization));
-  return quantized ? quantized : bits_of_precision(settings.text(Meaning::kPrecision));
+Precision precision_of_weights(const KnownSettings& settings, const ModelFacts& facts) {
+  if (facts.quantization) return *facts.quantization;
+  const WeightFormat format = facts.known && !facts.parameters_are_said ? facts.known->model->format
+                                                                        : WeightFormat::k16Bits;
+  if (format == WeightFormat::kFp8) return {800, false};
+  if (format == WeightFormat::kMxfp4Experts) return {425, false};
+  return precision_of(settings.text(Meaning::kPrecision)).value_or(k16Bits);
 }
 
-// The product of all, or the largest number there is.
-std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  std::uint64_t result = 1;
-  for (const std::uint64_t factor : factors) {
-    if (factor != 0 && result > kMax / factor) return kMax;
-    result *= factor;
+struct CacheSettings {
+  std::optional<std::uint64_t> tokens;
+  std::optional<std::uint64_t> batch_tokens;
+  std::optional<std::uint64_t> layers;
+  std::optional<std::uint64_t> heads;
+  std::optional<std::uint64_t> head_size;
+  Precision precision;
+};
+
+base::Result<CacheSettings> cache_settings_of(const KnownSettings& settings) {
+  CacheSettings of;
+  TRY_ASSIGN(of.tokens, settings.count(Meaning::kTokens, kMaxTokens));
+  TRY_ASSIGN(of.batch_tokens, settings.count(Meaning::kBatchTokens, kMaxTokens));
+  TRY_ASSIGN(of.layers, settings.count(Meaning::kLayers, kMaxOfModel));
+  TRY_ASSIGN(of.heads, settings.count(Meaning::kKeyValueHeads, kMaxOfModel));
+  TRY_ASSIGN(of.head_size, settings.count(Meaning::kHeadSize, kMaxOfModel));
+  // "auto" is the type that is computed with, which is 16 bits but for dtype=float32.
+  const Precision type = precision_of(settings.text(Meaning::kPrecision)).value_or(k16Bits);
+  const Precision computed_with{std::max(type.centibits, k16Bits.centibits), false};
+  of.precision = precision_of(settings.text(Meaning::kCachePrecision)).value_or(computed_with);
+  return of;
+}
+
+std::optional<CacheShape> shape_of(const CacheSettings& said, const ModelFacts& facts) {
+  if (!facts.known && !(said.layers && said.heads && said.head_size)) return std::nullopt;
+  CacheShape shape = facts.known ? cache_shape(*facts.known->model) : CacheShape{};
+  if (said.heads || said.head_size) shape.latent_values = 0;
+  shape.layers = said.layers.value_or(shape.layers);
+  shape.key_value_heads = said.heads.value_or(shape.key_value_heads);
+  shape.head_size = said.head_size.value_or(shape.head_size);
+  return shape;
+}
+
+// Also sets the context, with a note if no setting says it.
+std::optional<base::Bytes> cache_of(const CacheSettings& said, const ModelFacts& facts,
+                                    ServerNeeds& needs) {
+  const auto shape = shape_of(said, facts);
+  needs.context = said.tokens ? said.tokens : facts.context;
+  if (!needs.context || !shape) {
+    needs.notes.emplace_back(
+        "the key-value cache is not counted: it takes max-model-len, num-hidden-layers, "
+        "num-key-value-heads and head-dim to know it");
+    return std::nullopt;
   }
-  return result;
+  if (!said.tokens) {
+    needs.notes.push_back(
+        fmt::format("max-model-len is not said: one context is the model's {} tokens, and a "
+                    "smaller one takes less memory",
+                    *needs.context));
+  }
+  const ContextLoad load{*needs.context, said.batch_tokens.value_or(kUsualBatchTokens),
+                         said.precision};
+  return cache_of_one_context(*shape, load, needs.parallelism);
 }
 
-base::Result<std::optional<base::Bytes>> cache_of(const KnownSettings& settings,
-                                                  const Parallelism& p) {
-  TRY_ASSIGN(const auto tokens, settings.count(Meaning::kTokens, kMaxTokens));
-  TRY_ASSIGN(const auto sequences, settings.count(Meaning::kSequences, kMaxTokens));
-  TRY_ASSIGN(const auto layers, settings.count(Meaning::kLayers, kMaxOfModel));
-  TRY_ASSIGN(const auto heads, settings.count(Meaning::kKeyValueHeads, kMaxOfModel));
-  TRY_ASSIGN(const auto head_size, settings.count(Meaning::kHeadSize, kMaxOfModel));
-  if (!tokens || !layers || !heads || !head_size) return std::nullopt;
-  const std::uint64_t bits =
-      bits_of_precision(settings.text(Meaning::kCachePrecision)).value_or(kUsualCacheBits);
-  const std::uint64_t all =
-      product({2, rounded_up(*layers, p.pipeline), rounded_up(*heads, p.tensor), *head_size, bits,
-               *tokens, sequences.value_or(1)});
-  return base::Bytes(
-      static_cast<std::int64_t>(rounded_up(all / 8, std::max(p.context, p.decode_context))));
-}
-
-void compute_memory(ServerNeeds& needs, std::uint32_t bits, std::optional<base::Bytes> cache) {
+MemoryParts parts_with(std::optional<base::Bytes> cache, const ModelFacts& facts,
+                       const ServerNeeds& needs) {
+  const bool is_of_table = facts.known && !facts.parameters_are_said;
+  const std::uint64_t all = is_of_table ? weight_bytes(*facts.known->model, *needs.precision)
+                                        : bytes_of(*facts.parameters, *needs.precision);
   const std::uint64_t shards = std::uint64_t{needs.parallelism.tensor} * needs.parallelism.pipeline;
-  const auto weights =
-      static_cast<std::int64_t>(rounded_up(product({*needs.parameters, bits}) / 8, shards));
-  needs.rule = MemoryRule::kComputed;
-  needs.parts = MemoryParts{base::Bytes(weights), cache, base::Bytes(weights / 5)};
-  needs.memory_per_gpu = needs.parts->weights + needs.parts->overhead;
-  if (cache) needs.memory_per_gpu += *cache;
+  const std::uint64_t weights = rounded_up(all, shards);
+  return {in_bytes(weights), cache, in_bytes(weights / 5)};
 }
 
-std::string in_gigabytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+// Returns the memory of a GPU of which `permille` are `bytes`.
+base::Bytes memory_with(base::Bytes bytes, std::uint32_t permille) {
+  return in_bytes(product({bytes_in(bytes) / permille, 1000}) +
+                  rounded_up(bytes_in(bytes) % permille * 1000, permille));
 }
 
-// The figures by name are the same however the model is divided: says where that cannot be.
+base::Bytes in_whole_gib(base::Bytes bytes) {
+  const std::int64_t gib = base::kGiB.value();
+  return base::Bytes((bytes.value() + gib - 1) / gib * gib);
+}
+
+void note_what_model_says(const KnownSettings& settings, const ModelFacts& facts,
+                          std::string_view name, ServerNeeds& needs) {
+  if (facts.known && !facts.known->is_exact) {
+    needs.notes.push_back(fmt::format("'{}' is taken for a model of the shape of {}", name,
+                                      facts.known->model->name));
+  }
+  if (facts.is_upper_bound) {
+    needs.notes.emplace_back(
+        "the model has fewer parameters than its name says, because experts share all but their "
+        "feed-forward layers: give parameters=47B for a better figure");
+  }
+  if (!facts.known && !facts.quantization && !precision_of(settings.text(Meaning::kPrecision))) {
+    needs.notes.emplace_back(
+        "the model's own precision is not known: 16 bits are assumed; give dtype or quantization");
+  }
+}
+
 void note_what_name_hides(ServerNeeds& needs) {
-  if (!needs.parameters) {
+  if (!needs.parts) {
     needs.notes.emplace_back(
         "the memory is a usual figure: for a better one give parameters=70B and dtype=bfloat16");
     return;
   }
-  const std::uint64_t shards = std::uint64_t{needs.parallelism.tensor} * needs.parallelism.pipeline;
-  const std::uint64_t half_precision = rounded_up(product({*needs.parameters, 2}), shards);
-  needs.notes.emplace_back(fmt::format(
-      "the memory is a usual figure for the model's name; its weights alone take {} of each GPU in "
-      "16 bits: give the precision (dtype=bfloat16, quantization=fp8) to have it computed",
-      in_gigabytes(half_precision)));
+  needs.notes.emplace_back(
+      "no precision is said, so that the rule is by name; the parts are those of the model's own "
+      "precision: give dtype=auto or quantization=fp8 to have the memory computed");
+}
+
+void take_from_table(const KnownModel& model, ServerNeeds& needs) {
+  needs.known_as = model.name;
+  if (model.experts.count > 0) needs.active_parameters = model.experts.active;
+}
+
+// Sets the memory from the parts, which must be known.
+void set_memory(ServerNeeds& needs, std::uint32_t permille, bool has_precision) {
+  const MemoryParts& parts = *needs.parts;
+  const base::Bytes computed =
+      memory_with(parts.weights + parts.overhead + parts.cache.value_or(base::Bytes()), permille);
+  if (has_precision) {
+    needs.rule = MemoryRule::kComputed;
+    needs.memory_per_gpu = computed;
+    needs.memory_to_ask_for = in_whole_gib(computed);
+  } else {
+    needs.memory_to_ask_for = std::max(needs.memory_per_gpu, in_whole_gib(computed));
+  }
+}
+
+Holding holding_of(const GpuKind& kind, std::uint32_t permille, const ServerNeeds& needs) {
+  Holding holding{.kind = kind,
+                  .nodes = fewest_nodes(needs.gpus, kind.on_a_node),
+                  .fits = kind.memory >= needs.memory_to_ask_for};
+  if (!holding.fits || !needs.parts || !needs.parts->cache) return holding;
+  const std::uint64_t taken = product({bytes_in(kind.memory) / 1000, permille}) +
+                              bytes_in(kind.memory) % 1000 * permille / 1000;
+  const std::uint64_t fixed = bytes_in(needs.parts->weights + needs.parts->overhead);
+  const std::uint64_t rest = taken > fixed ? taken - fixed : 0;
+  const std::uint64_t of_one = std::max<std::uint64_t>(1, bytes_in(*needs.parts->cache));
+  holding.contexts = rest / of_one;
+  const double last = static_cast<double>(rest % of_one) / static_cast<double>(of_one);
+  holding.tokens = product({*holding.contexts, *needs.context}) +
+                   static_cast<std::uint64_t>(last * static_cast<double>(*needs.context));
+  return holding;
+}
+
+// Chooses the kind that fits and takes the fewest nodes; if none fits, the fewest nodes of all.
+void choose_nodes(ServerNeeds& needs) {
+  const bool any_fits = std::ranges::any_of(needs.holdings, &Holding::fits);
+  const Holding* best = nullptr;
+  for (const Holding& holding : needs.holdings) {
+    if (holding.fits != any_fits) continue;
+    if (best == nullptr || holding.nodes < best->nodes) best = &holding;
+  }
+  if (best == nullptr) return;
+  needs.nodes = best->nodes;
+  const std::uint32_t on_each = needs.gpus / needs.nodes;
+  if (needs.nodes > 1 && needs.parallelism.tensor > on_each) {
+    needs.notes.push_back(fmt::format(
+        "tensor parallelism of {} crosses nodes, which is slow: {} on each node and the rest as "
+        "pipeline-parallel-size is the usual way",
+        needs.parallelism.tensor, on_each));
+  }
+}
+
+base::Result<std::vector<GpuKind>> kinds_of(const KnownSettings& settings,
+                                            std::span<const GpuKind> kinds) {
+  TRY_ASSIGN(const auto memory, settings.size(Meaning::kGpuMemory));
+  TRY_ASSIGN(const auto on_a_node, settings.count(Meaning::kGpusPerNode, kMaxParts));
+  if (!memory) return std::vector<GpuKind>(kinds.begin(), kinds.end());
+  constexpr std::uint32_t kUsualOnANode = 8;
+  return std::vector<GpuKind>{{"GPU of " + base::written(*memory), *memory,
+                               static_cast<std::uint32_t>(on_a_node.value_or(kUsualOnANode))}};
 }
 
 }  // namespace
@@ -130,17 +310,15 @@ std::string_view to_string(MemoryRule rule) {
   return rule == MemoryRule::kByName ? "by_name" : "computed";
 }
 
-std::uint64_t world_size(const Parallelism& p) {
-  return std::uint64_t{p.tensor} * p.pipeline * std::max({p.data, p.decode_context, p.context});
-}
-
 ServerDescription description_of(std::span<const std::string> command) {
   ServerDescription server;
   const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
+  bool is_serving = false;  // what follows "serve" and belongs to no option is the model
   for (std::size_t i = 0; i < command.size(); ++i) {
     const std::string& word = command[i];
     if (!is_option(word)) {
-      if (i > 0 && command[i - 1] == "serve") server.model = word;
+      if (is_serving && server.model.empty()) server.model = word;
+      is_serving = is_serving || word == "serve";
       continue;
     }
     const std::size_t equals = word.find('=');
@@ -157,36 +335,47 @@ ServerDescription description_of(std::span<const std::string> command) {
       server.settings.push_back(std::move(setting));
     }
   }
+  const auto says_type = [](const Setting& setting) {
+    return meaning_of(setting.name) == Meaning::kPrecision;
+  };
+  if (std::ranges::none_of(server.settings, says_type)) {
+    server.settings.push_back({"dtype", {"auto"}});
+  }
   return server;
 }
 
-base::Result<ServerNeeds> needs_of(const ServerDescription& server) {
+base::Result<ServerNeeds> needs_of(const ServerDescription& server,
+                                   std::span<const GpuKind> kinds) {
   TRY_ASSIGN(const KnownSettings settings, KnownSettings::read(server.settings));
   ServerNeeds needs;
   needs.unused = settings.unused();
+  TRY(check_types(settings, needs.notes));
   TRY_ASSIGN(needs.parallelism, parallelism_of(settings));
   const std::uint64_t gpus = world_size(needs.parallelism);
   if (gpus > kMaxParts) {
-    return base::invalid("settings",
-                         fmt::format("settings: come to {} GPUs, the most is {}", gpus, kMaxParts));
+    return base::invalid(
+        "settings", fmt::format("settings: come to {} GPUs; the limit is {}", gpus, kMaxParts));
   }
   needs.gpus = static_cast<std::uint32_t>(gpus);
-  const std::string named = settings.text(Meaning::kModel);
-  TRY_ASSIGN(needs.parameters,
-             parameters_of(settings, server.model.empty() ? named : server.model));
-  TRY_ASSIGN(const auto cache, cache_of(settings, needs.parallelism));
-  const auto bits = bits_of_weight(settings);
-  if (!needs.parameters || !bits) {
-    needs.memory_per_gpu = memory_by_name(needs.parameters);
-    note_what_name_hides(needs);
-    return needs;
+  const std::string name = server.model.empty() ? settings.text(Meaning::kModel) : server.model;
+  TRY_ASSIGN(const ModelFacts facts, facts_of(settings, name));
+  TRY_ASSIGN(const auto share, settings.permille(Meaning::kMemoryShare));
+  TRY_ASSIGN(needs.sequences, settings.count(Meaning::kSequences, kMaxTokens));
+  TRY_ASSIGN(const CacheSettings cache, cache_settings_of(settings));
+  TRY_ASSIGN(const auto asked_of, kinds_of(settings, kinds));
+  const std::uint32_t permille = share.value_or(kUsualShare);
+  needs.parameters = facts.parameters;
+  needs.memory_per_gpu = needs.memory_to_ask_for = memory_by_name(facts.called);
+  if (facts.known) take_from_table(*facts.known->model, needs);
+  if (facts.parameters) {
+    note_what_model_says(settings, facts, name, needs);
+    needs.precision = precision_of_weights(settings, facts);
+    needs.parts = parts_with(cache_of(cache, facts, needs), facts, needs);
+    set_memory(needs, permille, says_precision(settings, facts));
   }
-  compute_memory(needs, *bits, cache);
-  if (!cache) {
-    needs.notes.emplace_back(
-        "the key-value cache is not counted: it takes max-model-len, num-hidden-layers, "
-        "num-key-value-heads and head-dim to know it");
-  }
+  if (needs.rule == MemoryRule::kByName) note_what_name_hides(needs);
+  for (const GpuKind& kind : asked_of) needs.holdings.push_back(holding_of(kind, permille, needs));
+  choose_nodes(needs);
   return needs;
 }
 

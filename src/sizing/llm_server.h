@@ -9,19 +9,12 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "sizing/memory.h"
+#include "sizing/settings.h"
 
-// What a server of a large language model needs, from the settings it is started with.
+// Computes the GPUs and memory that a server of a large language model needs from its settings.
 
 namespace gpu_platform::sizing {
-
-// A setting as its author spelled it: {"tp-size", {"1", "2", "4"}}, {"--dtype", {"bfloat16"}}.
-// Dashes in front, '_' for '-' and upper case do not matter; of several values the largest counts.
-struct Setting {
-  std::string name;
-  std::vector<std::string> values;
-
-  friend bool operator==(const Setting&, const Setting&) = default;
-};
 
 struct ServerDescription {
   std::string model;  // name or path: "llama-3-70b"; empty: not known
@@ -30,58 +23,55 @@ struct ServerDescription {
   friend bool operator==(const ServerDescription&, const ServerDescription&) = default;
 };
 
-// Reads the command line of a server, as "vllm serve MODEL --tensor-parallel-size 4".
+// Reads the command line of a server, as "vllm serve MODEL --tensor-parallel-size 4". A server that
+// is given no type takes the model's own: the description says dtype=auto then.
 ServerDescription description_of(std::span<const std::string> command);
-
-// In how many parts the work is divided.
-struct Parallelism {
-  std::uint32_t tensor = 1;
-  std::uint32_t pipeline = 1;
-  std::uint32_t data = 1;
-  std::uint32_t context = 1;
-  std::uint32_t decode_context = 1;
-
-  friend bool operator==(const Parallelism&, const Parallelism&) = default;
-};
-
-// tensor × pipeline × max(data, decode_context, context): processes, each with a GPU of its own.
-std::uint64_t world_size(const Parallelism& parallelism);
 
 enum class MemoryRule : std::uint8_t {
   kByName,    // 20,000 MB for models of 65 to 70 billion parameters, 12,000 for 7 to 13, else 8,000
-  kComputed,  // weights + key-value cache + overhead, see MemoryParts
+  kComputed,  // (weights + key-value cache + overhead) / the share that the server takes of a GPU
 };
 std::string_view to_string(MemoryRule rule);  // "by_name"
 
-// Of one GPU.
-//   weights  = parameters × bits / 8 / (tensor × pipeline)
-//   cache    = 2 × ⌈layers / pipeline⌉ × ⌈key-value heads / tensor⌉ × head size × bytes of a value
-//              × tokens × sequences / max(context, decode_context)
-//   overhead = 20 % of the weights: activations, buffers, the CUDA context. Source of the share:
-//              EleutherAI, Transformer Math 101, 2023.
-struct MemoryParts {
-  base::Bytes weights;
-  std::optional<base::Bytes> cache;  // absent where a setting that it depends on is not known
-  base::Bytes overhead;
+// What the memory of GPUs of one kind holds beside the weights and the overhead.
+struct Holding {
+  GpuKind kind;
+  std::uint32_t nodes = 1;  // the fewest nodes with equally many of the GPUs on each
+  bool fits = false;        // a GPU has the memory to ask for
+  // For each replica, if it fits and the cache is known: the tokens, and the number of sequences of
+  // full length that they make.
+  std::optional<std::uint64_t> tokens;
+  std::optional<std::uint64_t> contexts;
 
-  friend bool operator==(const MemoryParts&, const MemoryParts&) = default;
+  friend bool operator==(const Holding&, const Holding&) = default;
 };
 
 struct ServerNeeds {
   Parallelism parallelism;
-  std::uint32_t gpus = 1;      // the world size
-  base::Bytes memory_per_gpu;  // least that each GPU must have
+  std::uint32_t gpus = 1;   // the world size
+  std::uint32_t nodes = 1;  // the nodes that hold them, by the given kinds of GPU
+  base::Bytes memory_per_gpu;
   MemoryRule rule = MemoryRule::kByName;
-  std::optional<std::uint64_t> parameters;  // of the model, where known
-  std::optional<MemoryParts> parts;         // of kComputed
-  std::vector<std::string> notes;           // what the figures leave out or rest upon
-  std::vector<std::string>
-      unused;  // settings that say nothing about the need, as spelled, ascending
+  // Not less than memory_per_gpu, nor than the parts if they are known.
+  base::Bytes memory_to_ask_for;
+  std::string known_as;  // the model's name in the table; empty if it is not there
+  std::optional<std::uint64_t> parameters;
+  std::optional<std::uint64_t> active_parameters;  // that one token passes, of a mixture of experts
+  std::optional<Precision> precision;              // of the weights in `parts`
+  std::optional<MemoryParts> parts;                // where the parameters are known
+  std::optional<std::uint64_t> context;            // tokens of the one sequence in `parts`
+  std::optional<std::uint64_t> sequences;          // that the server is to take at once
+  std::vector<Holding> holdings;                   // in the order of the kinds
+  std::vector<std::string> notes;                  // what the figures leave out or rest upon
+  // The settings that say nothing about the need, as spelled, ascending.
+  std::vector<std::string> unused;
 };
 
-// The memory is computed where the number of parameters (a setting, or "70b" in the model's name)
-// and the precision are known, else taken by the model's name. An error names the setting as it was
-// spelled and what it may be.
-base::Result<ServerNeeds> needs_of(const ServerDescription& server);
+// Takes the memory by the model's name if no setting and no name says a precision, or if nothing
+// tells the number of parameters; else computes it. The memory is the least that serves one
+// sequence of full length. The holdings are those of the `kinds`. An error names the setting as it
+// was spelled, and its allowed values.
+base::Result<ServerNeeds> needs_of(const ServerDescription& server,
+                                   std::span<const GpuKind> kinds = {});
 
 }  // namespace gpu_platform::sizing

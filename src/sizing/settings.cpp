@@ -1,19 +1,19 @@
 #include "sizing/settings.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "sizing/text.h"
 
 namespace gpu_platform::sizing {
 
 namespace {
 
-// As the servers in use spell them: vLLM, SGLang, TensorRT-LLM, and the configuration of a model.
+// The spellings of the servers in use: vLLM, SGLang, TensorRT-LLM, and the configuration of a
+// model.
 constexpr std::pair<std::string_view, Meaning> kSpellings[] = {
     {"tensor-parallel-size", Meaning::kTensor},
     {"tensor-parallel", Meaning::kTensor},
@@ -54,75 +54,40 @@ constexpr std::pair<std::string_view, Meaning> kSpellings[] = {
     {"max-num-seqs", Meaning::kSequences},
     {"max-running-requests", Meaning::kSequences},
     {"max-batch-size", Meaning::kSequences},
+    {"max-num-batched-tokens", Meaning::kBatchTokens},
     {"num-hidden-layers", Meaning::kLayers},
     {"num-layers", Meaning::kLayers},
     {"num-key-value-heads", Meaning::kKeyValueHeads},
     {"num-kv-heads", Meaning::kKeyValueHeads},
     {"head-dim", Meaning::kHeadSize},
     {"head-size", Meaning::kHeadSize},
+    {"gpu-memory-utilization", Meaning::kMemoryShare},
+    {"mem-fraction-static", Meaning::kMemoryShare},
+    {"gpu-memory", Meaning::kGpuMemory},
+    {"gpus-per-node", Meaning::kGpusPerNode},
 };
-
-struct PrecisionName {
-  std::string_view name;
-  std::uint32_t bits;
-};
-constexpr PrecisionName kPrecisions[] = {
-    {"float32", 32},   {"fp32", 32},     {"float", 32},      {"float16", 16}, {"fp16", 16},
-    {"half", 16},      {"bfloat16", 16}, {"bf16", 16},       {"fp8", 8},      {"fp8-e4m3", 8},
-    {"fp8-e5m2", 8},   {"float8", 8},    {"int8", 8},        {"8bit", 8},     {"w8a8", 8},
-    {"w8a16", 8},      {"w8a8-fp8", 8},  {"w8a8-int8", 8},   {"int4", 4},     {"4bit", 4},
-    {"fp4", 4},        {"nvfp4", 4},     {"mxfp4", 4},       {"nf4", 4},      {"awq", 4},
-    {"awq-marlin", 4}, {"gptq", 4},      {"gptq-marlin", 4}, {"w4a16", 4},    {"bitsandbytes", 4},
-};
-
-constexpr std::uint64_t kMaxParameters = 1'000'000'000'000'000;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
-// Lower case, '-' for '_', no dashes in front.
-std::string plain(std::string_view name) {
-  std::string text = lower(name.substr(std::min(name.find_first_not_of('-'), name.size())));
-  std::ranges::replace(text, '_', '-');
-  return text;
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// A decimal number at the front of `text`, in thousandths, which it is cut off from.
-std::optional<std::uint64_t> take_thousandths(std::string_view& text) {
-  std::uint64_t whole = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), whole);
-  if (code != std::errc() || whole > kMaxParameters) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  std::uint64_t thousandths = whole * 1000;
-  if (text.size() < 2 || text[0] != '.' || !is_digit(text[1])) return thousandths;
-  text.remove_prefix(1);
-  for (std::uint64_t digit_is_worth = 100; !text.empty() && is_digit(text[0]);
-       text.remove_prefix(1)) {
-    thousandths += static_cast<std::uint64_t>(text[0] - '0') * digit_is_worth;
-    digit_is_worth /= 10;
-  }
-  return thousandths;
-}
-
-std::optional<std::uint64_t> unit_of(std::string_view text) {
-  if (text == "k") return 1'000;
-  if (text == "m") return 1'000'000;
-  if (text == "b") return 1'000'000'000;
-  if (text == "t") return 1'000'000'000'000;
-  return std::nullopt;
-}
 
 std::string listed(const std::vector<std::string>& values) {
   return fmt::format("{}", fmt::join(values, ","));
+}
+
+// The letters that a number may end with, and their factors.
+constexpr std::pair<char, std::uint64_t> kUnits[] = {
+    {'k', 1'000},
+    {'K', 1'024},
+    {'m', 1'000'000},
+    {'M', 1'048'576},
+};
+
+base::Result<std::uint64_t> count_of(std::string_view value, std::uint64_t most) {
+  std::uint64_t unit = 1;
+  for (const auto& [letter, worth] : kUnits) {
+    if (value.size() > 1 && value.back() == letter) unit = worth;
+  }
+  if (unit == 1) return base::parse_count(value, 1, most);
+  TRY_ASSIGN(const std::uint64_t number,
+             base::parse_count(value.substr(0, value.size() - 1), 1, most / unit));
+  return number * unit;
 }
 
 }  // namespace
@@ -133,47 +98,6 @@ std::optional<Meaning> meaning_of(std::string_view name) {
       std::ranges::find(kSpellings, wanted, [](const auto& row) { return row.first; });
   if (found == std::end(kSpellings)) return std::nullopt;
   return found->second;
-}
-
-std::optional<std::uint32_t> bits_of_precision(std::string_view name) {
-  const std::string wanted = plain(name);
-  const auto* found = std::ranges::find(kPrecisions, wanted, &PrecisionName::name);
-  if (found == std::end(kPrecisions)) return std::nullopt;
-  return found->bits;
-}
-
-std::optional<std::uint64_t> parameter_count(std::string_view text) {
-  const std::string lowered = lower(text);
-  std::string_view rest = lowered;
-  auto thousandths = take_thousandths(rest);
-  if (!thousandths) return std::nullopt;
-  std::uint64_t experts = 1;
-  if (rest.size() > 1 && rest[0] == 'x') {
-    if (*thousandths % 1000 != 0 || *thousandths > 1'000'000) return std::nullopt;
-    experts = *thousandths / 1000;
-    rest.remove_prefix(1);
-    thousandths = take_thousandths(rest);
-    if (!thousandths) return std::nullopt;
-  }
-  const auto unit = rest.empty() && experts == 1 ? std::uint64_t{1} : unit_of(rest).value_or(0);
-  if (unit == 0 || *thousandths == 0 || experts == 0) return std::nullopt;
-  if (*thousandths > kMaxParameters * 1000 / unit / experts) return std::nullopt;
-  return *thousandths * unit * experts / 1000;
-}
-
-std::optional<std::uint64_t> parameter_count_in(std::string_view model) {
-  std::optional<std::uint64_t> largest;
-  const auto is_of_word = [](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
-  };
-  while (!model.empty()) {
-    const auto end = std::ranges::find_if_not(model, is_of_word);
-    const std::string_view word(model.data(), static_cast<std::size_t>(end - model.begin()));
-    // A bare number is a version: "llama-3".
-    if (!word.empty() && !is_digit(word.back())) largest = std::max(largest, parameter_count(word));
-    model.remove_prefix(std::min(word.size() + 1, model.size()));
-  }
-  return largest;
 }
 
 base::Result<KnownSettings> KnownSettings::read(const std::vector<Setting>& settings) {
@@ -201,13 +125,18 @@ base::Result<KnownSettings> KnownSettings::read(const std::vector<Setting>& sett
   return known;
 }
 
+const Setting* KnownSettings::find(Meaning meaning) const {
+  const auto& setting = known_[static_cast<std::size_t>(meaning)];
+  return setting ? &*setting : nullptr;
+}
+
 base::Result<std::optional<std::uint64_t>> KnownSettings::count(Meaning meaning,
                                                                 std::uint64_t most) const {
-  const auto& setting = known_[static_cast<std::size_t>(meaning)];
-  if (!setting) return std::nullopt;
+  const Setting* setting = find(meaning);
+  if (setting == nullptr) return std::nullopt;
   std::uint64_t largest = 0;
   for (const std::string& value : setting->values) {
-    const auto number = base::parse_count(value, 1, most);
+    const auto number = count_of(value, most);
     if (!number) {
       return base::invalid(setting->name,
                            fmt::format("{}: {}", setting->name, number.error().message));
@@ -217,9 +146,44 @@ base::Result<std::optional<std::uint64_t>> KnownSettings::count(Meaning meaning,
   return largest;
 }
 
+base::Result<std::optional<std::uint32_t>> KnownSettings::permille(Meaning meaning) const {
+  const Setting* setting = find(meaning);
+  if (setting == nullptr) return std::nullopt;
+  std::string_view rest = setting->values.front();
+  const auto thousandths = take_thousandths(rest);
+  if (!thousandths || !rest.empty() || *thousandths == 0 || *thousandths > 1000) {
+    return base::invalid(setting->name,
+                         fmt::format("{}: '{}' is not a share from 0.001 to 1, such as 0.9",
+                                     setting->name, setting->values.front()));
+  }
+  return static_cast<std::uint32_t>(*thousandths);
+}
+
+base::Result<std::optional<base::Bytes>> KnownSettings::size(Meaning meaning) const {
+  const Setting* setting = find(meaning);
+  if (setting == nullptr) return std::nullopt;
+  const auto size = base::parse_size(setting->values.front());
+  if (!size) {
+    return base::invalid(setting->name, fmt::format("{}: {}", setting->name, size.error().message));
+  }
+  return *size;
+}
+
+base::Status KnownSettings::check_word(Meaning meaning, bool (*is_allowed)(const std::string&),
+                                       std::string_view allowed) const {
+  const Setting* setting = find(meaning);
+  if (setting == nullptr) return {};
+  for (const std::string& value : setting->values) {
+    if (is_allowed(value)) continue;
+    return base::invalid(setting->name, fmt::format("{}: '{}' is not one of {}", setting->name,
+                                                    value.substr(0, 64), allowed));
+  }
+  return {};
+}
+
 std::string KnownSettings::text(Meaning meaning) const {
-  const auto& setting = known_[static_cast<std::size_t>(meaning)];
-  return setting ? setting->values.front() : std::string();
+  const Setting* setting = find(meaning);
+  return setting == nullptr ? std::string() : setting->values.front();
 }
 
 }  // namespace gpu_platform::sizing

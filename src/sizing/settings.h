@@ -9,11 +9,20 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sizing/llm_server.h"
+#include "base/units.h"
 
 namespace gpu_platform::sizing {
 
-// What a setting can mean, whatever it is called.
+// A setting as its author spelled it: {"tp-size", {"1", "2", "4"}}, {"--dtype", {"bfloat16"}}.
+// Dashes in front, '_' for '-' and upper case do not matter; of several values the largest counts.
+struct Setting {
+  std::string name;
+  std::vector<std::string> values;
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+// The meanings of settings, whatever their names are.
 enum class Meaning : std::uint8_t {
   kTensor,
   kPipeline,
@@ -27,37 +36,41 @@ enum class Meaning : std::uint8_t {
   kCachePrecision,
   kTokens,
   kSequences,
+  kBatchTokens,
   kLayers,
   kKeyValueHeads,
   kHeadSize,
+  kMemoryShare,
+  kGpuMemory,
+  kGpusPerNode,
 };
-inline constexpr std::size_t kMeanings = 15;
+inline constexpr std::size_t kMeanings = 19;
 
-// Nothing for a name that says nothing about the need.
+// Returns nothing for a name that says nothing about the need.
 std::optional<Meaning> meaning_of(std::string_view name);
 
-// "1", "16": the bits of one weight or cached value; nothing for a name that leaves it open
-// ("auto") or that is not known.
-std::optional<std::uint32_t> bits_of_precision(std::string_view name);
-
-// "70B", "8x7b", "350M", "7000000000".
-std::optional<std::uint64_t> parameter_count(std::string_view text);
-// The largest such count among the words of a model's name: "Qwen3-30B-A3B" has 30 billion.
-std::optional<std::uint64_t> parameter_count_in(std::string_view model);
-
-// The settings by what they mean.
+// The settings by their meaning.
 class KnownSettings {
  public:
-  // Refuses two spellings of one meaning that differ in what they say.
+  // Refuses two spellings of one meaning with different values.
   static base::Result<KnownSettings> read(const std::vector<Setting>& settings);
 
-  // The largest value, from 1 to `most`; nothing where it is not set.
+  // Returns the largest value, from 1 to `most`; nothing if it is not set. "32k" is 32,000 and
+  // "32K" is 32,768, as in vLLM.
   base::Result<std::optional<std::uint64_t>> count(Meaning meaning, std::uint64_t most) const;
-  // The only or first value as it was written; empty where it is not set.
+  // Returns the first value, above 0 and up to 1, in thousandths; nothing if it is not set.
+  base::Result<std::optional<std::uint32_t>> permille(Meaning meaning) const;
+  base::Result<std::optional<base::Bytes>> size(Meaning meaning) const;
+  // Refuses values that are none of those.
+  base::Status check_word(Meaning meaning, bool (*is_allowed)(const std::string&),
+                          std::string_view allowed) const;
+  // Returns the only or first value as it was written; empty if it is not set.
   std::string text(Meaning meaning) const;
   const std::vector<std::string>& unused() const { return unused_; }
 
  private:
+  const Setting* find(Meaning meaning) const;
+
   std::array<std::optional<Setting>, kMeanings> known_;
   std::vector<std::string> unused_;
 };

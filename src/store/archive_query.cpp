@@ -23,7 +23,7 @@ bool matches(const ArchiveQuery& query, const model::Job& job) {
 
 bool is_enough(const ArchiveQuery& query, const model::Job& job, std::size_t& bytes) {
   if (query.max_bytes == 0) return false;
-  bytes += static_cast<std::size_t>(model::size_of(*job.spec).value());
+  bytes += static_cast<std::size_t>(model::size_in_list(job).value());
   return bytes >= query.max_bytes;
 }
 

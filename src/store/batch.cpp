@@ -46,7 +46,7 @@ std::uint64_t snapshot_checksum(std::uint64_t upto, std::string_view state) {
 
 namespace {
 
-std::unexpected<base::Error> damaged(const StoredBatch& batch, std::string_view what) {
+std::unexpected<base::Error> damaged_batch(const StoredBatch& batch, std::string_view what) {
   return fail(ErrorCode::kDataLoss, fmt::format("table journal, record {} ({} events): {}",
                                                 batch.first_seq, batch.count, what));
 }
@@ -57,20 +57,20 @@ base::Status visit_batch(const StoredBatch& batch, model::EventSeq after,
                          const std::function<base::Status(const model::EventRecord&)>& visit) {
   if (batch.count == 0 ||
       batch.checksum != batch_checksum(batch.first_seq, batch.count, batch.payload)) {
-    return damaged(batch, "the checksum does not match");
+    return damaged_batch(batch, "the checksum does not match");
   }
   std::uint64_t next = batch.first_seq;
   TRY(model::for_each_record(batch.payload, [&](const model::EventRecord& record) -> base::Status {
     if (record.seq.value != next) {
-      return damaged(batch,
-                     fmt::format("holds event {} where event {} is due", record.seq.value, next));
+      return damaged_batch(
+          batch, fmt::format("holds event {} where event {} is due", record.seq.value, next));
     }
     ++next;
     if (record.seq <= after) return {};
     return visit(record);
   }));
   if (next != batch.first_seq + batch.count) {
-    return damaged(batch, fmt::format("holds only {} events", next - batch.first_seq));
+    return damaged_batch(batch, fmt::format("holds only {} events", next - batch.first_seq));
   }
   return {};
 }

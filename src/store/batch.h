@@ -19,11 +19,11 @@ base::Status check_follows(model::EventSeq last, std::span<const model::EventRec
 
 std::string encode_batch(std::span<const model::EventRecord> events);
 
-// Of a batch whose first event is `first_seq` and which holds `count` events.
+// Returns the checksum of a batch of `count` events that begins with event `first_seq`.
 std::uint64_t batch_checksum(std::uint64_t first_seq, std::uint64_t count,
                              std::string_view payload);
 
-// Of the snapshot taken after event `upto`.
+// Returns the checksum of the snapshot taken after event `upto`.
 std::uint64_t snapshot_checksum(std::uint64_t upto, std::string_view state);
 
 struct StoredBatch {

@@ -33,8 +33,9 @@ struct AuditKeep {
 // One batch: all of it becomes durable or none.
 struct Commit {
   std::span<const model::EventRecord>
-      events;                              // consecutive, following the last one stored; not empty
-  std::span<const model::Job> ended_jobs;  // leave the core with this batch, go into the archive
+      events;  // consecutive, following the last one stored; not empty
+  // They leave the core with this batch and go into the archive, each once.
+  std::span<const model::Job> ended_jobs;
   std::span<const Environment> new_environments;
   std::span<const std::string> dropped_environments;  // refs no job needs any more
   // The entries of the audit trail that the events make (model::audit_entry) go into the archive.
@@ -75,8 +76,8 @@ class Journal {
   // room for it: nothing has changed and the journal goes on. Any other error is one as append's.
   virtual base::Status put_snapshot(const StoredSnapshot& snapshot) = 0;
 
-  // The newest snapshot whose checksum holds, nothing when there is none; a damaged newer one is
-  // skipped and reported through `damaged` where that is not null.
+  // Returns the newest snapshot with a correct checksum, or nothing if there is none. A damaged
+  // newer one is skipped and reported through `damaged`, unless that is null.
   virtual base::Result<std::optional<StoredSnapshot>> newest_snapshot(
       std::string* damaged) const = 0;
 
@@ -96,8 +97,8 @@ struct ArchiveQuery {
   base::Instant ended_since;            // unset: no bound
   model::JobId before;                  // only smaller ids (paging); invalid: no bound
   std::size_t limit = 100;              // newest (largest id) first
-  // Of specifications, by model::size_of(): it ends with the job that makes it so many, though
-  // there be more; 0: no bound.
+  // The bytes of specifications, by model::size_of(). A page ends with the job that makes it so
+  // many, even if there are more; 0: no bound.
   std::size_t max_bytes = 0;
 };
 

@@ -226,6 +226,23 @@ TYPED_TEST_P(StoreContract, AJobThatEndsAgainReplacesItsRecord) {
   EXPECT_EQ(this->ids_of({.user = "ann"}), std::vector<std::uint64_t>{});
 }
 
+TYPED_TEST_P(StoreContract, AnyNumberOfJobsEndsAtOnceAndSomeOfThemAgain) {
+  std::vector<model::Job> first;
+  std::vector<model::Job> second;
+  for (std::uint64_t id = 1; id <= 100; ++id) {
+    second.push_back(JobBuilder(101 - id).user("bob").label("try", "2"));
+    if (id % 7 == 0) first.push_back(JobBuilder(id).label("try", "1"));
+  }
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, first));
+  ASSERT_TRUE(append_events(this->journal(), 2, 2, second));
+
+  for (const model::Job& job : second) EXPECT_EQ(this->archive().find(job.id).value(), job);
+  EXPECT_EQ(this->ids_of({.user = "bob", .limit = 1000}).size(), second.size());
+  EXPECT_EQ(this->ids_of({.labels = {{"try", "2"}}, .limit = 1000}).size(), second.size());
+  EXPECT_EQ(this->ids_of({.user = "ann"}), std::vector<std::uint64_t>{});
+  EXPECT_EQ(this->ids_of({.labels = {{"try", "1"}}}), std::vector<std::uint64_t>{});
+}
+
 TYPED_TEST_P(StoreContract, ListsExactlyTheJobsThatMatchNewestFirst) {
   constexpr std::uint64_t kSeed = 20240607;
   base::Prng prng(kSeed);
@@ -338,8 +355,9 @@ REGISTER_TYPED_TEST_SUITE_P(
     RefusesBatchesThatDoNotFollowAndGoesOn, KeepsEverythingOverARestart,
     NamesADamagedRecordAndVisitsNothingOfIt, KeepsTheNewestTwoSnapshotsAndSkipsADamagedOne,
     RefusesASnapshotOfEventsItDoesNotHave, EnvironmentsAreThereUntilDropped, FindsEndedJobsById,
-    AJobThatEndsAgainReplacesItsRecord, ListsExactlyTheJobsThatMatchNewestFirst,
-    PagesJoinToTheWholeList, APageEndsWithTheJobThatMakesItLarge, TheAuditTrailIsWhatTheEventsSay,
+    AJobThatEndsAgainReplacesItsRecord, AnyNumberOfJobsEndsAtOnceAndSomeOfThemAgain,
+    ListsExactlyTheJobsThatMatchNewestFirst, PagesJoinToTheWholeList,
+    APageEndsWithTheJobThatMakesItLarge, TheAuditTrailIsWhatTheEventsSay,
     ListsExactlyTheAuditEntriesThatMatchNewestFirst, ABoundOnTheAuditTrailLetsTheOldestGo,
     AuditEntriesGoWhenTheirTimeIsOver);
 

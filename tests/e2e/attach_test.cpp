@@ -39,7 +39,7 @@ class Attach : public testing::Test {
   std::vector<std::string> attach(const std::string& id) const {
     return words({"jobs", "attach", id});
   }
-  // Of `run`, once it has said so.
+  // Returns the job's id once `run` has printed it.
   static std::string id_of(Terminal& terminal) {
     EXPECT_TRUE(terminal.shows("gpu-platform: job 1")) << terminal.screen();
     return "1";
@@ -207,7 +207,7 @@ TEST_F(Attach, ClientThatIsStoppedDoesNotStopTheJob) {
                  std::chrono::seconds(120)));
   terminal.signal(SIGCONT);
   EXPECT_EQ(terminal.wait(), 250);
-  EXPECT_NE(terminal.screen().find("was not taken"), std::string::npos)
+  EXPECT_NE(terminal.screen().find("was not read"), std::string::npos)
       << terminal.screen().substr(terminal.screen().size() - 200);
   EXPECT_EQ(daemon.job("1")["state"], "RUNNING");
   EXPECT_EQ(daemon.cli({"jobs", "kill", "1"}).exit_code, 0);
@@ -227,7 +227,7 @@ TEST_F(Attach, ThereIsNothingToAttachToWhereAJobTakesNoInputOrHasEnded) {
   EXPECT_EQ(daemon.cli({"jobs", "kill", "1"}).exit_code, 0);
 }
 
-TEST_F(Attach, JobOfSomebodyElseCannotBeAttachedTo) {
+TEST_F(Attach, JobOfAnotherUserCannotBeAttachedTo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534",
                                               "--clear-groups"};
@@ -351,10 +351,11 @@ TEST_F(Attach, WhatExcludesEachOtherIsRefusedWithTheRule) {
   const Finished idle =
       daemon.cli({"submit", "--gpus", "0", "--idle-timeout", "5m", "--", "/bin/true"});
   EXPECT_EQ(idle.exit_code, 2);
-  EXPECT_NE(idle.err.find("idle_timeout_seconds"), std::string::npos) << idle.err;
+  EXPECT_NE(idle.err.find("--idle-timeout: needs"), std::string::npos) << idle.err;
   Terminal terminal(run_pty({"/bin/true"}, {"--output", "/tmp/never"}));
   EXPECT_EQ(terminal.wait(), 2);
-  EXPECT_NE(terminal.screen().find("prints to it"), std::string::npos) << terminal.screen();
+  EXPECT_NE(terminal.screen().find("leave out these files"), std::string::npos)
+      << terminal.screen();
   const Finished again =
       daemon.cli({"run", "--gpus", "0", "-i", "--retries", "2", "--", "/bin/true"});
   EXPECT_EQ(again.exit_code, 2);

@@ -48,6 +48,7 @@ TEST(AttackOnABoard, ProgramCoveredInTheJobsMountNamespaceIsNotRunAsRoot) {
     FAIL() << daemon.job(id);
   }
   if (daemon.job(id)["state"] == "FAILED") GTEST_SKIP() << "no user namespaces on this host";
+  ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
   const Finished entered = daemon.cli(
       {"jobs", "exec", id, "--", "/bin/sh", "-c", "id -u; grep CapEff /proc/self/status"});
   EXPECT_EQ(entered.exit_code, 0) << entered.err;

@@ -24,8 +24,8 @@
 #include "http_load.h"
 #include "terminal.h"
 
-// What local users can do to the daemon and to each other through its socket. The attackers are
-// processes with the rights of their users and nothing else.
+// These tests check what local users can do to the daemon and to each other through its socket. The
+// attackers are processes with the rights of their users and nothing else.
 
 namespace gpu_platform::e2e {
 namespace {
@@ -40,7 +40,7 @@ constexpr uid_t kSubordinate = 700'005;  // of "games", by the file that the dae
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr double kMaxMemory = 512;  // MiB
 
-// A connection of whoever this process is.
+// A connection of this process's user.
 class Connection {
  public:
   explicit Connection(const std::string& path)
@@ -62,7 +62,7 @@ class Connection {
   }
 
   bool is_open() const { return fd_ >= 0; }
-  // Whether the other side has closed it; what it said is not read.
+  // Returns whether the other side has closed it. Its output is not read.
   bool is_ended() const {
     pollfd state{fd_, POLLRDHUP, 0};
     return fd_ < 0 || (poll(&state, 1, 0) > 0 && (state.revents & (POLLHUP | POLLRDHUP)) != 0);
@@ -160,7 +160,7 @@ class Attacker {
     }
     if (told_ >= 0) close(told_);
   }
-  // What it has to say; empty where it says nothing in two minutes.
+  // Returns its answer; empty if it says nothing in two minutes.
   std::string said() const {
     std::string text;
     char c = 0;
@@ -178,7 +178,7 @@ class Attacker {
   int told_ = -1;
 };
 
-// Of the daemon, in MiB.
+// Returns the memory of the daemon, in MiB.
 double memory_of(pid_t pid, std::string_view which = "VmRSS:") {
   for (const std::string& line : lines_of(read_file(fmt::format("/proc/{}/status", pid)))) {
     if (line.starts_with(which)) return std::atof(line.c_str() + which.size()) / 1024;
@@ -216,7 +216,7 @@ class AttackBudget : public ::testing::Test {
     }
   }
 
-  // What a process of that user finds out; it has ended then.
+  // Returns what a process of that user finds out. The process has ended then.
   static std::string said_by(uid_t uid, const std::function<std::string()>& work) {
     const Attacker attacker(uid, [&](const Attacker::Tell& tell) { tell(work()); });
     return attacker.said();
@@ -421,9 +421,9 @@ TEST_F(AttackBudget, SubordinateUidsAreTheirUsersAndTheUnknownAreOne) {
   const Attacker of_games = opens(kSubordinate, 20);
   expect_words(of_games.said(),
                {"10 served; user games has 50 connections open",
-                "the most for one user is 50 (api.max_connections_per_user)", "close some"});
-  const Attacker nobody = opens(kNoAccount, 30);
-  expect_words(nobody.said(), {"30 served; "});
+                "the limit for one user is 50 (api.max_connections_per_user)", "close some"});
+  const Attacker unknown = opens(kNoAccount, 30);
+  expect_words(unknown.said(), {"30 served; "});
   const Attacker another = opens(kNoAccount + 1, 30);
   expect_words(another.said(), {"20 served; the users without an account together"});
   // Neither may submit.
@@ -473,7 +473,7 @@ TEST_F(AttackBudget, OneUserHoldsAFewChannelsAndLeavesThoseOfOthers) {
       run_command(words_of("daemon", {"jobs", "exec", first, "--", "/bin/true"}));
   EXPECT_EQ(third.exit_code, 251);
   expect_words(third.err, {"user daemon has 2 channels into jobs open",
-                           "the most for one user is 2 (api.max_channels_per_user)"});
+                           "the limit for one user is 2 (api.max_channels_per_user)"});
   // Another user's, and root's into the same job.
   EXPECT_EQ(run_command(words_of("bin", {"jobs", "exec", second, "--", "/bin/true"})).exit_code, 0);
   EXPECT_EQ(daemon_->cli({"jobs", "exec", first, "--", "/bin/true"}).exit_code, 0);

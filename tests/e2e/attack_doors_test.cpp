@@ -397,7 +397,8 @@ TEST_F(Doors, AJobOfAnotherIsAsOneThatThereNeverWas) {
 
 // ---- what others run
 
-// Who: any user. Tried: the tables of GPUs. Refused by: api.show_commands, own by default.
+// Who: any user. Tried: the tables of GPUs. Refused by: access.visibility.commands, owner by
+// default.
 class Commands : public Doors {
  protected:
   static constexpr const char* kGpu = "dgx-h100-1:0";
@@ -448,7 +449,7 @@ TEST_F(Commands, OfOthersAreNotShown) {
 }
 
 TEST_F(Commands, OfOthersAreShownWhereTheSiteSaysSo) {
-  start({.config = "monitoring:\n  interval_seconds: 1\napi:\n  show_commands: all\n"});
+  start({.config = "monitoring:\n  interval_seconds: 1\naccess: {visibility: {commands: all}}\n"});
   ASSERT_NO_FATAL_FAILURE(begin_unmanaged_process());
   EXPECT_THAT(tables(kAttacker), HasSubstr("merger-model"));
 }

@@ -38,7 +38,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kAttacker = "nobody";
+constexpr const char* kJobUser = "nobody";
 
 // ---- what the attacking program does
 
@@ -74,7 +74,8 @@ long call_32(long number) {
 #endif
 }
 
-// How the kernel answers calls that do no harm with these arguments, in each way to make them.
+// Prints how the kernel answers calls that do no harm with these arguments, in each way to make
+// them.
 int try_calls() {
   struct {
     const char* name;
@@ -148,8 +149,8 @@ int attack(int argc, char** argv) {
 
 // ---- what the tests share
 
-// A directory on which whoever touches it waits for ever: a FUSE file system whose server answers
-// nothing. As a user would mount it with fusermount, or an NFS server that is gone.
+// A directory on which each process that touches it waits for ever: a FUSE file system whose server
+// answers nothing. As a user would mount it with fusermount, or an NFS server that is gone.
 class HangingFileSystem {
  public:
   explicit HangingFileSystem(std::string path) : path_(std::move(path)) {
@@ -160,7 +161,7 @@ class HangingFileSystem {
     is_there_ = server_ >= 0 && mount("hanging", path_.c_str(), "fuse", 0, options.c_str()) == 0;
   }
   ~HangingFileSystem() {
-    if (server_ >= 0) close(server_);  // whoever waits is told that there is no answer
+    if (server_ >= 0) close(server_);  // processes that wait are told that there is no answer
     if (is_there_) umount2(path_.c_str(), MNT_DETACH);
   }
   HangingFileSystem(const HangingFileSystem&) = delete;
@@ -202,7 +203,7 @@ class AttackJob : public ::testing::Test {
   std::string in_open_folder(const std::string& name) const { return open_folder() + "/" + name; }
 
   static std::vector<std::string> attackers(const std::vector<std::string>& command) {
-    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", kAttacker,
+    std::vector<std::string> words = {"/usr/bin/setpriv", "--reuid", kJobUser,
                                       "--regid",          "nogroup", "--clear-groups"};
     words.insert(words.end(), command.begin(), command.end());
     return words;
@@ -212,7 +213,7 @@ class AttackJob : public ::testing::Test {
   }
 
   std::string submit(std::vector<std::string> options, const std::vector<std::string>& command) {
-    std::vector<std::string> words{"submit", "--workdir", open_folder(), "--user", kAttacker};
+    std::vector<std::string> words{"submit", "--workdir", open_folder(), "--user", kJobUser};
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
@@ -235,7 +236,9 @@ class AttackJob : public ::testing::Test {
     return output(id);
   }
   bool runs(const std::string& id) { return daemon_.reaches(id, "RUNNING"); }
+  // The daemon may hear that a job runs later than the job's first words are there to be seen.
   Finished exec(const std::string& id, const std::string& script) {
+    EXPECT_TRUE(runs(id));
     return daemon_.cli({"jobs", "exec", id, "--", "/bin/sh", "-c", script});
   }
   bool is_held(const std::string& guard) {
@@ -249,7 +252,7 @@ class AttackJob : public ::testing::Test {
   bool wait_for(const std::string& name) {
     return eventually([&] { return access(in_open_folder(name).c_str(), F_OK) == 0; });
   }
-  // All GPUs are free again for somebody else.
+  // All GPUs are free again for another job.
   void expect_all_gpus_free() {
     const Finished all = daemon_.cli({"run", "--gpus", "8", "--", "/bin/true"});
     EXPECT_EQ(all.exit_code, 0) << all.err;
@@ -259,14 +262,7 @@ class AttackJob : public ::testing::Test {
                      {program("gpu-platform"), "--server", "unix:" + daemon_.socket()});
     return arguments;
   }
-  static std::vector<std::string> relays() {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const std::string pid = entry.path().filename();
-      if (read_file("/proc/" + pid + "/comm") == "gp-relay\n") found.push_back(pid);
-    }
-    return found;
-  }
+  std::vector<pid_t> relays() const { return daemon_.relays(); }
 
   Daemon daemon_;
 };
@@ -336,7 +332,7 @@ TEST_F(AttackJob, DevicesAndSocketsTakeNoOutput) {
   close(server);
 }
 
-// The kernel gives a lease up to 45 seconds to be returned, to whoever waits for it.
+// The kernel gives a lease up to 45 seconds to be returned, for a process that waits for it.
 TEST_F(AttackJob, LeaseOnTheOutputFileHoldsNoGpu) {
   const pid_t holder = fork();
   if (holder == 0) {
@@ -425,7 +421,7 @@ TEST_F(AttackWithHangingFiles, CommandInAJobEndsAtTheTimeoutAndWithItsClient) {
   const Finished finished = daemon_.cli({"jobs", "exec", id, "--", hanging("program")});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("not started after 3 s"));
-  EXPECT_TRUE(eventually([] { return relays().empty(); }));
+  EXPECT_TRUE(eventually([&] { return relays().empty(); }));
 }
 
 // ---- the relay
@@ -438,13 +434,14 @@ TEST_F(AttackJob, RelayIsTheJobsUserAndClosedToTracing) {
   ASSERT_TRUE(terminal.shows("is-there")) << terminal.screen();
   const auto found = relays();
   ASSERT_EQ(found.size(), 1u);
-  const std::string status = read_file("/proc/" + found[0] + "/status");
+  const std::string relay = std::to_string(found[0]);
+  const std::string status = read_file("/proc/" + relay + "/status");
   EXPECT_EQ(line_of(status, "Uid:"), "Uid:\t65534\t65534\t65534\t65534");
   for (const char* set : {"CapPrm:", "CapEff:", "CapInh:", "CapAmb:"}) {
     EXPECT_THAT(line_of(status, set), HasSubstr("0000000000000000"));
   }
   EXPECT_THAT(line_of(status, "Groups:"), Not(HasSubstr(" 0 ")));
-  EXPECT_EQ(as_attacker({in_open_folder("attack"), "attack", "trace", found[0]}).out,
+  EXPECT_EQ(as_attacker({in_open_folder("attack"), "attack", "trace", relay}).out,
             "Operation not permitted\n");
 }
 
@@ -483,7 +480,7 @@ class VictimWithNumber {
   VictimWithNumber& operator=(const VictimWithNumber&) = delete;
   bool is_there() const { return pid_ > 0; }
   bool lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
-  // Of signals to it: blocked and not taken yet.
+  // Returns the signals to it that are blocked and not taken yet.
   std::string pending() const {
     return line_of(read_file("/proc/" + std::to_string(pid_) + "/status"), "ShdPnd:");
   }
@@ -502,13 +499,13 @@ TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheRelaySignalNobody) {
   const VictimWithNumber victim(std::atoi(read_file(in_open_folder("group")).c_str()), 0);
   ASSERT_TRUE(victim.is_there()) << std::strerror(errno);
   terminal.reset();  // the client goes: the relay hangs its command up
-  EXPECT_TRUE(eventually([] { return relays().empty(); }));
+  EXPECT_TRUE(eventually([&] { return relays().empty(); }));
   EXPECT_TRUE(victim.lives());
 }
 
 TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheSupervisorSignalNobody) {
   Terminal first(
-      words({"run", "--pty", "--user", kAttacker, "--workdir", open_folder(), "--gpus", "0", "--",
+      words({"run", "--pty", "--user", kJobUser, "--workdir", open_folder(), "--gpus", "0", "--",
              in_open_folder("attack"), "attack", "leave-group", in_open_folder("group")}));
   ASSERT_TRUE(wait_for("group")) << first.screen();
   const VictimWithNumber victim(std::atoi(read_file(in_open_folder("group")).c_str()), SIGWINCH);
@@ -539,7 +536,7 @@ class AttackByKeys : public AttackJob {
     std::ofstream(file) << "#!/bin/sh\n{ " + attack_beside() + " find-key of-daemon; " +
                                attack_beside() + " find-key of-job; } >> " + hooks_output() + "\n";
     chmod(file.c_str(), 0755);
-    // What the daemon has, and so the launcher, where they get no other.
+    // The daemon, and so the launcher, has this keyring if it gets no other.
     syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
     const long ring = KEY_SPEC_SESSION_KEYRING;
     const long key = syscall(SYS_add_key, "user", "of-daemon", "x", 1, ring);
@@ -563,6 +560,7 @@ TEST_F(AttackByKeys, NobodySeesTheSessionKeysOfAnother) {
       "./attack attack find-key of-job; touch has-it; until [ -e end ]; do sleep 0.02; done",
       {"--prolog", "/bin/true"});
   ASSERT_TRUE(wait_for("has-it"));
+  ASSERT_TRUE(runs(first));
   EXPECT_EQ(output(first), none + "done\ndone\n");
   EXPECT_EQ(output_of("./attack attack find-key of-job"), none) << "another job of the user";
   EXPECT_EQ(exec(first, "./attack attack find-key of-job; ./attack attack find-key of-daemon").out,
@@ -592,6 +590,7 @@ TEST_F(AttackJob, CallsThatOpenTheKernelAreRefusedInEveryWayToMakeThem) {
   ASSERT_TRUE(is_held("syscalls"));
   const std::string id = submit_script("./attack attack calls; touch tried; sleep 1000");
   ASSERT_TRUE(wait_for("tried"));
+  ASSERT_TRUE(runs(id));
   EXPECT_THAT(output(id), HasSubstr(refused_calls()));
   EXPECT_THAT(output(id), Not(HasSubstr("done")));
   const Finished beside = exec(id, "./attack attack calls");
@@ -658,6 +657,7 @@ TEST_F(AttackJob, ProcessesOfOthersAreOutOfSight) {
                            "; ps -e -o comm= | grep -c gp-; echo $$ > pid; ls -d /proc/$$; ";
   const std::string id = submit_script("{ " + look + " } 2>&1; touch looked; sleep 1000");
   ASSERT_TRUE(wait_for("looked"));
+  ASSERT_TRUE(runs(id));
   const std::string said = output(id);
   EXPECT_TRUE(said.starts_with("nobody\ncat: /proc/" + launcher + "/cmdline: No such file"))
       << said;
@@ -681,6 +681,7 @@ class AttackFromAnOddHost : public AttackJob {
 TEST_F(AttackFromAnOddHost, UserKeepsNoCapability) {
   const std::string id = submit_script("grep Cap /proc/self/status; touch looked; sleep 1000");
   ASSERT_TRUE(wait_for("looked"));
+  ASSERT_TRUE(runs(id));
   for (const std::string& status : {output(id), exec(id, "grep Cap /proc/self/status").out}) {
     for (const char* set : {"CapPrm:", "CapEff:", "CapInh:", "CapAmb:"}) {
       EXPECT_EQ(line_of(status, set), std::string(set) + "\t0000000000000000");
@@ -695,11 +696,3 @@ int run_attack(int argc, char** argv) {
 }
 
 }  // namespace gpu_platform::e2e
-
-int main(int argc, char** argv) {
-  if (argc > 2 && std::string_view(argv[1]) == "attack") {
-    return gpu_platform::e2e::run_attack(argc, argv);
-  }
-  ::testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
-}

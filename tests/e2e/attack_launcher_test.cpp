@@ -36,7 +36,7 @@ std::string boot_id() {
   return lines_of(read_file("/proc/sys/kernel/random/boot_id")).at(0);
 }
 
-// What `work` answers in a process of that user, without any group.
+// Returns what `work` answers in a process of that user, without any group.
 std::string in_process_of(uid_t uid, const std::function<std::string()>& work) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -224,7 +224,7 @@ TEST_F(AttackOnTheLauncher, NobodyElseIsHeardAtTheSocket) {
 // ---- files: nothing that root writes or believes can be changed, or led elsewhere
 
 TEST_F(AttackOnTheLauncher, NothingBelowTheLaunchersFolderCanBeChangedByTheDaemonsUser) {
-  run(1, {"echo words; echo more > /tmp/file"});
+  run(1, {"echo words; mktemp >/dev/null"});
   launch(2, {"sleep 1000"});
   std::vector<std::string> folders = {node_folder()};
   for (const auto& entry : std::filesystem::recursive_directory_iterator(node_folder())) {
@@ -323,7 +323,7 @@ TEST_F(AttackOnTheLauncher, FilesAreOpenedAsTheUserAndNeverAsRoot) {
     const auto opened = node::decode_opened_file(packet.bytes);
     if (!opened) return std::string("no answer");
     if (packet.fd >= 0) return std::string("opened");
-    return opened->error != 0 ? std::string(strerror(opened->error)) : opened->why;
+    return opened->why.empty() ? std::string(strerror(opened->error)) : opened->why;
   };
   const std::string secret = folder_.path() + "/secret";
   std::ofstream(secret) << "root's";
@@ -335,7 +335,8 @@ TEST_F(AttackOnTheLauncher, FilesAreOpenedAsTheUserAndNeverAsRoot) {
   EXPECT_EQ(asked(kService, job_file("link")), "Permission denied");
   EXPECT_EQ(asked(0, secret), "this launcher starts no job as root");
   EXPECT_THAT(asked(1, secret), HasSubstr("account of the system"));
-  EXPECT_EQ(asked(kService, job_file("fifo")), "not a regular file");  // at once: nobody writes it
+  EXPECT_EQ(asked(kService, job_file("fifo")),
+            "it is not a regular file");  // at once: no process writes it
   EXPECT_EQ(asked(kService, job_file("none")), "No such file or directory");
   EXPECT_EQ(asked(kService, job_file("own")), "opened");
 }
@@ -488,7 +489,7 @@ TEST_F(AttackOnTheLauncher, OnlyGpusOfTheNodeAreGivenToAJob) {
                                                                          {5, 1}}) {
     EXPECT_EQ(launch(++number, {"true", kService, {device}}),
               "device " + std::to_string(device.major) + ":" + std::to_string(device.minor) +
-                  " is no GPU of this node");
+                  " is not a GPU of this node");
   }
 }
 

@@ -163,6 +163,7 @@ TEST_F(Audit, EachKindOfChangeAppearsOnceWithWhoForWhomAndOutcomeAlsoAfterAKill)
   EXPECT_EQ(cli(kAnn, {"jobs", "requeue", second}).exit_code, 0);
   ASSERT_TRUE(eventually([&] { return daemon_.job(second)["attempt"] == 2; }));
   EXPECT_EQ(cli(kAnn, {"jobs", "kill", second}).exit_code, 0);
+  ASSERT_TRUE(daemon_.reaches(second, "CANCELLED"));
   const std::string third = submit(kAnn, {"--gpus", "1", "--begin", "now+9h"});
   EXPECT_EQ(tell({"jobs", "hold", "--all", "--yes"}), 0);
   EXPECT_EQ(tell({"drain", "--gpu", "dgx-h100-1:3"}), 0);
@@ -230,7 +231,7 @@ TEST_F(Audit, EachWayIntoAJobIsTold) {
   EXPECT_NE(cli(kBob, {"jobs", "exec", other, "--", "/bin/true"}).exit_code, 0);
   Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon_.socket(), "jobs",
                     "port-forward", other, "0:9"});
-  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  ASSERT_TRUE(forward.shows("forwards connections")) << forward.screen();
   const std::string& screen = forward.screen();
   connect_to(std::stoi(screen.substr(screen.find("127.0.0.1:") + 10)));
   const auto find = [&](const std::string& action) {
@@ -282,7 +283,7 @@ TEST_F(Audit, AMalformedCallIsToldWithoutWhatItSaid) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0]["action"], "SUBMIT");
   EXPECT_EQ(found[0]["code"], "INVALID_ARGUMENT");
-  EXPECT_EQ(found[0]["reason"], "cpus: not as it must be");
+  EXPECT_EQ(found[0]["reason"], "cpus: the value is not valid");
   EXPECT_EQ(found.dump().find("hunter2"), std::string::npos);
 }
 

@@ -83,7 +83,7 @@ TEST(BadInput, IsRefusedWithItsExitCodeAndChangesNothing) {
   }
   EXPECT_EQ(daemon.json({"jobs", "list", "--all"})["jobs"].size(), 0u);
   EXPECT_EQ(daemon.json({"reservations", "list"})["reservations"].size(), 0u);
-  // What reached the daemon was written down as refused, and as nothing else.
+  // Each call that reached the daemon was recorded as refused, and as nothing else.
   const auto calls = daemon.json({"audit", "list"})["entries"];
   EXPECT_GT(calls.size(), 0u);
   for (const auto& call : calls) {

@@ -23,9 +23,11 @@ class Change : public testing::Test {
   // A shell that notes the signals it and its child get, and runs until it is stopped.
   std::vector<std::string> noting_shell() const {
     const std::string note = "echo $who >> " + notes();
+    const std::string ready = "echo ready >> " + notes() + "; ";
     return {"--", "/bin/sh", "-c",
-            "who=child; (trap '" + note + "' USR1; while :; do sleep 0.05 & wait $!; done) &\n" +
-                "who=shell; trap '" + note + "' USR1; while :; do sleep 0.05 & wait $!; done"};
+            "who=child; (trap '" + note + "' USR1; " + ready +
+                "while :; do sleep 0.05 & wait $!; done) &\n" + "who=shell; trap '" + note +
+                "' USR1; " + ready + "while :; do sleep 0.05 & wait $!; done"};
   }
   std::string notes() const { return daemon.directory() + "/notes"; }
   std::size_t count_notes(const std::string& who) const {
@@ -102,9 +104,8 @@ TEST_F(Change, JobsThatPutThemselvesBackAndExitRunAgain) {
   EXPECT_EQ(read_file(notes + "." + done), "1\n");
   EXPECT_EQ(daemon.job(done)["spec"]["complete_on_exit_zero"], true);
   EXPECT_EQ(daemon.job(ids[0])["spec"]["complete_on_exit_zero"], false);
-  EXPECT_NE(
-      daemon.cli({"jobs", "describe", done}).out.find("exit code 0 completes it all the same"),
-      std::string::npos);
+  EXPECT_NE(daemon.cli({"jobs", "describe", done}).out.find("exit code 0 completes it in any case"),
+            std::string::npos);
 }
 
 TEST_F(Change, ACommentIsShownChangedAndKept) {
@@ -152,7 +153,7 @@ TEST_F(Change, ManyAtOnceByFilter) {
   const auto held = daemon.json({"jobs", "hold", "--name", "sweep-*", "--yes"});
   EXPECT_EQ(held["changed"], 2);
   EXPECT_EQ(daemon.job(ids[2])["state"], "QUEUED");
-  // What cannot be held is said, and keeps nothing else.
+  // A job that cannot be held is named, and the others are held.
   const Finished some = daemon.cli({"jobs", "hold", "--all", "--yes"});
   EXPECT_EQ(some.exit_code, 4);
   EXPECT_NE(some.err.find("job " + blocker + " is RUNNING"), std::string::npos) << some.err;
@@ -163,9 +164,9 @@ TEST_F(Change, ManyAtOnceByFilter) {
   EXPECT_NE(cancelled.err.find("3 jobs told to stop"), std::string::npos) << cancelled.err;
   for (const std::string& id : ids) EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
   EXPECT_EQ(daemon.job(blocker)["state"], "RUNNING");
-  const Finished nobody = daemon.cli({"jobs", "cancel", "--label", "run=7", "--yes"});
-  EXPECT_EQ(nobody.exit_code, 0);
-  EXPECT_NE(nobody.err.find("no such jobs"), std::string::npos) << nobody.err;
+  const Finished none = daemon.cli({"jobs", "cancel", "--label", "run=7", "--yes"});
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_NE(none.err.find("no such jobs"), std::string::npos) << none.err;
 }
 
 TEST_F(Change, AShorterLimitReachesTheRunningJobAlsoOverACrash) {
@@ -197,6 +198,79 @@ TEST_F(Change, TheSignalBeforeTheLimitReachesAllProcessesWithoutTheDaemon) {
 }
 
 // The child has no trap: a signal to all would end it.
+TEST_F(Change, ASignalReachesAllProcessesOfARunningJobAndEndsNone) {
+  std::vector<std::string> words{"--gpus", "1"};
+  for (const std::string& word : noting_shell()) words.push_back(word);
+  const std::string id = submit(words);
+  // A shell that has not set its trap yet would be ended by the signal, and the daemon takes one
+  // only once it has heard that the job runs, which may be later than the job's first words.
+  ASSERT_TRUE(eventually([&] { return count_notes("ready") == 2; }));
+  ASSERT_TRUE(reaches(id, "RUNNING"));
+  std::size_t times = 0;
+  for (const char* name : {"USR1", "sigusr1", "10"}) {
+    ++times;
+    ASSERT_EQ(cli({"jobs", "signal", id, "--signal", name}), 0) << name;
+    ASSERT_TRUE(eventually([&] {
+      return count_notes("shell") == times && count_notes("child") == times;
+    })) << name
+        << ": " << read_file(notes());
+  }
+  // One that is stopped is still there, and goes on. A daemon that is killed may lose a signal that
+  // it has accepted: what follows SIGCONT shows that it was sent.
+  for (const char* name : {"STOP", "CONT", "USR1"}) {
+    ASSERT_EQ(cli({"jobs", "signal", id, "-s", name}), 0) << name;
+  }
+  ++times;
+  ASSERT_TRUE(eventually([&] {
+    return count_notes("shell") == times && count_notes("child") == times;
+  })) << read_file(notes());
+  daemon.kill_now();
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
+  EXPECT_EQ(daemon.job(id)["attempt"], 1);
+  EXPECT_EQ(count_notes("shell"), times);
+  ASSERT_EQ(cli({"jobs", "signal", id, "-s", "USR1"}), 0);
+  EXPECT_TRUE(eventually([&] { return count_notes("shell") == times + 1; }));
+
+  const std::string waits = submit({"--gpus", "8", "--", "/bin/true"});
+  EXPECT_EQ(cli({"jobs", "signal", waits, "-s", "USR1"}), 4);
+  EXPECT_EQ(cli({"jobs", "signal", id, "-s", "KILL"}), 2);
+  EXPECT_EQ(cli({"jobs", "signal", id}), 2);
+  // What the job does with it is its own matter: here it ends by it.
+  EXPECT_EQ(cli({"jobs", "signal", id, "-s", "TERM"}), 0);
+  ASSERT_TRUE(reaches(id, "FAILED"));
+  EXPECT_EQ(daemon.job(id)["signal"], "SIGTERM");
+  EXPECT_EQ(cli({"jobs", "signal", id, "-s", "USR1"}), 4);
+}
+
+TEST_F(Change, ARaisedJobGoesFirstAmongItsUsersAlsoAfterARestart) {
+  const std::string blocker = submit_blocker();
+  ASSERT_TRUE(reaches(blocker, "RUNNING"));
+  const auto wait = [&] { return submit({"--gpus", "8", "--", "/bin/sleep", "1000"}); };
+  const std::string a = wait();
+  const std::string b = wait();
+  const std::string c = wait();
+  const auto queue = [&] {
+    std::vector<std::string> ids;
+    const auto answer = daemon.json({"queue"});
+    for (const auto& job : answer["jobs"]) ids.push_back(job["id"]);
+    return ids;
+  };
+  ASSERT_EQ(queue(), (std::vector{a, b, c}));
+  EXPECT_EQ(cli({"jobs", "top", c, b}), 0);
+  EXPECT_EQ(queue(), (std::vector{c, b, a}));
+  EXPECT_EQ(daemon.job(c)["turn_of"], a);
+  EXPECT_NE(daemon.cli({"jobs", "describe", c}).out.find("that of job " + a), std::string::npos);
+  daemon.kill_now();
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  EXPECT_EQ(queue(), (std::vector{c, b, a}));
+  EXPECT_EQ(cli({"jobs", "top", blocker}), 4);
+  EXPECT_EQ(cli({"jobs", "cancel", blocker}), 0);
+  EXPECT_TRUE(reaches(c, "RUNNING"));
+  EXPECT_EQ(daemon.json({"audit", "list", "--action", "top", "--outcome", "ok"})["entries"].size(),
+            2U);
+}
+
 TEST_F(Change, TheSignalForTheFirstProcessReachesNoOther) {
   const std::string warned = daemon.directory() + "/warned";
   const std::string child = daemon.directory() + "/child";

@@ -6,7 +6,7 @@
 
 #include "harness.h"
 
-// What a user sees of one daemon through the command line.
+// These tests check what a user sees of one daemon through the command line.
 
 namespace gpu_platform::e2e {
 namespace {
@@ -32,6 +32,36 @@ TEST_F(Cli, SubmitPrintsTheIdAloneAndTheJobRuns) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.out.find_first_not_of("0123456789"), finished.out.size() - 1) << finished.out;
   EXPECT_TRUE(reaches(first_line(finished), "COMPLETED"));
+}
+
+TEST_F(Cli, CompletesOptionsJobsAndNodesInBash) {
+  const std::string id = submit({"--gpus", "0", "--hold", "--", "/bin/true"});
+  const std::string script = R"(
+    source <(gpu-platform completion bash) || exit 1
+    offered() { COMP_WORDS=(gpu-platform "$@") COMP_CWORD=$#; _gpu_platform; echo "${COMPREPLY[*]}"; }
+    offered jobs des
+    offered jobs list --state = HE
+    offered jobs cancel ''
+    offered drain --node ''
+    offered submit -- python --fo
+  )";
+  const std::string folder = program("gpu-platform").substr(0, program("gpu-platform").rfind('/'));
+  const Finished done = run_command(
+      {"/bin/bash", "-c", script},
+      {"PATH=" + folder + ":/usr/bin:/bin", "GPU_PLATFORM_SERVER=unix:" + daemon.socket()});
+  const std::string node = daemon.json({"nodes"})["nodes"][0]["name"];
+  EXPECT_EQ(done.out, "describe\nHELD\n" + id + "\n" + node + "\n\n") << done.err;
+}
+
+TEST_F(Cli, ApiCallsTheRestInterface) {
+  const std::string id = submit({"--gpus", "0", "--hold", "--", "/bin/true"});
+  const Finished job = daemon.cli({"api", "/v1/jobs/" + id});
+  EXPECT_EQ(nlohmann::json::parse(job.out)["state"], "HELD") << job.err;
+  EXPECT_EQ(daemon.cli({"api", "post", "/v1/jobs/" + id + "/cancel"}).exit_code, 0);
+  EXPECT_EQ(daemon.job(id)["state"], "CANCELLED");
+  const Finished absent = daemon.cli({"api", "/v1/jobs/99"});
+  EXPECT_EQ(absent.exit_code, 3);
+  EXPECT_EQ(nlohmann::json::parse(absent.err)["status"], 404) << absent.err;
 }
 
 TEST_F(Cli, RunGivesTheProgramsOutputAndExitCode) {
@@ -133,7 +163,7 @@ TEST_F(Cli, AWaitingJobSaysWhyWithCounts) {
       submit({"--gpus", "8", "--cpus", "8", "--memory", "1G", "--", "/bin/sleep", "60"});
   ASSERT_TRUE(reaches(big, "RUNNING"));
   const std::string waiting = submit({"--gpus", "8", "--", "/bin/true"});
-  const std::string behind = submit({"--gpus", "0", "--cpus", "1", "--", "/bin/true"});
+  const std::string behind = submit({"--gpus", "0", "--cpus", "100", "--", "/bin/true"});
   const auto reason = daemon.job(waiting)["wait_reason"];
   EXPECT_EQ(reason["code"], "NO_CAPACITY") << reason;
   EXPECT_NE(reason["text"].get<std::string>().find("8 GPUs short"), std::string::npos) << reason;
@@ -206,6 +236,14 @@ TEST_F(Cli, ASecondDaemonOnTheSameDataDirectoryIsRefusedWith4) {
                    daemon.directory() + "/other", "--emulate", "dgx-h100"});
   EXPECT_EQ(second.exit_code, 4) << second.err;
   EXPECT_EQ(daemon.cli({"status"}).exit_code, 0);
+}
+
+// A variable of a script that was never set must not start a daemon on this machine's own GPUs.
+TEST(Serve, RefusesAnEmptyBoard) {
+  const Finished finished = run_command(
+      {program("gpu-platform"), "serve", "--data-dir", "/nonexistent", "--emulate", ""});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_NE(finished.err.find("--emulate: the value is empty"), std::string::npos) << finished.err;
 }
 
 TEST(ManyNodes, SixteenBoardsAre128GpusAndAllCanWork) {

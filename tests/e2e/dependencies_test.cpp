@@ -53,6 +53,9 @@ TEST_F(Dependencies, AnArrayIsCancelledAsOneAndOutlivesTheDaemon) {
   const std::string id = submit({"--array", "0-9%2", "--", "/bin/sleep", "1000"});
   ASSERT_TRUE(reaches(id + "_1", "RUNNING"));
   EXPECT_EQ(daemon.job(id + "_2")["wait_reason"]["code"], "ARRAY_LIMIT");
+  const Finished explained = daemon.cli({"explain", id + "_2", "--json"});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_EQ(nlohmann::json::parse(explained.out)["job"]["array_index"], 2);
   daemon.kill_now();
   ASSERT_TRUE(daemon.start()) << daemon.log();
   EXPECT_EQ(daemon.cli({"jobs", "cancel", id + "_0"}).exit_code, 0);

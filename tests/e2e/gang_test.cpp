@@ -56,6 +56,17 @@ TEST_F(Gang, RunsOnceOnEachGpuWhereAsked) {
   EXPECT_EQ(output(id), (Lines{"0/4 0 0", "1/4 0 1", "2/4 1 0", "3/4 1 1"}));
 }
 
+TEST_F(Gang, RunsOnItsFirstNodeOnlyWhereAsked) {
+  const std::string id =
+      submit({"--gpus-per-node", "2", "--nodes", "2", "--first-node-only"},
+             "echo $NODE_RANK of $NNODES; test $GPU_PLATFORM_NODE_0_GPU_PLATFORM_NODE != "
+             "$GPU_PLATFORM_NODE_1_GPU_PLATFORM_NODE");
+  const auto job = ended(id);
+  EXPECT_EQ(job["state"], "COMPLETED") << job;
+  EXPECT_EQ(job["gpus"].size(), 4U);
+  EXPECT_EQ(output(id), (Lines{"0 of 2"}));
+}
+
 TEST_F(Gang, TheFirstProcessThatFailsEndsTheOthers) {
   const std::string id = submit({"--nodes", "3", "--gpus-per-node", "1"},
                                 "[ $NODE_RANK = 1 ] && exit 7; while :; do sleep 0.05; done");

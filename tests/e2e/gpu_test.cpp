@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,6 +166,45 @@ TEST_F(GpuTest, ALostGpuIsTakenOutAndTheDaemonGoesOn) {
   EXPECT_EQ(daemon_.cli({"run", "--gpus", "4", "--", "/bin/true"}).exit_code, 0);
   ASSERT_EQ(emulator({"clear", "--gpu", "dgx-h100-1:5"}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return gpu(5)["state"] == "AVAILABLE"; }, std::chrono::seconds(90)));
+}
+
+TEST_F(GpuTest, AJobSeesItsBoardWithoutOptions) {
+  const Finished worked = daemon_.cli(
+      {"run", "--gpus", "2", "--", program("gpu-workload"), "--memory", "1G", "--duration", "0s"});
+  EXPECT_EQ(worked.exit_code, 0) << worked.err;
+  const Finished found = daemon_.cli(
+      {"run", "--gpus", "1", "--", "/bin/sh", "-c",
+       "test -r $GPU_EMULATOR_STATE && test -e ${LD_LIBRARY_PATH%%:*}/libnvidia-ml.so.1"});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
+TEST_F(GpuTest, AJobOfAnotherUserReadsItsBoardAndCannotChangeIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  chmod(daemon_.directory().c_str(), 0755);
+  const Finished tried = daemon_.cli({"run", "--user", "nobody", "--workdir", "/", "--gpus", "1",
+                                      "--", "/bin/sh", "-c",
+                                      "cat $GPU_EMULATOR_STATE > /dev/null || exit 3; "
+                                      "! (: >> $GPU_EMULATOR_STATE)"});
+  EXPECT_EQ(tried.exit_code, 0) << tried.err;
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat about{};
+  EXPECT_EQ(stat(path.c_str(), &about), 0) << path;
+  return about.st_mode & 07777;
+}
+
+TEST(DataDirectory, IsForItsOwnerAloneWhateverTheUmaskIs) {
+  Daemon daemon;
+  const mode_t before = umask(0);
+  const bool is_started = daemon.start();
+  umask(before);
+  ASSERT_TRUE(is_started) << daemon.log();
+  EXPECT_EQ(mode_of(daemon.data_dir()), mode_t{0711}) << "others pass to the boards";
+  EXPECT_EQ(mode_of(daemon.data_dir() + "/store.db"), mode_t{0600});
+  EXPECT_EQ(mode_of(daemon.data_dir() + "/emulated") & 022, 0U);
+  EXPECT_EQ(mode_of(daemon.data_dir() + "/emulated/dgx-h100-1") & 022, 0U);
+  EXPECT_EQ(mode_of(daemon.data_dir() + "/emulated/dgx-h100-1/state"), mode_t{0644});
 }
 
 }  // namespace

@@ -319,6 +319,21 @@ std::vector<pid_t> Daemon::processes(const std::string& role) const {
   return result;
 }
 
+std::vector<pid_t> Daemon::relays() const {
+  const auto cgroup = [](const std::string& pid) { return read_file("/proc/" + pid + "/cgroup"); };
+  const auto supervisors = processes("gp-supervisor");
+  if (supervisors.empty()) throw std::logic_error("no supervisor runs");
+  const std::string ours = cgroup(std::to_string(supervisors.front()));
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string pid = entry.path().filename();
+    if (read_file("/proc/" + pid + "/comm") == "gp-relay\n" && cgroup(pid) == ours) {
+      found.push_back(std::atoi(pid.c_str()));
+    }
+  }
+  return found;
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

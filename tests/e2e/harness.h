@@ -88,13 +88,16 @@ class Daemon {
   nlohmann::json json(std::vector<std::string> arguments) const;
   // `submit` with these words: the job's id. A refusal fails the test.
   std::string submit(std::vector<std::string> arguments) const;
-  // Whether the job comes to that state within a minute.
+  // Returns whether the job comes to that state within a minute.
   bool reaches(const std::string& id, const std::string& state) const;
   nlohmann::json job(const std::string& id) const { return json({"jobs", "describe", id}); }
 
   // Pids of live processes of this program working for this data directory, by role
   // ("launcher", "gp-supervisor", "probe").
   std::vector<pid_t> processes(const std::string& role) const;
+  // The relays of this daemon alone: they share the cgroup of its supervisors, of which one must
+  // run.
+  std::vector<pid_t> relays() const;
 
  private:
   TemporaryDirectory directory_;

@@ -30,6 +30,8 @@ class HostShutdown : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root: a PID namespace with a boot id of its own";
+    if (run_command({"unshare", "--mount", "true"}).exit_code != 0)
+      GTEST_SKIP() << "no mount namespace can be made";
   }
 
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }

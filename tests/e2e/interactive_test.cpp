@@ -55,25 +55,8 @@ class Interactive : public testing::Test {
             "-c",
             script};
   }
-  // Relays of this daemon: they share the cgroup of its supervisors, of which one runs all the
-  // time.
-  std::size_t relays() const {
-    const auto cgroup = [](const std::string& pid) {
-      return read_file("/proc/" + pid + "/cgroup");
-    };
-    const auto supervisors = daemon.processes("gp-supervisor");
-    EXPECT_FALSE(supervisors.empty());
-    if (supervisors.empty()) return 0;
-    const std::string ours = cgroup(std::to_string(supervisors.front()));
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const std::string pid = entry.path().filename();
-      if (read_file("/proc/" + pid + "/comm") == "gp-relay\n" && cgroup(pid) == ours) ++count;
-    }
-    return count;
-  }
   bool has_relays(std::size_t count) const {
-    return eventually([&] { return relays() == count; });
+    return eventually([&] { return daemon.relays().size() == count; });
   }
 
   Daemon daemon;
@@ -100,8 +83,8 @@ TEST_F(Interactive, ExecPassesLargeInputAndOutputWhole) {
   EXPECT_TRUE(finished.out == input) << finished.out.size() << " of " << input.size();
 }
 
-// Who did what in which job, in the daemon's words and in the launcher's; arguments are nobody's
-// business.
+// The user, the job and the kind of channel, in the daemon's words and in the launcher's; arguments
+// are in neither.
 TEST_F(Interactive, ChannelsAreInTheLogWithoutTheirArguments) {
   const std::string id = sleeper();
   EXPECT_EQ(exec(id, {"/bin/echo", "s3cret"}).out, "s3cret\n");
@@ -268,7 +251,7 @@ TEST_F(Interactive, TerminalIsRestoredWhenTheClientIsToldToEndAndWhenTheDaemonDi
 
 // ---- who may
 
-TEST_F(Interactive, JobOfSomebodyElseCannotBeEntered) {
+TEST_F(Interactive, JobOfAnotherUserCannotBeEntered) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534",
                                               "--clear-groups"};
@@ -369,7 +352,7 @@ TEST_F(Interactive, PortForwardCarriesConnectionsWhole) {
   const EchoServer server;
   Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "jobs",
                     "port-forward", id, "0:" + std::to_string(server.port())});
-  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  ASSERT_TRUE(forward.shows("forwards connections")) << forward.screen();
   const std::string& screen = forward.screen();
   const int port = std::stoi(screen.substr(screen.find("127.0.0.1:") + 10));
   std::string sent;
@@ -396,7 +379,7 @@ TEST_F(Interactive, PortForwardOfAnEndedJobOrAPortOfNobodySaysSo) {
   }
   Terminal forward({program("gpu-platform"), "--server", "unix:" + daemon.socket(), "jobs",
                     "port-forward", id, "0:" + std::to_string(closed_port)});
-  ASSERT_TRUE(forward.shows("carries connections")) << forward.screen();
+  ASSERT_TRUE(forward.shows("forwards connections")) << forward.screen();
   const std::string& screen = forward.screen();
   const int port = std::stoi(screen.substr(screen.find("127.0.0.1:") + 10));
   EXPECT_EQ(exchange(connect_to(port), "hello"), "");

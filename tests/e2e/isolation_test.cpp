@@ -137,8 +137,8 @@ class Isolation : public ::testing::Test {
     if (reaches.exit_code != 0) GTEST_SKIP() << "closed to other users: " << open_folder();
   }
 
-  // Whether the daemon holds the guard; the attack is then to fail. Where it does not although this
-  // host could, that alone is a failure.
+  // Returns whether the daemon holds the guard, so that the attack must fail. If it does not
+  // although this host could, that alone is a failure.
   bool is_held(const std::string& guard) {
     bool held = false;
     const nlohmann::json status = daemon_.json({"status"});
@@ -170,7 +170,7 @@ class Isolation : public ::testing::Test {
     daemon_.cli({"jobs", "wait", id});
     return daemon_.job(id);
   }
-  // What it wrote, on both streams.
+  // Returns what the job wrote, on both streams.
   std::string output(const std::string& id) { return daemon_.cli({"jobs", "logs", id}).out; }
 
   std::string make_node(const std::string& name, unsigned minor) {
@@ -353,6 +353,14 @@ TEST_F(Isolation, SetUserIdProgramsGainNothing) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], lines[2]);
   EXPECT_THAT(" " + lines[1] + " ", Not(HasSubstr(" 0 ")));
+}
+
+TEST_F(Isolation, AFolderForTemporaryFilesIsThereInATmpOfItsOwn) {
+  if (!is_held("folders")) GTEST_SKIP() << "advisory on this host";
+  const std::string id = submit_as_user("echo $TMPDIR; mktemp > /dev/null && ls -A $TMPDIR | wc -l",
+                                        {"--env", "TMPDIR=/tmp/of/mine"});
+  EXPECT_EQ(ended(id)["state"], "COMPLETED");
+  EXPECT_EQ(output(id), "/tmp/of/mine\n1\n");
 }
 
 TEST_F(Isolation, TmpOfAnotherJobIsOutOfSight) {

@@ -1,5 +1,5 @@
-// What a host has after ten thousand jobs and what was killed meanwhile: nothing that it did not
-// have before.
+// After ten thousand jobs, and after daemons were killed meanwhile, a host has nothing that it did
+// not have before.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ std::set<std::string> mount_points() {
   return points;
 }
 
-// Dead children that nobody has asked for, anybody's: those of killed parents go to init.
+// Dead children of all processes that no parent has asked for: those of killed parents go to init.
 std::set<std::string> zombies() {
   std::set<std::string> found;
   for (const std::string& pid : entries("/proc")) {

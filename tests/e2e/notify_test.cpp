@@ -5,8 +5,8 @@
 
 #include "harness.h"
 
-// What is said of a job at its end: to its owner how much of what was asked for it used, to the
-// site's notification command that it has ended.
+// These tests check what is said of a job at its end: to its owner how much of what was asked for
+// it used, to the site's notification command that it has ended.
 
 namespace gpu_platform::e2e {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-// What is predicted of starts, and how well that went, through the real program.
+// These tests check predicted starts and their scores, through the real program.
 
 namespace gpu_platform::e2e {
 namespace {
@@ -87,7 +87,7 @@ TEST_F(Predicting, MoreThanTheTimeLimitIsRefused) {
   const Finished refused =
       daemon.cli({"submit", "--time", "10m", "--expected-time", "20m", "--", "/bin/true"});
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
-  EXPECT_NE(refused.err.find("expected_time_seconds"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--expected-time: 20m"), std::string::npos) << refused.err;
 }
 
 }  // namespace

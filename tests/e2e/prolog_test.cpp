@@ -128,7 +128,7 @@ TEST_F(Prolog, ThatFailsForTwoJobsInARowDrainsTheNode) {
   ASSERT_TRUE(eventually([&] { return node()["state"] == "DRAINING"; })) << node().dump(2);
   EXPECT_THAT(node().dump(), HasSubstr("the site's prolog failed for jobs " + first + " and " +
                                        second + " in a row: "));
-  EXPECT_EQ(daemon_->job(second)["state"], "QUEUED");
+  EXPECT_TRUE(comes_to(second, "QUEUED"));
   program("prolog", "exit 0");
   EXPECT_EQ(daemon_->cli({"online", "--node", node()["name"].get<std::string>()}).exit_code, 0);
   EXPECT_EQ(ended(second)["state"], "COMPLETED");

@@ -16,8 +16,9 @@
 
 #include "harness.h"
 
-// As the packaged services run it: a launcher with root's rights that was started apart, and a
-// daemon that has none, runs as a service user and reaches the launcher over its socket.
+// The platform as the packaged services run it: a launcher with root's rights that was started
+// apart, and a daemon that has none, runs as a service user and reaches the launcher over its
+// socket.
 
 namespace gpu_platform::e2e {
 

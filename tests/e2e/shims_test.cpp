@@ -1,48 +1,15 @@
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
-
-#include "harness.h"
+#include "shims_fixture.h"
 
 // Slurm's commands, called as the people and programs call them that were written for Slurm.
 
 namespace gpu_platform::e2e {
 namespace {
 
-class Shims : public testing::Test {
+class Shims : public SlurmCommands {
  protected:
-  void SetUp() override { ASSERT_TRUE(daemon.start()) << daemon.log(); }
-
-  // One command with the folder of links first in PATH, in the test's directory.
-  Finished call(const std::vector<std::string>& words, const std::string& input = {},
-                const std::vector<std::string>& environment = {}) const {
-    std::vector<std::string> command = {"/usr/bin/env", "--chdir=" + files.path(),
-                                        "PATH=" + program("slurm-shims") + ":/usr/bin:/bin",
-                                        "GPU_PLATFORM_SERVER=unix:" + daemon.socket()};
-    command.insert(command.end(), environment.begin(), environment.end());
-    command.insert(command.end(), words.begin(), words.end());
-    return run_command(command, {}, input);
-  }
-  std::string path(const std::string& name) const { return files.path() + "/" + name; }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name)) << text;
-  }
-
-  // The id of a submission that must work.
-  std::string sbatch(std::vector<std::string> words, const std::string& input = {}) const {
-    words.insert(words.begin(), {"sbatch", "--parsable"});
-    const Finished finished = call(words, input);
-    EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    return finished.out.substr(0, finished.out.find('\n'));
-  }
-  bool reaches(const std::string& id, const std::string& state) const {
-    return eventually([&] { return daemon.job(id)["state"] == state; });
-  }
   std::size_t jobs() const { return daemon.json({"jobs", "list", "--all"})["jobs"].size(); }
-
-  Daemon daemon;
-  TemporaryDirectory files;
 };
 
 TEST_F(Shims, SbatchRunsAScriptWithItsDirectivesAndArguments) {
@@ -166,6 +133,21 @@ TEST_F(Shims, TasksShareAFileThatBeginsEmpty) {
   EXPECT_EQ(lines, (std::vector<std::string>{"0", "1", "2"}));
 }
 
+TEST_F(Shims, SrunOutsideAJobBindsAndEndsItsTasksAsItIsTold) {
+  const Finished bound = call({"srun", "-n2", "--gpus=2", "--gpu-bind=single:1", "-o", "t-%t.txt",
+                               "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+  ASSERT_EQ(bound.exit_code, 0) << bound.err;
+  const std::string zero = read_file(path("t-0.txt"));
+  const std::string one = read_file(path("t-1.txt"));
+  EXPECT_EQ(zero.find(','), std::string::npos) << zero;
+  EXPECT_NE(zero, one);
+  EXPECT_EQ(
+      call({"srun", "-n2", "-K", "sh", "-c", "test $SLURM_PROCID = 1 && exit 3; exec sleep 600"})
+          .exit_code,
+      137);
+  EXPECT_NE(call({"srun", "--gpu-bind=odd", "true"}).err.find("--gpu-bind"), std::string::npos);
+}
+
 TEST_F(Shims, SrunOutsideAJobFollowsAJobOfItsOwn) {
   const Finished finished = call({"srun", "--gpus=1", "sh", "-c", "echo gpu $SLURM_GPUS; exit 7"});
   EXPECT_EQ(finished.exit_code, 7) << finished.err;
@@ -191,7 +173,7 @@ TEST_F(Shims, SqueueShowsWhatRunsAndWhyOthersWait) {
   EXPECT_TRUE(table[2].ends_with("dgx-h100-1")) << table[2];
   EXPECT_TRUE(table[1].ends_with("(Resources)")) << table[1];
   EXPECT_EQ(call({"squeue", "-h", "-t", "PD", "-o", "%i|%j|%t|%b"}).out,
-            waiting + "|waiting|PD|gpu:1\n");
+            waiting + "|waiting|PD|gres:gpu:1\n");
   EXPECT_EQ(call({"squeue", "--noheader", "-O", "JobID:4,State:8", "-j", hog}).out,
             hog + "   RUNNING \n");
   EXPECT_EQ(call({"squeue", "--me", "-h", "-n", "hog", "-o", "%T"}).out, "RUNNING\n");
@@ -241,6 +223,49 @@ TEST_F(Shims, ScontrolHoldsReleasesAndChangesJobs) {
   EXPECT_EQ(daemon.job(second)["state"], "HELD");
 }
 
+TEST_F(Shims, ScontrolTopRaisesAJob) {
+  const std::string hog = sbatch({"--gpus=8", "-t60", "--wrap=/bin/sleep 600"});
+  ASSERT_TRUE(reaches(hog, "RUNNING"));
+  const std::string first = sbatch({"--gpus=8", "-t60", "--wrap=true"});
+  const std::string second = sbatch({"--gpus=8", "-t60", "--wrap=true"});
+  EXPECT_EQ(call({"scontrol", "top", second}).exit_code, 0);
+  EXPECT_EQ(daemon.job(second)["queue_position"], 1);
+  EXPECT_EQ(daemon.job(first)["queue_position"], 2);
+  EXPECT_EQ(call({"scontrol", "top", hog}).exit_code, 1);
+}
+
+TEST_F(Shims, ScancelSendsASignalWithoutEndingTheJob) {
+  const std::string id = sbatch({"--gpus=1", "-n1", "--wrap",
+                                 "trap 'echo got >> got.txt' USR1; touch ready.txt; "
+                                 "while :; do sleep 0.05; done"});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("ready.txt")); }));
+  ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
+  EXPECT_EQ(call({"scancel", "-s", "SIGUSR1", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return read_file(path("got.txt")) == "got\n"; }));
+  const std::string waits = sbatch({"--gpus=8", "--wrap=true"});
+  EXPECT_EQ(call({"scancel", "-s", "USR1", "--me"}).exit_code, 0) << "those that run";
+  EXPECT_TRUE(eventually([&] { return read_file(path("got.txt")) == "got\ngot\n"; }));
+  EXPECT_EQ(call({"scancel", "-s", "USR1", waits}).exit_code, 1);
+  EXPECT_EQ(call({"scancel", "-s", "FOO", id}).exit_code, 1);
+  EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
+}
+
+TEST_F(Shims, ScancelWithSigtermIsASignalAndNoCancel) {
+  const std::string id = sbatch({"--gpus=1", "-n1", "--wrap",
+                                 "trap 'echo got >> got.txt' TERM; touch ready.txt; "
+                                 "while :; do sleep 0.05; done"});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("ready.txt")); }));
+  ASSERT_TRUE(daemon.reaches(id, "RUNNING"));
+  EXPECT_EQ(call({"scancel", "-s", "TERM", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return read_file(path("got.txt")) == "got\n"; }));
+  EXPECT_EQ(call({"scancel", "--signal=15", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return read_file(path("got.txt")) == "got\ngot\n"; }));
+  EXPECT_EQ(daemon.job(id)["state"], "RUNNING");
+  const std::string waits = sbatch({"--gpus=8", "--wrap=true"});
+  EXPECT_EQ(call({"scancel", "-s", "TERM", waits}).exit_code, 1);
+  EXPECT_EQ(daemon.job(waits)["state"], "QUEUED");
+}
+
 TEST_F(Shims, AJobPutsItselfBackIntoTheQueue) {
   const std::string id =
       sbatch({"--wrap",
@@ -252,7 +277,7 @@ TEST_F(Shims, AJobPutsItselfBackIntoTheQueue) {
   const Finished requeued = call({"scontrol", "requeuehold", id});
   EXPECT_EQ(requeued.exit_code, 0) << requeued.err;
   ASSERT_TRUE(reaches(id, "HELD"));
-  EXPECT_EQ(call({"scancel", "--signal=TERM", id}).exit_code, 0);
+  EXPECT_EQ(call({"scancel", "--signal=KILL", id}).exit_code, 0);
   ASSERT_TRUE(reaches(id, "CANCELLED"));
 }
 
@@ -276,7 +301,7 @@ TEST_F(Shims, ScontrolShowsAJobInOneLine) {
   EXPECT_NE(shown.out.find(" JobState=COMPLETED "), std::string::npos) << shown.out;
 }
 
-// What cannot be done is refused before anything is submitted, and says why.
+// An option that cannot be met is refused before anything is submitted, with the reason.
 TEST_F(Shims, RefusalsSubmitNothing) {
   write("dos.sh", "#!/bin/sh\r\necho\r\n");
   write("plain.sh", "echo\n");
@@ -284,8 +309,12 @@ TEST_F(Shims, RefusalsSubmitNothing) {
   const std::vector<std::vector<std::string>> refused = {
       {"sbatch", "--array=1-3%", "--wrap=true"},
       {"sbatch", "-d", "afterok:999", "--wrap=true"},
-      {"sbatch", "-d", "singleton", "--wrap=true"},
-      {"sbatch", "-N2", "--wrap=true"},
+      {"sbatch", "-d", "expand:999", "--wrap=true"},
+      {"sbatch", "-N2", "--gpus-per-node=1", "--wrap=true"},
+      {"sbatch", "-n3", "--ntasks-per-node=1", "--gpus-per-node=1", "--wrap=true"},
+      {"sbatch", "-G1", "-C", "h100&ib", "--wrap=true"},
+      {"sbatch", "-G1", "-C", "nvme", "--wrap=true"},
+      {"sbatch", "-C", "h100", "--wrap=true"},
       {"sbatch", "--time=soon", "--wrap=true"},
       {"sbatch", "--gres=gpu:x:y", "--wrap=true"},
       {"sbatch", "--mem=lots", "--wrap=true"},
@@ -301,10 +330,13 @@ TEST_F(Shims, RefusalsSubmitNothing) {
       {"sbatch", "no-such-file.sh"},
       {"sbatch", "--wrap=true", "plain.sh"},
       {"srun"},
-      {"srun", "--pty", "bash"},
+      {"srun", "--bcast", "bash"},
       {"scancel"},
       {"scancel", "999"},
       {"scancel", "-s", "USR1", "1"},
+      {"sbatch", "--dependency=", "--wrap=true"},
+      {"sbatch", "--array=", "--wrap=true"},
+      {"scontrol", "top", "999"},
       {"squeue", "-o", "%!"},
       {"squeue", "-j", "999"},
       {"squeue", "-t", "nonsense"},
@@ -326,7 +358,8 @@ TEST_F(Shims, RefusalsSubmitNothing) {
     const Finished finished = call(words);
     EXPECT_EQ(finished.exit_code, 1) << words[0] << " " << words.back() << ": " << finished.err;
     EXPECT_EQ(finished.out, "") << words[0] << " " << words.back();
-    EXPECT_TRUE(finished.err.starts_with(words[0] + ": error: ")) << finished.err;
+    EXPECT_TRUE(finished.err.starts_with(words[0] + ": error: "))
+        << words[0] << " " << words.back() << ": " << finished.err;
   }
   EXPECT_EQ(jobs(), 0U);
 }
@@ -360,7 +393,8 @@ TEST_F(Shims, SubmititsCallsWork) {
   EXPECT_EQ(read_file(path("1_0_log.out")), "1 0/2 0\n");
   EXPECT_EQ(read_file(path("1_1_log.out")), "1 1/2 1\n");
   EXPECT_EQ(call({"sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1", "-j", "7"}).out,
-            "JobID|State|NodeList\n1|COMPLETED|dgx-h100-1\n");
+            "JobID|State|NodeList\n1|COMPLETED|dgx-h100-1\n1.batch|COMPLETED|dgx-h100-1\n"
+            "1.0|COMPLETED|dgx-h100-1\n");
   const std::string id = sbatch({"--wrap=/bin/sleep 600"});
   ASSERT_TRUE(reaches(id, "RUNNING"));
   EXPECT_EQ(call({"scancel", id}).exit_code, 0);
@@ -372,7 +406,7 @@ TEST_F(Shims, SubmititsCallsWork) {
 TEST_F(Shims, NextflowsCallsWork) {
   const std::string user = call({"id", "-un"}).out;
   const Finished submitted = call(
-      {"sbatch"},
+      {"sbatch"}, {},
       "#!/bin/bash\n#SBATCH -J nf-train\n#SBATCH -o " + path(".command.log") +
           "\n#SBATCH --no-requeue\n#SBATCH --signal B:USR2@30\n#SBATCH -c 2\n#SBATCH -t 01:00:00\n"
           "#SBATCH --mem 2048M\n#SBATCH -p gpu\nNXF_CHDIR=" +
@@ -432,6 +466,59 @@ TEST_F(Shims, SnakemakesCallsWork) {
   EXPECT_EQ(call({"sshare", "-U", "--format", "Account%256", "--noheader"}).exit_code, 0);
   EXPECT_EQ(call({"sacct", "-j", "1.1", "--format=Reason", "--noheader"}).out, "");
   EXPECT_EQ(call({"sacct", "-j", "1.batch", "--format=State%-20", "-nP"}).out, "COMPLETED\n");
+}
+
+// Each step keeps its GPU until it has seen the others'.
+TEST_F(Shims, StepsThatRunTogetherHaveGpusOfTheirOwn) {
+  const std::string id = sbatch(
+      {"--gpus=4", "-c4", "--wrap",
+       "for i in 1 2 3 4; do srun -n1 --gpus=1 --exact -o gpu-$i.txt sh -c 'echo "
+       "$SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES; touch on-$SLURM_STEP_GPUS; until [ $(ls on-* "
+       "| wc -l) = 4 ]; do sleep 0.02; done' & done; wait"});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  std::vector<std::string> seen;
+  for (const char* number : {"1", "2", "3", "4"})
+    seen.push_back(read_file(path(std::string("gpu-") + number + ".txt")));
+  std::ranges::sort(seen);
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    EXPECT_TRUE(seen[i].starts_with(std::to_string(i) + " GPU-")) << seen[i];
+  EXPECT_EQ(std::ranges::unique(seen).size(), 0U);
+}
+
+TEST_F(Shims, AStepBeyondTheAllocationWaitsUntilAnotherOneIsKilled) {
+  const std::string id =
+      sbatch({"--gpus=1", "-e", "err.txt", "--wrap",
+              "srun -n1 sh -c 'touch first; exec sleep 600' & first=$!; until [ -e first ]; do "
+              "sleep 0.02; done; "
+              "srun --immediate true; echo immediate $?; srun --overlap -n1 echo shared; "
+              "(srun -n1 echo second) & until grep -q 'step waits' err.txt; do sleep 0.02; done; "
+              "kill -9 $first; wait; echo end"});
+  ASSERT_TRUE(reaches(id, "COMPLETED")) << read_file(path("err.txt"));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "immediate 1\nshared\nsecond\nend\n");
+}
+
+TEST_F(Shims, TasksHaveTheirOwnGpusWhereThatWasAskedFor) {
+  const std::string show = "sh -c 'echo $SLURM_PROCID $CUDA_VISIBLE_DEVICES'";
+  const std::string id =
+      sbatch({"-n2", "--gpus-per-task=1", "--wrap",
+              "srun -o each-%t.txt " + show + "; srun --gpu-bind=none -o all-%t.txt " + show});
+  ASSERT_TRUE(reaches(id, "COMPLETED"));
+  const std::string zero = read_file(path("each-0.txt"));
+  const std::string one = read_file(path("each-1.txt"));
+  EXPECT_EQ(zero.find(','), std::string::npos) << zero;
+  EXPECT_TRUE(one.starts_with("1 GPU-")) << one;
+  EXPECT_NE(zero.substr(2), one.substr(2));
+  EXPECT_NE(read_file(path("all-0.txt")).find(','), std::string::npos);
+}
+
+TEST_F(Shims, AStepEndsAtItsLimitAndByAFailureWhereItIsToldTo) {
+  const std::string fails = "sh -c 'test $SLURM_PROCID = 1 && exit 3; exec sleep 600'";
+  const std::string id = sbatch({"-n2", "-e", "err.txt", "--wrap",
+                                 "srun -K " + fails + "; echo killed $?; srun -W1 " + fails +
+                                     "; echo waited $?; srun -n1 -t0:01 sleep 600; echo limit $?"});
+  ASSERT_TRUE(
+      eventually([&] { return daemon.job(id)["state"] == "COMPLETED"; }, std::chrono::seconds(60)));
+  EXPECT_EQ(read_file(path("slurm-" + id + ".out")), "killed 137\nwaited 137\nlimit 137\n");
 }
 
 // Snakemake's job takes nearly all variables away before it calls srun.

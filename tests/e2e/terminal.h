@@ -28,7 +28,7 @@ class Terminal {
   // Reads until the program ends; its exit code, 128 + n for a signal.
   int wait();
   void signal(int number) const;
-  // Whether the line discipline edits lines and echoes, as in a shell's hands.
+  // Returns whether the line discipline edits lines and echoes, as in a shell's hands.
   bool is_as_a_shell_has_it() const;
 
  private:

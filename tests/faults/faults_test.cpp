@@ -9,11 +9,11 @@
 namespace gpu_platform::simulation {
 namespace {
 
-// More seeds where somebody asks for them: GPU_PLATFORM_FAULT_SEEDS=10000.
+// GPU_PLATFORM_FAULT_SEEDS=10000 asks for more seeds.
 std::uint64_t seeds_asked_for() {
   const char* text = std::getenv("GPU_PLATFORM_FAULT_SEEDS");
   const std::uint64_t asked = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-  return asked == 0 ? 2 * kSeedsThatTryEverything : asked;
+  return asked == 0 ? kSeedsThatTryEverything : asked;
 }
 
 std::string told(const FaultReport& report, Plant plant) {
@@ -31,6 +31,7 @@ TEST(Faults, NothingIsViolatedAndEveryFaultOccurs) {
   const FaultReport report = run_faults(options);
   EXPECT_TRUE(report.violations.empty()) << told(report, Plant::kNone);
   EXPECT_EQ(report.seeds, options.seeds);
+  if (options.seeds < kSeedsThatTryEverything) return;
   for (std::size_t i = 0; i < kFaultKinds; ++i) {
     EXPECT_GT(report.faults[i], 0U) << to_string(static_cast<FaultKind>(i));
   }

@@ -7,7 +7,7 @@
 namespace gpu_platform::fuzz {
 
 void run(std::string_view input) {
-  // Of the files that a configuration may name none is there.
+  // None of the files that a configuration may name is there.
   const config::Checked checked = config::parse_configuration(input, "/nonexistent");
   if (!checked) {
     CHECK(!checked.error().empty());
@@ -22,7 +22,9 @@ void run(std::string_view input) {
 }
 
 std::vector<std::string> seeds() {
-  return {"scheduling:\n  max_queue_size: 50\n", "teams:\n  - name: a\n    members: [ann, bob]\n"};
+  return {"scheduling:\n  max_queue_size: 50\n", "teams:\n  - name: a\n    members: [ann, bob]\n",
+          "access:\n  roles: {operator: [ann]}\n  visibility: {jobs: team}\nteams:\n  - {name: a, "
+          "coordinators: [bob]}\n"};
 }
 
 }  // namespace gpu_platform::fuzz

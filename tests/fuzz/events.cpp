@@ -63,6 +63,8 @@ void run(std::string_view input) {
       return expect_stable(bytes, model::decode_preemption_hold, model::append_preemption_hold);
     case 'w':
       return expect_stable(bytes, model::decode_reservation, model::append_reservation);
+    case 't':
+      return expect_stable(bytes, model::decode_token, model::append_token);
     default:
       return expect_stable(bytes, decode_batch, append_batch);
   }
@@ -81,6 +83,10 @@ std::vector<std::string> seeds() {
   model::append_record(record_of(model::AttemptEnded{
                            attempt, base::Instant(6), {.code = std::uint8_t{0}}, {}, "", {}}),
                        batch);
+  model::append_record(record_of(model::ReservationChanged{{}, "root"}), batch);
+  model::append_record(record_of(model::TokenCreated{}), batch);
+  model::append_record(record_of(model::TokenRevoked{model::TokenId(4), "laptop", {}, ""}), batch);
+  model::append_record(record_of(model::TokenUsed{model::TokenId(4), base::Instant(7)}), batch);
   model::Job job;
   job.id = model::JobId(3);
   job.spec = spec;
@@ -89,13 +95,14 @@ std::vector<std::string> seeds() {
   node.name = "n1";
   node.gpus.resize(2);
   node.gpus[0].info.uuid = "GPU-1";
-  std::vector<std::string> seeds{batch, "j", "n", "a", "p", "c", "w"};
+  std::vector<std::string> seeds{batch, "j", "n", "a", "p", "c", "w", "t"};
   model::append_job(job, seeds[1]);
   model::append_node(node, seeds[2]);
   model::append_array({}, seeds[3]);
   model::append_policy({}, seeds[4]);
   model::append_preemption_hold({}, seeds[5]);
   model::append_reservation({}, seeds[6]);
+  model::append_token({.id = model::TokenId(4), .name = "laptop", .user = "ann"}, seeds[7]);
   return seeds;
 }
 

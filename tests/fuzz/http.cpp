@@ -53,7 +53,7 @@ struct House {
                          .users = core.users,
                          .readiness = inner.readiness,
                          .readings = inner.readings};
-  api::Calls calls{access, {"1.2.3", false}};
+  api::Calls calls{access, {.version = "1.2.3"}};
   api::Dispatcher dispatcher{calls, core.hub(), std::size_t{1} << 20};
   api::Budgets budgets{api::BudgetLimits()};
   asio::io_context io{1};
@@ -100,7 +100,8 @@ std::string answer_to(std::string_view bytes, bool is_administrator) {
   }
   ::shutdown(ends[0], SHUT_WR);
   api::Peer peer;
-  peer.caller = {is_administrator ? "root" : "ann", is_administrator ? 0 : kUser, is_administrator};
+  peer.caller = {"ann", kUser};
+  if (is_administrator) peer.caller = model::root_caller();
   peer.gid = peer.caller.uid;
   bool is_closed = false;
   std::string answer;
@@ -109,6 +110,7 @@ std::string answer_to(std::string_view bytes, bool is_administrator) {
     const auto session = std::make_shared<api::Session>(
         std::move(socket), peer,
         api::Session::Environment{h.dispatcher,
+                                  h.calls.call_meter(),
                                   h.watcher,
                                   h.io,
                                   h.gate,
@@ -174,6 +176,8 @@ std::vector<std::string> seeds() {
       post("/v1/jobs", R"({"command":["sh","-c","x"],"gpus":1,"labels":{"a":"b"}})"),
       post("/v1/check", R"({"spec":{"command":["true"],"gpus":2}})"),
       post("/v1/jobs/2/cancel", "{}"),
+      post("/v1/jobs/2/signal", R"({"signal":"USR1"})"),
+      post("/v1/jobs/2/update", R"({"spec":{"network_level":"RACK"},"clear":["comment"]})"),
       "uPOST /v1/jobs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n0\r\n\r\n",
       "uGET /v1/jobs/2/exec?command=sh HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
       "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

@@ -6,9 +6,9 @@
 #include "node/protocol.h"
 #include "target.h"
 
-// What the launcher, its supervisors and the daemon say to each other: messages, requests to run
-// something, the start of a channel, orders that travel as a signal's number; and what the user
-// database says of an account.
+// The target reads the messages between the launcher, its supervisors and the daemon: messages,
+// requests to run something, the start of a channel, orders that travel as a signal's number; and
+// the user database's answer about an account.
 
 namespace gpu_platform::fuzz {
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kAllBits = std::numeric_limits<std::uint64_t>::max();
 
-// What was understood is written in the one way that is understood as the same.
+// A message that was understood is written in a form that is understood as the same.
 template <class Decode, class Encode>
 void expect_stable(std::string_view input, const Decode& decode, const Encode& encode) {
   const auto first = decode(input);
@@ -74,6 +74,7 @@ std::vector<std::string> seeds() {
                                     node::Launch{attempt, true, {}},
                                     node::Stop{attempt, true, 5000, 1},
                                     node::SetLimit{attempt, 60'000},
+                                    node::SendSignal{attempt, 10},
                                     node::KillTree{attempt},
                                     node::Forget{{attempt, attempt}},
                                     node::OpenChannel{attempt, true},

@@ -2,7 +2,7 @@
 #include "node/probe/probe_protocol.h"
 #include "target.h"
 
-// What a probe, which speaks to the driver, says to the daemon, and back.
+// The target reads the messages of a probe, which speaks to the driver, and the daemon.
 
 namespace gpu_platform::fuzz {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-// What a program of this folder defines. driver.cpp joins it with libFuzzer.
+// Each program of this folder defines these. driver.cpp joins it with libFuzzer.
 
 namespace gpu_platform::fuzz {
 

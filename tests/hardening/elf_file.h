@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-// What a linked program of 64 bits says of itself, read from its bytes.
+// The contents of a linked program of 64 bits, read from its bytes.
 
 namespace gpu_platform::hardening {
 
@@ -32,9 +32,9 @@ struct ElfFile {
   std::vector<ElfSymbol> symbols;                      // of the linker and of the loader
 
   bool has_segment(std::uint32_t type) const;
-  // Whether an entry of that tag has this bit.
+  // Returns whether an entry of that tag has this bit.
   bool has_flag(std::int64_t tag, std::uint64_t flag) const;
-  // What the program finds at an address before it runs; empty where that is not in the file.
+  // Returns the bytes at an address before the program runs; empty if they are not in the file.
   std::string_view at(std::uint64_t address, std::uint64_t size) const;
 };
 

@@ -43,7 +43,8 @@ TEST_P(ShippedFile, IsHardToTakeOver) {
 INSTANTIATE_TEST_SUITE_P(
     All, ShippedFile,
     testing::Values(Shipped{"daemon", GPU_PLATFORM}, Shipped{"slurm", GPU_PLATFORM_SLURM},
-                    Shipped{"probe", GPU_PLATFORM_PROBE}, Shipped{"emulator", GPU_EMULATOR},
+                    Shipped{"probe", GPU_PLATFORM_PROBE},
+                    Shipped{"listener", GPU_PLATFORM_LISTENER}, Shipped{"emulator", GPU_EMULATOR},
                     Shipped{"workload", GPU_WORKLOAD},
                     Shipped{"node", GPU_PLATFORM_NODE, Linked::kStaticProgram},
                     Shipped{"register", GPU_EMULATOR_REGISTER, Linked::kStaticProgram},

@@ -1,8 +1,8 @@
 #include <cstdio>
 #include <cstring>
 
-// What hardening_test takes for a program that was built with nothing on: it has all that the flags
-// would protect.
+// A program that was built without protections, for hardening_test. It has all that the flags would
+// protect.
 
 namespace gpu_platform::hardening {
 

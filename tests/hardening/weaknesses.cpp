@@ -48,7 +48,7 @@ bool begins_with_landing_pad(std::string_view code) {
   return code.starts_with("\xf3\x0f\x1e\xfa");  // endbr64
 }
 
-// Whether a call or jump in the code goes to one of the addresses.
+// Returns whether a call or jump in the code goes to one of the addresses.
 bool calls_one_of(std::string_view code, std::uint64_t address,
                   const std::set<std::uint64_t>& targets) {
   constexpr std::size_t kSize = 5;

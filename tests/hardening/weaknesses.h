@@ -5,9 +5,9 @@
 
 #include "elf_file.h"
 
-// What of a program's file makes a mistake in memory easier to use than it has to be. Reads what
-// the file does, not what the compiler was told: whether our own functions check their stack, call
-// the checked functions of the C library and begin where an indirect jump may land.
+// Finds what makes a mistake in memory easier to exploit in a program's file than it has to be.
+// Reads what the file does, not what the compiler was told: whether our own functions check their
+// stack, call the checked functions of the C library and begin where an indirect jump may land.
 
 namespace gpu_platform::hardening {
 

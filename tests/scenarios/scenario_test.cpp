@@ -78,7 +78,7 @@ TEST(ScenarioText, ErrorsNameFileLineAndWhatIsAllowed) {
       {"cancel a because=x", "x.scn:1: the option 'because' is unknown"},
       {"submit a limit=1h", "x.scn:1: the option 'limit' is called 'time'"},
       {"submit a gpus=1 wait_timeout=1m", "the option 'wait_timeout' is called 'wait-timeout'"},
-      {"update a gpus=1", "x.scn:1: the option 'gpus' is unknown"},
+      {"update a retries=1", "x.scn:1: the option 'retries' is unknown"},
       {"policy stop_grace=1m", "the option 'stop_grace' is called 'policies.stop_grace'"},
       {"policy points=4,3,2,1", "is called 'scheduling.priority_points.critical'"},
   };

@@ -53,6 +53,7 @@ void to_proto(const model::AuditEntry& entry, v1::AuditEntry& out) {
   out.set_gpu_count(call.gpu_count);
   if (!call.target.empty()) out.set_target(call.target);
   if (!call.request_id.empty()) out.set_request_id(call.request_id);
+  if (call.by.token.valid()) out.set_token(std::to_string(call.by.token.value));
   out.set_calls(call.calls);
   if (call.since.is_set()) to_proto(call.since, *out.mutable_since());
 }

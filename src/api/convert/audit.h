@@ -17,7 +17,8 @@ constexpr v1::AuditDoor to_proto(model::Door door) {
   return static_cast<v1::AuditDoor>(static_cast<int>(door));
 }
 
-// All filters but the job, which has to be found, and whose entries the caller may see.
+// Converts all filters except two: the job, which has to be looked up, and the limit to entries
+// that the caller may see.
 base::Result<model::AuditQuery> to_model(const v1::ListAuditRequest& request);
 
 // Fills the cleared message.

@@ -9,7 +9,7 @@ namespace gpu_platform::api {
 
 namespace {
 
-// A node that is not up gives no new work to anybody, whatever its GPUs say.
+// A node that is not up takes no new work, whatever its GPUs say.
 bool can_take_work(const model::Node& node, const model::Gpu& gpu) {
   return node.state == model::NodeState::kUp && model::is_free(gpu);
 }

@@ -11,15 +11,15 @@
 
 namespace gpu_platform::api {
 
-// The newest reading of the GPU with that UUID; null: none.
+// Returns the newest reading of the GPU with that UUID; null if there is none.
 using ReadingOf = std::function<std::shared_ptr<const model::GpuReading>(std::string_view uuid)>;
 
-// Fill cleared messages; total. `reading` is null where nothing was read.
+// Fill cleared messages; they cannot fail. `reading` is null if there is none.
 void to_proto(const model::Node& node, v1::Node& out);
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,
               const model::GpuReading* reading, v1::Gpu& out);
 
-// All nodes and GPUs with their totals; the figures of jobs are the caller's to set.
+// Fills in all nodes and GPUs with their totals; the caller sets the figures of jobs.
 void to_proto(const Nodes& nodes, const ReadingOf& reading_of, v1::Status& out);
 
 }  // namespace gpu_platform::api

@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/convert/audit.h"
 #include "api/convert/cluster.h"
 #include "api/convert/enums.h"
 #include "api/convert/field_plan.h"
 #include "api/convert/job.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
+#include "api/convert/reservation.h"
+#include "api/convert/token.h"
+#include "base/letters.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -37,6 +41,39 @@ v1::JobSpec request() {
   return out;
 }
 
+// ---- reservations ----
+
+TEST(Reservations, CountGpusThatJobsUseAsInService) {
+  model::Node node;
+  node.id = model::NodeId(1);
+  node.state = model::NodeState::kUp;
+  for (const auto state : {model::GpuState::kAvailable, model::GpuState::kInUse,
+                           model::GpuState::kCleaning, model::GpuState::kOffline}) {
+    node.gpus.emplace_back();
+    node.gpus.back().state = state;
+  }
+  Nodes nodes;
+  nodes.put(1, node);
+  model::Reservation reservation;
+  reservation.parts = {{.node = node.id, .gpus = 0b1111}};
+  v1::Reservation out;
+  to_proto(reservation, nodes, base::Instant(), out);
+  EXPECT_EQ(out.gpus_in_service(), 3U);
+}
+
+// ---- tokens ----
+
+TEST(Tokens, OfMessagesHaveNoEndOnlyWhereNoneIsGiven) {
+  v1::CreateTokenRequest message;
+  message.set_name("laptop");
+  EXPECT_FALSE(to_model(message).expires_at.is_set());
+  EXPECT_FALSE(to_model(message).role);
+  message.mutable_expires_at()->set_seconds(0);
+  EXPECT_TRUE(to_model(message).expires_at.is_set()) << "the beginning of 1970 is over, not absent";
+  message.set_role(v1::TOKEN_ROLE_OPERATOR);
+  EXPECT_EQ(to_model(message).role, model::Role::kOperator);
+}
+
 // ---- names ----
 
 template <class ModelEnum>
@@ -60,6 +97,26 @@ TEST(Enums, HaveTheModelsNames) {
   expect_same_names<model::StartWhy>(attempt, "why", 3);
   expect_same_names<model::GpuState>(v1::Gpu(), "state", model::kGpuStates);
   expect_same_names<model::NodeState>(v1::Node(), "state", model::kNodeStates);
+}
+
+// In capitals, and back.
+template <class ModelEnum>
+void expect_upper_names(const google::protobuf::Message& message, const char* field,
+                        std::size_t count) {
+  const FieldPlan* plan = plan_of(*message.GetDescriptor()).find(field);
+  ASSERT_NE(plan, nullptr);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<ModelEnum>(i);
+    EXPECT_EQ(base::to_lower(enum_name(*plan, static_cast<int>(to_proto(value)))),
+              model::to_string(value));
+    EXPECT_EQ(to_model(to_proto(value)), value);
+  }
+}
+
+TEST(Enums, WhoseNamesInTheModelAreSmallHaveThemInCapitals) {
+  expect_upper_names<model::Repeat>(v1::Reservation(), "repeat", model::kRepeats);
+  expect_upper_names<model::Role>(v1::Token(), "role", model::kRoles);
+  expect_upper_names<model::AuditAction>(v1::AuditEntry(), "action", model::kAuditActions);
 }
 
 TEST(Enums, GoThereAndBack) {

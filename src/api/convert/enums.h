@@ -2,8 +2,10 @@
 
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
+#include "gpu_platform/v1/reservations.pb.h"
 #include "model/command.h"
 #include "model/job.h"
+#include "model/reservation.h"
 #include "model/states.h"
 
 // The model's enumerations in messages. The numbers follow each other: a message's first real value
@@ -26,6 +28,13 @@ constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
 }
 constexpr v1::NetworkLevel to_proto(model::NetworkLevel level) {
   return static_cast<v1::NetworkLevel>(static_cast<int>(level) + 1);
+}
+constexpr v1::ReservationRepeat to_proto(model::Repeat repeat) {
+  return static_cast<v1::ReservationRepeat>(static_cast<int>(repeat) + 1);
+}
+// `repeat` is a real value, not the unspecified one.
+constexpr model::Repeat to_model(v1::ReservationRepeat repeat) {
+  return static_cast<model::Repeat>(static_cast<int>(repeat) - 1);
 }
 // `level` is a real value, not the unspecified one.
 constexpr model::NetworkLevel to_model(v1::NetworkLevel level) {

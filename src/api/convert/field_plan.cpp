@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
+#include "base/letters.h"
 #include "gpu_platform/v1/options.pb.h"
 
 namespace gpu_platform::api {
@@ -23,7 +24,7 @@ std::string enum_prefix(const pb::EnumDescriptor& type) {
   for (const char c : type.name()) {
     const bool is_upper = c >= 'A' && c <= 'Z';
     if (is_upper && !prefix.empty()) prefix.push_back('_');
-    prefix.push_back(static_cast<char>(is_upper ? c : c - 'a' + 'A'));
+    prefix.push_back(base::to_upper(c));
   }
   return prefix + "_";
 }
@@ -145,8 +146,9 @@ std::string_view enum_name(const FieldPlan& field, int number) {
 }
 
 std::optional<int> enum_number(const FieldPlan& field, std::string_view name) {
+  const std::string upper = base::to_upper(name);
   for (const EnumName& entry : field.enum_names) {
-    if (entry.name == name) return entry.number;
+    if (entry.name == upper) return entry.number;
   }
   return std::nullopt;
 }

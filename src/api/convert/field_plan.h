@@ -9,13 +9,12 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-// What the JSON reader and writer need to know of a message type, worked out once from its
-// descriptor: reflection's own questions (options, enum names, presence) are too slow to ask for
-// every value.
+// The facts about a message type that the JSON reader and writer need, computed once from its
+// descriptor: reflection (options, enum names, presence) is too slow to use for every value.
 
 namespace gpu_platform::api {
 
-// How a value looks in JSON.
+// The form of a value in JSON.
 enum class JsonKind : std::uint8_t {
   kBool,
   kInt32,
@@ -68,17 +67,17 @@ struct FieldPlan {
 struct MessagePlan {
   const google::protobuf::Descriptor* descriptor = nullptr;
   std::vector<FieldPlan> fields;  // in declaration order
-  // Null when there is none of that name.
+  // Returns null if there is none of that name.
   const FieldPlan* find(std::string_view name) const;
 };
 
-// The plan of a message type; lives as long as the program. Safe from any thread.
+// Returns the plan of a message type, which lives as long as the program. Safe from any thread.
 const MessagePlan& plan_of(const google::protobuf::Descriptor& descriptor);
 
-// "QUEUED" for the JSON name of a value, empty for the unspecified one; and back.
+// Returns the JSON name of a value, "QUEUED", or an empty text for the unspecified one; and back.
 std::string_view enum_name(const FieldPlan& field, int number);
 std::optional<int> enum_number(const FieldPlan& field, std::string_view name);
-// "HELD, PENDING, QUEUED": for messages about what is allowed.
+// Returns "HELD, PENDING, QUEUED", for messages about allowed values.
 std::string allowed_names(const FieldPlan& field);
 
 }  // namespace gpu_platform::api

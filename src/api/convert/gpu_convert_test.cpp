@@ -34,7 +34,7 @@ model::GpuProcess process(std::uint32_t pid, bool is_unmanaged) {
 
 // ---- readings ----
 
-TEST(GpuReadings, ThatNobodyTookAreNull) {
+TEST(GpuReadings, ThatWereNotTakenAreNull) {
   v1::GpuHealth out;
   const model::Node node = node_with(1);
   to_proto(node.gpus[0], node, 0, nullptr, out);
@@ -135,7 +135,7 @@ TEST(GpuReason, SaysWhichProcessesACleaningGpuWaitsFor) {
   model::Node node = node_with(1);
   model::Gpu& gpu = node.gpus[0];
   gpu.state = model::GpuState::kCleaning;
-  EXPECT_EQ(reason_of(gpu, node, nullptr), "waits until nothing of its job is left on it");
+  EXPECT_EQ(reason_of(gpu, node, nullptr), "waits until no process of its job is left on it");
   model::GpuReading reading;
   reading.processes = {process(123, false)};
   EXPECT_EQ(reason_of(gpu, node, &reading), "waits until process 123 has left it");

@@ -16,7 +16,7 @@ double in_watts(base::Milliwatts power) {
   return static_cast<double>(power.value()) / 1000;
 }
 
-std::uint64_t in_bytes(base::Bytes bytes) {
+std::uint64_t bytes_of(base::Bytes bytes) {
   return static_cast<std::uint64_t>(bytes.value());
 }
 
@@ -36,7 +36,7 @@ std::string pids_text(const std::vector<model::GpuProcess>& processes) {
 
 std::string cleaning_text(const model::GpuReading* reading) {
   if (reading == nullptr || reading->processes.empty()) {
-    return "waits until nothing of its job is left on it";
+    return "waits until no process of its job is left on it";
   }
   const std::string pids = pids_text(reading->processes);
   return fmt::format("waits until {} {} left it", pids,
@@ -53,7 +53,7 @@ void put_memory_and_clocks(const model::GpuReading& reading, v1::GpuHealth& out)
   if (reading.memory_utilization_percent) {
     out.set_memory_utilization_percent(*reading.memory_utilization_percent);
   }
-  if (reading.memory_reserved) out.set_memory_reserved_bytes(in_bytes(*reading.memory_reserved));
+  if (reading.memory_reserved) out.set_memory_reserved_bytes(bytes_of(*reading.memory_reserved));
   if (reading.power_limit) out.set_power_limit_watts(in_watts(*reading.power_limit));
   if (reading.clock_sm_mhz) out.set_clock_sm_mhz(*reading.clock_sm_mhz);
   if (reading.clock_memory_mhz) out.set_clock_memory_mhz(*reading.clock_memory_mhz);
@@ -100,7 +100,7 @@ void to_proto(const model::GpuProcess& process, v1::GpuProcess& out) {
   out.set_pid(process.pid);
   if (!process.user.empty()) out.set_user(process.user);
   if (!process.command.empty()) out.set_command(process.command);
-  if (process.memory) out.set_memory_bytes(in_bytes(*process.memory));
+  if (process.memory) out.set_memory_bytes(bytes_of(*process.memory));
   if (process.job) out.set_job(fmt::format_int(process.job->value).str());
 }
 

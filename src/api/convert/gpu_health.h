@@ -7,7 +7,7 @@
 #include "model/gpu_reading.h"
 #include "model/node.h"
 
-// What was read of a GPU, in messages and in words.
+// The readings of a GPU, in messages and in words.
 
 namespace gpu_platform::api {
 
@@ -17,9 +17,9 @@ void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t inde
 
 void to_proto(const model::GpuProcess& process, v1::GpuProcess& out);
 
-// Why the GPU cannot be had, or what is wrong with it: its operator's words, what it waits for,
-// unmanaged processes that keep work away, a driver that does not answer, a node that is not up.
-// Empty: there is nothing to say.
+// Returns why the GPU is not available, or what is wrong with it: its operator's words, the
+// processes that it waits for, unmanaged processes that keep work away, a driver that does not
+// answer, a node that is not up. Empty if there is nothing to say.
 std::string reason_of(const model::Gpu& gpu, const model::Node& node,
                       const model::GpuReading* reading);
 

@@ -36,7 +36,7 @@ base::Result<model::ChangeGpus> to_model(const v1::ChangeGpusRequest& request,
     return base::invalid("gpu_id", "gpu_id, gpu, node: give exactly one of them");
   }
   if (request.force() && action != model::GpuAction::kTakeOffline) {
-    return base::invalid("force", "force: is for taking GPUs offline alone");
+    return base::invalid("force", "force: is only for taking GPUs offline");
   }
   model::ChangeGpus change;
   change.action = action;

@@ -6,7 +6,7 @@
 #include "gpu_platform/v1/cluster.pb.h"
 #include "model/command.h"
 
-// Which GPUs a request means. Whether they are there is the core's to say.
+// Reads which GPUs a request means. The core decides whether they exist.
 
 namespace gpu_platform::api {
 

@@ -68,8 +68,8 @@ void put_allocation(const model::Allocation& allocation, const Nodes& nodes, v1:
   out.set_memory_bytes(in_bytes(memory));
 }
 
-// Sockets that the GPUs of the part lie on; 0: the node does not tell (any more). A NUMA node whose
-// socket is not known counts as one of its own, as in placement.
+// Returns the number of sockets that the GPUs of the part lie on; 0: the node does not tell (any
+// more). A NUMA node without a known socket counts as a socket of its own, as in placement.
 std::size_t sockets_of(const model::NodeAllocation& part, const model::Node* node) {
   std::set<std::pair<std::int32_t, std::int32_t>> sockets;
   for (const model::GpuGrant& grant : part.grants) {
@@ -140,7 +140,7 @@ void put_array(const model::Job& job, v1::Job& out) {
   if (job.spec->array) out.set_array_size(member_count(*job.spec->array));
 }
 
-// Of an attempt that nobody saw ending, or that was over at once, nothing can be said.
+// There is no efficiency of an attempt without a known end, or of one that was over at once.
 void put_efficiency(const model::Job& job, const model::Attempt& attempt, v1::Job& out) {
   if (!attempt.started_at.is_set() || !attempt.ended_at.is_set()) return;
   const double ran = in_seconds(attempt.ended_at - attempt.started_at);
@@ -155,8 +155,8 @@ void put_efficiency(const model::Job& job, const model::Attempt& attempt, v1::Jo
                         static_cast<double>(latest.memory_bytes()));
 }
 
-// What the job says of its latest attempt. A job that waits again shows none of it: the attempt's
-// own entry keeps it.
+// Fills the job's fields about its latest attempt. A job that waits again shows none of it: the
+// attempt's own entry keeps it.
 void put_latest_attempt(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   const bool waits = model::is_waiting(job.state) || job.state == model::JobState::kHeld;
   if (job.attempts.empty() || waits) return;
@@ -225,6 +225,10 @@ void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_losses(job.losses);
   out.set_preemptions(job.preemptions);
   if (job.overdue_since.is_set()) to_proto(job.overdue_since, *out.mutable_overdue_since());
+  if (job.spec->time_limit_default_of) {
+    out.set_time_limit_default_of(*job.spec->time_limit_default_of);
+  }
+  if (job.turn) out.set_turn_of(fmt::format_int(job.turn->of.value).str());
   if (job.prediction) to_proto(*job.prediction, *out.mutable_forecast());
   for (const model::Attempt& attempt : job.attempts)
     put_attempt(attempt, nodes, *out.add_attempts());

@@ -28,13 +28,13 @@ double in_seconds(base::Duration duration);
 // "afterok:12,afterany:40".
 std::string joined(const std::vector<model::Dependency>& dependencies);
 
-// Where an allocation lies: its nodes by name, its GPUs.
+// Adds the place of an allocation: its nodes by name, and its GPUs.
 void add_place(const model::Allocation& allocation, const Nodes& nodes,
                google::protobuf::RepeatedPtrField<std::string>& names,
                google::protobuf::RepeatedPtrField<v1::GpuUse>& gpus);
 
-// The path that a pattern of the job's `output` or `error` stands for in an attempt, from 1; the
-// pattern itself where there was no such attempt.
+// Returns the path that a pattern of the job's `output` or `error` stands for in an attempt, from
+// 1; the pattern itself if there was no such attempt.
 std::string users_file(const model::Job& job, std::uint32_t attempt, std::string_view pattern,
                        const Nodes& nodes);
 
@@ -55,20 +55,20 @@ base::Result<JobRef> to_job_ref(std::string_view text);
 // "42" as a job id; field "id" is named in the error.
 base::Result<model::JobId> to_job_id(std::string_view id);
 
-// Whose job a submission becomes: the caller's, or the account that an administrator names.
+// The owner of a submitted job: the caller, or the account that an administrator names.
 struct Account {
   std::string user;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
 };
 
-// Checks everything of a submission that can be checked without the state: limits, forms, NULs, the
-// size of command and environment together, GPU types (known to the catalogue or to a node of
-// `nodes`). Errors are kInvalidArgument and name the field.
+// Checks the parts of a submission that do not depend on the state: limits, forms, NULs, the size
+// of command and environment together, GPU types (known to the catalogue or to a node of `nodes`).
+// Errors are kInvalidArgument and name the field.
 base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Account& account,
                                         const Nodes& nodes);
 
-// Command and environment together, each string counted with its end.
+// Returns the size of command and environment together, each string with its end.
 inline constexpr std::size_t kMaxCommandAndEnvironmentBytes = std::size_t{1} << 20;
 
 }  // namespace gpu_platform::api

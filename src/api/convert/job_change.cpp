@@ -6,12 +6,15 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/convert/enums.h"
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
 #include "api/convert/text_forms.h"
+#include "base/letters.h"
 #include "base/parse.h"
+#include "model/job_signal.h"
 
 namespace gpu_platform::api {
 
@@ -35,47 +38,47 @@ std::unexpected<base::Error> bad_signal(std::string_view text, std::string_view 
 std::unexpected<base::Error> bad_dependency(std::string_view text, std::string_view what) {
   return base::invalid(
       "dependency",
-      fmt::format("dependency: '{}' {}; write afterok, afterany or afternotok and the jobs, as in "
-                  "afterok:12:14,afterany:40_3; all of them must be met",
-                  text.substr(0, 64), what));
+      fmt::format(
+          "dependency: '{}' {}; write after, afterany, afterok, afternotok or aftercorr and "
+          "the jobs, as in afterok:12:14,afterany:40_3, or singleton; all of them must be met",
+          text.substr(0, 64), what));
 }
 
 // "afterok:12:14"
 base::Status add_dependencies(std::string_view text, std::vector<DependencyRef>& all) {
   using Kind = model::DependencyKind;
   if (text.contains('?'))
-    return bad_dependency(text, "asks for any one of several jobs (?), which is not there");
+    return bad_dependency(text, "asks for any one of several jobs (?), which is not supported");
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   std::optional<Kind> kind;
-  for (const Kind candidate : {Kind::kAfterOk, Kind::kAfterAny, Kind::kAfterNotOk}) {
+  for (const Kind candidate : model::kAllDependencyKinds) {
     if (name == model::to_string(candidate)) kind = candidate;
   }
-  if (!kind) return bad_dependency(text, "begins with no such word");
+  if (!kind) return bad_dependency(text, "begins with an unknown word");
+  if (*kind == Kind::kSingleton) {
+    if (colon != std::string_view::npos) return bad_dependency(text, "names jobs");
+    all.push_back({*kind, {}});
+    return {};
+  }
+  if (*kind == Kind::kAfter && text.contains('+'))
+    return bad_dependency(text, "asks for a delay (+), which is not supported");
   if (colon == std::string_view::npos) return bad_dependency(text, "names no job");
   for (std::string_view rest = text.substr(colon + 1);;) {
     const std::size_t end = rest.find(':');
     const auto ref = to_job_ref(rest.substr(0, end));
-    if (!ref) return bad_dependency(text, "names a job by something else than its id");
+    if (!ref) return bad_dependency(text, "names a job, but not by its id");
     all.push_back({*kind, *ref});
     if (end == std::string_view::npos) return {};
     rest.remove_prefix(end + 1);
   }
 }
 
-std::string upper(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
-  return out;
-}
-
 std::optional<std::uint8_t> to_signal(std::string_view name) {
   if (const auto number = base::parse_count(name, 1, kMaxSignal)) {
     return static_cast<std::uint8_t>(*number);
   }
-  const std::string full = upper(name);
+  const std::string full = base::to_upper(name);
   return signal_number(full.starts_with("SIG") ? full : "SIG" + full);
 }
 
@@ -87,13 +90,22 @@ base::Result<model::Priority> to_priority(std::string_view text) {
   }
   using Class = model::PriorityClass;
   for (const Class candidate : {Class::kCritical, Class::kHigh, Class::kMedium, Class::kLow}) {
-    const std::string_view name = model::to_string(candidate);
-    const bool is_equal = std::ranges::equal(
-        text, name, [](char a, char b) { return (a >= 'a' && a <= 'z' ? a - 'a' + 'A' : a) == b; });
-    if (is_equal) return model::priority_of_class(candidate);
+    if (base::to_upper(text) == model::to_string(candidate))
+      return model::priority_of_class(candidate);
   }
   return base::invalid("priority",
                        "priority: must be CRITICAL, HIGH, MEDIUM, LOW or a number from 0 to 9");
+}
+
+base::Result<std::uint8_t> to_job_signal(std::string_view text) {
+  const auto signal = to_signal(text);
+  if (signal && model::is_job_signal(*signal)) return *signal;
+  std::vector<std::string> allowed;
+  for (const std::uint8_t each : model::kJobSignals) allowed.push_back(signal_name(each).substr(3));
+  return base::invalid(
+      "signal", fmt::format("signal: '{}' {}; it must be one of {}, or a number of these", text,
+                            signal == SIGKILL ? "is sent by jobs kill" : "cannot be sent",
+                            fmt::join(allowed, ", ")));
 }
 
 base::Result<model::Label> to_label(std::string_view text) {
@@ -115,7 +127,7 @@ base::Result<model::LimitSignal> to_limit_signal(std::string_view text) {
   const auto signal = to_signal(rest.substr(0, at));
   if (!signal) return bad_signal(text, "names no signal");
   if (*signal == SIGKILL || *signal == SIGSTOP) {
-    return bad_signal(text, "names a signal that no program can take");
+    return bad_signal(text, "names a signal that no program can handle");
   }
   std::uint64_t seconds = kDefaultSecondsBefore;
   if (at != std::string_view::npos) {
@@ -144,28 +156,49 @@ base::Result<std::vector<DependencyRef>> to_dependencies(std::string_view text) 
     if (comma != std::string_view::npos && text.empty()) return bad_dependency("", "is empty");
   }
   if (all.size() > model::kMaxDependencies) {
-    return base::invalid("dependency", fmt::format("dependency: names {} jobs, the most is {}",
+    return base::invalid("dependency", fmt::format("dependency: names {} jobs; the limit is {}",
                                                    all.size(), model::kMaxDependencies));
   }
   return all;
 }
 
-base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request) {
+namespace {
+
+// Speeds are those of the types that they were given with.
+base::Status settle_gpu_types(model::SpecPatch& patch, const Nodes& nodes) {
+  const auto* given = patch.get(&model::ResourceRequest::gpu_types);
+  if (given == nullptr) return {};
+  std::vector<std::string> types = *given;
+  TRY(make_canonical(types, nodes));
+  patch.set(&model::ResourceRequest::gpu_types, std::move(types));
+  if (patch.get(&model::ResourceRequest::gpu_speeds) == nullptr) {
+    patch.set(&model::ResourceRequest::gpu_speeds, {});
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request, const Nodes& nodes) {
   model::UpdateJob update;
-  TRY_ASSIGN(update.to, to_patch(request.spec()));
+  TRY_ASSIGN(update.to, to_patch(request.spec(), nodes));
   for (const std::string& name : request.clear()) {
     const Field* const field = v1::JobSpec::descriptor()->FindFieldByName(name);
-    if (field != nullptr && !field->is_repeated() &&
-        request.spec().GetReflection()->HasField(request.spec(), field)) {
-      return base::invalid("clear", fmt::format("clear: {} is to be set too", name));
+    const auto& reflection = *request.spec().GetReflection();
+    const bool is_given =
+        field != nullptr && (field->is_repeated() ? reflection.FieldSize(request.spec(), field) > 0
+                                                  : reflection.HasField(request.spec(), field));
+    if (is_given) {
+      return base::invalid("clear", fmt::format("clear: {} is also set; give one of them", name));
     }
     TRY(clear_field(name, update.to));
   }
+  TRY(settle_gpu_types(update.to, nodes));
   update.remove_labels.assign(request.remove_labels().begin(), request.remove_labels().end());
   for (const std::string& key : update.remove_labels) {
     if (request.spec().labels().contains(key)) {
       return base::invalid("remove_labels",
-                           fmt::format("remove_labels: '{}' is to be set too", key));
+                           fmt::format("remove_labels: '{}' is also set; give one of them", key));
     }
   }
   if (update.to.empty() && update.remove_labels.empty() && !request.spec().has_dependency()) {
@@ -187,7 +220,7 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
   many.action = to_model(request.action());
   many.dry_run = request.dry_run();
   if (request.has_user() && request.all()) {
-    return base::invalid("all", "all: means all users, and user names one");
+    return base::invalid("all", "all: means all users; leave out user");
   }
   const bool is_unbounded = request.ids().empty() && !request.has_user() &&
                             request.state().empty() && !request.has_name() &&

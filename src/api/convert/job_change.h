@@ -10,13 +10,14 @@
 #include "gpu_platform/v1/jobs.pb.h"
 #include "model/command.h"
 
-// What people do with jobs that are there, and the forms of values that submissions share with it.
-// Errors are kInvalidArgument and name the field.
+// Actions on existing jobs, and the forms of values that submissions share with them. Errors are
+// kInvalidArgument and name the field.
 
 namespace gpu_platform::api {
 
-// Without the job, which `id` names, and without dependencies: both need a look at the jobs.
-base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request);
+// Converts without the job, which `id` names, and without dependencies: both need a look at the
+// jobs.
+base::Result<model::UpdateJob> to_model(const v1::UpdateJobRequest& request, const Nodes& nodes);
 
 struct DependencyRef {
   model::DependencyKind kind = model::DependencyKind::kAfterOk;
@@ -31,6 +32,9 @@ base::Result<model::ActOnJobs> to_model(const v1::ActOnJobsRequest& request,
 
 // "HIGH" in any case, or "0" to "9".
 base::Result<model::Priority> to_priority(std::string_view text);
+
+// "USR1", "sigusr1", "10": one that may be sent to a running job; the error names "signal".
+base::Result<std::uint8_t> to_job_signal(std::string_view text);
 
 // "key=value"; the error names "label".
 base::Result<model::Label> to_label(std::string_view text);

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+
+#include "model/job_signal.h"
 
 namespace gpu_platform::api {
 namespace {
@@ -29,6 +32,29 @@ TEST(LimitSignal, OfAnotherFormIsRefusedWithTheRightOne) {
     ASSERT_FALSE(signal) << bad;
     EXPECT_EQ(signal.error().field, "limit_signal");
     EXPECT_NE(signal.error().message.find("USR1@120"), std::string::npos) << bad;
+  }
+}
+
+TEST(JobSignal, IsANameOrANumberInAnyForm) {
+  for (const char* text : {"USR1", "usr1", "SIGUSR1", "sigusr1", "10"}) {
+    EXPECT_EQ(to_job_signal(text).value_or(0), SIGUSR1) << text;
+  }
+  EXPECT_EQ(to_job_signal("STOP").value_or(0), SIGSTOP);
+}
+
+TEST(JobSignal, NumbersAreThoseOfTheHost) {
+  EXPECT_EQ(model::kJobSignals,
+            (std::array<std::uint8_t, 12>{SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2,
+                                          SIGALRM, SIGTERM, SIGCONT, SIGSTOP, SIGTSTP, SIGWINCH}));
+}
+
+TEST(JobSignal, ThatEndsAJobOrIsOfTheKernelIsRefusedWithTheAllowedOnes) {
+  for (const char* bad :
+       {"", "KILL", "9", "SEGV", "CHLD", "64", "65", "0", "-1", "FOO", "USR1@5"}) {
+    const auto signal = to_job_signal(bad);
+    ASSERT_FALSE(signal) << bad;
+    EXPECT_EQ(signal.error().field, "signal");
+    EXPECT_NE(signal.error().message.find("USR1, USR2"), std::string::npos) << bad;
   }
 }
 
@@ -59,12 +85,17 @@ TEST(Dependencies, AreKindsAndJobs) {
   EXPECT_EQ((*all)[2].on.index, 3U);
   EXPECT_EQ((*all)[3].kind, model::DependencyKind::kAfterNotOk);
   EXPECT_TRUE(to_dependencies("")->empty());
+  const auto of_slurm = to_dependencies("after:12,aftercorr:40,singleton");
+  ASSERT_TRUE(of_slurm.has_value());
+  EXPECT_EQ((*of_slurm)[0].kind, model::DependencyKind::kAfter);
+  EXPECT_EQ((*of_slurm)[1].kind, model::DependencyKind::kAfterCorr);
+  EXPECT_EQ((*of_slurm)[2].kind, model::DependencyKind::kSingleton);
 }
 
 TEST(Dependencies, OfAnotherFormAreRefusedWithTheRightOne) {
-  for (const char* bad : {"afterok", "afterok:", "afterok:x", "after:1", "singleton", "1",
+  for (const char* bad : {"afterok", "afterok:", "afterok:x", "after:1+5", "singleton:1", "1",
                           "afterok:1,", ",afterok:1", "afterok:1?afterany:2", "afterok:1,?",
-                          "AFTEROK:1", "afterok:1:", "aftercorr:1", "afterok:1+5"}) {
+                          "AFTEROK:1", "afterok:1:", "aftercorr", "afterok:1+5"}) {
     const auto refused = to_dependencies(bad);
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().field, "dependency");
@@ -75,8 +106,8 @@ TEST(Dependencies, OfAnotherFormAreRefusedWithTheRightOne) {
   EXPECT_FALSE(to_dependencies(many));
 }
 
-TEST(ActOnJobs, AreTheCallersUnlessSomebodyElseOrAllAreNamed) {
-  const model::Caller ada{"ada", 1000, false};
+TEST(ActOnJobs, AreTheCallersUnlessAnotherUserOrAllAreNamed) {
+  const model::Caller ada{"ada", 1000};
   v1::ActOnJobsRequest request;
   request.set_action(v1::JOB_ACTION_HOLD);
   request.set_name("train-*");
@@ -91,7 +122,7 @@ TEST(ActOnJobs, AreTheCallersUnlessSomebodyElseOrAllAreNamed) {
 TEST(ActOnJobs, WithoutAnyBoundAreRefused) {
   v1::ActOnJobsRequest request;
   request.set_action(v1::JOB_ACTION_CANCEL);
-  const auto refused = to_model(request, {"ada", 1000, false});
+  const auto refused = to_model(request, {"ada", 1000});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "all");
 }

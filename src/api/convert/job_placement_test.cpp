@@ -4,7 +4,7 @@
 #include "api/convert/job.h"
 #include "api/convert/json_writer.h"
 
-// Where a job's GPUs may lie, where they do, and what is said of it.
+// These tests check where a job's GPUs may lie, where they do lie, and what the API says about it.
 
 namespace gpu_platform::api {
 namespace {
@@ -193,6 +193,18 @@ TEST(Gang, WhatMakesNoSenseIsRefusedByItsField) {
               m.set_limit_signal("B:USR1@60");
             }),
             "limit_signal");
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_per_gpu(true);
+              m.set_first_node_only(true);
+            }),
+            "first_node_only");
+  // Its one process may have what ranks cannot have.
+  EXPECT_EQ(refused([](Message& m) {
+              m.set_nodes(2);
+              m.set_first_node_only(true);
+              m.set_limit_signal("B:USR1@60");
+            }),
+            "");
   EXPECT_EQ(refused([](Message& m) { m.add_gpu_speeds(1); }), "gpu_speeds");
   EXPECT_EQ(refused([](Message& m) { m.set_nodes(5000); }), "nodes");
 }

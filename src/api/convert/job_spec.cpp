@@ -13,6 +13,7 @@
 #include "api/convert/job_change.h"
 #include "base/name_list.h"
 #include "base/suggest.h"
+#include "model/gpu_catalogue.h"
 #include "model/job_spec_fields.h"
 
 namespace gpu_platform::api {
@@ -139,7 +140,7 @@ base::Result<std::vector<model::NodeId>> to_nodes(const std::vector<std::string>
   for (const std::string& list : lists) {
     const auto names = base::expand_names(list);
     if (!names) {
-      return base::invalid(field, fmt::format("{}: '{}' is no list of names such as dgx-[1-4]",
+      return base::invalid(field, fmt::format("{}: '{}' is not a list of names such as dgx-[1-4]",
                                               field, list.substr(0, 64)));
     }
     for (const std::string& name : *names) {
@@ -317,7 +318,8 @@ base::Status for_each_row(Visit&& visit) {
   return status;
 }
 
-// Of fields that have no row of their own: what is refused of them is what is refused of `command`.
+// Returns whether an update may change the field. A field without a row of its own may not, except
+// priority_number.
 bool is_changeable(int number) {
   bool found = number == v1::JobSpec::kPriorityNumberFieldNumber;
   model::for_each_spec_field([&](const auto& row) {
@@ -332,6 +334,18 @@ std::string names_of_rows(model::Change least) {
     if (row.change >= least) names.push_back(row.name);
   });
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// A type that the catalogue does not know may still be what a node's driver calls its GPUs.
+std::optional<std::string> type_in_cluster(std::string_view wanted, const Nodes& nodes) {
+  std::optional<std::string> found;
+  nodes.for_each_while([&](std::uint64_t, const model::Node& node) {
+    for (const model::Gpu& gpu : node.gpus) {
+      if (model::gpu_type_matches(wanted, gpu.info.type)) found = gpu.info.type;
+    }
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace
@@ -353,7 +367,28 @@ base::Status to_model(const v1::JobSpec& message, const Nodes& nodes, model::Job
   });
 }
 
-base::Result<model::SpecPatch> to_patch(const v1::JobSpec& message) {
+base::Status make_canonical(std::vector<std::string>& gpu_types, const Nodes& nodes) {
+  std::vector<std::string> types;
+  for (std::size_t i = 0; i < gpu_types.size(); ++i) {
+    const std::string& wanted = gpu_types[i];
+    std::optional<std::string> type = model::canonical_gpu_type(wanted);
+    if (!type) type = type_in_cluster(wanted, nodes);
+    if (!type) {
+      std::vector<std::string_view> names;
+      for (const model::GpuType& known : model::gpu_catalogue()) names.push_back(known.name);
+      const std::string field = fmt::format("gpu_types[{}]", i);
+      return base::invalid(
+          field, fmt::format("{}: no GPU type '{}' is known to the catalogue or to "
+                             "this cluster{}",
+                             field, wanted.substr(0, 64), base::did_you_mean(wanted, names)));
+    }
+    if (std::ranges::find(types, *type) == types.end()) types.push_back(*std::move(type));
+  }
+  gpu_types = std::move(types);
+  return {};
+}
+
+base::Result<model::SpecPatch> to_patch(const v1::JobSpec& message, const Nodes& nodes) {
   std::vector<const Field*> given;
   v1::JobSpec::GetReflection()->ListFields(message, &given);
   for (const Field* field : given) {
@@ -361,8 +396,7 @@ base::Result<model::SpecPatch> to_patch(const v1::JobSpec& message) {
     return base::invalid(field->name(), fmt::format("{}: cannot be changed; these can: {}",
                                                     field->name(), changeable_fields()));
   }
-  const Nodes no_nodes;
-  SpecReader reader(no_nodes, message);
+  SpecReader reader(nodes, message);
   model::SpecPatch patch;
   const base::Status taken = for_each_row([&](const auto& row) -> base::Status {
     using Value = ValueOf<decltype(row)>;

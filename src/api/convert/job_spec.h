@@ -6,26 +6,31 @@
 #include "model/job.h"
 #include "model/spec_patch.h"
 
-// A job's specification between the model and messages, member by member through the model's table
-// (model/job_spec_fields.h), whose numbers are those of the message's fields.
+// Converts a job's specification between the model and messages, member by member through the
+// model's table (model/job_spec_fields.h). The numbers of the table are those of the message's
+// fields.
 
 namespace gpu_platform::api {
 
 // Fills the cleared message; total. What is in requests alone (input_only) is left absent.
 void to_proto(const model::JobSpec& spec, const Nodes& nodes, v1::JobSpec& out);
 
-// What the message gives goes into `out`; the rest of it stays. Each value is judged for itself
-// alone, and dependencies, which name jobs, are left to resolve_dependencies(). Errors are
+// Copies the fields of the message into `out`; the rest of it stays. Each value is checked by
+// itself, and dependencies, which name jobs, are left to resolve_dependencies(). Errors are
 // kInvalidArgument and name the field.
 base::Status to_model(const v1::JobSpec& message, const Nodes& nodes, model::JobSpec& out);
 
-// What the message gives, without dependencies; a field that no update changes is refused.
-base::Result<model::SpecPatch> to_patch(const v1::JobSpec& message);
+// Returns the fields of the message, without dependencies; a field that no update changes is
+// refused.
+base::Result<model::SpecPatch> to_patch(const v1::JobSpec& message, const Nodes& nodes);
 
-// Takes the field of that name back to its default; one that cannot be is refused.
+// Replaces names as people write them by those of the catalogue, each once.
+base::Status make_canonical(std::vector<std::string>& gpu_types, const Nodes& nodes);
+
+// Clears the field of that name; a field that cannot be cleared is refused.
 base::Status clear_field(std::string_view name, model::SpecPatch& patch);
 
-// "name, priority, begin": the fields that updates may change.
+// Returns "name, priority, begin": the fields that updates may change.
 std::string changeable_fields();
 
 }  // namespace gpu_platform::api

@@ -22,7 +22,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Where one value goes: a field of a message, or one more element of a list.
+// The target of one value: a field of a message, or one more element of a list.
 struct Slot {
   pb::Message* message = nullptr;
   const FieldPlan* field = nullptr;
@@ -30,7 +30,7 @@ struct Slot {
 
 constexpr std::string_view kSpecPrefix = "spec.";
 
-// A value's complaint: the rule that it breaks. The path is added by whoever knows it.
+// The rule that a value breaks. The caller that knows the path adds it.
 using Complaint = std::optional<std::string>;
 
 const pb::Reflection& reflection_of(const Slot& slot) {
@@ -62,6 +62,12 @@ std::string_view type_name(const FieldPlan& field) {
   return "a value";
 }
 
+// " of seconds", by the end of the field's name.
+std::string_view unit_of(const FieldPlan& field) {
+  if (field.name.ends_with("_seconds")) return " of seconds";
+  return field.name.ends_with("_bytes") ? " of bytes" : "";
+}
+
 std::string must_be(const FieldPlan& field) {
   return fmt::format("must be {}", type_name(field));
 }
@@ -78,7 +84,7 @@ std::string whole_number_rule(const FieldPlan& field) {
   const auto bound = [](const std::optional<double>& limit, Integer of_type) {
     return limit ? number_text(*limit) : fmt::format("{}", of_type);
   };
-  return fmt::format("must be a whole number from {} to {}",
+  return fmt::format("must be a whole number{} from {} to {}", unit_of(field),
                      bound(field.limits.least, std::numeric_limits<Integer>::min()),
                      bound(field.limits.most, std::numeric_limits<Integer>::max()));
 }
@@ -98,10 +104,10 @@ std::string number_rule(const FieldPlan& field) {
   }
   const FieldLimits& limits = field.limits;
   if (limits.least && limits.most) {
-    return fmt::format("must be a number from {} to {}", number_text(*limits.least),
-                       number_text(*limits.most));
+    return fmt::format("must be a number{} from {} to {}", unit_of(field),
+                       number_text(*limits.least), number_text(*limits.most));
   }
-  return "must be a number";
+  return fmt::format("must be a number{}", unit_of(field));
 }
 
 Complaint put_bool(const Slot& slot, bool value) {
@@ -473,7 +479,7 @@ class LimitChecker {
     if (text.find('\0') != std::string_view::npos) return wrong(path(), "contains a NUL");
     const std::uint32_t most = field.limits.max_bytes;
     if (most != 0 && text.size() > most) {
-      return wrong(path(), fmt::format("is {} bytes long, the most is {}", text.size(), most));
+      return wrong(path(), fmt::format("is {} bytes long; the limit is {}", text.size(), most));
     }
     return {};
   }
@@ -542,7 +548,7 @@ class LimitChecker {
   static base::Status check_count(int size, const FieldPlan& field, const std::string& prefix) {
     const std::uint32_t most = field.limits.max_items;
     if (most != 0 && std::cmp_greater(size, most)) {
-      return wrong(prefix + field.name, fmt::format("has {} entries, the most is {}", size, most));
+      return wrong(prefix + field.name, fmt::format("has {} entries; the limit is {}", size, most));
     }
     return {};
   }
@@ -571,7 +577,7 @@ class LimitChecker {
       const std::uint32_t most = field.limits.max_key_bytes;
       if (most != 0 && key.size() > most) {
         return wrong(path(),
-                     fmt::format("the name is {} bytes long, the most is {}", key.size(), most));
+                     fmt::format("the name is {} bytes long; the limit is {}", key.size(), most));
       }
       if (value_plan.kind != JsonKind::kString) continue;
       std::string scratch;

@@ -142,7 +142,17 @@ TEST(JsonReader, SaysWhatIsAllowed) {
   EXPECT_EQ(error_of(R"({"gpus":-1})").message, "gpus: must be a whole number from 0 to 65535");
   EXPECT_EQ(error_of(R"({"kind":"X"})").message,
             "kind: 'X' is not one of TRAINING, INFERENCE, INTERACTIVE, BATCH");
+  EXPECT_EQ(error_of(R"({"time_limit_seconds":0})").message,
+            "time_limit_seconds: must be a number of seconds from 0.001 to 315360000");
+  EXPECT_EQ(error_of(R"({"memory_bytes":0})").message,
+            "memory_bytes: must be a whole number of bytes from 1 to 1125899906842624");
   EXPECT_EQ(error_of(R"({"gpuz":1})").message, "unknown field 'gpuz'; did you mean 'gpus'?");
+}
+
+TEST(JsonReader, ReadsNamesOfEnumerationsInAnyCase) {
+  v1::JobSpec request;
+  ASSERT_TRUE(read_json(R"({"command":["true"],"kind":"Training"})", request).has_value());
+  EXPECT_EQ(request.kind(), v1::JOB_KIND_TRAINING);
 }
 
 TEST(JsonReader, NeverQuotesSecrets) {

@@ -205,6 +205,10 @@ void append_json(std::string& out, const pb::Message& message) {
   append_object(out, message, plan_of(*message.GetDescriptor()));
 }
 
+void append_json(std::string& out, const pb::Message& message, const MessagePlan& plan) {
+  append_object(out, message, plan);
+}
+
 std::string to_json(const pb::Message& message) {
   std::string out;
   append_json(out, message);

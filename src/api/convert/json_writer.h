@@ -4,12 +4,18 @@
 
 #include <google/protobuf/message.h>
 
+#include "api/convert/field_plan.h"
+
 namespace gpu_platform::api {
 
 // Appends the message as one JSON object by the rules of docs/api.md: every field in declaration
 // order but those that are input_only, absent ones as null, maps sorted by key. Total: text that is
 // not UTF-8 is repaired, numbers that JSON cannot hold (infinity) become null.
 void append_json(std::string& out, const google::protobuf::Message& message);
+
+// The fields of `plan` alone, which is the message's own or a part of it (field_selection.h).
+void append_json(std::string& out, const google::protobuf::Message& message,
+                 const MessagePlan& plan);
 
 std::string to_json(const google::protobuf::Message& message);
 

@@ -26,8 +26,9 @@ std::string option_table() {
     for (int j = 0; j < options.ExtensionSize(v1::option); ++j) {
       const v1::CommandOption& option = options.GetExtension(v1::option, j);
       const std::string value = option.value().empty() ? "" : " " + option.value();
+      const std::string letter = option.letter().empty() ? "" : "`-" + option.letter() + "`, ";
       const bool clears = option.update() == v1::UPDATE_SETS_OR_CLEARS;
-      table += fmt::format("| `{}` | {} | {} |\n", in_table(option.flag() + value),
+      table += fmt::format("| {}`{}` | {} | {} |\n", letter, in_table(option.flag() + value),
                            in_table(option.detail().empty() ? option.help() : option.detail()),
                            option.update() == v1::UPDATE_NEVER ? ""
                            : clears                            ? "yes, or `none`"

@@ -20,6 +20,7 @@ using base::ErrorCode;
 
 constexpr CodeEntry kCodes[] = {
     {ErrorCode::kInvalidArgument, 400, 2, "invalid-argument"},
+    {ErrorCode::kUnauthenticated, 401, 4, "unauthenticated"},
     {ErrorCode::kPermissionDenied, 403, 4, "permission-denied"},
     {ErrorCode::kNotFound, 404, 3, "not-found"},
     {ErrorCode::kFailedPrecondition, 409, 4, "failed-precondition"},
@@ -58,8 +59,12 @@ std::string_view status_title(int status) {
       return "OK";
     case 201:
       return "Created";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -112,6 +117,27 @@ std::string to_json(const Problem& problem) {
   return out;
 }
 
+namespace {
+
+// Of what stands between us and a daemon, these mean the same as from the daemon; a 404, say, does
+// not.
+ErrorCode code_without_document(int status) {
+  switch (status) {
+    case 401:
+      return ErrorCode::kUnauthenticated;
+    case 403:
+      return ErrorCode::kPermissionDenied;
+    case 429:
+      return ErrorCode::kResourceExhausted;
+    case 503:
+      return ErrorCode::kUnavailable;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+}  // namespace
+
 base::Error to_error(int status, std::string_view body) {
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   if (document.is_object()) {
@@ -121,7 +147,7 @@ base::Error to_error(int status, std::string_view body) {
       return {candidate.code, text_of(document, "detail"), text_of(document, "field")};
     }
   }
-  return {status == 503 ? ErrorCode::kUnavailable : ErrorCode::kInternal,
+  return {code_without_document(status),
           fmt::format("the server answered {} {}", status, status_title(status)),
           {}};
 }

@@ -5,13 +5,14 @@
 
 #include "base/result.h"
 
-// Errors at the door: the one place that gives an ErrorCode its HTTP status and its exit code, and
-// that writes and reads problem documents (RFC 9457).
+// Errors of the API. This is the one place that gives an ErrorCode its HTTP status and its exit
+// code, and that writes and reads problem documents (RFC 9457).
 
 namespace gpu_platform::api {
 
 int http_status(base::ErrorCode code);
-// Of the command line: 1 failure, 2 usage, 3 not found, 4 refused, 5 no daemon.
+// Returns the exit code of the command line: 1 failure, 2 usage, 3 not found, 4 refused, 5 no
+// daemon.
 int exit_code(base::ErrorCode code);
 
 // "Bad Request"; "Unknown" for a status that we never send.
@@ -29,8 +30,9 @@ Problem to_problem(base::Error error, std::string request_id);
 // application/problem+json.
 std::string to_json(const Problem& problem);
 
-// What a client makes of an answer that is no success. Text that is no problem document of ours
-// becomes kInternal (kUnavailable for 503) with the status in its message.
+// Returns the error that a client reads from an answer without success. Text that is not a problem
+// document of ours has the status in its message; its code is kInternal, but for 401, 403, 429 and
+// 503.
 base::Error to_error(int status, std::string_view body);
 
 }  // namespace gpu_platform::api

@@ -11,9 +11,12 @@
 
 namespace gpu_platform::api {
 
-// `nodes` are those of which a type may be; errors name the field.
+// `nodes`: the nodes that a GPU type may be of; errors name the field.
 base::Result<model::MakeReservation> to_model(const v1::CreateReservationRequest& request,
                                               const Nodes& nodes);
+
+base::Result<model::ChangeReservation> to_model(const v1::UpdateReservationRequest& request,
+                                                const Nodes& nodes);
 
 void to_proto(const model::Reservation& reservation, const Nodes& nodes, base::Instant now,
               v1::Reservation& out);

@@ -5,9 +5,8 @@
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
 #include "api/convert/json_reader.h"
-#include "base/suggest.h"
-#include "model/gpu_catalogue.h"
 #include "model/output_pattern.h"
+#include "model/spec_checks.h"
 
 // A submission's way into the model.
 
@@ -21,7 +20,7 @@ constexpr int kMaxArguments = 65'536;
 base::Status check_command(const v1::JobSpec& request) {
   if (request.command_size() > kMaxArguments) {
     return base::invalid("command",
-                         fmt::format("command: has {} arguments, the most is {}; put them into a "
+                         fmt::format("command: has {} arguments; the limit is {}; put them into a "
                                      "file and name that",
                                      request.command_size(), kMaxArguments));
   }
@@ -56,45 +55,11 @@ base::Result<std::string> joined_environment(const v1::JobSpec& request) {
   }
   for (const std::string& part : request.command()) bytes += part.size() + 1;
   if (bytes > kMaxCommandAndEnvironmentBytes) {
-    return base::invalid("command",
-                         fmt::format("command: with the environment it is {} bytes, the most is {}",
-                                     bytes, kMaxCommandAndEnvironmentBytes));
+    return base::invalid(
+        "command", fmt::format("command: with the environment it is {} bytes; the limit is {}",
+                               bytes, kMaxCommandAndEnvironmentBytes));
   }
   return out;
-}
-
-// A type that the catalogue does not know may still be what a node's driver calls its GPUs.
-std::optional<std::string> type_in_cluster(std::string_view wanted, const Nodes& nodes) {
-  std::optional<std::string> found;
-  nodes.for_each_while([&](std::uint64_t, const model::Node& node) {
-    for (const model::Gpu& gpu : node.gpus) {
-      if (model::gpu_type_matches(wanted, gpu.info.type)) found = gpu.info.type;
-    }
-    return !found;
-  });
-  return found;
-}
-
-// Names as people write them become those of the catalogue, each once.
-base::Status make_canonical(std::vector<std::string>& gpu_types, const Nodes& nodes) {
-  std::vector<std::string> types;
-  for (std::size_t i = 0; i < gpu_types.size(); ++i) {
-    const std::string& wanted = gpu_types[i];
-    std::optional<std::string> type = model::canonical_gpu_type(wanted);
-    if (!type) type = type_in_cluster(wanted, nodes);
-    if (!type) {
-      std::vector<std::string_view> names;
-      for (const model::GpuType& known : model::gpu_catalogue()) names.push_back(known.name);
-      const std::string field = fmt::format("gpu_types[{}]", i);
-      return base::invalid(
-          field, fmt::format("{}: no GPU type '{}' is known to the catalogue or to "
-                             "this cluster{}",
-                             field, wanted.substr(0, 64), base::did_you_mean(wanted, names)));
-    }
-    if (std::ranges::find(types, *type) == types.end()) types.push_back(*std::move(type));
-  }
-  gpu_types = std::move(types);
-  return {};
 }
 
 std::string base_name(std::string_view path) {
@@ -103,7 +68,7 @@ std::string base_name(std::string_view path) {
   constexpr std::size_t kMax = 255;
   std::size_t size = std::min(name.empty() ? path.size() : name.size(), kMax);
   const std::string_view whole = name.empty() ? path : name;
-  // Never cut inside a character.
+  // A character is never cut in two.
   while (size > 0 && size < whole.size() &&
          (static_cast<unsigned char>(whole[size]) & 0xc0) == 0x80) {
     --size;
@@ -119,7 +84,7 @@ base::Result<std::string> output_path(const std::string& asked, std::string_view
                                   spec.array ? model::PatternOf::kArray : model::PatternOf::kJob));
   if (asked.empty() || asked.starts_with('/')) return asked;
   std::string absolute = workdir;
-  // What a pattern means ends with the directory, which is no pattern.
+  // The directory is taken as it is: a % in it begins no pattern.
   for (std::size_t at = 0; (at = absolute.find('%', at)) != std::string::npos; at += 2) {
     absolute.insert(at, 1, '%');
   }
@@ -135,81 +100,26 @@ base::Status settle_paths(model::JobSpec& spec) {
   TRY_ASSIGN(spec.output, output_path(spec.output, "output", spec));
   TRY_ASSIGN(spec.error, output_path(spec.error, "error", spec));
   if (spec.truncate_output && spec.output.empty() && spec.error.empty()) {
-    return base::invalid("open_mode",
-                         "open_mode: is about the files of output and error, and "
-                         "neither is given");
+    return base::invalid("open_mode", "open_mode: needs output or error, and neither is given");
   }
   return {};
 }
 
-base::Status settle_gpus(const v1::JobSpec& request, const Nodes& nodes,
-                         model::ResourceRequest& out) {
-  TRY(make_canonical(out.gpu_types, nodes));
-  if (!out.gpu_speeds.empty() && out.gpu_speeds.size() != out.gpu_types.size()) {
-    return base::invalid("gpu_speeds",
-                         fmt::format("gpu_speeds: {} given for {} gpu_types (none may be named "
-                                     "twice); give one for each, the first being 1",
-                                     out.gpu_speeds.size(), out.gpu_types.size()));
-  }
-  const bool asks_for_gpu_kind = !out.gpu_types.empty() || request.has_gpu_memory_bytes();
-  if (out.gpus == 0 && asks_for_gpu_kind) {
-    return base::invalid("gpus",
-                         "gpus: must be at least 1 when a GPU's type or memory is asked for");
-  }
-  return {};
-}
-
-base::Status check_nodes(const v1::JobSpec& request, const model::ResourceRequest& out) {
-  // A specification that was read from a job says 1.
-  if (out.cross_node && request.nodes() > 1) {
-    return base::invalid("nodes",
-                         "nodes: with allow_cross_node the platform chooses how many; leave one "
-                         "of them out");
-  }
-  if (out.cross_node && out.gpus == 0) {
-    return base::invalid("gpus", "gpus: must be at least 1 with allow_cross_node");
-  }
-  if (out.within != model::NetworkLevel::kAnywhere && !model::is_gang(out)) {
-    return base::invalid("network_level",
-                         "network_level: is for jobs of several nodes (nodes, allow_cross_node)");
-  }
-  return {};
-}
-
-// Of a job with several processes nobody is at the one terminal.
-base::Status check_ranks(const model::JobSpec& spec) {
-  if (spec.per_gpu && spec.request.gpus == 0) {
-    return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
-  }
-  const bool has_ranks = spec.per_gpu || model::is_gang(spec.request);
-  if (has_ranks && spec.takes_input) {
-    return base::invalid(spec.terminal ? "terminal" : "takes_input",
-                         "terminal, takes_input: a job of several processes (nodes, "
-                         "allow_cross_node, per_gpu) has none");
-  }
-  if (has_ranks && spec.limit_signal && spec.limit_signal->first_process_only) {
-    return base::invalid("limit_signal",
-                         "limit_signal: 'B:' is for jobs of one process; leave it out, and all "
-                         "of them get the signal");
-  }
-  return {};
-}
-
-// After its paths.
+// Call it when the paths are settled.
 base::Status settle_session(const v1::JobSpec& request, model::JobSpec& spec) {
   const bool has_files = !spec.output.empty() || !spec.error.empty();
   if (spec.terminal && has_files) {
     return base::invalid(spec.output.empty() ? "error" : "output",
-                         "output, error: a job with a terminal prints to it, and what it prints is "
-                         "kept; leave them out, or the terminal");
+                         "output, error: the platform keeps the output of a job with a terminal; "
+                         "leave out these files, or the terminal");
   }
   if (spec.terminal) spec.takes_input = true;
   if (!spec.terminal && (request.has_columns() || request.has_rows())) {
-    return base::invalid("columns", "columns, rows: are a terminal's, and none is asked for");
+    return base::invalid("columns", "columns, rows: are only for a job with a terminal");
   }
   if (!model::can_begin_anew(spec) && spec.retries > 0) {
     return base::invalid("retries",
-                         "retries: a job with input is not run again: what was sent to it is gone");
+                         "retries: a job with input is not run again, because its input is gone");
   }
   if (spec.array && spec.takes_input) {
     return base::invalid("array", "array: its members have neither a terminal nor input");
@@ -217,13 +127,13 @@ base::Status settle_session(const v1::JobSpec& request, model::JobSpec& spec) {
   if (spec.idle_timeout && (!spec.takes_input || !spec.output.empty())) {
     return base::invalid(
         "idle_timeout_seconds",
-        "idle_timeout_seconds: only a job with a terminal or input whose output is "
-        "kept can have one, because only there it is known when the job is idle");
+        "idle_timeout_seconds: needs a terminal or input, and kept output, because "
+        "otherwise the platform does not know when the job is idle");
   }
   if (spec.preemptible.value_or(false) && !model::can_begin_anew(spec)) {
     return base::invalid("preemptible",
-                         "preemptible: what is sent to a job through a pipe is gone when it begins "
-                         "anew; leave out one of preemptible and takes_input");
+                         "preemptible: the input of a job is gone when it begins anew; leave out "
+                         "preemptible or takes_input");
   }
   return {};
 }
@@ -240,9 +150,9 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   TRY(to_model(request, nodes, spec));
   TRY(settle_paths(spec));
   TRY(settle_session(request, spec));
-  TRY(settle_gpus(request, nodes, spec.request));
-  TRY(check_nodes(request, spec.request));
-  TRY(check_ranks(spec));
+  TRY(make_canonical(spec.request.gpu_types, nodes));
+  TRY(model::check_request(spec.request));
+  TRY(model::check_processes(spec));
   if (spec.name.empty()) spec.name = base_name(request.command(0));
   spec.user = account.user;
   spec.uid = account.uid;

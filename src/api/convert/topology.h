@@ -5,7 +5,7 @@
 
 namespace gpu_platform::api {
 
-// Fills the cleared message; total. Pairs of GPUs whose link is not known are left out.
+// Fills the cleared message; it cannot fail. Pairs of GPUs without a known link are left out.
 void to_proto(const model::Node& node, v1::NodeTopology& out);
 
 }  // namespace gpu_platform::api

@@ -78,7 +78,7 @@ using BadInputTest = ServerTest;
 
 TEST_F(BadInputTest, IsRefusedNamingTheFieldAndChangesNothing) {
   start();
-  // What the table calls job 1 is there, so that only what is wrong is refused.
+  // The table's job 1 exists, so that a request is refused only for what is wrong with it.
   core_.add_job(user_, uid_);
   const std::uint64_t seq = core_.last_seq();
   std::size_t count = 0;

@@ -35,15 +35,16 @@ bool Budget::is_own_limit_reached(const Holder& holder, std::uint64_t amount) co
 base::Status Budget::judge(const Holder& holder, std::uint64_t amount) const {
   if (is_own_limit_reached(holder, amount)) {
     const auto found = by_account_.find(holder.account);
-    return base::fail(base::ErrorCode::kResourceExhausted,
-                      fmt::format("{} has {} {}, the most for one user is {} ({}): {}", holder.name,
-                                  found == by_account_.end() ? 0 : found->second, limits_.has,
-                                  limits_.per_user, limits_.key_per_user, limits_.advice));
+    return base::fail(
+        base::ErrorCode::kResourceExhausted,
+        fmt::format("{} has {} {}, the limit for one user is {} ({}): {}", holder.name,
+                    found == by_account_.end() ? 0 : found->second, limits_.has, limits_.per_user,
+                    limits_.key_per_user, limits_.advice));
   }
   if (!holder.is_privileged && of_users_ + amount > for_users_) {
     return base::fail(
         base::ErrorCode::kUnavailable,
-        fmt::format("all users together have {} {}, the most is {} ({}: {}, of which {} are kept "
+        fmt::format("all users together have {} {}; the limit is {} ({}: {}, of which {} are kept "
                     "for root by api.percent_for_root): try again in a moment",
                     of_users_, limits_.has, for_users_, limits_.key_in_all, limits_.in_all,
                     limits_.in_all - for_users_));
@@ -51,7 +52,7 @@ base::Status Budget::judge(const Holder& holder, std::uint64_t amount) const {
   const std::uint64_t all = of_users_ + of_privileged_;
   if (all + amount <= limits_.in_all) return {};
   return base::fail(base::ErrorCode::kUnavailable,
-                    fmt::format("all users together have {} {}, the most is {} ({}): try again in "
+                    fmt::format("all users together have {} {}; the limit is {} ({}): try again in "
                                 "a moment",
                                 all, limits_.has, limits_.in_all, limits_.key_in_all));
 }
@@ -77,7 +78,7 @@ void Budget::take(const Holder& holder, std::uint64_t amount) {
   add(holder, amount);
 }
 
-// More than one: of those who are told some may have gone.
+// Wakes more than one, because some of them may have gone.
 void Budget::take_some(Wakers& from, std::vector<std::function<void()>>& into) {
   constexpr std::size_t kAtOnce = 8;
   for (std::size_t i = 0; i < kAtOnce && !from.empty(); ++i) {
@@ -161,19 +162,19 @@ void Lease::become(std::uint64_t amount) {
 }
 
 Budgets::Budgets(const BudgetLimits& limits)
-    : connections({"connections open", "close some, or wait for what they do to end",
-                   "api.max_connections", "api.max_connections_per_user", limits.connections,
-                   limits.connections_per_user, limits.percent_for_root}),
+    : connections({"connections open", "close some, or wait until they end", "api.max_connections",
+                   "api.max_connections_per_user", limits.connections, limits.connections_per_user,
+                   limits.percent_for_root}),
       channels({"channels into jobs open (exec, attach, forwarded ports)", "leave some",
                 "api.max_channels", "api.max_channels_per_user", limits.channels,
                 limits.channels_per_user, limits.percent_for_root}),
-      streams({"answers that go on (waits, followed output, event streams)", "end some",
+      streams({"long answers (waits, followed output, event streams)", "end some",
                "api.max_connections", "api.max_streams_per_user", limits.connections,
                limits.streams_per_user, limits.percent_for_root}),
-      bodies({"bytes of requests under way", "send them one after the other", "api.max_body_bytes",
+      bodies({"bytes of unanswered requests", "send them one after the other", "api.max_body_bytes",
               "api.max_body_bytes_per_user", count(limits.body_bytes),
               count(limits.body_bytes_per_user), limits.percent_for_root}),
-      answers({"bytes of answers that were not read yet", "read them, or close those connections",
+      answers({"bytes of unread answers", "read them, or close those connections",
                "api.max_answer_bytes", "api.max_answer_bytes_per_user", count(limits.answer_bytes),
                count(limits.answer_bytes_per_user), limits.percent_for_root}) {}
 

@@ -15,19 +15,19 @@
 
 namespace gpu_platform::api {
 
-// On whose account a connection is.
+// The account that a connection counts for.
 struct Holder {
   std::uint32_t account = 0;   // a uid, or kUnknownUsers
   std::string name;            // "user ann", for messages
   bool is_privileged = false;  // root, or the user that the daemon runs as
 };
 
-// All users without an account on this machine together, because a user who may make a user
-// namespace can have thousands of uids.
+// All users without an account on this machine together, because a user with a user namespace can
+// have thousands of uids.
 inline constexpr std::uint32_t kUnknownUsers = UINT32_MAX;
 
-// A limited resource: how much one user may take, how much all may, and a last part that is kept
-// for privileged users, which are held to the total alone.
+// A limited resource: the amount for one user, the amount for all, and a last part that is kept for
+// privileged users, who are limited only by the total.
 //
 // Thread: safe from any. Cost: one uncontended lock and O(log users).
 class Budget {
@@ -39,27 +39,28 @@ class Budget {
     std::string_view key_per_user;
     std::uint64_t in_all = 0;
     std::uint64_t per_user = 0;
-    std::uint32_t percent_kept = 0;  // of in_all, for those who are privileged; rounded up
+    std::uint32_t percent_kept = 0;  // of in_all, for privileged users; rounded up
   };
   explicit Budget(const Limits& limits);
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // kResourceExhausted where the user's own limit is reached, kUnavailable where that of all is;
-  // the message names the limit, its value, the key and what to do.
+  // Returns kResourceExhausted if the user's own limit is reached, and kUnavailable if the limit of
+  // all users is. The message names the limit, its value, the key and what to do.
   base::Status try_take(const Holder& holder, std::uint64_t amount);
-  // The same for what is there already and cannot be refused.
+  // The same for an amount that exists already and cannot be refused.
   void take(const Holder& holder, std::uint64_t amount);
   void give_back(const Holder& holder, std::uint64_t amount);
 
-  // Whether anything may be taken, whatever it comes to: for what is only known when it is there.
+  // Checks whether any amount may be taken: for amounts that are known only later.
   base::Status check_capacity(const Holder& holder) const;
-  // Calls `wake` once, on whatever thread gives something back that may make room, or at once where
-  // there is room. Those who wait for one user's limit are told in their order, a few at a time.
+  // Calls `wake` once, on the thread that gives something back and so may make room, or at once if
+  // there is room. Callers that wait for the limit of one user are called in their order, a few at
+  // a time.
   void call_when_less(const Holder& holder, std::function<void()> wake);
 
   std::uint64_t taken() const;
-  // By those who are not privileged.
+  // Returns the amount taken by users that are not privileged.
   std::uint64_t taken_by_users() const;
 
  private:
@@ -73,14 +74,14 @@ class Budget {
   const Limits limits_;
   const std::uint64_t for_users_;  // of in_all
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, std::uint64_t> by_account_;  // of those who are not privileged
+  std::map<std::uint32_t, std::uint64_t> by_account_;  // of users that are not privileged
   std::uint64_t of_users_ = 0;
   std::uint64_t of_privileged_ = 0;
   std::map<std::uint32_t, Wakers> waiting_;  // by account; for their own limit; none empty
   Wakers waiting_for_all_;
 };
 
-// An amount taken of a budget, given back at the end. Thread: one owner at a time.
+// An amount taken from a budget, given back on destruction. Thread: one owner at a time.
 class Lease {
  public:
   Lease() = default;
@@ -98,7 +99,7 @@ class Lease {
   ~Lease() { become(0); }
 
   std::uint64_t amount() const { return amount_; }
-  // What is more must be had; what is less is given back.
+  // Changes the amount: more must be available; less is given back.
   base::Status try_become(std::uint64_t amount);
   void become(std::uint64_t amount);
 
@@ -108,7 +109,7 @@ class Lease {
   std::uint64_t amount_ = 0;
 };
 
-// Of one server.
+// The budgets of one server.
 struct BudgetLimits {
   std::uint64_t connections = 4'096;
   std::uint64_t connections_per_user = 512;

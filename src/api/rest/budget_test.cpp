@@ -13,8 +13,8 @@ namespace gpu_platform::api {
 namespace {
 
 const Holder kAnn{1001, "user ann", false};
-const Holder kBob{1002, "user bob", false};
-const Holder kRoot{0, "user root", true};
+const Holder kHolderBob{1002, "user bob", false};
+const Holder kHolderRoot{0, "user root", true};
 
 Budget::Limits limits() {
   return {"apples", "eat some", "garden.max_apples", "garden.max_apples_per_user", 10, 6, 20};
@@ -27,24 +27,24 @@ TEST(Budget, NamesItsLimitItsValueItsKeyAndWhatToDo) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kResourceExhausted);
   EXPECT_EQ(refused.error().message,
-            "user ann has 6 apples, the most for one user is 6 (garden.max_apples_per_user): eat "
+            "user ann has 6 apples, the limit for one user is 6 (garden.max_apples_per_user): eat "
             "some");
 }
 
 TEST(Budget, KeepsItsLastPartForThosePrivileged) {
   Budget budget(limits());
   ASSERT_TRUE(budget.try_take(kAnn, 5));
-  ASSERT_TRUE(budget.try_take(kBob, 3));
-  const auto refused = budget.try_take(kBob, 1);
+  ASSERT_TRUE(budget.try_take(kHolderBob, 3));
+  const auto refused = budget.try_take(kHolderBob, 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
   EXPECT_NE(refused.error().message.find("garden.max_apples: 10, of which 2 are kept for root"),
             std::string::npos)
       << refused.error().message;
-  EXPECT_TRUE(budget.try_take(kRoot, 2));
-  EXPECT_FALSE(budget.try_take(kRoot, 1)) << "the whole is the whole";
+  EXPECT_TRUE(budget.try_take(kHolderRoot, 2));
+  EXPECT_FALSE(budget.try_take(kHolderRoot, 1)) << "the whole is the whole";
   budget.give_back(kAnn, 5);
-  EXPECT_TRUE(budget.try_take(kRoot, 5)) << "what nobody uses is root's too";
+  EXPECT_TRUE(budget.try_take(kHolderRoot, 5)) << "unused places are root's too";
 }
 
 TEST(Budget, KeepsAtLeastOneForThosePrivileged) {
@@ -66,8 +66,8 @@ TEST(Budget, TellsThoseWhoWaitWhenThereIsRoom) {
   int ann = 0;
   int bob = 0;
   budget.call_when_less(kAnn, [&] { ++ann; });
-  budget.call_when_less(kBob, [&] { ++bob; });
-  EXPECT_EQ(bob, 0) << "what users may take is taken, by whom does not matter";
+  budget.call_when_less(kHolderBob, [&] { ++bob; });
+  EXPECT_EQ(bob, 0) << "the users' part is taken, no matter which user took it";
   budget.give_back(kAnn, 2);
   EXPECT_EQ(ann, 0) << "its own limit is still reached";
   EXPECT_EQ(bob, 1);

@@ -6,7 +6,7 @@
 
 #include "api/rest/server_fixture_test.h"
 
-// What one user may have of the server, and what its refusals say.
+// These tests check how much of the server one user may have, and what its refusals say.
 
 namespace gpu_platform::api {
 namespace {
@@ -80,7 +80,7 @@ TEST_F(ServerBudgets, AnswersThatGoOnAreCounted) {
   }));
   RawClient more(options_.socket_path);
   expect_refusal(more.request("GET", "/v1/jobs/" + id + "/output?follow=true"), 429,
-                 {user(), "2 answers that go on", "api.max_streams_per_user", "end some"});
+                 {user(), "2 long answers", "api.max_streams_per_user", "end some"});
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(ask("GET", "/v1/jobs/" + id).status, 200) << "one answer is no stream";
   core_.start_job(job);
@@ -106,8 +106,8 @@ TEST_F(ServerBudgets, BytesOfRequestsUnderWayAreCounted) {
     const auto answer = probe.receive();
     if (!answer.has_value() || answer->status != 429) return false;
     expect_refusal(answer, 429,
-                   {user(), "bytes of requests under way", "1000000", "api.max_body_bytes_per_user",
-                    "one after the other"});
+                   {user(), "bytes of unanswered requests", "1000000",
+                    "api.max_body_bytes_per_user", "one after the other"});
     return true;
   }));
   EXPECT_EQ(ask("GET", "/v1/health").status, 200) << "a small request is always read";
@@ -118,6 +118,7 @@ TEST_F(ServerBudgets, BytesOfRequestsUnderWayAreCounted) {
 
 TEST_F(ServerBudgets, AClientThatReadsNothingGetsNothingMoreMade) {
   options_.budgets.answer_bytes_per_user = base::Bytes(1'000'000);
+  options_.limits.write_time = std::chrono::minutes(10);  // no client is given up, however slow
   start();
   add_large_jobs(40, 100'000);
   std::vector<std::unique_ptr<RawClient>> slow;
@@ -131,10 +132,10 @@ TEST_F(ServerBudgets, AClientThatReadsNothingGetsNothingMoreMade) {
     refused = RawClient(options_.socket_path).request("GET", "/v1/health");
     return refused.has_value() && refused->status == 429;
   }));
-  expect_refusal(refused, 429,
-                 {user(), "bytes of answers that were not read yet",
-                  "api.max_answer_bytes_per_user", "read them, or close"});
-  // Whoever reads gets all of it, one after the other.
+  expect_refusal(
+      refused, 429,
+      {user(), "bytes of unread answers", "api.max_answer_bytes_per_user", "read them, or close"});
+  // A client that reads gets all of it, one answer after the other.
   for (auto& client : slow) {
     const auto whole = client->receive();
     if (whole.has_value() && whole->status == 429) continue;
@@ -168,7 +169,7 @@ TEST_F(ServerBudgets, HeadersHaveALimitOfFields) {
   start();
   std::string fields;
   for (int i = 0; i < 120; ++i) fields += "a:\r\n";
-  expect_refusal(ask("GET", "/v1/health", {}, fields), 431, {"fields, the most is 100"});
+  expect_refusal(ask("GET", "/v1/health", {}, fields), 431, {"fields; the limit is 100"});
 }
 
 // A large list that is read slowly holds no snapshot: what has left meanwhile is left out, and

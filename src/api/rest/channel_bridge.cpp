@@ -12,7 +12,7 @@ namespace {
 namespace asio = boost::asio;
 namespace websocket = boost::beast::websocket;
 
-// For the client to answer a close; a channel itself may be silent for days.
+// A client has this time to answer a close; a channel itself may be silent for days.
 constexpr std::chrono::seconds kHandshakeTime{5};
 
 }  // namespace
@@ -34,6 +34,8 @@ ChannelBridge::ChannelBridge(LocalSocket socket, ChannelSocket channel, std::fun
 void ChannelBridge::begin(const Request& request) {
   client_.async_accept(request, [self = shared_from_this()](const Error& error) {
     if (error) return self->close();
+    self->is_open_ = true;
+    if (self->is_leaving_) return self->say_goodbye();
     self->read_client();
     self->read_job();
   });
@@ -86,8 +88,10 @@ void ChannelBridge::end_websocket(websocket::close_reason reason) {
   client_.async_close(reason, [self = shared_from_this()](const Error&) { self->close(); });
 }
 
+// The library takes no close before the handshake is over.
 void ChannelBridge::say_goodbye() {
-  end_websocket({websocket::close_code::going_away, "the daemon is stopping"});
+  is_leaving_ = true;
+  if (is_open_) end_websocket({websocket::close_code::going_away, "the daemon is stopping"});
 }
 
 void ChannelBridge::close() {

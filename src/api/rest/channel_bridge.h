@@ -15,8 +15,8 @@
 
 namespace gpu_platform::api {
 
-// Carries frames between a WebSocket and a channel, unread, one at a time in each direction: what
-// one side does not take keeps the other side waiting, and nothing is stored here.
+// Carries frames between a WebSocket and a channel without reading them, one at a time in each
+// direction: a side that takes nothing keeps the other side waiting, and nothing is stored here.
 //
 // Thread: the socket's io context's one thread. Keeps itself alive while something is under way.
 class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
@@ -27,7 +27,7 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   ChannelBridge(LocalSocket socket, ChannelSocket channel, std::function<void()> ended);
 
   void begin(const Request& request);
-  // Ends at once, or after telling the client that the daemon is going.
+  // Ends at once, or after a message to the client that the daemon is stopping.
   void close();
   void say_goodbye();
 
@@ -50,6 +50,8 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   boost::beast::flat_buffer from_client_;
   std::array<char, model::kMaxFrame + 1> from_job_;
   boost::asio::socket_base::message_flags flags_ = 0;  // of the last packet; nothing is read there
+  bool is_open_ = false;                               // the handshake is over
+  bool is_leaving_ = false;                            // the daemon is stopping
   bool is_closing_ = false;
   bool was_reset_ = false;
 };

@@ -177,7 +177,7 @@ TEST_F(ChannelRoutes, RefusalsAreOrdinaryAnswers) {
   EXPECT_EQ(ask("GET", exec_path()).status, 409);
 }
 
-TEST_F(ChannelRoutes, JobOfSomebodyElseIsNotFound) {
+TEST_F(ChannelRoutes, JobOfAnotherUserIsNotFound) {
   if (uid_ == 0) GTEST_SKIP() << "root may enter every job";
   const model::JobId other = core_.add_job("other", uid_ + 1);
   core_.start_job(other);

@@ -1,5 +1,6 @@
 #include "api/rest/dispatcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "api/convert/problem.h"
 #include "api/rest/openapi.h"
 #include "base/check.h"
+#include "base/letters.h"
 
 namespace gpu_platform::api {
 
@@ -21,34 +23,66 @@ namespace {
 
 constexpr std::string_view kPackage = "gpu_platform.v1.";
 constexpr std::string_view kOpenApiPath = "/v1/openapi.json";
+constexpr std::string_view kMetricsPath = "/metrics";
 
-Reply json_reply(int status, const google::protobuf::Message& message) {
+using Fields = std::shared_ptr<const FieldSelection>;
+
+Reply json_reply(int status, const google::protobuf::Message& message,
+                 const Fields& fields = nullptr) {
   Reply reply;
   reply.status = status;
   reply.body.reserve(1024);
-  append_json(reply.body, message);
+  fields == nullptr ? append_json(reply.body, message)
+                    : append_json(reply.body, message, fields->plan());
   return reply;
 }
 
 template <class Message>
-Reply json_reply(const Route& route, base::Result<Message> result, const std::string& request_id) {
+Reply json_reply(const Route& route, base::Result<Message> result, const std::string& request_id,
+                 const Fields& fields = nullptr) {
   if (!result) return problem_reply(std::move(result).error(), request_id);
-  return json_reply(route.success_status, *result);
+  return json_reply(route.success_status, *result, fields);
 }
 
 template <class Message>
-Reply answer_of(const Route& route, base::Result<Message> result, const std::string& request_id) {
-  return json_reply(route, std::move(result), request_id);
+Reply answer_of(const Route& route, base::Result<Message> result, const std::string& request_id,
+                const Fields& fields) {
+  return json_reply(route, std::move(result), request_id, fields);
 }
-Reply answer_of(const Route& route, const google::protobuf::Message& message, const std::string&) {
-  return json_reply(route.success_status, message);
+Reply answer_of(const Route& route, const google::protobuf::Message& message, const std::string&,
+                const Fields& fields) {
+  return json_reply(route.success_status, message, fields);
+}
+
+bool is_fields(const std::pair<std::string, std::string>& parameter) {
+  return parameter.first == "fields";
+}
+
+// Takes "fields" out of the query.
+base::Result<Fields> take_fields(const Route& route, Target& target) {
+  const auto found = std::ranges::find_if(target.query, is_fields);
+  if (std::ranges::count_if(target.query, is_fields) > 1) {
+    return base::invalid("fields", "fields: given twice; separate the paths by commas");
+  }
+  TRY_ASSIGN(FieldSelection selection,
+             FieldSelection::parse(found->second, *route.call->output_type()));
+  target.query.erase(found);
+  return std::make_shared<const FieldSelection>(std::move(selection));
 }
 
 bool is_json(std::string_view content_type) {
   const std::size_t end = content_type.find_first_of("; \t");
-  std::string type(content_type.substr(0, end));
-  for (char& c : type) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return type == "application/json";
+  return base::to_lower(content_type.substr(0, end)) == "application/json";
+}
+
+// The pages that are no calls.
+std::optional<std::string_view> page_of(const Target& target) {
+  std::string path;
+  for (const std::string& segment : target.segments) path += "/" + segment;
+  for (const std::string_view page : {kOpenApiPath, kMetricsPath}) {
+    if (path == page) return page;
+  }
+  return std::nullopt;
 }
 
 bool wants_plain(const HttpRequest& request) {
@@ -94,7 +128,7 @@ bool begin_stream(Exchange& exchange, const std::string& request_id) {
   return begun.has_value();
 }
 
-model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action) {
+model::AuditedCall call_of(Exchange& exchange, model::AuditAction action) {
   model::AuditedCall call;
   call.by = model::origin_of(exchange.peer().caller);
   call.action = action;
@@ -102,8 +136,7 @@ model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action) 
 }
 
 // About the job that is named so, where that is a name of one.
-model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action,
-                           std::string_view id) {
+model::AuditedCall call_of(Exchange& exchange, model::AuditAction action, std::string_view id) {
   model::AuditedCall call = call_of(exchange, action);
   const auto job = to_job_ref(id);
   if (!job) return call;
@@ -112,13 +145,37 @@ model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action,
   return call;
 }
 
-model::AuditedCall call_of(const Exchange& exchange, model::AuditAction action,
-                           const std::string& target, const std::string& request_id) {
+model::AuditedCall call_of(Exchange& exchange, model::AuditAction action, const std::string& target,
+                           const std::string& request_id) {
   constexpr std::size_t kMaxBytes = 255;
   model::AuditedCall call = call_of(exchange, action);
   call.target = model::one_line(target, kMaxBytes);
   call.request_id = model::one_line(request_id, kMaxBytes);
   return call;
+}
+
+// What a call is about that is refused before its handler reads it: the job, the GPU, the node or
+// the name in its request, where that can be read.
+void add_target(const Route& route, const HttpRequest& request, model::AuditedCall& call) {
+  constexpr std::size_t kMaxBytes = 255;
+  const auto* prototype =
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(route.call->input_type());
+  const std::unique_ptr<google::protobuf::Message> message(prototype->New());
+  if (!read_request(route, request.target, request.body, *message)) return;
+  const auto text = [&](const char* name) {
+    const auto* field = message->GetDescriptor()->FindFieldByName(name);
+    using Field = google::protobuf::FieldDescriptor;
+    const bool is_text =
+        field != nullptr && !field->is_repeated() && field->cpp_type() == Field::CPPTYPE_STRING;
+    return is_text ? message->GetReflection()->GetString(*message, field) : std::string();
+  };
+  if (const auto job = to_job_ref(text("id"))) {
+    call.jobs = {job->job};
+    call.job_count = 1;
+  }
+  for (const char* name : {"node", "gpu", "gpu_id", "name"}) {
+    if (call.target.empty()) call.target = model::one_line(text(name), kMaxBytes);
+  }
 }
 
 }  // namespace
@@ -132,6 +189,9 @@ Reply problem_reply(int status, base::Error error, const std::string& request_id
   Reply reply;
   reply.status = status;
   reply.content_type = "application/problem+json";
+  if (status == http_status(base::ErrorCode::kUnauthenticated)) {
+    reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+  }
   reply.body = to_json(Problem{status, std::move(error), request_id});
   return reply;
 }
@@ -186,12 +246,16 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
   const auto refuse = [&](int status, base::ErrorCode code, std::string message) {
     return problem_reply(status, base::Error{code, std::move(message), {}}, request.id);
   };
-  const auto& segments = request.target.segments;
-  if (segments.size() == 2 && segments[0] == "v1" && segments[1] == "openapi.json" &&
-      request.method == "GET") {
-    Reply reply;
-    reply.body = openapi_;
-    return exchange.reply(std::move(reply));
+  const auto not_allowed = [&](const std::string& allowed) {
+    Reply reply =
+        refuse(405, base::ErrorCode::kInvalidArgument, fmt::format("this path takes {}", allowed));
+    reply.headers.emplace_back("Allow", allowed);
+    return reply;
+  };
+  if (const auto page = page_of(request.target)) {
+    if (request.method != "GET") return exchange.reply(not_allowed("GET"));
+    exchange.is_call(*page);
+    return exchange.reply(*page == kMetricsPath ? metrics() : open_api());
   }
   const RoutingTable::Match match = table_.find(request.method, request.target);
   if (match.route == nullptr && match.allowed.empty()) {
@@ -199,19 +263,52 @@ void Dispatcher::handle(const HttpRequest& request, Exchange& exchange,
         refuse(404, base::ErrorCode::kNotFound,
                fmt::format("there is no such path; {} lists them", kOpenApiPath)));
   }
-  if (match.route == nullptr) {
-    Reply reply = refuse(405, base::ErrorCode::kInvalidArgument,
-                         fmt::format("this path takes {}", match.allowed));
-    reply.headers.emplace_back("Allow", match.allowed);
-    return exchange.reply(std::move(reply));
-  }
+  if (match.route == nullptr) return exchange.reply(not_allowed(match.allowed));
+  exchange.is_call(std::string_view(match.route->call->full_name()).substr(kPackage.size()));
   const Entry& entry = handlers_.find(match.route->call->full_name())->second;
+  const base::Status admitted =
+      admit(entry.access, *calls_.reader().rules(), exchange.peer().caller);
+  if (!admitted) {
+    std::optional<model::AuditedCall> call;
+    if (entry.action) {
+      call = call_of(exchange, *entry.action);
+      add_target(*match.route, request, *call);
+    }
+    return this->refuse(exchange, request.id, std::move(call), admitted.error());
+  }
   const bool needs_json = match.route->has_body || request.body != nullptr;
   if (needs_json && !is_json(request.content_type)) {
     return exchange.reply(refuse(415, base::ErrorCode::kInvalidArgument,
                                  "the body must be JSON: Content-Type: application/json"));
   }
-  entry.handle(*this, {request, *match.route, exchange, watcher, entry.action});
+  handle_call({request, *match.route, exchange, watcher, entry.action}, entry);
+}
+
+void Dispatcher::handle_call(const Context& context, const Entry& entry) const {
+  if (!context.route.takes_fields ||
+      std::ranges::none_of(context.request.target.query, is_fields)) {
+    return entry.handle(*this, context);
+  }
+  HttpRequest request = context.request;
+  auto fields = take_fields(context.route, request.target);
+  if (!fields) {
+    return context.exchange.reply(problem_reply(std::move(fields).error(), request.id));
+  }
+  entry.handle(*this, {request, context.route, context.exchange, context.watcher, context.action,
+                       *std::move(fields)});
+}
+
+Reply Dispatcher::open_api() const {
+  Reply reply;
+  reply.body = openapi_;
+  return reply;
+}
+
+Reply Dispatcher::metrics() const {
+  Reply reply;
+  reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  reply.body = calls_.metrics();
+  return reply;
 }
 
 void Dispatcher::submit(const Context& context, const v1::SubmitJobRequest& message) const {
@@ -248,6 +345,24 @@ void Dispatcher::update(const Context& context, const v1::UpdateJobRequest& mess
                     context, call_of(context.exchange, *context.action, message.id())));
 }
 
+void Dispatcher::raise(const Context& context, const v1::RaiseJobRequest& message) const {
+  calls_.raise(message, context.exchange.peer(), context.exchange.resume(),
+               answer_changing<v1::ChangeJobResponse>(
+                   context, call_of(context.exchange, *context.action, message.id())));
+}
+
+void Dispatcher::signal(const Context& context, const v1::SignalJobRequest& message) const {
+  calls_.signal(message, context.exchange.peer(), context.exchange.resume(),
+                answer_changing<v1::ChangeJobResponse>(
+                    context, call_of(context.exchange, *context.action, message.id())));
+}
+
+// Of the job's own record alone: nothing of it goes into the audit trail.
+void Dispatcher::record_step(const Context& context, const v1::RecordStepRequest& message) const {
+  calls_.record_step(message, context.exchange.peer(), context.exchange.resume(),
+                     answer_changing<v1::RecordStepResponse>(context, std::nullopt));
+}
+
 void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest& message) const {
   std::optional<model::AuditedCall> call;
   if (!message.dry_run()) {
@@ -260,7 +375,7 @@ void Dispatcher::act_on_jobs(const Context& context, const v1::ActOnJobsRequest&
 }
 
 void Dispatcher::list_jobs(const Context& context, const v1::ListJobsRequest& message) const {
-  // Whose jobs have ended is known by name.
+  // The owners of ended jobs are known by name.
   if (const base::Status named = Calls::check_named(context.exchange.peer()); !named) {
     return context.exchange.reply(problem_reply(named.error(), context.request.id));
   }
@@ -270,11 +385,20 @@ void Dispatcher::list_jobs(const Context& context, const v1::ListJobsRequest& me
     return context.exchange.reply(problem_reply(std::move(filter).error(), context.request.id));
   }
   filter->max_bytes = page_bytes_;
+  if (context.fields != nullptr) {
+    filter->fields = context.fields->plan_of_field("jobs");
+    if (filter->fields == nullptr) {
+      return context.exchange.reply(problem_reply(
+          base::Error{base::ErrorCode::kInvalidArgument,
+                      "fields: name fields of the jobs, such as jobs.id,jobs.state", "fields"},
+          context.request.id));
+    }
+  }
   auto writer = std::make_unique<JobListWriter>(calls_.reader(), caller, *std::move(filter));
   const base::Status begun = writer->begin();
   if (!begun) return context.exchange.reply(problem_reply(begun.error(), context.request.id));
   Reply reply;
-  reply.source = std::make_unique<JobListSource>(std::move(writer));
+  reply.source = std::make_unique<JobListSource>(std::move(writer), context.fields);
   context.exchange.reply(std::move(reply));
 }
 
@@ -288,8 +412,9 @@ void Dispatcher::wait_job(const Context& context, const v1::WaitJobRequest& mess
   // The exchange keeps the waiter, so the waiter's pointer back is good as long as it lives.
   auto waiter = std::make_shared<JobWaiter>(
       calls_.reader(), exchange->peer().caller, job->job->id, exchange->context(),
-      [exchange, id = context.request.id, &route = context.route](base::Result<v1::Job> result) {
-        exchange->reply(json_reply(route, std::move(result), id));
+      [exchange, id = context.request.id, &route = context.route,
+       fields = context.fields](base::Result<v1::Job> result) {
+        exchange->reply(json_reply(route, std::move(result), id, fields));
       });
   exchange->keep(waiter);
   waiter->begin(hub_, timeout);
@@ -462,12 +587,42 @@ void Dispatcher::create_reservation(const Context& context,
           context, call_of(context.exchange, *context.action, message.name(), {})));
 }
 
+void Dispatcher::update_reservation(const Context& context,
+                                    const v1::UpdateReservationRequest& message) const {
+  calls_.update_reservation(
+      message, context.exchange.peer(), context.exchange.resume(),
+      answer_changing<v1::Reservation>(
+          context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
 void Dispatcher::cancel_reservation(const Context& context,
                                     const v1::CancelReservationRequest& message) const {
   calls_.cancel_reservation(
       message.name(), context.exchange.peer(), context.exchange.resume(),
       answer_changing<v1::Reservation>(
           context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
+void Dispatcher::create_token(const Context& context, const v1::CreateTokenRequest& message) const {
+  calls_.create_token(
+      message, context.exchange.peer(), context.exchange.resume(),
+      [this, weak = context.exchange.weak_from_this(), id = context.request.id,
+       created = context.route.success_status,
+       call = call_of(context.exchange, *context.action, message.name(), message.request_id())](
+          base::Result<Calls::TokenMade> result) {
+        const auto exchange = weak.lock();
+        if (exchange == nullptr) return;
+        if (!result) return refuse(*exchange, id, call, std::move(result).error());
+        Reply reply = json_reply(result->is_repeat ? 200 : created, result->answer);
+        reply.headers.emplace_back("Cache-Control", "no-store");
+        exchange->reply(std::move(reply));
+      });
+}
+
+void Dispatcher::revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const {
+  calls_.revoke_token(message, context.exchange.peer(), context.exchange.resume(),
+                      answer_changing<v1::Token>(context, call_of(context.exchange, *context.action,
+                                                                  message.token(), {})));
 }
 
 // A call that answers at once: with what a function of Calls returns.
@@ -485,7 +640,7 @@ Dispatcher::Entry Dispatcher::asks(Answer answer) {
         return std::invoke(answer, self.calls_);
       }
     };
-    context.exchange.reply(answer_of(context.route, ask(), context.request.id));
+    context.exchange.reply(answer_of(context.route, ask(), context.request.id, context.fields));
   }};
 }
 
@@ -543,6 +698,9 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"JobService.ReleaseJob", acts<v1::ReleaseJobRequest>(JobAction::kRelease)},
       {"JobService.RequeueJob", changes(AuditAction::kRequeue, &D::requeue)},
       {"JobService.UpdateJob", changes(AuditAction::kUpdate, &D::update)},
+      {"JobService.RaiseJob", changes(AuditAction::kTop, &D::raise)},
+      {"JobService.SignalJob", changes(AuditAction::kSignal, &D::signal)},
+      {"JobService.RecordStep", reads(&D::record_step)},
       {"JobService.ActOnJobs", changes(AuditAction::kChangeMany, &D::act_on_jobs)},
       {"JobService.WaitJob", reads(&D::wait_job)},
       {"JobService.GetOutput", reads(&D::get_output)},
@@ -570,6 +728,8 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"ClusterService.GetVersion", asks<v1::GetVersionRequest>(&Calls::version)},
       {"ReservationService.CreateReservation",
        changes(AuditAction::kMakeReservation, &D::create_reservation)},
+      {"ReservationService.UpdateReservation",
+       changes(AuditAction::kChangeReservation, &D::update_reservation)},
       {"ReservationService.ListReservations",
        asks<v1::ListReservationsRequest>(&Calls::reservations)},
       {"ReservationService.GetReservation",
@@ -579,17 +739,26 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
        changes(AuditAction::kCancelReservation, &D::cancel_reservation)},
       {"PlanningService.ExplainJob", asks<v1::ExplainJobRequest>(&Calls::explain)},
       {"PlanningService.CheckJob", reads(&D::check_job)},
-      {"PlanningService.SizeModelServer",
-       asks<v1::ModelSizingRequest>(
-           [](const Calls&, const auto& message) { return Calls::size_model_server(message); })},
+      {"PlanningService.SizeModelServer", asks<v1::ModelSizingRequest>(&Calls::size_model_server)},
       {"ShareService.ListShares", asks<v1::ListSharesRequest>(&Calls::shares)},
+      {"StatisticsService.GetStatistics", asks<v1::GetStatisticsRequest>(&Calls::statistics)},
+      {"SlurmService.GetSlurmNames", asks<v1::GetSlurmNamesRequest>(&Calls::slurm_names)},
+      {"AccessService.WhoAmI", asks<v1::WhoAmIRequest>(&Calls::who_am_i)},
+      {"TokenService.CreateToken", changes(AuditAction::kCreateToken, &D::create_token)},
+      {"TokenService.ListTokens", asks<v1::ListTokensRequest>(&Calls::tokens)},
+      {"TokenService.RevokeToken", changes(AuditAction::kRevokeToken, &D::revoke_token)},
       {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
   };
   for (const auto& [name, entry] : entries) {
     handlers_.emplace(fmt::format("{}{}", kPackage, name), entry);
   }
-  // A route without a handler would be a promise of the contract that nobody keeps.
-  for (const Route& route : table_.routes()) CHECK(handlers_.contains(route.call->full_name()));
+  // A route without a handler would be a promise of the contract that no code keeps; one without
+  // its row of rights would be open to all.
+  for (const Route& route : table_.routes()) {
+    const auto handler = handlers_.find(route.call->full_name());
+    CHECK(handler != handlers_.end());
+    handler->second.access = access_of(*route.call);
+  }
   openapi_ = openapi_document(table_.routes(), calls.version().version());
 }
 

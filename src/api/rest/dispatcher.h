@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "api/call_access.h"
 #include "api/calls.h"
+#include "api/convert/field_selection.h"
 #include "api/event_hub.h"
 #include "api/refusal_book.h"
 #include "api/rest/exchange.h"
@@ -20,8 +22,8 @@ namespace gpu_platform::api {
 // from any thread.
 class Dispatcher {
  public:
-  // `page_bytes`: what one page of a list comes to, about. `refusals` is told of refused calls that
-  // were to change something; null: nothing is kept of them.
+  // `page_bytes`: the approximate size of one page of a list. `refusals` gets the refused calls
+  // that would have changed something; null: they are not recorded.
   Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes,
              RefusalBook* refusals = nullptr);
 
@@ -37,10 +39,13 @@ class Dispatcher {
     Exchange& exchange;
     FileWatcher& watcher;
     std::optional<model::AuditAction> action;  // of calls that change something
+    // The fields of the answer that the client wants; null: all.
+    std::shared_ptr<const FieldSelection> fields = nullptr;
   };
   struct Entry {
     std::function<void(const Dispatcher&, const Context&)> handle;
     std::optional<model::AuditAction> action = std::nullopt;
+    CallAccess access = {};
   };
 
   // The rows of the table of calls. Each reads its message; those that change something are told to
@@ -56,24 +61,30 @@ class Dispatcher {
   static Entry acts(model::JobAction action);
   static Entry changes_gpus(model::AuditAction audited, model::GpuAction action);
 
-  // Answers with the error; of a call that was to change something once the audit trail says so.
-  // `call` is what is known of it.
+  // Answers with the error. For a call that would have changed something, it answers after the
+  // audit trail has the entry. `call` has its known details.
   void refuse(Exchange& exchange, const std::string& request_id,
               std::optional<model::AuditedCall> call, base::Error error) const;
-  // Reads the request's message, or answers with what is wrong with it.
+  // Reads the request's message, or answers with the error in it.
   template <class Message>
   bool read(const Context& context, Message& out) const;
   // Reads the request's message, or refuses it.
   template <class Message>
   bool read_changing(const Context& context, Message& out) const;
-  // Answers what comes, where the connection is still there by then.
+  // Answers with the result if the connection still exists by then.
   template <class Message>
   std::function<void(base::Result<Message>)> answer_changing(
       const Context& context, std::optional<model::AuditedCall> call) const;
 
+  void handle_call(const Context& context, const Entry& entry) const;
+  Reply open_api() const;
+  Reply metrics() const;
   void submit(const Context& context, const v1::SubmitJobRequest& message) const;
   void requeue(const Context& context, const v1::RequeueJobRequest& message) const;
   void update(const Context& context, const v1::UpdateJobRequest& message) const;
+  void raise(const Context& context, const v1::RaiseJobRequest& message) const;
+  void signal(const Context& context, const v1::SignalJobRequest& message) const;
+  void record_step(const Context& context, const v1::RecordStepRequest& message) const;
   void act_on_jobs(const Context& context, const v1::ActOnJobsRequest& message) const;
   void list_jobs(const Context& context, const v1::ListJobsRequest& message) const;
   void wait_job(const Context& context, const v1::WaitJobRequest& message) const;
@@ -85,8 +96,12 @@ class Dispatcher {
   void check_job(const Context& context, const v1::CheckJobRequest& message) const;
   void create_reservation(const Context& context,
                           const v1::CreateReservationRequest& message) const;
+  void update_reservation(const Context& context,
+                          const v1::UpdateReservationRequest& message) const;
   void cancel_reservation(const Context& context,
                           const v1::CancelReservationRequest& message) const;
+  void create_token(const Context& context, const v1::CreateTokenRequest& message) const;
+  void revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>
   void open_channel(const Context& context, const Message& message) const;
@@ -112,7 +127,7 @@ class Dispatcher {
   std::string openapi_;
 };
 
-// The answer that an error becomes.
+// Returns the answer for an error.
 Reply problem_reply(base::Error error, const std::string& request_id);
 Reply problem_reply(int status, base::Error error, const std::string& request_id);
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ class BodySource {
     kBroken,  // cannot go on: the connection is cut, so that the client sees an incomplete answer
   };
   virtual ~BodySource() = default;
-  // Appends what there is, some 64 KiB, or one thing where that alone is more.
+  // Appends the available output, some 64 KiB, or one item if that alone is more.
   virtual Next fill(std::string& out) = 0;
-  // The client is slow: what is large and can be had again is let go until the next fill.
+  // The client is slow: releases large data that can be fetched again, until the next fill.
   virtual void rest() {}
 };
 
@@ -55,20 +56,24 @@ struct HttpRequest {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   virtual ~Exchange() = default;
-  virtual const Peer& peer() const = 0;
+  // The client. Its caller has the rights for this request, once the dispatcher has found the call.
+  virtual Peer& peer() = 0;
   virtual boost::asio::io_context& context() = 0;
-  // Once; later ones are ignored, and so are answers to a client that has gone.
+  // Says which call it is, for the count of answers; `name` outlives the exchange.
+  virtual void is_call(std::string_view name) = 0;
+  // Answers once; later answers are ignored, and so are answers to a client that has gone.
   virtual void reply(Reply reply) = 0;
   // Runs a continuation on the connection's thread; drops it when the server is gone.
   virtual Calls::Resume resume() = 0;
-  // Makes a BodySource that said kWait be asked again.
+  // Asks a BodySource that returned kWait again.
   virtual std::function<void()> waker() = 0;
-  // Whether the request asks to become a WebSocket.
+  // Returns whether the request asks for a WebSocket.
   virtual bool wants_websocket() const = 0;
-  // Instead of reply(): makes it one that carries the channel's frames until either side ends.
+  // Instead of reply(): makes it a WebSocket that carries the channel's frames until either side
+  // ends.
   virtual void bridge(ChannelSocket channel) = 0;
-  // Counts the answer among those of its user that go on, or the connection among the channels,
-  // until it is over; an error is to be the answer.
+  // Counts the answer among the long answers of its user, or the connection among the channels,
+  // until it is over. An error must be sent as the answer.
   virtual base::Status begin_stream() = 0;
   virtual base::Status begin_channel() = 0;
   // For answers that may take long: `waiter` lives until the answer is given or the client has

@@ -33,9 +33,9 @@ class FileWatcher {
     std::function<void()> changed_;
   };
 
-  // Calls `changed` after something has happened to `path` or to a file in its directory whose name
-  // begins like it. Null when that cannot be watched: the directory is not there yet, or the
-  // system's watches are used up (or inotify is missing).
+  // Calls `changed` after a change of `path`, or of a file in its directory with a name that begins
+  // with it. Returns null if that cannot be watched: the directory does not exist yet, the system's
+  // watches are used up, or inotify is missing.
   std::unique_ptr<Watch> watch(const std::string& path, std::function<void()> changed);
 
   ~FileWatcher();

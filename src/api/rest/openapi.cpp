@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/convert/field_plan.h"
+#include "api/convert/field_selection.h"
 #include "base/check.h"
+#include "base/letters.h"
 #include "gpu_platform/v1/descriptors.h"
 
 namespace gpu_platform::api {
@@ -130,7 +132,7 @@ Json map_schema(const FieldPlan& field) {
   return schema;
 }
 
-// Of one value, whether the field is a list or not.
+// Returns the schema of one value, also for a field that is a list.
 Json value_schema(const FieldPlan& field) {
   if (field.kind == JsonKind::kMessage) return reference(*field.message->descriptor);
   if (field.kind == JsonKind::kMap) return map_schema(field);
@@ -244,6 +246,15 @@ class DocumentWriter {
                                 : value_schema(field);
       out.push_back(std::move(parameter));
     }
+    if (route.takes_fields) {
+      out.push_back({{"name", "fields"},
+                     {"in", "query"},
+                     {"required", false},
+                     {"description",
+                      "The fields of the answer that are wanted, by their paths: "
+                      "\"id,state,spec.name\". Without it: all."},
+                     {"schema", {{"type", "string"}, {"maxLength", FieldSelection::kMaxBytes}}}});
+    }
     return out;
   }
 
@@ -263,7 +274,7 @@ class DocumentWriter {
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", reference(body)}}}}}};
     }
-    // Of a stream, the schema is that of each event's data.
+    // A stream has the schema of each event's data.
     const char* media = route.call->server_streaming() ? "text/event-stream" : "application/json";
     Json success = {{"description", "Success."},
                     {"content", {{media, {{"schema", reference(answer)}}}}}};
@@ -278,9 +289,7 @@ class DocumentWriter {
           {"content",
            {{"application/problem+json",
              {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}}}};
-    std::string method = route.method;
-    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
-    Json& entry = paths[route.path][method];
+    Json& entry = paths[route.path][base::to_lower(route.method)];
     if (entry.is_null()) {
       entry = std::move(operation);
       return;

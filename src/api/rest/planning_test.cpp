@@ -21,8 +21,9 @@ TEST_F(PlanningTest, NeedsOfAServerFollowItsSettings) {
   EXPECT_EQ(needs["gpus"], 4);
   EXPECT_EQ(needs["gpu_memory_bytes"], 20'000'000'000);
   EXPECT_EQ(needs["rule"], "by_name");
-  EXPECT_EQ(needs["parameters"], 70'000'000'000);
-  EXPECT_TRUE(needs["weights_bytes"].is_null());
+  EXPECT_EQ(needs["parameters"], 70'553'706'496);
+  EXPECT_EQ(needs["weights_bytes"], 35'276'853'248);
+  EXPECT_GT(needs["ask_gpu_memory_bytes"], 1.2 * 35'276'853'248);
   EXPECT_EQ(needs["unused"][0], "seed");
 }
 
@@ -32,8 +33,35 @@ TEST_F(PlanningTest, NeedsOfAServerAreReadFromItsCommand) {
       "POST", "/v1/estimate",
       R"({"command":["vllm","serve","llama-3-70b","--tensor-parallel-size","4","--dtype","bf16"]})"));
   EXPECT_EQ(needs["rule"], "computed");
-  EXPECT_EQ(needs["weights_bytes"], 35'000'000'000);
-  EXPECT_TRUE(needs["cache_bytes"].is_null());
+  EXPECT_EQ(needs["model"], "llama-3-70b");
+  EXPECT_EQ(needs["weights_bytes"], 35'276'853'248);
+  EXPECT_EQ(needs["cache_bytes"], 671'088'640);
+  EXPECT_EQ(needs["weight_bits"], 16.0);
+}
+
+TEST_F(PlanningTest, NeedsOfAServerSayWhatTheGpusHereHold) {
+  core_.edit_node([](model::Node& node) {
+    node.gpus.resize(1);
+    for (int i = 0; i < 4; ++i) {
+      model::Gpu gpu;
+      gpu.info.type = "H100-80GB";
+      gpu.info.memory = base::kGiB * 80;
+      node.gpus.push_back(gpu);
+    }
+    node.gpus.back().is_reported = false;
+    node.gpus.erase(node.gpus.begin());
+  });
+  start();
+  const auto needs = parsed(
+      ask("POST", "/v1/estimate", R"({"command":["vllm","serve","llama-3-8b","--dp","6"]})"));
+  ASSERT_EQ(needs["holdings"].size(), 1U);
+  const auto& holding = needs["holdings"][0];
+  EXPECT_EQ(holding["gpu_type"], "H100-80GB");
+  EXPECT_EQ(holding["gpus_per_node"], 3);
+  EXPECT_EQ(holding["fits"], true);
+  EXPECT_EQ(holding["contexts"], 54);
+  EXPECT_EQ(holding["nodes"], 2);
+  EXPECT_EQ(needs["nodes"], 2);
 }
 
 TEST_F(PlanningTest, NeedsOfNothingAreRefused) {

@@ -129,7 +129,7 @@ std::optional<RawResponse> RawClient::receive() {
 
 std::optional<RawResponse> RawClient::request(std::string_view method, std::string_view target,
                                               std::string_view body, std::string_view more) {
-  // What refuses a body early may not take all of it.
+  // A server that refuses a body early may not read all of it.
   (void)send(request_text(method, target, body, more));
   return receive();
 }

@@ -19,6 +19,7 @@ struct RawResponse {
 class RawClient {
  public:
   explicit RawClient(const std::string& path);
+  explicit RawClient(int descriptor) : descriptor_(descriptor) {}  // owns it
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;

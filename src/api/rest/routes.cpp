@@ -8,12 +8,16 @@
 #include "api/convert/json_reader.h"
 #include "api/convert/text_forms.h"
 #include "base/check.h"
+#include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
 #include "gpu_platform/v1/reservations.pb.h"
 #include "gpu_platform/v1/shares.pb.h"
+#include "gpu_platform/v1/slurm.pb.h"
+#include "gpu_platform/v1/statistics.pb.h"
+#include "gpu_platform/v1/tokens.pb.h"
 
 namespace gpu_platform::api {
 
@@ -85,6 +89,13 @@ bool is_selected(const Route& route, const Target& target) {
   });
 }
 
+// Output is bytes rather than fields, and the queue is written as it is read.
+bool is_made_as_a_whole(const pb::MethodDescriptor& call) {
+  const pb::Descriptor* const answer = call.output_type();
+  return !call.server_streaming() && answer != v1::OutputChunk::descriptor() &&
+         answer != v1::GetQueueResponse::descriptor();
+}
+
 void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
   for (int i = 0; i < service.method_count(); ++i) {
     const pb::MethodDescriptor& call = *service.method(i);
@@ -106,11 +117,12 @@ void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
     }
     if (option.success_status() != 0) route.success_status = option.success_status();
     route.is_websocket = option.websocket();
+    route.takes_fields = route.method == "GET" && is_made_as_a_whole(call) && !route.is_websocket;
     out.push_back(std::move(route));
   }
 }
 
-// What the request's body is the JSON object of.
+// Returns the message that the request's body describes.
 pb::Message& body_of(const Route& route, pb::Message& request) {
   if (route.body_field.empty()) return request;
   const pb::FieldDescriptor* field = request.GetDescriptor()->FindFieldByName(route.body_field);
@@ -167,7 +179,9 @@ RoutingTable::RoutingTable() {
   for (const pb::FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
         v1::Needs::descriptor()->file(), v1::Share::descriptor()->file(),
-        v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file()}) {
+        v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file(),
+        v1::Statistics::descriptor()->file(), v1::SlurmNames::descriptor()->file(),
+        v1::Identity::descriptor()->file(), v1::Token::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.

@@ -35,6 +35,8 @@ struct Route {
   std::string selector_value;
   int success_status = 200;
   bool is_websocket = false;
+  // A client may name the fields of the answer that it wants (the parameter "fields").
+  bool takes_fields = false;
 };
 
 // The routes of all services of proto/gpu_platform/v1. Immutable.
@@ -46,7 +48,7 @@ class RoutingTable {
 
   struct Match {
     const Route* route = nullptr;  // null: none
-    // Where only the method is wrong, the right ones: "GET, POST".
+    // The right methods if only the method is wrong: "GET, POST".
     std::string allowed;
   };
   Match find(std::string_view method, const Target& target) const;

@@ -25,6 +25,7 @@
 #include "api/rest/session.h"
 #include "api/rest/unix_listener.h"
 #include "api/subordinate_ids.h"
+#include "os/descriptor.h"
 
 namespace gpu_platform::api {
 
@@ -39,7 +40,10 @@ using Acceptor =
 // After the system ran out of descriptors there is no use in trying again at once.
 constexpr std::chrono::milliseconds kAcceptPause{50};
 
-// Between two looks at refused calls that wait to be told.
+// For the request of a connection that is there to be refused.
+constexpr std::chrono::milliseconds kRefusedTime{5'000};
+
+// The time between two looks at refused calls that wait to be told.
 constexpr std::chrono::seconds kTick{15};
 
 // One thread with everything that runs on it.
@@ -93,17 +97,54 @@ struct Newcomer {
 
   int descriptor;
   ucred credentials;
-  Holder holder;                     // on whose account it is meanwhile
+  Holder holder;                     // the account that it counts for meanwhile
   std::shared_ptr<Budgets> budgets;  // these two where it is counted
   std::shared_ptr<Registry> registry;
 };
 
-// What the kernel says of it, and its name.
+// Counts the connections of the listener whose user is not known. Safe from any thread.
+class Arrivals {
+ public:
+  explicit Arrivals(std::size_t limit) : limit_(limit) {}
+  bool try_enter() {
+    if (now_.fetch_add(1) < limit_) return true;
+    leave();
+    return false;
+  }
+  void leave() { now_.fetch_sub(1); }
+
+ private:
+  const std::size_t limit_;
+  std::atomic<std::size_t> now_{0};
+};
+
+// One of these connections, until it is a session's; it counts until this is gone. It may outlive
+// the server and its io contexts.
+struct Arrival {
+  Arrival(int accepted, std::string from, std::shared_ptr<Arrivals> in)
+      : descriptor(accepted), address(std::move(from)), arrivals(std::move(in)) {}
+  ~Arrival() { arrivals->leave(); }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+  os::Descriptor descriptor;
+  std::string address;  // of the client
+  std::shared_ptr<Arrivals> arrivals;
+};
+
+// Whom a connection counts for that is there to be refused.
+Holder unknown_caller() {
+  return {kUnknownUsers, "the clients without a valid credential together", false};
+}
+
+// Returns the peer as the kernel describes it, with its user's name.
 Peer peer_of(const ucred& credentials, const host::UserName& name) {
   const std::uint32_t uid = credentials.uid;
   Peer peer;
-  peer.caller = {name.text, uid, uid == 0, model::Door::kUnixSocket,
-                 static_cast<std::uint64_t>(std::max(credentials.pid, 0))};
+  peer.caller.user = name.text;
+  peer.caller.uid = uid;
+  peer.caller.door = model::Door::kUnixSocket;
+  peer.caller.pid = static_cast<std::uint64_t>(std::max(credentials.pid, 0));
   peer.gid = credentials.gid;
   peer.is_name_known = name.is_known;
   peer.has_account = name.has_account;
@@ -112,10 +153,11 @@ Peer peer_of(const ucred& credentials, const host::UserName& name) {
 
 // No more than open files allow, of which the rest of the program needs some.
 BudgetLimits possible(BudgetLimits limits) {
-  constexpr std::uint64_t kOthers = 256;
+  constexpr std::uint64_t kOtherFiles = 256;
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return limits;
-  const std::uint64_t left = files.rlim_cur > 2 * kOthers ? files.rlim_cur - kOthers : kOthers;
+  const std::uint64_t left =
+      files.rlim_cur > 2 * kOtherFiles ? files.rlim_cur - kOtherFiles : kOtherFiles;
   limits.connections = std::min(limits.connections, left / 4 * 3);
   limits.channels = std::min(limits.channels, left / 4);
   return limits;
@@ -128,17 +170,23 @@ class Server::Impl {
   Impl(ServerOptions options, CoreAccess core, EventHub& hub)
       : options_(std::move(options)),
         core_(std::move(core)),
-        calls_(core_, {options_.version, options_.shows_all_commands}),
+        calls_(core_, {options_.version, options_.only_uid, options_.min_uid}),
         refusals_(core_.commands),
         subordinate_ids_(options_.subordinate_ids),
         budgets_(std::make_shared<Budgets>(possible(options_.budgets))),
         dispatcher_(calls_, hub, options_.page_bytes,
                     core_.audit == nullptr ? nullptr : &refusals_),
-        registry_(std::make_shared<Registry>()) {}
+        registry_(std::make_shared<Registry>()),
+        arrivals_(std::make_shared<Arrivals>(options_.arrivals)) {
+    // It has nothing to wait for: its request is on its way.
+    refused_limits_.request_time = std::min(refused_limits_.request_time, kRefusedTime);
+    refused_limits_.idle_time = kRefusedTime;
+    refused_limits_.write_time = kRefusedTime;
+  }
 
   base::Status start() {
     const unsigned threads = options_.io_threads == 0 ? 1 : options_.io_threads;
-    // The first takes connections in, and serves those who are privileged.
+    // The first accepts connections and serves privileged users.
     for (unsigned i = 0; i <= threads; ++i) workers_.push_back(std::make_unique<Worker>());
     sessions_ = std::vector<Sessions>(workers_.size());
     TRY_ASSIGN(UnixListener listener, UnixListener::open(options_.socket_path));
@@ -181,7 +229,7 @@ class Server::Impl {
     for (auto& worker : workers_) {
       if (worker->thread.joinable()) worker->thread.join();
     }
-    // What is left ends here, while the contexts are still there.
+    // Sessions that are left end here, while the contexts are still there.
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
       for (const auto& session : sessions_[i].all()) session->close();
     }
@@ -190,6 +238,28 @@ class Server::Impl {
     retry_.reset();
     tick_.reset();
     workers_.clear();
+  }
+
+  void adopt(int descriptor, Credential credential) {
+    if (!arrivals_->try_enter()) {
+      const os::Descriptor refused(descriptor);
+      return refuse_busy(refused.get(), "from " + credential.address, std::nullopt,
+                         {base::ErrorCode::kUnavailable,
+                          "many clients are being looked up: try again in a moment",
+                          {}});
+    }
+    auto arrival = std::make_shared<Arrival>(descriptor, credential.address, arrivals_);
+    const std::size_t turn = worker_for(unknown_caller());
+    const auto welcomed = [this, turn, arrival,
+                           gate = workers_[turn]->gate](base::Result<Peer> peer) {
+      // Posted where it came at once, too, as with the names of local users.
+      gate->post([this, turn, arrival, peer = std::move(peer)] { welcome(turn, arrival, peer); });
+    };
+    if (options_.authenticator == nullptr) {
+      return welcomed(base::fail(base::ErrorCode::kUnauthenticated,
+                                 "this daemon knows no users from other machines"));
+    }
+    options_.authenticator->authenticate(std::move(credential), welcomed);
   }
 
   Figures figures() const {
@@ -254,9 +324,10 @@ class Server::Impl {
     });
   }
 
-  // The one with fewest connections of those that serve its holder. Where nobody else is there, the
-  // privileged have the threads of all: their own keeps them apart from others, and more threads
-  // than were asked for would make the batches of the journal smaller.
+  // Returns the worker with the fewest connections among those that serve its holder. If no other
+  // user is connected, privileged users have the threads of all: their own thread only keeps them
+  // apart from others, and more threads than configured would make the batches of the journal
+  // smaller.
   std::size_t worker_for(const Holder& holder) const {
     if (holder.is_privileged && budgets_->connections.taken_by_users() > 0) return 0;
     std::size_t best = 1;
@@ -297,8 +368,8 @@ class Server::Impl {
     return {uid, std::move(name), is_privileged};
   }
 
-  // On whose account it is: that of its uid, or, where that has none, of the user whose subordinate
-  // uid it is, so that a user namespace makes no one many.
+  // Finds the account of the connection: that of its uid, or otherwise of the user that it is a
+  // subordinate uid of, so that a user namespace does not make one user many.
   void greet(std::size_t turn, const std::shared_ptr<Newcomer>& newcomer,
              const host::UserName& name) {
     const std::uint32_t uid = newcomer->credentials.uid;
@@ -340,29 +411,85 @@ class Server::Impl {
   }
 
   void begin_session(std::size_t turn, Newcomer& newcomer, const host::UserName& name) {
-    Worker& worker = *workers_[turn];
-    LocalSocket socket(worker.io);
+    LocalSocket socket(workers_[turn]->io);
     error_code error;
     socket.assign(asio::local::stream_protocol(), newcomer.descriptor, error);
     if (error) return warn(std::nullopt, "accept: " + error.message());
     newcomer.descriptor = -1;
     newcomer.registry = nullptr;  // what is counted is the session's from here on
-    Session::Environment environment{dispatcher_,
-                                     worker.watcher,
-                                     worker.io,
-                                     worker.gate,
-                                     options_.limits,
-                                     *budgets_,
-                                     newcomer.holder,
-                                     [this] { return next_request_id(); },
-                                     [this](Peer& unnamed) { name_again(unnamed); },
-                                     [this, turn, holder = newcomer.holder](Session* closed) {
-                                       on_closed(turn, holder, closed);
-                                     }};
-    auto session = std::make_shared<Session>(std::move(socket), peer_of(newcomer.credentials, name),
-                                             std::move(environment));
+    add_session(turn, std::move(socket), peer_of(newcomer.credentials, name),
+                environment_of(turn, newcomer.holder));
+  }
+
+  Session::Environment environment_of(std::size_t turn, const Holder& holder) {
+    Worker& worker = *workers_[turn];
+    return {dispatcher_,
+            calls_.call_meter(),
+            worker.watcher,
+            worker.io,
+            worker.gate,
+            options_.limits,
+            *budgets_,
+            holder,
+            [this] { return next_request_id(); },
+            [this](Peer& unnamed) { name_again(unnamed); },
+            [this, turn, holder](Session* closed) { on_closed(turn, holder, closed); }};
+  }
+
+  void add_session(std::size_t turn, LocalSocket socket, Peer peer,
+                   Session::Environment environment) {
+    auto session =
+        std::make_shared<Session>(std::move(socket), std::move(peer), std::move(environment));
     sessions_[turn].add(session);
     session->start();
+  }
+
+  // Begins the session of a connection of the listener: for its user, or to refuse it.
+  void welcome(std::size_t turn, const std::shared_ptr<Arrival>& arrival,
+               const base::Result<Peer>& peer) {
+    LocalSocket socket(workers_[turn]->io);
+    error_code error;
+    socket.assign(asio::local::stream_protocol(), arrival->descriptor.get(), error);
+    if (error) return warn(std::nullopt, "adopt a connection: " + error.message());
+    arrival->descriptor.release();
+    registry_->enter();
+    if (!peer) return begin_refusal(turn, std::move(socket), arrival, peer.error());
+    const Holder holder{peer->caller.uid, "user " + peer->caller.user, false};
+    if (const base::Status taken = budgets_->connections.try_take(holder, 1); !taken) {
+      warn(peer->caller.uid, fmt::format("connection of {} from {} refused: {}", holder.name,
+                                         arrival->address, taken.error().message));
+      return begin_refusal(turn, std::move(socket), arrival, taken.error());
+    }
+    Session::Environment environment = environment_of(turn, holder);
+    environment.admit = [authenticator = options_.authenticator](const Peer& known) {
+      return authenticator->check_still_holds(known);
+    };
+    Peer from_afar = *peer;
+    from_afar.caller.door = model::Door::kListener;  // whatever the uid, it is not root
+    add_session(turn, std::move(socket), std::move(from_afar), std::move(environment));
+  }
+
+  // The listener expects an answer to the request that it sends, not before it.
+  void begin_refusal(std::size_t turn, LocalSocket socket, std::shared_ptr<Arrival> arrival,
+                     const base::Error& why) {
+    const Holder holder = unknown_caller();
+    Session::Environment environment{
+        dispatcher_,
+        calls_.call_meter(),
+        workers_[turn]->watcher,
+        workers_[turn]->io,
+        workers_[turn]->gate,
+        refused_limits_,
+        *budgets_,
+        holder,
+        [this] { return next_request_id(); },
+        [](Peer&) {},
+        [this, turn, arrival = std::move(arrival)](Session* closed) {
+          sessions_[turn].remove(closed);
+          registry_->leave();
+        },
+        [why](const Peer&) -> base::Status { return std::unexpected(why); }};
+    add_session(turn, std::move(socket), Peer{}, std::move(environment));
   }
 
   void name_again(Peer& peer) const {
@@ -380,16 +507,21 @@ class Server::Impl {
   }
 
   void refuse_busy(LocalSocket socket, std::uint32_t uid, const base::Error& why) {
-    warn(uid, fmt::format("connection of uid {} refused: {}", uid, why.message));
+    refuse_busy(socket.native_handle(), fmt::format("of uid {}", uid), uid, why);
+  }
+
+  // Answers before there is a request. `whose`: "of uid 7".
+  void refuse_busy(int socket, const std::string& whose, std::optional<std::uint32_t> uid,
+                   const base::Error& why) {
+    warn(uid, fmt::format("connection {} refused: {}", whose, why.message));
     const Problem problem = to_problem(why, next_request_id());
     const std::string body = to_json(problem);
     const std::string answer = fmt::format(
         "HTTP/1.1 {} {}\r\nContent-Type: application/problem+json\r\nContent-Length: {}\r\n"
         "Connection: close\r\n\r\n{}",
         problem.status, status_title(problem.status), body.size(), body);
-    error_code ignored;
-    socket.non_blocking(true, ignored);
-    socket.write_some(asio::buffer(answer), ignored);
+    // What does not go at once is dropped.
+    (void)!::send(socket, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
   std::string next_request_id() {
@@ -407,7 +539,10 @@ class Server::Impl {
   SubordinateIds subordinate_ids_;
   std::shared_ptr<Budgets> budgets_;  // as the registry
   Dispatcher dispatcher_;
-  std::shared_ptr<Registry> registry_;  // connections whose user is looked up have it too
+  std::shared_ptr<Registry>
+      registry_;  // connections that wait for the lookup of their user have it too
+  std::shared_ptr<Arrivals> arrivals_;  // likewise
+  SessionLimits refused_limits_ = options_.limits;
   std::atomic<std::uint64_t> requests_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Sessions> sessions_;
@@ -433,6 +568,10 @@ base::Result<std::unique_ptr<Server>> Server::start(ServerOptions options, CoreA
 
 void Server::stop() {
   impl_->stop();
+}
+
+void Server::adopt(int descriptor, Credential credential) {
+  impl_->adopt(descriptor, std::move(credential));
 }
 
 Server::Figures Server::figures() const {

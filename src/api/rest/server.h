@@ -10,6 +10,7 @@
 
 #include "api/core_access.h"
 #include "api/event_hub.h"
+#include "api/identity/authenticator.h"
 #include "api/rest/budget.h"
 #include "api/rest/session_limits.h"
 #include "base/result.h"
@@ -28,14 +29,20 @@ struct ServerOptions {
   std::string subordinate_ids = "/etc/subuid";
   SessionLimits limits;
   std::chrono::milliseconds stop_grace{2'000};
-  bool shows_all_commands = false;  // see Calls::Options
-  // One line about something that a person should know, with the user who caused it, if one did;
-  // called from the server's threads. Null: none.
+  std::optional<std::uint32_t> only_uid = {};  // see Calls::Options
+  std::uint32_t min_uid = 1000;                // likewise
+  // Finds the users behind the connections of the listener; outlives the server. Null: all of them
+  // are refused.
+  const Authenticator* authenticator = nullptr;
+  std::size_t arrivals = 128;  // connections of the listener whose user is not known, at once
+  // Takes one line for the administrator, with the user who caused it, if there is one. It is
+  // called from the server's threads. Null: no lines.
   std::function<void(std::optional<std::uint32_t> user, const std::string& line)> warn;
 };
 
-// REST over HTTP/1.1 on a Unix socket. The socket's peer credentials name the caller: root is the
-// administrator, other users see and change their own jobs.
+// REST over HTTP/1.1 on a Unix socket. The socket's peer credentials name the caller; callers from
+// other machines come through the listener with a credential. The core's access rules say what each
+// of them may do.
 //
 // Runs on threads of its own. `core`'s objects and `hub` outlive the server; `hub` must be told of
 // every publication after the snapshot source shows it.
@@ -49,6 +56,12 @@ class Server {
   // Removes the path, takes no new connection, lets requests under way be answered (up to the grace
   // time), ends streams, and joins the threads. The core must still be answering commands.
   void stop();
+
+  // Serves the connection `descriptor`, a stream socket, to the user behind the credential. If the
+  // credential is refused, the first request is answered with 401, 429 or 503, and the connection
+  // ends. Beyond `arrivals` that answer comes at once. Owns the descriptor. Safe from any thread
+  // until stop().
+  void adopt(int descriptor, Credential credential);
 
   struct Figures {
     std::uint64_t connections = 0;  // open now

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "api/rest/server_fixture_test.h"
 #include "api/rest/unix_listener.h"
@@ -26,7 +27,7 @@ TEST_F(ServerTest, AnswersASubmissionWithTheJob) {
   EXPECT_EQ(job["wait_reason"]["code"], "NOT_EVALUATED");
   const auto command = core_.commands().at(0);
   EXPECT_EQ(command.caller.uid, uid_);
-  EXPECT_EQ(command.caller.is_administrator, uid_ == 0);
+  EXPECT_EQ(command.caller.role, uid_ == 0 ? model::Role::kAdmin : model::Role::kUser);
   EXPECT_EQ(std::get<model::SubmitJob>(command.body).spec.request.gpus, 2U);
   EXPECT_EQ(parsed(ask("GET", "/v1/jobs/1"))["spec"]["name"], "x");
 }
@@ -81,6 +82,53 @@ TEST_F(ServerTest, ReadsAChunkedBody) {
       "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json; charset=utf-8\r\n"
       "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"command\r\nb\r\n\":[\"true\"]}\r\n0\r\n\r\n");
   EXPECT_EQ(client.receive()->status, 201);
+}
+
+TEST_F(ServerTest, AnswersWithTheFieldsThatAClientNames) {
+  const std::string one = std::to_string(core_.add_job(user_, uid_).value);
+  const std::string two = std::to_string(core_.add_job(user_, uid_).value);
+  start();
+  EXPECT_EQ(ask("GET", "/v1/jobs/" + one + "?fields=state,id").body,
+            R"({"id":")" + one + R"(","state":"QUEUED"})");
+  EXPECT_EQ(ask("GET", "/v1/jobs?fields=jobs.id").body,
+            R"({"jobs":[{"id":")" + two + R"("},{"id":")" + one + R"("}],"next_page":null})");
+  EXPECT_EQ(ask("GET", "/v1/version?fields=version").body, R"({"version":"1.2.3"})");
+  const auto refused = [&](const std::string& target) {
+    const RawResponse response = ask("GET", target);
+    EXPECT_EQ(response.status, 400) << target;
+    EXPECT_EQ(parsed(response)["field"], "fields") << target;
+    return parsed(response)["detail"].get<std::string>();
+  };
+  EXPECT_THAT(refused("/v1/jobs/" + one + "?fields=stat"),
+              testing::HasSubstr("did you mean 'state'?"));
+  EXPECT_THAT(refused("/v1/jobs/" + one + "?fields=id&fields=state"),
+              testing::HasSubstr("given twice"));
+  EXPECT_THAT(refused("/v1/jobs?fields=next_page"), testing::HasSubstr("jobs.id"));
+  refused("/v1/jobs/" + one + "?fields=");
+  refused("/v1/queue?fields=jobs");
+}
+
+TEST_F(ServerTest, TellsAClientThatItHasTheAnswerAlready) {
+  start();
+  const RawResponse first = ask("GET", "/v1/version");
+  const std::string tag = first.headers.at("etag");
+  RawClient client(options_.socket_path);
+  const auto again = [&](const std::string& tags) {
+    return client.request("GET", "/v1/version", {}, "If-None-Match: " + tags + "\r\n");
+  };
+  for (const std::string& tags : {tag, "W/" + tag, "\"0123\", " + tag, std::string("*")}) {
+    const auto same = again(tags);
+    ASSERT_TRUE(same.has_value()) << tags;
+    EXPECT_EQ(same->status, 304) << tags;
+    EXPECT_EQ(same->headers.at("etag"), tag);
+    EXPECT_FALSE(same->headers.contains("content-length"));
+    EXPECT_EQ(same->body, "");
+  }
+  const auto other = again("\"0123456789abcdef\"");
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(other->status, 200);
+  EXPECT_EQ(other->body, first.body);
+  EXPECT_FALSE(ask("GET", "/v1/nothing").headers.contains("etag"));
 }
 
 TEST_F(ServerTest, ClosesWhenTheClientAsksForIt) {
@@ -261,17 +309,17 @@ TEST_F(ServerTest, SaysWhyItIsNotReady) {
 }
 
 TEST_F(ServerTest, ListsManyJobsInPieces) {
-  core_.add_jobs(2'500, user_, uid_);
+  core_.add_jobs(2'300, user_, uid_);
   start();
   RawClient client(options_.socket_path);
   const auto all = client.request("GET", "/v1/jobs?limit=10000");
   ASSERT_TRUE(all.has_value());
   EXPECT_TRUE(all->is_complete);
   EXPECT_EQ(all->headers.at("transfer-encoding"), "chunked");
-  EXPECT_EQ(parsed(*all)["jobs"].size(), 2'500U);
+  EXPECT_EQ(parsed(*all)["jobs"].size(), 2'300U);
   // The connection goes on.
   const auto page = client.request("GET", "/v1/jobs?limit=10");
-  EXPECT_EQ(parsed(*page)["next_page"], "2491");
+  EXPECT_EQ(parsed(*page)["next_page"], "2291");
 }
 
 TEST_F(ServerTest, DescribesItself) {
@@ -398,7 +446,7 @@ TEST_F(ServerTest, SurvivesAnswersThatComeAfterItsEnd) {
 
 // ---- the path ----
 
-TEST_F(ServerTest, ListensForEverybodyAsSoonAsItsPathIsThere) {
+TEST_F(ServerTest, ListensForAllUsersAsSoonAsItsPathIsThere) {
   start();
   struct stat found{};
   ASSERT_EQ(::stat(options_.socket_path.c_str(), &found), 0);

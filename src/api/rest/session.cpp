@@ -13,6 +13,8 @@
 #include "api/convert/problem.h"
 #include "api/rest/channel_bridge.h"
 #include "base/check.h"
+#include "base/hash.h"
+#include "os/clock.h"
 
 namespace gpu_platform::api {
 
@@ -26,7 +28,7 @@ using boost::system::error_code;
 // answer that ends the connection.
 constexpr std::size_t kMaxPending = 16 * 1024;
 constexpr std::uint64_t kMaxDrained = 16 << 20;
-// What a connection may have in memory besides what counts against its user's budgets.
+// The memory that a connection may have beside what counts against its user's budgets.
 constexpr std::size_t kMaxKept = 16 * 1024;
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
@@ -168,7 +170,7 @@ bool Session::is_header_sane() {
   const auto count = static_cast<std::size_t>(std::distance(fields.begin(), fields.end()));
   if (count <= environment_.limits.header_fields) return true;
   refuse(431, base::Error{base::ErrorCode::kInvalidArgument,
-                          fmt::format("the header has {} fields, the most is {}", count,
+                          fmt::format("the header has {} fields; the limit is {}", count,
                                       environment_.limits.header_fields),
                           {}});
   return false;
@@ -199,9 +201,9 @@ void Session::refuse_malformed(const error_code& error) {
   refuse(status, base::Error{code, std::move(detail), {}});
 }
 
-// Of a request that was not read to its end: the connection ends with the answer.
+// Refuses a request that was not read to its end. The connection ends with the answer.
 void Session::refuse(int status, base::Error error) {
-  state_ = State::kAnswering;
+  begin_answer();
   keeps_alive_ = false;
   is_http_1_0_ = false;
   std::string().swap(buffer_);
@@ -209,8 +211,15 @@ void Session::refuse(int status, base::Error error) {
   reply(problem_reply(status, std::move(error), environment_.next_request_id()));
 }
 
-void Session::dispatch() {
+void Session::begin_answer() {
   state_ = State::kAnswering;
+  known_tags_.reset();
+  call_ = {};
+  answer_began_ns_ = os::monotonic_ns();
+}
+
+void Session::dispatch() {
+  begin_answer();
   clear_deadline();
   if (!peer_.is_name_known) environment_.name_again(peer_);
   const auto& message = parser_->get();
@@ -222,8 +231,17 @@ void Session::dispatch() {
   request.content_type = header(message, http::field::content_type);
   request.accept = header(message, http::field::accept);
   request.last_event_id = header(message, "Last-Event-ID");
+  if (message.method() == http::verb::get) {
+    known_tags_ = header(message, http::field::if_none_match);
+  }
   if (!message.body().empty()) request.body = &message.body();
   const std::string_view raw(message.target().data(), message.target().size());
+  if (environment_.admit) {
+    if (auto admitted = environment_.admit(peer_); !admitted) {
+      keeps_alive_ = false;
+      return reply(problem_reply(std::move(admitted).error(), request.id));
+    }
+  }
   auto target = parse_target(raw);
   if (!target) return reply(problem_reply(std::move(target).error(), request.id));
   request.target = *std::move(target);
@@ -235,7 +253,7 @@ void Session::dispatch() {
   drop_request_body();
 }
 
-// What the dispatcher made of it is what is left of it.
+// Only what the dispatcher made of it is left.
 void Session::drop_request_body() {
   std::string().swap(parser_->get().body());
 }
@@ -282,6 +300,7 @@ void Session::bridge(ChannelSocket channel) {
   if (state_ != State::kAnswering) return;
   // Bytes that came with the request would be lost: no client may speak before it is answered.
   if (is_stopping_ || !buffer_.empty()) return close();
+  count_answer(101);
   state_ = State::kBridged;
   clear_deadline();
   const auto ended = [weak = std::weak_ptr<Exchange>(shared_from_this())] {
@@ -291,8 +310,15 @@ void Session::bridge(ChannelSocket channel) {
   bridge_->begin(parser_->get());
 }
 
+void Session::count_answer(int status) {
+  const double seconds = static_cast<double>(os::monotonic_ns() - answer_began_ns_) / 1e9;
+  environment_.meter.note(call_, status, seconds);
+}
+
 void Session::reply(Reply reply) {
   if (state_ != State::kAnswering) return;
+  tag(reply);
+  count_answer(reply.status);
   const std::shared_ptr<void> waiter = std::move(waiter_);
   source_ = std::move(reply.source);
   is_source_at_end_ = source_ == nullptr;
@@ -312,6 +338,18 @@ void Session::reply(Reply reply) {
   }
 }
 
+// Marks the answer to a GET that is there as a whole, so that a client that asks again for what it
+// has is told so [304].
+void Session::tag(Reply& reply) const {
+  if (!known_tags_ || reply.status != 200 || reply.source != nullptr) return;
+  const std::string mark = fmt::format("\"{:016x}\"", base::hash64(reply.body));
+  if (*known_tags_ == "*" || known_tags_->find(mark) != std::string::npos) {
+    reply.status = 304;
+    reply.body.clear();
+  }
+  reply.headers.emplace_back("ETag", mark);
+}
+
 void Session::write_head(const Reply& reply, bool is_chunked) {
   out_.clear();
   auto into = std::back_inserter(out_);
@@ -320,7 +358,7 @@ void Session::write_head(const Reply& reply, bool is_chunked) {
   for (const auto& [name, value] : reply.headers) fmt::format_to(into, "{}: {}\r\n", name, value);
   if (is_chunked) {
     out_ += "Transfer-Encoding: chunked\r\n";
-  } else if (source_ == nullptr) {
+  } else if (source_ == nullptr && reply.status != 304) {
     fmt::format_to(into, "Content-Length: {}\r\n", reply.body.size());
   }
   if (!keeps_alive_) {
@@ -331,8 +369,8 @@ void Session::write_head(const Reply& reply, bool is_chunked) {
   out_ += "\r\n";
 }
 
-// Whether a client whose user has enough answers that nobody reads may have more made for it.
-// False: it is asked again when there is room, and closed where that takes too long.
+// Returns whether more answers may be made for a client, although its user has many unread ones. If
+// not, the client is asked again when there is room, and closed if that takes too long.
 bool Session::may_go_on() {
   Budget& answers = environment_.budgets.answers;
   if (answers.check_capacity(environment_.holder)) return true;
@@ -354,10 +392,12 @@ bool Session::may_go_on() {
 
 // Asks the source for its next piece and writes it behind what is in out_.
 void Session::pump() {
+  // A stream ends with the credential that it was opened with.
+  if (environment_.admit && !environment_.admit(peer_)) return close();
   if (!may_go_on()) return;
   state_ = State::kWriting;
   is_source_resting_ = false;
-  // In its place from the start: a piece may be large.
+  // The size has its place from the start, because a piece may be too large to be moved.
   static constexpr std::string_view kNoSize = "00000000\r\n";
   const std::size_t begin = out_.size();
   if (!is_http_1_0_) out_ += kNoSize;

@@ -52,6 +52,7 @@ class Session final : public Exchange {
  public:
   struct Environment {
     const Dispatcher& dispatcher;
+    CallMeter& meter;
     FileWatcher& watcher;
     boost::asio::io_context& io;
     std::shared_ptr<Gate> gate;
@@ -59,9 +60,12 @@ class Session final : public Exchange {
     Budgets& budgets;
     Holder holder;
     std::function<std::string()> next_request_id;
-    // Fills in what is known of a peer whose name was not.
+    // Looks up the name of a peer again if it was not known.
     std::function<void(Peer&)> name_again;
     std::function<void(Session*)> closed;  // once, by close()
+    // Asked before each request. An error is the answer, and the connection's last. Null: all are
+    // admitted.
+    std::function<base::Status(const Peer&)> admit = {};
   };
   Session(LocalSocket socket, Peer peer, Environment environment);
 
@@ -71,8 +75,9 @@ class Session final : public Exchange {
   // Ends at once.
   void close();
 
-  const Peer& peer() const override { return peer_; }
+  Peer& peer() override { return peer_; }
   boost::asio::io_context& context() override { return environment_.io; }
+  void is_call(std::string_view name) override { call_ = name; }
   void reply(Reply reply) override;
   Calls::Resume resume() override;
   std::function<void()> waker() override;
@@ -105,8 +110,11 @@ class Session final : public Exchange {
   void continue_if_expected();
   void refuse_malformed(const boost::system::error_code& error);
   void refuse(int status, base::Error error);
+  void begin_answer();
   void dispatch();
+  void count_answer(int status);
   void drop_request_body();
+  void tag(Reply& reply) const;
   void write_head(const Reply& reply, bool is_chunked);
   void write();
   void on_written(const boost::system::error_code& error);
@@ -135,6 +143,9 @@ class Session final : public Exchange {
   bool has_continued_ = false;
   Lease request_bytes_;  // of a large one, until it is answered
 
+  std::optional<std::string> known_tags_;  // of a GET: its If-None-Match
+  std::string_view call_;                  // that is being answered; empty: none
+  std::int64_t answer_began_ns_ = 0;
   bool keeps_alive_ = true;
   bool is_http_1_0_ = false;
   bool is_stopping_ = false;

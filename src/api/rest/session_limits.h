@@ -6,7 +6,7 @@
 
 namespace gpu_platform::api {
 
-// What one connection may take, in bytes and in time.
+// The bytes and the time that one connection may take.
 struct SessionLimits {
   std::uint64_t body_bytes = std::uint64_t{1} << 20;
   std::uint32_t header_bytes = 16 * 1024;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kEnoughBytes = 64 * 1024;
 constexpr std::size_t kChangesAtOnce = 32;
-// Where a file cannot be watched it is looked at this often; only while somebody follows it.
+// A file that cannot be watched is read this often, but only while a client follows it.
 constexpr std::chrono::milliseconds kFallbackInterval{200};
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
@@ -57,6 +57,8 @@ BodySource::Next ChangeStream::fill(std::string& out) {
     append_reset(out);
     return Next::kMore;
   }
+  sees_others_ =
+      options_.all_users && context_.reader.view_of(context_.caller).sees_jobs_of_others();
   for (const ChangeRecord& record : changes.records) {
     // A few jobs may be as much as thousands of others.
     if (out.size() >= kEnoughBytes) return Next::kMore;
@@ -74,7 +76,8 @@ BodySource::Next ChangeStream::append_current(std::string& out) {
   change.set_seq(cursor_.value);
   if (found->snapshot->at.is_set()) to_proto(found->snapshot->at, *change.mutable_at());
   change.set_change(v1::JOB_CHANGE_KIND_CURRENT);
-  context_.reader.describe(*found->job, found->snapshot->nodes, *change.mutable_job());
+  context_.reader.describe(context_.caller, *found->job, found->snapshot->nodes,
+                           *change.mutable_job());
   context_.reader.explain(*found, *change.mutable_job());
   append_event(out, change);
   return model::is_ended(found->job->state) ? Next::kEnd : Next::kMore;
@@ -89,17 +92,16 @@ void ChangeStream::append_reset(std::string& out) {
 
 bool ChangeStream::append_change(const ChangeRecord& record, std::string& out) {
   const model::Caller& caller = context_.caller;
-  const bool is_wanted = options_.job.valid() || record.uid == caller.uid ||
-                         (options_.all_users && caller.is_administrator);
+  const bool is_wanted = options_.job.valid() || record.uid == caller.uid || sees_others_;
   if (!is_wanted) return true;
   const auto found = context_.reader.find(caller, record.job);
-  // Not to be seen, or not to be read now: the stream goes on with the next change.
+  // The job may not be seen, or cannot be read now: the stream goes on with the next change.
   if (!found) return true;
   v1::JobChange change;
   change.set_seq(record.seq.value);
   to_proto(record.at, *change.mutable_at());
   change.set_change(record.kind);
-  context_.reader.describe(*found->job, found->snapshot->nodes, *change.mutable_job());
+  context_.reader.describe(caller, *found->job, found->snapshot->nodes, *change.mutable_job());
   // Explaining every change of a busy queue would cost a look at all of it each time.
   if (options_.job.valid()) {
     context_.reader.explain(*found, *change.mutable_job());
@@ -135,6 +137,10 @@ BodySource::Next OutputStream::fill(std::string& out) {
       return options_.is_plain ? Next::kBroken : Next::kEnd;
     }
     const model::Job& job = *found->job;
+    if (const auto seen = context_.reader.check_sees_output(context_.caller, job); !seen) {
+      append_error(seen.error(), out);
+      return options_.is_plain ? Next::kBroken : Next::kEnd;
+    }
     if (attempt_ == 0 && !job.attempts.empty()) attempt_ = job.attempts.back().number;
     if (attempt_ == 0) return at_end_of_attempt(*found, out);
     watch_file(job);
@@ -148,10 +154,10 @@ BodySource::Next OutputStream::fill(std::string& out) {
 void OutputStream::begin_reading(FoundJob found) {
   reading_ = std::make_shared<Reading>(std::move(found));
   const std::weak_ptr<Reading> weak = reading_;
+  // The answer comes on the connection's thread, at once or in a turn of its own.
   context_.reader.outputs().read(*reading_->found.job, attempt_, {offset_, kEnoughBytes},
                                  context_.resume,
                                  [weak, wake = context_.wake](base::Result<OutputPiece> piece) {
-                                   // On the connection's thread: at once, or in a turn of its own.
                                    const auto reading = weak.lock();
                                    if (reading == nullptr) return;
                                    reading->piece = std::move(piece);
@@ -271,7 +277,7 @@ void JobWaiter::check(bool is_time_up) {
   const Done done = std::exchange(done_, nullptr);
   if (!found) return done(std::unexpected(std::move(found).error()));
   v1::Job out;
-  reader_.describe(*found->job, found->snapshot->nodes, out);
+  reader_.describe(caller_, *found->job, found->snapshot->nodes, out);
   reader_.explain(*found, out);
   done(std::move(out));
 }
@@ -286,7 +292,7 @@ StartWaiter::StartWaiter(const Calls& calls, std::shared_ptr<const model::Job> j
       pause_(io) {}
 
 void StartWaiter::begin(EventHub& hub, std::chrono::milliseconds timeout) {
-  // As for JobWaiter: subscribed before the first look, and the hub holds weak pointers.
+  // As JobWaiter does, it subscribes before the first look, and the hub holds weak pointers.
   const std::weak_ptr<StartWaiter> weak = weak_from_this();
   if (timeout.count() > 0) {
     subscription_ = hub.subscribe_to_all([weak, &io = io_] {

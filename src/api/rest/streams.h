@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/calls.h"
+#include "api/convert/field_selection.h"
 #include "api/event_hub.h"
 #include "api/queue_writer.h"
 #include "api/rest/exchange.h"
@@ -21,11 +22,14 @@ namespace gpu_platform::api {
 // One page of jobs as JSON.
 class JobListSource final : public BodySource {
  public:
-  explicit JobListSource(std::unique_ptr<JobListWriter> writer) : writer_(std::move(writer)) {}
+  // `fields`: the selection that the writer's filter points into; null: none.
+  JobListSource(std::unique_ptr<JobListWriter> writer, std::shared_ptr<const FieldSelection> fields)
+      : fields_(std::move(fields)), writer_(std::move(writer)) {}
   Next fill(std::string& out) override;
   void rest() override { writer_->rest(); }
 
  private:
+  std::shared_ptr<const FieldSelection> fields_;
   std::unique_ptr<JobListWriter> writer_;
 };
 
@@ -40,7 +44,7 @@ class QueueSource final : public BodySource {
   QueueWriter writer_;
 };
 
-// What the streams share.
+// The objects that the streams share.
 struct StreamContext {
   const JobReader& reader;
   EventHub& hub;
@@ -72,10 +76,11 @@ class ChangeStream final : public BodySource {
   Options options_;
   model::EventSeq cursor_;
   bool is_begun_ = false;
+  bool sees_others_ = false;  // changes of the jobs of other users may be among those to send
   std::unique_ptr<EventHub::Subscription> subscription_;
 };
 
-// What a job prints, from an offset on, attempt after attempt unless one is named.
+// Streams the output of a job from an offset on, attempt after attempt unless one is named.
 class OutputStream final : public BodySource {
  public:
   struct Options {
@@ -84,7 +89,7 @@ class OutputStream final : public BodySource {
     std::uint64_t offset = 0;
     bool is_plain = false;  // the bytes alone instead of events
   };
-  // What is read of a user's file comes through the exchange's resume().
+  // The contents of a user's file arrive through the exchange's resume().
   OutputStream(StreamContext context, FileWatcher& watcher, boost::asio::io_context& io,
                Options options);
   Next fill(std::string& out) override;

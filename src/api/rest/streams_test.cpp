@@ -180,7 +180,8 @@ TEST_F(StreamsTest, FollowAFileOfTheUsersAsWell) {
   core_.print(job, "one\n");
   EXPECT_EQ(text_of(reader.next()), "one\n");
   core_.print(job, "two");
-  EXPECT_EQ(text_of(reader.next()), "two") << "nobody tells of a change there: it is looked for";
+  EXPECT_EQ(text_of(reader.next()), "two")
+      << "no watch reports a change there: the file is read again and again";
   core_.print(job, "last");
   core_.end_job(job, 0);
   EXPECT_EQ(text_of(reader.next()), "last");
@@ -190,8 +191,9 @@ TEST_F(StreamsTest, FollowAFileOfTheUsersAsWell) {
   EXPECT_TRUE(reader.is_at_end());
 }
 
-// The server has one thread. Whoever asks for a file on a disk that is gone hears of it in the end.
-TEST_F(StreamsTest, ADiskThatHangsKeepsNobodyElseWaiting) {
+// The server has one thread. A client that asks for a file on a disk that is gone gets an error in
+// the end.
+TEST_F(StreamsTest, ADiskThatHangsKeepsNoOtherClientWaiting) {
   const model::JobId job = core_.add_job_with_output(user_, uid_, "/net/gone/out");
   core_.start_job(job);
   std::promise<void> is_back;

@@ -38,7 +38,7 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// What is at the path already: nothing or a dead daemon's socket is fine.
+// Checks what is at the path already. Nothing or a dead daemon's socket is fine.
 base::Status check_free(const std::string& path, const sockaddr_un& address) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -47,12 +47,13 @@ base::Status check_free(const std::string& path, const sockaddr_un& address) {
   }
   if (!S_ISSOCK(found.st_mode)) {
     return base::fail(base::ErrorCode::kFailedPrecondition,
-                      fmt::format("{} exists and is no socket; it is left alone", path), "socket");
+                      fmt::format("{} exists and is not a socket; it is left alone", path),
+                      "socket");
   }
   const os::Descriptor probe(open_socket());
   if (probe.get() < 0) return std::unexpected(base::system_error("open a socket", errno));
   const int result = ::connect(probe.get(), generic(address), sizeof address);
-  // EAGAIN: somebody listens and is busy.
+  // EAGAIN: a process listens and is busy.
   if (result == 0 || errno == EAGAIN) {
     return base::fail(base::ErrorCode::kAlreadyExists,
                       fmt::format("another daemon answers at {}", path), "socket");
@@ -68,7 +69,8 @@ base::Status check_free(const std::string& path, const sockaddr_un& address) {
 base::Result<UnixListener> UnixListener::open(const std::string& path) {
   TRY_ASSIGN(const sockaddr_un address, address_of(path));
   TRY(check_free(path, address));
-  // Bound and listening under another name first: who sees the path can connect at once.
+  // The socket is bound and listens under another name first: a client that sees the path can
+  // connect at once.
   const std::string temporary = path + ".new";
   TRY_ASSIGN(const sockaddr_un temporary_address, address_of(temporary));
   os::Descriptor socket(open_socket());

@@ -18,23 +18,29 @@ namespace gpu_platform::config {
 
 namespace {
 
-constexpr std::size_t kLongestName = 255;
-constexpr std::uint64_t kMaxShares = 1'000'000;
-constexpr std::uint64_t kMaxCount = 1'000'000'000;
-constexpr std::array<std::string_view, 7> kLimits = {
-    "max_gpus",        "max_running_jobs", "max_queued_jobs", "gpu_hours",
-    "guaranteed_gpus", "borrow_limit",     "lend_limit"};
-constexpr std::array<std::string_view, 11> kTeamKeys = {"name",
+constexpr std::array<std::string_view, 9> kLimits = {
+    "max_gpus",     "max_running_jobs", "max_queued_jobs",   "gpu_hours", "guaranteed_gpus",
+    "borrow_limit", "lend_limit",       "over_quota_weight", "gpu_types"};
+constexpr std::array<std::string_view, 5> kTypeLimits = {"max_gpus", "gpu_hours", "guaranteed_gpus",
+                                                         "borrow_limit", "lend_limit"};
+constexpr std::array<std::string_view, 18> kTeamKeys = {"name",
                                                         "parent",
                                                         "shares",
                                                         "users",
+                                                        "coordinators",
                                                         "max_gpus",
                                                         "max_running_jobs",
                                                         "max_queued_jobs",
                                                         "gpu_hours",
                                                         "guaranteed_gpus",
                                                         "borrow_limit",
-                                                        "lend_limit"};
+                                                        "lend_limit",
+                                                        "over_quota_weight",
+                                                        "gpu_types",
+                                                        "reclaim_min_runtime",
+                                                        "max_reclaims_per_job",
+                                                        "preempt_min_runtime",
+                                                        "default_time_limit"};
 
 // "0.25" as 250.
 std::optional<std::uint32_t> thousandths_of(std::string_view text) {
@@ -50,67 +56,10 @@ std::optional<std::uint32_t> thousandths_of(std::string_view text) {
 
 }  // namespace
 
-void OrganisationReader::report(const YAML::Node& at, std::string message) {
-  const YAML::Mark mark = at.Mark();
-  problems_.push_back({mark.line + 1, mark.column + 1, key_, std::move(message), file_});
-}
-
-void OrganisationReader::report_unknown(const YAML::Node& name,
-                                        std::span<const std::string_view> allowed) {
-  std::string hint = base::did_you_mean(name.Scalar(), allowed);
-  if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(allowed, ", "));
-  report(name, fmt::format("unknown key '{}' in '{}'{}", printable(name.Scalar()), key_, hint));
-}
-
-std::optional<std::string> OrganisationReader::word(const YAML::Node& node, std::string_view what) {
-  if (node.IsScalar() && !node.Scalar().empty() && node.Scalar().size() <= kLongestName &&
-      printable(node.Scalar()).find('?') == std::string::npos) {
-    return node.Scalar();
-  }
-  report(node,
-         fmt::format("'{}' in '{}' must be a name of 1 to {} bytes", what, key_, kLongestName));
-  return std::nullopt;
-}
-
-std::optional<std::uint32_t> OrganisationReader::count(const YAML::Node& node,
-                                                       std::string_view what, std::uint64_t least) {
-  const std::uint64_t most = what == "shares" ? kMaxShares : kMaxCount;
-  const bool is_plain = node.IsScalar() && (node.Tag() == "?" || node.Tag().empty());
-  if (is_plain) {
-    if (const auto number = base::parse_count(node.Scalar(), least, most)) {
-      return static_cast<std::uint32_t>(*number);
-    }
-  }
-  report(node,
-         fmt::format("'{}' in '{}' must be a whole number from {} to {}", what, key_, least, most));
-  return std::nullopt;
-}
-
-template <class Visit>
-void OrganisationReader::for_each_entry(const YAML::Node& map, const Visit& visit) {
-  if (map.IsNull()) return;
-  if (!map.IsMap()) {
-    report(map, fmt::format("'{}' wants names with their values, but {} stands here", key_,
-                            kind_of(map)));
-    return;
-  }
-  std::set<std::string> seen;
-  for (const auto& entry : map) {
-    const YAML::Node name = entry.first;
-    if (!word(name, "name")) continue;
-    if (!seen.insert(name.Scalar()).second) {
-      report(name,
-             fmt::format("'{}' stands in this part of '{}' twice", printable(name.Scalar()), key_));
-      continue;
-    }
-    visit(name, entry.second);
-  }
-}
-
 void OrganisationReader::read(const std::string& path, const YAML::Node& name,
                               const YAML::Node& value) {
   key_ = path;
-  seen_.emplace(path, name.Mark());
+  seen_.emplace(path, Place{name.Mark(), file_});
   if (path == "teams") return read_teams(value);
   if (path == "teams_file") return read_teams_file(value);
   if (path == "scheduling.fair_share.gpu_weights") return read_gpu_weights(value);
@@ -130,18 +79,25 @@ void OrganisationReader::read_reserved_ratio(const YAML::Node& value) {
   organisation_.reserved_thousandths = *ratio;
 }
 
-// What is somebody's own must be one holder's, and no job of two.
+// A guarantee must belong to one holder, and no job may have two holders.
 void OrganisationReader::refuse_guarantee(const YAML::Node& map, const model::Quota& quota,
                                           std::string_view whose) {
-  if (!quota.guaranteed_gpus) return;
+  const bool is_by_type = std::ranges::any_of(
+      quota.gpu_types, [](const auto& of_type) { return of_type.guaranteed_gpus.has_value(); });
+  if (!quota.guaranteed_gpus && !is_by_type) return;
   report(map, fmt::format("'guaranteed_gpus' in '{}' is for teams and for users by name "
                           "(quotas.users), not for {}",
                           key_, whose));
 }
 
 void OrganisationReader::check_guarantee(const YAML::Node& map, const model::Quota& quota) {
+  check_type_guarantees(map, quota);
   const auto& own = quota.guaranteed_gpus;
-  if (!own && (quota.borrow_limit || quota.lend_limit)) {
+  if (!own && quota.over_quota_weight) {
+    report(map, fmt::format("'over_quota_weight' in '{}' is about the GPUs beyond guaranteed_gpus, "
+                            "which is missing: write 'guaranteed_gpus: 0' for none",
+                            key_));
+  } else if (!own && (quota.borrow_limit || quota.lend_limit)) {
     report(map, fmt::format("'{}' in '{}' counts from guaranteed_gpus, which is missing",
                             quota.borrow_limit ? "borrow_limit" : "lend_limit", key_));
   } else if (own && quota.max_gpus && *own > *quota.max_gpus) {
@@ -150,6 +106,27 @@ void OrganisationReader::check_guarantee(const YAML::Node& map, const model::Quo
   } else if (own && quota.lend_limit && *quota.lend_limit > *own) {
     report(map, fmt::format("'lend_limit' in '{}' must be at most guaranteed_gpus, which is {}",
                             key_, *own));
+  }
+}
+
+// What is guaranteed by type is a part of what is guaranteed at all, and of what may be used.
+void OrganisationReader::check_type_guarantees(const YAML::Node& map, const model::Quota& quota) {
+  std::uint64_t sum = 0;
+  for (const model::TypeQuota& each : quota.gpu_types) sum += each.guaranteed_gpus.value_or(0);
+  const auto check = [&](std::string_view name, const std::optional<std::uint32_t>& most) {
+    if (!most || sum <= *most) return;
+    report(map, fmt::format("'guaranteed_gpus' of all 'gpu_types' in '{}' add up to {}: at most "
+                            "{}, which is {}",
+                            key_, sum, name, *most));
+  };
+  check("guaranteed_gpus", quota.guaranteed_gpus);
+  check("max_gpus", quota.max_gpus);
+  const std::uint64_t rest = quota.guaranteed_gpus.value_or(0) - sum;
+  if (sum > 0 && quota.guaranteed_gpus && sum <= *quota.guaranteed_gpus &&
+      quota.lend_limit.value_or(0) > rest) {
+    report(map, fmt::format("'lend_limit' in '{}' must be at most the part of guaranteed_gpus that "
+                            "is not in gpu_types, which is {}",
+                            key_, rest));
   }
 }
 
@@ -173,14 +150,14 @@ void OrganisationReader::read_teams_file(const YAML::Node& value) {
     return;
   }
   const auto document = parse_document(*text);
-  file_ = file;
+  const std::string outer = std::exchange(file_, file);
   if (document) {
     read_teams(*document);
   } else {
     problems_.push_back(document.error());
     problems_.back().file = file;
   }
-  file_.clear();
+  file_ = outer;
 }
 
 void OrganisationReader::read_team(const YAML::Node& map) {
@@ -190,6 +167,7 @@ void OrganisationReader::read_team(const YAML::Node& map) {
     return;
   }
   model::Team team;
+  team_coordinators_.clear();
   for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& value) {
     if (!read_of_team(name.Scalar(), value, team)) report_unknown(name, kTeamKeys);
   });
@@ -203,6 +181,7 @@ void OrganisationReader::read_team(const YAML::Node& map) {
   }
   check_guarantee(map, team.quota);
   team_places_.push_back({map.Mark(), file_});
+  if (!team_coordinators_.empty()) coordinators_[team.name] = std::move(team_coordinators_);
   organisation_.teams.push_back(std::move(team));
 }
 
@@ -216,10 +195,26 @@ bool OrganisationReader::read_of_team(std::string_view key, const YAML::Node& va
     team.shares = count(value, key, 1).value_or(1);
   } else if (key == "users") {
     read_members(value, team);
+  } else if (key == "coordinators") {
+    for (std::string& user : users(value, key)) team_coordinators_.insert(std::move(user));
+  } else if (key == "reclaim_min_runtime") {
+    team.reclaim_min_runtime = duration(value, key);
+  } else if (key == "preempt_min_runtime") {
+    team.preempt_min_runtime = duration(value, key);
+  } else if (key == "default_time_limit") {
+    read_default_time_limit(value, team);
+  } else if (key == "max_reclaims_per_job") {
+    team.max_reclaims_per_job = count(value, key, 0);
   } else {
     return read_limit(key, value, team.quota);
   }
   return true;
+}
+
+void OrganisationReader::read_default_time_limit(const YAML::Node& value, model::Team& team) {
+  team.default_time_limit = duration(value, "default_time_limit");
+  if (team.default_time_limit != base::Duration()) return;
+  report(value, fmt::format("'default_time_limit' in '{}' must be more than 0", key_));
 }
 
 void OrganisationReader::read_members(const YAML::Node& list, model::Team& team) {
@@ -266,10 +261,80 @@ bool OrganisationReader::read_limit(std::string_view key, const YAML::Node& valu
     quota.borrow_limit = count(value, key, 0);
   } else if (key == "lend_limit") {
     quota.lend_limit = count(value, key, 0);
+  } else if (key == "over_quota_weight") {
+    quota.over_quota_weight = count(value, key, 0);
+  } else if (key == "gpu_types") {
+    read_type_limits(value, quota);
   } else {
     return false;
   }
   return true;
+}
+
+void OrganisationReader::read_type_limits(const YAML::Node& map, model::Quota& quota) {
+  for_each_entry(map, [&](const YAML::Node& name, const YAML::Node& limits) {
+    // A type that is not in the catalogue is named as the driver names its model.
+    model::TypeQuota of_type{model::canonical_gpu_type(name.Scalar()).value_or(name.Scalar()), {}};
+    if (std::ranges::find(quota.gpu_types, of_type.type, &model::TypeQuota::type) !=
+        quota.gpu_types.end()) {
+      report(name, fmt::format("'{}' has limits already: each once", of_type.type));
+      return;
+    }
+    for_each_entry(limits, [&](const YAML::Node& limit, const YAML::Node& value) {
+      if (!read_type_limit(limit.Scalar(), value, of_type)) report_unknown(limit, kTypeLimits);
+    });
+    check_type_guarantee(name, of_type);
+    quota.gpu_types.push_back(std::move(of_type));
+  });
+  std::ranges::sort(quota.gpu_types, {}, &model::TypeQuota::type);
+}
+
+bool OrganisationReader::read_type_limit(std::string_view key, const YAML::Node& value,
+                                         model::TypeQuota& quota) {
+  if (key == "max_gpus") {
+    quota.max_gpus = count(value, key, 0);
+  } else if (key == "gpu_hours") {
+    quota.gpu_hours = count(value, key, 0);
+  } else if (key == "guaranteed_gpus") {
+    quota.guaranteed_gpus = count(value, key, 0);
+  } else if (key == "borrow_limit") {
+    quota.borrow_limit = count(value, key, 0);
+  } else if (key == "lend_limit") {
+    quota.lend_limit = count(value, key, 0);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Each GPU must be in one pool: no type may have guarantees of its own and those of its family.
+void OrganisationReader::check_type_guarantee(const YAML::Node& map,
+                                              const model::TypeQuota& quota) {
+  const auto& own = quota.guaranteed_gpus;
+  const std::string where = fmt::format("'gpu_types.{}' of '{}'", quota.type, key_);
+  if (!own && (quota.borrow_limit || quota.lend_limit)) {
+    report(map, fmt::format("'{}' in {} counts from guaranteed_gpus, which is missing",
+                            quota.borrow_limit ? "borrow_limit" : "lend_limit", where));
+  }
+  if (!own) return;
+  if (quota.max_gpus && *own > *quota.max_gpus) {
+    report(map, fmt::format("'guaranteed_gpus' in {} must be at most max_gpus, which is {}", where,
+                            *quota.max_gpus));
+  }
+  if (quota.lend_limit && *quota.lend_limit > *own) {
+    report(map, fmt::format("'lend_limit' in {} must be at most guaranteed_gpus, which is {}",
+                            where, *own));
+  }
+  const auto other = std::ranges::find_if(guaranteed_types_, [&](const std::string& name) {
+    return name != quota.type &&
+           (model::gpu_type_matches(name, quota.type) || model::gpu_type_matches(quota.type, name));
+  });
+  if (other != guaranteed_types_.end()) {
+    report(map, fmt::format("'guaranteed_gpus' in {}: there are guarantees for '{}' too, and the "
+                            "same GPUs are of both; use one of these names everywhere",
+                            where, *other));
+  }
+  guaranteed_types_.insert(quota.type);
 }
 
 model::Quota OrganisationReader::read_quota(const YAML::Node& map) {
@@ -321,14 +386,27 @@ bool OrganisationReader::is_below_itself(const model::Team& team) const {
   return false;  // below a circle, which its own teams report
 }
 
+void OrganisationReader::report_team(std::size_t index, std::string message) {
+  const auto& [mark, file] = team_places_[index];
+  problems_.push_back({mark.line + 1, mark.column + 1, "teams", std::move(message), file});
+}
+
+void OrganisationReader::check_default_times(base::Duration longest) {
+  for (std::size_t i = 0; i < organisation_.teams.size(); ++i) {
+    const model::Team& team = organisation_.teams[i];
+    if (!team.default_time_limit || *team.default_time_limit <= longest) continue;
+    report_team(
+        i, fmt::format("team '{}': default_time_limit is {}, and the site's longest time "
+                       "limit is {} (policies.max_job_duration_hours)",
+                       team.name, base::written(*team.default_time_limit), base::written(longest)));
+  }
+}
+
 void OrganisationReader::check_parents() {
   for (std::size_t i = 0; i < organisation_.teams.size(); ++i) {
     const model::Team& team = organisation_.teams[i];
     if (team.parent.empty()) continue;
-    const auto say = [&](std::string message) {
-      const auto& [mark, file] = team_places_[i];
-      problems_.push_back({mark.line + 1, mark.column + 1, "teams", std::move(message), file});
-    };
+    const auto say = [&](std::string message) { report_team(i, std::move(message)); };
     if (team.parent == team.name) {
       say(fmt::format("team '{}' is its own parent", team.name));
     } else if (model::find_team(organisation_, team.parent) == nullptr) {
@@ -345,9 +423,11 @@ void OrganisationReader::check_parents() {
 void OrganisationReader::finish(Configuration& configuration) {
   file_.clear();
   check_parents();
+  check_default_times(configuration.policy.max_time_limit);
   const auto refuse = [&](std::string_view key, std::string message) {
-    const YAML::Mark mark = seen_.find(key)->second;
-    problems_.push_back({mark.line + 1, mark.column + 1, std::string(key), std::move(message), {}});
+    const auto& [mark, file] = seen_.find(key)->second;
+    problems_.push_back(
+        {mark.line + 1, mark.column + 1, std::string(key), std::move(message), file});
   };
   if (seen_.contains("teams") && seen_.contains("teams_file")) {
     refuse("teams_file", "teams_file: the teams stand in this file already ('teams')");
@@ -362,6 +442,7 @@ void OrganisationReader::finish(Configuration& configuration) {
   organisation_.period = configuration.quota_period;
   organisation_.allocation = configuration.allocation;
   configuration.policy.organisation = std::move(organisation_);
+  configuration.access.coordinators = std::move(coordinators_);
   configuration.policy.fair_share.gpu_weights = std::move(gpu_weights_);
 }
 

@@ -23,6 +23,7 @@ teams:
   - name: research
     shares: 3
     max_gpus: 64
+    gpu_types: {h100: {max_gpus: 16, guaranteed_gpus: 4, borrow_limit: 2, lend_limit: 1, gpu_hours: 500}, a100_40gb: {max_gpus: 8}, NVIDIA Foo: {}}
   - name: vision
     parent: research
     users: [ann, bob: 2]
@@ -47,7 +48,12 @@ scheduling:
 )");
   ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "site.yaml");
   const model::Organisation expected{
-      .teams = {{"research", {}, 3, {}, {.max_gpus = 64}},
+      .teams = {{"research",
+                 {},
+                 3,
+                 {},
+                 {.max_gpus = 64,
+                  .gpu_types = {{"A100-40GB", 8}, {"H100", 16, 4, 2, 1, 500}, {"NVIDIA Foo", {}}}}},
                 {"vision",
                  "research",
                  1,
@@ -87,7 +93,58 @@ TEST(Organisation, IsRefusedWithThePlaceAndWhatIsAllowed) {
       {"teams:\n  - {name: a, max_gpus: 3, guaranteed_gpus: 4}\n", "at most max_gpus, which is 3"},
       {"teams:\n  - {name: a, borrow_limit: 4}\n", "'borrow_limit' in 'teams' counts from"},
       {"teams:\n  - {name: a, lend_limit: 4}\n", "'lend_limit' in 'teams' counts from"},
+      {"teams:\n  - {name: a, over_quota_weight: 4}\n", "write 'guaranteed_gpus: 0' for none"},
+      {"teams:\n  - {name: a, guaranteed_gpus: 0, over_quota_weight: 1000001}\n",
+       "'over_quota_weight' in 'teams' must be a whole number from 0 to 1000000"},
+      {"quotas:\n  user_default: {guaranteed_gpus: 0, over_quota_weight: 2}\n", "by name"},
       {"teams:\n  - {name: a, guaranteed_gpus: 3, lend_limit: 4}\n", "at most guaranteed_gpus, "},
+      {"teams:\n  - {name: a, gpu_types: {H100: {max: 4}}}\n", "unknown key 'max' in 'teams'"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {max_gpus: -4}}}\n", "'max_gpus' in 'teams' must"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {}, h100: {}}}\n", "'H100' has limits already"},
+      {"teams:\n  - {name: a, gpu_types: [H100]}\n", "wants names with their values"},
+      {"quotas:\n  users:\n    ann: {gpu_types: {H100: 4}}\n", "wants names with their values"},
+      {"quotas:\n  users:\n    ann: {gpu_types: {H100: {gpu_hours: -4}}}\n",
+       ":3:41: 'gpu_hours' in 'quotas.users' must be a whole number from 0"},
+      {"quotas:\n  users:\n    ann: {gpu_types: {H100: {gpu_hour: 4}}}\n",
+       "did you mean 'gpu_hours'?"},
+      {"quotas:\n  users:\n    ann: {gpu_types: {H100: {max_running_jobs: 4}}}\n",
+       "unknown key 'max_running_jobs' in 'quotas.users'; known here: max_gpus"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {guaranteed_gpus: x}}}\n",
+       "'guaranteed_gpus' in 'teams' must be"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {max_gpus: 3, guaranteed_gpus: 4}}}\n",
+       ":2:27: 'guaranteed_gpus' in 'gpu_types.H100' of 'teams' must be at most max_gpus, which is "
+       "3"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {borrow_limit: 4}}}\n",
+       "'borrow_limit' in 'gpu_types.H100' of 'teams' counts from guaranteed_gpus"},
+      {"teams:\n  - {name: a, gpu_types: {H100: {guaranteed_gpus: 3, lend_limit: 4}}}\n",
+       "'lend_limit' in 'gpu_types.H100' of 'teams' must be at most guaranteed_gpus, which is 3"},
+      {"teams:\n  - {name: a, guaranteed_gpus: 5, gpu_types: {H100: {guaranteed_gpus: 3}, T4: "
+       "{guaranteed_gpus: 3}}}\n",
+       "'guaranteed_gpus' of all 'gpu_types' in 'teams' add up to 6: at most guaranteed_gpus, "
+       "which is 5"},
+      {"teams:\n  - {name: a, max_gpus: 2, gpu_types: {H100: {guaranteed_gpus: 3}}}\n",
+       "add up to 3: at most max_gpus, which is 2"},
+      {"teams:\n  - {name: a, guaranteed_gpus: 5, lend_limit: 3, gpu_types: {H100: "
+       "{guaranteed_gpus: 3}}}\n",
+       "at most the part of guaranteed_gpus that is not in gpu_types, which is 2"},
+      {"teams:\n  - {name: a, gpu_types: {A100: {guaranteed_gpus: 3}}}\n  - {name: b, gpu_types: "
+       "{a100_40gb: {guaranteed_gpus: 3}}}\n",
+       ":3:27: 'guaranteed_gpus' in 'gpu_types.A100-40GB' of 'teams': there are guarantees for "
+       "'A100' too"},
+      {"quotas:\n  user_default: {gpu_types: {H100: {guaranteed_gpus: 4}}}\n", "for users by name"},
+      {"quotas:\n  projects:\n    x: {gpu_types: {H100: {guaranteed_gpus: 4}}}\n",
+       "not for projects"},
+      {"teams:\n  - {name: a, reclaim_min_runtime: soon}\n", "must be a time from 0s to 365d"},
+      {"teams:\n  - {name: a, reclaim_min_runtime: 400d}\n", "must be a time from 0s to 365d"},
+      {"teams:\n  - {name: a, max_reclaims_per_job: -1}\n", "'max_reclaims_per_job' in 'teams'"},
+      {"quotas:\n  users:\n    ann: {max_reclaims_per_job: 1}\n", "unknown key"},
+      {"teams:\n  - {name: a, preempt_min_runtime: -5m}\n", "must be a time from 0s to 365d"},
+      {"teams:\n  - {name: a, default_time_limit: long}\n", "must be a time from 0s to 365d"},
+      {"teams:\n  - {name: a, default_time_limit: 0s}\n",
+       "'default_time_limit' in 'teams' must be"},
+      {"teams:\n  - {name: a}\n  - {name: b, default_time_limit: 49h}\n",
+       ":3:5: team 'b': default_time_limit is 49h, and the site's longest time limit is 2d"},
+      {"quotas:\n  users:\n    ann: {default_time_limit: 1h}\n", "unknown key"},
       {"quotas:\n  user_default: {guaranteed_gpus: 4}\n", "for users by name"},
       {"quotas:\n  projects:\n    x: {guaranteed_gpus: 4}\n", "not for projects"},
       {"allocation: {reserved_ratio: 1.001}\n", "must be 0 to 1, with three decimals"},

@@ -3,19 +3,27 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/parse.h"
 #include "base/suggest.h"
+#include "config/other_names.h"
 #include "config/retired_keys.h"
 #include "config/schema.h"
+#include "config/yaml/access.h"
 #include "config/yaml/document.h"
 #include "config/yaml/organisation.h"
+#include "config/yaml/slurm_names.h"
 
 namespace gpu_platform::config {
 
 namespace {
+
+// The key that names files whose keys count as if they stood here.
+constexpr std::string_view kInclude = "include";
 
 std::string joined(std::string_view section, std::string_view name) {
   return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
@@ -45,6 +53,34 @@ const Key* find_key(std::string_view path) {
   return it == keys.end() ? nullptr : &*it;
 }
 
+// Those below `section` that stand beside its own keys, so that a file of another program is read.
+std::vector<std::string_view> other_names_below(std::string_view section) {
+  std::vector<std::string_view> names;
+  const auto add = [&](std::string_view path) {
+    if (!path.starts_with(section) || path.size() <= section.size() || path[section.size()] != '.')
+      return;
+    const std::string_view rest = path.substr(section.size() + 1);
+    names.push_back(rest.substr(0, rest.find('.')));
+  };
+  for (const OtherName& other : kOtherNames) add(other.path);
+  for (const PassiveKey& passive : kPassiveKeys) add(passive.path);
+  return names;
+}
+
+// The key that `path` is another name of, or `path`.
+std::string key_meant(const std::string& path) {
+  const auto other = std::ranges::find(kOtherNames, path, &OtherName::path);
+  return other == kOtherNames.end() ? path : std::string(other->key);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 bool is_structure(std::string_view path) {
   const auto all = structures();
   return std::ranges::find(all, path, &Structure::path) != all.end();
@@ -53,7 +89,17 @@ bool is_structure(std::string_view path) {
 // Walks a document beside the schema and collects everything that is wrong with it.
 class Checker {
  public:
-  explicit Checker(std::string folder) : organisation_(std::move(folder), problems_) {}
+  explicit Checker(const std::string& folder)
+      : folder_(folder),
+        organisation_(folder, problems_),
+        access_(problems_),
+        slurm_names_(problems_) {}
+
+  // The document and the files that it includes.
+  void check_all(const YAML::Node& root) {
+    check_document(root);
+    for (const Included& each : std::exchange(included_, {})) check_included(each);
+  }
 
   void check_document(const YAML::Node& root) {
     if (root.IsNull()) return;
@@ -69,22 +115,96 @@ class Checker {
   // The configuration, or the problems in the order of the file.
   Checked finish() {
     organisation_.finish(configuration_);
+    access_.finish(configuration_);
+    slurm_names_.finish(configuration_);
     if (problems_.empty()) check_rules();
-    if (problems_.empty()) return configuration_;
-    std::ranges::sort(problems_, {}, [](const Problem& problem) {
+    const auto place = [](const Problem& problem) {
       return std::tie(problem.file, problem.line, problem.column, problem.key, problem.message);
-    });
+    };
+    if (problems_.empty()) {
+      std::ranges::sort(configuration_.notes, {}, place);
+      std::ranges::sort(configuration_.places, {}, &KeyPlace::key);
+      return configuration_;
+    }
+    std::ranges::sort(problems_, {}, place);
     return std::unexpected(std::move(problems_));
   }
 
  private:
+  // A file that the document includes; `at` is its name there.
+  struct Included {
+    std::string file;
+    YAML::Node at;
+  };
+
   void report(const YAML::Node& at, std::string key, std::string message) {
     const YAML::Mark mark = at.Mark();
-    problems_.push_back({mark.line + 1, mark.column + 1, std::move(key), std::move(message), {}});
+    problems_.push_back(
+        {mark.line + 1, mark.column + 1, std::move(key), std::move(message), file_});
+  }
+
+  void read_includes(const YAML::Node& name, const YAML::Node& value) {
+    if (!file_.empty()) {
+      return report(name, "include", "include: an included file cannot include others");
+    }
+    if (value.IsNull()) return;
+    const auto add = [&](const YAML::Node& each) {
+      const bool is_name = each.IsScalar() && !each.Scalar().empty();
+      if (!is_name) {
+        return report(each, "include",
+                      fmt::format("include: wants the path of a file or a list of them, but {} "
+                                  "stands here",
+                                  kind_of(each)));
+      }
+      const std::string& path = each.Scalar();
+      included_.push_back({path.starts_with('/') ? path : folder_ + "/" + path, each});
+    };
+    if (!value.IsSequence()) return add(value);
+    for (const auto& each : value) add(each);
+  }
+
+  void check_included(const Included& included) {
+    const auto text = read_text(included.file);
+    if (!text) {
+      return report(included.at, "include",
+                    fmt::format("include: {} {}", printable(included.file), text.error().message));
+    }
+    const auto document = parse_document(*text);
+    const auto enter = [this](const std::string& file) {
+      file_ = file;
+      organisation_.in_file(file);
+      access_.in_file(file);
+      slurm_names_.in_file(file);
+    };
+    enter(included.file);
+    if (document) {
+      check_document(*document);
+    } else {
+      problems_.push_back(document.error());
+      problems_.back().file = included.file;
+    }
+    enter({});
+  }
+
+  // Notes where the key stands. Returns false, and reports it, if another file has it too.
+  bool enter_key(const YAML::Node& name, const std::string& path, std::string text = {}) {
+    for (const KeyPlace& place : configuration_.places) {
+      if (place.key != path) continue;
+      report(name, path,
+             fmt::format("'{}' is set in {} too, in line {}: set it once", path,
+                         place.file.empty() ? "the including file" : place.file, place.line));
+      return false;
+    }
+    const YAML::Mark mark = name.Mark();
+    configuration_.places.push_back({path, file_, mark.line + 1, mark.column + 1, std::move(text)});
+    return true;
   }
 
   void check_section(const YAML::Node& section, const std::string& path) {
     const std::vector<std::string_view> allowed = names_below(path);
+    std::vector<std::string_view> known = other_names_below(path);
+    known.insert(known.begin(), allowed.begin(), allowed.end());
+    if (path.empty()) known.push_back(kInclude);
     std::set<std::string> seen;
     for (const auto& entry : section) {
       const YAML::Node& name = entry.first;
@@ -93,12 +213,15 @@ class Checker {
         continue;
       }
       const std::string& word = name.Scalar();
-      if (std::ranges::find(allowed, word) == allowed.end()) {
-        report_unknown(name, path, allowed);
-      } else if (!seen.insert(word).second) {
-        report(name, joined(path, word), fmt::format("'{}' stands here twice", joined(path, word)));
+      const std::string key = key_meant(joined(path, word));
+      if (std::ranges::find(known, word) == known.end()) {
+        report_unknown(name, path, allowed.empty() ? known : allowed);
+      } else if (!seen.insert(key).second) {
+        report(name, key, fmt::format("'{}' stands here twice", key));
+      } else if (key == kInclude) {
+        read_includes(name, entry.second);
       } else {
-        check_entry(name, entry.second, joined(path, word));
+        check_entry(name, entry.second, key);
       }
     }
   }
@@ -120,7 +243,11 @@ class Checker {
   }
 
   void check_entry(const YAML::Node& name, const YAML::Node& value, const std::string& path) {
-    if (is_structure(path)) return organisation_.read(path, name, value);
+    if (SlurmNamesReader::reads(path) || is_structure(path)) {
+      return check_structure(name, value, path);
+    }
+    const auto passive = std::ranges::find(kPassiveKeys, path, &PassiveKey::path);
+    if (passive != kPassiveKeys.end()) return check_passive(*passive, value);
     const Key* key = find_key(path);
     if (key == nullptr) {
       if (value.IsMap()) {
@@ -131,7 +258,7 @@ class Checker {
       }
       return;
     }
-    places_.emplace_back(path, name.Mark());
+    if (!enter_key(name, path)) return;
     if (!value.IsScalar()) {
       report(value.IsNull() ? name : value, path,
              fmt::format("'{}' wants a value ({}), but {} stands here", path, allowed_text(*key),
@@ -139,13 +266,45 @@ class Checker {
       return;
     }
     // A plain scalar has the tag "?"; quotes make it "!", and a written tag stands for itself.
-    if (value.Tag() != "?" && !value.Tag().empty()) {
+    const bool is_quoted_text = value.Tag() == "!" && is_text(*key);
+    if (value.Tag() != "?" && !value.Tag().empty() && !is_quoted_text) {
       report(value, path,
              fmt::format("'{}' is written without quotes and tags: {}", path, allowed_text(*key)));
       return;
     }
     if (const auto set = set_value(*key, value.Scalar(), configuration_); !set) {
       report(value, path, fmt::format("{}: {}", path, printable_message(set.error().message)));
+    }
+  }
+
+  void check_structure(const YAML::Node& name, const YAML::Node& value, const std::string& path) {
+    if (!enter_key(name, path, YAML::Dump(value))) return;
+    if (SlurmNamesReader::reads(path)) return slurm_names_.read(path, value);
+    if (AccessReader::reads(path)) return access_.read(path, value);
+    organisation_.read(path, name, value);
+  }
+
+  void check_passive(const PassiveKey& key, const YAML::Node& value) {
+    const std::string path(key.path);
+    const std::string word = value.IsScalar() ? lower_case(value.Scalar()) : std::string();
+    const bool is_done =
+        !word.empty() && fmt::format(" {} ", key.done).find(' ' + word + ' ') != std::string::npos;
+    if (is_done) return;
+    const bool is_right = key.says == Says::kBoolean
+                              ? word == "true" || word == "false"
+                              : base::parse_count(word, 0, 1'000'000).has_value();
+    if (!is_right) {
+      const std::string_view wanted =
+          key.says == Says::kBoolean ? "true or false" : "a whole number";
+      const std::string found = value.IsScalar() ? fmt::format("'{}'", printable(value.Scalar()))
+                                                 : std::string(kind_of(value));
+      report(value, path, fmt::format("{}: wants {}, but {} stands here", path, wanted, found));
+    } else if (!key.others.empty()) {
+      report(value, path, fmt::format("{}: {} is not possible: {}", path, word, key.others));
+    } else {
+      const YAML::Mark mark = value.Mark();
+      configuration_.notes.push_back(
+          {mark.line + 1, mark.column + 1, path, fmt::format("{}: {}", path, key.note), file_});
     }
   }
 
@@ -163,20 +322,24 @@ class Checker {
       Problem problem{
           0, 0, std::string(rule.key), fmt::format("{}: {}", rule.key, rule.message), {}};
       // The key at fault may be left at its default: then the file as a whole is named.
-      const auto place =
-          std::ranges::find(places_, rule.key, &std::pair<std::string, YAML::Mark>::first);
-      if (place != places_.end()) {
-        problem.line = place->second.line + 1;
-        problem.column = place->second.column + 1;
+      const auto place = std::ranges::find(configuration_.places, rule.key, &KeyPlace::key);
+      if (place != configuration_.places.end()) {
+        problem.line = place->line;
+        problem.column = place->column;
+        problem.file = place->file;
       }
       problems_.push_back(std::move(problem));
     }
   }
 
+  const std::string folder_;
+  std::string file_;  // that is being checked; empty: the configuration itself
+  std::vector<Included> included_;
   Configuration configuration_;
   std::vector<Problem> problems_;
   OrganisationReader organisation_;
-  std::vector<std::pair<std::string, YAML::Mark>> places_;  // of the known keys that the file has
+  AccessReader access_;
+  SlurmNamesReader slurm_names_;
 };
 
 Checked whole_file(std::string message) {
@@ -189,7 +352,7 @@ Checked parse_configuration(std::string_view yaml, const std::string& folder) {
   const auto document = parse_document(yaml);
   if (!document) return std::unexpected(std::vector<Problem>{document.error()});
   Checker checker(folder);
-  checker.check_document(*document);
+  checker.check_all(*document);
   return checker.finish();
 }
 
@@ -197,7 +360,7 @@ Checked read_configuration(const std::string& path) {
   const auto text = read_text(path);
   if (!text) return whole_file(text.error().message);
   const std::size_t slash = path.rfind('/');
-  return parse_configuration(*text, slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return parse_configuration(*text, slash == std::string::npos ? "." : path.substr(0, slash));
 }
 
 }  // namespace gpu_platform::config

@@ -1,13 +1,16 @@
 #include "config/yaml/reader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/prng.h"
+#include "config/other_names.h"
 #include "config/retired_keys.h"
 #include "config/schema.h"
 
@@ -78,6 +81,82 @@ monitoring:
   EXPECT_EQ(checked->root_jobs, RootJobs::kRefuse);
   EXPECT_EQ(checked->output_rotate_bytes, base::kGiB);
   EXPECT_EQ(checked->monitoring_interval, base::seconds(1));
+}
+
+std::string fixture(const std::string& name) {
+  return GP_SOURCE_DIR "/tests/fixtures/config/" + name;
+}
+
+TEST(Configuration, ReadsTheExampleOfDocumentA) {
+  const Checked checked = read_configuration(fixture("cluster.yaml"));
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "cluster.yaml");
+  EXPECT_EQ(checked->cluster_name.text, "GPU-Cluster-01");
+  EXPECT_EQ(checked->total_gpus, 32U);
+  EXPECT_EQ(checked->allocation, model::AllocationMode::kHybrid);
+  EXPECT_EQ(checked->policy.order, model::QueueOrder::kFairShare);
+  EXPECT_EQ(checked->max_gpus_per_user, 8U);
+  EXPECT_TRUE(checked->policy.allow_preemption);
+  EXPECT_TRUE(checked->policy.auto_retry_failed_jobs);
+  std::vector<std::string> noted;
+  for (const Problem& note : checked->notes) noted.push_back(note.key);
+  EXPECT_EQ(
+      noted,
+      (std::vector<std::string>{
+          "monitoring.metrics_retention_days", "monitoring.alert_thresholds.temperature",
+          "monitoring.alert_thresholds.utilization", "monitoring.alert_thresholds.memory",
+          "fault_tolerance.enable_checkpointing", "fault_tolerance.checkpoint_interval_minutes"}))
+      << "what has no effect yet is said";
+}
+
+TEST(Configuration, ReadsDocumentDsPolicyOfPreemption) {
+  const Checked checked = read_configuration(fixture("preemption.yaml"));
+  ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "preemption.yaml");
+  EXPECT_TRUE(checked->policy.allow_preemption);
+  EXPECT_EQ(checked->policy.max_preemptions_per_job, 3U);
+  EXPECT_EQ(checked->policy.preempt_below, model::PriorityClass::kMedium);
+  EXPECT_TRUE(checked->notes.empty());
+}
+
+TEST(Configuration, CaseDoesNotCountInWordsAndAHyphenIsAnUnderscore) {
+  for (const std::string_view word : {"fair_share", "fair-share", "FAIR_SHARE", "\"Fair-Share\""}) {
+    const Checked checked = parse_configuration(fmt::format("scheduling: {{algorithm: {}}}", word));
+    ASSERT_TRUE(checked.has_value()) << word;
+    EXPECT_EQ(checked->policy.order, model::QueueOrder::kFairShare);
+  }
+  const Checked off = parse_configuration("policies: {enable_preemption: FALSE}");
+  ASSERT_TRUE(off.has_value());
+  EXPECT_FALSE(off->policy.allow_preemption);
+}
+
+TEST(Configuration, EveryOtherNameIsOneOfAKey) {
+  for (const OtherName& other : kOtherNames) {
+    EXPECT_NE(std::ranges::find(schema(), other.key, &Key::path), schema().end()) << other.key;
+    EXPECT_EQ(std::ranges::find(schema(), other.path, &Key::path), schema().end()) << other.path;
+  }
+}
+
+TEST(Configuration, AKeyMayNotStandThereUnderBothItsNames) {
+  const auto problems = problems_of("scheduling:\n  order: fcfs\n  algorithm: fair-share\n");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].line, 3);
+  EXPECT_TRUE(mentions(problems[0], "'scheduling.order' stands here twice"));
+}
+
+TEST(Configuration, WhatTheProgramDoesNotDoIsRefusedWithWhatToUseInstead) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"scheduling: {default_priority: 2}", "use --priority"},
+      {"policies: {checkpoint_before_preempt: false}", "use 'stop_grace: 0s'"},
+      {"policies: {checkpoint_before_preempt: maybe}", "true or false"},
+      {"monitoring: {metrics_retention_days: [1]}", "a whole number"},
+      {"monitoring: {alert_thresholds: {memory: much}}", "a whole number"},
+      {"monitoring: {alert_thresholds: {memorie: 1}}", "unknown key"},
+      {"scheduling: {algorithm: random}", "is not priority, fcfs, fair_share or weighted"},
+  };
+  for (const auto& [yaml, said] : cases) {
+    const auto problems = problems_of(yaml);
+    ASSERT_EQ(problems.size(), 1U) << yaml;
+    EXPECT_TRUE(mentions(problems[0], said)) << problems[0].message;
+  }
 }
 
 TEST(Configuration, NamesLineColumnAndTheKeyThatWasMeant) {
@@ -190,7 +269,9 @@ TEST(ReferencePage, HasAnExampleThatIsValid) {
   const std::string yaml = page.substr(begin, page.find("```", begin) - begin);
   const Checked checked = parse_configuration(yaml);
   ASSERT_TRUE(checked.has_value()) << describe(checked.error().front(), "page");
-  EXPECT_EQ(*checked, Configuration{});
+  Configuration values = *checked;
+  values.places.clear();
+  EXPECT_EQ(values, Configuration{});
 }
 
 // Random damage to a valid file: an answer always, never a crash, and never a configuration out of
@@ -231,6 +312,63 @@ TEST(Configuration, SurvivesDeepNesting) {
   for (int depth = 0; depth < 3000; ++depth)
     nested += std::string(static_cast<std::size_t>(depth % 200), ' ') + "a:\n";
   EXPECT_FALSE(parse_configuration(nested).has_value());
+}
+
+// ---- included files
+
+class Include : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& yaml) const {
+    std::ofstream(folder_ + "/" + name) << yaml;
+  }
+  // The first problem, as it is shown; empty: there is none.
+  std::string problem() const {
+    const Checked checked = read_configuration(folder_ + "/site.yaml");
+    return checked ? std::string() : describe(checked.error().front(), "site.yaml");
+  }
+
+  const std::string folder_ = testing::TempDir() + "/include_test";
+};
+
+TEST_F(Include, FilesCountAsIfTheyStoodThere) {
+  write("site.yaml", "include: [teams.yaml, limits.yaml]\napi: {threads: 3}\n");
+  write("teams.yaml", "teams: [{name: vision}]\n");
+  write("limits.yaml", "scheduling: {max_queue_size: 7}\n");
+  const Checked checked = read_configuration(folder_ + "/site.yaml");
+  ASSERT_TRUE(checked) << problem();
+  EXPECT_EQ(checked->policy.organisation->teams.size(), 1u);
+  EXPECT_EQ(checked->policy.max_queue_size, 7u);
+  EXPECT_EQ(checked->api_threads, 3u);
+}
+
+TEST_F(Include, ProblemsNameTheIncludedFile) {
+  write("site.yaml", "include: more.yaml\n");
+  write("more.yaml", "scheduling:\n  max_queue_sice: 7\n");
+  EXPECT_TRUE(problem().starts_with(folder_ + "/more.yaml:2:3: unknown key")) << problem();
+  write("more.yaml", "teams: [{name: a, shares: 0}]\n");
+  EXPECT_TRUE(problem().starts_with(folder_ + "/more.yaml:1:")) << problem();
+  write("more.yaml", "a: [\n");
+  EXPECT_TRUE(problem().starts_with(folder_ + "/more.yaml:")) << problem();
+  write("more.yaml", "include: site.yaml\n");
+  EXPECT_THAT(problem(), testing::HasSubstr("an included file cannot include others"));
+}
+
+TEST_F(Include, KeyInTwoFilesIsRefusedWithBothPlaces) {
+  write("site.yaml", "include: more.yaml\nscheduling: {max_queue_size: 5}\n");
+  write("more.yaml", "scheduling:\n  max_queue_size: 7\n");
+  EXPECT_EQ(problem(), folder_ +
+                           "/more.yaml:2:3: 'scheduling.max_queue_size' is set in the including "
+                           "file too, in line 2: set it once");
+}
+
+TEST_F(Include, FileThatIsNotThereOrNoNameIsRefused) {
+  write("site.yaml", "include: nowhere.yaml\n");
+  EXPECT_THAT(problem(), testing::HasSubstr("nowhere.yaml cannot be read"));
+  write("site.yaml", "include: [[a]]\n");
+  EXPECT_THAT(problem(), testing::HasSubstr("wants the path of a file or a list of them"));
 }
 
 }  // namespace

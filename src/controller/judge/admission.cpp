@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/parse.h"
+#include "model/access.h"
 #include "model/job_size.h"
 
 namespace gpu_platform::controller {
@@ -14,7 +15,7 @@ using base::ErrorCode;
 namespace {
 
 bool is_privileged(const model::Caller& caller, const model::Policy& policy) {
-  return caller.is_administrator || caller.uid == policy.own_uid;
+  return model::has(caller, model::Right::kFillQueue) || caller.uid == policy.own_uid;
 }
 
 // Rounded down, without overflow.
@@ -31,7 +32,7 @@ std::string share_of_root(const model::Policy& policy) {
                      policy.percent_for_root);
 }
 
-// The queue's places, of which `most` may be taken by the caller's jobs.
+// Checks the places in the queue; the caller's jobs may take `most` of them.
 base::Status check_queue(const model::JobSpec& spec, const model::Policy& policy,
                          std::uint64_t waiting, std::uint64_t most) {
   const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
@@ -55,12 +56,12 @@ base::Status check_waiting_of_user(const model::JobSpec& spec, const model::Poli
                                    std::uint64_t waiting) {
   const std::uint64_t jobs = spec.array ? member_count(*spec.array) : 1;
   const std::uint32_t percent = policy.max_queue_percent_per_user;
-  if (percent >= 100) return {};  // the limit of the queue alone
+  if (percent >= 100) return {};  // only the limit of the queue applies
   const std::uint64_t most =
       policy.max_queue_size - percent_of(policy.max_queue_size, 100 - percent);
   if (waiting + jobs <= most) return {};
   const std::string asked = jobs == 1 ? std::string() : fmt::format(" and asks for {} more", jobs);
-  return full(fmt::format("user {} has {} jobs waiting{}, the most for one user is {}: {} % "
+  return full(fmt::format("user {} has {} jobs waiting{}, the limit for one user is {}: {} % "
                           "(scheduling.max_queue_percent_per_user) of {} "
                           "(scheduling.max_queue_size); submit again when some of them have "
                           "started, or cancel some",
@@ -68,12 +69,12 @@ base::Status check_waiting_of_user(const model::JobSpec& spec, const model::Poli
               spec.array ? "array" : "user");
 }
 
-// So much more, in all or of one user. `whose`: "all jobs", "user ann's jobs".
+// Checks the bytes of `had` and `more`. `whose`: "all jobs", "the jobs of user ann".
 base::Status check_bytes(base::Bytes more, base::Bytes had, base::Bytes most,
                          std::string_view whose, std::string_view key) {
   if (more <= base::Bytes() || had + more <= most) return {};
   return full(fmt::format("the specification (command, paths, labels) would take {} bytes of "
-                          "memory beside the {} that {} take, the most is {} ({}): pass less on "
+                          "memory beside the {} that {} take; the limit is {} ({}): pass less on "
                           "the command line, for example the name of a file, or submit again when "
                           "earlier jobs have ended",
                           more.value(), had.value(), whose, base::written(most), key),
@@ -116,7 +117,7 @@ base::Status check_queue_limits(const State& state, const model::Caller& caller,
                       model::size_of(spec) * static_cast<std::int64_t>(jobs));
 }
 
-// A longer name or more labels, which every member of an array may be given of its own.
+// Checks a longer name or more labels, which each member of an array may get by itself.
 base::Status check_growth(const State& state, const model::Caller& caller, const model::Job& job,
                           const model::JobChanged& change) {
   const base::Bytes after = model::size_of(change.to.applied_to(*job.spec));

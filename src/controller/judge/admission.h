@@ -5,17 +5,17 @@
 #include "model/command.h"
 #include "model/event.h"
 
-// Whether there is a place for what is submitted: in the queue, and in the memory that jobs take.
-// Of both each user may have a part, and the last part of the whole is root's, so that nobody who
-// has filled them keeps root from its work. Administrators, and the user that the daemon runs as,
-// are held to the whole alone.
+// Checks whether a submission has a place in the queue, and in the memory that jobs take. Each user
+// may have a part of both, and the last part of the whole is root's, so that a user who has filled
+// them does not keep root from its work. For administrators, and for the user that the daemon runs
+// as, only the limit of the whole counts.
 
 namespace gpu_platform::controller {
 
 base::Status check_queue_limits(const State& state, const model::Caller& caller,
                                 const model::JobSpec& spec);
 
-// A longer name or more labels, which every member of an array may be given of its own.
+// Checks a longer name or more labels, which each member of an array may get by itself.
 base::Status check_growth(const State& state, const model::Caller& caller, const model::Job& job,
                           const model::JobChanged& change);
 

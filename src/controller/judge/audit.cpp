@@ -23,7 +23,7 @@ AuditAction action_of(model::GpuAction action) {
   return AuditAction::kBringOnline;
 }
 
-// Fills in what is done, and to what that is no job.
+// Fills in the action, and its target if that is no job.
 struct Describe {
   AuditedCall& call;
 
@@ -35,6 +35,8 @@ struct Describe {
     call.action = model::audit_action(command.action);
   }
   void operator()(const model::UpdateJob&) const { call.action = AuditAction::kUpdate; }
+  void operator()(const model::RaiseJob&) const { call.action = AuditAction::kTop; }
+  void operator()(const model::SignalJob&) const { call.action = AuditAction::kSignal; }
   void operator()(const model::ChangeGpus& command) const {
     call.action = action_of(command.action);
     call.target = command.which.node;
@@ -43,15 +45,27 @@ struct Describe {
     call.action = AuditAction::kMakeReservation;
     call.target = command.name;
   }
+  void operator()(const model::ChangeReservation& command) const {
+    call.action = AuditAction::kChangeReservation;
+    call.target = command.name;
+  }
   void operator()(const model::CancelReservation& command) const {
     call.action = AuditAction::kCancelReservation;
     call.target = command.name;
   }
+  void operator()(const model::MakeToken& command) const {
+    call.action = AuditAction::kCreateToken;
+    call.request_id = command.request_id;
+  }
+  void operator()(const model::RevokeToken&) const { call.action = AuditAction::kRevokeToken; }
+  void operator()(const model::RecordTokenUse&) const {}
+  void operator()(const model::RecordStep&) const {}
   void operator()(const model::RecordCalls&) const {}
 };
 
 bool is_about_jobs(AuditAction action) {
-  return action <= AuditAction::kUpdate;
+  return action <= AuditAction::kUpdate || action == AuditAction::kTop ||
+         action == AuditAction::kSignal;
 }
 
 struct TouchedJobs {
@@ -59,22 +73,21 @@ struct TouchedJobs {
   std::vector<model::JobId> jobs;
 };
 
-// By the owner's uid; of jobs that are there, or have just left.
+// Sorts by the owner's uid the jobs that are in the core or have just left it.
 std::map<std::uint32_t, TouchedJobs> touched_jobs(const State& state,
                                                   std::span<const model::EventRecord> events,
                                                   std::span<const model::Job> ended) {
-  std::map<model::JobId, const model::Job*> departed;
-  for (const model::Job& job : ended) departed.emplace(job.id, &job);
+  const DepartedJobs departed(ended);
   std::map<std::uint32_t, TouchedJobs> by_owner;
   for (const model::EventRecord& record : events) {
     const model::JobId id = model::job_of(record.event);
-    // That a job may be considered again follows from what was done to it.
+    // That a job may be considered again is a consequence of an action and gets no entry.
     if (!id.valid() || std::holds_alternative<model::JobEligible>(record.event)) continue;
-    const auto left = departed.find(id);
-    const model::Job* job = left == departed.end() ? find_job(state, id) : left->second;
+    const model::Job* job = find_job(state, id);
+    if (job == nullptr) job = departed.find(id);
     if (job == nullptr) continue;
     TouchedJobs& touched = by_owner[job->spec->uid];
-    touched.user = job->spec->user;
+    if (touched.jobs.empty()) touched.user = job->spec->user;
     touched.jobs.push_back(id);
   }
   return by_owner;
@@ -91,17 +104,42 @@ void add_gpus(const State& state, std::span<const model::EventRecord> events, Au
   }
 }
 
+// An entry for each token that came or ended.
+Events trail_of_tokens(const AuditedCall& call, std::span<const model::EventRecord> events) {
+  Events trail;
+  const auto add = [&](const std::string& name, const model::JobOwner& owner) {
+    AuditedCall of_token = call;
+    of_token.target = name;
+    of_token.owner = owner;
+    trail.push_back(model::CallAudited{std::move(of_token)});
+  };
+  for (const model::EventRecord& record : events) {
+    if (const auto* made = std::get_if<model::TokenCreated>(&record.event)) {
+      add(made->token.name, {made->token.user, made->token.uid});
+    } else if (const auto* ended = std::get_if<model::TokenRevoked>(&record.event)) {
+      add(ended->name, ended->owner);
+    }
+  }
+  return trail;
+}
+
 }  // namespace
 
 Events judge_trail(const State& state, const model::Command& command,
                    std::span<const model::EventRecord> events, std::span<const model::Job> ended) {
+  // A step and the use of a token change nothing but the record of the job or token, which has it.
   const bool says_itself = std::holds_alternative<model::SubmitJob>(command.body) ||
+                           std::holds_alternative<model::RecordStep>(command.body) ||
+                           std::holds_alternative<model::RecordTokenUse>(command.body) ||
                            std::holds_alternative<model::RecordCalls>(command.body);
   const bool is_known = command.caller.door != model::Door::kNone;
   if (!is_known || says_itself || events.empty()) return {};
   AuditedCall call;
   call.by = origin_of(command.caller);
   std::visit(Describe{call}, command.body);
+  if (call.action == AuditAction::kCreateToken || call.action == AuditAction::kRevokeToken) {
+    return trail_of_tokens(call, events);
+  }
   Events trail;
   if (!is_about_jobs(call.action)) {
     AuditedCall first = call;

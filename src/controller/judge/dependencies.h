@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -12,13 +14,28 @@
 
 namespace gpu_platform::controller {
 
-// `earliest`: when it could start at the earliest, or did.
-base::Status check_times(const State& state, const model::JobSpec& spec, base::Instant earliest);
+// `earliest`: the earliest time at which the job could start, or did.
+// `limit_from`: for the message.
+enum class TimeLimitFrom : std::uint8_t { kJob, kDefault };
+base::Status check_times(const model::JobSpec& spec, base::Instant earliest,
+                         TimeLimitFrom limit_from = TimeLimitFrom::kJob);
 
-// What of the dependencies is open, for a job of `id`: invalid for one that is not there yet.
-// Refused where jobs would wait for each other, or for one that the caller does not know.
+// The job, or the submission, that is to wait.
+struct Dependent {
+  const model::JobSpec& spec;
+  model::JobId id;                     // invalid: of a submission
+  std::optional<std::uint32_t> index;  // of a member of an array that is there
+};
+
+// Returns the dependencies that are still open. An `aftercorr` on an array becomes one on each of
+// its members that an index of the dependent has. Refused if jobs would wait for each other, or for
+// a job that the caller does not know.
 base::Result<model::NewDependencies> judge_dependencies(
-    const State& state, const model::Caller& caller, const std::vector<model::Dependency>& asked,
-    const std::vector<model::EndedTarget>& ended, model::JobId id);
+    const State& state, const model::Caller& caller, const Dependent& dependent,
+    const std::vector<model::Dependency>& asked, const std::vector<model::EndedTarget>& ended);
+
+// Refused if jobs would wait for each other once the job has that name, for which others wait
+// (singleton).
+base::Status check_name(const State& state, const model::Job& job, const std::string& name);
 
 }  // namespace gpu_platform::controller

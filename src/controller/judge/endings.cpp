@@ -13,7 +13,7 @@ using model::JobTrigger;
 
 namespace {
 
-// Stopped at a limit that it no longer had: the order that raises it had not reached it yet.
+// The attempt was stopped at a time limit that had been raised; the order had not reached it yet.
 bool was_given_more_time(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
   return attempt.reason == EndReason::kTimeLimit && seen.time_limit &&
          *seen.time_limit < time_limit_of(job, attempt) && model::can_begin_anew(*job.spec);
@@ -22,12 +22,13 @@ bool was_given_more_time(const Job& job, const Attempt& attempt, const execution
 struct HookFailure {
   std::string_view hook;  // "prolog"
   model::NodeId node;
-  model::JobId former;  // for which it failed there last; none since it did well
+  model::JobId former;  // the job for which it last failed there; none since it succeeded
   model::JobId job;
   const std::string& detail;
 };
 
-// One job's hook may fail by what the job is; those of two in a row fail by what the node is.
+// The hook of one job may fail because of the job. If those of two jobs in a row fail, the node is
+// at fault.
 void drain_if_second(const State& state, const HookFailure& failure, Events& events) {
   const bool is_second = failure.former.valid() && failure.former != failure.job;
   const model::Node& node = *state.nodes.find(failure.node.value);
@@ -47,8 +48,8 @@ base::Duration backoff_after(const model::Policy& policy, std::size_t tries) {
   return std::min(backoff, policy.max_retry_backoff);
 }
 
-// What becomes of the job whose attempt has just ended. What was acknowledged before this end was
-// seen is what happens, however the attempt ended and whatever it ended of first.
+// Decides about the job of an attempt that has just ended. An acknowledged order that came before
+// the report of this end is carried out, however the attempt ended.
 class Settlement {
  public:
   // `attempt`: as it has ended.
@@ -68,7 +69,7 @@ class Settlement {
   }
 
  private:
-  // Nothing was asked for that decides.
+  // No order decides.
   model::Event by_end() const {
     if (attempt_.reason == EndReason::kTimeLimit || attempt_.reason == EndReason::kIdleTimeout) {
       return ended(JobTrigger::kTimeOut);
@@ -87,13 +88,13 @@ class Settlement {
   model::Event ended(JobTrigger how) const {
     const bool by_person = how == JobTrigger::kCancel;
     EndReason reason = by_person ? attempt_.stop_reason : attempt_.reason;
-    // It came to its own end, though it was told to stop before that.
+    // It came to its own end, although it had been told to stop before that.
     if (how == JobTrigger::kComplete) reason = EndReason::kNone;
     return model::JobEnded{job_.id, how, reason, by_person ? attempt_.by : std::string(),
                            attempt_.detail};
   }
 
-  // It is not the job's fault and uses up none of its retries.
+  // The end is not the job's fault and uses none of its retries.
   model::Event requeued_after_prolog() const {
     const std::size_t failed_before = job_.prolog_failed_on.size();
     return model::JobRequeued{.job = job_.id,
@@ -149,8 +150,9 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
     // The news of its start was lost; that it ended proves it.
     events.push_back(model::AttemptStarted{seen.attempt, 0, seen.at.is_set() ? seen.at : now});
   }
+  const base::Instant ended_at = seen.at.is_set() ? seen.at : now;
   events.push_back(
-      model::AttemptEnded{seen.attempt, seen.at, seen.exit, seen.reason, seen.detail, seen.usage});
+      model::AttemptEnded{seen.attempt, ended_at, seen.exit, seen.reason, seen.detail, seen.usage});
   const Job& job = *find_job(state, seen.attempt.job);
   Attempt as_ended = *attempt;
   as_ended.exit = seen.exit;

@@ -7,24 +7,26 @@
 #include "controller/state.h"
 #include "execution/engine.h"
 
-// What engines saw of attempts, and what becomes of their jobs. Late, repeated and impossible news
-// change nothing: each carries its attempt, and only an attempt that can still make the step makes
-// it.
+// The reports of engines about attempts, and what they mean for the jobs. Late, repeated and
+// impossible reports change nothing: each names its attempt, and only an attempt that can still
+// make the step makes it.
 
 namespace gpu_platform::controller {
 
-// Nothing where the start is known already or was given up.
+// Returns nothing if the start is known already or was given up.
 std::optional<model::Event> judge_start(const State& state, const execution::Started& seen,
                                         base::Instant now);
-// Whether it was given up as lost and is yet alive: its job may run elsewhere by now.
+// Returns whether the attempt was given up as lost but is still alive: its job may run elsewhere by
+// now.
 bool is_given_up(const State& state, model::AttemptId attempt);
 
-// The end, and what becomes of the job. None where it is known.
+// Returns the events of the end and of its consequences for the job. None if the end is known.
 Events judge_end(const State& state, const execution::Ended& seen, base::Instant now);
-// That an attempt on a lost node will never tell. None where its end is known.
+// Gives up an attempt on a lost node that will never report. No events if its end is known.
 Events judge_loss(const State& state, model::AttemptId attempt, base::Instant now);
-// What it held is free; only after its end: where that news is late or lost, the engine tells both
-// again when it is asked, and an end that somebody knows is never called unknown.
+// Releases what the attempt held, but only after its end. If the report of the end is late or lost,
+// the engine repeats both when it is asked, so an end that is known somewhere is never called
+// unknown.
 Events judge_cleaning(const State& state, const execution::Cleaned& seen);
 
 }  // namespace gpu_platform::controller

@@ -6,7 +6,7 @@
 
 namespace gpu_platform::controller {
 
-// What a judgement comes to, in the order in which it happens.
+// The events of a judgement, in the order in which they happen.
 using Events = std::vector<model::Event>;
 
 }  // namespace gpu_platform::controller

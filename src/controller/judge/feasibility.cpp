@@ -1,7 +1,5 @@
 #include "controller/judge/feasibility.h"
 
-#include "scheduling/explain/feasibility.h"
-
 namespace gpu_platform::controller {
 
 void Feasibility::forget() {
@@ -20,7 +18,7 @@ base::Status Feasibility::check(const base::PersistentMap<model::Node>& nodes,
   return known_.back().second;
 }
 
-// Of a gang first one part, which has more to say of what is wrong with it.
+// Checks one part of a gang first, because its message says more.
 base::Status Feasibility::judge(const base::PersistentMap<model::Node>& nodes,
                                 const model::ResourceRequest& request) {
   if (!request.cross_node) TRY(scheduling::could_ever_fit(nodes, request));

@@ -8,18 +8,18 @@
 #include "base/result.h"
 #include "model/job.h"
 #include "model/node.h"
-#include "scheduling/explain/gang_feasibility.h"
+#include "scheduling/explain/feasibility.h"
 
 namespace gpu_platform::controller {
 
-// Whether a request could ever be met. Requests come in few kinds and nodes change rarely: each
-// kind is worked out once per inventory.
+// Says whether a request could ever be met. There are few kinds of requests and nodes change
+// rarely, so each kind is computed once per inventory.
 // Ownership: values. Thread: one owner.
 class Feasibility {
  public:
   base::Status check(const base::PersistentMap<model::Node>& nodes,
                      const model::ResourceRequest& request);
-  // Nodes have changed.
+  // Call it after a change of the nodes.
   void forget();
 
  private:

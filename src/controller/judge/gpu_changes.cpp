@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/access.h"
+
 namespace gpu_platform::controller {
 
 using base::ErrorCode;
@@ -42,7 +44,7 @@ std::vector<model::AttemptId> holders_of(const model::Gpu& gpu) {
   return attempts;
 }
 
-// The operator's words, or what was done where there are none.
+// Returns the operator's words, or the action if there are none.
 std::string cause_of(const model::ChangeGpus& command) {
   if (!command.reason.empty() || command.action == GpuAction::kBringOnline) return command.reason;
   return command.action == GpuAction::kDrain ? "drained" : "taken offline";
@@ -149,7 +151,7 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
   return events;
 }
 
-// Nothing where the state has it so already.
+// Returns nothing if the state says so already.
 std::optional<model::Event> judge_unmanaged_processes(const State& state, model::GpuRef ref,
                                                       const std::string& seen) {
   const model::Gpu& gpu = state.nodes.find(ref.node.value)->gpus.at(ref.index);
@@ -165,7 +167,7 @@ std::optional<model::Event> judge_unmanaged_processes(const State& state, model:
 
 base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& caller,
                                    const model::ChangeGpus& command) {
-  if (!caller.is_administrator) {
+  if (!model::may_touch_site(caller)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("user {} may not take GPUs out of service or put them back: ask an "

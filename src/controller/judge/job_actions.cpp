@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "controller/judge/refusals.h"
+#include "model/access.h"
+#include "model/job_signal.h"
+
 namespace gpu_platform::controller {
 
 using base::ErrorCode;
@@ -13,19 +17,6 @@ using model::JobState;
 using Judged = base::Result<std::optional<model::Event>>;
 
 namespace {
-
-bool may_change(const model::Caller& caller, const Job& job) {
-  return caller.uid == job.spec->uid || caller.is_administrator;
-}
-
-std::unexpected<base::Error> refused(std::string message) {
-  return base::fail(ErrorCode::kFailedPrecondition, std::move(message), "id");
-}
-
-std::unexpected<base::Error> has_ended(const Job& job, std::string_view what) {
-  return refused(fmt::format("job {} is {} and cannot be {}: submit it again", job.id.value,
-                             to_string(job.state), what));
-}
 
 Judged judge_stop(const model::Caller& caller, const Job& job, bool without_grace) {
   const EndReason reason = without_grace ? EndReason::kKilledBy : EndReason::kCancelledBy;
@@ -56,7 +47,7 @@ Judged judge_hold(const model::Caller& caller, const Job& job) {
 Judged judge_release(const model::Caller& caller, const Job& job) {
   if (model::is_ended(job.state)) return has_ended(job, "released");
   if (job.hold == Hold::kNone) return std::nullopt;
-  if (job.hold == Hold::kByAdministrator && !caller.is_administrator) {
+  if (job.hold == Hold::kByAdministrator && !model::manages(caller, *job.spec)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("job {} is held by an administrator, and only an administrator can release it",
@@ -100,8 +91,7 @@ Judged judge_one(const model::Caller& caller, const Job& job, JobAction action) 
 }  // namespace
 
 model::Hold hold_by(const model::Caller& caller, const model::JobSpec& spec) {
-  const bool is_of_other = caller.is_administrator && caller.uid != spec.uid;
-  return is_of_other ? Hold::kByAdministrator : Hold::kByUser;
+  return caller.uid == spec.uid ? Hold::kByUser : Hold::kByAdministrator;
 }
 
 base::Result<const Job*> find_for(const State& state, const model::Caller& caller,
@@ -110,10 +100,7 @@ base::Result<const Job*> find_for(const State& state, const model::Caller& calle
   if (job == nullptr) {
     return base::fail(ErrorCode::kNotFound, fmt::format("there is no job {}", id.value), "id");
   }
-  if (!may_change(caller, *job)) {
-    return base::fail(ErrorCode::kPermissionDenied,
-                      fmt::format("job {} belongs to another user", id.value), "id");
-  }
+  TRY(model::check_may_touch(caller, id, *job->spec));
   return job;
 }
 
@@ -127,6 +114,18 @@ base::Result<Events> judge_action(const model::Caller& caller, const Job& job, J
   }
   if (event) events.push_back(*std::move(event));
   return events;
+}
+
+base::Result<model::SignalRequested> judge_signal(const model::Caller& caller, const Job& job,
+                                                  std::uint8_t signal) {
+  if (!model::is_job_signal(signal)) return base::invalid("signal", "signal: may not be sent");
+  const model::Attempt* attempt = job.current_attempt();
+  const bool has_processes =
+      (job.state == JobState::kRunning || job.state == JobState::kStopping) &&
+      attempt->started_at.is_set() && !attempt->ended_at.is_set();
+  if (has_processes) return model::SignalRequested{{job.id, attempt->number}, signal, caller.user};
+  return refused(fmt::format("job {} is {}: it has no processes that a signal could be sent to",
+                             model::name_of(job), to_string(job.state)));
 }
 
 base::Result<bool> would_change(const model::Caller& caller, const Job& job, JobAction action) {
@@ -154,14 +153,14 @@ base::Result<std::vector<model::JobId>> members_for(const State& state, const mo
 base::Result<std::vector<model::JobId>> choose_jobs(const State& state, const model::Caller& caller,
                                                     const model::JobSelection& which) {
   const auto& user = which.user;
-  if (user && *user != caller.user && !caller.is_administrator) {
+  if (user && *user != caller.user && caller.reach == model::Reach::kOwn) {
     return base::fail(ErrorCode::kPermissionDenied,
                       fmt::format("user {} may not change jobs of user {}", caller.user, *user),
                       "user");
   }
   std::vector<model::JobId> chosen;
   state.jobs.for_each([&](std::uint64_t, const Job& job) {
-    if (may_change(caller, job) && selects(which, job)) chosen.push_back(job.id);
+    if (model::may_touch(caller, *job.spec) && selects(which, job)) chosen.push_back(job.id);
   });
   return chosen;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/result.h"
@@ -8,30 +9,34 @@
 #include "model/command.h"
 #include "model/event.h"
 
-// What people do with jobs that are there: stop, hold, release, requeue.
+// The actions of people on existing jobs: stop, hold, release, requeue, signal.
 
 namespace gpu_platform::controller {
 
-// Whose hold it is when the caller holds a job of that spec: an owner's, also where the owner is an
-// administrator, or an administrator's.
+// Returns the kind of hold if the caller, who may touch the job, holds it: an owner's, also if the
+// owner is an administrator, else an administrator's.
 model::Hold hold_by(const model::Caller& caller, const model::JobSpec& spec);
 
-// The job, if the caller may change it.
+// Returns the job if the caller may change it.
 base::Result<const model::Job*> find_for(const State& state, const model::Caller& caller,
                                          model::JobId id);
-// The members of an array that are in the core; an error where there is none.
+// Returns the members of an array that are in the core; an error if there are none.
 base::Result<std::vector<model::JobId>> members_for(const State& state, const model::Caller& caller,
                                                     model::JobId array);
-// All jobs that the caller may change and that are meant.
+// Returns all selected jobs that the caller may change.
 base::Result<std::vector<model::JobId>> choose_jobs(const State& state, const model::Caller& caller,
                                                     const model::JobSelection& which);
 
-// The events that the action comes to; none where the job is so already. A job that has come back
-// with them may be eligible at once.
+// Returns the events of the action; none if the job is so already. A job that has come back with
+// them may be eligible at once.
 base::Result<Events> judge_action(const model::Caller& caller, const model::Job& job,
                                   model::JobAction action);
 
-// Whether it comes to anything.
+// Returns the order to send the signal to the processes of the job; refused unless it has some.
+base::Result<model::SignalRequested> judge_signal(const model::Caller& caller,
+                                                  const model::Job& job, std::uint8_t signal);
+
+// Returns whether the action would change the job.
 base::Result<bool> would_change(const model::Caller& caller, const model::Job& job,
                                 model::JobAction action);
 

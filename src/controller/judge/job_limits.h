@@ -8,7 +8,7 @@
 #include "model/command.h"
 #include "model/job.h"
 
-// What the site's policy lets anybody ask for, of new jobs and of jobs that are changed.
+// The limits of the site's policy on requests, for new jobs and for jobs that are changed.
 
 namespace gpu_platform::controller {
 
@@ -17,11 +17,14 @@ base::Status check_priority(const State& state, const model::Caller& caller,
 
 base::Status check_time_limit(const State& state, base::Duration time_limit);
 
-// `time_limit`: of the same job. An expectation that is absent is none.
+// `time_limit`: of the same job. An absent expected time passes.
 base::Status check_expected(std::optional<base::Duration> expected, base::Duration time_limit);
 
-// Where it is slower it takes longer, and that too must be allowed.
+// A slower GPU type takes longer, and that time too must be allowed.
 base::Status check_speeds(const State& state, const model::ResourceRequest& request,
                           base::Duration time_limit);
+
+// Refuses a job that a limit of its owner would keep back for ever, whatever else runs.
+base::Status check_could_run(const State& state, const model::JobSpec& spec);
 
 }  // namespace gpu_platform::controller

@@ -7,8 +7,12 @@
 #include "controller/judge/dependencies.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
-#include "controller/judge/reservations.h"
+#include "controller/judge/refusals.h"
+#include "controller/judge/reserved_jobs.h"
+#include "model/access.h"
 #include "model/output_pattern.h"
+#include "model/spec_checks.h"
+#include "scheduling/book_entries.h"
 
 namespace gpu_platform::controller {
 
@@ -18,16 +22,7 @@ using model::JobSpec;
 
 namespace {
 
-std::unexpected<base::Error> refused(std::string message, std::string field = "id") {
-  return base::fail(ErrorCode::kFailedPrecondition, std::move(message), std::move(field));
-}
-
-std::unexpected<base::Error> has_ended(const Job& job, std::string_view what) {
-  return refused(fmt::format("job {} is {} and cannot be {}: submit it again", job.id.value,
-                             to_string(job.state), what));
-}
-
-// What decides about the start of a job is changed before it starts.
+// Options that decide about the start of a job can change only before the start.
 base::Status check_new_start(const Job& job, const model::JobChanged& change) {
   const bool has_begin = change.to.get(&JobSpec::begin) != nullptr;
   if (!model::is_active(job.state) || (!has_begin && !change.dependencies)) return {};
@@ -35,10 +30,6 @@ base::Status check_new_start(const Job& job, const model::JobChanged& change) {
   return refused(fmt::format("{}: job {} is {}, and it is about the start", field, job.id.value,
                              to_string(job.state)),
                  std::string(field));
-}
-
-base::Instant start_of(const model::Attempt& attempt) {
-  return attempt.started_at.is_set() ? attempt.started_at : attempt.requested_at;
 }
 
 std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
@@ -56,7 +47,7 @@ std::vector<model::Label> changed_labels(std::vector<model::Label> labels,
   return labels;
 }
 
-// What of the command is new to the job.
+// Returns what the command changes in the job.
 model::JobChanged change_of(const Job& job, const model::UpdateJob& command) {
   model::JobChanged change;
   change.job = job.id;
@@ -73,32 +64,58 @@ base::Status check_preemptible(const JobSpec& spec, const model::JobChanged& cha
                  "preemptible");
 }
 
-// A quota of GPU-hours is never passed, whoever gives a running job more time.
+// A quota of GPU-hours is never exceeded, even if an administrator gives a running job more time.
 base::Status check_longer(const State& state, const Job& job, base::Duration time_limit) {
-  const base::Duration more = time_limit - job.spec->time_limit;
-  if (!model::holds_resources(job) || more <= base::Duration()) return {};
-  const auto excess = scheduling::excess_of_hours(
-      *state.policy->organisation, *job.spec, state.books->quotas,
-      scheduling::gpu_time(scheduling::gpu_share_of(job.spec->request), more));
+  if (time_limit <= job.spec->time_limit) return {};
+  const model::Organisation& organisation = *state.policy->organisation;
+  const base::GpuShare gpus = scheduling::gpu_share_of(job.spec->request);
+  scheduling::QuotaLedger more;
+  for (const model::Attempt& attempt : job.attempts) {
+    const bool is_of_period = attempt.requested_at >= state.books->period_use->begin;
+    if (!model::holds_resources(attempt.state) || !is_of_period) continue;
+    const base::Duration then = model::limit_at_speed(time_limit, attempt.allocation.speed);
+    const base::Duration now = scheduling::time_limit_of(job, attempt);
+    const std::uint64_t committed =
+        scheduling::gpu_time(gpus, then) - scheduling::gpu_time(gpus, now);
+    more.add(organisation, *job.spec, {.committed = committed}, attempt.gpu_type);
+  }
+  const auto excess =
+      scheduling::excess_of_hours(organisation, *job.spec, state.books->quotas, more);
   if (!excess) return {};
   return refused(fmt::format("time_limit_seconds: {}", describe(*excess)), "time_limit_seconds");
 }
 
-// What runs on GPUs of others stays so that it can be stopped for them.
+// Returns what keeps the job from being work that cannot be stopped on what it holds in the pool.
+std::optional<model::QuotaExcess> excess_if_firm(
+    const State& state, const scheduling::ByPool<scheduling::Lending>::value_type& pool,
+    const Job& job, const JobSpec& then) {
+  scheduling::PoolBalance balance = pool.second.balance();
+  scheduling::PoolAsk ask = scheduling::pool_ask(balance.guarantees(), *state.policy, then);
+  const base::GpuShare of_one = std::exchange(ask.gpus, {});
+  for (const model::Attempt& each : job.attempts) {
+    if (!model::holds_resources(each.state)) continue;
+    const auto* held_in = state.books->lending.of_type(each.gpu_type);
+    if (held_in == nullptr || held_in->first != pool.first) continue;
+    balance.remove(scheduling::pool_ask(balance.guarantees(), *state.policy, *job.spec,
+                                        scheduling::record_of(job, each)));
+    ask.gpus += of_one;
+  }
+  auto excess = balance.excess_of(ask);
+  if (excess) excess = state.books->lending.named(*std::move(excess), pool.first);
+  return excess;
+}
+
+// A job that runs on GPUs of others must stay preemptible.
 base::Status check_still_stoppable(const State& state, const Job& job,
                                    const model::JobChanged& change) {
   if (!model::holds_resources(job) || !state.books->lending.is_active()) return {};
   const JobSpec then = change.to.applied_to(*job.spec);
   const model::Policy& policy = *state.policy;
   if (!model::may_borrow(*job.spec, policy) || model::may_borrow(then, policy)) return {};
-  scheduling::PoolBalance balance = state.books->lending.balance();
-  scheduling::PoolAsk ask = scheduling::pool_ask(balance.guarantees(), policy, *job.spec);
-  const std::ptrdiff_t held = std::ranges::count_if(
-      job.attempts, [](const model::Attempt& each) { return model::holds_resources(each.state); });
-  for (std::ptrdiff_t i = 0; i < held; ++i) balance.remove(ask);
-  ask.may_borrow = false;
-  ask.gpus = ask.gpus * held;
-  const auto excess = balance.excess_of(ask);
+  std::optional<model::QuotaExcess> excess;
+  for (const auto& pool : state.books->lending.all()) {
+    if (!excess) excess = excess_if_firm(state, pool, job, then);
+  }
   if (!excess) return {};
   const std::string_view field =
       change.to.get(&JobSpec::preemptible) != nullptr ? "preemptible" : "priority";
@@ -113,7 +130,7 @@ base::Status check_new_limit(const State& state, const model::Caller& caller, co
                              base::Duration time_limit) {
   TRY(check_longer(state, job, time_limit));
   TRY(check_no_reservation_passed(state, job, time_limit));
-  if (caller.is_administrator) return {};
+  if (model::has(caller, model::Right::kPassLimits)) return {};
   if (model::is_active(job.state) && time_limit > job.spec->time_limit) {
     return base::fail(ErrorCode::kPermissionDenied,
                       fmt::format("time_limit_seconds: job {} is {}; only an administrator can "
@@ -133,7 +150,7 @@ base::Status check_update(const State& state, const model::Caller& caller, const
   const JobSpec then = change.to.applied_to(*job.spec);
   if (then.labels.size() > model::kMaxLabels) {
     return base::invalid("labels",
-                         fmt::format("labels: job {} would have {}, the most is {}", job.id.value,
+                         fmt::format("labels: job {} would have {}; the limit is {}", job.id.value,
                                      then.labels.size(), model::kMaxLabels));
   }
   const bool is_named_by = model::names_job(job.spec->output) || model::names_job(job.spec->error);
@@ -153,16 +170,60 @@ base::Status check_update(const State& state, const model::Caller& caller, const
   if (change.to.get(&JobSpec::begin) || change.to.get(&JobSpec::deadline) || has_limit) {
     const bool is_active = model::is_active(job.state);
     const base::Instant earliest = is_active ? start_of(*job.current_attempt()) : now;
-    TRY(check_times(state, then, earliest));
-    TRY(check_reservation_times(
-        state, then, is_active ? std::max(earliest, job.current_attempt()->requested_at) : now));
+    TRY(check_times(then, earliest));
+    TRY(is_active ? check_end_in_reservation(
+                        state, then, std::max(earliest, job.current_attempt()->requested_at))
+                  : check_reservation_times(state, then, now));
   }
   return has_limit ? check_new_limit(state, caller, job, then.time_limit) : base::Status();
+}
+
+std::string_view first_of_request(const model::JobChanged& change) {
+  std::string_view name;
+  change.to.for_each_given([&](const auto& field) {
+    if (name.empty()) name = field.name;
+  });
+  return name;
+}
+
+// A waiting job is judged as if it were submitted so. What an attempt holds is what was asked for.
+base::Status check_new_request(const State& state, Feasibility& feasibility, const Job& job,
+                               const model::JobChanged& change, base::Instant now) {
+  if (!change.to.changes_request()) return {};
+  const std::string_view field = first_of_request(change);
+  if (model::is_active(job.state)) {
+    return refused(fmt::format("{}: job {} is {}, and only a waiting job can ask for something "
+                               "else: jobs requeue --hold, jobs update, then jobs release",
+                               field, job.id.value, to_string(job.state)),
+                   std::string(field));
+  }
+  if (model::holds_resources(job)) {
+    return refused(fmt::format("{}: what the last attempt of job {} held is being cleaned up; try "
+                               "again in a moment",
+                               field, job.id.value),
+                   std::string(field));
+  }
+  JobSpec then = change.to.applied_to(*job.spec);
+  TRY(model::check_request(then.request));
+  TRY(model::check_processes(then));
+  TRY(check_speeds(state, then.request, then.time_limit));
+  TRY(feasibility.check(state.nodes, then.request));
+  TRY(enter_reservation(state, then, now));
+  return check_could_run(state, then);
+}
+
+}  // namespace
+
+namespace {
+
+Dependent dependent_of(const Job& job) {
+  return {*job.spec, job.id, job.is_member() ? std::optional(job.array_index) : std::nullopt};
 }
 
 }  // namespace
 
 base::Result<std::optional<model::JobChanged>> judge_update(const State& state,
+                                                            Feasibility& feasibility,
                                                             const model::Caller& caller,
                                                             const model::UpdateJob& command,
                                                             base::Instant now) {
@@ -170,13 +231,15 @@ base::Result<std::optional<model::JobChanged>> judge_update(const State& state,
   model::JobChanged change = change_of(*job, command);
   if (const auto* asked = change.to.get(&JobSpec::dependencies)) {
     TRY_ASSIGN(change.dependencies,
-               judge_dependencies(state, caller, *asked, command.ended, job->id));
-    // The job is there and may have waited long: a mistaken word does not end it.
+               judge_dependencies(state, caller, dependent_of(*job), *asked, command.ended));
+    // The job exists and may have waited long, so a mistake in the command does not end it.
     if (!change.dependencies->failure.empty()) {
       return refused("dependency: " + change.dependencies->failure, "dependency");
     }
   }
+  if (const auto* name = change.to.get(&JobSpec::name)) TRY(check_name(state, *job, *name));
   TRY(check_update(state, caller, *job, change, now));
+  TRY(check_new_request(state, feasibility, *job, change, now));
   if (change.to.empty()) return std::nullopt;
   change.by = caller.user;
   return change;

@@ -8,8 +8,8 @@ namespace gpu_platform::controller {
 
 namespace {
 
-// What runs keeps what it was given. A node that says in the same boot that it has less than that
-// shrinks to what is in use, and to the rest when it is next described.
+// A running job keeps what it was given. A node that reports less within the same boot shrinks to
+// what is in use, and to its report when it is next described.
 model::NodeInfo widened_to_what_is_held(model::NodeInfo info, const model::Node& node) {
   info.cpus = std::max(info.cpus, node.cpus_used);
   info.memory = std::max(info.memory, node.memory_used);
@@ -67,7 +67,7 @@ std::vector<model::AttemptId> attempts_on(const State& state, model::NodeId node
     const bool is_on =
         std::ranges::any_of(attempt.allocation.nodes,
                             [&](const model::NodeAllocation& part) { return part.node == node; });
-    // Of a gang the boot id is that of its first node.
+    // The boot id of a gang is that of its first node.
     const bool is_of_boot =
         boot_id.empty() || attempt.boot_id == boot_id || attempt.first_node() != node;
     if (is_on && is_of_boot) there.push_back(id);

@@ -7,15 +7,16 @@
 #include "controller/state.h"
 #include "execution/engine.h"
 
-// What probes saw of nodes.
+// The reports of probes about nodes.
 
 namespace gpu_platform::controller {
 
-// What the node says of itself is new: a description, that it is heard, GPUs that it no longer
-// reports or reports again. Its attempts of former boots have been given up before.
+// Judges what is new in a node's report: a description, that the node is heard, GPUs that it no
+// longer reports or reports again. Its attempts of former boots have been given up before.
 Events judge_node(const State& state, const execution::NodeObserved& seen);
 
-// The attempts that hold something on the node; `boot_id`: of that boot alone, empty for all.
+// Returns the attempts that hold something on the node; `boot_id`: only of that boot, or of all if
+// it is empty.
 std::vector<model::AttemptId> attempts_on(const State& state, model::NodeId node,
                                           std::string_view boot_id = {});
 

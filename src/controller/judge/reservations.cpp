@@ -4,8 +4,11 @@
 #include <set>
 #include <utility>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
+#include "controller/judge/reservation_text.h"
+#include "controller/judge/reserved_jobs.h"
+#include "model/access.h"
 #include "model/utc.h"
 #include "scheduling/placement/place.h"
 #include "scheduling/trial.h"
@@ -18,40 +21,8 @@ using model::ReservationPart;
 
 namespace {
 
-std::unexpected<base::Error> refused(std::string_view field, const std::string& why) {
-  return base::fail(ErrorCode::kFailedPrecondition, fmt::format("{}: {}", field, why),
-                    std::string(field));
-}
-
 std::unexpected<base::Error> wrong(std::string_view field, const std::string& why) {
   return base::invalid(std::string(field), fmt::format("{}: {}", field, why));
-}
-
-// "1:30:00"
-std::string shown(base::Duration duration) {
-  const std::int64_t seconds = duration.value() / base::seconds(1).value();
-  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-}
-
-// The first few, and how many more there are.
-template <class Names>
-std::string some_of(const Names& names) {
-  constexpr std::size_t kMaxNamed = 8;
-  std::vector<std::string> first;
-  for (const auto& name : names) {
-    if (first.size() == kMaxNamed) break;
-    first.push_back(fmt::format("{}", name));
-  }
-  const std::string more =
-      names.size() > first.size() ? fmt::format(" and {} more", names.size() - first.size()) : "";
-  return fmt::format("{}{}", fmt::join(first, ", "), more);
-}
-
-std::string names_text(const scheduling::Reservations& reservations) {
-  if (reservations.empty()) return "there is none";
-  std::vector<std::string> names;
-  for (const auto& [name, reservation] : reservations.all()) names.push_back(name);
-  return "there are " + some_of(names);
 }
 
 std::vector<std::string> sorted(std::vector<std::string> names) {
@@ -69,13 +40,8 @@ std::uint64_t all_gpus_of(const model::Node& node) {
   return gpus;
 }
 
-// By which its time limit counts at the latest: a node's clock may be behind ours.
-base::Instant start_of(const model::Attempt& attempt) {
-  return std::max(attempt.requested_at, attempt.started_at);
-}
-
-// When the attempt may be there at the latest; also where it is being ended, since nobody knows
-// better.
+// Returns the latest time at which the attempt may still be there. It is the same for an attempt
+// that is being ended, since nothing better is known.
 base::Instant last_instant(const model::Job& job, const model::Attempt& attempt,
                            base::Duration grace) {
   return start_of(attempt) + time_limit_of(job, attempt) + grace;
@@ -88,24 +54,70 @@ base::Result<base::Instant> end_of(const model::MakeReservation& command, base::
   }
   if (command.duration < base::Duration()) return wrong("duration_seconds", "it is negative");
   if (command.duration > model::kLongestReservation) {
-    return refused("duration_seconds", "longer than the longest allowed, 90 days");
+    return reservation_refused("duration_seconds", "longer than the longest allowed, 90 days");
   }
   return has_duration ? begin + command.duration : command.end;
 }
 
 base::Status check_span(const Reservation& reservation, base::Instant now) {
   if (reservation.begin < now) {
-    return refused("begin", fmt::format("{} has passed", model::utc(reservation.begin)));
+    return reservation_refused("begin",
+                               fmt::format("{} has passed", model::utc(reservation.begin)));
   }
   if (reservation.end <= reservation.begin) {
-    return refused("end", fmt::format("{} is not after begin, {}", model::utc(reservation.end),
-                                      model::utc(reservation.begin)));
+    return reservation_refused("end",
+                               fmt::format("{} is not after begin, {}", model::utc(reservation.end),
+                                           model::utc(reservation.begin)));
   }
   if (reservation.end - reservation.begin > model::kLongestReservation) {
-    return refused("end", "it lasts longer than the longest allowed, 90 days");
+    return reservation_refused("end", "it lasts longer than the longest allowed, 90 days");
   }
   if (reservation.begin - now > model::kFarthestReservation) {
-    return refused("begin", "it is farther away than allowed, 366 days");
+    return reservation_refused("begin", "it is farther away than allowed, 366 days");
+  }
+  return {};
+}
+
+struct Limit {
+  base::Instant until;
+  std::uint32_t count = 0;
+};
+
+// Sets how often it comes again, as its other fields stand, and for how long.
+base::Status set_repeat(Reservation& reservation, const Limit& limit) {
+  const model::Repeat repeat = reservation.repeat;
+  if (limit.until.is_set() && limit.count != 0) return wrong("until", "give either until or count");
+  if (repeat == model::Repeat::kNever) {
+    if (limit.until.is_set() || limit.count != 0) {
+      return wrong(limit.count != 0 ? "count" : "until", "it is for a reservation with repeat");
+    }
+    reservation.last_begin = {};
+    return {};
+  }
+  if (reservation.length() > least_period(repeat)) {
+    return reservation_refused(
+        "repeat", fmt::format("it lasts {}, which is longer than the {} from one {} "
+                              "occurrence to the next",
+                              hours_text(reservation.length()), hours_text(least_period(repeat)),
+                              to_string(repeat)));
+  }
+  if (!is_day_of(reservation, reservation.begin)) {
+    return reservation_refused(
+        "begin", fmt::format("{} is none of its days ({}; the days begin at 0:00 by "
+                             "UTC and utc_offset_seconds, which is {})",
+                             model::utc(reservation.begin), to_string(repeat),
+                             base::whole_milliseconds(reservation.utc_offset) / 1000));
+  }
+  if (limit.count > model::kMaxOccurrences) {
+    return reservation_refused(
+        "count", fmt::format("at most {}; left out it never ends", model::kMaxOccurrences));
+  }
+  if (limit.count != 0) reservation.last_begin = begin_of_occurrence(reservation, limit.count);
+  if (limit.until.is_set()) reservation.last_begin = limit.until;
+  if (reservation.last_begin.is_set() && reservation.last_begin < reservation.begin) {
+    return reservation_refused(
+        "until", fmt::format("{} is before begin, {}", model::utc(reservation.last_begin),
+                             model::utc(reservation.begin)));
   }
   return {};
 }
@@ -115,7 +127,7 @@ base::Status check_which(const model::MakeReservation& command) {
     return wrong("nodes", "name nodes, or say how many gpus; one of both");
   }
   if (command.nodes.size() > model::kMaxReservationNodes) {
-    return wrong("nodes", fmt::format("{} named, the most is {}", command.nodes.size(),
+    return wrong("nodes", fmt::format("{} named; the limit is {}", command.nodes.size(),
                                       model::kMaxReservationNodes));
   }
   if (command.nodes.empty() && command.gpus_per_node) {
@@ -130,70 +142,16 @@ base::Status check_which(const model::MakeReservation& command) {
   return {};
 }
 
-// The part that each overlaps; empty: none.
+// Returns the overlapping part; empty if there is none.
 std::string overlapping(const scheduling::Reservations& reservations,
                         const Reservation& reservation) {
   for (const auto& [name, other] : reservations.all()) {
-    if (!overlap(other, reservation)) continue;
+    if (name == reservation.name || !overlap(other, reservation)) continue;
+    const model::Occurrence when = *first_common(other, reservation);
     return fmt::format("some of its GPUs are in reservation {}, from {} to {}", name,
-                       model::utc(other.begin), model::utc(other.end));
+                       model::utc(when.begin), model::utc(when.end));
   }
   return {};
-}
-
-// Of the reservation's own team or of one above.
-bool is_below_one_of(const model::Organisation& organisation, std::string team,
-                     const std::vector<std::string>& teams) {
-  while (!team.empty()) {
-    if (std::ranges::binary_search(teams, team)) return true;
-    const model::Team* found = find_team(organisation, team);
-    team = found == nullptr ? std::string() : found->parent;
-  }
-  return false;
-}
-
-bool admits(const Reservation& reservation, const model::JobSpec& spec,
-            const model::Organisation& organisation) {
-  return !reservation.maintenance && (std::ranges::binary_search(reservation.users, spec.user) ||
-                                      is_below_one_of(organisation, spec.team, reservation.teams));
-}
-
-std::string admitted_text(const Reservation& reservation) {
-  if (reservation.maintenance) return "it is for maintenance and admits no jobs";
-  std::string text = "it is for";
-  if (!reservation.teams.empty()) text += fmt::format(" team {}", some_of(reservation.teams));
-  if (!reservation.users.empty()) {
-    text += fmt::format("{} user {}", reservation.teams.empty() ? "" : " and",
-                        some_of(reservation.users));
-  }
-  return text;
-}
-
-// The reservation as if nothing ran there and all of it were in service.
-bool could_hold(const Reservation& reservation, const base::PersistentMap<model::Node>& nodes,
-                const model::ResourceRequest& request) {
-  const auto inside = scheduling::request_inside(reservation, request);
-  if (!inside) return false;
-  scheduling::Cluster cluster;
-  for (const ReservationPart& part : reservation.parts) {
-    const model::Node* node = nodes.find(part.node.value);
-    if (node == nullptr) continue;
-    model::Node empty = *node;
-    empty.state = model::NodeState::kUp;
-    empty.cpus_used = 0;
-    empty.memory_used = {};
-    for (std::size_t i = 0; i < empty.gpus.size(); ++i) {
-      model::Gpu& gpu = empty.gpus[i];
-      const bool is_in = i < scheduling::kMaxGpusPerNode && (part.gpus >> i & 1) != 0;
-      gpu.state =
-          part.whole_node || is_in ? model::GpuState::kAvailable : model::GpuState::kOffline;
-      gpu.holders.clear();
-      gpu.avoids_unmanaged_processes = false;
-    }
-    cluster.update(empty);
-  }
-  scheduling::Trial trial(cluster);
-  return scheduling::place(trial, *inside).has_value();
 }
 
 base::Status check_name(const State& state, const std::string& name) {
@@ -205,20 +163,21 @@ base::Status check_name(const State& state, const std::string& name) {
                       fmt::format("name: there is a reservation {}; cancel it first", name),
                       "name");
   }
-  // Else they would be in this one, where they were never admitted.
+  // Otherwise these jobs would be in this reservation, to which they were never admitted.
   std::optional<model::JobId> former;
   state.jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.spec->request.reservation == name && !former) former = job.id;
   });
   if (!former) return {};
-  return refused("name", fmt::format("job {} of a former reservation {} is still there: choose "
-                                     "another name, or wait for its end",
-                                     former->value, name));
+  return reservation_refused("name",
+                             fmt::format("job {} of a former reservation {} is still there: choose "
+                                         "another name, or wait for its end",
+                                         former->value, name));
 }
 
 base::Status check_admitted(const State& state, const model::MakeReservation& command) {
-  const bool names_somebody = !command.teams.empty() || !command.users.empty();
-  if (names_somebody == command.maintenance) {
+  const bool names_users = !command.teams.empty() || !command.users.empty();
+  if (names_users == command.maintenance) {
     return wrong("teams", "name the teams or users that may use it, or set maintenance, not both");
   }
   if (command.teams.size() > model::kMaxReservationUsers ||
@@ -251,8 +210,8 @@ std::vector<model::AttemptId> running_into(const State& state, const Reservation
   return attempts;
 }
 
-// All GPUs of each, or of each so many that are in no other reservation, those first that nobody
-// may still hold then.
+// Returns all GPUs of each node, or a number of those that are in no other reservation. GPUs that
+// no job may still hold at that time come first.
 base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
                                                           const model::MakeReservation& command,
                                                           const Reservation& reservation) {
@@ -284,9 +243,10 @@ base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
       }
     }
     if (choice.size() < *command.gpus_per_node) {
-      return refused("gpus_per_node",
-                     fmt::format("{} asked, node {} has {} that are in no other reservation then",
-                                 *command.gpus_per_node, name, choice.size()));
+      return reservation_refused(
+          "gpus_per_node",
+          fmt::format("{} asked, node {} has {} that are in no other reservation then",
+                      *command.gpus_per_node, name, choice.size()));
     }
     part.gpus = 0;
     auto next = choice.begin();
@@ -297,8 +257,8 @@ base::Result<std::vector<ReservationPart>> parts_of_nodes(const State& state,
   return parts;
 }
 
-// By the placement of jobs, on a cluster from which those are gone that will have ended by then; if
-// need be, and asked for so, the others too.
+// Places the reservation like a job, on a cluster without the attempts that will have ended by
+// then. If need be, and if the command asks for it, the other attempts are left out too.
 base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
                                                           scheduling::Cluster& cluster,
                                                           const model::MakeReservation& command,
@@ -321,9 +281,10 @@ base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
       running_on.push_back(&attempt.allocation);
     }
   }
+  const auto others = state.books->reservations.beside(reservation);
   const auto choose = [&] {
     const scheduling::Trial::Mark mark = trial.mark();
-    state.books->reservations.withhold_from(trial, request, {reservation.begin, reservation.end});
+    state.books->reservations.withhold_from(trial, request, others);
     auto allocation = scheduling::place(trial, request);
     trial.rollback_to(mark);
     return allocation;
@@ -334,9 +295,9 @@ base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
     chosen = choose();
   }
   if (!chosen) {
-    return refused(
+    return reservation_refused(
         "gpus",
-        fmt::format("{} of one type{} asked in equal parts on as few nodes as can be; "
+        fmt::format("{} of one type{} asked in equal parts on as few nodes as possible; "
                     "so many are not in service, free of other reservations and, "
                     "by the time limits of running jobs, free then{}",
                     command.gpus, command.gpu_type.empty() ? "" : " (" + command.gpu_type + ")",
@@ -350,10 +311,11 @@ base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
   return parts;
 }
 
-// Those that are being ended are gone in a moment.
-base::Status check_nobody_runs(const State& state, const Reservation& reservation) {
+// Attempts that are being ended are gone in a moment.
+base::Status check_no_job_runs(const State& state, const Reservation& reservation,
+                               const std::vector<model::AttemptId>& running) {
   std::vector<std::string> jobs;
-  for (const model::AttemptId id : reservation.let_finish) {
+  for (const model::AttemptId id : running) {
     const model::Job& job = *find_job(state, id.job);
     const base::Instant end = end_by_limit(job, job.attempts.at(id.attempt - 1));
     if (end == scheduling::RunningEnds::kAnyTime) continue;
@@ -361,10 +323,47 @@ base::Status check_nobody_runs(const State& state, const Reservation& reservatio
         fmt::format("{} (until {})", name_of(job), model::utc(end + state.policy->stop_grace)));
   }
   if (jobs.empty()) return {};
-  return refused("ignore_running",
-                 fmt::format("by their time limits these jobs may run on its GPUs after {}: {}; "
-                             "with ignore_running they are let finish",
-                             model::utc(reservation.begin), some_of(jobs)));
+  return reservation_refused(
+      "ignore_running",
+      fmt::format("by their time limits these jobs may run on its GPUs after {}: {}; "
+                  "with ignore_running they are let finish",
+                  model::utc(reservation.begin), some_of(jobs)));
+}
+
+base::Status check_may(const model::Caller& caller, std::string_view verb) {
+  if (model::may_touch_site(caller)) return {};
+  return base::fail(
+      ErrorCode::kPermissionDenied,
+      fmt::format("user {} may not {} reservations: ask an administrator", caller.user, verb));
+}
+
+base::Result<const Reservation*> find_reservation(const State& state, const std::string& name) {
+  if (const Reservation* found = state.books->reservations.find(name)) return found;
+  return base::fail(
+      ErrorCode::kNotFound,
+      fmt::format("there is no reservation {}; {}", name, names_text(state.books->reservations)),
+      "name");
+}
+
+base::Status check_room(store::Headroom headroom) {
+  if (headroom == store::Headroom::kAmple) return {};
+  return base::fail(ErrorCode::kResourceExhausted,
+                    "the disk of the data directory is full: no reservations are made or changed "
+                    "until space is freed");
+}
+
+// Chooses its GPUs.
+base::Status choose_parts(const State& state, scheduling::Cluster& cluster,
+                          const model::MakeReservation& command, Reservation& reservation) {
+  TRY_ASSIGN(reservation.parts, command.nodes.empty()
+                                    ? parts_by_count(state, cluster, command, reservation)
+                                    : parts_of_nodes(state, command, reservation));
+  return {};
+}
+
+base::Status check_overlap(const State& state, const Reservation& reservation) {
+  const std::string other = overlapping(state.books->reservations, reservation);
+  return other.empty() ? base::Status() : reservation_refused("nodes", other);
 }
 
 }  // namespace
@@ -372,16 +371,8 @@ base::Status check_nobody_runs(const State& state, const Reservation& reservatio
 base::Result<model::ReservationMade> judge_reservation(
     const State& state, scheduling::Cluster& cluster, const model::Caller& caller,
     const model::MakeReservation& command, base::Instant now, store::Headroom headroom) {
-  if (!caller.is_administrator) {
-    return base::fail(
-        ErrorCode::kPermissionDenied,
-        fmt::format("user {} may not make reservations: ask an administrator", caller.user));
-  }
-  if (headroom != store::Headroom::kAmple) {
-    return base::fail(ErrorCode::kResourceExhausted,
-                      "the disk of the data directory is full: no reservations are made until "
-                      "space is freed");
-  }
+  TRY(check_may(caller, "make"));
+  TRY(check_room(headroom));
   TRY(check_name(state, command.name));
   TRY(check_admitted(state, command));
   TRY(check_which(command));
@@ -395,125 +386,231 @@ base::Result<model::ReservationMade> judge_reservation(
   reservation.begin = command.begin.is_set() ? command.begin : now;
   TRY_ASSIGN(reservation.end, end_of(command, reservation.begin));
   TRY(check_span(reservation, now));
+  reservation.repeat = command.repeat;
+  reservation.utc_offset = command.utc_offset;
+  TRY(set_repeat(reservation, {command.until, command.count}));
   reservation.maintenance = command.maintenance;
   reservation.teams = sorted(command.teams);
   reservation.users = sorted(command.users);
   reservation.made_by = caller.user;
   reservation.made_at = now;
-  TRY_ASSIGN(reservation.parts, command.nodes.empty()
-                                    ? parts_by_count(state, cluster, command, reservation)
-                                    : parts_of_nodes(state, command, reservation));
-  if (const std::string other = overlapping(state.books->reservations, reservation);
-      !other.empty()) {
-    return refused("nodes", other);
-  }
+  TRY(choose_parts(state, cluster, command, reservation));
+  TRY(check_overlap(state, reservation));
   reservation.let_finish = running_into(state, reservation);
-  if (!command.ignore_running) TRY(check_nobody_runs(state, reservation));
+  if (!command.ignore_running) {
+    TRY(check_no_job_runs(state, reservation, reservation.let_finish));
+  }
   return model::ReservationMade{std::move(reservation)};
+}
+
+namespace {
+
+// Attempts of the reservation's own jobs that would not lie in it, and those that were let finish
+// already: they go on.
+std::vector<model::AttemptId> left_over(const State& state, const Reservation& before,
+                                        const Reservation& after) {
+  std::vector<model::AttemptId> attempts;
+  for (const model::AttemptId id : state.held_attempts) {
+    const model::Job& job = *find_job(state, id.job);
+    const model::Attempt& attempt = job.attempts.at(id.attempt - 1);
+    const auto occurrence = occurrence_at(after, attempt.requested_at);
+    const bool is_own = job.spec->request.reservation == before.name;
+    const bool stays = is_own && scheduling::lies_in(after, attempt.allocation) && occurrence &&
+                       attempt.requested_at + time_limit_of(job, attempt) <= occurrence->end;
+    const bool was_let = std::ranges::binary_search(before.let_finish, id);
+    if (was_let || (is_own && !stays)) attempts.push_back(id);
+  }
+  return attempts;
+}
+
+Reservation moved_to(const State& state, const Reservation& reservation,
+                     const model::Occurrence& next) {
+  Reservation moved = reservation;
+  moved.begin = next.begin;
+  moved.end = next.end;
+  moved.let_finish = left_over(state, reservation, moved);
+  return moved;
+}
+
+// The change with the GPUs as in MakeReservation.
+model::MakeReservation where_of(const model::ChangeReservation& command) {
+  model::MakeReservation where;
+  where.name = command.name;
+  where.nodes = command.nodes;
+  where.gpus_per_node = command.gpus_per_node;
+  where.gpus = command.gpus;
+  where.gpu_type = command.gpu_type;
+  where.ignore_running = command.ignore_running;
+  return where;
+}
+
+bool changes_times(const model::ChangeReservation& command) {
+  return command.begin || command.end || command.duration || command.repeat || command.until ||
+         command.count || command.utc_offset;
+}
+bool changes_place(const model::ChangeReservation& command) {
+  return !command.nodes.empty() || command.gpus_per_node || command.gpus != 0 ||
+         !command.gpu_type.empty();
+}
+bool changes_admitted(const model::ChangeReservation& command) {
+  return command.maintenance || command.teams || command.users;
+}
+
+// Of the occurrence that has not ended yet; it may have begun.
+base::Status change_times(const model::ChangeReservation& command, base::Instant now,
+                          Reservation& reservation) {
+  const base::Duration length = reservation.length();
+  const bool has_begin = command.begin.has_value();
+  if (has_begin) reservation.begin = *command.begin;
+  if (command.end && command.duration) return wrong("end", "give either end or duration_seconds");
+  if (command.duration && *command.duration > model::kLongestReservation) {
+    return reservation_refused("duration_seconds", "longer than the longest allowed, 90 days");
+  }
+  reservation.end =
+      command.end ? *command.end : reservation.begin + command.duration.value_or(length);
+  // One that has begun is measured from its begin.
+  TRY(check_span(reservation, has_begin ? now : std::min(now, reservation.begin)));
+  if (reservation.end <= now) {
+    return reservation_refused("end",
+                               fmt::format("{} has passed; skip the occurrence, or cancel the "
+                                           "reservation",
+                                           model::utc(reservation.end)));
+  }
+  if (command.utc_offset) reservation.utc_offset = *command.utc_offset;
+  if (command.repeat) reservation.repeat = *command.repeat;
+  if (command.until || command.count) reservation.last_begin = {};
+  return set_repeat(reservation,
+                    {command.until.value_or(base::Instant()), command.count.value_or(0)});
+}
+
+base::Status change_admitted(const State& state, const model::ChangeReservation& command,
+                             Reservation& reservation) {
+  model::MakeReservation admitted;
+  admitted.maintenance = command.maintenance.value_or(false);
+  admitted.teams = command.teams.value_or(std::vector<std::string>());
+  admitted.users = command.users.value_or(std::vector<std::string>());
+  TRY(check_admitted(state, admitted));
+  reservation.maintenance = admitted.maintenance;
+  reservation.teams = sorted(std::move(admitted.teams));
+  reservation.users = sorted(std::move(admitted.users));
+  return {};
+}
+
+base::Status check_running(const State& state, const Reservation& before, bool ignore_running,
+                           Reservation& after) {
+  after.let_finish = left_over(state, before, after);
+  std::vector<model::AttemptId> others;
+  for (const model::AttemptId id : running_into(state, after)) {
+    const bool is_own = find_job(state, id.job)->spec->request.reservation == before.name;
+    if (!is_own && !std::ranges::binary_search(after.let_finish, id)) others.push_back(id);
+  }
+  if (!ignore_running) TRY(check_no_job_runs(state, after, others));
+  after.let_finish.insert(after.let_finish.end(), others.begin(), others.end());
+  std::ranges::sort(after.let_finish);
+  return {};
+}
+
+// The times that the job has from its reservation follow it; its own stay.
+std::optional<model::JobChanged> followed(const State& state, const model::Job& job,
+                                          const Reservation& before, const Reservation& after,
+                                          const std::string& by) {
+  model::JobChanged change{.job = job.id, .to = {}, .dependencies = {}, .by = by};
+  if (job.spec->begin == before.begin && after.begin != before.begin) {
+    change.to.set(&model::JobSpec::begin, after.begin);
+  }
+  const base::Instant deadline = deadline_in(state, before);
+  if (deadline.is_set() && job.spec->deadline == deadline) {
+    change.to.set(&model::JobSpec::deadline, deadline_in(state, after));
+  }
+  change.to.drop_what_is_so(*job.spec);
+  if (change.to.empty()) return std::nullopt;
+  return change;
+}
+
+void add_followers(const State& state, const Reservation& before, const Reservation& after,
+                   const std::string& by, base::Instant now, Events& events) {
+  const auto waiting = state.admission_gates.of_reservations().find(before.name);
+  if (waiting == state.admission_gates.of_reservations().end()) return;
+  for (const model::JobId id : waiting->second) {
+    const model::Job& job = *find_job(state, id);
+    const bool is_admitted = admits(after, *job.spec, *state.policy->organisation);
+    if (is_admitted && occurrence_with_room(after, now, needed_by(state, *job.spec))) {
+      if (auto change = followed(state, job, before, after, by)) {
+        events.push_back(*std::move(change));
+      }
+      continue;
+    }
+    events.push_back(model::JobEnded{
+        id, model::JobTrigger::kCancel, model::EndReason::kReservationEnded, by,
+        fmt::format("its reservation {} was changed and {}", before.name,
+                    is_admitted ? "has too little time for it" : "does not admit it any more")});
+  }
+}
+
+base::Result<Reservation> changed(const State& state, scheduling::Cluster& cluster,
+                                  const model::ChangeReservation& command,
+                                  const Reservation& before, base::Instant now) {
+  Reservation after = before;
+  if (command.skip) {
+    if (changes_times(command) || changes_place(command) || changes_admitted(command)) {
+      return wrong("skip", "it is given alone");
+    }
+    const auto next = occurrence_after(before, before.end);
+    if (!next) {
+      return reservation_refused(
+          "skip", fmt::format("no other occurrence follows; cancel {}", before.name));
+    }
+    return moved_to(state, before, *next);
+  }
+  if (changes_times(command)) TRY(change_times(command, now, after));
+  if (changes_admitted(command)) TRY(change_admitted(state, command, after));
+  if (changes_place(command)) {
+    const model::MakeReservation where = where_of(command);
+    TRY(check_which(where));
+    TRY(choose_parts(state, cluster, where, after));
+  }
+  TRY(check_overlap(state, after));
+  TRY(check_running(state, before, command.ignore_running, after));
+  return after;
+}
+
+}  // namespace
+
+base::Result<Events> judge_reservation_change(const State& state, scheduling::Cluster& cluster,
+                                              const model::Caller& caller,
+                                              const model::ChangeReservation& command,
+                                              base::Instant now, store::Headroom headroom) {
+  TRY(check_may(caller, "change"));
+  TRY(check_room(headroom));
+  TRY_ASSIGN(const Reservation* before, find_reservation(state, command.name));
+  if (!command.skip && !changes_times(command) && !changes_place(command) &&
+      !changes_admitted(command)) {
+    return wrong("name", "say what is to change");
+  }
+  TRY_ASSIGN(Reservation after, changed(state, cluster, command, *before, now));
+  Events events;
+  if (after == *before) return events;
+  events.push_back(model::ReservationChanged{after, caller.user});
+  add_followers(state, *before, after, caller.user, now, events);
+  return events;
 }
 
 base::Result<model::ReservationEnded> judge_cancellation(const State& state,
                                                          const model::Caller& caller,
                                                          const model::CancelReservation& command) {
-  if (!caller.is_administrator) {
-    return base::fail(
-        ErrorCode::kPermissionDenied,
-        fmt::format("user {} may not cancel reservations: ask an administrator", caller.user));
-  }
-  if (state.books->reservations.find(command.name) == nullptr) {
-    return base::fail(ErrorCode::kNotFound,
-                      fmt::format("there is no reservation {}; {}", command.name,
-                                  names_text(state.books->reservations)),
-                      "name");
-  }
-  return model::ReservationEnded{command.name, caller.user};
-}
-
-base::Status check_reservation_times(const State& state, const model::JobSpec& spec,
-                                     base::Instant earliest) {
-  const Reservation* reservation = spec.request.reservation.empty()
-                                       ? nullptr
-                                       : state.books->reservations.find(spec.request.reservation);
-  if (reservation == nullptr) return {};
-  const base::Duration limit = model::longest_limit(spec.request, spec.time_limit);
-  const base::Duration grace = state.policy->stop_grace;
-  const base::Instant start = std::max({earliest, spec.begin, reservation->begin});
-  if (start + limit + grace <= reservation->end) return {};
-  const base::Duration left = reservation->end - start;
-  return refused(
-      "time_limit_seconds",
-      fmt::format("a job must have ended by the end of its reservation: {} has {} left from {}, of "
-                  "which {} are kept for stopping it (policies.stop_grace), and the time limit is "
-                  "{}",
-                  reservation->name, shown(std::max(left, base::Duration())), model::utc(start),
-                  shown(grace), shown(limit)));
-}
-
-base::Status enter_reservation(const State& state, model::JobSpec& spec, base::Instant now) {
-  const std::string& name = spec.request.reservation;
-  if (name.empty()) return {};
-  const Reservation* reservation = state.books->reservations.find(name);
-  if (reservation == nullptr) {
-    return base::fail(
-        ErrorCode::kNotFound,
-        fmt::format("reservation: there is no {}; {}", name, names_text(state.books->reservations)),
-        "reservation");
-  }
-  if (!admits(*reservation, spec, *state.policy->organisation)) {
-    return base::fail(
-        ErrorCode::kPermissionDenied,
-        fmt::format("reservation: {} does not admit jobs of user {}{}: {}", name, spec.user,
-                    spec.team.empty() ? "" : " in team " + spec.team, admitted_text(*reservation)),
-        "reservation");
-  }
-  TRY(check_reservation_times(state, spec, now));
-  if (!could_hold(*reservation, state.nodes, spec.request)) {
-    return refused(
-        "reservation",
-        fmt::format("the {} GPU{} of {} on {} node{} could not hold this job, even with "
-                    "nothing else running there",
-                    reservation->gpu_count(), reservation->gpu_count() == 1 ? "" : "s", name,
-                    reservation->parts.size(), reservation->parts.size() == 1 ? "" : "s"));
-  }
-  if (reservation->begin > now) spec.begin = std::max(spec.begin, reservation->begin);
-  const base::Instant deadline = reservation->end + (base::Duration() - state.policy->stop_grace);
-  spec.deadline = spec.deadline.is_set() ? std::min(spec.deadline, deadline) : deadline;
-  return {};
-}
-
-base::Status check_no_reservation_passed(const State& state, const model::Job& job,
-                                         base::Duration time_limit) {
-  if (!model::is_active(job.state) || time_limit <= job.spec->time_limit) return {};
-  const model::Attempt& attempt = *job.current_attempt();
-  const base::Instant start = start_of(attempt);
-  const base::Duration limit = model::limit_at_speed(time_limit, attempt.allocation.speed);
-  const scheduling::Span span{start, start + limit + state.policy->stop_grace};
-  const Reservation* reservation =
-      state.books->reservations.find_in_the_way(job.spec->request, attempt.allocation, span);
-  if (reservation == nullptr) return {};
-  return refused("time_limit_seconds",
-                 fmt::format("reservation {} needs GPUs of job {} from {} on", reservation->name,
-                             job.id.value, model::utc(reservation->begin)));
+  TRY(check_may(caller, "cancel"));
+  TRY_ASSIGN(const Reservation* reservation, find_reservation(state, command.name));
+  return model::ReservationEnded{reservation->name, caller.user};
 }
 
 Events ended_reservations(const State& state, base::Instant now) {
   Events events;
   for (const auto& [name, reservation] : state.books->reservations.all()) {
-    if (reservation.end <= now) events.push_back(model::ReservationEnded{name, {}});
-  }
-  return events;
-}
-
-Events jobs_without_reservation(const State& state) {
-  Events events;
-  for (const auto& [name, waiting] : state.admission_gates.of_reservations()) {
-    if (state.books->reservations.find(name) != nullptr) continue;
-    for (const model::JobId id : waiting) {
-      events.push_back(model::JobEnded{id,
-                                       model::JobTrigger::kCancel,
-                                       model::EndReason::kReservationEnded,
-                                       {},
-                                       fmt::format("its reservation {} has ended", name)});
+    if (reservation.end > now) continue;
+    if (const auto next = occurrence_after(reservation, now)) {
+      events.push_back(model::ReservationChanged{moved_to(state, reservation, *next), {}});
+    } else {
+      events.push_back(model::ReservationEnded{name, {}});
     }
   }
   return events;

@@ -8,7 +8,7 @@
 #include "model/event.h"
 #include "store/store.h"
 
-// Reservations: who may make them, of which GPUs, and who may be in them.
+// Making, changing and ending reservations. Their jobs: reserved_jobs.h.
 
 namespace gpu_platform::controller {
 
@@ -18,23 +18,19 @@ base::Result<model::ReservationMade> judge_reservation(const State& state,
                                                        const model::Caller& caller,
                                                        const model::MakeReservation& command,
                                                        base::Instant now, store::Headroom headroom);
+// Returns the change and what follows from it for the jobs that wait for the reservation: those
+// that it admits no longer, or that would never have the time, are ended. Nothing if nothing
+// changes.
+base::Result<Events> judge_reservation_change(const State& state, scheduling::Cluster& cluster,
+                                              const model::Caller& caller,
+                                              const model::ChangeReservation& command,
+                                              base::Instant now, store::Headroom headroom);
 base::Result<model::ReservationEnded> judge_cancellation(const State& state,
                                                          const model::Caller& caller,
                                                          const model::CancelReservation& command);
 
-// A submission to a reservation: whether it may be, and from when to when it is then.
-base::Status enter_reservation(const State& state, model::JobSpec& spec, base::Instant now);
-// `earliest`: when it could start at the earliest, or did.
-base::Status check_reservation_times(const State& state, const model::JobSpec& spec,
-                                     base::Instant earliest);
-// More time for a job that runs, not into a reservation of others and not past its own.
-base::Status check_no_reservation_passed(const State& state, const model::Job& job,
-                                         base::Duration time_limit);
-
-// Those that are over by now.
+// Returns the ends of the reservations that are over by now, and the next occurrences of those that
+// repeat themselves.
 Events ended_reservations(const State& state, base::Instant now);
-// The ends of jobs that wait for a reservation which is not there (any more): a job is never
-// started outside of the reservation that it asks for.
-Events jobs_without_reservation(const State& state);
 
 }  // namespace gpu_platform::controller

@@ -13,11 +13,11 @@ namespace gpu_platform::controller {
 
 namespace {
 
-// Of the first so many planned starts something is predicted, and expected where so few run.
+// Only the first planned starts are predicted, and only while few enough jobs run.
 constexpr std::size_t kMaxPredictedAtOnce = 8;
 constexpr std::size_t kMaxRunning = 2000;
-// While many start one after the other, most are gone before what is predicted of them is of use:
-// beyond a few at once it is done ten times a second.
+// While many jobs start one after the other, most are gone before their prediction is of use:
+// beyond a few at once, predictions are made ten times a second.
 constexpr base::Duration kPredictPause = base::milliseconds(100);
 constexpr std::int64_t kPredictedAtOnce = 4;
 
@@ -37,7 +37,7 @@ scheduling::PredictedStarts predicted_starts_of(
   return scheduling::predict_starts({books, *state.policy, options, running, waiting});
 }
 
-// Those with the latest ends, in the order of their ids.
+// Returns the jobs on these GPUs with the latest ends, in the order of their ids.
 std::vector<model::JobId> jobs_holding(const State& state, const model::Allocation& allocation) {
   std::map<model::JobId, base::Instant> ends;
   for (const model::NodeAllocation& part : allocation.nodes) {
@@ -82,7 +82,7 @@ Events StartPredictor::judge(const State& state, scheduling::Books& books,
   const scheduling::PredictedStarts expected = predicted_starts_of(state, books, first, now);
   for (const scheduling::PlannedStart& each : first) {
     if (!is_new(each)) continue;
-    // What was reserved for a moment that has passed since is there at any moment.
+    // A place planned for a moment that has passed may become free at any moment.
     const base::Instant promised = std::max(each.slot.start, now + scheduling::kNextInstant);
     model::StartPrediction prediction;
     prediction.by_limits = promised;

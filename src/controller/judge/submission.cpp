@@ -8,7 +8,8 @@
 #include "controller/judge/dependencies.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
-#include "controller/judge/reservations.h"
+#include "controller/judge/reserved_jobs.h"
+#include "model/access.h"
 
 namespace gpu_platform::controller {
 
@@ -18,7 +19,8 @@ using model::JobState;
 
 namespace {
 
-// How the submission would stand in the queue. No limit of its array keeps the first member back.
+// Returns the submission as it would stand in the queue. No limit of its array keeps the first
+// member back.
 std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::Instant now) {
   Job job;
   job.spec = event.spec;
@@ -35,7 +37,7 @@ std::shared_ptr<const Job> as_accepted(const model::JobSubmitted& event, base::I
   return std::make_shared<const Job>(std::move(job));
 }
 
-// The owner's name need not be written twice.
+// The owner's name is not written twice.
 model::Origin submitter(const model::Caller& caller, const model::JobSpec& spec) {
   model::Origin origin = origin_of(caller);
   if (origin.uid == spec.uid && origin.user == spec.user) {
@@ -49,15 +51,16 @@ base::Status check_array(const State& state, const model::JobSpec& spec) {
   if (!spec.array) return {};
   const std::uint64_t members = member_count(*spec.array);
   if (members <= state.policy->max_array_size) return {};
-  return base::fail(ErrorCode::kFailedPrecondition,
-                    fmt::format("array: {} members asked, the most is {} (policies.max_array_size)",
-                                members, state.policy->max_array_size),
-                    "array");
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("array: {} members asked; the limit is {} (policies.max_array_size)", members,
+                  state.policy->max_array_size),
+      "array");
 }
 
 base::Status check_submission(const State& state, Feasibility& feasibility,
                               const model::Caller& caller, const model::JobSpec& spec,
-                              base::Instant now) {
+                              base::Instant now, TimeLimitFrom limit_from) {
   const model::Policy& policy = *state.policy;
   if (spec.uid == 0 && !policy.allow_root_jobs) {
     return base::fail(ErrorCode::kPermissionDenied,
@@ -73,30 +76,15 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
                       "notify: this site has no notification command (execution.notify_command)",
                       "notify");
   }
-  TRY(check_times(state, spec, now));
+  TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));
   TRY(check_queue_limits(state, caller, spec));
   return feasibility.check(state.nodes, spec.request);
 }
 
 base::Status check_quota(const State& state, const model::JobSpec& spec) {
+  TRY(check_could_run(state, spec));
   const model::Organisation& organisation = *state.policy->organisation;
-  // With nothing else of anybody's there: what passes a limit by itself never runs.
-  if (const auto alone = scheduling::excess_if_started(organisation, spec, {})) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      fmt::format("this job could never run: {}", describe(*alone)),
-                      alone->kind == model::QuotaKind::kGpuHours ? "time_limit_seconds" : "gpus");
-  }
-  const scheduling::Lending nobody_runs(
-      scheduling::guarantees_of(organisation, state.books->cluster.totals().gpus()));
-  if (nobody_runs.is_active()) {
-    const scheduling::PoolBalance& balance = nobody_runs.balance();
-    const auto alone = balance.excess_of(pool_ask(balance.guarantees(), *state.policy, spec));
-    if (alone && alone->kind == model::QuotaKind::kBorrowLimit) {
-      return base::fail(ErrorCode::kFailedPrecondition,
-                        fmt::format("this job could never run: {}", describe(*alone)), "gpus");
-    }
-  }
   if (const auto full = scheduling::excess_if_queued(organisation, spec, state.books->quotas)) {
     return base::fail(ErrorCode::kResourceExhausted, describe(*full),
                       std::string(to_string(full->holder)));
@@ -116,7 +104,8 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
     const bool is_over = is_known && entry->second.expires.is_set() && entry->second.expires <= now;
     if (is_known && !is_over) return Submission{{entry->second.job, false}, {}};
   }
-  if (caller.uid != command.spec.uid && !caller.is_administrator) {
+  const bool is_for_root = command.spec.uid == 0;
+  if (caller.uid != command.spec.uid && (is_for_root || caller.reach != model::Reach::kAll)) {
     return base::fail(
         ErrorCode::kPermissionDenied,
         fmt::format("user {} may not submit jobs of user {}", caller.user, command.spec.user),
@@ -127,16 +116,23 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
                       "the disk of the data directory is full: no new jobs are accepted until "
                       "space is freed (running jobs go on and their endings are recorded)");
   }
-  TRY(check_submission(state, feasibility, caller, command.spec, now));
-  TRY_ASSIGN(model::NewDependencies dependencies,
-             judge_dependencies(state, caller, command.spec.dependencies, command.ended, {}));
-
-  TRY_ASSIGN(std::string team, model::team_for(*state.policy->organisation, command.spec.user,
-                                               command.spec.team, caller.is_administrator));
-
+  TRY_ASSIGN(std::string team,
+             model::team_for(*state.policy->organisation, command.spec.user, command.spec.team,
+                             model::has(caller, model::Right::kChargeAnyTeam)));
   const auto spec = std::make_shared<model::JobSpec>(command.spec);
   spec->team = std::move(team);
-  if (spec->time_limit == base::Duration()) spec->time_limit = state.policy->max_time_limit;
+  TimeLimitFrom limit_from = TimeLimitFrom::kJob;
+  if (spec->time_limit == base::Duration()) {
+    limit_from = TimeLimitFrom::kDefault;
+    model::TeamRules rules = model::team_rules(*state.policy, spec->team);
+    spec->time_limit = rules.default_time_limit;
+    spec->time_limit_default_of = std::move(rules.default_time_limit_of);
+  }
+  TRY(check_submission(state, feasibility, caller, *spec, now, limit_from));
+  TRY_ASSIGN(model::NewDependencies dependencies,
+             judge_dependencies(state, caller, {*spec, {}, {}}, spec->dependencies, command.ended));
+
+  spec->request.reserve_percent = state.policy->cpu_job_reserve_percent;
   if (!spec->idle_timeout && spec->terminal) spec->idle_timeout = state.policy->idle_timeout;
   TRY(enter_reservation(state, *spec, now));
   TRY(check_expected(spec->expected_time, spec->time_limit));

@@ -12,14 +12,14 @@
 
 namespace gpu_platform::controller {
 
-// What is answered to a submission, and what happens then; nothing where the job is known already
-// or the submission was a dry run.
+// Returns the answer to a submission and its events. There are no events if the job is known
+// already or the submission was a dry run.
 struct Submission {
   model::CommandReply reply;
   std::optional<model::JobSubmitted> event;
 };
 
-// Refuses new work while room is kReserved.
+// Refuses new work while the headroom is kReserved.
 base::Result<Submission> judge_submission(const State& state, Feasibility& feasibility,
                                           const model::Caller& caller,
                                           const model::SubmitJob& command, base::Instant now,

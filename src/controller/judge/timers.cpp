@@ -22,7 +22,7 @@ model::Event cancelled(model::JobId id, model::EndReason reason, std::string det
   return model::JobEnded{id, model::JobTrigger::kCancel, reason, {}, std::move(detail)};
 }
 
-// When the oldest of those not told so yet is overdue; nothing while nobody waits.
+// Returns when the next job becomes overdue; nothing while no job waits.
 std::optional<base::Instant> overdue_at(const State& state) {
   const auto turn = state.books->starvation_queue.next();
   const base::Duration after = state.policy->overdue_after;
@@ -30,11 +30,11 @@ std::optional<base::Instant> overdue_at(const State& state) {
   return turn->since + after;
 }
 
-// One that was let in front of others by what was expected of it, and is still there.
+// An attempt that was let in before others by its prediction and is still there.
 model::Event event_of(const scheduling::Yield& yield) {
   if (!yield.to.valid()) return model::YieldPutOff{yield.attempt, yield.yields_at};
   return model::StopRequested{yield.attempt, model::EndReason::kPreempted, false,
-                              fmt::format("job {}", yield.to.value)};
+                              fmt::format("job {}", yield.to.value), yield.to};
 }
 
 model::Event event_of(const State& state, const scheduling::Start& start) {
@@ -123,7 +123,7 @@ Events judge_victims(const State& state, model::JobId beneficiary) {
   for (const model::AttemptId id : hold->victims) {
     if (is_told_to_stop(state, id)) continue;
     events.push_back(model::StopRequested{id, model::EndReason::kPreempted, false,
-                                          fmt::format("job {}", beneficiary.value)});
+                                          fmt::format("job {}", beneficiary.value), beneficiary});
   }
   return events;
 }
@@ -134,7 +134,7 @@ Events events_of(const State& state, const scheduling::Plan& plan) {
     events.push_back(model::PreemptionHoldDropped{job});
   for (const scheduling::Start& start : plan.starts) events.push_back(event_of(state, start));
   for (const scheduling::Preemption& each : plan.preemptions) {
-    events.push_back(model::PreemptionDecided{each.job, each.held, each.victims, each.reclaims});
+    events.push_back(model::PreemptionDecided{each.job, each.held, each.victims, each.rule});
   }
   for (const scheduling::Yield& each : plan.yields) events.push_back(event_of(each));
   return events;
@@ -153,6 +153,7 @@ std::optional<base::Instant> next_wakeup(const State& state, base::Instant advan
   const AdmissionGates::Times& last_starts = state.admission_gates.last_starts();
   if (!last_starts.empty()) consider(last_starts.begin()->first + kNextInstant);
   for (const auto& [name, reservation] : state.books->reservations.all()) consider(reservation.end);
+  if (const auto token = state.token_index.next_to_expire()) consider(token->first);
   // Another period lets jobs start that wait for its GPU-hours.
   const auto end = state.books->queue.empty() ? std::nullopt : period_end(state);
   if (end) consider(*end);

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::controller {
 
 Loop::Loop(Controller& controller, Clock& clock, std::function<void(const base::Error&)> on_fatal,
@@ -15,8 +17,12 @@ Loop::Loop(Controller& controller, Clock& clock, std::function<void(const base::
       clock_(clock),
       on_fatal_(std::move(on_fatal)),
       options_(options),
+      meter_(os::wall_now()),
+      pacer_({options.pace, options.burst}),
       snapshot_(controller.snapshot()) {
   controller_.add_listener(this);
+  controller_.add_listener(&meter_);
+  controller_.set_stage_observer(&meter_);
 }
 
 Loop::~Loop() {
@@ -24,7 +30,7 @@ Loop::~Loop() {
 }
 
 void Loop::published(const std::shared_ptr<const Snapshot>& snapshot,
-                     std::span<const model::EventRecord>, std::span<const model::Job>) {
+                     std::span<const model::EventRecord>, const DepartedJobs&) {
   const std::lock_guard lock(mutex_);
   snapshot_ = snapshot;
 }
@@ -61,7 +67,7 @@ void Loop::command(model::Command command, CommandDone done) {
     if (stopping_) {
       refusal = "the daemon is stopping; try again when it is back";
     } else if (inbox_.size() >= options_.max_waiting_commands) {
-      refusal = "the daemon has more commands waiting than it takes; try again in a moment";
+      refusal = "too many commands are waiting for the daemon; try again in a moment";
     } else {
       inbox_.push_back(CommandInput{std::move(command), std::move(done)});
       haste_ = Haste::kNow;
@@ -114,18 +120,11 @@ bool Loop::wait_for_work() {
   if (haste_ == Haste::kNone) {
     wait_for_haste(lock, Haste::kPaced, SteadyClock::now() + options_.patience);
   }
-  if (haste_ != Haste::kNow) note_paced_step();
+  if (haste_ != Haste::kNow) pacer_.note_step(SteadyClock::now());
   return true;
 }
 
-// No more is noted than one pause works off: steps taken while nobody had to wait do not count.
-void Loop::note_paced_step() {
-  const auto now = SteadyClock::now();
-  paced_until_ = std::min(std::max(paced_until_, now) + options_.pace,
-                          now + options_.pace * (options_.burst + 1));
-}
-
-// Sleeps through what is less urgent.
+// Sleeps through inputs that are less urgent.
 void Loop::wait_for_haste(std::unique_lock<std::mutex>& lock, Haste haste,
                           SteadyClock::time_point end) {
   listens_for_ = haste;
@@ -134,10 +133,9 @@ void Loop::wait_for_haste(std::unique_lock<std::mutex>& lock, Haste haste,
 }
 
 void Loop::keep_pace(std::unique_lock<std::mutex>& lock) {
-  const auto begin = paced_until_ - options_.pace * options_.burst;
-  if (begin <= SteadyClock::now()) return;
-  if (controller_.core().state().held_attempts.size() < options_.least_paced) return;
-  wait_for_haste(lock, Haste::kNow, begin);
+  if (pacer_.next() <= SteadyClock::now()) return;
+  if (controller_.core().state().held_attempts.size() < options_.min_paced_attempts) return;
+  wait_for_haste(lock, Haste::kNow, pacer_.next());
 }
 
 void Loop::run() {
@@ -153,11 +151,14 @@ void Loop::run() {
       if (inbox_.empty()) haste_ = Haste::kNone;
     }
     const base::Instant now = clock_.now();
+    meter_.begin_step(inputs.size());
     controller_.decide(inputs, now);
+    meter_.decided();
     if (const base::Status committed = controller_.commit(); !committed) {
       on_fatal_(committed.error());
       return;
     }
+    meter_.committed();
     controller_.publish();
     controller_.acknowledge();
     controller_.dispatch();

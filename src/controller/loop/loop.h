@@ -15,6 +15,8 @@
 #include "base/result.h"
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
+#include "controller/loop/meter.h"
+#include "controller/loop/pacer.h"
 #include "execution/engine.h"
 #include "model/command.h"
 
@@ -23,20 +25,19 @@ namespace gpu_platform::controller {
 struct LoopOptions {
   std::size_t max_waiting_commands = 16'384;  // past it a command is answered kUnavailable at once
   std::size_t max_inputs_per_step = 1'024;    // bounds how long one commit makes others wait
-  // How long that which frees nothing waits for something to be committed with: that an attempt has
-  // started, or has ended and is being cleared away.
+  // An observation that frees nothing waits this long for others to be committed with: an attempt
+  // has started, or it has ended and is being cleared away.
   std::chrono::microseconds patience{2'000};
-  // Where attempts come and go fast, beyond `burst` steps in a row those for observations come this
-  // far apart, and each takes in all that was seen meanwhile. Commands never wait, nor does anybody
-  // where fewer than so many attempts hold anything.
-  std::chrono::microseconds pace{8'000};
-  std::uint32_t burst = 16;
-  std::size_t least_paced = 32;
+  // Steps for observations are paced (Pacer) while at least so many attempts hold GPUs: each step
+  // takes in everything that was seen meanwhile. Commands are never paced.
+  std::chrono::microseconds pace = Pacer::Options().pace;
+  std::uint32_t burst = Pacer::Options().burst;
+  std::size_t min_paced_attempts = 32;
 };
 
 // The one thread that owns the state. Other threads give it inputs and read published snapshots.
 // Inputs that arrive while a batch is being synced make up the next batch: that is the group
-// commit. Of observations it is made larger by waiting a little where that makes nobody wait.
+// commit. Observations that free nothing wait a little, which makes their batch larger.
 class Loop : public execution::ObservationSink, private PublicationListener {
  public:
   // `on_fatal` is called on the loop thread when the journal fails or an invariant is broken: the
@@ -48,7 +49,7 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   ~Loop() override;
 
   void start();
-  // Finishes the inputs it has and ends the thread. Later inputs are refused.
+  // Finishes its inputs and ends the thread. Later inputs are refused.
   void stop();
 
   // ---- from any thread
@@ -56,24 +57,23 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   void observe(
       execution::Observation observation) override;  // never refused: facts are not optional
   void change_policy(model::Policy policy, std::string by, model::Origin origin = {});
-  // Waits until all that was handed in before is durable and published. Not on the loop thread, and
-  // only while the loop runs.
+  // Waits until all earlier inputs are durable and published. Not on the loop thread, and only
+  // while the loop runs.
   void wait_until_published();
   std::shared_ptr<const Snapshot> snapshot() const;
+  Statistics statistics() const { return meter_.read(); }
 
  private:
-  // What an input in the inbox makes the loop do, by how soon.
+  // Says how soon an input in the inbox makes the loop take a step.
   enum class Haste : std::uint8_t { kNone, kPaced, kNow };
 
   void published(const std::shared_ptr<const Snapshot>& snapshot,
-                 std::span<const model::EventRecord> events,
-                 std::span<const model::Job> ended) override;
+                 std::span<const model::EventRecord> events, const DepartedJobs& departed) override;
   void run();
   using SteadyClock = std::chrono::steady_clock;
 
-  bool wait_for_work();  // false: time to end
+  bool wait_for_work();  // false: the loop is to end
   void wait_for_haste(std::unique_lock<std::mutex>& lock, Haste haste, SteadyClock::time_point end);
-  void note_paced_step();
   void keep_pace(std::unique_lock<std::mutex>& lock);
   void push(Input input, Haste haste);
 
@@ -81,6 +81,8 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   Clock& clock_;
   std::function<void(const base::Error&)> on_fatal_;
   LoopOptions options_;
+  Meter meter_;
+  Pacer pacer_;  // the loop thread's
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -89,7 +91,6 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   Haste listens_for_ = Haste::kNone;          // the least that wakes the loop; guarded by mutex_
   bool stopping_ = false;                     // guarded by mutex_
   std::shared_ptr<const Snapshot> snapshot_;  // guarded by mutex_
-  SteadyClock::time_point paced_until_;       // of the thread: when the steps taken are worked off
   std::thread thread_;
 };
 

@@ -6,8 +6,7 @@
 #include "model/ids.h"
 #include "node/record.h"
 
-// What the disk says of attempts, in the folder of the launcher. Reading only: the node part alone
-// writes there.
+// Reads the files of attempts in the folder of the launcher. Only the node part writes there.
 
 namespace gpu_platform::execution {
 
@@ -22,7 +21,7 @@ struct AttemptFiles {
 // `supervised` is read before the record: where it is false, the record is final.
 AttemptFiles read_attempt(const std::string& folder, model::AttemptId attempt);
 
-// Every attempt that has a record, ascending.
+// Returns every attempt that has a record, ascending.
 std::vector<model::AttemptId> list_attempts(const std::string& folder);
 
 }  // namespace gpu_platform::execution

@@ -116,7 +116,7 @@ void Attempts::stop(const StopOrder& order, std::int64_t now) {
   }
 }
 
-// What gets lost on the way, because the supervisor is not there yet, the core repeats.
+// If the order gets lost because the supervisor is not there yet, the core repeats it.
 void Attempts::set_limit(const LimitOrder& order) {
   Attempt* a = find(order.attempt);
   if (a == nullptr || a->phase == Phase::kOver) return;
@@ -125,6 +125,13 @@ void Attempts::set_limit(const LimitOrder& order) {
   // Rounded up, as at the start: what the supervisor says was over is never less than was given.
   const std::uint64_t limit_ms = milliseconds(order.time_limit + base::nanoseconds(999'999));
   messages_.emplace_back(node::SetLimit{order.attempt, std::max<std::uint64_t>(limit_ms, 1)});
+}
+
+void Attempts::signal(const SignalOrder& order) {
+  const Attempt* a = find(order.attempt);
+  const bool may_run = a != nullptr && (a->phase == Phase::kRunning || a->phase == Phase::kSent);
+  if (!may_run) return;
+  messages_.emplace_back(node::SendSignal{order.attempt, order.signal});
 }
 
 void Attempts::forget(const ForgetOrder& order) {
@@ -194,8 +201,8 @@ void Attempts::adopt_without_files(model::AttemptId id, Attempt& a, model::Attem
   finish(id, a);
 }
 
-// Left over from a crash after the core was done with it, or from a core whose memory was set back:
-// then nobody accounts for what it uses, so it must not run on.
+// The attempt is left over from a crash after the core was done with it, or from a core that lost
+// later events. Its use is not accounted for, so it must not run on.
 void Attempts::discard_unknown(model::AttemptId id, std::int64_t now) {
   Attempt& a = attempts_[id];
   a.discard = true;
@@ -272,8 +279,8 @@ void Attempts::launcher_is_new(std::int64_t now) {
   if (has_adopted_) forget_again();
 }
 
-// Nobody answers a Forget, so some may have been lost with the launcher that they were sent to.
-// What is on the disk and not with us is over: before adopt() we could not know that.
+// A Forget has no answer, so some may have been lost with the launcher that they were sent to. What
+// is on the disk and not with us is over: before adopt() we could not know that.
 void Attempts::forget_again() {
   for (const model::AttemptId id : list_attempts(folder_)) {
     if (find(id) == nullptr) forget({id});
@@ -312,7 +319,7 @@ void Attempts::look(model::AttemptId id, Asked asked, std::int64_t now) {
     a.delay = std::clamp(a.delay * 2, kFirstDelay, kLongestDelay);
     set_due(id, a, now + a.delay, Due::kLook);
   } else if (!files.begun) {
-    // Without a record the order was lost with the launcher it was sent to: nobody has failed.
+    // Without a record the order was lost with the launcher it was sent to: no start has failed.
     if (files.exists || asked != Asked::kNewLauncher) ++a.fruitless_launches;
     look_at_unbegun(id, a, asked);
   } else if (files.record.beginning && files.record.beginning->boot_id != boot_id_) {
@@ -509,7 +516,7 @@ void Attempts::end_unstarted(model::AttemptId id, Attempt& a, std::optional<std:
 }
 
 void Attempts::finish(model::AttemptId id, Attempt& a, std::string epilog_failure) {
-  // The core frees nothing of an attempt whose end it was not told.
+  // The core frees nothing of an attempt before it knows its end.
   if (!a.told_ended) lose(id, a, false);
   drop_handle(a);
   clear_due(id, a);

@@ -17,9 +17,9 @@
 
 namespace gpu_platform::execution {
 
-// What the engine knows of each attempt and what it does next: orders, notices, answers of the
-// launcher and the disk go in; messages for the launcher, launches and observations come out. No
-// thread, and of the outside world only the attempts' records and handles of supervisors.
+// The engine's knowledge of each attempt and its next steps. Orders, notices, answers of the
+// launcher and the disk go in; messages for the launcher, launches and observations come out. It
+// has no thread, and touches only the attempts' records and handles of supervisors outside.
 class Attempts {
  public:
   Attempts(std::string boot_id, ObservationSink& sink)
@@ -32,18 +32,19 @@ class Attempts {
   void start(const StartOrder& order);
   void stop(const StopOrder& order, std::int64_t now);
   void set_limit(const LimitOrder& order);
+  void signal(const SignalOrder& order);
   void forget(const ForgetOrder& order);
   void adopt(const std::vector<KnownAttempt>& known, std::int64_t now);
 
   void notice(const node::Notice& notice);
   // An answer of the launcher; pidfd comes with Launched.
   void answer(const node::Message& message, os::Descriptor pidfd, std::int64_t now);
-  // The launcher is there again: what was sent to its predecessor may have been done or not.
+  // There is a new launcher: orders to its predecessor may or may not have been carried out.
   void launcher_is_new(std::int64_t now);
   // The process behind a watched handle has ended.
   void supervisor_ended(int pidfd, std::int64_t now);
 
-  // Does what is due; returns when the next thing is, if any.
+  // Does everything that is due; returns when the next step is due, if there is one.
   std::optional<std::int64_t> do_due(std::int64_t now);
 
   // ---- what is to be sent, in this order
@@ -51,7 +52,7 @@ class Attempts {
   // Attempts to launch; an entry may be stale: order_to_launch says null then.
   std::deque<model::AttemptId>& launches() { return launches_; }
   const StartOrder* order_to_launch(model::AttemptId id) const;
-  // As it was started, until nothing of it is left; null otherwise.
+  // Returns the attempt as it was started, until nothing of it is left; null otherwise.
   const StartOrder* order_of(model::AttemptId id) const;
   // The same while its supervisor lives.
   const StartOrder* order_of_running(model::AttemptId id) const;

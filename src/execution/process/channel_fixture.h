@@ -11,11 +11,11 @@
 #include "execution/process/engine_fixture.h"
 #include "model/channel.h"
 
-// For tests: channels into running attempts, as the daemon opens them.
+// A fixture for tests: channels into running attempts, as the daemon opens them.
 
 namespace gpu_platform::execution::testing {
 
-// What came out of a channel until its end.
+// Everything that came out of a channel until its end.
 struct Heard {
   bool opened = false;
   std::string output;

@@ -1,4 +1,5 @@
-// What keeps jobs within their bounds, with real processes, devices and limits of this host.
+// These tests check that jobs are kept within their bounds, with real processes, devices and limits
+// of this host.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

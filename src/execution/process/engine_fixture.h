@@ -17,11 +17,11 @@
 
 #include "execution/process/process_engine.h"
 
-// For tests: a process engine with real processes in a data directory of its own.
+// A fixture for tests: a process engine with real processes in a data directory of its own.
 
 namespace gpu_platform::execution::testing {
 
-// What was observed of each attempt. Waits for conditions, never for a time.
+// Keeps the observations of each attempt. Waits for conditions, never for a time.
 class Observed : public ObservationSink {
  public:
   struct OfAttempt {

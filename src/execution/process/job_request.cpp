@@ -84,17 +84,24 @@ void set_ours(Variables& variables, const StartOrder& order) {
   set_array(variables, order);
 }
 
+std::string state_of_board(const LaunchNode& node, const BoardPlaces& places) {
+  return fmt::format("{}/{}/state", places.boards, node.node_name);
+}
+
+// A library path of the user's own is kept behind the emulator's.
+void set_board(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
+  if (places.boards.empty() || order.nodes.empty() || !order.nodes.front().emulated) return;
+  variables["GPU_EMULATOR_STATE"] = state_of_board(order.nodes.front(), places);
+  std::string& libraries = variables["LD_LIBRARY_PATH"];
+  libraries = libraries.empty() ? places.library : places.library + ":" + libraries;
+}
+
 std::uint64_t milliseconds_up(base::Duration d) {
   return d.value() <= 0 ? 0 : static_cast<std::uint64_t>((d.value() + 999'999) / 1'000'000);
 }
 
-// A process for each node, or for each GPU.
-bool has_ranks(const model::JobSpec& spec) {
-  return spec.per_gpu || model::is_gang(spec.request);
-}
-
-// What is the same for all of them; a port that its user chose stays. All nodes of a job that this
-// engine starts are on this host.
+// Sets the variables that are the same for all processes; a port that its user chose stays. All
+// nodes of a job that this engine starts are on this host.
 void set_gang(Variables& variables, const StartOrder& order) {
   constexpr std::uint64_t kFirstPort = 20'000;
   constexpr std::uint64_t kPorts = 10'000;
@@ -113,20 +120,25 @@ void set_gang(Variables& variables, const StartOrder& order) {
   if (order.spec->per_gpu) variables["WORLD_SIZE"] = fmt::format("{}", gpus);
 }
 
-// What is a process's own, as NAME=VALUE lines.
-std::string rank_variables(const LaunchNode& node, std::size_t node_rank) {
+// Returns the variables that differ between processes, as NAME=VALUE lines.
+std::string rank_variables(const LaunchNode& node, std::size_t node_rank,
+                           const BoardPlaces& places) {
   std::vector<std::string> uuids;
   for (const auto& gpu : node.gpus) uuids.push_back(gpu.uuid);
-  return fmt::format(
+  std::string variables = fmt::format(
       "NODE_RANK={}\nGPU_PLATFORM_NODE={}\nGPU_PLATFORM_GPUS={}\nCUDA_VISIBLE_DEVICES={}",
       node_rank, node.node_name, fmt::join(node.gpu_indices, ","), fmt::join(uuids, ","));
+  if (node.emulated && !places.boards.empty()) {
+    variables += fmt::format("\nGPU_EMULATOR_STATE={}", state_of_board(node, places));
+  }
+  return variables;
 }
 
-std::vector<std::string> ranks_of(const StartOrder& order) {
+std::vector<std::string> ranks_of(const StartOrder& order, const BoardPlaces& places) {
   std::vector<std::string> ranks;
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     const LaunchNode& node = order.nodes[i];
-    const std::string of_node = rank_variables(node, i);
+    const std::string of_node = rank_variables(node, i, places);
     if (!order.spec->per_gpu) {
       ranks.push_back(of_node);
       continue;
@@ -140,15 +152,43 @@ std::vector<std::string> ranks_of(const StartOrder& order) {
 }
 
 // The command, or what starts it once for each rank (node/ranks).
-std::vector<std::string> command_of(const StartOrder& order, const std::string& node_program) {
+std::vector<std::string> command_of(const StartOrder& order, const RequestOptions& options) {
   const std::vector<std::string>& own = order.spec->command;
-  if (!has_ranks(*order.spec)) return own;
-  std::vector<std::string> command = {node_program, "ranks",
+  if (!model::has_ranks(*order.spec)) return own;
+  std::vector<std::string> command = {options.node_program, "ranks",
                                       fmt::format("{}", milliseconds_up(order.stop_grace))};
-  for (std::string& rank : ranks_of(order)) command.push_back(std::move(rank));
+  for (std::string& rank : ranks_of(order, options.board_places))
+    command.push_back(std::move(rank));
   command.emplace_back("--");
   command.insert(command.end(), own.begin(), own.end());
   return command;
+}
+
+// One process on the first of several nodes, which starts those on the others.
+bool is_led(const StartOrder& order) {
+  return order.spec->first_node_only && order.nodes.size() > 1;
+}
+
+// What differs between the nodes, for that process: GPU_PLATFORM_NODE_1_NAME is what NAME is for a
+// process on the second node. Its own variables are those of the first.
+void set_parts(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    const LaunchNode& node = order.nodes[i];
+    const std::string lines =
+        fmt::format("{}\nGPU_PLATFORM_CPUS={}\nGPU_PLATFORM_MEMORY_BYTES={}",
+                    rank_variables(node, i, places), node.cpus, node.memory.value());
+    std::string_view rest = lines;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find('\n');
+      const std::string_view line = rest.substr(0, end);
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      const std::size_t equals = line.find('=');
+      const std::string name(line.substr(0, equals));
+      const std::string value(line.substr(equals + 1));
+      variables[fmt::format("GPU_PLATFORM_NODE_{}_{}", i, name)] = value;
+      if (i == 0) variables[name] = value;
+    }
+  }
 }
 
 // Views of texts with the NUL that ends each std::string.
@@ -165,7 +205,7 @@ void append(std::string& list, std::string_view entry) {
   list += entry;
 }
 
-// What the request has views of.
+// The texts that the request has views of.
 struct NodeTexts {
   std::string near_cpus;
   std::string near_nodes;
@@ -198,11 +238,6 @@ void set_bounds(node::LaunchRequest& request, const StartOrder& order) {
   }
 }
 
-// A folder for temporary files that will not be there; without the variable programs use /tmp.
-bool names_hidden_folder(std::string_view entry) {
-  return entry.starts_with("TMPDIR=/tmp/") || entry.starts_with("TMPDIR=/dev/shm/");
-}
-
 // A name alone is a file of the working directory, never of PATH; empty stays empty.
 std::string path_in_workdir(const std::string& path) {
   return path.empty() || path.find('/') != std::string::npos ? path : "./" + path;
@@ -211,12 +246,14 @@ std::string path_in_workdir(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
-                                         const UserIdentity& user) {
+                                         const UserIdentity& user, const BoardPlaces& places) {
   Variables variables = parse(submitted);
   set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
   set_ours(variables, order);
-  if (has_ranks(*order.spec)) set_gang(variables, order);
+  if (order.spec->per_gpu || model::is_gang(order.spec->request)) set_gang(variables, order);
+  if (is_led(order)) set_parts(variables, order, places);
+  set_board(variables, order, places);
   std::vector<std::string> list;
   list.reserve(variables.size());
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
@@ -226,15 +263,15 @@ std::vector<std::string> job_environment(const StartOrder& order, std::string_vi
 base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const RequestOptions& options) {
   const model::JobSpec& spec = *order.spec;
-  std::vector<std::string> environment = job_environment(order, submitted, user);
-  if (options.private_folders) std::erase_if(environment, names_hidden_folder);
+  const std::vector<std::string> environment =
+      job_environment(order, submitted, user, options.board_places);
   const std::string workdir = spec.workdir.empty() ? "/" : spec.workdir;
 
   node::LaunchRequest request;
   request.boot_id = order.boot_id;
   request.user.uid = user.uid;
   request.umask = spec.umask;
-  const std::vector<std::string> command = command_of(order, options.node_program);
+  const std::vector<std::string> command = command_of(order, options);
   request.command = c_views(command);
   request.environment = c_views(environment);
   request.workdir = {workdir.c_str(), workdir.size() + 1};

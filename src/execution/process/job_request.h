@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "execution/engine.h"
 
-// From a StartOrder to what the node part is told to run. Pure: the environment and the user's data
+// Makes the request to the node part from a StartOrder. Pure: the environment and the user's data
 // are arguments.
 
 namespace gpu_platform::execution {
@@ -21,6 +21,13 @@ struct UserIdentity {
   std::uint32_t uid = 0;
 };
 
+// The places where jobs on emulated nodes find their board, as programs on real nodes find the
+// driver.
+struct BoardPlaces {
+  std::string boards;   // the folder of the boards' folders, which are called as their nodes
+  std::string library;  // the folder of the emulator's libnvidia-ml.so.1
+};
+
 struct RequestOptions {
   std::uint64_t output_file_bytes = 0;
   std::uint32_t output_files = 1;
@@ -30,15 +37,16 @@ struct RequestOptions {
   std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t output_limit_bytes = 0;
   std::string node_program;  // starts the processes of jobs that have several
+  BoardPlaces board_places;
 };
 
 // The job's environment, NAME=VALUE each: the submitted one, what a login would set where that has
 // nothing, and ours, which always wins. No SLURM_ variables: programs would take the job for
-// Slurm's.
+// Slurm's. On an emulated node the board and the emulator's library come first.
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
-                                         const UserIdentity& user);
+                                         const UserIdentity& user, const BoardPlaces& places = {});
 
-// The encoded node::LaunchRequest. An error where the node part could not take it.
+// Returns the encoded node::LaunchRequest, or an error if the node part could not accept it.
 base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const RequestOptions& options);
 

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 StartOrder an_order() {
@@ -49,6 +50,20 @@ TEST(JobEnvironment, TellsTheJobWhatItGot) {
         "GPU_PLATFORM_MEMORY_BYTES=1073741824"}) {
     EXPECT_THAT(environment, Contains(entry));
   }
+}
+
+TEST(JobEnvironment, AJobOnAnEmulatedNodeSeesItsBoard) {
+  const BoardPlaces places{"/data/emulated", "/lib/emulator"};
+  EXPECT_THAT(job_environment(an_order(), {}, a_user(), places),
+              IsSupersetOf({"GPU_EMULATOR_STATE=/data/emulated/dgx-1/state",
+                            "LD_LIBRARY_PATH=/lib/emulator"}));
+  EXPECT_THAT(job_environment(an_order(), submitted({"LD_LIBRARY_PATH=/mine"}), a_user(), places),
+              Contains("LD_LIBRARY_PATH=/lib/emulator:/mine"));
+  StartOrder on_real_gpus = an_order();
+  on_real_gpus.nodes[0].emulated = false;
+  const auto real = job_environment(on_real_gpus, {}, a_user(), places);
+  EXPECT_THAT(real, Not(Contains(HasSubstr("LD_LIBRARY_PATH"))));
+  EXPECT_THAT(real, Not(Contains(HasSubstr("GPU_EMULATOR"))));
 }
 
 TEST(JobEnvironment, CpuJobSeesNoGpu) {
@@ -120,6 +135,24 @@ TEST(Ranks, AGangIsStartedOnceForEachNode) {
   EXPECT_THAT(command[4], HasSubstr("GPU_PLATFORM_NODE=dgx-2"));
   EXPECT_EQ(command[5], "--");
   EXPECT_EQ(command[6], "python");
+}
+
+TEST(Ranks, OfTheFirstNodeOnlyAreOneProcessThatKnowsTheOthers) {
+  StartOrder order = a_gang();
+  auto spec = std::make_shared<model::JobSpec>(*order.spec);
+  spec->first_node_only = true;
+  order.spec = spec;
+  EXPECT_EQ(command_in(order).front(), "python");
+  const auto environment = job_environment(order, {}, a_user(), {"/data/emulated", "/lib"});
+  EXPECT_THAT(environment,
+              IsSupersetOf({"GPU_PLATFORM_NODE=dgx-1", "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b",
+                            "GPU_PLATFORM_CPUS=16", "NODE_RANK=0", "NNODES=2",
+                            "GPU_PLATFORM_NODELIST=dgx-1,dgx-2",
+                            "GPU_PLATFORM_NODE_0_CUDA_VISIBLE_DEVICES=GPU-a,GPU-b",
+                            "GPU_PLATFORM_NODE_1_CUDA_VISIBLE_DEVICES=GPU-c,GPU-d",
+                            "GPU_PLATFORM_NODE_1_GPU_PLATFORM_NODE=dgx-2",
+                            "GPU_PLATFORM_NODE_1_GPU_PLATFORM_CPUS=16",
+                            "GPU_PLATFORM_NODE_1_GPU_EMULATOR_STATE=/data/emulated/dgx-2/state"}));
 }
 
 TEST(Ranks, PerGpuThereIsOneForEachGpuOfEachNode) {
@@ -221,12 +254,12 @@ TEST(LaunchRequestOf, CpusOfABoardAreNotTheHosts) {
   EXPECT_EQ(node::decode_request(*encoded)->near_cpus, "");
 }
 
-TEST(LaunchRequestOf, TemporaryFolderThatIsHiddenIsNotNamed) {
+TEST(LaunchRequestOf, TemporaryFolderIsTheOneThatWasAskedFor) {
   const std::string environment = submitted({"TMPDIR=/tmp/mine", "TMP=/tmp/other"});
   for (const bool hidden : {true, false}) {
     const auto encoded = launch_request(an_order(), environment, a_user(), {1000, 2, 0, hidden});
     ASSERT_TRUE(encoded.has_value());
-    EXPECT_EQ(encoded->find("TMPDIR=") == std::string::npos, hidden);
+    EXPECT_NE(encoded->find("TMPDIR=/tmp/mine"), std::string::npos) << hidden;
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace gpu_platform::execution {
 
-// What a launcher lets jobs be and do.
+// The rules of a launcher for jobs.
 struct LauncherRules {
   bool allow_root = false;
   std::uint32_t min_uid = 1000;  // of jobs' users
@@ -39,9 +39,9 @@ class LauncherLink {
 
   // Connects and says Hello. The answer comes like any other message.
   base::Status connect();
-  // A launcher of ours ends at this; its supervisors live on.
+  // This ends a launcher of ours; its supervisors live on.
   void hang_up();
-  // For epoll; -1 while there is no connection.
+  // The descriptor is for epoll; it is -1 while there is no connection.
   int fd() const { return socket_.get(); }
 
   enum class Sent { kYes, kNotNow, kBroken };

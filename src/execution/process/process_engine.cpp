@@ -54,8 +54,11 @@ base::Status check_is_here(const StartOrder& order) {
   return base::invalid("nodes", "the process engine starts processes on its own host only");
 }
 
-base::Result<os::Descriptor> cannot_open(const std::string& path, int error) {
+base::Result<os::Descriptor> cannot_open(const std::string& path, int error,
+                                         const std::string& what) {
   base::Error why = base::system_error("open " + path, error);
+  if (!what.empty()) why.message = fmt::format("{} cannot be read: {}", path, what);
+  if (error == EINVAL) why.code = base::ErrorCode::kFailedPrecondition;
   if (error == ENOENT || error == ENOTDIR) why.code = base::ErrorCode::kNotFound;
   if (error == EACCES || error == EPERM || error == ELOOP) {
     why.code = base::ErrorCode::kPermissionDenied;
@@ -93,7 +96,7 @@ class ProcessEngine::Worker {
     std::shared_ptr<const os::Descriptor> answer;  // where the launcher answers
   };
   struct UserKnown {};  // what waits for a user is to be tried again
-  using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder,
+  using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
                              std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
@@ -148,7 +151,7 @@ class ProcessEngine::Worker {
   }
 
  private:
-  // What the user directory, which may outlive us, tells us by.
+  // The user directory, which may outlive the engine, wakes the engine through this.
   struct Bell {
     explicit Bell(Worker* of) : worker(of) {}
     std::mutex mutex;
@@ -210,7 +213,7 @@ class ProcessEngine::Worker {
     epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
 
-  // A closed handle leaves epoll by itself, because nobody else has it open.
+  // A closed handle leaves epoll by itself, because no other process has it open.
   void watch_new_handles() {
     for (const int fd : attempts_.take_new_handles()) add(fd, EPOLLIN);
   }
@@ -236,6 +239,8 @@ class ProcessEngine::Worker {
       attempts_.stop(*stop, os::monotonic_ns());
     } else if (const auto* limit = std::get_if<LimitOrder>(&order)) {
       attempts_.set_limit(*limit);
+    } else if (const auto* signal = std::get_if<SignalOrder>(&order)) {
+      attempts_.signal(*signal);
     } else if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
       attempts_.forget(*forget);
     } else if (const auto* channel = std::get_if<ChannelRequest>(&order)) {
@@ -249,7 +254,7 @@ class ProcessEngine::Worker {
     }
   }
 
-  // ---- whom a job runs as
+  // ---- the user that a job runs as
 
   // Nothing: the user database is being asked, and try_again() follows.
   std::optional<base::Result<UserIdentity>> user_of(const model::JobSpec& spec) {
@@ -285,7 +290,7 @@ class ProcessEngine::Worker {
       return channel.done(
           base::fail(base::ErrorCode::kFailedPrecondition, "the job is not running any more"));
     }
-    os::Descriptor file;  // who attaches to the job itself asks for nothing to be run
+    os::Descriptor file;  // a client that attaches to the job itself runs no command
     if (!channel.order.is_attach()) {
       const auto user = user_of(*started->spec);
       if (!user) return unnamed_channels_.push_back(channel);
@@ -296,7 +301,7 @@ class ProcessEngine::Worker {
     channel.done(open_channel(channel.order, std::move(file)));
   }
 
-  // What a command beside the job is run with; without one, a connection is made.
+  // Returns what a command beside the job is run with. Without a command, a connection is made.
   base::Result<os::Descriptor> request_beside(StartOrder job,
                                               const std::vector<std::string>& command,
                                               const base::Result<UserIdentity>& user) {
@@ -514,6 +519,7 @@ class ProcessEngine::Worker {
     TRY_ASSIGN(const UserIdentity user, known);
     RequestOptions options;
     options.node_program = options_.node_program;
+    options.board_places = options_.board_places;
     options.output_file_bytes = options_.output_file_bytes;
     options.output_files = options_.output_files;
     options.max_processes = options_.max_processes;
@@ -584,6 +590,9 @@ void ProcessEngine::stop(const StopOrder& order) {
 void ProcessEngine::set_limit(const LimitOrder& order) {
   worker_->post(order);
 }
+void ProcessEngine::signal(const SignalOrder& order) {
+  worker_->post(order);
+}
 void ProcessEngine::forget(const ForgetOrder& order) {
   worker_->post(order);
 }
@@ -619,7 +628,7 @@ base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor
                           ? node::decode_opened_file(packet.bytes)
                           : std::nullopt;
   if (opened && file.is_open()) return file;
-  if (opened && opened->error != 0) return cannot_open(path, opened->error);
+  if (opened && opened->error != 0) return cannot_open(path, opened->error, opened->why);
   return base::fail(base::ErrorCode::kUnavailable,
                     fmt::format("{} cannot be opened just now: {}", path,
                                 opened ? opened->why : "its file system does not answer"));

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "execution/engine.h"
 #include "execution/environment_source.h"
+#include "execution/process/job_request.h"
 #include "execution/process/launcher_link.h"
 #include "host/user_directory.h"
 #include "model/channel.h"
@@ -31,19 +32,20 @@ struct ProcessEngineOptions {
   std::uint64_t start_timeout_ms = 30'000;
   std::uint64_t open_timeout_ms = 10'000;  // for the launcher's first answer
   std::uint64_t output_limit_bytes = 0;    // of all that an attempt prints so much is kept; 0: all
-  // For the launcher that we start; one that is a service has its own.
+  // The hooks of the launcher that the daemon starts; a launcher that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
-  // What logins of jobs' users have. Null: the engine has a directory of its own.
+  // Looks up the accounts of jobs' users. Null: the engine has a directory of its own.
   std::shared_ptr<host::UserDirectory> users;
-  // Tells the board of an emulated node that a process runs on these GPUs; null: no boards here. On
-  // the engine's thread; must not wait.
+  BoardPlaces board_places;  // of emulated nodes; empty: there are none
+  // Reports to the board of an emulated node that a process runs on these GPUs; null: there are no
+  // boards. Called on the engine's thread; must not wait.
   std::function<void(const std::string& node, const std::vector<std::string>& uuids,
                      std::uint32_t pid)>
       enter_on_board;
 };
 
-// Whether jobs can escape: for people to be told.
+// The isolation of jobs on this host, for people.
 struct NodePart {
   bool has_cgroups = false;              // false: isolation is advisory
   bool can_switch_user = false;          // false: jobs run as the daemon's own user
@@ -54,12 +56,12 @@ struct NodePart {
 };
 
 // Runs jobs as processes of this host, through the launcher and one supervisor per attempt. Each
-// attempt is started at most once, whatever dies when: its record, which can be created but once,
-// is token and truth, the record's lock the sign of life.
+// attempt is started at most once, whatever crashes: its record can be created only once and is the
+// truth about it, and the record's lock is the sign of life.
 //
-// Thread: one of its own; calls post an order and return. Observations come from that thread.
-// Ending the engine ends nothing of the jobs. One engine per data directory (the store's lock sees
-// to that).
+// Thread: one of its own; calls post an order and return. Observations come from that thread. The
+// end of the engine ends no job. There is one engine per data directory (the store's lock ensures
+// that).
 class ProcessEngine : public Engine {
  public:
   // Waits until the launcher answers, at most `open_timeout_ms`. Environment and sink must outlive
@@ -72,6 +74,7 @@ class ProcessEngine : public Engine {
   void start(const StartOrder& order) override;
   void stop(const StopOrder& order) override;
   void set_limit(const LimitOrder& order) override;
+  void signal(const SignalOrder& order) override;
   void forget(const ForgetOrder& order) override;
   void adopt(const std::vector<KnownAttempt>& known) override;
 
@@ -81,11 +84,11 @@ class ProcessEngine : public Engine {
   using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);
 
-  // Has a regular file that a user has named opened for reading, with that user's rights. Returns
-  // at once; the answer comes through what it returns. Any thread.
+  // Has a regular file that a user named opened for reading, with that user's rights. Returns a
+  // handle for the answer at once. Any thread.
   base::Result<os::Descriptor> ask_for_users_file(std::uint32_t uid, std::string path);
-  // Waits for that answer. kNotFound, kPermissionDenied as for the user; kUnavailable where it
-  // takes longer than `patience`.
+  // Waits for that answer. It is kNotFound or kPermissionDenied as for the user, and kUnavailable
+  // if it takes longer than `patience`.
   static base::Result<os::Descriptor> take_users_file(const os::Descriptor& asked,
                                                       const std::string& path,
                                                       std::chrono::milliseconds patience);

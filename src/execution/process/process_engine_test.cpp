@@ -25,7 +25,7 @@ using model::Lost;
 
 class OneEngine : public EngineTest {};
 
-// What must hold with and without cgroups.
+// These tests hold with and without cgroups.
 class BothModes : public EngineTest, public ::testing::WithParamInterface<Mode> {
  protected:
   BothModes() : EngineTest(GetParam()) {}
@@ -530,7 +530,7 @@ TEST_F(OneEngine, JobInheritsNothingOfOurs) {
                 read("/proc/self/oom_score_adj"));
 }
 
-// As without root: the launcher is one user's, and a job of another is refused rather than run as
+// The launcher is one user's, as without root, and a job of another is refused rather than run as
 // it.
 class OneAdvisoryEngine : public EngineTest {
  protected:

@@ -50,7 +50,7 @@ Result<std::string> text(const json& object, const char* key, const std::string&
 Result<NumaNode> read_numa_node(const json& object, const std::string& path) {
   if (!object.is_object()) {
     return fail(ErrorCode::kDataLoss,
-                fmt::format("{}: numa_nodes has an entry that is no object", path));
+                fmt::format("{}: numa_nodes has an entry that is not an object", path));
   }
   NumaNode node;
   TRY_ASSIGN(const std::int64_t id, integer(object, "id", path));
@@ -58,7 +58,7 @@ Result<NumaNode> read_numa_node(const json& object, const std::string& path) {
   TRY_ASSIGN(const std::int64_t memory, integer(object, "memory_bytes", path));
   const auto parsed = parse_cpu_list(cpus);
   if (!parsed || parsed->empty()) {
-    return fail(ErrorCode::kDataLoss, fmt::format("{}: \"{}\" is no list of CPUs", path, cpus));
+    return fail(ErrorCode::kDataLoss, fmt::format("{}: \"{}\" is not a list of CPUs", path, cpus));
   }
   TRY_ASSIGN(node.socket, optional_number(object, "socket", path));
   node.id = static_cast<std::uint32_t>(id);

@@ -44,7 +44,7 @@ CpuSet cpus_of(hwloc_const_cpuset_t set) {
   return cpus;
 }
 
-std::optional<std::uint32_t> count_of(hwloc_topology_t topology, hwloc_obj_type_t type) {
+std::optional<std::uint32_t> count_of_objects(hwloc_topology_t topology, hwloc_obj_type_t type) {
   const int count = hwloc_get_nbobjs_by_type(topology, type);
   if (count <= 0) return std::nullopt;
   return static_cast<std::uint32_t>(count);
@@ -85,8 +85,8 @@ class HwlocHost final : public HostTopology {
     TRY_ASSIGN(HostDescription host, kernel_->describe());
     topology_ = load(options_);  // anew: CPUs and devices come and go
     if (!topology_) return host;
-    host.sockets = count_of(topology_.get(), HWLOC_OBJ_PACKAGE);
-    host.cores = count_of(topology_.get(), HWLOC_OBJ_CORE);
+    host.sockets = count_of_objects(topology_.get(), HWLOC_OBJ_PACKAGE);
+    host.cores = count_of_objects(topology_.get(), HWLOC_OBJ_CORE);
     auto nodes = numa_nodes_of(topology_.get());
     if (!nodes.empty()) host.numa_nodes = std::move(nodes);
     return host;

@@ -31,7 +31,7 @@ LibraryProblem problem_of(const base::Error& error) {
   return {is_missing ? ProblemKind::kNoLibrary : ProblemKind::kOther, error.message};
 }
 
-// What `from` knows and `into` does not.
+// Copies what `from` knows and `into` does not.
 template <class T>
 void fill(std::optional<T>& into, const std::optional<T>& from) {
   if (!into) into = from;

@@ -69,7 +69,7 @@ Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
     text.append(buffer, static_cast<std::size_t>(size));
     if (text.size() > limits.output_bytes) {
       return fail(ErrorCode::kDataLoss,
-                  fmt::format("{} said more than {} bytes", name, limits.output_bytes));
+                  fmt::format("{} printed more than {} bytes", name, limits.output_bytes));
     }
   }
 }
@@ -78,7 +78,8 @@ Result<std::string> listen(int fd, const std::string& name, ToolLimits limits) {
 // us.
 int wait_for(pid_t pid, bool is_killed) {
   if (is_killed) {
-    // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+    // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without
+    // C linkage.
     const os::Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     pollfd wanted{end.get(), POLLIN, 0};
     (void)::poll(&wanted, 1, 1000);

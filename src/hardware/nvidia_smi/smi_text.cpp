@@ -170,7 +170,7 @@ base::Result<SmiTable> SmiTable::parse(std::string_view text) {
     table.rows_.push_back(std::move(cells));
   }
   if (table.columns_.empty()) {
-    return base::fail(base::ErrorCode::kDataLoss, "nvidia-smi said nothing");
+    return base::fail(base::ErrorCode::kDataLoss, "nvidia-smi printed nothing");
   }
   return table;
 }

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "hardware/readings.h"
 
-// What nvidia-smi writes, read. Pure: texts in, readings out. A value that nvidia-smi marks as
+// Reads the output of nvidia-smi. Pure: texts in, readings out. A value that nvidia-smi marks as
 // unavailable ("N/A", "[Not Supported]", "[Unknown Error]", …), or that is not what its place asks
 // for, is not known; only a text that as a whole is not nvidia-smi's is an error.
 

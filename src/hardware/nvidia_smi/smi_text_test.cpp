@@ -141,7 +141,7 @@ TEST(SmiXml, SurvivesDamagedReports) {
     for (int i = 0; i < 4; ++i) {
       damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
     }
-    // What is accepted has a reading for every GPU.
+    // A text that is accepted has a reading for every GPU.
     if (const auto report = parse_smi_report(damaged)) {
       EXPECT_EQ(report->gpus.size(), report->readings.size());
     }

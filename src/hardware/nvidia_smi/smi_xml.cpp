@@ -93,7 +93,7 @@ GpuSlowReading reading_of(const pugi::xml_node& gpu) {
 
 base::Result<SmiReport> parse_smi_report(const std::string& xml) {
   pugi::xml_document document;
-  // Without the document type: nothing outside the text is looked at in any case.
+  // The document type is not parsed: nothing outside the text is looked at in any case.
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
   if (!parsed) {
     return base::fail(base::ErrorCode::kDataLoss,

@@ -8,7 +8,7 @@
 
 namespace gpu_platform::hardware {
 
-// What `nvidia-smi -q -x` tells, of the data that its tables do not have too.
+// The data of `nvidia-smi -q -x` that its tables lack.
 struct SmiReport {
   DriverDescription driver;
   std::vector<GpuDescription> gpus;      // in the driver's order, by index

@@ -1,2 +1,4 @@
 /* A library that loads and is no NVML, for tests. */
-int not_nvml_at_all(void) { return 1; }
+int not_nvml_at_all(void) {
+  return 1;
+}

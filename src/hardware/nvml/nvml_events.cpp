@@ -10,7 +10,7 @@
 namespace gpu_platform::hardware {
 namespace {
 
-// What we know how to name; drivers are asked for no more, so that none floods us with others.
+// The events that we can name. Drivers are asked for no others, so that none floods us.
 constexpr unsigned long long kWanted =
     kNvmlEventEccCorrected | kNvmlEventEccUncorrected | kNvmlEventXid | kNvmlEventClock |
     kNvmlEventMigConfig | kNvmlEventEccStorm | kNvmlEventRetirement | kNvmlEventRetirementFailure |

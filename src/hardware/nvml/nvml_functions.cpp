@@ -43,7 +43,8 @@ void find_description(void* library, NvmlFunctions& f) {
   find(library, f.compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
   find(library, f.cpu_affinity, {"nvmlDeviceGetCpuAffinity"});
   find(library, f.memory_affinity, {"nvmlDeviceGetMemoryAffinity"});
-  // What is enforced counts other limits in; older drivers know only the one that was set.
+  // The enforced limit takes other limits into account. Older drivers know only the one that was
+  // set.
   find(library, f.power_limit,
        {"nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit"});
   find(library, f.power_limit_range, {"nvmlDeviceGetPowerManagementLimitConstraints"});

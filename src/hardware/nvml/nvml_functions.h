@@ -96,7 +96,7 @@ class NvmlModule {
 
   const NvmlFunctions& functions() const { return functions_; }
 
-  // Whether the library exports a function that we do not call.
+  // Returns whether the library exports a function that we do not call.
   bool has(const char* name) const;
 
  private:

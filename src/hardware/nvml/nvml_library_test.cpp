@@ -261,7 +261,7 @@ TEST(NvmlEvents, AreToldWithTheirGpu) {
   EXPECT_EQ(*after, std::nullopt);
 }
 
-TEST(NvmlEvents, OfAGpuThatNobodyKnowsAreToldWithoutIt) {
+TEST(NvmlEvents, OfAnUnknownGpuAreToldWithoutIt) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/event";
   const Environment event("FAKE_NVML_EVENT", path);

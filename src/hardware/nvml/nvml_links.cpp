@@ -7,7 +7,7 @@
 namespace gpu_platform::hardware {
 namespace {
 
-// Of two versions, 0 where one is not known.
+// Returns the slower of two versions, or 0 if one is not known.
 std::uint32_t slower(std::uint32_t a, std::uint32_t b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }

@@ -69,7 +69,7 @@ std::expected<unsigned, LibraryProblem> NvmlSession::gpu_count() const {
   if (count > kMaxGpus) {
     return std::unexpected(LibraryProblem{
         ProblemKind::kNotNvml,
-        fmt::format("{} tells of {} GPUs; at most {} are believed", path_, count, kMaxGpus)});
+        fmt::format("{} reports {} GPUs; at most {} are supported", path_, count, kMaxGpus)});
   }
   return count;
 }

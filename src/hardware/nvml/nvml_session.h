@@ -20,7 +20,7 @@ class NvmlSession {
   const NvmlFunctions& functions() const { return module_.functions(); }
   bool has(const char* name) const { return module_.has(name); }
 
-  // What NVML calls a return code: "GPU is lost (15)".
+  // Returns NVML's text for a return code: "GPU is lost (15)".
   std::string words(int code) const;
 
   // The same as a problem of the machine, saying what to do about it.

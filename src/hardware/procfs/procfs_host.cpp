@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/letters.h"
 #include "hardware/cpu_list.h"
 
 namespace gpu_platform::hardware {
@@ -79,7 +80,7 @@ class ProcfsHost final : public HostTopology {
     TRY_ASSIGN(const std::string online_text, read_file(online_path));
     const auto online = parse_cpu_list(online_text);
     if (!online || online->empty()) {
-      return fail(ErrorCode::kDataLoss, fmt::format("{} is no list of CPUs", online_path));
+      return fail(ErrorCode::kDataLoss, fmt::format("{} is not a list of CPUs", online_path));
     }
     host.cpus = usable(*online);
     TRY_ASSIGN(const std::string meminfo, read_file(roots_.proc + "/meminfo"));
@@ -93,8 +94,7 @@ class ProcfsHost final : public HostTopology {
   }
 
   std::optional<std::uint32_t> numa_node_of(std::string_view pci_address) override {
-    std::string name(pci_address);
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::string name = base::to_lower(pci_address);
     // NVML writes eight digits of domain, sysfs four (more only where the domain needs them).
     if (name.size() == 16 && name.starts_with("0000")) name.erase(0, 4);
     if (name.find('/') != std::string::npos) return std::nullopt;

@@ -33,6 +33,19 @@ inline void draw(base::Prng& random, std::string& text) {
   for (char& c : text) c = static_cast<char>(random.below(256));
 }
 
+// Each may hold others.
+template <class T>
+void draw(base::Prng& random, std::vector<T>& list);
+template <class T>
+void draw(base::Prng& random, std::optional<T>& maybe);
+
+template <class T>
+void draw(base::Prng& random, base::Shared<T>& shared) {
+  T value;
+  draw(random, value);
+  shared = std::move(value);
+}
+
 template <class T>
 void draw(base::Prng& random, std::vector<T>& list) {
   list.resize(random.below(4));
@@ -43,13 +56,6 @@ template <class T>
 void draw(base::Prng& random, std::optional<T>& maybe) {
   maybe.reset();
   if (random.chance(1, 2)) draw(random, maybe.emplace());
-}
-
-template <class T>
-void draw(base::Prng& random, base::Shared<T>& shared) {
-  T value;
-  draw(random, value);
-  shared = std::move(value);
 }
 
 inline void draw(base::Prng& random, std::shared_ptr<const JobSpec>& spec) {

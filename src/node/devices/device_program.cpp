@@ -11,7 +11,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-// What the kernel is asked about, taken apart.
+// The parts of the kernel's question.
 enum Register : __u8 {
   kVerdict = BPF_REG_0,
   kContext = BPF_REG_1,  // bpf_cgroup_dev_ctx

@@ -8,22 +8,21 @@
 #include "node/devices/device_rules.h"
 
 // Device rules as a program that the kernel asks at every open and mknod of a process in a cgroup
-// (BPF_PROG_TYPE_CGROUP_DEVICE, Linux 4.15). It belongs to the cgroup: it holds for whatever the
-// processes exec or change in their environment, outlives supervisor, launcher and daemon, and goes
-// with the cgroup. Programs of the cgroups above are asked too, and all must agree.
+// (BPF_PROG_TYPE_CGROUP_DEVICE, Linux 4.15). It belongs to the cgroup: it applies whatever the
+// processes execute or change in their environment, outlives supervisor, launcher and daemon, and
+// ends with the cgroup. The kernel also asks the programs of the cgroups above, and all must agree.
 
 namespace gpu_platform::node {
 
 // Loops free, at most a few instructions for each rule.
 std::vector<bpf_insn> assemble(const DeviceRules& rules);
 
-// Loaded programs, kept for the next job with the same devices: loading takes longer than all else
-// that is done for a job's devices. Copies share the handles, which stay open as long as the
-// process.
+// Loaded programs, kept for the next job with the same devices: loading is the slowest part of the
+// work for a job's devices. Copies share the handles, which stay open as long as the process.
 class DevicePrograms {
  public:
-  // A handle that stays ours; -1 where it cannot be loaded, and `why` says so: without root, in a
-  // container without CAP_BPF, on a kernel without the program type.
+  // Returns a handle that stays ours; -1 if it cannot be loaded, and `why` says so: without root,
+  // in a container without CAP_BPF, on a kernel without the program type.
   int load(const DeviceRules& rules, std::string& why);
 
  private:
@@ -34,7 +33,7 @@ class DevicePrograms {
   std::vector<Loaded> loaded_;
 };
 
-// Attaches a program to a cgroup by its open directory. Empty, or why it cannot be done.
+// Attaches a program to a cgroup by its open directory. Returns an empty text, or why it failed.
 std::string attach_device_program(int cgroup_fd, int program);
 
 }  // namespace gpu_platform::node

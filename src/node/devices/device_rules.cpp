@@ -16,7 +16,8 @@ constexpr DeviceNumber kModeSetting{kGpuMajor, 254};  // /dev/nvidia-modeset
 constexpr std::uint32_t kFirstGpuCapability = 3;
 constexpr std::uint32_t kDirectRendering = 226;  // /dev/dri: a second way to every GPU
 constexpr std::uint32_t kMemory = 1;
-// Of major 1: null, zero, full, random, urandom. The others are the machine's memory and ports.
+// Devices of major 1: null, zero, full, random, urandom. The others are the machine's memory and
+// ports.
 constexpr std::uint32_t kHarmlessMemory[] = {3, 5, 7, 8, 9};
 
 struct Driver {
@@ -89,7 +90,7 @@ std::string objection_to_devices(std::span<const DeviceNumber> devices,
     });
     if (is_gpu || is_capability) continue;
     return "device " + std::to_string(device.major) + ":" + std::to_string(device.minor) +
-           " is no GPU of this node";
+           " is not a GPU of this node";
   }
   return {};
 }

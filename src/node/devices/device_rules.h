@@ -17,7 +17,7 @@
 //   mknod: refused, except for the whiteouts (0:0) of overlay file systems, which open nothing
 //   other character devices: their owner and mode decide. Terminals, FUSE and the adapters of fast
 //     networks get their numbers when their driver is loaded, so a list of ordinary devices would
-//     break a host whose drivers come later. The modes bind every user except root.
+//     break a host that loads drivers later. The modes bind every user except root.
 
 namespace gpu_platform::node {
 
@@ -32,8 +32,8 @@ struct DeviceNumber {
 inline constexpr std::uint32_t kGpuMajor = 195;
 inline constexpr std::uint32_t kMaxGpuMinor = 247;
 
-// Of character devices. A device is allowed where it is in `allowed`, else refused where its major
-// is in `guarded`. Both ascending, without repeats.
+// The rules for character devices. A device is allowed if it is in `allowed`, else refused if its
+// major is in `guarded`. Both ascending, without repeats.
 struct DeviceRules {
   std::vector<DeviceNumber> allowed;
   std::vector<std::uint32_t> guarded;
@@ -44,17 +44,17 @@ struct DeviceGrounds {
   std::string_view proc_devices;  // what /proc/devices says
   bool mode_setting = false;      // /dev/nvidia-modeset too
 };
-// For a job with these GPUs.
+// Returns the rules for a job with these GPUs.
 DeviceRules device_rules(const DeviceGrounds& grounds, std::span<const DeviceNumber> gpus);
 
-// Why a job may not be given one of these; empty: each is a GPU of this node, or a capability of
-// one (MIG). `gpu_minors`: of the GPUs that the driver knows; nothing: there is no driver that says
-// so, and then any number that a GPU can have is taken, because there is nothing behind it.
+// Returns why a job may not get one of these; empty if each is a GPU of this node, or a capability
+// of one (MIG). `gpu_minors`: the GPUs that the driver knows. Without a driver any number that a
+// GPU can have is accepted, because there is no device behind it.
 std::string objection_to_devices(std::span<const DeviceNumber> devices,
                                  std::string_view proc_devices,
                                  const std::optional<std::vector<std::uint32_t>>& gpu_minors);
 
-// "Device Minor" in the text of /proc/driver/nvidia/gpus/*/information.
+// Returns "Device Minor" from the text of /proc/driver/nvidia/gpus/*/information.
 std::optional<std::uint32_t> parse_device_minor(std::string_view information);
 
 }  // namespace gpu_platform::node

@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
 #include "base/prng.h"
 #include "node/devices/device_program.h"
+#include "node/devices/driver_list.h"
 
 namespace gpu_platform::node {
 namespace {
@@ -52,7 +58,7 @@ TEST(DeviceObjection, OnlyGpusOfTheNodeAndTheirCapabilitiesAreGivenToJobs) {
                                         {10, 200}}) {
     EXPECT_EQ(objection_to_devices(Devices{{195, 0}, odd}, kDriver535, minors),
               "device " + std::to_string(odd.major) + ":" + std::to_string(odd.minor) +
-                  " is no GPU of this node");
+                  " is not a GPU of this node");
   }
 }
 
@@ -93,7 +99,7 @@ TEST(DeviceRules, OddTextGuardsWhatIsAlwaysGuarded) {
   }
 }
 
-// What the kernel would do with the program, for the instructions that it uses.
+// Runs the program as the kernel would, for the instructions that it uses.
 std::optional<std::uint64_t> run(const std::vector<bpf_insn>& program,
                                  const bpf_cgroup_dev_ctx& context) {
   std::uint64_t r[11] = {};
@@ -166,6 +172,22 @@ TEST(DeviceProgram, DecidesAsTheRulesSay) {
   }
   EXPECT_GT(allowed, kRounds / 20);
   EXPECT_LT(allowed, kRounds / 2);
+}
+
+TEST(DriverList, IsReadAgainOnceItIsASecondOld) {
+  const std::string path = testing::TempDir() + "drivers." + std::to_string(getpid());
+  const auto write = [&](const char* text) { std::ofstream(path) << text; };
+  write("one");
+  DriverList drivers(path);
+  EXPECT_EQ(drivers.last(), "");
+  EXPECT_EQ(drivers.text(5'000), "one");
+  write("two");
+  EXPECT_EQ(drivers.text(5'999), "one");
+  EXPECT_EQ(drivers.text(6'000), "two");
+  write("three");
+  EXPECT_EQ(drivers.read_again(6'001), "three");
+  EXPECT_EQ(drivers.last(), "three");
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ std::string_view take_name(std::string_view& path) {
   return name;
 }
 
-// Whose hands a folder or link is in: empty when nobody but root and we can change what it leads
-// to.
+// Returns the objection to the owner of a folder or link: empty if only root and we can change what
+// it leads to.
 std::string objection_to_owner(const std::string& shown, const struct stat& about) {
   if (about.st_uid != 0 && about.st_uid != geteuid()) {
     return shown + " belongs to user " + std::to_string(about.st_uid) +
@@ -50,8 +50,8 @@ std::string objection_to_owner(const std::string& shown, const struct stat& abou
          shown;
 }
 
-// Goes down a path name by name. Only root's rights are worth the check: whoever has none can harm
-// only himself.
+// Goes down a path name by name. The check is made only with root's rights: without them the daemon
+// could harm only its own user.
 class Walk {
  public:
   explicit Walk(std::string& why)
@@ -117,7 +117,8 @@ class Walk {
   int links_ = 0;
 };
 
-// Ours and written to by nobody else, or it is refused; then the readers' too, or not.
+// Refuses the folder unless it is ours and only we can write to it; then sets whether the readers
+// may read it.
 std::string take_hold(int folder, const std::string& shown, std::int64_t reader_gid) {
   struct stat about{};
   if (fstat(folder, &about) != 0) return failed("look at", shown);

@@ -22,22 +22,23 @@ struct NodeFolders {
   int tmp = -1;       // jobs' own /tmp; never the group's to read
 };
 
-// Opens the folder at `path`, made where it is missing, and those in it. As root every folder of
-// the path must be in root's hands: owned by root, and not writable by others unless it is sticky;
-// of a link on the way its owner counts. `reader_gid`: the group that may read there; -1: only we
-// may. What stands in the way, and what to do; empty: open.
+// Opens the folder at `path` and the folders in it, and makes those that are missing. As root every
+// folder of the path must belong to root and be writable by no other user, unless it is sticky; for
+// a link on the way its owner counts. `reader_gid`: the group that may read there; -1: only we may.
+// Returns what stands in the way and what helps; empty if it is open.
 std::string open_node_folders(const std::string& path, std::int64_t reader_gid,
                               NodeFolders& folders);
 
-// The folder in which `path` lies, if all of that way is in our hands; -1 and why.
+// Returns the folder that contains `path` if the whole way belongs to us or root; otherwise -1 and
+// the reason.
 int open_trusted_parent(const std::string& path, std::string& why);
 
 // ---- below a handle: one name, or names with '/' between, without "..", and no link followed.
 // -1 with errno; a link is ELOOP.
 
 int open_below(int folder, const char* name, int flags, unsigned mode = 0);
-// A folder of ours, made where it is missing: for the same readers as the one that it is in. For a
-// process without umask.
+// Returns a folder of ours and makes it if it is missing: it has the same readers as its parent.
+// For a process without umask.
 int make_folder_below(int folder, const char* name);
 
 }  // namespace gpu_platform::node

@@ -31,7 +31,7 @@ std::string failed(const std::string& what) {
   return what + ": " + strerror(errno);
 }
 
-// Without "//", "." and ".."; links are not followed.
+// Returns the path without "//", "." and ".."; links are not followed.
 std::string plain_path(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {
@@ -46,7 +46,7 @@ std::string plain_path(std::string_view path) {
   return plain;
 }
 
-// From here to the end of the namespace: in a child that shares its parent's memory.
+// What follows, to the end of the namespace, runs in a child that shares its parent's memory.
 
 int mount_at(const char* source, const char* target, const char* type, unsigned long flags,
              const char* options = nullptr) {
@@ -71,7 +71,8 @@ int make_folders(const std::string& path) {
   return make_folder(part);
 }
 
-// By handle: whatever is called so by now is not asked. What is mounted within later stays there.
+// The folder is known by its handle, so whatever has its name by now does not matter. What is
+// mounted within later stays there.
 int mount_tmp(const PrivateFolders& folders) {
   const long moved =
       raw_call(SYS_move_mount, folders.tmp, "", AT_FDCWD, kTmp, MOVE_MOUNT_F_EMPTY_PATH);
@@ -140,7 +141,7 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
     if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) return failed("make a folder for /tmp");
   }
   const int folder = open_below(tmp_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
-  // Here and not in the job's mount namespace, whose own this folder's mount is not.
+  // This is done here, because the folder's mount is not one of the job's mount namespace.
   if (folder >= 0 && fchown(folder, owner.uid, owner.gid) == 0) {
     folders.tmp = static_cast<int>(copy_of_tree(folder, 0));
     if (folders.tmp < 0) errno = -folders.tmp;
@@ -158,7 +159,7 @@ void close_private_tmp(PrivateFolders& folders) {
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
                       PrivateFolders& folders) {
   folders.shm_options = "mode=1777";
-  // What lies there is the job's memory; without a limit the kernel's own holds, half of all.
+  // Files there are the job's memory. Without a limit the kernel's own applies, half of all memory.
   if (memory_bytes > 0) folders.shm_options += ",size=" + std::to_string(memory_bytes);
   std::string plain = plain_path(workdir);
   if (plain.starts_with("/tmp/") || plain.starts_with("/dev/shm/")) {

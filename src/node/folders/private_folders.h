@@ -14,7 +14,7 @@
 
 namespace gpu_platform::node {
 
-// Whether this process may make mount namespaces; empty, or why not.
+// Checks whether this process may make mount namespaces. Returns an empty text, or why not.
 std::string objection_to_private_folders();
 
 // Makes a /proc that shows the processes of other users to root alone. It is not mounted anywhere
@@ -32,19 +32,21 @@ struct PrivateFolders {
   std::string workdir;      // the working directory where it would be hidden, else empty
   int proc = -1;            // what becomes /proc, see open_hidden_proc; -1: it stays the host's
 };
-// Makes the folder `name`, empty, in NodeFolders::tmp, and opens it. Empty, or what failed.
+// Makes the empty folder `name` in NodeFolders::tmp and opens it. Returns an empty text, or what
+// failed.
 std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner owner,
                              PrivateFolders& folders);
 void close_private_tmp(PrivateFolders& folders);
-// What else is to be known: the size of /dev/shm, and where the job wants to be.
+// Sets the remaining values: the size of /dev/shm, and the job's working directory.
 void describe_folders(std::uint64_t memory_bytes, std::string_view workdir,
                       PrivateFolders& folders);
 
-// In the child, as root, first: a mount namespace of its own, into which the host's new mounts come
-// and out of which none go. This and the next: raw calls only (raw_call.h), 0 or -errno.
+// The first step in the child, as root: makes a mount namespace of its own, which receives the
+// host's new mounts and passes none on. This and the next function make only raw calls (raw_call.h)
+// and return 0 or -errno.
 int enter_mount_namespace();
-// Then the host's folders are replaced. `workdir_fd`: the directory to be shown again, opened by
-// the job's user after entering; -1: none.
+// Then replaces the host's folders. `workdir_fd`: the directory to be shown again, opened by the
+// job's user after entering; -1: none.
 int replace_folders(const PrivateFolders& folders, int workdir_fd);
 
 }  // namespace gpu_platform::node

@@ -52,8 +52,8 @@ bool AttemptsOnDisk::is_of_this_boot(const Record& record) const {
   return record.beginning && record.beginning->boot_id == boot_id_;
 }
 
-// The lock says that it lives, but whoever may read the record may hold a lock on it too: what the
-// number means now, its start time says.
+// The lock says that it lives, but any reader of the record may hold a lock on it too. So the start
+// time proves that the pid still means the supervisor.
 bool AttemptsOnDisk::signal_supervisor(model::AttemptId attempt, int signal,
                                        std::uint64_t bits) const {
   const OpenRecord found = look_at(attempt);
@@ -69,8 +69,8 @@ bool AttemptsOnDisk::signal_supervisor(model::AttemptId attempt, int signal,
   return sent;
 }
 
-// Where jobs' cgroups were when it began, which may be another place than now: it is taken from the
-// record if it is such a place.
+// Opens the place where jobs' cgroups were when the attempt began, which may be another one than
+// now. It is taken from the record if it is such a place.
 int AttemptsOnDisk::open_parent_of_cgroup(model::AttemptId attempt, const Record& record) const {
   if (!record.beginning) {
     return base_fd_ < 0 ? give_up(-1, ENOENT) : fcntl(base_fd_, F_DUPFD_CLOEXEC, 3);

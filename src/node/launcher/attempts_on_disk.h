@@ -18,10 +18,10 @@ struct OpenRecord {
   Record record;
 };
 
-// What the launcher knows of attempts, all of it from their records, and what it can do to one
-// whose supervisor it did not start itself. A record says which process and which cgroup are meant;
-// before anything is done to either it is proved to be that attempt's: a process by its pid and
-// start time, a cgroup by its place, which follows from the attempt's name.
+// The launcher's knowledge of attempts, which comes only from their records, and its actions on
+// attempts with a supervisor that it did not start itself. A record names a process and a cgroup.
+// Before an action, each is proved to belong to the attempt: a process by its pid and start time, a
+// cgroup by its place, which follows from the attempt's name.
 class AttemptsOnDisk {
  public:
   // All must outlive it. `token`: of the cgroups' names; base_fd -1: jobs have none here.
@@ -34,15 +34,16 @@ class AttemptsOnDisk {
         base_fd_(base_fd) {}
 
   OpenRecord look_at(model::AttemptId attempt) const;
-  // To its supervisor, with 64 bits; false: none lives.
+  // Sends a signal with 64 bits to its supervisor; returns false if none lives.
   bool signal_supervisor(model::AttemptId attempt, int signal, std::uint64_t bits) const;
-  // SIGKILL to whatever is left of it. True when nothing is.
+  // Sends SIGKILL to everything that is left of it. Returns true if nothing is left.
   bool kill_tree(model::AttemptId attempt) const;
-  // What a supervisor that was killed has left beside processes. One that lives does it itself.
+  // Removes what a killed supervisor has left beside processes. A living supervisor does that
+  // itself.
   void sweep(model::AttemptId attempt) const;
-  // False: processes are left. Else nothing is: no record, no folder, no group.
+  // Returns false if processes are left. Otherwise nothing is left: no record, no folder, no group.
   bool forget(model::AttemptId attempt) const;
-  // Its cgroup, open; -1 with errno: ENOENT where it is gone. The caller closes it.
+  // Opens its cgroup; returns -1 with errno, ENOENT if it is gone. The caller closes it.
   int open_cgroup(model::AttemptId attempt, const Record& record) const;
 
  private:

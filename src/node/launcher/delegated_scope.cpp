@@ -19,7 +19,7 @@ namespace {
 
 // The daemon that has started us waits twice as long for our first word.
 constexpr int kPatienceMs = 5000;
-// Nobody waits for a service's launcher but its jobs; a host that is booting may be slow.
+// Only jobs wait for the launcher of a service, and a host that is booting may be slow.
 constexpr int kServicePatienceMs = 60'000;
 // systemd forgets a scope some moments after its last process; until then the name is taken.
 constexpr int kPauseMs = 100;
@@ -33,7 +33,7 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// Of processes: a supervisor of an earlier launcher, or a job.
+// Returns whether the cgroup has processes: a supervisor of an earlier launcher, or a job.
 bool is_populated(const std::string& cgroup) {
   const std::string events = os::read_small_file(AT_FDCWD, (cgroup + "/cgroup.events").c_str());
   return os::number_after(events, "populated") == 1;
@@ -44,7 +44,7 @@ bool has_controllers(const std::string& cgroup) {
   return os::read_small_file(AT_FDCWD, file.c_str()).find("cpu") != std::string::npos;
 }
 
-// In the child: says `ready` from within the scope, and is there until its input ends.
+// Runs in the child: says `ready` from within the scope, and is there until its input ends.
 [[noreturn]] void become_holder(const std::string& name, int input, int output) {
   sigset_t none;
   sigemptyset(&none);
@@ -78,7 +78,7 @@ bool has_controllers(const std::string& cgroup) {
 // The cgroup at the top of the tree that systemd rules; empty: it rules none, or we may not ask it.
 std::string find_top() {
   struct stat about{};
-  // What sd_booted(3) looks at.
+  // sd_booted(3) looks at the same folder.
   if (geteuid() != 0 || lstat("/run/systemd/system", &about) != 0) return {};
   const auto mount = find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
   const auto top = find_systemd_top(os::read_small_file(AT_FDCWD, "/proc/1/cgroup"));

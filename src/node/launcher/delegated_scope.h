@@ -5,16 +5,16 @@
 
 namespace gpu_platform::node {
 
-// A part of systemd's cgroup tree that is ours to divide. Where systemd rules the tree it alone
-// says which controllers go where, and leaves out of the top what none of its units asks for; below
-// a scope with Delegate=yes all of them are ours, and stay it through its reloads. The scope lies
-// in system.slice and lasts as long as a process is in it: launcher, supervisor or job. systemd
-// removes it after the last one, so nothing is left behind, and a launcher that is started anew
-// finds the scope with the jobs in it. A service would not do: nothing can be started in one again
-// while jobs are below it, since a cgroup that passes controllers on takes no process.
+// A part of systemd's cgroup tree that we may divide. If systemd manages the tree, it alone decides
+// which controllers go where, and it leaves out of the top those that none of its units asks for.
+// Below a scope with Delegate=yes all of them are ours, and stay so through its reloads. The scope
+// lies in system.slice and lasts as long as a process is in it: launcher, supervisor or job.
+// systemd removes it after the last one, so nothing is left behind, and a launcher that is started
+// anew finds the scope with the jobs in it. A service would not do: nothing can be started in one
+// again while jobs are below it, since a cgroup that passes controllers on takes no process.
 //
-// It is asked for with systemd-run(1), which speaks to systemd without a message bus and without a
-// shell; a deadline keeps a systemd that does not answer from holding up the start.
+// The launcher asks for it with systemd-run(1), which talks to systemd without a message bus and
+// without a shell. Because of a deadline, a systemd that does not answer cannot block the start.
 class DelegatedScope {
  public:
   DelegatedScope() = default;
@@ -22,11 +22,11 @@ class DelegatedScope {
   DelegatedScope(const DelegatedScope&) = delete;
   DelegatedScope& operator=(const DelegatedScope&) = delete;
 
-  // Finds the scope NAME.scope or asks for it. Afterwards path() is its cgroup; empty where there
-  // is none, and then why() says what failed.
+  // Finds the scope NAME.scope or asks for it. Afterwards path() is its cgroup; if path() is empty,
+  // why() says what failed.
   void open(const std::string& name);
-  // The same where systemd rules the controllers of this host. Elsewhere there is no need for a
-  // scope: path() and why() stay empty.
+  // The same if systemd manages the controllers of this host. Otherwise no scope is needed: path()
+  // and why() stay empty.
   void open_for_controllers(const std::string& name);
   const std::string& path() const { return path_; }
   const std::string& why() const { return why_; }

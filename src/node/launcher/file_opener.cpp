@@ -41,7 +41,7 @@ void tell(int socket, const OpenedFile& opened, int file = -1) {
   if (file < 0 || fstat(file, &about) != 0) {
     tell(kKept, {errno, {}});
   } else if (!S_ISREG(about.st_mode)) {
-    tell(kKept, {0, "not a regular file"});
+    tell(kKept, {EINVAL, "it is not a regular file"});
   } else {
     tell(kKept, {}, file);
   }
@@ -54,7 +54,7 @@ FileOpener::~FileOpener() {
   for (const Process& process : processes_) close(process.pidfd);
 }
 
-// How many of that user still work.
+// Returns how many openers of that user still work.
 std::size_t FileOpener::forget_ended(std::uint32_t uid) {
   std::erase_if(processes_, [](const Process& process) {
     pollfd ended{process.pidfd, POLLIN, 0};

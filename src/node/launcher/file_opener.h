@@ -19,7 +19,7 @@ class FileOpener {
   FileOpener(const FileOpener&) = delete;
   FileOpener& operator=(const FileOpener&) = delete;
 
-  // What becomes of it is told on the socket (OpenedFile), which stays the caller's.
+  // Sends the result on the socket (OpenedFile), which stays the caller's.
   void open(const Identity& user, const std::string& path, int socket);
 
  private:

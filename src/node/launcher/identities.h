@@ -33,10 +33,10 @@ class Identities {
   // `now_ms`: of a steady clock, here and below.
   Answer find(std::uint32_t uid, std::int64_t now_ms);
 
-  // What to wait for, and at most how long (-1: for ever).
+  // The descriptors to wait for, and the longest time to wait (-1: for ever).
   void watch(std::vector<pollfd>& handles) const;
   int patience_ms(std::int64_t now_ms) const;
-  // True when something that was asked for is known now.
+  // Returns true if a lookup has an answer now.
   bool work(std::int64_t now_ms);
 
  private:

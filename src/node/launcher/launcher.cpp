@@ -72,8 +72,8 @@ class Launcher {
     if (o_.socket_fd >= 0) {
       socket_ = o_.socket_fd;
       serve();
-      leave_confinement(confinement_);
-      leave_cgroup_base(base_);
+      // A supervisor that is left may be about to make its job's groups in these places.
+      if (leave_cgroup_base(base_)) leave_confinement(confinement_);
       return 0;
     }
     listen_for_daemons();
@@ -172,9 +172,9 @@ class Launcher {
     return true;
   }
 
-  // The FIFO through which supervisors tell. It is kept from launcher to launcher: supervisors that
-  // live on hold it open. Open for both: without a reader it could not be written to, and one whose
-  // last writer goes would be readable at its end for ever.
+  // The FIFO for the notices of supervisors. It is kept from launcher to launcher, because living
+  // supervisors hold it open. It is open for reading and writing: without a reader it could not be
+  // written to, and after its last writer has gone it would be readable at its end for ever.
   bool open_notices() {
     const std::string shown = o_.root + "/run/" + kNotices;
     if (mkfifoat(folders_.run, kNotices, 0600) != 0 && errno != EEXIST)
@@ -190,8 +190,8 @@ class Launcher {
     return false;
   }
 
-  // A supervisor that the kernel kills for memory leaves a job whose end nobody can know; jobs get
-  // back what we were given.
+  // If the kernel killed a supervisor for memory, the end of its job could not be known. Jobs get
+  // back the value that we were started with.
   void protect_from_oom() {
     const std::string own = os::read_small_file(AT_FDCWD, "/proc/self/oom_score_adj");
     if (own.empty() || !os::write_small_file(AT_FDCWD, "/proc/self/oom_score_adj", "-900")) return;
@@ -260,7 +260,8 @@ class Launcher {
     waiting_.clear();
   }
 
-  // What is there now, or comes next; false: the daemon is gone, or sent away.
+  // Serves the messages that are there, or the next one. Returns false if the daemon is gone or was
+  // sent away.
   bool serve_some() {
     std::vector<pollfd> handles{{socket_, POLLIN, 0}};
     identities_.watch(handles);
@@ -279,7 +280,7 @@ class Launcher {
     return go_on;
   }
 
-  // ---- orders whose user is being asked for
+  // ---- orders that wait for the lookup of their user
 
   struct Waiting {
     std::string packet;
@@ -322,6 +323,9 @@ class Launcher {
     } else if (const auto* limit_order = std::get_if<SetLimit>(&message)) {
       attempts_->signal_supervisor(limit_order->attempt, limit_signal_number(),
                                    limit_order->limit_ms);
+    } else if (const auto* signal_order = std::get_if<SendSignal>(&message)) {
+      attempts_->signal_supervisor(signal_order->attempt, send_signal_number(),
+                                   signal_order->signal);
     } else if (const auto* kill_order = std::get_if<KillTree>(&message)) {
       const bool empty = attempts_->kill_tree(kill_order->attempt);
       if (empty) attempts_->sweep(kill_order->attempt);
@@ -391,13 +395,12 @@ class Launcher {
   // GPUs may come while we run, with their driver.
   std::string objection_to_devices(const std::vector<DeviceNumber>& devices) {
     if (devices.empty()) return {};
-    const std::string drivers = os::read_small_file(AT_FDCWD, "/proc/devices");
-    std::string why = node::objection_to_devices(devices, drivers, gpu_minors_);
-    if (!gpu_minors_ || !why.empty()) {
-      gpu_minors_ = read_gpu_minors();
-      why = node::objection_to_devices(devices, drivers, gpu_minors_);
-    }
-    return why;
+    DriverList& drivers = confinement_.drivers;
+    const std::int64_t now_ms = os::boot_ms();
+    if (!gpu_minors_) gpu_minors_ = read_gpu_minors();
+    if (node::objection_to_devices(devices, drivers.text(now_ms), gpu_minors_).empty()) return {};
+    gpu_minors_ = read_gpu_minors();
+    return node::objection_to_devices(devices, drivers.read_again(now_ms), gpu_minors_);
   }
 
   void launch_once(model::AttemptId attempt, const LaunchRequest& request) {
@@ -416,8 +419,8 @@ class Launcher {
   }
 
   std::string fork_supervisor(int record, model::AttemptId attempt, const LaunchRequest& request) {
-    // Taken before the fork and inherited: from here on it is free only when nobody is left.
-    // (Whoever tests the lock shares it for a moment, hence no LOCK_NB.)
+    // The lock is taken before the fork and inherited: from here on it is free only when no process
+    // of the supervisor is left. (A test of the lock shares it for a moment, hence no LOCK_NB.)
     if (flock(record, LOCK_EX) != 0) return std::string("lock the record: ") + strerror(errno);
     prepare_for(confinement_, request);
     int pidfd = -1;
@@ -447,12 +450,12 @@ class Launcher {
     run_supervisor(options);
   }
 
-  // What a child of ours must not keep.
+  // Closes and resets what a child of the launcher must not keep.
   void leave_launcher() {
     close(socket_);  // the daemon must see when the launcher is gone
     close(lock_fd_);
     if (listener_ >= 0) close(listener_);
-    // Whoever reads what the daemon prints must not wait for the end of its jobs.
+    // A reader of the daemon's output must not wait for the end of its jobs.
     if (o_.error_fd >= 0) close(o_.error_fd);
   }
 
@@ -500,7 +503,7 @@ class Launcher {
     int log = -1;  // -1: nothing is told
   };
 
-  // Who opens very many channels must not fill the log.
+  // A user that opens very many channels must not fill the log.
   int log_for_channel_of(std::uint32_t uid) {
     if (o_.error_fd < 0) return -1;
     const std::string dropped = channel_lines_.close_if_over(os::boot_ms());

@@ -14,7 +14,7 @@ struct LauncherOptions {
   std::string root;              // the launcher's own folder, see NodeFolders
   int socket_fd = -1;            // connected to the daemon; or:
   std::string listen_path;       // wait here for daemons, one after the other
-  std::uint32_t client_uid = 0;  // whose connections are taken; root's always are
+  std::uint32_t client_uid = 0;  // the uid that may connect; root always may
   std::string jobs_scope;        // systemd's, for jobs' cgroups; empty: named after the folder
   IdentityRules identities;      // the users that jobs may run as
   bool mode_setting = false;     // jobs with GPUs may open /dev/nvidia-modeset

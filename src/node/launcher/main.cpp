@@ -37,20 +37,21 @@ constexpr std::string_view kHelp =
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
     "launcher: starts jobs for gpu-platform serve, which runs it, or for a serve that runs as\n"
     "  another user and connects to PATH; NAME is a user of /etc/passwd, for both numbers.\n"
-    "  DIR is its own folder, for what it must be able to believe: as root every folder of its "
+    "  DIR is its own folder, for files that it must trust: as root every folder of its "
     "path\n"
-    "  belongs to root. Jobs run as users from uid N on (default: 1000), whom it looks up itself;\n"
+    "  belongs to root. Jobs run as users from uid N on (default: 1000), which it looks up "
+    "itself;\n"
     "  as root only with --root-jobs allow. --mode-setting allow: jobs with GPUs may open\n"
     "  /dev/nvidia-modeset.\n"
     "  FILE: the site's program, run as the launcher's user before and after each attempt: an\n"
     "  absolute path, owned by root and writable by no other user. TIME: 90s, 5m, 1h (default: "
     "5m).\n"
     "  SCOPE: the name of the systemd scope in which jobs' cgroups are made: lower-case letters,\n"
-    "  digits and '-'. Without it root's launcher asks for a scope where that adds guards.\n"
+    "  digits and '-'. Without it root's launcher asks for a scope if that adds guards.\n"
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
     "ranks: starts the processes of a job that has several, within it.\n"
-    "Neither is for people; gpu-platform-launcher.service runs the first.\n";
+    "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";
 
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
@@ -146,8 +147,8 @@ std::optional<LauncherOptions> parse(int argc, char** argv) {
   return options;
 }
 
-// Keeps nothing that was open in whoever started us, but the socket: supervisors outlive them by
-// far.
+// Closes every descriptor that our parent left open, except for the socket: supervisors outlive the
+// parent by far.
 bool shed_descriptors(int& socket) {
   if (socket >= 0) {
     const int moved = 3;

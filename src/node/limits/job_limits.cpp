@@ -25,7 +25,7 @@ std::uint64_t shares_of(std::uint32_t cpus) {
 }
 
 // Each file is there, and means something, where the kernel has what reads it: io.weight the cost
-// model (io.cost.qos), io.bfq.weight the scheduler of that name, whose weights end at 1000.
+// model (io.cost.qos), io.bfq.weight the scheduler BFQ, where the largest weight is 1000.
 void weigh_disk_time(int cgroup_fd, std::uint32_t cpus) {
   const std::uint64_t weight = weight_of(cpus);
   os::write_small_file(cgroup_fd, "io.weight", std::to_string(weight));
@@ -70,8 +70,8 @@ std::string JobLimits::apply(const LimitPlaces& places, const std::string& name,
   return why;
 }
 
-// Of the cores asked for those that we have ourselves: a host's cores may be more than were given
-// to us. With none of them there is nothing to keep to.
+// Keeps to those of the cores that the launcher has itself: a host may have more cores than were
+// given to it. If it has none of them, there is nothing to keep to.
 std::string JobLimits::keep_to(const Bits& cores) {
   const LimitPlace& place = places_.of(Resource::kCores);
   if (place.kind == LimitPlace::Kind::kNone) return {};

@@ -18,8 +18,8 @@ struct LimitValues {
   Bits cores;                      // the only ones it runs on; empty: any
 };
 
-// The limits of one attempt. What cannot be limited on this host is not limited, what can be and
-// fails is an error: a job never runs with less than was promised.
+// The limits of one attempt. A limit that this host cannot enforce is left out. If a possible limit
+// cannot be set, that is an error: a job never runs with fewer limits than were reported.
 class JobLimits {
  public:
   JobLimits() = default;
@@ -27,7 +27,8 @@ class JobLimits {
   JobLimits(const JobLimits&) = delete;
   JobLimits& operator=(const JobLimits&) = delete;
 
-  // Before any process of the job is there. `cgroup_fd`: its own cgroup. Empty, or what failed.
+  // Called before any process of the job exists. `cgroup_fd`: its own cgroup. Returns an empty
+  // text, or what failed.
   std::string apply(const LimitPlaces& places, const std::string& name, int cgroup_fd,
                     const LimitValues& values);
 
@@ -36,8 +37,8 @@ class JobLimits {
   const std::vector<int>& entrances() const { return entrances_; }
   void close_entrances();
 
-  // Whether the kernel has killed a process of the job for want of memory. Reliable when the limit
-  // is ours; where memory is not limited, what it says is false.
+  // Returns whether the kernel has killed a process of the job for lack of memory. Reliable if the
+  // limit is ours; false if memory is not limited.
   bool ran_out_of_memory() const;
   std::optional<std::uint64_t> peak_memory_bytes() const;
 

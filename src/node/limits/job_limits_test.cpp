@@ -84,7 +84,7 @@ TEST_F(JobLimitsInACgroup, CoresAreThoseAskedForThatAreOurs) {
   EXPECT_EQ(text("cpuset.cpus"), "2-3,9,66");
 }
 
-TEST_F(JobLimitsInACgroup, CoresThatAreAllSomebodyElsesAreLeft) {
+TEST_F(JobLimitsInACgroup, CoresThatAllBelongToOthersAreLeft) {
   LimitValues values;
   values.cores = *parse_number_list("4-5");
   write("cpuset.cpus.effective", "0-3\n");

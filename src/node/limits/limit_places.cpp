@@ -14,7 +14,7 @@ namespace gpu_platform::node {
 
 namespace {
 
-// By Resource; the names are the same in both versions.
+// The index is Resource; the names are the same in both versions.
 constexpr std::string_view kControllers[kResources] = {"memory", "pids", "cpu", "cpuset"};
 
 bool has_word(std::string_view list, std::string_view word, char separator) {

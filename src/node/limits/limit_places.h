@@ -41,12 +41,13 @@ struct LimitPlaces {
 std::optional<std::string> find_v1_group(std::string_view mountinfo, std::string_view proc_cgroup,
                                          std::string_view controller);
 
-// Passes the controllers on to the children of `base`, the cgroup that holds the jobs', and makes
-// the groups that hold theirs elsewhere. `delegated`: the parent of `base` where it was given to us
-// and so may be told to pass them on too; empty: what is above is left as it is.
+// Passes the controllers on to the children of `base`, the cgroup above those of the jobs, and
+// makes the corresponding groups elsewhere. `delegated`: the parent of `base` if it was delegated
+// to us and so may pass them on too; empty: everything above is left as it is.
 LimitPlaces make_limit_places(std::string_view token, const std::string& base,
                               const std::string& delegated);
-// For a launcher that ends: removes what that made, unless jobs are in it.
+// For a launcher that ends, when no supervisor is left: removes these groups, unless jobs are in
+// them.
 void leave_limit_places(const LimitPlaces& places);
 
 }  // namespace gpu_platform::node

@@ -8,7 +8,6 @@
 #include "os/clock.h"
 
 namespace gpu_platform::node {
-namespace {}  // namespace
 
 void DriverThread::resume() {
   const std::lock_guard lock(mutex_);

@@ -19,22 +19,23 @@ class DriverThread {
   DriverThread(const DriverThread&) = delete;
   DriverThread& operator=(const DriverThread&) = delete;
 
-  // From now on turn() is called again and again. From the probe's main thread, as suspend().
+  // Calls turn() again and again from now on. Call this and suspend() from the probe's main thread.
   void resume();
-  // Has release() called as soon as the driver lets the thread go. Does not wait for that.
+  // Has release() called as soon as the thread returns from the driver. Does not wait for that.
   void suspend();
 
-  // How long it has been inside the driver, beyond what it meant to wait there; any thread.
+  // Returns how long the thread has been inside the driver, beyond the intended wait. Any thread
+  // may call it.
   ThreadSilence silence() const;
 
  protected:
   ~DriverThread() = default;
 
-  // One round of calls into the driver, and how long to pause before the next.
+  // Makes one round of calls into the driver; returns the pause before the next.
   virtual base::Duration turn() = 0;
-  // Lets go of what turn() opened.
+  // Closes what turn() opened.
   virtual void release() = 0;
-  // For turn(), between calls into the driver: the next one is meant to take this long.
+  // turn() calls it between calls into the driver: the next one is meant to take this long.
   void enter(base::Duration expected = {});
 
  private:

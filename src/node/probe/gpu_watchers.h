@@ -10,11 +10,11 @@
 #include "hardware/gpu_library.h"
 #include "node/probe/driver_thread.h"
 
-// What the probe does beside polling, each on a thread and with a hold on the driver of its own.
+// The tasks of the probe beside polling, each on a thread and with a driver session of its own.
 
 namespace gpu_platform::node {
 
-// Where GPUs are asked for.
+// The sources of GPU data.
 struct GpuSource {
   std::string library;     // NVML
   std::string nvidia_smi;  // asked where NVML cannot be opened; empty: nothing is
@@ -25,7 +25,7 @@ struct OpenedLibrary {
   std::string fallback;  // why it is not NVML, empty where it is
 };
 
-// NVML, or nvidia-smi where that cannot be opened and there is one.
+// Opens NVML, or nvidia-smi if NVML cannot be opened.
 std::expected<OpenedLibrary, hardware::LibraryProblem> open_library(const GpuSource& source);
 
 // The daemon's end as the threads see it: messages go out whole, in the order of each thread.
@@ -40,7 +40,7 @@ class ProbeOutput {
   const int fd_;
 };
 
-// Waits for what the driver tells and hands it on; keeps a bounded number of events while the
+// Waits for events of the driver and passes them on; keeps a bounded number of events while the
 // daemon does not take them.
 class EventWatcher final : public DriverThread {
  public:
@@ -61,16 +61,16 @@ class EventWatcher final : public DriverThread {
   std::uint64_t dropped_ = 0;
 };
 
-// Reads what takes long, at a slow pace.
+// Takes the slow readings, at long intervals.
 class SlowReader final : public DriverThread {
  public:
   SlowReader(GpuSource source, base::Duration interval)
       : source_(std::move(source)), interval_(interval) {}
 
-  // Before resume(): how many GPUs there are. Forgets what was read.
+  // Sets the number of GPUs; call it before resume(). Forgets earlier readings.
   void set_gpu_count(std::size_t count);
 
-  // The latest of a GPU; any thread.
+  // Returns the latest readings of a GPU. Any thread may call it.
   std::optional<hardware::GpuSlowReading> latest(std::size_t index) const;
 
  private:

@@ -20,8 +20,8 @@ namespace {
 
 using hardware::GpuCondition;
 
-// What is fixed is asked again this often, in case a GPU was added; one that goes shows in its next
-// reading. Without a whole driver it is asked more often, in case one was loaded.
+// The fixed properties are read again this often, in case a GPU was added; a GPU that goes shows in
+// its next reading. Without a whole driver it is asked more often, in case one was loaded.
 constexpr base::Duration kInventoryInterval = base::minutes(5);
 constexpr base::Duration kDriverInterval = base::seconds(60);
 
@@ -145,8 +145,8 @@ void Probe::report_inventory() {
   }
 }
 
-// Of which GPUs readings are wanted; nothing: of all, also where one is asked for that the driver
-// did not list.
+// Returns the GPUs of which readings are wanted. Nothing means all, also if a GPU is asked for that
+// the driver did not list.
 std::optional<std::vector<std::uint32_t>> Probe::indexes_of(const ReadNow& asked) const {
   if (asked.uuids.empty()) return std::nullopt;
   std::vector<std::uint32_t> indexes;

@@ -26,8 +26,8 @@ class Probe {
  public:
   explicit Probe(ProbeOptions options);
 
-  // Until the daemon hangs up; then the process ends at once, because threads may be inside the
-  // driver.
+  // Runs until the daemon hangs up. Then the process ends at once, because threads may be inside
+  // the driver.
   [[noreturn]] void run();
 
  private:

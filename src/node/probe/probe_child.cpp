@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -105,7 +106,8 @@ base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const Pr
       posix_spawn(&child.pid, options.executable.c_str(), &tables.files, &tables.attributes,
                   pointers(arguments).data(), pointers(environment).data());
   if (error != 0) return std::unexpected(system_error("start " + options.executable, error));
-  // By number: Debian 12's <sys/pidfd.h> declares the function without C linkage.
+  // The call goes by its number, because Debian 12's <sys/pidfd.h> declares the function without C
+  // linkage.
   child.pidfd = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   if (child.pidfd.is_open()) return child;
   const int open_error = errno;
@@ -118,7 +120,7 @@ std::string reap(const ProbeChild& child) {
   siginfo_t info{};
   const int result = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(child.pidfd.get()),
                               &info, WEXITED | WNOHANG);
-  if (result != 0) return errno == EINTR ? "" : "ended";  // somebody else reaped it
+  if (result != 0) return errno == EINTR ? "" : "ended";  // another wait reaped it
   if (info.si_pid == 0) return {};
   if (info.si_code == CLD_EXITED) return fmt::format("ended with exit code {}", info.si_status);
   const char* name = sigabbrev_np(info.si_status);

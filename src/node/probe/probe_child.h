@@ -18,12 +18,12 @@ struct ProbeChild {
   os::Descriptor socket;
 };
 
-// By posix_spawn, so that a large daemon is not copied. The child has a process group of its own
-// (the terminal's Ctrl-C is not for it), default signals, no descriptors of ours but its socket,
-// and stderr.
+// Starts a probe with posix_spawn, so that a large daemon is not copied. The child has a process
+// group of its own (the terminal's Ctrl-C is not for it), default signals, no descriptors of ours
+// but its socket, and stderr.
 base::Result<ProbeChild> spawn_probe(const ProbeRunnerOptions& options, const ProbeTarget& target);
 
-// How a child ended, in words; empty when it has not ended yet. Reaps it.
+// Reaps the child and returns in words how it ended; empty if it has not ended yet.
 std::string reap(const ProbeChild& child);
 
 }  // namespace gpu_platform::node

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "hardware/readings.h"
 
-// What a probe and the daemon say to each other, one message per packet of a SOCK_SEQPACKET pair.
+// The messages between a probe and the daemon, one message per packet of a SOCK_SEQPACKET pair.
 // Bytes are base/codec; a message that is longer than allowed, unknown or not exact is refused.
 //
 //   probe  -> daemon   ProbeHello first; Inventory once, and when it changes; ProbeReadings at each
@@ -27,7 +27,8 @@ inline constexpr std::uint32_t kProbeProtocolVersion = 4;
 inline constexpr std::size_t kMaxProbeMessage = 128 * 1024;
 inline constexpr std::size_t kMaxProbeRequest = 4096;  // what is longer asks for all
 inline constexpr std::size_t kMaxReportedGpus = 64;
-// Of one GPU, and fewer where there are more than 16 of them; more are left out.
+// The maximum for one GPU. It is lower if there are more than 16 GPUs; further processes are left
+// out.
 inline constexpr std::size_t kMaxReportedProcesses = 256;
 
 struct ProbeHello {
@@ -35,8 +36,8 @@ struct ProbeHello {
   friend bool operator==(const ProbeHello&, const ProbeHello&) = default;
 };
 
-// How long a thread beside the one that polls has been inside the driver at a stretch; none: it has
-// nothing to do there.
+// The time that a thread beside the polling one has been inside the driver at a stretch. Absent: it
+// has nothing to do there.
 using ThreadSilence = std::optional<std::uint32_t>;  // milliseconds
 
 struct ProbeReadings {

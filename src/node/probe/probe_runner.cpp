@@ -162,7 +162,7 @@ class ProbeRunner::Impl {
       Watched& node = nodes_[i];
       if (now < node.deadline_ns) continue;
       if (node.child) {
-        abandon(node, fmt::format("the driver does not answer since {} ms",
+        abandon(node, fmt::format("the driver has not answered for {} ms",
                                   (now - node.heard_ns) / 1'000'000));
       } else if (node.abandoned.size() < kMaxAbandoned) {
         start(node, i);
@@ -189,8 +189,8 @@ class ProbeRunner::Impl {
     add_to_epoll(node.child->pidfd.get(), token(index, node.generation, Source::kEnd));
   }
 
-  // A signal does not end a process that is stuck inside the driver, so nobody waits for its end:
-  // the pidfd, which stays in epoll, tells of it.
+  // A signal does not end a process that is stuck inside the driver, so the runner does not wait
+  // for its end. The pidfd stays in epoll and reports it.
   void abandon(Watched& node, const std::string& why) {
     ::kill(node.child->pid, SIGKILL);
     node.child->socket = os::Descriptor();
@@ -294,16 +294,17 @@ class ProbeRunner::Impl {
       return silence && base::milliseconds(*silence) > options_.silence_limit;
     };
     if (is_stuck(readings.events)) {
-      return fmt::format("the driver's events do not come back since {} ms", *readings.events);
+      return fmt::format("the thread for events has been inside the driver for {} ms",
+                         *readings.events);
     }
     if (is_stuck(readings.slow_reads)) {
-      return fmt::format("the driver's slow readings do not come back since {} ms",
+      return fmt::format("the thread for slow readings has been inside the driver for {} ms",
                          *readings.slow_reads);
     }
     return {};
   }
 
-  // Ends a probe whose words cannot be trusted.
+  // Ends a probe that sends invalid messages.
   void distrust(Watched& node, std::string why) {
     ::kill(node.child->pid, SIGKILL);
     node.child->socket = os::Descriptor();
@@ -373,7 +374,7 @@ class ProbeRunner::Impl {
   const os::Descriptor epoll_;
   const os::Descriptor wake_;
 
-  // Of the thread (and of the destructor, after it).
+  // Used by the thread, and after it by the destructor.
   std::vector<Watched> nodes_;
   std::string buffer_;
 

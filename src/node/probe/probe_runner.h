@@ -12,11 +12,11 @@
 #include "node/probe/probe_protocol.h"
 
 // The daemon's side of the probes: one process per node, watched by one thread. A driver that hangs
-// holds up its probe and nothing else: the probe is abandoned and another is started.
+// blocks only its probe: the probe is abandoned and another one is started.
 
 namespace gpu_platform::node {
 
-// What one probe is to look at.
+// The target of one probe.
 struct ProbeTarget {
   std::string node_name;
   bool emulated = false;
@@ -27,7 +27,7 @@ struct ProbeTarget {
   std::string nvidia_smi = "nvidia-smi";
 };
 
-// The emulated node whose folder `gpu-emulator create` made.
+// The emulated node in a folder that `gpu-emulator create` made.
 ProbeTarget emulated_target(const std::string& node_name, const std::string& node_dir,
                             const std::string& library);
 
@@ -65,8 +65,8 @@ struct ProbeRunnerOptions {
   base::Duration interval = base::seconds(5);
   // Loading a driver that no process holds open takes seconds per GPU.
   base::Duration first_inventory_limit = base::seconds(90);
-  // For which a probe may say nothing beyond the interval, and for which each of its other threads
-  // may stay inside the driver.
+  // The time for which a probe may be silent beyond the interval, and for which each of its other
+  // threads may stay inside the driver.
   base::Duration silence_limit = base::seconds(15);
   base::Duration min_restart_delay = base::milliseconds(500);
   base::Duration max_restart_delay = base::seconds(30);

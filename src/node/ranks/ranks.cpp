@@ -120,10 +120,10 @@ class Ranks {
   std::vector<pid_t> pids_;
   bool has_failed_ = false;
   int status_ = 0;
-  std::int64_t kill_at_ = 0;  // on the boot clock; 0: nobody is told to end yet
+  std::int64_t kill_at_ = 0;  // on the boot clock; 0: no process has been told to end yet
 };
 
-// Without a core of ours: the process that died has left its own.
+// No core is dumped: the process that died has left its own.
 void end_by(int signal) {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);

@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::string_view kDefaultSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
-// How far a child came, for its parent; errno goes with it.
+// The step that a child reached, for its parent; errno goes with it.
 enum class Step : std::uint8_t {
   kSetUp,
   kNamespace,
@@ -64,7 +64,7 @@ std::optional<Step> become_user(const EntryOptions& options) {
   return failure.what == nullptr ? std::nullopt : std::optional(Step::kUser);
 }
 
-// Where the job has a mount namespace of its own, it becomes ours.
+// Enters the job's mount namespace if the job has its own.
 bool share_mounts_of(int pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
   struct stat theirs{};
@@ -77,7 +77,7 @@ bool share_mounts_of(int pid) {
   return entered;
 }
 
-// What the job may not gain, nobody beside it may either.
+// A process beside the job may not gain privileges that the job may not gain.
 bool share_privileges_of(int pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/status";
   const std::string status = os::read_small_file(AT_FDCWD, path.c_str());
@@ -126,8 +126,8 @@ bool is_missing(int error) {
   return error == ENOENT || error == ENOTDIR;
 }
 
-// As execvpe, without its detour through a shell. Returns only on failure, with errno of the most
-// telling attempt.
+// Does what execvpe does, without its detour through a shell. Returns only on failure, with errno
+// of the most telling attempt.
 void execute(const LaunchRequest& request) {
   const std::vector<char*> arguments = pointers(request.command);
   const std::vector<char*> environment = pointers(request.environment);
@@ -290,7 +290,7 @@ Entered enter_with_command(const EntryOptions& options, const Streams& streams) 
   if (pid < 0) {
     entered.why = fork_failure(fork_error);
   } else if (!has_spoken) {
-    return entered;  // nobody waits for what the kernel may not let go of
+    return entered;  // the kernel may never release it, so do not wait
   } else if (failure) {
     wait_for(pid);
     entered.why = describe(*options.request, *failure);

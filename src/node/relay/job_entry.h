@@ -19,8 +19,8 @@ struct EntryOptions {
   std::string name;                 // of the attempt, and of its groups there
   const char* oom_score = nullptr;  // what the process gets instead of ours; null: inherited
   bool filters_syscalls = false;
-  // To give up a start for: the client's socket (it hung up), and a handle of the job's process (it
-  // ended).
+  // A start is given up when one of these is readable: the client's socket (it hung up), and a
+  // handle of the job's process (it ended).
   int channel = -1;
   int job_fd = -1;
 };

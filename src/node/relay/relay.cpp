@@ -43,7 +43,7 @@ bool dont_block(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// A word of somebody else's in a line of ours, without the NUL that it ends with.
+// Returns a foreign word for a log line, without its final NUL.
 std::string printable(std::string_view word) {
   constexpr std::size_t kMaxBytes = 256;
   std::string text(word.substr(0, std::min(word.find('\0'), kMaxBytes)));
@@ -280,8 +280,8 @@ class Relay {
     pollfd job{job_fd_, POLLIN, 0};
     if (job_ended_ || poll(&job, 1, 0) != 1) return;
     job_ended_ = true;
-    // With a cgroup the job's supervisor ends all that is in it, but a shell that a person works in
-    // would sit out the grace time; without one nobody else does.
+    // With a cgroup the job's supervisor ends everything in it, but an interactive shell would use
+    // up the grace time. Without a cgroup nothing else ends the command.
     hang_up_command();
   }
 
@@ -332,7 +332,7 @@ class Relay {
       taken_ += static_cast<std::uint32_t>(wrote);
       waiting_.erase(0, static_cast<std::size_t>(wrote));
     }
-    if (input_ < 0) {  // nobody reads it any more: dropped, so that the client need not wait
+    if (input_ < 0) {  // no process reads it any more: dropped, so that the client need not wait
       taken_ += static_cast<std::uint32_t>(waiting_.size());
       waiting_.clear();
     } else if (input_ends_ && waiting_.empty()) {
@@ -385,7 +385,8 @@ class Relay {
     const ssize_t got = read(source.fd, buffer_, model::kMaxFrameBytes);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
     if (got <= 0) {
-      // The end of a pipe or a connection; of a terminal, that nobody holds its other side.
+      // This is the end of a pipe or a connection; for a terminal it means that no process holds
+      // its other side.
       if (!start_.terminal) close(source.fd);
       source.fd = -1;
       return false;

@@ -19,7 +19,7 @@ struct RelayOptions {
   bool filters_syscalls = false;        // of jobs
   int channel = -1;                     // to the daemon; ChannelStart comes next
   const char* oom_score = nullptr;      // see EntryOptions
-  Identity user;                        // whose job it is
+  Identity user;                        // the user of the job
   int cgroup_fd = -1;                   // the job's, open; -1: none
   int notice_fd = -1;                   // FIFO to the daemon, not blocking; -1: none
   int log_fd = -1;                      // where begin and end are told, a line each; -1: nowhere

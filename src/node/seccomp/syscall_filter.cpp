@@ -22,8 +22,8 @@ struct Refused {
   std::uint32_t error;
 };
 
-// Of the architecture that this program is built for. ENOSYS where libraries look whether the
-// kernel has it and do it otherwise; EPERM where they expect to lack the right.
+// The calls of the architecture that this program is built for. ENOSYS is for calls that libraries
+// try and replace; EPERM for calls that they expect to lack the right to.
 constexpr std::array kNative = {
     Refused{SYS_add_key, EPERM},
     Refused{SYS_request_key, EPERM},
@@ -56,7 +56,7 @@ constexpr std::array kNative = {
 #if defined(__x86_64__)
 constexpr std::uint32_t kNativeArchitecture = AUDIT_ARCH_X86_64;
 constexpr std::uint32_t kX32 = 0x40000000;  // in the numbers of its calls
-// The same for 32-bit programs, whose numbers no header of a 64-bit system has.
+// The same for 32-bit programs; no header of a 64-bit system has their numbers.
 constexpr std::array kForeign = {
     Refused{286, EPERM},   // add_key
     Refused{287, EPERM},   // request_key
@@ -89,48 +89,47 @@ constexpr std::uint32_t kForeignArchitecture = AUDIT_ARCH_I386;
 constexpr std::uint32_t kNativeArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
-constexpr sock_filter load(std::uint32_t offset) {
-  return {BPF_LD | BPF_W | BPF_ABS, 0, 0, offset};
-}
-constexpr sock_filter answer(std::uint32_t action) {
-  return {BPF_RET | BPF_K, 0, 0, action};
-}
-constexpr sock_filter refuse(std::uint32_t error) {
-  return answer(SECCOMP_RET_ERRNO | error);
-}
-// Jumps over so many instructions where it holds, and where it does not.
-constexpr sock_filter jump(std::uint16_t comparison, std::uint32_t value, std::size_t holds,
-                           std::size_t fails) {
-  return {static_cast<std::uint16_t>(BPF_JMP | comparison | BPF_K),
-          static_cast<std::uint8_t>(holds), static_cast<std::uint8_t>(fails), value};
-}
-
 // The kernel walks through the program once for every number when it is installed, so that numbers
-// it never refuses cost nothing later: a tree of comparisons keeps the walks, and the start of a
-// job, short. A leaf compares with one number and answers; a node looks on which side to go on.
-constexpr std::size_t kLeaf = 3;
-
+// it never refuses cost nothing later, and translates it twice. A tree of comparisons keeps the
+// walks short; one instruction for each call and answers that all of them share keep the program
+// short. Both are part of the start of each job.
 template <std::size_t Size>
-constexpr std::size_t size_of_tree(const std::array<Refused, Size>&) {
-  return Size * kLeaf + (Size - 1);
-}
-
 struct Writer {
-  sock_filter* at;
+  static constexpr std::size_t kAllow = Size - 3;
+  static constexpr std::size_t kNoRight = Size - 2;
+  static constexpr std::size_t kUnknown = Size - 1;
+  static_assert(Size <= 256, "further than a jump reaches");
 
+  std::array<sock_filter, Size> program{};
+  std::size_t at = 0;
+
+  static constexpr std::size_t place_of(std::uint32_t error) {
+    return error == ENOSYS ? kUnknown : kNoRight;
+  }
+  constexpr void load(std::uint32_t offset) {
+    program[at++] = {BPF_LD | BPF_W | BPF_ABS, 0, 0, offset};
+  }
+  constexpr void jump(std::uint16_t comparison, std::uint32_t value, std::size_t if_it_holds,
+                      std::size_t otherwise) {
+    program[at] = {static_cast<std::uint16_t>(BPF_JMP | comparison | BPF_K),
+                   static_cast<std::uint8_t>(if_it_holds - at - 1),
+                   static_cast<std::uint8_t>(otherwise - at - 1), value};
+    ++at;
+  }
   constexpr void tree(const Refused* calls, std::size_t count) {
-    if (count == 1) {
-      *at++ = jump(BPF_JEQ, calls->number, 0, 1);
-      *at++ = refuse(calls->error);
-      *at++ = answer(SECCOMP_RET_ALLOW);
-      return;
-    }
+    if (count == 1) return jump(BPF_JEQ, calls->number, place_of(calls->error), kAllow);
     const std::size_t half = count / 2;
-    sock_filter* const node = at++;
+    jump(BPF_JGE, calls[half].number, at + 1 + size_of_tree(half), at + 1);
     tree(calls, half);
-    *node = jump(BPF_JGE, calls[half].number, static_cast<std::size_t>(at - node - 1), 0);
     tree(calls + half, count - half);
   }
+  constexpr void answers() {
+    for (const std::uint32_t action : {SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | std::uint32_t{EPERM},
+                                       SECCOMP_RET_ERRNO | std::uint32_t{ENOSYS}}) {
+      program[at++] = {BPF_RET | BPF_K, 0, 0, action};
+    }
+  }
+  static constexpr std::size_t size_of_tree(std::size_t count) { return 2 * count - 1; }
 };
 
 template <std::size_t Size>
@@ -141,39 +140,37 @@ constexpr std::array<Refused, Size> sorted(std::array<Refused, Size> calls) {
 
 constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr);
 constexpr std::uint32_t kArchitecture = offsetof(seccomp_data, arch);
-
-// What is of no architecture that we have a list for does not exist.
-#if defined(__x86_64__)
 constexpr auto kNativeSorted = sorted(kNative);
+
+// A call of an architecture without a list here does not exist.
+#if defined(__x86_64__)
 constexpr auto kForeignSorted = sorted(kForeign);
-constexpr std::size_t kNativeSize = size_of_tree(kNative) + 3;
-static_assert(kNativeSize <= 255, "further than a jump reaches");
 constexpr auto kProgram = [] {
-  std::array<sock_filter, 2 + kNativeSize + 3 + size_of_tree(kForeign)> program{};
-  Writer out{program.data()};
-  *out.at++ = load(kArchitecture);
-  *out.at++ = jump(BPF_JEQ, kNativeArchitecture, 0, kNativeSize);
-  *out.at++ = load(kNumber);
-  *out.at++ = jump(BPF_JGE, kX32, 0, 1);
-  *out.at++ = refuse(ENOSYS);
+  constexpr std::size_t kNativeSize = 2 + 2 * kNative.size() - 1;
+  constexpr std::size_t kForeignSize = 2 + 2 * kForeign.size() - 1;
+  using Out = Writer<2 + kNativeSize + kForeignSize + 3>;
+  Out out;
+  out.load(kArchitecture);
+  out.jump(BPF_JEQ, kNativeArchitecture, out.at + 1, out.at + 1 + kNativeSize);
+  out.load(kNumber);
+  out.jump(BPF_JGE, kX32, Out::kUnknown, out.at + 1);
   out.tree(kNativeSorted.data(), kNativeSorted.size());
-  *out.at++ = jump(BPF_JEQ, kForeignArchitecture, 1, 0);
-  *out.at++ = refuse(ENOSYS);
-  *out.at++ = load(kNumber);
+  out.jump(BPF_JEQ, kForeignArchitecture, out.at + 1, Out::kUnknown);
+  out.load(kNumber);
   out.tree(kForeignSorted.data(), kForeignSorted.size());
-  return program;
+  out.answers();
+  return out.program;
 }();
 #elif defined(__aarch64__)
-constexpr auto kNativeSorted = sorted(kNative);
 constexpr auto kProgram = [] {
-  std::array<sock_filter, 4 + size_of_tree(kNative)> program{};
-  Writer out{program.data()};
-  *out.at++ = load(kArchitecture);
-  *out.at++ = jump(BPF_JEQ, kNativeArchitecture, 1, 0);
-  *out.at++ = refuse(ENOSYS);
-  *out.at++ = load(kNumber);
+  using Out = Writer<3 + 2 * kNative.size() - 1 + 3>;
+  Out out;
+  out.load(kArchitecture);
+  out.jump(BPF_JEQ, kNativeArchitecture, out.at + 1, Out::kUnknown);
+  out.load(kNumber);
   out.tree(kNativeSorted.data(), kNativeSorted.size());
-  return program;
+  out.answers();
+  return out.program;
 }();
 #endif
 static_assert(kProgram.size() <= BPF_MAXINSNS);

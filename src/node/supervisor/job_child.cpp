@@ -51,7 +51,7 @@ void enter_limits(JobChild& child) {
   for (const int fd : *child.entrances) check(child, raw_call(SYS_write, fd, "0", 1));
 }
 
-// A terminal becomes that of the session whose leader we are.
+// The terminal becomes the controlling terminal of the session that we lead.
 void take_streams(JobChild& child) {
   at(child, StartStep::kInput);
   if (child.input_fd >= 0) {
@@ -161,11 +161,33 @@ void become_user(JobChild& child) {
   check(child, raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
+// Below a /tmp or /dev/shm of the job's own nothing is there yet, so the folder that the job was
+// told to use for temporary files is made, as its user. Where that fails, the job's programs say
+// so.
+void make_temporary_folder(JobChild& child) {
+  constexpr std::string_view kName = "TMPDIR=";
+  for (const char* entry : child.environment) {
+    if (entry == nullptr || strncmp(entry, kName.data(), kName.size()) != 0) continue;
+    const std::string_view path(entry + kName.size());
+    const bool is_hidden = path.starts_with("/tmp/") || path.starts_with("/dev/shm/");
+    if (!is_hidden || path.size() >= JobChild::kMaxPath) return;
+    for (std::size_t end = 1; end != std::string_view::npos && end < path.size();) {
+      end = path.find('/', end + 1);
+      const std::size_t size = end == std::string_view::npos ? path.size() : end;
+      memcpy(child.path, path.data(), size);
+      child.path[size] = '\0';
+      raw_call(SYS_mkdirat, AT_FDCWD, &child.path[0], 0700);
+    }
+    return;
+  }
+}
+
 bool is_missing(long error) {
   return error == -ENOENT || error == -ENOTDIR;
 }
 
-// As execvpe, without its detour through a shell. Returns only on failure: the most telling one.
+// Does what execvpe does, without its detour through a shell. Returns only on failure: the most
+// telling one.
 int execute(JobChild& child) {
   char* const program = child.arguments.front();
   char* const* const arguments = child.arguments.data();
@@ -212,6 +234,7 @@ void run_job_child(void* job_child) {
     make_folders_private(child);
   }
   become_user(child);
+  if (child.folders != nullptr) make_temporary_folder(child);
   if (child.filters_syscalls) {
     at(child, StartStep::kSyscalls);
     check(child, install_syscall_filter());

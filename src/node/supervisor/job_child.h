@@ -16,7 +16,7 @@
 
 namespace gpu_platform::node {
 
-// What it is doing, in this order.
+// The steps of a start, in this order.
 enum class StartStep : std::uint8_t {
   kSession,
   kLimits,

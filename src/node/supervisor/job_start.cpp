@@ -164,7 +164,7 @@ std::string JobStart::detail() const {
   if (child_->why != nullptr) text += std::string(": ") + child_->why;
   const bool says_all = child_->why != nullptr && is_its_own(child_->step.load());
   if (child_->error != 0 && !says_all) text += std::string(": ") + strerror(child_->error);
-  // A program that is there for everybody else must not be missing without a word.
+  // If the program exists outside of the job, the error must say why the job cannot see it.
   const bool is_hidden = child_->folders != nullptr && is_missing(child_->error) &&
                          child_->step.load() == StartStep::kExecute &&
                          std::string_view(child_->arguments.front()).starts_with("/tmp/");

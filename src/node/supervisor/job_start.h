@@ -19,11 +19,12 @@ struct JobStartOptions {
       -1;  // becomes stdin; with request->terminal that, and output_fd too; -1: /dev/null
   int cgroup_fd = -1;                     // -1: none
   JobConfinement* confinement = nullptr;  // set up
-  // What to run instead of the request's command, its texts ending as those of a request; empty:
+  // The command to run instead of the request's, its texts ending as those of a request; empty:
   // that command.
   std::vector<std::string_view> command;
   std::vector<std::string> more_environment;  // NAME=VALUE
-  // Not the job's first process: it goes into the folders of that one, and empties no file.
+  // Set for every process but the job's first: it goes into the folders of that one, and empties no
+  // file.
   bool is_later = false;
   const char* oom_score =
       nullptr;  // what the job gets instead of the node part's own; null: inherited
@@ -49,18 +50,20 @@ class JobStart {
   // Makes the child. False: failed at once, and is over.
   bool begin();
   int handle() const { return socket_; }  // to be polled for input; -1 once it is over
-  // Whether it is over: the program was executed, or it failed. Takes what the child has sent.
+  // Returns whether it is over: the program was executed, or it failed. Takes what the child has
+  // sent.
   bool is_over();
-  // What it is doing, for a start that is given up: "open output file /x".
+  // Returns the present step, for a start that is given up: "open output file /x".
   std::string doing() const;
   // SIGKILL, and no more is heard of it. The process, which may hang on, is the caller's to reap.
   void give_up();
 
   int pid() const { return pid_; }  // of a child to be waited for; -1: none
-  // Of folders that were made private for it, for the caller to close; -1: none (yet).
+  // Returns the mounts of folders that were made private for it, for the caller to close; -1 if
+  // there are none yet.
   int take_mounts();
 
-  // Of one that is over:
+  // These are for a start that is over.
   bool was_executed() const { return was_executed_; }
   int exit_code() const;       // when not executed: see EndKind::kNotStarted
   std::string detail() const;  // when not executed: which step failed and why

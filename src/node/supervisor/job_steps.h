@@ -8,8 +8,8 @@
 
 namespace gpu_platform::node {
 
-// What an attempt runs as its user, one after the other: the user's prolog and epilog around the
-// command, each only where there is one.
+// The commands that an attempt runs as its user, one after the other: the user's prolog and epilog
+// around the command, each only where there is one.
 enum class JobStep : std::uint8_t { kProlog, kCommand, kEpilog };
 
 class JobSteps {
@@ -23,7 +23,7 @@ class JobSteps {
 
   // As JobStartOptions wants them.
   std::vector<std::string_view> command_of(JobStep step) const;
-  // What the epilog is told of the command's end; nothing for the others.
+  // Returns what the epilog is told about the command's end; nothing for the other steps.
   static std::vector<std::string> environment_of(JobStep step, const EndRecord& end);
   // The detail of an end that is not the command's: "its prolog: exit code 3".
   static std::string told(JobStep step, const std::string& what);

@@ -41,7 +41,7 @@ bool OutputPump::open() {
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   read_end_ = ends[0];
   write_end_ = ends[1];
-  // Of the read end's file description alone: the job's end stays blocking.
+  // This changes the file description of the read end alone. The job's end stays blocking.
   return fcntl(read_end_, F_SETFL, O_NONBLOCK) == 0;
 }
 

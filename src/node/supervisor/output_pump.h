@@ -30,7 +30,7 @@ class OutputPump {
   bool open();
   int write_end() const { return write_end_; }
   void close_write_end();
-  // To be polled for input; -1 once every writer has closed.
+  // Poll it for input; it is -1 once every writer has closed.
   int read_end() const { return read_end_; }
 
   // Moves what is in the pipe now; never waits.

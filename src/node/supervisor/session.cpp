@@ -32,7 +32,7 @@ bool is_for_later(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-// Of a Unix socket that means: at most a quarter of its buffer is taken. So what is short, and the
+// For a Unix socket that means: at most a quarter of its buffer is taken. So what is short, and the
 // end, always has room left by output that is only sent then.
 bool has_space_for_output(int channel) {
   pollfd handle{channel, POLLOUT, 0};
@@ -151,10 +151,10 @@ void Session::announce_idleness(std::int64_t now) {
   if (idle_.announcement() == 0 || now < idle_.announcement()) return;
   idle_.announced();
   const std::string words =
-      "[gpu-platform: nothing was typed or printed for long; without it the "
-      "job is ended in " +
+      "[gpu-platform: there was no input and no output for a long time; if that "
+      "goes on, the job is ended in " +
       in_words(idle_.notice()) + "]";
-  // On a terminal for whoever looks at it, now or later; into a pipe only what the job prints.
+  // A terminal shows it now or later. A pipe carries only what the job prints.
   if (terminal_ >= 0) {
     append("\r\n" + words + "\r\n", now);
   } else if (person_ >= 0) {
@@ -175,7 +175,7 @@ void Session::end(model::ChannelEnd how, std::uint8_t value, std::int64_t now) {
   show(now);
 }
 
-// ---- who is there
+// ---- the attached client
 
 bool Session::has_arrival() {
   while (arriving_ < 0 && listener_ >= 0) {
@@ -195,8 +195,8 @@ void Session::take_arrival(std::int64_t now) {
   if (packet.fd >= 0) welcome(packet.fd, now);
 }
 
-// Nobody is lost who is on the way here: what was sent to a socket that is shut is still received,
-// and whoever sends after that hears of it.
+// Takes the last connections on their way: a shut socket still delivers what was sent before, and a
+// later sender gets an error.
 void Session::take_last_arrivals(std::int64_t now) {
   shutdown(listener_, SHUT_RD);
   while (has_arrival()) {
@@ -224,7 +224,7 @@ void Session::welcome(int channel, std::int64_t now) {
   wants_output_ = !start->without_output;
   shown_ = text_.size() - (wants_output_ ? std::min(text_.size(), kRing) : 0);
   progress_at_ = now;
-  waiting_.clear();  // whoever typed that has gone, or sends it again
+  waiting_.clear();  // its sender has gone, or sends it again
   idle_.touch(now);
   send(model::OpenedFrame{received_});
   if (start->terminal) resize(*start->terminal);
@@ -296,7 +296,7 @@ void Session::feed_input() {
     }
     has_taken(static_cast<std::size_t>(wrote));
   }
-  if (input_ < 0) {  // nobody reads it any more: dropped, so that the person need not wait
+  if (input_ < 0) {  // no process reads it any more: dropped, so that the person need not wait
     has_taken(waiting_.size());
   } else if (input_ends_ && waiting_.empty()) {
     close_input();
@@ -315,8 +315,8 @@ void Session::close_input() {
 }
 
 // A terminal of the same size as before tells its programs too: there is a new screen to be filled.
-// The kernel tells them itself, when the size changes: whom the terminal names as its foreground
-// group is the users' doing, and nothing for us to signal as root.
+// The kernel signals them itself when the size changes. Users decide which group is in the
+// terminal's foreground, so we must not signal it as root.
 void Session::resize(model::TerminalSize size) const {
   if (terminal_ < 0) return;
   winsize before{};
@@ -366,7 +366,7 @@ void Session::append(std::string_view bytes, std::int64_t now) {
   shown_ -= surplus;
 }
 
-// The pump's pipe is empty before and after: nobody else writes into it.
+// The pump's pipe is empty before and after: nothing else writes into it.
 void Session::store(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t wrote =
@@ -393,7 +393,7 @@ void Session::show(std::int64_t now) {
     send(end_);
     hang_up();
   } else if (now - progress_at_ >= kPatience) {
-    part("what the job prints was not taken for " + in_words(kPatience));
+    part("the job's output was not read for " + in_words(kPatience));
   }
 }
 

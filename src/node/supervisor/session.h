@@ -41,9 +41,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Before the start of the job: why it failed, or nothing.
+  // Call it before the start of the job. Returns why it failed, or nothing.
   std::string open();
-  // What the job gets in the place of /dev/null and of the pump's pipe; -1: nothing.
+  // The job gets these in the place of /dev/null and of the pump's pipe; -1: nothing.
   int job_input() const { return job_input_; }
   int job_output() const { return job_output_; }
   void begin(std::int64_t now);  // the job runs, and has them

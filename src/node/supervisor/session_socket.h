@@ -13,7 +13,7 @@ int listen_for_people(int run, model::AttemptId attempt);
 int connect_to_session(int run, model::AttemptId attempt);
 void remove_session_socket(int run, model::AttemptId attempt);
 
-// Whether the other side of the socket is of our own user.
+// Returns whether the other side of the socket is of our own user.
 bool is_of_our_own(int socket);
 
 }  // namespace gpu_platform::node

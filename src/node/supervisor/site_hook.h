@@ -21,7 +21,7 @@ class SiteHook {
     const char* oom_score = nullptr;              // see JobStartOptions
   };
 
-  // For what it prints: the file `name` in `folder` of `output` (OutputPump::Options).
+  // What it prints goes to the file `name` in `folder` of `output` (OutputPump::Options).
   SiteHook(int output, std::string folder, std::string name);
   ~SiteHook();
   SiteHook(const SiteHook&) = delete;
@@ -41,7 +41,7 @@ class SiteHook {
   int output() const { return pump_.read_end(); }
   void pump() { pump_.pump(); }
 
-  // Of one that has ended: how it failed, with the end of what it printed; empty when it did well.
+  // Returns how an ended hook failed, with the end of its output. Empty if it succeeded.
   const std::string& failure() const { return failure_; }
 
  private:

@@ -19,11 +19,16 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "model/job_signal.h"
 #include "node/cgroup.h"
 #include "node/host_shutdown.h"
 #include "node/process_tree.h"
 #include "node/record.h"
+#include "node/supervisor/attempt_processes.h"
+#include "node/supervisor/attempt_report.h"
+#include "node/supervisor/boot_timer.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
@@ -62,7 +67,9 @@ class Supervisor {
                 output_name(options.attempt, "prolog")),
         epilog_(options.folders->output, output_folder(options.attempt),
                 output_name(options.attempt, "epilog")),
-        limit_(request_.time_limit_ms, request_.limit_signal_before_ms) {}
+        limit_(request_.time_limit_ms, request_.limit_signal_before_ms),
+        processes_(options.base_fd, attempt_name(options.attempt)),
+        report_(options.attempt, options.record_fd, options.notice_fd) {}
 
   void run() {
     if (!write_beginning()) return;  // not even a record: the daemon sees that nothing was started
@@ -77,7 +84,7 @@ class Supervisor {
     }
     begin();
     while (advance()) {
-      retry_notice();
+      report_.retry();
       wait_for_something();
       take_signals();
       look_at_start();
@@ -91,7 +98,7 @@ class Supervisor {
       pump_all();
       reap();
     }
-    retry_notice();
+    report_.retry();
     say_goodbye();
   }
 
@@ -107,42 +114,22 @@ class Supervisor {
     beginning.supervisor_pid = static_cast<std::uint32_t>(getpid());
     beginning.supervisor_ticks = start_ticks_of(getpid());
     beginning.uid = request_.user.uid;
-    cgroup_name_ = attempt_name(o_.attempt);
-    if (o_.base_fd >= 0) beginning.cgroup = o_.cgroup_base + "/" + cgroup_name_;
-    const std::string file = encode_new_record(beginning);
-    return pwrite(o_.record_fd, file.data(), file.size(), 0) == static_cast<ssize_t>(kRecordSize);
+    if (o_.base_fd >= 0) beginning.cgroup = o_.cgroup_base + "/" + attempt_name(o_.attempt);
+    return report_.begin(beginning);
   }
 
   bool prepare() {
     sigset_t all;
     sigfillset(&all);
     signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-    timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (signal_fd_ < 0 || timer_fd_ < 0) return setup_failed("make signal and timer handles");
+    if (signal_fd_ < 0 || !timer_.open()) return setup_failed("make signal and timer handles");
     if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
     setup_error_ = session_.open();
     if (!setup_error_.empty()) return false;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return (o_.base_fd < 0 || make_cgroup()) && confine();
-  }
-
-  bool confine() {
-    setup_error_ = confinement_.set_up(request_, cgroup_fd_);
+    setup_error_ = processes_.make();
+    if (setup_error_.empty()) setup_error_ = confinement_.set_up(request_, processes_.cgroup());
     return setup_error_.empty();
-  }
-
-  bool make_cgroup() {
-    int made = mkdirat(o_.base_fd, cgroup_name_.c_str(), 0755);
-    if (made != 0 && errno == EEXIST) {
-      // Left by an attempt to start that came to nothing; one with processes in it cannot be
-      // removed.
-      unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
-      made = mkdirat(o_.base_fd, cgroup_name_.c_str(), 0755);
-    }
-    if (made != 0) return setup_failed("make its cgroup");
-    has_cgroup_ = true;
-    cgroup_fd_ = openat(o_.base_fd, cgroup_name_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-    return cgroup_fd_ >= 0 || setup_failed("open its cgroup");
   }
 
   bool setup_failed(std::string_view what) {
@@ -151,7 +138,7 @@ class Supervisor {
   }
 
   void finish_unstarted(std::uint8_t code, std::string detail) {
-    if (has_cgroup_) unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR);
+    processes_.remove();
     end_unstarted(code, std::move(detail));
     record_end();
     finish();
@@ -203,7 +190,7 @@ class Supervisor {
     options.file = file;
     options.environment = hook_environment(name, o_.attempt, request_);
     if (phase_ == Phase::kEpilog) add_end(end_, options.environment);
-    options.cgroup_fd = cgroup_fd_;
+    options.cgroup_fd = processes_.cgroup();
     options.entrances = &confinement_.limits().entrances();
     options.oom_score = o_.oom_score;
     hook.start(options);
@@ -244,7 +231,7 @@ class Supervisor {
     pump_all();  // what the last processes wrote
     confinement_.remove_groups();
     record_cleaned();
-    confinement_.remove_folder();  // afterwards: nobody shall wait for it
+    confinement_.remove_folder();  // afterwards, so that nothing waits for it
     phase_ = Phase::kOver;
   }
 
@@ -288,7 +275,7 @@ class Supervisor {
       options.input_fd = session_.job_input();
       if (session_.job_output() >= 0) options.output_fd = session_.job_output();
     }
-    options.cgroup_fd = cgroup_fd_;
+    options.cgroup_fd = processes_.cgroup();
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
     return options;
@@ -343,19 +330,21 @@ class Supervisor {
     }
   }
 
-  // The first step's start is the job's; of later ones the record says whom to join.
+  // The start of the first step is the job's start. For later steps the record names the process
+  // that a command joins.
   void step_has_started(int pid) {
     main_pid_ = pid;
     started_.pid = static_cast<std::uint32_t>(main_pid_);
-    if (cgroup_fd_ < 0) started_.start_ticks = start_ticks_of(main_pid_);
+    if (processes_.cgroup() < 0) started_.start_ticks = start_ticks_of(main_pid_);
     if (!has_started_) started_.at = os::wall_now();
-    write_slot(encode_slot(started_));
+    report_.write(encode_slot(started_));
     if (step_ == JobStep::kCommand) session_.begin(os::boot_ns());
     if (std::exchange(owes_warning_, false)) send_warning();
+    for (const int signal : std::exchange(owed_signals_, {})) processes_.signal(signal);
     Notice notice;
     notice.kind = has_started_ ? Notice::Kind::kEntered : Notice::Kind::kStarted;
     notice.started = started_;
-    send(notice);
+    report_.send(notice);
     if (std::exchange(has_started_, true)) return;
     limit_.begin(os::boot_ns());
     arm_limit();
@@ -379,20 +368,17 @@ class Supervisor {
   // ---- the loop
 
   void wait_for_something() {
-    const int empty_fd = phase_ == Phase::kClearing ? empty_fd_ : -1;
+    const int empty_fd = phase_ == Phase::kClearing ? processes_.handle() : -1;
     pollfd fds[7 + Session::kHandles] = {
-        {signal_fd_, POLLIN, 0},       {timer_fd_, POLLIN, 0},
+        {signal_fd_, POLLIN, 0},       {timer_.handle(), POLLIN, 0},
         {pump_.read_end(), POLLIN, 0},  // -1 is skipped
         {prolog_.output(), POLLIN, 0}, {epilog_.output(), POLLIN, 0},
         {empty_fd, POLLPRI, 0},        {is_starting() ? start_->handle() : -1, POLLIN, 0}};
     session_.watch(fds + 7);
     set_timer();
-    poll(fds, std::size(fds), unsent_ ? kRetryNoticeMs : -1);
-    std::uint64_t expirations = 0;
+    poll(fds, std::size(fds), report_.has_unsent() ? kRetryNoticeMs : -1);
     // Only to make it quiet again: deadline_ decides.
-    if ((fds[1].revents & POLLIN) != 0) {
-      [[maybe_unused]] const ssize_t got = read(timer_fd_, &expirations, sizeof expirations);
-    }
+    if ((fds[1].revents & POLLIN) != 0) timer_.quiet();
   }
 
   void take_signals() {
@@ -405,6 +391,8 @@ class Supervisor {
       } else if (static_cast<int>(info.ssi_signo) == limit_signal_number()) {
         limit_.change(info.ssi_ptr);
         arm_limit();
+      } else if (static_cast<int>(info.ssi_signo) == send_signal_number()) {
+        pass_on(info.ssi_ptr);
       }
     }
   }
@@ -429,17 +417,31 @@ class Supervisor {
     }
   }
 
+  // A person's signal to the job's processes. Before the first of them runs and after the end of
+  // the command there are none that it could be meant for.
+  void pass_on(std::uint64_t signal) {
+    look_at_start();
+    reap();
+    if (next_step_) start_next_step();
+    if (!model::is_job_signal(signal) || !is_of_job() || has_end()) return;
+    if (is_starting()) {
+      owed_signals_.push_back(static_cast<int>(signal));
+    } else {
+      processes_.signal(static_cast<int>(signal));
+    }
+  }
+
   void send_warning() {
     if (!request_.limit_signal_first_only) {
-      signal_tree(request_.limit_signal);
+      processes_.signal(request_.limit_signal);
     } else if (main_pid_ > 0) {
       kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
     }
   }
 
   void take_stop(const StopSignal& stop) {
-    // An exit that came before the order was not caused by it. A death by signal may be: who
-    // bypasses a supervisor that does not answer kills first and is heard afterwards.
+    // An exit that came before the order was not caused by it. A death by signal may be: a launcher
+    // that bypasses a supervisor without an answer kills first and is heard afterwards.
     look_at_start();
     if (has_started_) reap();
     const bool came_too_late =
@@ -457,15 +459,15 @@ class Supervisor {
     }
     Notice notice;
     notice.kind = Notice::Kind::kStopping;
-    send(notice);
+    report_.send(notice);
   }
 
-  // Whether processes of the job itself may be there.
+  // Returns whether processes of the job itself may be there.
   bool is_of_job() const {
     const bool is_before_epilog = phase_ == Phase::kJob || phase_ == Phase::kClearing;
     return has_started_ && is_before_epilog && !has_begun_epilog_;
   }
-  // How the command ended is known, or that it will not be run.
+  // Returns whether the command's end is known, or that the command will not be run.
   bool has_end() const { return main_ended_ || step_ == JobStep::kEpilog || next_is_epilog(); }
   bool next_is_epilog() const { return next_step_ == JobStep::kEpilog; }
 
@@ -506,11 +508,11 @@ class Supervisor {
                  end_.value, os::boot_ns());
   }
 
-  // Everything of the job is gone and recorded, but somebody still reads what it printed.
+  // Everything of the job is gone and recorded, but a client still reads its output.
   void say_goodbye() {
     deadline_ = warn_at_ = 0;
     while (session_.is_talking()) {
-      pollfd fds[1 + Session::kHandles] = {{timer_fd_, POLLIN, 0}};
+      pollfd fds[1 + Session::kHandles] = {{timer_.handle(), POLLIN, 0}};
       session_.watch(fds + 1);
       set_timer();
       poll(fds, std::size(fds), -1);
@@ -523,8 +525,8 @@ class Supervisor {
     if (killing_) return;
     const std::int64_t kill_at = after_ms(grace_ms);
     if (!in_grace_) {
-      signal_tree(SIGTERM);
-      signal_tree(SIGCONT);  // one that is stopped could not end itself
+      processes_.signal(SIGTERM);
+      processes_.signal(SIGCONT);  // one that is stopped could not end itself
     }
     if (!in_grace_ || kill_at < deadline_) arm(kill_at);
     in_grace_ = true;
@@ -534,36 +536,20 @@ class Supervisor {
   void begin_kill() {
     killing_ = true;
     warn_at_ = 0;
-    if (cgroup_fd_ >= 0) {
-      kill_cgroup(cgroup_fd_);
-    } else {
-      signal_descendants(SIGKILL);
-    }
+    processes_.kill();
     if (is_starting()) start_->give_up();
     if (phase_ == Phase::kProlog) prolog_.kill_now();
     if (phase_ == Phase::kEpilog) epilog_.kill_now();
     arm(os::boot_ns() + kRepeatKill);
   }
 
-  void signal_tree(int signal) {
-    if (cgroup_fd_ >= 0) {
-      signal_cgroup(cgroup_fd_, signal);
-    } else {
-      signal_descendants(signal);
-    }
-  }
-
   void reap() {
-    while (true) {
-      int status = 0;
-      rusage usage{};
-      const int pid = wait4(-1, &status, WNOHANG, &usage);
-      no_children_ = pid < 0 && errno == ECHILD;
-      if (pid <= 0) return;
-      if (pid == prolog_.pid()) prolog_.ended(status);
-      if (pid == epilog_.pid()) epilog_.ended(status);
-      if (is_starting() && pid == start_->pid()) look_at_start();  // it had executed, or has failed
-      if (pid == main_pid_) step_has_ended(status, usage);
+    while (const auto exited = processes_.next_exited()) {
+      if (exited->pid == prolog_.pid()) prolog_.ended(exited->status);
+      if (exited->pid == epilog_.pid()) epilog_.ended(exited->status);
+      // It had executed its program, or has failed.
+      if (is_starting() && exited->pid == start_->pid()) look_at_start();
+      if (exited->pid == main_pid_) step_has_ended(exited->status, exited->usage);
     }
   }
 
@@ -614,19 +600,9 @@ class Supervisor {
   // ---- the end
 
   void measure_usage() {
-    if (cgroup_fd_ >= 0) {
-      const long long us =
-          os::number_after(os::read_small_file(cgroup_fd_, "cpu.stat"), "usage_usec");
-      if (us >= 0) end_.cpu_time = base::microseconds(us);
-      if (const auto peak = confinement_.limits().peak_memory_bytes()) {
-        end_.peak_memory = base::Bytes(static_cast<std::int64_t>(*peak));
-      }
-      if (us >= 0) return;
-    }
-    rusage usage{};
-    getrusage(RUSAGE_CHILDREN, &usage);
-    end_.cpu_time = base::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                    base::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    end_.cpu_time = processes_.cpu_time();
+    const auto peak = confinement_.limits().peak_memory_bytes();
+    if (peak) end_.peak_memory = base::Bytes(static_cast<std::int64_t>(*peak));
   }
 
   // A job that lost a process to the limit and ended well nevertheless has ended well.
@@ -643,9 +619,9 @@ class Supervisor {
       add_detail(std::to_string(pump_.dropped_bytes()) +
                  " bytes of output could not be stored: " + strerror(pump_.drop_error()));
     } else if (pump_.is_cut()) {
-      add_detail("it printed more than is kept of an attempt (execution.output_limit)");
+      add_detail("it printed more than the platform keeps of an attempt (execution.output_limit)");
     }
-    write_slot(encode_slot(end_));
+    report_.write(encode_slot(end_));
   }
 
   void add_detail(const std::string& detail) {
@@ -653,7 +629,7 @@ class Supervisor {
   }
 
   void record_cleaned() {
-    write_slot(encode_slot(CleanedRecord{os::wall_now(), epilog_.failure()}));
+    report_.write(encode_slot(CleanedRecord{os::wall_now(), epilog_.failure()}));
     tell_end(Notice::Kind::kCleaned);
   }
 
@@ -665,38 +641,22 @@ class Supervisor {
     notice.epilog_failed = !epilog_.failure().empty();
     notice.ended_too = kind == Notice::Kind::kCleaned;
     end_told_ = true;
-    send(notice);
+    report_.send(notice);
   }
 
   // True when nothing of the job is left. What is left is told to go, and killed after the grace;
   // what the site's epilog left is killed.
   bool clean() {
-    if (is_gone()) return true;
+    const auto cgroup =
+        needs_epilog() ? AttemptProcesses::Cgroup::kKeep : AttemptProcesses::Cgroup::kRemove;
+    if (processes_.are_gone(cgroup)) return true;
     if (!in_grace_ && !killing_) {
       has_begun_epilog_ ? begin_kill() : begin_grace(request_.grace_ms);
     }
-    return cgroup_fd_ >= 0 && !watch_for_empty();
+    return processes_.cgroup() >= 0 && !processes_.watch(cgroup);
   }
 
-  // The cgroup goes with the last of it, but stays for an epilog.
-  bool is_gone() const {
-    if (cgroup_fd_ < 0) return no_children_;
-    if (needs_epilog()) return cgroup_is_empty(cgroup_fd_);
-    return unlinkat(o_.base_fd, cgroup_name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
-  }
-
-  // False when the cgroup became empty meanwhile.
-  bool watch_for_empty() {
-    if (empty_fd_ < 0) empty_fd_ = openat(cgroup_fd_, "cgroup.events", O_RDONLY | O_CLOEXEC);
-    char text[256];
-    // Reading arms the next wake-up.
-    const ssize_t got = empty_fd_ < 0 ? -1 : pread(empty_fd_, text, sizeof text, 0);
-    if (got <= 0) return true;
-    if (os::number_after({text, static_cast<std::size_t>(got)}, "populated") != 0) return true;
-    return !is_gone();
-  }
-
-  // ---- telling
+  // ---- time
 
   void arm(std::int64_t deadline) { deadline_ = deadline; }
 
@@ -706,35 +666,7 @@ class Supervisor {
     for (const std::int64_t at : {warn_at_, start_by_, session_.wake_at()}) {
       if (at != 0 && (next == 0 || at < next)) next = at;
     }
-    if (std::exchange(armed_for_, next) == next) return;
-    itimerspec when{};
-    when.it_value.tv_sec = next / kSecond;
-    when.it_value.tv_nsec = next % kSecond;
-    timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
-  }
-
-  void write_slot(const SlotBytes& slot) {
-    // Cannot run out of space, the file is whole; a disk that fails leaves the slot unreadable, and
-    // then the truth is not known.
-    [[maybe_unused]] const ssize_t wrote =
-        pwrite(o_.record_fd, slot.bytes.data(), slot.bytes.size(), static_cast<off_t>(slot.offset));
-  }
-
-  void send(Notice notice) {
-    notice.attempt = o_.attempt;
-    unsent_ = notice;
-    retry_notice();
-  }
-
-  // Only a full FIFO is worth another try: without a daemon there is nobody to tell. Of several
-  // unsent notices the last one is enough, it makes the daemon read the record.
-  void retry_notice() {
-    if (!unsent_) return;
-    const std::string frame = encode_notice(*unsent_);
-    if (o_.notice_fd < 0 || write(o_.notice_fd, frame.data(), frame.size()) >= 0 ||
-        errno != EAGAIN) {
-      unsent_.reset();
-    }
+    timer_.set(next);
   }
 
   const SupervisorOptions& o_;
@@ -752,31 +684,27 @@ class Supervisor {
   StartedRecord started_;
   bool has_started_ = false;  // a process of the job itself
   bool has_begun_epilog_ = false;
-  std::string cgroup_name_;
   std::string setup_error_;
-  bool has_cgroup_ = false;
-  int cgroup_fd_ = -1;
   int signal_fd_ = -1;
-  int timer_fd_ = -1;
-  int empty_fd_ = -1;
   std::unique_ptr<JobStart> start_;      // of a step that is on its way
   std::unique_ptr<JobStart> abandoned_;  // its child may still need it
   std::int64_t start_by_ = 0;            // when that must be over, on the boot clock; 0: none is
   int main_pid_ = -1;                    // of the step that runs, until it is reaped
   TimeLimit limit_;
-  std::int64_t deadline_ = 0;   // on the boot clock; 0: none
-  std::int64_t warn_at_ = 0;    // likewise
-  std::int64_t armed_for_ = 0;  // what the timer is set to
+  AttemptProcesses processes_;
+  AttemptReport report_;
+  BootTimer timer_;
+  std::int64_t deadline_ = 0;  // on the boot clock; 0: none
+  std::int64_t warn_at_ = 0;   // likewise
   bool in_grace_ = false;
   bool killing_ = false;
-  bool owes_warning_ = false;  // to a step that is on its way
-  bool no_children_ = false;
-  bool main_ended_ = false;  // all steps of the job
+  bool owes_warning_ = false;      // to a step that is on its way
+  std::vector<int> owed_signals_;  // likewise
+  bool main_ended_ = false;        // all steps of the job
   bool end_recorded_ = false;
   bool end_told_ = false;
   EndCause cause_ = EndCause::kItself;
   EndRecord end_;
-  std::optional<Notice> unsent_;
 };
 
 void take_own_place(const SupervisorOptions& options) {

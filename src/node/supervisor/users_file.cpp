@@ -18,11 +18,12 @@ const char* objection_to_kind(const struct stat& about) {
   if (S_ISREG(about.st_mode) || S_ISFIFO(about.st_mode)) return nullptr;
   if (S_ISCHR(about.st_mode)) {
     const bool is_null = major(about.st_rdev) == kNullMajor && minor(about.st_rdev) == kNullMinor;
-    return is_null ? nullptr : "it is a device; of devices only /dev/null takes output";
+    return is_null ? nullptr : "it is a device; the only device that takes output is /dev/null";
   }
-  if (S_ISBLK(about.st_mode)) return "it is a device; of devices only /dev/null takes output";
+  if (S_ISBLK(about.st_mode))
+    return "it is a device; the only device that takes output is /dev/null";
   if (S_ISSOCK(about.st_mode)) return "it is a socket";
-  return "it is no regular file";
+  return "it is not a regular file";
 }
 
 // open() answers the same for several of them.

@@ -1,5 +1,5 @@
-// What holds of backfill in every world, checked by following the plan through time without any of
-// its code.
+// These properties hold for backfill in every world. They are checked by following the plan through
+// time without any of its code.
 
 #include <algorithm>
 #include <map>
@@ -9,18 +9,13 @@
 #include <rapidcheck.h>
 
 #include "scheduling/plan_cycle.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
-
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 base::Duration random_limit() {
   return base::minutes(static_cast<std::int64_t>(1 + draw(12)));
@@ -36,8 +31,8 @@ struct BusyWorld {
 };
 
 // In one of four it was let in by what was expected of it, and perhaps is to yield now.
-void let_run(BusyWorld& busy, model::JobId job, base::Duration limit,
-             const model::Allocation& allocation) {
+void let_run_at(BusyWorld& busy, model::JobId job, base::Duration limit,
+                const model::Allocation& allocation) {
   base::Instant end = kNow + limit;
   const bool yields = draw(4) == 3;
   if (yields && draw(2) == 1) end = kNow;
@@ -59,7 +54,7 @@ BusyWorld busy_world() {
         draw(2) == 0 ? naive_place(busy.nodes, job.spec->request) : std::nullopt;
     if (allocation) {
       occupy(busy.nodes, *allocation, job.id);
-      let_run(busy, job.id, limit, *allocation);
+      let_run_at(busy, job.id, limit, *allocation);
     } else {
       model::JobSpec spec = *job.spec;
       spec.time_limit = limit;
@@ -78,7 +73,7 @@ BusyWorld busy_world() {
   return busy;
 }
 
-Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
+Plan backfilled(const BusyWorld& world, std::uint32_t depth) {
   model::Policy policy = world.policy;
   policy.backfill_depth = depth;
   Books books({.history = world.history,
@@ -87,8 +82,8 @@ Plan plan_of(const BusyWorld& world, std::uint32_t depth) {
                .running = world.running});
   return plan_cycle(books, policy, {.now = kNow});
 }
-Plan plan_of(const BusyWorld& world) {
-  return plan_of(world, world.policy.backfill_depth);
+Plan backfilled(const BusyWorld& world) {
+  return backfilled(world, world.policy.backfill_depth);
 }
 
 void give_back(std::vector<model::Node>& nodes, const model::Allocation& allocation,
@@ -126,7 +121,7 @@ base::Duration limit_of(const BusyWorld& world, model::JobId job,
   return model::limit_at_speed(world.limits.at(job), allocation.speed);
 }
 
-// By hard limits, and by when those who yield do: who gives back when.
+// When each job gives back: by hard limits, and earlier if the job is to yield.
 std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan& plan,
                                               std::size_t starts) {
   std::multimap<base::Instant, Holding> ends;
@@ -145,7 +140,7 @@ std::multimap<base::Instant, Holding> ends_of(const BusyWorld& world, const Plan
   return ends;
 }
 
-// Of those who were to yield by now, who may stay does not give back then.
+// An attempt that was to yield by now and may stay does not give back then.
 void let_stay(std::multimap<base::Instant, Holding>& ends, const Plan& plan, base::Duration grace) {
   for (const Yield& yield : plan.yields) {
     if (yield.to.valid()) continue;
@@ -160,8 +155,8 @@ void let_stay(std::multimap<base::Instant, Holding>& ends, const Plan& plan, bas
 TEST(BackfillProperty, JobsBeforeTheBlockedHeadStartAsWithoutBackfill) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    const Plan strict = plan_of(world, 0);
-    const Plan plan = plan_of(world);
+    const Plan strict = backfilled(world, 0);
+    const Plan plan = backfilled(world);
     RC_ASSERT(plan.blocked_head == strict.blocked_head);
     RC_ASSERT(plan.starts.size() >= strict.starts.size());
     RC_ASSERT(
@@ -169,11 +164,11 @@ TEST(BackfillProperty, JobsBeforeTheBlockedHeadStartAsWithoutBackfill) {
   }));
 }
 
-// Everybody takes all of its time. At each planned start what is planned is free.
+// Every job takes all of its time. At each planned start the planned place is free.
 TEST(BackfillProperty, NoStartMovesAPlannedStart) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    const Plan plan = plan_of(world);
+    const Plan plan = backfilled(world);
     std::vector<model::Node> nodes = world.nodes;
     for (const Start& start : plan.starts) {
       RC_ASSERT(is_free(nodes, start.allocation));
@@ -199,12 +194,12 @@ TEST(BackfillProperty, NoStartMovesAPlannedStart) {
   }));
 }
 
-// Whoever is let in by what is expected of it has all of that time, could be stopped, and is so
-// only for somebody whose place it stands in.
+// A job that is let in by its prediction has all of that time, could be stopped, and is stopped
+// only for a job that needs its place.
 TEST(BackfillProperty, WhoIsTrustedHasTheTimeThatIsExpectedOfIt) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    const Plan plan = plan_of(world);
+    const Plan plan = backfilled(world);
     std::size_t trusted = 0;
     for (const Start& start : plan.starts) {
       if (!start.yields_at.is_set()) continue;
@@ -233,8 +228,8 @@ TEST(BackfillProperty, WhoIsTrustedHasTheTimeThatIsExpectedOfIt) {
 TEST(BackfillProperty, FirstPlannedStartIsTheEarliestThereIs) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    const Plan strict = plan_of(world, 0);
-    const Plan plan = plan_of(world);
+    const Plan strict = backfilled(world, 0);
+    const Plan plan = backfilled(world);
     if (!strict.blocked_head) return;
     std::vector<model::Node> nodes = world.nodes;
     for (const Start& start : strict.starts) occupy(nodes, start.allocation, start.job);
@@ -257,17 +252,17 @@ TEST(BackfillProperty, FirstPlannedStartIsTheEarliestThereIs) {
 TEST(BackfillProperty, SamePlanWhateverTheOrderInWhichThingsCame) {
   EXPECT_TRUE(rc::check([] {
     BusyWorld world = busy_world();
-    const Plan plan = plan_of(world);
+    const Plan plan = backfilled(world);
     shuffle(draw, world.nodes);
     shuffle(draw, world.waiting);
-    RC_ASSERT(plan_of(world) == plan);
+    RC_ASSERT(backfilled(world) == plan);
   }));
 }
 
 TEST(BackfillProperty, KeepsAtMostSoManyPlannedStartsAsThePolicySays) {
   EXPECT_TRUE(rc::check([] {
     const BusyWorld world = busy_world();
-    RC_ASSERT(plan_of(world).planned_starts.size() <= world.policy.backfill_depth);
+    RC_ASSERT(backfilled(world).planned_starts.size() <= world.policy.backfill_depth);
   }));
 }
 

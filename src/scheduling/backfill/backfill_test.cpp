@@ -12,8 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
 class Backfill : public ::testing::Test {
  protected:
   Backfill() { policy_.stop_grace = {}; }
@@ -397,7 +395,7 @@ TEST_F(Trust, WhoIsNotGoneByThenIsStoppedForThePlaceItStandsIn) {
               ElementsAre(Yield{{model::JobId(3), 1}, model::JobId(2), base::Instant()}));
 }
 
-TEST_F(Trust, WhoStandsInNobodysPlaceMayStay) {
+TEST_F(Trust, AnAttemptInNoJobsPlaceMayStay) {
   runs_on(0);
   jobs_.clear();
   const Plan found = plan();
@@ -411,7 +409,7 @@ TEST_F(Trust, WhoIsNotInTheWayYetIsLookedAtAgain) {
   EXPECT_THAT(found.yields, ElementsAre(Yield{{model::JobId(3), 1}, {}, kNow + base::minutes(59)}));
 }
 
-TEST_F(Trust, TheCycleIsLookedAtAgainWhenSomebodyIsToYield) {
+TEST_F(Trust, TheCycleRunsAgainWhenAnAttemptIsToYield) {
   runs_on(20);
   const Plan found = plan();
   EXPECT_THAT(found.yields, IsEmpty());

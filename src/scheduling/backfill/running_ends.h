@@ -18,7 +18,7 @@ namespace gpu_platform::scheduling {
 // goes. Cost: O(log attempts).
 class RunningEnds {
  public:
-  // Those that are already being ended give back at any moment.
+  // Attempts that are already being ended may give back what they hold at any moment.
   static constexpr base::Instant kAnyTime = base::Instant();
 
   struct Key {
@@ -28,15 +28,15 @@ class RunningEnds {
   };
   using Ends = std::map<Key, model::Allocation>;
 
-  // Adds the attempt or changes its end; `yields`: that is when it is to stop for others, if it
-  // stands in their way then. True where that is news.
+  // Adds the attempt or changes its end. `yields`: at that end it is to stop for other jobs, if it
+  // stands in their way then. Returns true if anything has changed.
   bool put(model::AttemptId attempt, base::Instant end, const model::Allocation& allocation,
            bool yields = false);
   bool erase(model::AttemptId attempt);
 
-  // Ascending end.
+  // The ends in ascending order.
   const Ends& ends() const { return ends_; }
-  // Those that yield, likewise.
+  // The same for the attempts that yield.
   const std::set<Key>& yielding() const { return yielding_; }
   std::size_t size() const { return ends_.size(); }
 

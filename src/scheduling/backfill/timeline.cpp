@@ -13,13 +13,17 @@ namespace gpu_platform::scheduling {
 // by doubling steps and then by halves; `applied_` gains have been carried into the trial.
 class Timeline::Search {
  public:
-  Search(Timeline& timeline, const model::ResourceRequest& request, base::Duration time_limit)
+  Search(Timeline& timeline, const model::ResourceRequest& request, base::Duration time_limit,
+         const Sooner& sooner)
       : timeline_(timeline),
+        sooner_(sooner),
         request_(request),
         time_limit_(time_limit),
         reaches_(reaches_of(request, time_limit, timeline.grace_)),
         next_own_(timeline.own_.begin()),
-        begin_(timeline.trial_.mark()) {}
+        begin_(timeline.trial_.mark()) {
+    note_sooner();
+  }
   ~Search() { timeline_.trial_.rollback_to(begin_); }
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
@@ -34,6 +38,14 @@ class Timeline::Search {
   }
 
  private:
+  // In the order in which they are gone.
+  void note_sooner() {
+    for (const auto& [attempt, gone] : sooner_) {
+      early_.push_back({gone.at, gone.allocation, attempt});
+    }
+    std::ranges::stable_sort(early_, {}, &Gain::at);
+  }
+
   // The first moment not before `at` after which one more booking is within reach.
   std::optional<base::Instant> next_obstacle(base::Instant at) const {
     std::optional<base::Instant> next;
@@ -45,7 +57,7 @@ class Timeline::Search {
     }
     return next;
   }
-  // How long it takes at most, on each type that it would take.
+  // Returns the longest time that the job takes on any type that it accepts.
   static std::vector<base::Duration> reaches_of(const model::ResourceRequest& request,
                                                 base::Duration time_limit, base::Duration grace) {
     std::vector<base::Duration> reaches;
@@ -88,7 +100,7 @@ class Timeline::Search {
     return index;
   }
 
-  // Gains below `bad` do not suffice, those up to `good` do.
+  // A gain below `bad` is not enough; one up to `good` is.
   void halve(std::size_t bad, std::size_t good, Trial::Mark behind_bad) {
     while (bad < good) {
       const std::size_t middle = bad + (good - bad) / 2;
@@ -118,15 +130,18 @@ class Timeline::Search {
     return true;
   }
 
-  // Of all gains in order; null behind the last one.
+  // Returns the index-th of all gains in order; null after the last one.
   const Gain* gain(std::size_t index) {
     while (gains_.size() <= index) {
-      const Gain* running = timeline_.running_gain(next_running_);
+      const Gain* running = next_running();
+      const Gain* early = next_early_ == early_.size() ? nullptr : &early_[next_early_];
+      const bool is_early = early != nullptr && (running == nullptr || early->at <= running->at);
+      const Gain* next = is_early ? early : running;
       const bool has_own = next_own_ != timeline_.own_.end();
-      if (running == nullptr && !has_own) return nullptr;
-      if (running != nullptr && (!has_own || running->at <= next_own_->first)) {
-        gains_.push_back(*running);
-        ++next_running_;
+      if (next == nullptr && !has_own) return nullptr;
+      if (next != nullptr && (!has_own || next->at <= next_own_->first)) {
+        gains_.push_back(*next);
+        ++(is_early ? next_early_ : next_running_);
       } else {
         gains_.push_back(next_own_->second);
         ++next_own_;
@@ -135,7 +150,19 @@ class Timeline::Search {
     return &gains_[index];
   }
 
+  // Returns the next gain from attempts that stay until their ends.
+  const Gain* next_running() {
+    while (true) {
+      const Gain* running = timeline_.running_gain(next_running_);
+      if (running == nullptr || !sooner_.contains(running->attempt)) return running;
+      ++next_running_;
+    }
+  }
+
   Timeline& timeline_;
+  const Sooner& sooner_;
+  std::vector<Gain> early_;
+  std::size_t next_early_ = 0;
   const model::ResourceRequest& request_;
   const base::Duration time_limit_;
   const std::vector<base::Duration> reaches_;
@@ -160,14 +187,24 @@ Timeline::Timeline(Trial& trial, const RunningEnds& running, const Reservations&
   note_reservations();
 }
 
-// Their begin is a gain to their own jobs and an end to the others', and the other way round.
+// The begin of a reservation is a gain to its own jobs and an end to the others, and its end the
+// other way round. Of one that repeats itself a week's days, and the last one, are sought as such
+// moments; a place found at any moment is checked against all of its occurrences.
 void Timeline::note_reservations() {
-  for (const auto& [name, reservation] : reservations_.all()) {
-    for (const base::Instant at : {reservation.begin, reservation.end}) {
+  const auto note = [&](const model::Occurrence& occurrence) {
+    for (const base::Instant at : {occurrence.begin, occurrence.end}) {
       if (at <= now_) continue;
       own_.emplace(at, Gain{at, nullptr});
       booked_starts_.push_back(at);
     }
+  };
+  for (const auto& [name, reservation] : reservations_.all()) {
+    auto next = occurrence_after(reservation, now_);
+    for (std::size_t left = kOccurrencesAhead; next && left > 0; --left) {
+      note(*next);
+      next = occurrence_after(reservation, next->end);
+    }
+    if (const auto last = next ? last_occurrence(reservation) : std::nullopt) note(*last);
   }
   std::ranges::sort(booked_starts_);
 }
@@ -204,9 +241,9 @@ std::optional<base::Instant> Timeline::first_touched(const model::Allocation& al
 }
 
 std::optional<Slot> Timeline::earliest(const model::ResourceRequest& request,
-                                       base::Duration time_limit) {
+                                       base::Duration time_limit, const Sooner& sooner) {
   if (changes_left_ == 0) return std::nullopt;
-  return Search(*this, request, time_limit).run();
+  return Search(*this, request, time_limit, sooner).run();
 }
 
 void Timeline::start(const model::Allocation& allocation, base::Duration time_limit,
@@ -222,7 +259,8 @@ void Timeline::book(const Slot& slot, base::Duration time_limit) {
   const base::Instant end =
       end_of(slot.start, model::limit_at_speed(time_limit, slot.allocation.speed));
   for (const model::NodeAllocation& part : slot.allocation.nodes) {
-    kept_[part.node].push_back({slot.start, end, gpus_of(part), part.cpus, part.memory});
+    kept_[part.node].push_back(
+        {slot.start, end, gpus_of(part), part.cpus, part.memory, freed_on(part.node, slot.start)});
   }
   own_.emplace(end, Gain{end, nullptr});
   booked_starts_.insert(std::ranges::upper_bound(booked_starts_, slot.start), slot.start);
@@ -237,13 +275,13 @@ std::optional<model::Allocation> Timeline::place_at(base::Instant at,
   }
   if (request.reservation.empty()) return place_between(at, request, times);
   const model::Reservation* reservation = reservations_.find(request.reservation);
-  const auto inside = reservation == nullptr || at < reservation->begin
+  const auto inside = reservation == nullptr || !occurrence_at(*reservation, at)
                           ? std::nullopt
                           : request_inside(*reservation, request);
   return inside ? place_between(at, *inside, times) : std::nullopt;
 }
 
-// By its longest time; those of no reservation meet none of it for sure.
+// Checks the job's longest time. A job of no reservation meets none if that time meets none.
 bool Timeline::meets_reservations(base::Instant at, const model::ResourceRequest& request,
                                   base::Duration time_limit) const {
   if (!request.reservation.empty()) return true;
@@ -269,7 +307,7 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
     const Trial::Mark mark = trial_.mark();
     const auto speed = speed_of_choice(request, choice);
     const base::Instant end = end_of(at, model::limit_at_speed(times.limit, speed));
-    if (!reservations_.is_over_before(request, end)) continue;
+    if (!reservations_.has_own_during(request, {at, end})) continue;
     withhold(at, end_of(at, model::limit_at_speed(times.untouched, speed)));
     reservations_.withhold_from(trial_, request, {at, end});
     allocation = place_choice(trial_.cluster(), request, choice);
@@ -279,9 +317,21 @@ std::optional<model::Allocation> Timeline::place_between(base::Instant at,
   return allocation;
 }
 
+std::vector<Timeline::Freed> Timeline::freed_on(model::NodeId node, base::Instant by) {
+  std::vector<Freed> freed;
+  for (std::size_t i = 0; const Gain* gain = running_gain(i); ++i) {
+    if (gain->at > by) break;
+    for (const model::NodeAllocation& part : gain->given_back->nodes) {
+      if (part.node == node) freed.push_back({gain->at, part.cpus, part.memory});
+    }
+  }
+  return freed;
+}
+
 // Takes out of the trial what bookings need between the two moments: their GPUs, and as many CPUs
-// and as much memory as those of them that overlap need together. Some of it may only come free
-// later than `from`; then more is left over than counted here, never less.
+// and as much memory as overlapping bookings need together, less what running attempts give back
+// before. What this cycle starts may give back some too; then more is left over than counted here,
+// never less.
 void Timeline::withhold(base::Instant from, base::Instant until) {
   for (const auto& [node, parts] : kept_) {
     FreeState most;  // that is needed at once
@@ -295,6 +345,11 @@ void Timeline::withhold(base::Instant from, base::Instant until) {
         cpus += other.cpus;
         memory += other.memory;
       }
+      for (const Freed& freed : kept.freed) {
+        if (freed.at <= from) continue;
+        cpus -= std::min(cpus, freed.cpus);
+        memory -= std::min(memory, freed.memory);
+      }
       most.cpus = std::max(most.cpus, cpus);
       most.memory = std::max(most.memory, memory);
     }
@@ -302,7 +357,7 @@ void Timeline::withhold(base::Instant from, base::Instant until) {
   }
 }
 
-// What all bookings of that moment need together.
+// Returns what all bookings of that moment need together.
 FreeState Timeline::booked_at(model::NodeId node, base::Instant at) const {
   FreeState booked;
   const auto kept = kept_.find(node);
@@ -345,18 +400,18 @@ bool Timeline::is_there_despite(const Staying& staying, const Slot& booked) {
   return is_there;
 }
 
-// When what is held until then can be had.
+// Returns when the resources that are held until then become free.
 base::Instant Timeline::gain_at(base::Instant end) const {
   const base::Instant next = now_ + kNextInstant;
   return end == RunningEnds::kAnyTime ? next : std::max(next, end + grace_);
 }
 
-// The index-th of those that ran when the cycle began.
+// Returns the index-th of the gains from attempts that ran when the cycle began.
 const Timeline::Gain* Timeline::running_gain(std::size_t index) {
   while (running_.size() <= index) {
     if (next_running_ == last_running_) return nullptr;
     const auto& [key, allocation] = *next_running_++;
-    running_.push_back({gain_at(key.end), &allocation});
+    running_.push_back({gain_at(key.end), &allocation, key.attempt});
   }
   return &running_[index];
 }

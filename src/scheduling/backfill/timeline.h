@@ -28,7 +28,8 @@
 
 namespace gpu_platform::scheduling {
 
-// What will end at any moment is not free yet; the next moment is the earliest that it can be.
+// An attempt that may end at any moment has not freed anything yet; its resources count as free
+// from the next moment on.
 inline constexpr base::Duration kNextInstant = base::nanoseconds(1);
 
 struct Slot {
@@ -50,13 +51,13 @@ class Timeline {
   Timeline(Trial& trial, const RunningEnds& running, const Reservations& reservations,
            const Options& options);
 
-  // Where the request could start at once and run for so long without touching a booking. Time
-  // limits are those at full speed: see model::limit_at_speed.
+  // Returns where the request could start at once and run for its time without touching a booking.
+  // The time limits are those at full speed: see model::limit_at_speed.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
                                              base::Duration time_limit) {
     return place_now(request, time_limit, time_limit);
   }
-  // The same for one that is gone after `untouched`, should it touch a booking after that.
+  // The same for a job that is gone after `untouched` if it touches a booking after that.
   std::optional<model::Allocation> place_now(const model::ResourceRequest& request,
                                              base::Duration time_limit, base::Duration untouched);
   // Returns the start of the first booking that an attempt with this allocation, held from now on,
@@ -66,20 +67,31 @@ class Timeline {
   // Returns the earliest time after the present at which the request fits, if there is one: there
   // is none if no running attempt will free what is missing. Cost: O(log n) attempts to place it
   // and about 2n nodes changed, for the n ends before that time; once more for each booking.
-  std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit);
+  std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit) {
+    return earliest(request, time_limit, {});
+  }
+  // The same if these running attempts, which must be among `running`, are gone when they say.
+  struct Gone {
+    base::Instant at;
+    const model::Allocation* allocation = nullptr;  // not null; outlives the search
+  };
+  using Sooner = std::map<model::AttemptId, Gone>;
+  std::optional<Slot> earliest(const model::ResourceRequest& request, base::Duration time_limit,
+                               const Sooner& sooner);
 
-  // The job starts now: takes its place in the trial, for good. `gone_by`: earlier than by its
-  // time limit.
+  // Starts the job now: it takes its place in the trial for good. `gone_by`: the job leaves earlier
+  // than its time limit says.
   void start(const model::Allocation& allocation, base::Duration time_limit,
              std::optional<base::Instant> gone_by = {});
+  // Cost: the ends before the slot, for each of its nodes.
   void book(const Slot& slot, base::Duration time_limit);
   std::size_t bookings() const { return bookings_; }
-  // The times until which running attempts stay at least, whatever their ends.
+  // The times until which running attempts stay at least, whatever their ends are.
   using Staying = std::map<model::AttemptId, base::Instant>;
-  // Whether what is booked there and then could be had although they stay. Cost: by the ends before
-  // that moment.
+  // Returns whether the resources booked then are available although these attempts stay. Cost: by
+  // the ends before that moment.
   bool is_there_despite(const Staying& staying, const Slot& booked);
-  // Whether a job of that request may hold this from then on, as far as reservations go.
+  // Returns whether reservations allow a job with that request to hold this from then on.
   bool reservations_allow(const model::ResourceRequest& request, const Slot& slot,
                           base::Duration time_limit) const;
 
@@ -89,6 +101,13 @@ class Timeline {
   struct Gain {
     base::Instant at;
     const model::Allocation* given_back = nullptr;  // null: nothing is given back
+    model::AttemptId attempt = {};                  // of one that ran when the cycle began
+  };
+  // CPUs and memory that running attempts give back on one node.
+  struct Freed {
+    base::Instant at;
+    std::uint32_t cpus = 0;
+    base::Bytes memory;
   };
   // A booking's part on one node.
   struct Kept {
@@ -97,14 +116,17 @@ class Timeline {
     GpuMask gpus = 0;
     std::uint32_t cpus = 0;
     base::Bytes memory;
+    std::vector<Freed> freed;  // by its start, ascending
   };
   class Search;
 
   base::Instant end_of(base::Instant start, base::Duration time_limit) const;
+  // Planned starts are sought at the ends of so many occurrences of a reservation, and of its last.
+  static constexpr std::size_t kOccurrencesAhead = 8;
   void note_reservations();
   bool meets_reservations(base::Instant at, const model::ResourceRequest& request,
                           base::Duration time_limit) const;
-  // How long it holds its place, and how much of that it must touch no booking.
+  // The time that a job holds its place, and the part of it that must touch no booking.
   struct Times {
     base::Duration limit;
     base::Duration untouched;
@@ -115,6 +137,7 @@ class Timeline {
   std::optional<model::Allocation> place_at(base::Instant at, const model::ResourceRequest& request,
                                             const Times& times);
   void withhold(base::Instant from, base::Instant until);
+  std::vector<Freed> freed_on(model::NodeId node, base::Instant by);
   FreeState booked_at(model::NodeId node, base::Instant at) const;
   base::Instant gain_at(base::Instant end) const;
   const Gain* running_gain(std::size_t index);
@@ -131,7 +154,8 @@ class Timeline {
   std::multimap<base::Instant, Gain> own_;  // of what was started and booked here, and reservations
   std::deque<model::Allocation> started_;   // that own_ points to
   std::map<model::NodeId, std::vector<Kept>> kept_;
-  // Of bookings, and both ends of reservations: behind these less can be had. Ascending.
+  // The ends of bookings, and both ends of reservations: after each of them less is available.
+  // Ascending.
   std::vector<base::Instant> booked_starts_;
   std::size_t bookings_ = 0;
 };

@@ -4,14 +4,14 @@
 
 #include "scheduling/cycle/stages.h"
 
-// One scheduling cycle, for plan_cycle, which runs it, and what_if, which asks its stages what they
-// would do. Thread: the owner's.
+// One scheduling cycle. plan_cycle runs it; what_if asks its stages what they would do. Thread: the
+// owner's.
 
 namespace gpu_platform::scheduling {
 
 class Cycle {
  public:
-  // All of it must outlive the cycle; nobody else may write to the books meanwhile.
+  // All of it must outlive the cycle; nothing else may write to the books meanwhile.
   Cycle(Books& books, const model::Policy& policy, const CycleOptions& options)
       : ground(books, policy, options) {}
   Cycle(Books& books, const Supposition& supposed, const model::Policy& policy,
@@ -21,7 +21,7 @@ class Cycle {
   Cycle(const Cycle&) = delete;
   Cycle& operator=(const Cycle&) = delete;
 
-  // Once.
+  // Called once.
   Plan run();
 
   Ground ground;
@@ -31,6 +31,7 @@ class Cycle {
   Borrowers borrowers{ground, limits};
   Placing placing{ground, limits, line, borrowers};
   Backfilling backfilling{ground, limits, fit, line, borrowers, placing};
+  Yielding yielding{ground, limits};
 
  private:
   struct Row {

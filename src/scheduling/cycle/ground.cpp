@@ -65,6 +65,11 @@ std::optional<model::Allocation> Ground::start_of(const WaitingJob& job, base::D
       job, [&] { return timeline.place_now(job.spec->request, job.spec->time_limit, untouched); });
 }
 
+std::optional<model::Allocation> Ground::start_after_grace(const WaitingJob& job) {
+  const base::Duration held = job.spec->time_limit + policy.stop_grace;
+  return place_for(job, [&] { return timeline.place_now(job.spec->request, held); });
+}
+
 std::optional<Slot> Ground::slot_of(const WaitingJob& job) {
   const model::ResourceRequest& request = job.spec->request;
   if (!some_node_up_could_hold(trial.cluster(), request)) return std::nullopt;
@@ -74,6 +79,11 @@ std::optional<Slot> Ground::slot_of(const WaitingJob& job) {
 base::Duration Ground::held_for(const WaitingJob& job) const {
   const auto known = predicted.find(job.id);
   return known == predicted.end() ? job.spec->time_limit : known->second;
+}
+
+void Ground::plan_start(const WaitingJob& job, Slot slot) {
+  keeps_place_of_overdue = keeps_place_of_overdue || job.overdue_since.is_set();
+  plan.planned_starts.push_back({job.id, std::move(slot)});
 }
 
 void Ground::keep_from_now(const Slot& slot, base::Duration time_limit) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 
 #include "scheduling/books.h"
 #include "scheduling/plan_cycle.h"
@@ -9,11 +10,11 @@
 
 namespace gpu_platform::scheduling {
 
-// What the stages of one cycle work on: the trial that moves with their decisions, what will be
-// free when, and the plan as far as it has come.
+// The data that the stages of one cycle share: the trial, which follows their decisions, the
+// timeline of free resources, and the plan as far as it has come.
 //
-// Books, policy and supposition must outlive it; nobody else may write to the books meanwhile.
-// Thread: the owner's.
+// The books, the policy and the supposition must outlive it; nothing else may write to the books
+// meanwhile. Thread: the owner's.
 class Ground {
  public:
   Ground(Books& books_in, const model::Policy& policy_in, const CycleOptions& options_in);
@@ -30,28 +31,38 @@ class Ground {
   Trial trial;
   Timeline timeline;
   Plan plan;
+  // Those with a planned start that counts on stops which are not decided yet.
+  std::set<model::JobId> count_on_stops;
+  bool keeps_place_of_overdue = false;  // of the planned starts one is an overdue job's
 
-  // Places are kept for those that do not fit.
+  // True if places are kept for jobs that do not fit.
   bool keeps_places() const { return depth > 0 && options.stages.has(Stage::kBackfill); }
-  // False from the moment on at which no more may start in this cycle: the plan says so.
+  // False once no more jobs may start in this cycle; the plan says so.
   bool may_start_more();
 
-  // Where the job could start at once: away from the nodes that it is to avoid, or there where no
-  // other has room.
+  // Returns where the job could start at once: away from the nodes that it is to avoid, or on these
+  // if no other node has room.
   std::optional<model::Allocation> start_of(const WaitingJob& job);
-  // The same for one that is gone after `untouched`, should it touch a booking after that.
+  // The same for a job that is gone after `untouched` if it touches a booking after that.
   std::optional<model::Allocation> start_of(const WaitingJob& job, base::Duration untouched);
-  // Where and when, by hard limits; nothing where no end of others makes room.
+  // Returns where the job could start once those are gone that are told to stop now: it has the
+  // place from the present on, and for the grace longer than its limit.
+  std::optional<model::Allocation> start_after_grace(const WaitingJob& job);
+  // Returns where and when the job starts, by hard limits; nothing if no end of other jobs makes
+  // room.
   std::optional<Slot> slot_of(const WaitingJob& job);
-  // How long it holds a place from its start on, the grace left out.
+  // Returns how long the job holds a place from its start on, without the grace.
   base::Duration held_for(const WaitingJob& job) const;
 
-  // Nobody else may have it from the present on, although the job comes to it only then.
+  // Notes the planned start of a job whose place is kept.
+  void plan_start(const WaitingJob& job, Slot slot);
+  // Reserves the place from the present on, although the job gets it only later.
   void keep_from_now(const Slot& slot, base::Duration time_limit);
 
-  // The preemption hold that is kept for the job in this cycle; null: none.
+  // Returns the preemption hold that is kept for the job in this cycle; null if there is none.
   const model::PreemptionHold* hold_of(const WaitingJob& job) const;
-  // When its beneficiary has it: its victims are gone, or at any moment where that has passed.
+  // Returns when the beneficiary gets it: its victims are gone by then. A time that has passed
+  // means "at any moment".
   Slot kept_slot(const model::PreemptionHold& hold) const;
 
   void look_again_at(std::optional<base::Instant> at);

@@ -1,50 +1,56 @@
 #include "scheduling/cycle/preemptor.h"
 
+#include <string>
 #include <utility>
+
+#include "scheduling/placement/place.h"
 
 namespace gpu_platform::scheduling {
 
 Preemptor::Preemptor(Ground& ground, Limits& limits)
     : ground_(ground),
       limits_(limits),
-      search_(ground.trial, ground.books->victims,
-              {ground.options.now, ground.policy.preempt_min_runtime}) {}
+      search_(ground.trial, ground.books->victims, {ground.options.now}) {}
 
-bool Preemptor::may_stop_somebody() const {
+bool Preemptor::may_stop_jobs() const {
   return ground_.options.stages.has(Stage::kPreempt) && ground_.policy.allow_preemption &&
          ground_.books->victims.size() > 0;
 }
 
 bool Preemptor::may_reclaim(const WaitingJob& job) const {
-  return ground_.options.stages.has(Stage::kPreempt) && limits_.may_reclaim(job);
+  return ground_.options.stages.has(Stage::kPreempt) && !limits_.pools_to_reclaim_in(job).empty();
 }
 
 std::optional<Slot> Preemptor::make_for(const WaitingJob& job, const std::optional<Slot>& slot) {
-  if (!may_stop_somebody()) return std::nullopt;
+  const WaitingJob* const settled =
+      may_stop_jobs() ? limits_.narrowed(job, Purpose::kStops) : nullptr;
+  if (settled == nullptr) return std::nullopt;
   const base::Instant fits_at = ground_.options.now + ground_.policy.stop_grace;
-  // Whoever is owed room does not wait for what somebody of higher rank may get.
-  const bool reclaims = may_reclaim(job);
-  if (!reclaims && slot && slot->start <= fits_at) return std::nullopt;
-  // What is borrowed goes first, whatever it costs: else work that is its holder's own would.
-  std::optional<Fit> fit = reclaims ? find(job, true) : std::nullopt;
-  const bool is_reclaimed = fit.has_value();
+  // A job that reclaims its guarantee does not wait for GPUs that a higher-ranked job may get.
+  const VictimIndex::PoolNames pools = limits_.pools_to_reclaim_in(job);
   const bool comes_soon = slot && slot->start <= fits_at;
-  if (!fit && !comes_soon) fit = find(job, false);
+  if (pools.empty() && comes_soon) return std::nullopt;
+  // Borrowed work is stopped first, whatever it costs: else a holder's own work would be.
+  model::PreemptionRule rule = model::PreemptionRule::kReclaim;
+  const WaitingJob* const own = pools.empty() ? nullptr : limits_.narrowed(job, Purpose::kReclaim);
+  std::optional<Fit> fit = own == nullptr ? std::nullopt : find(*own, rule, pools);
+  if (!fit && !comes_soon) {
+    rule = job.overdue_since.is_set() ? model::PreemptionRule::kOverdue
+                                      : model::PreemptionRule::kClass;
+    fit = find(*settled, rule);
+  }
   if (!fit) {
-    ground_.look_again_at(ground_.books->victims.next_of_age(ground_.options.now,
-                                                             ground_.policy.preempt_min_runtime,
-                                                             job.spec->priority.priority_class));
+    look_again_for(job, pools);
     return std::nullopt;
   }
-  // Nobody is stopped for a place that a reservation takes before the job can have it.
+  // No job is stopped for a place that a reservation takes before the job can have it.
   const model::JobSpec& spec = *job.spec;
   if (!ground_.timeline.reservations_allow(spec.request, {fits_at, fit->allocation},
                                            spec.time_limit)) {
     return std::nullopt;
   }
-  limits_.count(job);
-  ground_.plan.preemptions.push_back(
-      {job.id, fit->allocation, std::move(fit->victims), is_reclaimed});
+  limits_.count_beneficiary(job, fit->allocation);
+  ground_.plan.preemptions.push_back({job.id, fit->allocation, std::move(fit->victims), rule});
   return Slot{fits_at, std::move(fit->allocation)};
 }
 
@@ -54,9 +60,37 @@ std::optional<Slot> Preemptor::reclaim_for(const WaitingJob& job) {
   return make_for(job, ground_.slot_of(job));
 }
 
-std::optional<Fit> Preemptor::find(const WaitingJob& job, bool reclaims) {
-  return search_.find({job.spec->request, job.spec->priority.priority_class, reclaims},
-                      [&] { return ground_.start_of(job); });
+// When others will have run for long enough to be stopped for it.
+void Preemptor::look_again_for(const WaitingJob& job, const VictimIndex::PoolNames& pools) {
+  const VictimIndex& victims = ground_.books->victims;
+  const base::Instant now = ground_.options.now;
+  const auto own = job.spec->priority.priority_class;
+  const bool is_overdue = job.overdue_since.is_set();
+  ground_.look_again_at(
+      victims.next_of_age(now, is_overdue ? VictimIndex::from(own) : VictimIndex::below(own)));
+  if (!pools.empty()) ground_.look_again_at(victims.next_to_reclaim(now, pools));
+}
+
+std::optional<Fit> Preemptor::find(const WaitingJob& job, model::PreemptionRule rule,
+                                   const VictimIndex::PoolNames& pools) {
+  const std::string team = StarvationQueue::team_of(*job.spec);
+  return search_.find({job.spec->request, job.spec->priority.priority_class, rule, team, pools},
+                      [&] { return ground_.start_after_grace(job); });
+}
+
+std::optional<Slot> Preemptor::slot_with_stops(const WaitingJob& job) {
+  if (!job.overdue_since.is_set() || !may_stop_jobs()) return std::nullopt;
+  const WaitingJob* const settled = limits_.narrowed(job, Purpose::kStops);
+  if (settled == nullptr ||
+      !some_node_up_could_hold(ground_.trial.cluster(), settled->spec->request)) {
+    return std::nullopt;
+  }
+  const model::JobSpec& spec = *settled->spec;
+  const std::string team = StarvationQueue::team_of(spec);
+  const auto stoppable = search_.stoppable_from(
+      {spec.request, spec.priority.priority_class, model::PreemptionRule::kOverdue, team});
+  if (stoppable.empty()) return std::nullopt;
+  return ground_.timeline.earliest(spec.request, spec.time_limit, stoppable);
 }
 
 }  // namespace gpu_platform::scheduling

@@ -9,25 +9,31 @@
 
 namespace gpu_platform::scheduling {
 
-// The stage kPreempt: room for a job that does not fit, made by stopping others. Where places are
-// kept it is asked while a job's place is sought, else run for the first that does not fit.
+// The stage kPreempt: makes room for a job that does not fit by stopping others. If places are
+// kept, it is asked while a job's place is sought; else it runs for the first job that does not
+// fit.
 class Preemptor {
  public:
   Preemptor(Ground& ground, Limits& limits);
 
-  // False: nobody is stopped for others in this cycle, whoever asks.
-  bool may_stop_somebody() const;
+  // False: no job is stopped for another one in this cycle.
+  bool may_stop_jobs() const;
 
-  // Plans the stops; `slot`: when the job starts anyhow. A fit within the grace of others is not
-  // worth stopping them.
+  // Plans the stops. `slot`: when the job would start anyway. If that is within the grace, stopping
+  // others is not worth it.
   std::optional<Slot> make_for(const WaitingJob& job, const std::optional<Slot>& slot);
-  // For one behind those with places: what is guaranteed to it waits for nobody's turn. Of
-  // kMaxReclaims in one cycle.
+  // Makes room for a job behind those with places: its guarantee does not wait for its turn. At
+  // most kMaxReclaims of these in one cycle.
   std::optional<Slot> reclaim_for(const WaitingJob& job);
   bool may_reclaim(const WaitingJob& job) const;
+  // For an overdue job for which no room can be made yet: where and from when on all that it waits
+  // for is gone or can be stopped for it. It starts the grace after that at the latest.
+  std::optional<Slot> slot_with_stops(const WaitingJob& job);
 
  private:
-  std::optional<Fit> find(const WaitingJob& job, bool reclaims);
+  std::optional<Fit> find(const WaitingJob& job, model::PreemptionRule rule,
+                          const VictimIndex::PoolNames& pools = {});
+  void look_again_for(const WaitingJob& job, const VictimIndex::PoolNames& pools);
 
   Ground& ground_;
   Limits& limits_;

@@ -1,12 +1,12 @@
 #include "scheduling/cycle/stages.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "scheduling/backfill/yielding.h"
 #include "scheduling/placement/place.h"
-#include "scheduling/predict/predicted_run.h"
-#include "scheduling/preemption/amounts_on_hold.h"
+#include "scheduling/predict/run_history.h"
+#include "scheduling/preemption/preemption_holds.h"
 
 namespace gpu_platform::scheduling {
 
@@ -17,20 +17,20 @@ void start(Ground& ground, Limits& limits, const WaitingJob& job, model::Allocat
   std::optional<base::Instant> gone_by;
   if (yields_at.is_set()) gone_by = yields_at + ground.policy.stop_grace;
   ground.timeline.start(allocation, ground.held_for(job), gone_by);
-  limits.count(job);
+  limits.count(job, allocation);
   const bool passes = why == model::StartWhy::kBackfill;
   const model::JobId passed = passes ? ground.plan.planned_starts.front().job : model::JobId();
   ground.plan.starts.push_back({job.id, std::move(allocation), why, passed, yields_at});
 }
 
-// Of one that starts where places are kept, or none is.
+// Returns the reason of a start: backfill if places are kept, else immediate.
 model::StartWhy why_of(const Ground& ground) {
   return ground.plan.planned_starts.empty() ? model::StartWhy::kImmediate
                                             : model::StartWhy::kBackfill;
 }
 
-// Whether it is free without what others have held on the same nodes: of CPUs and memory any may
-// be free, and theirs are not to be taken with what only looks like this one's.
+// Returns whether the allocation is free beside what other holds have on the same nodes. Free CPUs
+// and memory are not tied to a hold, so a beneficiary could take another one's share.
 bool is_free_beside(Trial& trial, const AmountsOnHold& held, const model::Allocation& allocation) {
   if (!is_free(trial.cluster(), allocation)) return false;
   const Trial::Mark mark = trial.mark();
@@ -42,10 +42,41 @@ bool is_free_beside(Trial& trial, const AmountsOnHold& held, const model::Alloca
   return is_free_beside;
 }
 
-// Its beneficiary would meet a reservation there, were it to start only now.
+// Returns true if the beneficiary would meet a reservation there if it started only now.
 bool is_void(const Ground& ground, const model::PreemptionHold& hold, const WaitingJob& job) {
   return !ground.timeline.reservations_allow(
       job.spec->request, {ground.options.now, hold.allocation}, job.spec->time_limit);
+}
+
+// Returns the time at which an attempt that is to be gone at `at` is told to stop.
+base::Instant grace_before(base::Instant at, base::Duration grace) {
+  const base::Instant epoch;
+  return epoch + (at - epoch - grace);
+}
+
+constexpr base::Instant kForEver(std::numeric_limits<std::int64_t>::max());
+
+// The place that an attempt stands in the way of.
+struct Found {
+  const PlannedStart* place = nullptr;  // the first that would be free without it
+  bool is_known = true;  // false: other victims of a beneficiary still hold what they give up
+};
+
+Found first_in_the_way_of(model::AttemptId attempt, Timeline& timeline,
+                          const std::vector<PlannedStart>& kept, const Timeline::Staying& staying) {
+  Timeline::Staying with_it = staying;
+  with_it[attempt] = kForEver;
+  Found found;
+  for (const PlannedStart& each : kept) {
+    const bool is_later = found.place != nullptr && found.place->slot.start <= each.slot.start;
+    if (is_later || timeline.is_there_despite(with_it, each.slot)) continue;
+    if (timeline.is_there_despite(staying, each.slot)) {
+      found.place = &each;
+    } else {
+      found.is_known = false;
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -59,15 +90,15 @@ void Placing::run() {
         [this](const WaitingJob& job) { return consider(job) != Next::kStop; });
     return;
   }
-  while (const Rank* rank = line_.walk.next()) {
+  while (const Rank* rank = line_.next()) {
     const Next next = consider(ground_.queue.find(*rank));
     if (next == Next::kStop) return;
     if (next == Next::kSkipClass) line_.walk.drop_class();
   }
 }
 
-// What is not free yet is kept from now on, and counts against limits as if it were there. A limit
-// lowered since keeps the job back, and its preemption hold.
+// Resources that are not free yet are kept from now on and count against limits as if the job held
+// them. If a limit was lowered since, it keeps the job back, and so its preemption hold.
 void Placing::start_or_keep_holds() {
   const PreemptionHolds::Map& holds = ground_.books->holds.all();
   AmountsOnHold held;
@@ -79,7 +110,7 @@ void Placing::start_or_keep_holds() {
       held.remove(hold.allocation);
       continue;
     }
-    const bool may_start = job != nullptr && limits_.may_have_held(*job);
+    const bool may_start = job != nullptr && limits_.may_have_held(*job, hold.allocation);
     if (may_start && is_free_beside(ground_.trial, held, hold.allocation) &&
         ground_.may_start_more()) {
       start(ground_, limits_, *job, hold.allocation, model::StartWhy::kPreempted);
@@ -95,10 +126,10 @@ void Placing::keep(const model::PreemptionHold& hold) {
   const WaitingJob* job = ground_.queue.find(hold.beneficiary);
   if (job == nullptr) return;
   ground_.keep_from_now(ground_.kept_slot(hold), ground_.held_for(*job));
-  if (!limits_.is_over_limits(*job)) limits_.count(*job);
+  if (!limits_.is_over_limits(*job, hold.allocation)) limits_.count(*job, hold.allocation);
 }
 
-// What was reserved for a moment that has passed since is there at any moment.
+// A place planned for a moment that has passed may become free at any moment.
 void Placing::keep(std::span<const PlannedStart> planned_starts) {
   for (const auto& [id, hold] : ground_.books->holds.all()) keep(hold);
   for (const PlannedStart& each : planned_starts) {
@@ -107,6 +138,7 @@ void Placing::keep(std::span<const PlannedStart> planned_starts) {
     Slot slot = each.slot;
     slot.start = std::max(slot.start, ground_.options.now + kNextInstant);
     ground_.timeline.book(slot, job->spec->time_limit);
+    ground_.keeps_place_of_overdue |= job->overdue_since.is_set();
   }
 }
 
@@ -119,10 +151,10 @@ Next Placing::consider(const WaitingJob& job) {
   if (has_started_by_hold(job)) return Next::kGoOn;
   const bool is_unplaceable = std::ranges::any_of(
       unplaceable_, [&](const auto* known) { return *known == job.spec->request; });
-  if (is_unplaceable || limits_.is_over_quota(job) || borrowers_.take(job)) {
-    return Next::kSkipClass;
-  }
-  std::optional<model::Allocation> allocation = ground_.start_of(job);
+  if (is_unplaceable || limits_.is_over_limits(job)) return Next::kSkipClass;
+  const WaitingJob* const narrowed = borrowers_.in_turn(job);
+  if (narrowed == nullptr) return Next::kSkipClass;
+  std::optional<model::Allocation> allocation = ground_.start_of(*narrowed);
   if (!allocation) return pass_or_block(job);
   start(ground_, limits_, job, *std::move(allocation), model::StartWhy::kImmediate);
   return Next::kGoOn;
@@ -143,19 +175,23 @@ Next Placing::pass_or_block(const WaitingJob& job) {
 // ---- backfilling
 
 void Backfilling::run() {
-  Next next = reserve_for(*line_.blocked);
+  const WaitingJob* const head = limits_.narrowed(*line_.blocked, Purpose::kTurn);
+  Next next = head == nullptr ? Next::kSkipClass : reserve_for(*head);
   while (next != Next::kStop) {
     if (next == Next::kSkipClass) line_.walk.drop_class();
-    const Rank* rank = line_.walk.next();
+    const Rank* rank = line_.next();
     if (rank == nullptr) return;
     next = consider(ground_.queue.find(*rank));
   }
 }
 
-Next Backfilling::consider(const WaitingJob& job) {
+Next Backfilling::consider(const WaitingJob& waiting) {
   if (!ground_.may_start_more()) return Next::kStop;
-  if (placing_.has_started_by_hold(job)) return Next::kGoOn;
-  if (limits_.is_over_quota(job) || borrowers_.take(job)) return Next::kSkipClass;
+  if (placing_.has_started_by_hold(waiting)) return Next::kGoOn;
+  if (limits_.is_over_limits(waiting)) return Next::kSkipClass;
+  const WaitingJob* const narrowed = borrowers_.in_turn(waiting);
+  if (narrowed == nullptr) return Next::kSkipClass;
+  const WaitingJob& job = *narrowed;
   if (std::optional<model::Allocation> allocation = ground_.start_of(job)) {
     start(ground_, limits_, job, *std::move(allocation), why_of(ground_));
     return Next::kGoOn;
@@ -166,7 +202,7 @@ Next Backfilling::consider(const WaitingJob& job) {
     return Next::kGoOn;
   }
   const Next next = reserve_for(job);
-  // Others of its class may be trusted where it may not.
+  // Other jobs of its class may be trusted although this one may not.
   return next == Next::kSkipClass && job.preemptions > 0 ? Next::kGoOn : next;
 }
 
@@ -180,26 +216,34 @@ Next Backfilling::reserve_for(const WaitingJob& job) {
     return Next::kGoOn;
   }
   if (hold != nullptr) {
-    ground_.plan.planned_starts.push_back({job.id, ground_.kept_slot(*hold)});
+    ground_.plan_start(job, ground_.kept_slot(*hold));
     return Next::kGoOn;
   }
+  const base::Duration grace = ground_.policy.stop_grace;
   std::optional<Slot> slot = ground_.slot_of(job);
   if (std::optional<Slot> fit = preemptor_.make_for(job, slot)) {
     ground_.keep_from_now(*fit, ground_.held_for(job));
     slot = std::move(fit);
+  } else if (std::optional<Slot> early = preemptor_.slot_with_stops(job);
+             early && (!slot || early->start + grace < slot->start)) {
+    ground_.timeline.book(*early, ground_.held_for(job) + grace);
+    ground_.count_on_stops.insert(job.id);
+    slot = Slot{early->start + grace, std::move(early->allocation)};
   } else if (slot) {
     ground_.timeline.book(*slot, ground_.held_for(job));
   } else {
     return Next::kSkipClass;
   }
-  ground_.plan.planned_starts.push_back({job.id, *std::move(slot)});
+  ground_.plan_start(job, *std::move(slot));
   return Next::kGoOn;
 }
 
-// Once it was stopped for others it waits for a place of its own.
+// Once it was stopped for others it waits for a place of its own, and so it does once others were
+// stopped for it.
 bool Backfilling::may_be_trusted(const WaitingJob& job) const {
   const model::Policy& policy = ground_.policy;
-  return policy.backfill_by_prediction && job.preemptions == 0 &&
+  return policy.backfill_by_prediction && job.preemptions == 0 && !job.had_others_stopped &&
+         ground_.hold_of(job) == nullptr && !ground_.keeps_place_of_overdue &&
          policy.max_preemptions_per_job > 0 && ground_.timeline.bookings() > 0 &&
          model::may_borrow(*job.spec, policy);
 }
@@ -217,31 +261,79 @@ std::optional<Backfilling::TrustedStart> Backfilling::trusted_start_of(const Wai
       touched ? grace_before(*touched, ground_.policy.stop_grace) : base::Instant()};
 }
 
-// ---- those who borrow
+// ---- jobs that borrow
 
-bool Borrowers::take(const WaitingJob& job) {
-  const bool borrows = limits_.would_borrow(job);
-  has_any_ = has_any_ || borrows;
-  return borrows;
+const WaitingJob* Borrowers::in_turn(const WaitingJob& job) {
+  for (const Purpose purpose : kAfterAll) {
+    has_any_ = has_any_ || limits_.narrowed(job, purpose) != nullptr;
+  }
+  return limits_.narrowed(job, Purpose::kTurn);
 }
 
 void Borrowers::run() {
-  std::set<model::JobId> started;
-  for (const Start& each : ground_.plan.starts) started.insert(each.job);
+  for (const Start& each : ground_.plan.starts) served_.insert(each.job);
+  for (const Preemption& each : ground_.plan.preemptions) served_.insert(each.job);
+  for (const Purpose purpose : kAfterAll) start_those(purpose);
+}
+
+// A job that waits for its turn in one pool may borrow in another one, unless others are stopped
+// for it.
+void Borrowers::start_those(Purpose purpose) {
   WaitingClasses::Walk walk(ground_.queue.classes());
   while (const Rank* rank = walk.next()) {
     if (!ground_.may_start_more()) return;
     const WaitingJob& job = ground_.queue.find(*rank);
-    if (started.contains(job.id)) continue;
+    if (served_.contains(job.id)) continue;
+    const WaitingJob* const narrowed =
+        limits_.is_over_limits(job) ? nullptr : limits_.narrowed(job, purpose);
     std::optional<model::Allocation> allocation;
-    if (!limits_.is_over_quota(job) && limits_.would_borrow(job)) {
-      allocation = ground_.start_of(job);
-    }
+    if (narrowed != nullptr) allocation = ground_.start_of(*narrowed);
     if (allocation) {
+      std::erase_if(ground_.plan.planned_starts,
+                    [&](const PlannedStart& each) { return each.job == job.id; });
       start(ground_, limits_, job, *std::move(allocation), why_of(ground_));
+      served_.insert(job.id);
     } else {
       walk.drop_class();
     }
+  }
+}
+
+// ---- yielding
+
+void Yielding::run() {
+  const base::Instant now = ground_.options.now;
+  const auto& yielding = ground_.running.yielding();
+  if (!yielding.empty() && yielding.begin()->end <= now) judge(places_to_yield_to());
+  const auto next = std::ranges::upper_bound(yielding, now, {}, &RunningEnds::Key::end);
+  if (next != yielding.end()) ground_.look_again_at(next->end);
+}
+
+std::vector<PlannedStart> Yielding::places_to_yield_to() const {
+  std::vector<PlannedStart> kept = ground_.plan.planned_starts;
+  std::erase_if(kept, [this](const PlannedStart& each) {
+    const WaitingJob* job = ground_.queue.find(each.job);
+    return job == nullptr || ground_.count_on_stops.contains(each.job) ||
+           !limits_.may_have_others_stopped(*job, each.slot.allocation);
+  });
+  return kept;
+}
+
+void Yielding::judge(const std::vector<PlannedStart>& kept) {
+  const base::Instant now = ground_.options.now;
+  Timeline::Staying staying;
+  for (const RunningEnds::Key& due : ground_.running.yielding()) {
+    if (due.end > now) break;
+    const Found found = first_in_the_way_of(due.attempt, ground_.timeline, kept, staying);
+    const base::Instant until = found.place == nullptr ? kForEver : found.place->slot.start;
+    const base::Instant yields_at = grace_before(until, ground_.policy.stop_grace);
+    if (found.place != nullptr && yields_at <= now + kNextInstant) {
+      ground_.plan.yields.push_back({due.attempt, found.place->job, {}});
+    } else if (found.is_known) {
+      ground_.plan.yields.push_back(
+          {due.attempt, {}, found.place == nullptr ? base::Instant() : yields_at});
+    }
+    staying[due.attempt] = until;
   }
 }
 

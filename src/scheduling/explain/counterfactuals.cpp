@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t kMaxTypes = 3;
 constexpr std::uint32_t kMaxGpusTried = 64;  // one by one; below that by halves
 
-// The largest number in [1, most] that will do, where every smaller one does too; 0: none does.
+// Returns the largest number in [1, most] that suffices, if every smaller one does too; 0: none
+// does.
 template <class WillDo>
 std::uint64_t largest(std::uint64_t most, const WillDo& will_do) {
   std::uint64_t good = 0;
@@ -70,8 +71,9 @@ class Search {
     found_.push_back({change, std::move(request), job_.spec->time_limit});
   }
 
-  // Most numbers will do where a larger one does, but not all: a node's share of the CPUs changes
-  // with the number, and three GPUs may lie where four do not. So each is tried where they are few.
+  // A number mostly suffices if a larger one does, but not always: a node's share of the CPUs
+  // changes with the number, and three GPUs may fit where four do not. So each number is tried if
+  // there are few.
   void fewer_gpus() {
     model::ResourceRequest request = job_.spec->request;
     if (request.gpus < 2) return;
@@ -88,7 +90,7 @@ class Search {
     found(Change::kGpus, request);
   }
 
-  // Types of the cluster that the request does not accept, with how many GPUs there are of each.
+  // The types of the cluster that the request does not accept, with the number of GPUs of each.
   std::map<std::string, std::uint64_t> types_not_asked_for() const {
     std::set<TypeIndex> accepted;
     for (const std::string& wanted : job_.spec->request.gpu_types) {
@@ -146,7 +148,7 @@ class Search {
     if (starts(request)) found(Change::kNuma, request);
   }
 
-  // The most CPUs, or the most memory, that some node has.
+  // Returns the most CPUs, or the most memory, of any node.
   template <class Amount>
   std::uint64_t most_of_a_node(const Amount& amount_of) const {
     std::uint64_t most = 0;
@@ -170,7 +172,7 @@ class Search {
     found(Change::kCpus, request);
   }
 
-  // In whole GiB.
+  // Counted in whole GiB.
   void less_memory() {
     model::ResourceRequest request = job_.spec->request;
     const std::uint64_t most =
@@ -187,7 +189,7 @@ class Search {
     found(Change::kMemory, request);
   }
 
-  // In whole minutes.
+  // Counted in whole minutes.
   void less_time() {
     const base::Duration limit = job_.spec->time_limit;
     const model::ResourceRequest& request = job_.spec->request;
@@ -201,7 +203,7 @@ class Search {
     if (count > 0) found_.push_back({Change::kTimeLimit, request, in_minutes(count)});
   }
 
-  // What takes input and has no terminal cannot begin anew.
+  // A job that takes input and has no terminal cannot begin anew.
   void preemptible() {
     model::JobSpec spec = *job_.spec;
     if (spec.preemptible == true || !model::can_begin_anew(spec)) return;

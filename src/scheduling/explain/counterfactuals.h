@@ -10,7 +10,7 @@
 #include "scheduling/cluster.h"
 #include "scheduling/what_if.h"
 
-// What of its request a waiting job would have to change to start at once.
+// The changes to its request with which a waiting job would start at once.
 
 namespace gpu_platform::scheduling {
 
@@ -27,7 +27,7 @@ enum class Change : std::uint8_t {
 
 std::string_view to_string(Change change);  // "gpus"
 
-// The request with this one thing changed, as little as will do. It starts in the present cycle.
+// The request with this one change, as small as possible. It starts in the present cycle.
 struct Counterfactual {
   Change change = Change::kGpus;
   model::ResourceRequest request;
@@ -36,12 +36,13 @@ struct Counterfactual {
   friend bool operator==(const Counterfactual&, const Counterfactual&) = default;
 };
 
-// As the command line asks for it: "--gpus 3", "--time 40m".
+// Returns the change as the command line asks for it: "--gpus 3", "--time 40m".
 std::string option_of(const Counterfactual& changed);
 
-// In the order of Change; of types the one with the most room first, at most three. Each was found
-// by asking `what_if`, which must have been made for the job's rank. None for a job that would
-// start as it is. Cost: some tens of placements.
+// Returns the changes in the order of Change; among types the one with the most room comes first,
+// and at most three are named. Each change was found by asking `what_if`, which must have been made
+// for the job's rank. There is none for a job that would start as it is. Cost: some tens of
+// placements.
 std::vector<Counterfactual> counterfactuals(WhatIf& what_if, const Cluster& cluster,
                                             const WaitingJob& job);
 

@@ -12,9 +12,7 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-constexpr base::Instant kNow(1'700'000'000'000'000'000);
-
-// A cluster at rest: everybody who can start has.
+// A cluster at rest: every job that can start has.
 struct AtRest {
   std::vector<model::Node> nodes;
   Books books;
@@ -143,7 +141,7 @@ TEST(Counterfactuals, AJobThatIsExpectedToBeShortCouldBeStoppable) {
   EXPECT_EQ(options(world.of(model::JobId(3))), (Texts{"--time 1h", "--preemptible"}));
 }
 
-TEST(Counterfactuals, NobodyPassesWhereOrderIsStrict) {
+TEST(Counterfactuals, NoJobPassesWhereOrderIsStrict) {
   model::Policy policy;
   policy.backfill_depth = 0;
   const WaitingJob head = limited(waiting(2, gpus(8)), base::hours(1));
@@ -197,7 +195,7 @@ RC_GTEST_PROP(Counterfactuals, StartWhenTheyAreAskedFor, ()) {
   RC_TAG(asked == 0 ? "none" : "some");
 }
 
-// What slot_of() says of a job with a planned start is that planned start.
+// For a job with a planned start, slot_of() returns that planned start.
 RC_GTEST_PROP(WhatIf, FindsThePlannedStartsOfThePlan, ()) {
   const Draw draw = [](std::uint64_t n) { return *rc::gen::inRange<std::uint64_t>(0, n); };
   World drawn = random_world(draw, {.max_nodes = 6, .max_jobs = 10});

@@ -9,12 +9,13 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "model/node.h"
+#include "scheduling/cluster.h"
 #include "scheduling/explain/gpu_offer.h"
 
 namespace gpu_platform::scheduling {
 
-// Why no node could ever hold a request: the first constraint that none of the nodes which satisfy
-// all earlier ones satisfies.
+// The reason why no node could ever hold a request: the first constraint that fails on every node
+// that satisfies all earlier ones.
 enum class Feasibility : std::uint8_t {
   kGpuType,
   kGpuMemory,
@@ -25,9 +26,9 @@ enum class Feasibility : std::uint8_t {
   kFits
 };
 
-// Whether an empty, healthy version of some node could hold a request, or one part of a gang:
-// present use, the state of nodes and the state of GPUs are ignored. The request must outlive the
-// check.
+// Checks whether an empty, healthy version of some node could hold a request, or one part of a
+// gang: present use, the state of nodes and the state of GPUs are ignored. The request must outlive
+// the check.
 class FeasibilityCheck {
  public:
   explicit FeasibilityCheck(const model::ResourceRequest& request);
@@ -37,8 +38,8 @@ class FeasibilityCheck {
 
   void visit(const model::Node& node);
   Feasibility verdict() const { return verdict_; }
-  // Ok, or kFailedPrecondition with the field of the request at fault and a message that names the
-  // most it could be: "gpus: 16 asked, the largest node has 8 GPUs".
+  // Returns Ok, or kFailedPrecondition with the field at fault and a message that names the largest
+  // possible value: "gpus: 16 asked, the largest node has 8 GPUs".
   base::Status status() const;
 
  private:
@@ -48,16 +49,16 @@ class FeasibilityCheck {
     GpuOffers offers;  // refers to it
   };
   void visit(const model::Node& node, Choice& choice);
-  // Where not all nodes may be used.
+  // For a request that may not use all nodes.
   std::string_view allowed() const;
-  std::string_view kind() const;  // of the GPUs, where the request narrows it
+  std::string_view kind() const;  // the GPU type, if the request narrows it
   std::string_view with_the_gpus() const;
   std::string_view with_the_rest() const;
 
   const model::ResourceRequest& request_;
   std::deque<Choice> choices_;  // one for each type, as placement tries them
-  Feasibility verdict_;         // of the node that comes furthest
-  // The most that nodes which satisfy all earlier constraints have.
+  Feasibility verdict_;         // the verdict of the node that comes furthest
+  // The largest amounts on nodes that satisfy all earlier constraints.
   base::Bytes max_gpu_memory_;
   std::uint32_t max_gpus_ = 0;
   std::uint32_t max_on_socket_ = 0;
@@ -65,7 +66,7 @@ class FeasibilityCheck {
   base::Bytes max_memory_;
 };
 
-// Of a request for one node. `nodes` offers for_each(visit(key, const model::Node&)), as
+// Checks a request for one node. `nodes` offers for_each(visit(key, const model::Node&)), as
 // base::PersistentMap<model::Node> does.
 template <class Nodes>
 base::Status could_ever_fit(const Nodes& nodes, const model::ResourceRequest& request) {
@@ -73,5 +74,27 @@ base::Status could_ever_fit(const Nodes& nodes, const model::ResourceRequest& re
   nodes.for_each([&](const auto&, const model::Node& node) { check.visit(node); });
   return check.status();
 }
+
+// Says whether gangs could ever be placed. It runs placement itself on the nodes as they would be
+// if all were up, healthy and empty. It is built once for an inventory; after a change of a node
+// the owner builds a new one. Thread: one owner.
+class EmptyCluster {
+ public:
+  template <class Nodes>
+  explicit EmptyCluster(const Nodes& nodes) {
+    nodes.for_each([this](const auto&, const model::Node& node) { add(node); });
+  }
+
+  // Checks a request that is a gang. Returns Ok, or kFailedPrecondition with the field at fault and
+  // the largest possible gang of such parts: "nodes: 16 asked, 12 could give 8 GPUs each".
+  base::Status could_ever_fit(const model::ResourceRequest& request);
+
+ private:
+  void add(const model::Node& node);
+  std::uint32_t max_parts(const model::ResourceRequest& request);
+  bool fits(const model::ResourceRequest& request);
+
+  Cluster cluster_;
+};
 
 }  // namespace gpu_platform::scheduling

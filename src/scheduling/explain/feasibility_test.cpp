@@ -4,16 +4,13 @@
 #include <rapidcheck.h>
 
 #include "scheduling/testing/boards.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 class CouldEverFit : public ::testing::Test {
  protected:

@@ -37,6 +37,7 @@ GpuOffer GpuOffers::of(const model::Node& node) {
     offer.largest_memory = std::max(offer.largest_memory, gpu.info.memory);
     if (gpu.info.memory < request_.gpu_memory) continue;
     entry.capable |= GpuMask{1} << i;
+    if (model::is_in_service(gpu)) entry.in_service |= GpuMask{1} << i;
     if (model::is_free(gpu)) entry.free |= GpuMask{1} << i;
   }
   const bool has_several = request_.gpus > 1;
@@ -44,11 +45,13 @@ GpuOffer GpuOffers::of(const model::Node& node) {
   const auto raise = [](std::uint32_t& most, std::uint32_t n) { most = std::max(most, n); };
   for (const PerType& entry : types_) {
     raise(offer.capable, static_cast<std::uint32_t>(std::popcount(entry.capable)));
+    raise(offer.in_service, static_cast<std::uint32_t>(std::popcount(entry.in_service)));
     raise(offer.free, static_cast<std::uint32_t>(std::popcount(entry.free)));
     if (!has_several || !entry.is_accepted) continue;
     const GpuDomains& domains = domains_.domains();
     raise(offer.capable_on_numa_node, max_in_one(domains.numa, entry.capable));
     raise(offer.capable_on_socket, max_in_one(domains.sockets, entry.capable));
+    raise(offer.in_service_on_socket, max_in_one(domains.sockets, entry.in_service));
     raise(offer.free_on_socket, max_in_one(domains.sockets, entry.free));
   }
   return offer;
@@ -76,6 +79,10 @@ bool may_cross_sockets(const model::ResourceRequest& request, const GpuOffer& of
   std::unreachable();
 }
 
+std::uint32_t gpus_when_empty(const model::ResourceRequest& request, const GpuOffer& offer) {
+  return may_cross_sockets(request, offer) ? offer.in_service : offer.in_service_on_socket;
+}
+
 bool has_gpus_when_empty(const model::ResourceRequest& request, const GpuOffer& offer) {
   const bool may_cross = may_cross_sockets(request, offer);
   return (may_cross ? offer.capable : offer.capable_on_socket) >= request.gpus;
@@ -88,6 +95,8 @@ GpuOffers::PerType& GpuOffers::entry_of(std::string_view type) {
 }
 
 bool GpuOffers::accepts(std::string_view type) {
+  const auto& barred = request_.barred_types;
+  if (std::ranges::find(barred, type) != barred.end()) return false;
   if (request_.gpu_types.empty()) return true;
   const auto known = accepted_.find(type);
   if (known != accepted_.end()) return known->second;

@@ -13,27 +13,32 @@
 
 namespace gpu_platform::scheduling {
 
-// What a node has of the GPUs that a request asks for, all of an allocation being of one type.
+// The GPUs of a node that suit a request; all GPUs of an allocation are of one type.
 struct GpuOffer {
   bool has_type = false;       // some GPU is of an acceptable type
   base::Bytes largest_memory;  // among GPUs of acceptable types
-  std::uint32_t capable = 0;   // most GPUs of one acceptable type with enough memory, busy or not
-  std::uint32_t free = 0;      // the same of those that are free
-  // Likewise, where the request has several GPUs; of one type, within one NUMA node or socket.
+  std::uint32_t capable =
+      0;  // the most GPUs of one acceptable type with enough memory, busy or not
+  std::uint32_t in_service = 0;  // the most of them that take work, now or once a job has ended
+  std::uint32_t free = 0;        // the most of them that are free
+  // The same for a request of several GPUs: of one type, within one NUMA node or socket.
   std::uint32_t capable_on_numa_node = 0;
   std::uint32_t capable_on_socket = 0;
+  std::uint32_t in_service_on_socket = 0;
   std::uint32_t free_on_socket = 0;
 };
 
-// Each type that the request would take as a request for that alone, in its order; the request
-// itself where it names none.
+// Returns one request for each type that the request accepts, in its order; the request itself if
+// it names no type.
 std::vector<model::ResourceRequest> by_choice(const model::ResourceRequest& request);
-// As its nodelist and what it excludes say.
+// Returns whether the request's nodelist and its excluded nodes allow the node.
 bool may_use(const model::ResourceRequest& request, model::NodeId node);
 
-// Whether the GPUs of such a node may lie on several sockets; as placement decides it.
+// Returns whether the GPUs of such a node may lie on several sockets, as placement decides it.
 bool may_cross_sockets(const model::ResourceRequest& request, const GpuOffer& offer);
-// Whether the GPUs could be had there with nothing else running.
+// Returns how many GPUs at once the node could give to the request once all its jobs have ended.
+std::uint32_t gpus_when_empty(const model::ResourceRequest& request, const GpuOffer& offer);
+// Returns whether the node could give the GPUs if nothing else ran there and all were in service.
 bool has_gpus_when_empty(const model::ResourceRequest& request, const GpuOffer& offer);
 
 // Reads offers from nodes as the model has them; compares each name of a type once.
@@ -49,6 +54,7 @@ class GpuOffers {
     std::string_view type;
     bool is_accepted = false;
     GpuMask capable = 0;
+    GpuMask in_service = 0;
     GpuMask free = 0;
   };
 
@@ -58,7 +64,7 @@ class GpuOffers {
 
   const model::ResourceRequest& request_;
   std::map<std::string, bool, std::less<>> accepted_;
-  std::vector<PerType> types_;  // of the node at hand; kept for its storage, as is the next
+  std::vector<PerType> types_;  // of the present node; kept for its storage, as is the next
   DomainCollector domains_;
 };
 

@@ -21,14 +21,19 @@ std::uint32_t mib_rounded_up(base::Bytes bytes) {
       std::min<std::int64_t>(mib, std::numeric_limits<std::uint32_t>::max()));
 }
 
-// The node's first failing constraint, as a count of one node.
+// Returns the node's first failing constraint, as a count of one node.
 WaitCount first_shortage(const model::ResourceRequest& request, const model::Node& node,
                          const GpuOffer& offer, const Demand& demand) {
   const FreeState free = free_state_of(node);
   if (!free.is_up) return {Shortage::kNodeState, 1, 0};
   if (request.gpus > 0) {
+    if (!request.barred_types.empty() && !offer.has_type) return {Shortage::kExcluded, 1, 0};
     if (!request.gpu_types.empty() && !offer.has_type) return {Shortage::kGpuType, 1, 0};
     if (offer.has_type && offer.capable == 0) return {Shortage::kGpuMemory, 1, 0};
+    const std::uint32_t when_empty = gpus_when_empty(request, offer);
+    if (has_gpus_when_empty(request, offer) && when_empty < request.gpus) {
+      return {Shortage::kGpusOffline, 1, request.gpus - when_empty};
+    }
     if (offer.free < request.gpus) return {Shortage::kGpus, 1, request.gpus - offer.free};
     if (!may_cross_sockets(request, offer) && offer.free_on_socket < request.gpus) {
       return {Shortage::kSockets, 1, request.gpus - offer.free_on_socket};
@@ -55,8 +60,9 @@ WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
   const Demand demand = demand_on(request, {.cpus = node.cpus,
                                             .memory = node.memory,
                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  could_hold |= node.state == model::NodeState::kUp && has_gpus_when_empty(request, offer) &&
-                demand.cpus <= node.cpus && demand.memory <= node.memory;
+  could_hold |= node.state == model::NodeState::kUp &&
+                gpus_when_empty(request, offer) >= request.gpus && demand.cpus <= node.cpus &&
+                demand.memory <= node.memory;
   return first_shortage(request, node, offer, demand);
 }
 
@@ -86,12 +92,16 @@ void ShortageCounter::visit(const model::Node& node) {
   count(judge(node));
 }
 
-void ShortageCounter::visit(const model::Node& node, const model::Node& left) {
+bool ShortageCounter::visit(const model::Node& node, const model::Node& left) {
   Judgement judgement = judge(node);
-  const bool is_reserved = judgement.shortage.shortage == Shortage::kFits &&
-                           judge(left).shortage.shortage != Shortage::kFits;
+  const bool is_reserved = judgement.shortage.shortage == Shortage::kFits && !fits_on(left);
   if (is_reserved) judgement.shortage.shortage = Shortage::kReserved;
   count(judgement);
+  return is_reserved;
+}
+
+bool ShortageCounter::fits_on(const model::Node& node) {
+  return judge(node).shortage.shortage == Shortage::kFits;
 }
 
 std::vector<WaitCount> ShortageCounter::counts() const {

@@ -13,9 +13,9 @@
 
 namespace gpu_platform::scheduling {
 
-// Why a request, or one part of a gang, does not start on each of a set of nodes, counted: every
-// node once, under the first constraint it fails in the order of model::Shortage, or under kFits;
-// of several types that the request would take the one that comes furthest counts. Works on
+// Counts why a request, or one part of a gang, does not start on each node of a set. Every node
+// counts once: under the first constraint that it fails, in the order of model::Shortage, or under
+// kFits. If the request accepts several types, the one that comes furthest counts. Works on
 // model::Node values, so on published snapshots as well.
 class ShortageCounter {
  public:
@@ -24,9 +24,13 @@ class ShortageCounter {
   ShortageCounter& operator=(const ShortageCounter&) = delete;
 
   void visit(const model::Node& node);
-  // `left`: the node as reservations of others leave it.
-  void visit(const model::Node& node, const model::Node& left);
-  // Only constraints that some node fails (or kFits), ascending; they add up to the nodes visited.
+  // `left`: the node without what reservations of others take. Returns true if it fits but for
+  // them.
+  bool visit(const model::Node& node, const model::Node& left);
+  // Returns whether the request fits there, without counting it.
+  bool fits_on(const model::Node& node);
+  // Only constraints that some node fails (or kFits), ascending. They add up to the number of
+  // visited nodes.
   std::vector<model::WaitCount> counts() const;
   // The visited nodes that are up and could hold the request if nothing else ran on them.
   std::uint32_t nodes_up_that_could_hold() const { return nodes_up_that_could_hold_; }

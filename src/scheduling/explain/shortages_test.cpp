@@ -5,6 +5,7 @@
 
 #include "base/persistent_map.h"
 #include "scheduling/testing/boards.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -15,10 +16,6 @@ namespace {
 using model::Shortage;
 
 using Counts = std::vector<model::WaitCount>;
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 TEST(CountShortages, CountsEachNodeUnderItsFirstFailingConstraint) {
   const NodeList nodes{{
@@ -82,6 +79,28 @@ TEST(CountShortages, TellsGpusThatAreFreeOnlyAcrossSockets) {
             (Counts{{Shortage::kGpus, 1, 1}, {Shortage::kFits, 3, 0}}));
 }
 
+TEST(CountShortages, SaysOfflineWhereNoEndOfJobsBringsEnough) {
+  model::Node dead = node(1).gpus(8).busy(0).busy(1);
+  dead.gpus[7].state = model::GpuState::kOffline;
+  ShortageCounter counter(gpus(8));
+  counter.visit(dead);
+  EXPECT_EQ(counter.counts(), (Counts{{Shortage::kGpusOffline, 1, 1}}));
+  EXPECT_EQ(counter.nodes_up_that_could_hold(), 0U);
+  EXPECT_EQ(count_shortages(NodeList{{dead}}, gpus(7)), (Counts{{Shortage::kGpus, 1, 2}}));
+  EXPECT_EQ(count_shortages(NodeList{{dead}}, gpus(9)), (Counts{{Shortage::kGpus, 1, 4}}))
+      << "it has never had so many";
+}
+
+TEST(CountShortages, SaysOfflineWhereTheSocketHasLostTheGpu) {
+  model::Node dead = dgx_h100(1).busy(1);
+  dead.gpus[0].state = model::GpuState::kOffline;
+  dead.gpus[7].state = model::GpuState::kOffline;
+  ShortageCounter counter(gpus(4));
+  counter.visit(dead);
+  EXPECT_EQ(counter.counts(), (Counts{{Shortage::kGpusOffline, 1, 1}}));
+  EXPECT_EQ(counter.nodes_up_that_could_hold(), 0U);
+}
+
 TEST(CountShortages, WorksOnPublishedMaps) {
   base::PersistentMap<model::Node> nodes;
   nodes.put(1, node(1).gpus(8));
@@ -120,6 +139,7 @@ TEST(ShortageProperty, WhatCouldBeHeldFitsOnceTheNodesAreEmpty) {
       each.cpus_used = 0;
       each.memory_used = {};
       for (model::Gpu& gpu : each.gpus) {
+        if (!model::is_in_service(gpu)) continue;
         gpu.state = model::GpuState::kAvailable;
         gpu.holders.clear();
       }

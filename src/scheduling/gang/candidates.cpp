@@ -8,7 +8,7 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-// What is the same for all nodes of a shape.
+// The values that all nodes of a shape share.
 struct Part {
   const ShapeClass& shape_class;
   Demand demand;
@@ -33,8 +33,8 @@ std::optional<Candidate> candidate_of(const Part& part, const GroupKey& key, con
                    .gpus = *gpus};
 }
 
-std::optional<Part> part_on(const ShapeClass& shape_class, const model::ResourceRequest& request,
-                            const GpuFilter& filter) {
+std::optional<Part> part_from(const ShapeClass& shape_class, const model::ResourceRequest& request,
+                              const GpuFilter& filter) {
   if (shape_class.nodes_up == 0 || !could_hold(shape_class, request, filter)) return std::nullopt;
   return Part{.shape_class = shape_class,
               .demand = demand_on_shape(shape_class, request),
@@ -65,7 +65,7 @@ void add_listed(const Cluster& cluster, const model::ResourceRequest& request,
   for (const model::NodeId id : request.nodelist) {
     const Cluster::NodeRecord* record = cluster.find(id);
     if (record == nullptr || !record->free.is_up) continue;
-    const auto part = part_on(*record->shape_class, request, filter);
+    const auto part = part_from(*record->shape_class, request, filter);
     if (!part) continue;
     const auto group = cluster.group_of(*record);
     if (auto candidate = candidate_of(*part, group->first, group->second)) {
@@ -84,7 +84,7 @@ std::vector<Candidate> candidates_for(const Cluster& cluster, const model::Resou
     add_listed(cluster, part, filter, found);
   } else {
     for (const auto& [shape, shape_class] : cluster.shapes()) {
-      if (const auto on_shape = part_on(shape_class, part, filter)) add_groups(*on_shape, found);
+      if (const auto on_shape = part_from(shape_class, part, filter)) add_groups(*on_shape, found);
     }
   }
   std::ranges::stable_sort(found, {}, &Candidate::score);

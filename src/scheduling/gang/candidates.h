@@ -11,7 +11,7 @@
 
 namespace gpu_platform::scheduling {
 
-// What decides between nodes that could give a part; the smallest is the best, as for jobs of one
+// The criteria between nodes that could give a part; the smallest is the best, as for jobs on one
 // node.
 struct PartScore {
   PlacementRank rank = PlacementRank::kNvLink;
@@ -27,7 +27,7 @@ struct Candidate {
   PartScore score;
   const ShapeClass* shape_class = nullptr;
   const Group* group = nullptr;
-  model::NodeId only;  // where valid, of the group this node alone
+  model::NodeId only;  // if valid, only this node of the group
   Demand demand;
   Subset gpus;
 
@@ -46,7 +46,7 @@ struct Candidate {
     if (unnamed > 0) visit(LeafIndex{0}, unnamed);
   }
 
-  // Its nodes, ascending, until visit(NodeId) returns false.
+  // Visits its nodes in ascending order until visit(NodeId) returns false.
   template <class Visit>
   void for_each_node(Visit&& visit) const {
     if (only.valid()) {
@@ -58,7 +58,7 @@ struct Candidate {
     }
   }
 
-  // Likewise, those there.
+  // The same for the nodes of one place.
   template <class Visit>
   void for_each_node_in(LeafIndex leaf, Visit&& visit) const {
     if (only.valid()) {
@@ -75,9 +75,9 @@ struct Candidate {
   }
 };
 
-// All nodes that could give the request, read as that of one node, now; on its nodelist, where it
-// has one. Best first; the order does not depend on that in which nodes came to be known. Cost: by
-// groups of equal nodes that have so many GPUs free.
+// Returns all nodes that could give the request now, read as a request for one node; on its
+// nodelist, if it has one. The best come first; the order does not depend on the order in which
+// nodes became known. Cost: by groups of equal nodes that have that many GPUs free.
 std::vector<Candidate> candidates_for(const Cluster& cluster, const model::ResourceRequest& part,
                                       const GpuFilter& filter);
 

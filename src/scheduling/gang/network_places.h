@@ -18,9 +18,9 @@ using LeafIndex = std::uint32_t;
 inline constexpr std::array kNearestFirst = {
     model::NetworkLevel::kDomain, model::NetworkLevel::kRack, model::NetworkLevel::kZone};
 
-// The places of a cluster's nodes, numbered, and which of them are together at a level. There are
+// The places of a cluster's nodes, numbered, and the places that are together at a level. There are
 // as many as the site has domains; a place that no node has any more is kept. The numbers follow
-// the order in which places came to be known, so nothing may be decided by them.
+// the order in which places became known, so nothing may be decided by them.
 class NetworkPlaces {
  public:
   NetworkPlaces();

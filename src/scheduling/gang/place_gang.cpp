@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "scheduling/gang/candidates.h"
-#include "scheduling/placement/grants.h"
+#include "scheduling/placement/choose_gpus.h"
 
 namespace gpu_platform::scheduling {
 
@@ -17,7 +17,7 @@ namespace {
 using model::NetworkLevel;
 using Leaves = std::vector<LeafIndex>;
 
-// Leaves that are together, and how many nodes there could give a part.
+// Leaves that are together, and the number of their nodes that could give a part.
 struct Site {
   NetworkLevel level = NetworkLevel::kAnywhere;
   std::string_view name;
@@ -25,13 +25,13 @@ struct Site {
   Leaves leaves;
 };
 
-// The next nearer level; nothing below a domain.
+// Returns the next nearer level; nothing below a domain.
 std::optional<NetworkLevel> nearer(NetworkLevel level) {
   if (level == NetworkLevel::kDomain) return std::nullopt;
   return static_cast<NetworkLevel>(static_cast<int>(level) + 1);
 }
 
-// Where the parts of one gang, all on GPUs of one type, could lie.
+// The places where the parts of one gang, all on GPUs of one type, could lie.
 class Choice {
  public:
   Choice(const Cluster& cluster, std::vector<Candidate> candidates)
@@ -62,7 +62,8 @@ class Choice {
   std::size_t total_ = 0;
 };
 
-// Fewest nodes first, then by name. Leaves without a name at the level are one site, without name.
+// Fewest nodes first, then by name. Leaves without a name at the level form one site without a
+// name.
 std::vector<Site> Choice::sites_at(NetworkLevel level, const Leaves& leaves) const {
   std::vector<Site> by_group(places_.groups_at(level));
   for (const LeafIndex leaf : leaves) {
@@ -104,7 +105,7 @@ model::Allocation Choice::take(const Site& site, std::size_t parts) const {
   return allocation;
 }
 
-// The largest places below whole, as long as no single one holds the rest.
+// Takes the largest places below as a whole until a single one holds the rest.
 void Choice::take_from(const Site& site, std::size_t parts, model::Allocation& out) const {
   const std::optional<NetworkLevel> level = nearer(site.level);
   if (!level || parts == 1 || site.leaves.size() == 1) {
@@ -123,7 +124,7 @@ void Choice::take_from(const Site& site, std::size_t parts, model::Allocation& o
   }
 }
 
-// By the places and nodes themselves: their numbers depend on the order in which they came.
+// Compares the places and nodes themselves: their numbers depend on the order in which they came.
 void Choice::take_best(Leaves leaves, std::size_t parts, model::Allocation& out) const {
   const bool is_everywhere = leaves.size() == leaves_.size();
   if (!is_everywhere) {
@@ -148,7 +149,7 @@ void Choice::take_best(Leaves leaves, std::size_t parts, model::Allocation& out)
   }
 }
 
-// The types that nodes have and the request takes, by name.
+// Returns the types that the nodes have and the request accepts, by name.
 std::vector<TypeIndex> types_in(const Cluster& cluster, const GpuFilter& filter) {
   std::vector<TypeIndex> types;
   for (const auto& [shape, shape_class] : cluster.shapes()) {

@@ -9,6 +9,7 @@
 #include <rapidcheck.h>
 
 #include "scheduling/placement/place.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -17,10 +18,6 @@ namespace gpu_platform::scheduling {
 namespace {
 
 using model::NetworkLevel;
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 model::ResourceRequest gang(std::uint32_t nodes, std::uint32_t gpus_each) {
   model::ResourceRequest request = gpus(gpus_each);
@@ -88,7 +85,7 @@ TEST(PlaceGang, DoesNotGoPastTheLevelThatIsAskedFor) {
   EXPECT_EQ(place(cluster, request), std::nullopt);
 }
 
-TEST(PlaceGang, NodesWithoutANameAreTogetherWithNobody) {
+TEST(PlaceGang, NodesWithoutANameAreTogetherWithNoOther) {
   const Cluster cluster = cluster_of({node(1).gpus(8), node(2).gpus(8)});
   model::ResourceRequest request = gang(2, 8);
   EXPECT_EQ(nodes_of(place(cluster, request)), (Ids{1, 2}));
@@ -162,7 +159,7 @@ Asked random_case() {
   return asked;
 }
 
-// How near the nodes of the allocation are.
+// Returns the nearness of the allocation's nodes.
 NetworkLevel level_of(const std::vector<model::Node>& nodes, const model::Allocation& allocation) {
   for (const NetworkLevel level : kNearestFirst) {
     std::set<std::string_view> names;

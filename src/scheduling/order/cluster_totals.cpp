@@ -14,7 +14,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint32_t kOrdinary = 1000;
 
-std::uint64_t part_of(Wide held, Wide all) {
+std::uint64_t part_held(Wide held, Wide all) {
   if (held >= all) return all == 0 ? 0 : kOne32;
   return static_cast<std::uint64_t>((held << 32) / all);
 }
@@ -72,10 +72,10 @@ void HeldAmounts::add(const model::NodeAllocation& part, const model::Node& node
 std::uint64_t dominant_part(const HeldAmounts& held, const ClusterTotals& totals,
                             const std::vector<model::GpuWeight>& weights) {
   const auto whole_gpu = static_cast<std::uint64_t>(base::kWholeGpu.value());
-  return std::max({part_of(held.gpus, Wide{totals.weighted_gpus(weights)} * whole_gpu),
-                   part_of(held.cpus, totals.cpus()),
-                   part_of(static_cast<std::uint64_t>(held.memory.value()),
-                           static_cast<std::uint64_t>(totals.memory().value()))});
+  return std::max({part_held(held.gpus, Wide{totals.weighted_gpus(weights)} * whole_gpu),
+                   part_held(held.cpus, totals.cpus()),
+                   part_held(static_cast<std::uint64_t>(held.memory.value()),
+                             static_cast<std::uint64_t>(totals.memory().value()))});
 }
 
 }  // namespace gpu_platform::scheduling

@@ -13,10 +13,10 @@
 
 namespace gpu_platform::scheduling {
 
-// What a GPU of the type counts: its own weight, else its family's, else 1000.
+// Returns the weight of a GPU of the type: its own weight, else its family's, else 1000.
 std::uint32_t gpu_weight_of(const std::string& type, const std::vector<model::GpuWeight>& weights);
 
-// All that the nodes have, in service or not: what shares of the cluster are measured by. Owner and
+// The totals of all nodes, in service or not: shares of the cluster are measured by them. Owner and
 // thread: the cluster's. Cost: a node's GPUs.
 class ClusterTotals {
  public:
@@ -24,6 +24,7 @@ class ClusterTotals {
   void remove(const NodeShape& node);  // added before
 
   std::uint64_t gpus() const;
+  const std::map<std::string, std::uint64_t>& gpus_by_type() const { return gpus_by_type_; }
   std::uint64_t cpus() const { return cpus_; }
   base::Bytes memory() const { return memory_; }
   // Thousandths of a GPU that counts 1.
@@ -47,7 +48,8 @@ struct HeldAmounts {
            const std::vector<model::GpuWeight>& weights);
 };
 
-// The dominant share: the largest of the parts of all GPUs, CPUs and memory, in 2^-32; at most all.
+// Returns the dominant share: the largest of the parts of all GPUs, CPUs and memory, in 2^-32, at
+// most all.
 // Source: A. Ghodsi et al., Dominant Resource Fairness, NSDI 2011.
 std::uint64_t dominant_part(const HeldAmounts& held, const ClusterTotals& totals,
                             const std::vector<model::GpuWeight>& weights);

@@ -39,7 +39,8 @@ std::uint32_t factor_of(std::uint64_t use, std::uint64_t shares) {
                                     power_of_two(rest, kOne32));
 }
 
-// The longest strictly ascending run of what is there, by index; empty ones are passed.
+// Returns the longest strictly ascending run of the present places, by index; empty ones are left
+// out.
 std::vector<std::size_t> longest_ascent(const std::vector<std::optional<Place>>& places) {
   std::vector<std::size_t> tails;  // tails[n]: the smallest end of an ascent of n + 1
   std::vector<std::optional<std::size_t>> before(places.size());
@@ -61,7 +62,7 @@ std::vector<std::size_t> longest_ascent(const std::vector<std::optional<Place>>&
   return ascent;
 }
 
-// Numbers the groups in ascending order and lets as many as can be keep what they had.
+// Numbers the groups in ascending order, so that as many as possible keep their numbers.
 std::vector<Place> places_of(const std::vector<std::optional<Place>>& former) {
   std::vector<Place> places(former.size());
   std::vector<std::size_t> kept = longest_ascent(former);
@@ -100,7 +101,9 @@ class RankingBuilder {
       }
     }
     for (const auto& [account, amounts] : use.accounts()) {
-      nodes_[add_user(account.team, account.user, 1)].use += amounts.counted;
+      Node& node = nodes_[add_user(account.team, account.user, 1)];
+      node.use += amounts.counted;
+      node.gpu_time += amounts.counted_gpu_time;
     }
     link();
   }
@@ -118,7 +121,8 @@ class RankingBuilder {
     std::string_view user;  // empty: a team
     std::string_view parent_team;
     std::uint32_t shares = 1;
-    std::uint64_t use = 0;  // of all below
+    std::uint64_t use = 0;       // of all below
+    std::uint64_t gpu_time = 0;  // likewise
     std::vector<std::size_t> children;
     std::uint32_t place = 0;  // of users: how many go before, and one
     std::uint64_t normal_shares = kOne32;
@@ -130,7 +134,7 @@ class RankingBuilder {
     return found == team_index_.end() ? 0 : found->second;
   }
 
-  // One that is there already keeps its shares.
+  // An account that exists already keeps its shares.
   std::size_t add_user(std::string_view team, std::string_view user, std::uint32_t shares) {
     const std::size_t parent = index_of_team(team);
     if (parent == 0) team = {};
@@ -148,12 +152,15 @@ class RankingBuilder {
     sum_use(0);
   }
 
-  std::uint64_t sum_use(std::size_t index) {
-    for (const std::size_t child : nodes_[index].children) nodes_[index].use += sum_use(child);
-    return nodes_[index].use;
+  void sum_use(std::size_t index) {
+    for (const std::size_t child : nodes_[index].children) {
+      sum_use(child);
+      nodes_[index].use += nodes_[child].use;
+      nodes_[index].gpu_time += nodes_[child].gpu_time;
+    }
   }
 
-  // Less use for its shares; users before teams.
+  // Less usage for its shares goes first; users go before teams.
   bool goes_before(std::size_t a, std::size_t b) const {
     const Wide first = Wide{nodes_[a].use} * nodes_[b].shares;
     const Wide second = Wide{nodes_[b].use} * nodes_[a].shares;
@@ -193,10 +200,12 @@ class RankingBuilder {
     if (!teams.empty()) rank(teams);
   }
 
-  // Normalised shares and effective use of all below.
+  // Computes the normalised shares and the effective use of all accounts below. The use of the
+  // first level is taken as it is: only what siblings of one team used is shared among them.
   void measure(std::size_t index) {
     const Node& parent = nodes_[index];
-    if (index == 0) nodes_[0].effective_use = parent.use == 0 ? 0 : kOne32;
+    const bool is_root = index == 0;
+    if (is_root) nodes_[0].effective_use = parent.use == 0 ? 0 : kOne32;
     std::uint64_t all_shares = 0;
     for (const std::size_t child : parent.children) all_shares += nodes_[child].shares;
     for (const std::size_t child : parent.children) {
@@ -204,8 +213,8 @@ class RankingBuilder {
       const std::uint64_t part = part_of(node.shares, all_shares);
       const std::uint64_t use = part_of(node.use, nodes_[0].use);
       node.normal_shares = times(parent.normal_shares, part);
-      node.effective_use =
-          use + times(parent.effective_use - std::min(use, parent.effective_use), part);
+      const std::uint64_t of_others = parent.effective_use - std::min(use, parent.effective_use);
+      node.effective_use = use + (is_root ? 0 : times(of_others, part));
       measure(child);
     }
   }
@@ -242,6 +251,7 @@ class RankingBuilder {
                          .shares = node.shares,
                          .normal_shares = node.normal_shares,
                          .use = part_of(node.use, nodes_[0].use),
+                         .gpu_time = node.gpu_time,
                          .effective_use = node.effective_use,
                          .factor = factor_of(node.effective_use, node.normal_shares),
                          .place = node.place});
@@ -251,7 +261,7 @@ class RankingBuilder {
   std::vector<Node> nodes_;  // the organisation first
   std::map<std::string_view, std::size_t> team_index_;
   std::map<std::pair<std::size_t, std::string_view>, std::size_t> user_index_;
-  std::vector<std::vector<std::size_t>> groups_;  // users who tie, in the order of the walk
+  std::vector<std::vector<std::size_t>> groups_;  // tied users, in the order of the walk
   std::uint32_t users_ranked_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace gpu_platform::scheduling {
 
 inline constexpr std::uint32_t kMaxFactor = 1024;
 
-// What the order knows of an account.
+// The account as the order of jobs sees it.
 struct FairShareRank {
   std::int64_t place = 0;             // the smaller goes first; the numbers mean nothing else
   std::uint32_t factor = kMaxFactor;  // 2^(-use / shares) in 1024ths
@@ -21,7 +21,7 @@ struct FairShareRank {
   friend bool operator==(const FairShareRank&, const FairShareRank&) = default;
 };
 
-// One row of the tree, as people are shown it. Parts are of 2^32.
+// One row of the tree, as people see it. Parts are of 2^32.
 struct ShareRow {
   std::string team;  // empty: for a user without a team, and for the organisation itself
   std::string user;  // empty: the team as a whole
@@ -30,9 +30,11 @@ struct ShareRow {
   std::uint32_t shares = 1;
   std::uint64_t normal_shares = 0;  // part of the whole that the shares come to
   std::uint64_t use = 0;            // part of all use
-  std::uint64_t effective_use = 0;  // the same, with a share of what those beside it used
+  std::uint64_t gpu_time = 0;       // of GPUs, as FairShareUse keeps it: as of its epoch
+  // The same; below the first level with a share of what others of its team used.
+  std::uint64_t effective_use = 0;
   std::uint32_t factor = kMaxFactor;
-  std::uint32_t place = 0;  // of users: from 1; users who tie have the same
+  std::uint32_t place = 0;  // of users, from 1; tied users have the same
 
   friend bool operator==(const ShareRow&, const ShareRow&) = default;
 };
@@ -52,11 +54,12 @@ class FairShareRanking {
   FairShareRanking(const model::Organisation& organisation, const FairShareUse& use,
                    const FairShareRanking& before);
 
-  // Of a job's account: a team that is no account of the user's is none.
+  // Returns the rank of a job's account; a team that is no account of the user's counts as
+  // none.
   FairShareRank of(std::string_view team, std::string_view user) const;
-  // True when every account of this has the same rank in `later`.
+  // Returns true if every account of this ranking has the same rank in `later`.
   bool is_kept_by(const FairShareRanking& later) const;
-  // In the order of the tree: a team before what is below it.
+  // Returns the rows in the order of the tree: a team before what is below it.
   const std::vector<ShareRow>& rows() const { return rows_; }
 
   friend bool operator==(const FairShareRanking&, const FairShareRanking&) = default;

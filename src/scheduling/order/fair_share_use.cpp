@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "scheduling/order/growth.h"
+#include "scheduling/quota/subjects.h"
 
 namespace gpu_platform::scheduling {
 
@@ -16,9 +17,17 @@ __extension__ using Wide = unsigned __int128;
 constexpr Wide kNanosecondsPerUnit = Wide{1'000'000} << 10;  // of a part of 2^-32
 constexpr std::uint64_t kMaxUse = std::numeric_limits<std::uint64_t>::max() >> 1;
 
-// What would need longer than the platform can run is as much as there can be.
+// A value that would need longer than the platform can run becomes the maximum.
 void add_to(std::uint64_t& sum, Wide more) {
   sum = static_cast<std::uint64_t>(std::min<Wide>(sum + more, kMaxUse));
+}
+
+template <class Change>
+void for_each_amount(FairShareUse::Amounts& amounts, const Change& change) {
+  for (std::uint64_t* amount : {&amounts.counted, &amounts.uncounted, &amounts.counted_gpu_time,
+                                &amounts.uncounted_gpu_time}) {
+    change(*amount);
+  }
 }
 
 }  // namespace
@@ -36,8 +45,11 @@ bool needs_use(const model::Policy& policy) {
 FairShareUse::FairShareUse(base::Instant epoch, base::Instant counted_to, Accounts accounts)
     : epoch_(epoch),
       counted_to_(counted_to),
-      has_uncounted_(std::ranges::any_of(
-          accounts, [](const auto& account) { return account.second.uncounted > 0; })),
+      has_uncounted_(std::ranges::any_of(accounts,
+                                         [](const auto& account) {
+                                           return account.second.uncounted > 0 ||
+                                                  account.second.uncounted_gpu_time > 0;
+                                         })),
       accounts_(std::move(accounts)) {}
 
 void FairShareUse::move_epoch(base::Instant at, base::Duration half_life) {
@@ -47,21 +59,23 @@ void FairShareUse::move_epoch(base::Instant at, base::Duration half_life) {
   epoch_ = epoch_ + half_life * halvings;
   const std::int64_t shift = std::min<std::int64_t>(halvings, 63);
   for (auto& [account, amounts] : accounts_) {
-    amounts.counted >>= shift;
-    amounts.uncounted >>= shift;
+    for_each_amount(amounts, [&](std::uint64_t& amount) { amount >>= shift; });
   }
 }
 
-void FairShareUse::charge(const Account& account, std::uint64_t part, base::Instant from,
-                          base::Instant to, base::Duration half_life) {
+void FairShareUse::charge(const Account& account, std::uint64_t part, base::GpuShare gpus,
+                          base::Instant from, base::Instant to, base::Duration half_life) {
   if (to <= from) return;
   CHECK(to >= epoch_ && !is_past(to, half_life));
   const Wide use = Wide{part} * static_cast<std::uint64_t>((to - from).value());
   const std::uint64_t growth = power_of_two(static_cast<std::uint64_t>((to - epoch_).value()),
                                             static_cast<std::uint64_t>(half_life.value()));
   const Wide grown = (use / kNanosecondsPerUnit) * growth >> 32;
-  if (grown == 0) return;
-  add_to(accounts_[account].uncounted, grown);
+  const Wide grown_gpu_time = Wide{gpu_time(gpus, to - from)} * growth >> 32;
+  if (grown == 0 && grown_gpu_time == 0) return;
+  Amounts& amounts = accounts_[account];
+  add_to(amounts.uncounted, grown);
+  add_to(amounts.uncounted_gpu_time, grown_gpu_time);
   has_uncounted_ = true;
 }
 
@@ -71,6 +85,7 @@ void FairShareUse::count(base::Instant at, base::Duration half_life) {
   if (!std::exchange(has_uncounted_, false)) return;
   for (auto& [account, amounts] : accounts_) {
     add_to(amounts.counted, std::exchange(amounts.uncounted, 0));
+    add_to(amounts.counted_gpu_time, std::exchange(amounts.uncounted_gpu_time, 0));
   }
 }
 
@@ -80,8 +95,9 @@ void FairShareUse::change_half_life(base::Instant at, base::Duration from, base:
   const std::uint64_t growth = power_of_two(static_cast<std::uint64_t>((at - epoch_).value()),
                                             static_cast<std::uint64_t>(from.value()));
   for (auto& [account, amounts] : accounts_) {
-    amounts.counted = static_cast<std::uint64_t>((Wide{amounts.counted} << 32) / growth);
-    amounts.uncounted = static_cast<std::uint64_t>((Wide{amounts.uncounted} << 32) / growth);
+    for_each_amount(amounts, [&](std::uint64_t& amount) {
+      amount = static_cast<std::uint64_t>((Wide{amount} << 32) / growth);
+    });
   }
   epoch_ = at;
 }
@@ -96,6 +112,8 @@ void FairShareUse::follow(const model::Organisation& organisation) {
     Amounts& alone = accounts_[{{}, user}];
     add_to(alone.counted, account->second.counted);
     add_to(alone.uncounted, account->second.uncounted);
+    add_to(alone.counted_gpu_time, account->second.counted_gpu_time);
+    add_to(alone.uncounted_gpu_time, account->second.uncounted_gpu_time);
     account = accounts_.erase(account);
   }
 }

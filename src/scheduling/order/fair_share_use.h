@@ -19,23 +19,27 @@ struct Account {
   friend auto operator<=>(const Account&, const Account&) = default;
 };
 
-// A team that the organisation does not have is none.
+// A team that the organisation does not have counts as none.
 Account account_of(const model::Organisation& organisation, const model::JobSpec& spec);
 
-// True where the policy's order asks what was used.
+// Returns true if the policy's order depends on usage.
 bool needs_use(const model::Policy& policy);
 
-// What was used, decayed. All use decays by the same factor, so none of it is touched as time goes
-// by: what is charged later counts more instead. Amounts are in the units of the instant `epoch`
-// (use of 2^-22 of the cluster for a millisecond); what is charged at t is multiplied by
-// 2^((t - epoch) / half_life), and when a half-life has passed all is halved and the epoch goes on.
+// The decayed usage. All use decays by the same factor, so none of it is touched as time goes by;
+// later use counts more instead. Amounts are in the units of the instant `epoch` (use of 2^-22 of
+// the cluster for a millisecond). A charge at time t is multiplied by 2^((t - epoch) / half_life);
+// when a half-life has passed, all amounts are halved and the epoch moves on.
 // Source of the method: the classic decayed use of Slurm's multifactor plugin, without its pass
 // over all accounts.
 class FairShareUse {
  public:
   struct Amounts {
-    std::uint64_t counted = 0;    // what the order goes by
-    std::uint64_t uncounted = 0;  // of those who gave back since the last count
+    std::uint64_t counted = 0;    // the usage that the order goes by
+    std::uint64_t uncounted = 0;  // of attempts that gave back since the last count
+    // The same of the GPUs alone, as gpu_time(), for people to see: it does not depend on what the
+    // cluster has, and the order does not go by it.
+    std::uint64_t counted_gpu_time = 0;
+    std::uint64_t uncounted_gpu_time = 0;
 
     friend bool operator==(const Amounts&, const Amounts&) = default;
   };
@@ -49,32 +53,33 @@ class FairShareUse {
   const Accounts& accounts() const { return accounts_; }
   bool has_uncounted() const { return has_uncounted_; }
 
-  // False where it was there already.
+  // Returns false if it was there already.
   bool add(const Account& account) { return accounts_.try_emplace(account).second; }
-  // Lets whole half-lives pass, so that `at` is less than one after the epoch. Halves what is
-  // counted too: the order is worked out anew after it.
+  // Lets whole half-lives pass, so that `at` is less than one after the epoch. Halves the counted
+  // usage too: the order is computed anew after it.
   void move_epoch(base::Instant at, base::Duration half_life);
-  // True when that would halve anything.
+  // Returns true if that would halve anything.
   bool is_past(base::Instant at, base::Duration half_life) const {
     return at >= epoch_ + half_life;
   }
-  // `part` of the cluster (2^-32) from `from` to `to`, charged as of `to`, which is not past.
-  void charge(const Account& account, std::uint64_t part, base::Instant from, base::Instant to,
-              base::Duration half_life);
-  // Everything up to `at` is charged: from here on it counts.
+  // Charges `part` of the cluster (2^-32), which has these GPUs, from `from` to `to`, as of `to`,
+  // which is not past.
+  void charge(const Account& account, std::uint64_t part, base::GpuShare gpus, base::Instant from,
+              base::Instant to, base::Duration half_life);
+  // Says that everything up to `at` has been charged: from here on it counts.
   void count(base::Instant at, base::Duration half_life);
-  // There was no usage since the last count: the next interval begins now.
+  // Says that there was no usage since the last count: the next interval begins now.
   void begin_interval(base::Instant at) { counted_to_ = at; }
-  // Another half-life, from `at` on.
+  // Sets another half-life, from `at` on.
   void change_half_life(base::Instant at, base::Duration from, base::Duration to);
-  // Accounts of teams that are no more become their users'.
+  // Moves accounts of teams that no longer exist to their users.
   void follow(const model::Organisation& organisation);
 
   friend bool operator==(const FairShareUse&, const FairShareUse&) = default;
 
  private:
   base::Instant epoch_;
-  base::Instant counted_to_;  // those who hold something are charged up to here
+  base::Instant counted_to_;  // running attempts have been charged up to here
   bool has_uncounted_ = false;
   Accounts accounts_;
 };

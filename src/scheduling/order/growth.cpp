@@ -36,7 +36,7 @@ constexpr std::array<std::uint64_t, 32> kRoots = roots_of_two();
 
 }  // namespace
 
-// The exponent's bits name the roots whose product it is.
+// Each bit of the exponent names a root; the result is their product.
 std::uint64_t power_of_two(std::uint64_t part, std::uint64_t whole) {
   CHECK(part < whole);
   const auto exponent = static_cast<std::uint64_t>((Wide{part} << 32) / whole);

@@ -4,8 +4,9 @@
 
 namespace gpu_platform::scheduling {
 
-StarvationQueue::Key StarvationQueue::key_of(const model::JobSpec& spec) {
-  return {spec.team, spec.team.empty() ? spec.user : std::string()};
+// No name begins with a zero.
+std::string StarvationQueue::team_of(const model::JobSpec& spec) {
+  return spec.team.empty() ? std::string(1, '\0') + spec.user : spec.team;
 }
 
 void StarvationQueue::hide(const Team& team) {
@@ -18,14 +19,14 @@ void StarvationQueue::show(const Team& team) {
 }
 
 void StarvationQueue::put(const model::JobSpec& spec, const Entry& entry) {
-  Team& team = teams_[key_of(spec)];
+  Team& team = teams_[team_of(spec)];
   hide(team);
   CHECK(since_.emplace(entry.job, entry.since).second && team.waiting.insert(entry).second);
   show(team);
 }
 
 void StarvationQueue::erase(const model::JobSpec& spec, model::JobId job) {
-  const auto place = teams_.find(key_of(spec));
+  const auto place = teams_.find(team_of(spec));
   const auto since = since_.find(job);
   CHECK(place != teams_.end() && since != since_.end());
   const Entry entry{since->second, job};
@@ -39,7 +40,7 @@ void StarvationQueue::erase(const model::JobSpec& spec, model::JobId job) {
 }
 
 void StarvationQueue::pass(const model::JobSpec& spec, model::JobId job) {
-  Team& team = teams_.at(key_of(spec));
+  Team& team = teams_.at(team_of(spec));
   hide(team);
   team.passed = job;
   show(team);

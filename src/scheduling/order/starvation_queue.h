@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "base/units.h"
 #include "model/ids.h"
@@ -20,6 +19,9 @@ namespace gpu_platform::scheduling {
 // Cost: O(log jobs).
 class StarvationQueue {
  public:
+  // The team that the job waits for its turn in: its own, or its user alone.
+  static std::string team_of(const model::JobSpec& spec);
+
   struct Entry {
     base::Instant since;  // it waits
     model::JobId job;
@@ -29,16 +31,15 @@ class StarvationQueue {
 
   void put(const model::JobSpec& spec, const Entry& entry);
   void erase(const model::JobSpec& spec, model::JobId job);
-  // The team's oldest has been told that it is overdue: it is not asked for again while it waits.
+  // Marks the team's oldest job as overdue: next() does not return it again while it waits.
   void pass(const model::JobSpec& spec, model::JobId job);
 
-  // Of the oldest of all teams that were not passed the one that has waited longest.
+  // Returns the longest-waiting job among the oldest jobs of the teams that were not passed.
   std::optional<Entry> next() const;
 
   friend bool operator==(const StarvationQueue&, const StarvationQueue&) = default;
 
  private:
-  using Key = std::pair<std::string, std::string>;  // team, or none and the user
   struct Team {
     std::set<Entry> waiting;
     model::JobId passed;  // invalid: none
@@ -46,13 +47,12 @@ class StarvationQueue {
     friend bool operator==(const Team&, const Team&) = default;
   };
 
-  static Key key_of(const model::JobSpec& spec);
   void hide(const Team& team);
   void show(const Team& team);
 
-  std::map<Key, Team> teams_;  // none empty
+  std::map<std::string, Team> teams_;  // none empty
   std::map<model::JobId, base::Instant> since_;
-  std::set<Entry> oldest_;  // of the teams, but for those passed
+  std::set<Entry> oldest_;  // one per team, except the teams that were passed
 };
 
 }  // namespace gpu_platform::scheduling

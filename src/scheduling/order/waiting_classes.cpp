@@ -18,6 +18,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(static_cast<std::size_t>(request.memory.value_or(base::Bytes()).value()));
   mix(static_cast<std::size_t>(key.expected_time.value()));
   mix(key.preemption);
+  mix(key.record.stops * 2 + (key.record.had_others_stopped ? 1 : 0));
   mix(request.nodes * 2 + (request.cross_node ? 1 : 0));
   mix(static_cast<std::size_t>(request.within));
   for (const model::NodeId node : request.nodelist) mix(node.value);
@@ -33,7 +34,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
 
 namespace {
 
-// All that the policy asks when it says whether a job may be stopped for others.
+// The inputs of the policy's decision whether a job may be stopped for others.
 std::uint8_t preemption_of(const model::JobSpec& spec) {
   if (spec.preemptible) return *spec.preemptible ? 1 : 2;
   const int of_class = 3 + 2 * static_cast<int>(spec.priority.priority_class);
@@ -42,7 +43,8 @@ std::uint8_t preemption_of(const model::JobSpec& spec) {
 
 }  // namespace
 
-WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
+WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec,
+                                           const StopRecord& record) const {
   Key key{.request = spec.request,
           .time_limit = spec.time_limit,
           .expected_time = spec.expected_time.value_or(base::Duration()),
@@ -51,6 +53,7 @@ WaitingClasses::Key WaitingClasses::key_of(const model::JobSpec& spec) const {
     key.team = spec.team;
     key.user = spec.user;
     key.project = spec.project;
+    key.record = record;
   }
   return key;
 }
@@ -68,15 +71,16 @@ void WaitingClasses::split_by_owner(bool split) {
   splits_by_owner_ = split;
 }
 
-void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec) {
-  std::set<Rank>& jobs = classes_[key_of(spec)];
+void WaitingClasses::add(const Rank& rank, const model::JobSpec& spec, const StopRecord& record) {
+  std::set<Rank>& jobs = classes_[key_of(spec, record)];
   if (!jobs.empty()) by_first_.erase(*jobs.begin());
   CHECK(jobs.insert(rank).second);
   by_first_.emplace(*jobs.begin(), &jobs);
 }
 
-void WaitingClasses::remove(const Rank& rank, const model::JobSpec& spec) {
-  const auto entry = classes_.find(key_of(spec));
+void WaitingClasses::remove(const Rank& rank, const model::JobSpec& spec,
+                            const StopRecord& record) {
+  const auto entry = classes_.find(key_of(spec, record));
   CHECK(entry != classes_.end());
   std::set<Rank>& jobs = entry->second;
   by_first_.erase(*jobs.begin());

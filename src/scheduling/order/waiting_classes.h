@@ -11,38 +11,45 @@
 #include "base/units.h"
 #include "model/job.h"
 #include "scheduling/order/rank.h"
+#include "scheduling/preemption/stop_record.h"
 
 namespace gpu_platform::scheduling {
 
-// Classes of waiting jobs with the same request and time limit, that may be stopped for the same
-// others, and to which the same limits apply. If one of them does not fit now, none does, unless
-// its expected time is shorter. A queue of many thousands mostly has a few classes, so a cycle
-// tries classes instead of jobs.
+// Classes of waiting jobs with the same request and time limit, the same possible victims and the
+// same limits. If one job of a class does not fit now, none does, unless its expected time is
+// shorter. A queue of many thousand jobs mostly has a few classes, so a cycle tries classes instead
+// of jobs.
 //
 // Owner and thread: the queue's. Cost: add and remove O(log jobs).
 class WaitingClasses {
  public:
-  void add(const Rank& rank, const model::JobSpec& spec);
-  void remove(const Rank& rank, const model::JobSpec& spec);
+  void add(const Rank& rank, const model::JobSpec& spec, const StopRecord& record);
+  void remove(const Rank& rank, const model::JobSpec& spec, const StopRecord& record);  // as added
   void clear();
-  // Whether owners are told apart. Only while there are no jobs.
+  // Sets whether jobs of different owners are in different classes. Only while there are no jobs.
   void split_by_owner(bool split);
   std::size_t size() const { return classes_.size(); }
-  // The first of all jobs; null where there is none.
+  // Returns the first of all jobs; null if there is none.
   const Rank* first() const { return by_first_.empty() ? nullptr : &by_first_.begin()->first; }
 
-  // The same jobs in the same classes, whatever their places are numbered.
+  // Calls visit(first job's rank, number of jobs) for each class. Cost: the classes.
+  template <class Visit>
+  void for_each_class(Visit&& visit) const {
+    for (const auto& [first, jobs] : by_first_) visit(first, jobs->size());
+  }
+
+  // Returns true for the same jobs in the same classes, whatever the numbers of their places.
   friend bool is_alike(const WaitingClasses& a, const WaitingClasses& b);
 
-  // Visits the jobs of all classes in the order of their ranks and leaves out those of classes that
-  // were dropped on the way. The classes must not change meanwhile. Cost: O(1) to begin; a step
-  // O(log classes met).
+  // Visits the jobs of all classes in the order of their ranks and leaves out the classes that the
+  // caller has dropped. The classes must not change meanwhile. Cost: O(1) to begin; a step O(log
+  // classes met).
   class Walk {
    public:
     explicit Walk(const WaitingClasses& classes);
-    // Null after the last one.
+    // Returns null after the last job.
     const Rank* next();
-    // No more of the class of the job that next() gave last.
+    // Drops the class of the job that next() returned last.
     void drop_class() { has_current_ = false; }
 
    private:
@@ -64,18 +71,19 @@ class WaitingClasses {
   struct Key {
     model::ResourceRequest request;
     base::Duration time_limit;
-    base::Duration expected_time;  // as its user said; zero: nothing
+    base::Duration expected_time;  // as its user stated; zero: nothing
     std::uint8_t preemption = 0;   // whether it may be stopped for others
-    std::string team;              // these three only where owners are told apart
+    std::string team;              // these only where owners are told apart
     std::string user;
     std::string project;
+    StopRecord record;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
 
-  Key key_of(const model::JobSpec& spec) const;
+  Key key_of(const model::JobSpec& spec, const StopRecord& record) const;
 
   // layers allow unordered: looked up only, by_first_ has the order
   std::unordered_map<Key, std::set<Rank>, Hash> classes_;  // none empty

@@ -15,10 +15,6 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-std::uint32_t size_of(GpuMask gpus) {
-  return static_cast<std::uint32_t>(std::popcount(gpus));
-}
-
 std::uint32_t lowest_of(GpuMask gpus) {
   return static_cast<std::uint32_t>(std::countr_zero(gpus));
 }
@@ -27,7 +23,7 @@ GpuMask bit_of(std::uint32_t gpu) {
   return GpuMask{1} << gpu;
 }
 
-// Whether a set of `of` has at most kMaxSubsets subsets of `count`.
+// Returns whether a set of `of` has at most kMaxSubsets subsets of `count`.
 bool is_countable(std::uint32_t of, std::uint32_t count) {
   count = std::min(count, of - count);
   std::uint64_t subsets = 1;
@@ -65,12 +61,12 @@ struct Leftover {
 };
 
 // The search in one domain after another of one kind, keeping the best subset so far.
-class Search {
+class SubsetSearch {
  public:
-  Search(const GpuLayout& layout, GpuMask eligible, std::uint32_t count)
+  SubsetSearch(const GpuLayout& layout, GpuMask eligible, std::uint32_t count)
       : layout_(layout), eligible_(eligible), count_(count) {}
 
-  // Looks at the eligible GPUs of a domain; nothing where there are too few.
+  // Looks at the eligible GPUs of a domain; does nothing if there are too few.
   void visit(GpuMask domain) {
     const GpuMask members = domain & eligible_;
     if (size_of(members) < count_) return;
@@ -101,7 +97,7 @@ class Search {
     return pairs;
   }
 
-  // Every way to add GPUs of `rest` to `taken`, lowest indices first.
+  // Tries every way to add GPUs of `rest` to `taken`, lowest indices first.
   void extend(GpuMask taken, GpuMask rest, const Pairs& pairs) {
     const std::uint32_t missing = count_ - size_of(taken);
     if (missing == 0) {
@@ -125,7 +121,7 @@ class Search {
     consider(taken, pairs);
   }
 
-  // The GPU of `rest` by which `taken` grows best.
+  // Returns the GPU of `rest` that improves `taken` most.
   std::uint32_t next_of(GpuMask taken, GpuMask rest) const {
     const auto domain_with = [](const std::vector<GpuMask>& domains, std::uint32_t gpu) {
       return *std::ranges::find_if(domains, [&](GpuMask d) { return (d & bit_of(gpu)) != 0; });
@@ -145,7 +141,7 @@ class Search {
     return std::get<5>(*best);
   }
 
-  // Of equals the one with the lowest indices stays.
+  // Among equal sets the one with the lowest indices stays.
   void consider(GpuMask taken, const Pairs& pairs) {
     const Closeness closeness{
         .lacks_nvlink = pairs.worst < kNvLinkNearness,
@@ -194,6 +190,8 @@ class Search {
   std::optional<Leftover> best_leftover_;  // where it was needed
 };
 
+constexpr std::uint32_t kSmall = 8;
+
 }  // namespace
 
 bool Reach::holds(PlacementRank rank, std::uint32_t gpus) const {
@@ -235,16 +233,16 @@ SubsetChooser::SubsetChooser(GpuLayout layout) : layout_(std::move(layout)) {
 
 Subset SubsetChooser::best(GpuMask eligible, std::uint32_t count) const {
   CHECK(count > 0 && size_of(eligible) >= count);
-  Search on_numa_node(layout_, eligible, count);
+  SubsetSearch on_numa_node(layout_, eligible, count);
   for (const GpuMask domain : layout_.domains.numa) on_numa_node.visit(domain);
   if (on_numa_node.has_found()) {
     return {on_numa_node.best(),
             on_numa_node.lacks_nvlink() ? PlacementRank::kNumaNode : PlacementRank::kNvLink};
   }
-  Search on_socket(layout_, eligible, count);
+  SubsetSearch on_socket(layout_, eligible, count);
   for (const GpuMask domain : layout_.domains.sockets) on_socket.visit(domain);
   if (on_socket.has_found()) return {on_socket.best(), PlacementRank::kSocket};
-  Search anywhere(layout_, eligible, count);
+  SubsetSearch anywhere(layout_, eligible, count);
   anywhere.visit(eligible);
   return {anywhere.best(), PlacementRank::kAcrossSockets};
 }
@@ -283,6 +281,39 @@ model::PlacementLevel SubsetChooser::level_of(const Subset& subset) const {
   }
   CHECK(false);
   std::unreachable();
+}
+
+SubsetTable::SubsetTable(GpuLayout layout)
+    : chooser_(std::move(layout)), is_small_(chooser_.layout().gpus <= kSmall) {}
+
+SubsetTable::Entry& SubsetTable::entry_of(GpuMask eligible, std::uint32_t count) const {
+  if (is_small_) {
+    CHECK(eligible < (GpuMask{1} << kSmall) && count > 0 && count <= kSmall);
+    if (entries_.empty()) entries_.resize(std::size_t{1} << kSmall << 3);
+    return entries_[static_cast<std::size_t>(eligible << 3) | (count - 1)];
+  }
+  if (entries_.empty()) entries_.resize(kSlots);
+  // Fibonacci hashing: the top bits of a product with 2^64 / φ depend on all bits of the key.
+  const std::uint64_t mixed =
+      (eligible ^ std::rotl(std::uint64_t{count}, 57)) * std::uint64_t{0x9E37'79B9'7F4A'7C15};
+  return entries_[static_cast<std::size_t>(mixed >> (64 - std::countr_zero(kSlots)))];
+}
+
+Subset SubsetTable::best(GpuMask eligible, std::uint32_t count) const {
+  Entry& entry = entry_of(eligible, count);
+  if (entry.count != count || entry.eligible != eligible) {
+    const Subset subset = chooser_.best(eligible, count);
+    entry = {eligible, subset.gpus, static_cast<std::uint8_t>(count), subset.rank};
+  }
+  return {entry.gpus, entry.rank};
+}
+
+Reach SubsetTable::reach(GpuMask eligible) const {
+  if (!is_small_) return chooser_.reach(eligible);
+  if (reaches_.empty()) reaches_.resize(std::size_t{1} << kSmall);
+  std::optional<Reach>& entry = reaches_.at(static_cast<std::size_t>(eligible));
+  if (!entry.has_value()) entry = chooser_.reach(eligible);
+  return *entry;
 }
 
 }  // namespace gpu_platform::scheduling

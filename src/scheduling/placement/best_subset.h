@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include "model/allocation.h"
@@ -11,7 +12,7 @@
 
 namespace gpu_platform::scheduling {
 
-// How well the GPUs of one job lie together, best first: the order of placement.
+// The quality of a set of GPUs for one job, best first. Placement follows this order.
 enum class PlacementRank : std::uint8_t {
   kNvLink,         // on one NUMA node, NVLink between all of them; so is a single GPU, or none
   kNumaNode,       // on one NUMA node
@@ -69,18 +70,54 @@ class SubsetChooser {
   explicit SubsetChooser(GpuLayout layout);
 
   const GpuLayout& layout() const { return layout_; }
-  // `count` of `eligible`. 1 <= count <= popcount(eligible); bits from layout().gpus on are clear.
+  // Returns `count` of `eligible`. 1 <= count <= popcount(eligible); bits from layout().gpus on are
+  // clear.
   Subset best(GpuMask eligible, std::uint32_t count) const;
   Reach reach(GpuMask eligible) const;
-  // False where no subset of two or more has this rank: it need not be searched for.
+  // Returns false if no subset of two or more GPUs has this rank, so that it need not be searched
+  // for.
   bool has_rank(PlacementRank rank) const { return has_rank_[static_cast<std::size_t>(rank)]; }
-  // What the allocation records of a subset. kUnknown: the node does not tell where they are.
+  // Returns what the allocation records about a subset. kUnknown: the node does not tell where its
+  // GPUs are.
   model::PlacementLevel level_of(const Subset& subset) const;
 
  private:
   GpuLayout layout_;
-  std::vector<GpuMask> nvlinked_;  // by GPU, those it has NVLink to
+  std::vector<GpuMask> nvlinked_;  // by GPU, the GPUs that it has NVLink to
   std::array<bool, std::size(kAllRanks)> has_rank_ = {};
+};
+
+// The best subsets of one layout, each computed on first use and looked up afterwards. It is a
+// cache that changes no result, so it is part of no hash and no comparison.
+//
+// Memory: nothing before the first use, then a fixed number of entries. Nodes of up to 8 GPUs have
+// all of them (49 KiB). Larger nodes have kSlots (192 KiB), where a newer entry replaces an older
+// one. Thread: one owner; looking up writes.
+class SubsetTable {
+ public:
+  explicit SubsetTable(GpuLayout layout);
+
+  const SubsetChooser& chooser() const { return chooser_; }
+  // Does what SubsetChooser::best does.
+  Subset best(GpuMask eligible, std::uint32_t count) const;
+  // Does what SubsetChooser::reach does; on nodes of up to 8 GPUs the answer is looked up.
+  Reach reach(GpuMask eligible) const;
+
+ private:
+  static constexpr std::size_t kSlots = 8192;
+  struct Entry {
+    GpuMask eligible = 0;
+    GpuMask gpus = 0;
+    std::uint8_t count = 0;  // 0: empty
+    PlacementRank rank = PlacementRank::kNvLink;
+  };
+
+  Entry& entry_of(GpuMask eligible, std::uint32_t count) const;
+
+  SubsetChooser chooser_;
+  bool is_small_ = false;  // every set and count has an entry of its own
+  mutable std::vector<Entry> entries_;
+  mutable std::vector<std::optional<Reach>> reaches_;  // by set, where it is small
 };
 
 }  // namespace gpu_platform::scheduling

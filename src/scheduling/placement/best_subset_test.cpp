@@ -1,5 +1,6 @@
 #include "scheduling/placement/best_subset.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -7,17 +8,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/prng.h"
 #include "scheduling/node_shape.h"
-#include "scheduling/placement/subset_table.h"
 #include "scheduling/testing/boards.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
-
-std::uint32_t size_of(GpuMask gpus) {
-  return static_cast<std::uint32_t>(std::popcount(gpus));
-}
 
 SubsetChooser chooser_of(const model::Node& board) {
   return SubsetChooser(layout_of(shape_of(board)));
@@ -140,7 +137,7 @@ TEST(BestSubsetOfSocket, PrefersNvLinkThenFewerNumaNodesThenNearerLinks) {
   NodeBuilder board = node(1).gpus(6, "X", base::kGiB, 2).sockets({0, 0, 0});
   for (const auto& [a, b] : {std::pair{1U, 2U}, {1U, 4U}, {2U, 4U}}) board.link(a, b, nvlinks(1));
   EXPECT_EQ(chooser_of(board).best(0x3F, 3), (Subset{0b01'0110, PlacementRank::kSocket}));
-  // Without 2, two NUMA nodes and the only NVLink left among them.
+  // Without GPU 2, these are two NUMA nodes and the only NVLink left among them.
   EXPECT_EQ(chooser_of(board).best(0b11'1011, 3).gpus, GpuMask{0b01'0011});
   board.link(0, 5, {.kind = model::LinkKind::kPix});
   board.link(1, 5, {.kind = model::LinkKind::kPix});
@@ -180,6 +177,33 @@ TEST(BestSubsetOnLargeNodes, FindsDomainsAndLinkedGroupsOfAnySize) {
   // One socket whole and as few NUMA nodes as can be on the other.
   EXPECT_EQ(touched_by(chooser.layout().domains.numa, most.gpus), 3U);
   EXPECT_EQ(chooser.best(~GpuMask{0}, 64).gpus, ~GpuMask{0});
+}
+
+TEST(SubsetTable, GivesWhatTheChooserGivesOnFirstAndLaterUse) {
+  const SubsetTable table(layout_of(shape_of(v100x8(1))));
+  for (int round = 0; round < 2; ++round) {
+    for (GpuMask eligible = 1; eligible < 256; ++eligible) {
+      ASSERT_EQ(table.reach(eligible), table.chooser().reach(eligible));
+      const auto most = static_cast<std::uint32_t>(std::popcount(eligible));
+      for (std::uint32_t count = 1; count <= most; ++count) {
+        ASSERT_EQ(table.best(eligible, count), table.chooser().best(eligible, count));
+      }
+    }
+  }
+}
+
+// More sets than entries: those that share one take turns and stay right.
+TEST(SubsetTable, StaysRightWhereLargeNodesShareEntries) {
+  const SubsetTable table(
+      layout_of(shape_of(node(1).gpus(20, "X", base::kGiB, 10).sockets({0, 1}))));
+  base::Prng random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    const GpuMask eligible = 1 + random.below((1U << 20) - 1);
+    const auto count = static_cast<std::uint32_t>(
+        1 + random.below(
+                std::min<std::uint64_t>(2, static_cast<std::uint64_t>(std::popcount(eligible)))));
+    ASSERT_EQ(table.best(eligible, count), table.chooser().best(eligible, count));
+  }
 }
 
 }  // namespace

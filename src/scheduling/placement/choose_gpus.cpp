@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace gpu_platform::scheduling {
 
 namespace {
-
-std::uint32_t size_of(GpuMask gpus) {
-  return static_cast<std::uint32_t>(std::popcount(gpus));
-}
 
 bool has_gpus_when_empty(const ShapeClass& shape_class, const model::ResourceRequest& request,
                          const GpuFilter& filter) {
@@ -23,6 +21,16 @@ bool has_gpus_when_empty(const ShapeClass& shape_class, const model::ResourceReq
     enough = enough || most >= request.gpus;
   });
   return enough;
+}
+
+std::vector<model::GpuGrant> grants_on(const NodeShape& shape, GpuMask gpus) {
+  std::vector<model::GpuGrant> grants;
+  grants.reserve(static_cast<std::size_t>(std::popcount(gpus)));
+  for (; gpus != 0; gpus &= gpus - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(gpus));
+    grants.push_back({index, base::kWholeGpu, shape.gpus[index].memory});
+  }
+  return grants;
 }
 
 }  // namespace
@@ -76,6 +84,15 @@ bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& req
   const Demand demand = demand_on_shape(shape_class, request);
   return demand.cpus <= shape.cpus && demand.memory <= shape.memory &&
          has_gpus_when_empty(shape_class, request, filter);
+}
+
+model::NodeAllocation part_of_allocation(model::NodeId node, const ShapeClass& shape_class,
+                                         const Subset& gpus, const Demand& demand) {
+  return {.node = node,
+          .grants = grants_on(*shape_class.shape, gpus.gpus),
+          .cpus = demand.cpus,
+          .memory = demand.memory,
+          .level = shape_class.subsets->chooser().level_of(gpus)};
 }
 
 }  // namespace gpu_platform::scheduling

@@ -20,6 +20,14 @@ std::uint64_t portion_of(std::uint64_t amount, Portion portion, std::uint64_t la
   return static_cast<std::uint64_t>(std::min<Wide>(exact, largest));
 }
 
+// Returns what is left if so many percent, rounded up, are kept. It never keeps so much that a node
+// has less than one for each GPU.
+std::uint64_t without_reserve(std::uint64_t amount, std::uint32_t percent, std::uint32_t gpus) {
+  if (amount <= gpus) return amount;
+  const Wide kept = (static_cast<Wide>(amount) * std::min(percent, 100U) + 99) / 100;
+  return amount - static_cast<std::uint64_t>(std::min<Wide>(kept, amount - gpus));
+}
+
 }  // namespace
 
 Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals) {
@@ -30,7 +38,8 @@ Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals
   if (request.cpus.has_value()) {
     cpus = *request.cpus;
   } else if (request.gpus > 0) {
-    cpus = std::max<std::uint64_t>(1, portion_of(totals.cpus, of_gpus, kMaxCpus));
+    const std::uint64_t shared = without_reserve(totals.cpus, request.reserve_percent, totals.gpus);
+    cpus = std::max<std::uint64_t>(1, portion_of(shared, of_gpus, kMaxCpus));
   }
   Demand demand{.cpus = static_cast<std::uint32_t>(cpus), .memory = {}};
   if (request.memory.has_value()) {
@@ -39,7 +48,8 @@ Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals
   }
   const Portion portion =
       request.gpus > 0 ? of_gpus : Portion{.part = demand.cpus, .whole = totals.cpus};
-  const auto memory = static_cast<std::uint64_t>(totals.memory.value());
+  auto memory = static_cast<std::uint64_t>(totals.memory.value());
+  if (request.gpus > 0) memory = without_reserve(memory, request.reserve_percent, totals.gpus);
   demand.memory = base::Bytes(static_cast<std::int64_t>(portion_of(memory, portion, kMaxMemory)));
   return demand;
 }

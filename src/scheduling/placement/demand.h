@@ -13,15 +13,16 @@ struct NodeTotals {
   std::uint32_t gpus = 0;
 };
 
-// What a request comes to on a node, beside its GPUs.
+// The needs of a request on a node, beside its GPUs.
 struct Demand {
   std::uint32_t cpus = 0;
   base::Bytes memory;
 };
 
-// Where the request names no CPUs or memory it takes the node's share: of all GPUs for a GPU job
-// (rounded down, so that shares never add up to more than the node, but at least 1 CPU), 1 CPU and
-// the memory of its CPUs for a CPU job. What exceeds the number range comes out as its largest
+// If the request names no CPUs or memory, it gets the node's share. For a GPU job that is the share
+// per GPU in what its reserve leaves (rounded down, so that shares never exceed the node, but at
+// least 1 CPU); for a CPU job
+// it is 1 CPU and the memory of its CPUs. A value beyond the number range becomes the largest
 // value, which no node has.
 Demand demand_on(const model::ResourceRequest& request, const NodeTotals& totals);
 

@@ -61,5 +61,25 @@ TEST(Demand, OnNodesWithoutWhatItIsAShareOfFitsNowhere) {
   EXPECT_GT(demand_on(gpus(0), {.cpus = 0, .memory = base::kGiB, .gpus = 0}).memory, base::kGiB);
 }
 
+TEST(Demand, LeavesTheReserveToCpuJobs) {
+  const NodeTotals node{.cpus = 224, .memory = base::kGiB * 2000, .gpus = 8};
+  model::ResourceRequest all = gpus(8);
+  all.reserve_percent = 5;  // 11.2 CPUs, rounded up
+  EXPECT_EQ(demand_on(all, node).cpus, 212U);
+  EXPECT_EQ(demand_on(all, node).memory, base::kGiB * 1900);
+  model::ResourceRequest one = gpus(1);
+  one.reserve_percent = 5;
+  EXPECT_EQ(demand_on(one, node).cpus, 26U);
+  const NodeTotals small{.cpus = 4, .memory = base::kGiB * 16, .gpus = 4};
+  all.gpus = 4;
+  EXPECT_EQ(demand_on(all, small).cpus, 4U) << "each GPU keeps a CPU";
+  all.cpus = 224;
+  all.memory = base::kGiB * 2000;
+  EXPECT_EQ(demand_on(all, node).cpus, 224U) << "what is asked for is not cut";
+  model::ResourceRequest none;
+  none.reserve_percent = 5;
+  EXPECT_EQ(demand_on(none, node).cpus, 1U);
+}
+
 }  // namespace
 }  // namespace gpu_platform::scheduling

@@ -8,12 +8,12 @@
 #include "scheduling/cluster.h"
 #include "scheduling/trial.h"
 
-// The nodes and GPUs that a request gets now, whole or not at all; nothing where it does not fit.
-// Requests for less than a whole GPU are refused before they reach the queue.
+// Returns the nodes and GPUs that a request gets now, complete or not at all; nothing if it does
+// not fit. Requests for less than a whole GPU are refused before they reach the queue.
 
 namespace gpu_platform::scheduling {
 
-// The request's types in the order in which it wants them: the first that has room is taken.
+// Tries the request's types in its order of preference and takes the first that has room.
 std::optional<model::Allocation> place(Trial& trial, const model::ResourceRequest& request);
 // The same for a request that excludes no node.
 std::optional<model::Allocation> place(const Cluster& cluster,
@@ -28,8 +28,8 @@ std::optional<model::Allocation> place_choice(const Cluster& cluster,
                                               const model::ResourceRequest& request,
                                               std::size_t choice);
 
-// False only where the nodes that are up could not hold the request even if nothing else ran on
-// them.
+// Returns false only if the nodes that are up could not hold the request even if nothing else ran
+// on them.
 bool some_node_up_could_hold(const Cluster& cluster, const model::ResourceRequest& request);
 
 }  // namespace gpu_platform::scheduling

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace gpu_platform::scheduling {
@@ -14,17 +16,20 @@ GpuShare above(GpuShare amount, GpuShare limit) {
   return std::max(GpuShare(), amount - limit);
 }
 
-std::uint64_t thousandths(GpuShare gpus) {
+}  // namespace
+
+std::uint64_t thousandths_of(base::GpuShare gpus) {
   const std::int64_t whole = base::kWholeGpu.value();
   return static_cast<std::uint64_t>((gpus.value() * 1000 + whole - 1) / whole);
 }
 
-}  // namespace
-
 PoolAsk pool_ask(const Guarantees& guarantees, const model::Policy& policy,
-                 const model::JobSpec& spec) {
-  return {holder_of(guarantees, *policy.organisation, spec), gpu_share_of(spec.request),
-          model::may_borrow(spec, policy)};
+                 const model::JobSpec& spec, const StopRecord& record) {
+  PoolAsk ask{holder_of(guarantees, *policy.organisation, spec), gpu_share_of(spec.request)};
+  if (!model::may_borrow(spec, policy) || record.had_others_stopped) return ask;
+  ask.is_spared = record.stops >= model::team_rules(policy, spec.team).max_reclaims_per_job;
+  ask.may_borrow = !ask.is_spared;
+  return ask;
 }
 
 PoolBalance::PoolBalance(std::shared_ptr<const Guarantees> guarantees)
@@ -95,7 +100,8 @@ Judgement PoolBalance::judge(const PoolAsk& asked) const {
   const Sums before = sums_of(asked.holder, use);
   const Sums after = sums_of(asked.holder, then);
   const GpuShare firm = firm_above_ - before.firm_above + after.firm_above;
-  if (firm > firm_above_ && firm > shared()) {
+  const bool is_too_firm = firm > firm_above_ && firm > shared();
+  if (is_too_firm && !asked.is_spared) {
     return {PoolVerdict::kKeptBack, model::QuotaKind::kGuarantee, above(shared(), firm_above_)};
   }
   const GpuShare all = above_ - before.above + after.above;
@@ -103,20 +109,35 @@ Judgement PoolBalance::judge(const PoolAsk& asked) const {
   if (all > most) {
     return {PoolVerdict::kKeptBack, model::QuotaKind::kLendLimit, above(most, above_)};
   }
-  const bool is_shared = !asked.may_borrow || all <= shared();
+  const bool is_shared = asked.may_borrow ? all <= shared() : !is_too_firm;
   return {is_shared ? PoolVerdict::kShared : PoolVerdict::kBorrows, {}, {}};
+}
+
+// "team a (4), user ann (2)"; at most kMaxNamed of them.
+std::string PoolBalance::guaranteed_to_others(const QuotaSubject& holder) const {
+  constexpr std::size_t kMaxNamed = 3;
+  std::string names;
+  std::size_t named = 0;
+  for (const auto& [other, own] : guarantees_->of) {
+    if (other == holder || own.gpus == GpuShare()) continue;
+    if (named++ == kMaxNamed) return names + " and others";
+    names += fmt::format("{}{} {} ({})", names.empty() ? "" : ", ", to_string(other.holder),
+                         other.name, own.gpus.value() / base::kWholeGpu.value());
+  }
+  return names;
 }
 
 std::optional<model::QuotaExcess> PoolBalance::excess_of(const PoolAsk& asked) const {
   const Judgement found = judge(asked);
   if (found.verdict != PoolVerdict::kKeptBack) return std::nullopt;
-  return model::QuotaExcess{asked.holder.holder,
-                            asked.holder.name,
-                            found.limit,
-                            thousandths(use_of(asked.holder).all()),
-                            thousandths(asked.gpus),
-                            thousandths(found.most),
-                            thousandths(guarantee_of(asked.holder))};
+  return model::QuotaExcess{.holder = asked.holder.holder,
+                            .name = asked.holder.name,
+                            .kind = found.limit,
+                            .used = thousandths_of(use_of(asked.holder).all()),
+                            .asked = thousandths_of(asked.gpus),
+                            .limit = thousandths_of(found.most),
+                            .guaranteed = thousandths_of(guarantee_of(asked.holder)),
+                            .guaranteed_to = guaranteed_to_others(asked.holder)};
 }
 
 bool operator==(const PoolBalance& a, const PoolBalance& b) {

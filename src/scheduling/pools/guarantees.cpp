@@ -13,50 +13,93 @@ base::GpuShare whole(std::uint64_t gpus) {
   return base::kWholeGpu * static_cast<std::int64_t>(gpus);
 }
 
+// A guarantee of a holder in one pool, as it is written.
+struct Written {
+  std::uint64_t gpus = 0;
+  std::optional<std::uint32_t> borrow_limit;
+  std::optional<std::uint32_t> lend_limit;
+  std::optional<std::uint32_t> max_gpus;
+  std::optional<std::uint32_t> weight;  // among those that want more
+};
+
+// Of guaranteed_gpus, the common pool has what is not guaranteed by type.
+template <class Visit>
+void for_each_of(const QuotaSubject& holder, const model::Quota& quota, const Visit& visit) {
+  std::uint64_t by_type = 0;
+  for (const model::TypeQuota& each : quota.gpu_types) {
+    if (!each.guaranteed_gpus) continue;
+    by_type += *each.guaranteed_gpus;
+    visit(holder, each.type,
+          Written{*each.guaranteed_gpus, each.borrow_limit, each.lend_limit, each.max_gpus,
+                  quota.over_quota_weight});
+  }
+  if (!quota.guaranteed_gpus) return;
+  const std::uint64_t all = *quota.guaranteed_gpus;
+  visit(holder, std::string(),
+        Written{all > by_type ? all - by_type : 0, quota.borrow_limit, quota.lend_limit,
+                quota.max_gpus, quota.over_quota_weight});
+}
+
 template <class Visit>
 void for_each_guarantee(const model::Organisation& organisation, const Visit& visit) {
   for (const model::Team& team : organisation.teams) {
-    if (team.quota.guaranteed_gpus) visit(QuotaSubject{QuotaHolder::kTeam, team.name}, team.quota);
+    for_each_of({QuotaHolder::kTeam, team.name}, team.quota, visit);
   }
   for (const model::NamedQuota& user : organisation.of_users) {
-    if (user.quota.guaranteed_gpus) visit(QuotaSubject{QuotaHolder::kUser, user.name}, user.quota);
+    for_each_of({QuotaHolder::kUser, user.name}, user.quota, visit);
   }
 }
 
 }  // namespace
 
-std::uint64_t guaranteed_in_all(const model::Organisation& organisation) {
-  std::uint64_t sum = 0;
-  for_each_guarantee(organisation, [&](const QuotaSubject&, const model::Quota& quota) {
-    sum += *quota.guaranteed_gpus;
-  });
-  return sum;
+ByPool<PoolSize> pool_sizes(const model::Organisation& organisation,
+                            const GpusByType& gpus_by_type) {
+  ByPool<PoolSize> pools;
+  for_each_guarantee(organisation,
+                     [&](const QuotaSubject&, const std::string& pool, const Written& written) {
+                       pools[pool].guaranteed += written.gpus;
+                     });
+  if (pools.empty()) return pools;
+  for (const auto& [type, gpus] : gpus_by_type) {
+    if (const std::string* pool = pool_of_type(pools, type)) pools[*pool].gpus += gpus;
+  }
+  return pools;
 }
 
-Guarantees guarantees_of(const model::Organisation& organisation, std::uint64_t cluster_gpus) {
-  Guarantees guarantees;
-  if (organisation.allocation == AllocationMode::kDynamic) return guarantees;
-  const std::uint64_t sum = guaranteed_in_all(organisation);
-  const std::uint64_t reserved = organisation.allocation == AllocationMode::kHybrid
-                                     ? cluster_gpus * organisation.reserved_thousandths / 1000
-                                     : sum;
+ByPool<Guarantees> guarantees_of(const model::Organisation& organisation,
+                                 const GpusByType& gpus_by_type) {
+  ByPool<Guarantees> pools;
+  if (organisation.allocation == AllocationMode::kDynamic) return pools;
+  const ByPool<PoolSize> sizes = pool_sizes(organisation, gpus_by_type);
+  const bool is_hybrid = organisation.allocation == AllocationMode::kHybrid;
   const bool is_static = organisation.allocation == AllocationMode::kStatic;
-  std::uint64_t given = 0;
-  for_each_guarantee(organisation, [&](QuotaSubject holder, const model::Quota& quota) {
+  ByPool<std::uint64_t> given;
+  for_each_guarantee(organisation, [&](const QuotaSubject& holder, const std::string& pool,
+                                       const Written& written) {
+    const PoolSize& size = sizes.find(pool)->second;
+    const std::uint64_t reserved =
+        is_hybrid ? size.gpus * organisation.reserved_thousandths / 1000 : size.guaranteed;
     const std::uint64_t gpus =
-        sum > reserved ? *quota.guaranteed_gpus * reserved / sum : *quota.guaranteed_gpus;
-    given += gpus;
+        size.guaranteed > reserved ? written.gpus * reserved / size.guaranteed : written.gpus;
+    given[pool] += gpus;
     Guarantee own{whole(gpus), std::nullopt, whole(gpus)};
-    if (quota.borrow_limit) own.borrow_limit = whole(*quota.borrow_limit);
-    if (quota.lend_limit) own.lend_limit = std::min(own.gpus, whole(*quota.lend_limit));
+    if (written.borrow_limit) own.borrow_limit = whole(*written.borrow_limit);
+    if (written.lend_limit) own.lend_limit = std::min(own.gpus, whole(*written.lend_limit));
     if (is_static) {
       own.borrow_limit = base::GpuShare();
       own.lend_limit = {};
     }
-    guarantees.of.emplace(std::move(holder), own);
+    if (written.max_gpus) own.max_gpus = whole(*written.max_gpus);
+    own.weight = written.weight.value_or(1);
+    Guarantees& all = pools[pool];
+    all.has_weights = all.has_weights || written.weight;
+    all.of.emplace(holder, own);
   });
-  if (cluster_gpus > given && !guarantees.empty()) guarantees.shared = whole(cluster_gpus - given);
-  return guarantees;
+  for (auto& [name, pool] : pools) {
+    const std::uint64_t all = sizes.find(name)->second.gpus;
+    if (all > given[name]) pool.shared = whole(all - given[name]);
+  }
+  return pools;
 }
 
 QuotaSubject holder_of(const Guarantees& guarantees, const model::Organisation& organisation,

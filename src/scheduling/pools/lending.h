@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -12,10 +13,10 @@
 
 namespace gpu_platform::scheduling {
 
-// The GPUs that attempts hold, and which of them borrow. Of a holder's preemptible work the oldest
-// is its own, as far as its guarantee goes beside the work that is not preemptible; all that came
-// later is borrowed. So a holder within its guarantee never borrows, and what is borrowed changes
-// as attempts come and go.
+// The GPUs of one pool that attempts hold, and the attempts that borrow. The oldest preemptible
+// work of a holder counts as its own, as far as its guarantee goes beside the work that is not
+// preemptible; all later work is borrowed. So a holder within its guarantee never borrows, and the
+// set of borrowers changes as attempts come and go.
 //
 // Ownership: values. Thread: one owner, which reports what happens. Cost of add and remove:
 // O(log attempts of the holder), and once more for each that begins or ceases to borrow.
@@ -25,6 +26,7 @@ class Lending {
     model::AttemptId attempt;
     base::Instant requested_at;
     PoolAsk what;
+    std::string pool = {};  // whose lending it belongs to; its name in Pools
   };
   struct Change {
     model::AttemptId attempt;
@@ -62,7 +64,7 @@ class Lending {
   struct Preemptible {
     Row row;
     Row::iterator first_borrowed = row.end();
-    base::GpuShare own;  // of those before
+    base::GpuShare own;  // of the attempts before it
     Preemptible() = default;
     // The iterator points into the row, so it is found again in a copy.
     Preemptible(const Preemptible& other) : row(other.row), own(other.own) {
@@ -71,7 +73,7 @@ class Lending {
                            : row.find(other.first_borrowed->first);
     }
     Preemptible& operator=(const Preemptible&) = delete;
-    // The border between what is own and what is borrowed follows from these.
+    // These values determine the border between the holder's own work and borrowed work.
     friend bool operator==(const Preemptible& a, const Preemptible& b) {
       return a.row == b.row && a.own == b.own;
     }

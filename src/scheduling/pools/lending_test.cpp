@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,17 @@ Organisation two_teams(std::uint32_t a, std::uint32_t b) {
                     {"b", {}, 1, {}, {.guaranteed_gpus = b}}}};
 }
 
-model::JobSpec spec_of(std::string user, std::string team) {
+model::JobSpec spec_by(std::string user, std::string team) {
   model::JobSpec spec;
   spec.user = std::move(user);
   spec.team = std::move(team);
   return spec;
+}
+
+// Returns the guarantees of the only pool of a cluster of one type.
+Guarantees in_one_pool(const Organisation& organisation, std::uint64_t gpus) {
+  const ByPool<Guarantees> pools = guarantees_of(organisation, {{"A100-40GB", gpus}});
+  return pools.empty() ? Guarantees() : pools.find("")->second;
 }
 
 TEST(Guarantees, AreReadAsTheModeSays) {
@@ -36,32 +43,118 @@ TEST(Guarantees, AreReadAsTheModeSays) {
   organisation.teams[0].quota.borrow_limit = 3;
   organisation.teams[0].quota.lend_limit = 4;
   const QuotaSubject a{QuotaHolder::kTeam, "a"};
-  Guarantees found = guarantees_of(organisation, 10);
+  Guarantees found = in_one_pool(organisation, 10);
   EXPECT_EQ(found.of[a], (Guarantee{whole(6), whole(3), whole(4)}));
   EXPECT_EQ(found.shared, whole(2));
-  EXPECT_EQ(guarantees_of(organisation, 5).shared, whole(0));
+  EXPECT_EQ(in_one_pool(organisation, 5).shared, whole(0));
 
   organisation.allocation = model::AllocationMode::kStatic;
-  EXPECT_EQ(guarantees_of(organisation, 10).of[a], (Guarantee{whole(6), whole(0), whole(0)}));
+  EXPECT_EQ(in_one_pool(organisation, 10).of[a], (Guarantee{whole(6), whole(0), whole(0)}));
 
   organisation.allocation = model::AllocationMode::kHybrid;  // 3 of 10 GPUs: 6·3/8 and 2·3/8
-  found = guarantees_of(organisation, 10);
+  found = in_one_pool(organisation, 10);
   EXPECT_EQ(found.of[a], (Guarantee{whole(2), whole(3), whole(2)}));
   EXPECT_EQ(found.shared, whole(8));
   organisation.reserved_thousandths = 1000;  // never more than was written
-  EXPECT_EQ(guarantees_of(organisation, 100).of[a].gpus, whole(6));
+  EXPECT_EQ(in_one_pool(organisation, 100).of[a].gpus, whole(6));
 
   organisation.allocation = model::AllocationMode::kDynamic;
-  EXPECT_TRUE(guarantees_of(organisation, 10).empty());
+  EXPECT_TRUE(in_one_pool(organisation, 10).empty());
+}
+
+// Six GPUs are guaranteed to team a, four of them H100; of the A100 none is guaranteed as such.
+Organisation by_type() {
+  Organisation organisation = two_teams(6, 2);
+  organisation.teams[0].quota.borrow_limit = 1;
+  organisation.teams[0].quota.gpu_types = {{"H100", {}, 4, {}, 3}};
+  organisation.of_users = {{"ann", {.gpu_types = {{"H100", {}, 1}}}}};
+  return organisation;
+}
+
+TEST(Guarantees, OfTypesArePoolsOfTheirOwn) {
+  const GpusByType gpus = {{"A100-40GB", 3}, {"H100-80GB", 6}, {"H100-94GB", 2}, {"T4-16GB", 4}};
+  const QuotaSubject a{QuotaHolder::kTeam, "a"};
+  const QuotaSubject b{QuotaHolder::kTeam, "b"};
+  const QuotaSubject ann{QuotaHolder::kUser, "ann"};
+  const Guarantees h100{
+      .of = {{a, {whole(4), std::nullopt, whole(3)}}, {ann, {whole(1), std::nullopt, whole(1)}}},
+      .shared = whole(3)};
+  const Guarantees others{
+      .of = {{a, {whole(2), whole(1), whole(2)}}, {b, {whole(2), std::nullopt, whole(2)}}},
+      .shared = whole(3)};
+  const ByPool<Guarantees> pools = guarantees_of(by_type(), gpus);
+  EXPECT_EQ(pools, (ByPool<Guarantees>{{"", others}, {"H100", h100}}));
+  EXPECT_EQ(*pool_of_type(pools, "H100-94GB"), "H100");
+  EXPECT_EQ(*pool_of_type(pools, "T4-16GB"), "");
+
+  // In hybrid mode each pool is scaled by itself: half of 8 are less than 5, half of 7 less than 4.
+  Organisation hybrid = by_type();
+  hybrid.allocation = model::AllocationMode::kHybrid;
+  hybrid.reserved_thousandths = 500;
+  ByPool<Guarantees> scaled = guarantees_of(hybrid, gpus);
+  EXPECT_EQ(scaled["H100"].of[a].gpus, whole(3));
+  EXPECT_EQ(scaled[""].of[a].gpus, whole(1));
+}
+
+TEST(Guarantees, OfTypesAloneLeaveTheOtherTypesToAll) {
+  Organisation organisation = by_type();
+  for (model::Team& team : organisation.teams) team.quota.guaranteed_gpus.reset();
+  const ByPool<Guarantees> pools = guarantees_of(organisation, {{"H100-80GB", 8}, {"T4-16GB", 4}});
+  EXPECT_EQ(pools.size(), 1U);
+  EXPECT_EQ(pool_of_type(pools, "T4-16GB"), nullptr);
+  EXPECT_EQ(holder_of(pools.find("H100")->second, organisation, spec_by("bob", "b")),
+            QuotaSubject());
+}
+
+TEST(Guarantees, SpareWhatWasStoppedAsOftenAsItsTeamAllows) {
+  model::Policy policy;
+  policy.max_reclaims_per_job = 3;
+  Organisation organisation = two_teams(4, 2);
+  organisation.teams[0].max_reclaims_per_job = 1;
+  organisation.teams.push_back({"below", "a", 1, {}, {}});
+  policy.organisation = organisation;
+  const Guarantees guarantees = in_one_pool(organisation, 6);
+  model::JobSpec spec = spec_by("ann", "below");
+  spec.preemptible = true;
+  spec.request.gpus = 1;
+  const auto ask = [&](std::uint32_t stops, bool had_others_stopped = false) {
+    return pool_ask(guarantees, policy, spec, {stops, had_others_stopped});
+  };
+  EXPECT_TRUE(ask(0).may_borrow);
+  EXPECT_FALSE(ask(1).may_borrow);
+  EXPECT_TRUE(ask(1).is_spared);
+  EXPECT_FALSE(ask(0, true).may_borrow) << "it counts as work that cannot be stopped";
+  EXPECT_FALSE(ask(1, true).is_spared) << "and has no right to what others lend";
+  spec.team = "b";
+  EXPECT_TRUE(ask(2).may_borrow);
+  EXPECT_TRUE(ask(3).is_spared);
+  spec.preemptible = false;
+  EXPECT_FALSE(ask(3).is_spared);
+}
+
+// Work that may not be stopped again comes last if only others' GPUs are left. Work that never
+// could be stopped waits.
+TEST(Guarantees, LendTheirRestToWhatIsSparedAndToNothingElseThatCannotBeStopped) {
+  PoolBalance balance(std::make_shared<const Guarantees>(in_one_pool(two_teams(4, 2), 8)));
+  PoolAsk spared{{}, whole(2), false, true};
+  EXPECT_EQ(balance.judge(spared).verdict, PoolVerdict::kShared);
+  balance.add(spared);
+  EXPECT_EQ(balance.judge(spared).verdict, PoolVerdict::kBorrows);
+  EXPECT_EQ(balance.judge({{}, whole(1), false}).verdict, PoolVerdict::kKeptBack);
+  balance.add(spared);
+  EXPECT_EQ(balance.firm_above(), whole(4));
+  const QuotaSubject a{QuotaHolder::kTeam, "a"};
+  EXPECT_EQ(balance.judge({a, whole(4), false}).verdict, PoolVerdict::kOwn);
+  EXPECT_EQ(balance.judge({{}, whole(5), false, true}).verdict, PoolVerdict::kKeptBack);
 }
 
 TEST(Guarantees, HaveOneHolderForEachJob) {
   Organisation organisation = two_teams(4, 2);
   organisation.teams.push_back({"below", "a", 1, {}, {}});
   organisation.of_users = {{"ann", {.guaranteed_gpus = 1}}};
-  const Guarantees guarantees = guarantees_of(organisation, 8);
+  const Guarantees guarantees = in_one_pool(organisation, 8);
   const auto holder = [&](std::string user, std::string team) {
-    return holder_of(guarantees, organisation, spec_of(std::move(user), std::move(team)));
+    return holder_of(guarantees, organisation, spec_by(std::move(user), std::move(team)));
   };
   EXPECT_EQ(holder("bob", "below"), (QuotaSubject{QuotaHolder::kTeam, "a"}));
   EXPECT_EQ(holder("bob", "b"), (QuotaSubject{QuotaHolder::kTeam, "b"}));
@@ -129,9 +222,9 @@ TEST(Lending, LabelsAreThoseCountedByHand) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     base::Prng random(seed);
     const Guarantees guarantees =
-        guarantees_of(two_teams(static_cast<std::uint32_t>(random.below(12)),
-                                static_cast<std::uint32_t>(random.below(12))),
-                      24);
+        in_one_pool(two_teams(static_cast<std::uint32_t>(random.below(12)),
+                              static_cast<std::uint32_t>(random.below(12))),
+                    24);
     const QuotaSubject holders[] = {
         {QuotaHolder::kTeam, "a"}, {QuotaHolder::kTeam, "b"}, QuotaSubject()};
     Lending lending{guarantees};
@@ -167,7 +260,7 @@ TEST(Lending, LabelsAreThoseCountedByHand) {
 }
 
 TEST(Lending, ACopyGoesOnAlone) {
-  Lending lending{guarantees_of(two_teams(2, 2), 4)};
+  Lending lending{in_one_pool(two_teams(2, 2), 4)};
   const QuotaSubject a{QuotaHolder::kTeam, "a"};
   const Lending::Held first{{model::JobId(1), 1}, base::Instant(1), {a, whole(2), true}};
   const Lending::Held second{{model::JobId(2), 1}, base::Instant(2), {a, whole(2), true}};

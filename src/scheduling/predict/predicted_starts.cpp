@@ -10,7 +10,7 @@ namespace {
 
 using model::PredictionBasis;
 
-// The two ways in which a prediction is made.
+// The two quantiles that predictions are made for.
 using Quantile = base::Duration PredictedRun::*;
 
 class Predictor {
@@ -29,7 +29,7 @@ class Predictor {
         start = found_.starts.erase(start);
         continue;
       }
-      // That all take longer may let a job find another gap: no later start is promised by it.
+      // If all jobs take longer, a job may find another gap; that does not promise a later start.
       start->second.p90 = std::max(other->second, start->second.p50);
       ++start;
     }
@@ -50,7 +50,7 @@ class Predictor {
     }
   }
 
-  // How long the last one runs makes no difference to anybody.
+  // The run time of the last job in the queue affects no other job.
   void expect_of_waiting() {
     for (const WaitingJob& job : in_.waiting) {
       waiting_.push_back(predicted_run(*job.spec, {}, in_.books->history));
@@ -65,7 +65,7 @@ class Predictor {
     found_.runs += predicted->history->runs;
   }
 
-  // Who ends as expected ends without the grace, which the timeline adds to every end.
+  // A job that ends as predicted ends without the grace, which the timeline adds to every end.
   base::Duration without_grace(base::Duration time) const {
     return std::max(time - in_.policy.stop_grace, base::Duration());
   }
@@ -95,7 +95,7 @@ class Predictor {
     }
     model::Policy policy = in_.policy;
     policy.backfill_depth = std::numeric_limits<std::uint32_t>::max();
-    // Nobody is let in on what is expected of it: all go by that here.
+    // No job is let in by its prediction here: all jobs run as predicted anyway.
     policy.backfill_by_prediction = false;
     CycleOptions options = in_.options;
     options.observer = nullptr;

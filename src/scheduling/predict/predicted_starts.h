@@ -13,7 +13,6 @@
 #include "model/policy.h"
 #include "model/start_prediction.h"
 #include "scheduling/plan_cycle.h"
-#include "scheduling/predict/predicted_run.h"
 #include "scheduling/predict/run_history.h"
 #include "scheduling/waiting_queue.h"
 
@@ -22,12 +21,12 @@
 
 namespace gpu_platform::scheduling {
 
-// One that holds something.
+// An attempt that holds resources.
 struct RunningJob {
   model::AttemptId attempt;
   const model::JobSpec* spec = nullptr;           // not owned
   const model::Allocation* allocation = nullptr;  // not owned
-  base::Instant since;       // start of its program, or when that was asked for
+  base::Instant since;       // start of its program, or the time at which that was requested
   base::Instant latest_end;  // as in RunningEnds
 };
 
@@ -41,26 +40,25 @@ struct StartQuantiles {
 struct PredictedStarts {
   // kHardLimits: there are no predictions, and `starts` is empty.
   model::PredictionBasis basis = model::PredictionBasis::kHardLimits;
-  std::uint64_t runs = 0;  // of the history, that it rests upon
+  std::uint64_t runs = 0;  // of the history that the prediction rests upon
   std::map<model::JobId, StartQuantiles> starts;
 };
 
-// What a prediction is made of. All of it must outlive it.
+// The inputs of a prediction. All of it must outlive it.
 struct PredictionInputs {
-  Books& books;  // who waits and who runs is said below
+  Books& books;  // the waiting and running jobs are given below
   const model::Policy& policy;
   const CycleOptions& options;  // of the cycle
   const std::vector<RunningJob>& running;
   const std::vector<WaitingJob>& waiting;  // in order; no other jobs count
 };
 
-// Of the waiting. Those that a quota keeps back, and those for which no end of others makes room,
-// are left out. A place is sought for a job's whole time limit, as the cycle does, and then held
-// for as long as is expected. Leaves the
-// books as they were.
+// Predicts the starts of the waiting jobs. It leaves out jobs that a quota keeps back, and jobs for
+// which no end of other jobs makes room. A place is sought for a job's whole time limit, as the
+// cycle does, and then held for the predicted time. Leaves the books as they were.
 //
 // Cost: twice a cycle in which all of these get planned starts, and a prediction for each of them
-// and of those who run.
+// and for each running job.
 PredictedStarts predict_starts(const PredictionInputs& inputs);
 
 }  // namespace gpu_platform::scheduling

@@ -11,8 +11,6 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
 WaitingJob waiting_for(std::uint64_t id, base::Duration limit,
                        std::optional<base::Duration> predicted = {}) {
   WaitingJob job = waiting(id, gpus(1), 5, static_cast<std::int64_t>(id));
@@ -57,7 +55,7 @@ class PredictedStartsTest : public ::testing::Test {
   WaitingJob first_ = waiting_for(1, base::hours(1));
 };
 
-TEST_F(PredictedStartsTest, WhereNothingIsKnownOfAnybodyItSaysNothing) {
+TEST_F(PredictedStartsTest, WithoutAHistoryItSaysNothing) {
   const PredictedStarts found = prediction({}, {waiting_for(2, base::hours(1))});
   EXPECT_EQ(found.basis, model::PredictionBasis::kHardLimits);
   EXPECT_TRUE(found.starts.empty());
@@ -91,7 +89,7 @@ TEST_F(PredictedStartsTest, ThoseBeforeItHoldTheirPlacesForAsLongAsIsExpected) {
   EXPECT_EQ(found.starts.at(model::JobId(3)).p90, kNow + base::minutes(35));
 }
 
-TEST_F(PredictedStartsTest, NobodyIsExpectedToRunLongerThanItsLimit) {
+TEST_F(PredictedStartsTest, NoJobIsPredictedToRunLongerThanItsLimit) {
   ran({50, 55, 60});
   const model::JobSpec spec = *waiting_for(2, base::minutes(40)).spec;
   EXPECT_EQ(predicted_run(spec, {}, history_)->p90, base::minutes(40));

@@ -3,15 +3,28 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduling/predict/quantile.h"
+#include "scheduling/predict/run_history.h"
 
 namespace gpu_platform::scheduling {
 
+namespace {
+
+// Time that a cycle takes, and a start that is planned for the next nanosecond, are no error.
+base::Duration late_by(base::Instant start, base::Instant predicted) {
+  constexpr std::int64_t kSecond = base::seconds(1).value();
+  const auto whole = [](base::Instant at) { return at.unix_ns() / kSecond; };
+  return base::seconds(whole(start) - whole(predicted));
+}
+
+}  // namespace
+
 void PredictionScores::add(const model::StartPrediction& prediction, base::Instant start) {
-  add(model::PredictionBasis::kHardLimits,
-      {start - prediction.by_limits, start <= prediction.by_limits});
+  const base::Duration on_time;
+  const base::Duration late = late_by(start, prediction.by_limits);
+  add(model::PredictionBasis::kHardLimits, {late, late <= on_time});
   if (!prediction.p50.is_set()) return;
-  add(prediction.basis, {start - prediction.p50, start <= prediction.p90});
+  add(prediction.basis,
+      {late_by(start, prediction.p50), late_by(start, prediction.p90) <= on_time});
 }
 
 void PredictionScores::add(model::PredictionBasis basis, const Outcome& outcome) {

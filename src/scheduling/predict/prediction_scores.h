@@ -11,19 +11,20 @@
 
 namespace gpu_platform::scheduling {
 
-// How far estimates of one basis were off.
+// The errors of the estimates of one basis.
 struct PredictionScore {
   std::uint64_t starts = 0;   // that were predicted so
-  std::uint64_t by_then = 0;  // of them, no later than by_limits, or p90, said
-  base::Duration p50;         // of how far the last ones were off, either way
+  std::uint64_t by_then = 0;  // the starts no later than by_limits, or p90, said
+  base::Duration p50;         // of the errors of the last ones, in either direction
   base::Duration p90;
   base::Duration p50_signed;  // negative: started earlier than predicted
 
   friend bool operator==(const PredictionScore&, const PredictionScore&) = default;
 };
 
-// Past estimates against what came of them: of hard limits by_limits, of the others p50.
-// Memory: the last kErrorsKept errors of each basis; quantiles are exact of these.
+// Compares past estimates with the starts that followed: by_limits for hard limits, p50 for the
+// others. In whole seconds.
+// Memory: the last kErrorsKept errors of each basis; quantiles of these are exact.
 class PredictionScores {
  public:
   static constexpr std::size_t kErrorsKept = 256;
@@ -35,16 +36,16 @@ class PredictionScores {
     friend bool operator==(const Errors&, const Errors&) = default;
   };
 
-  // A job starts that was predicted so.
+  // Records the start of a job with that estimate.
   void add(const model::StartPrediction& prediction, base::Instant start);
 
-  // Nothing where none was made.
+  // Returns nothing if no estimate was made.
   std::optional<PredictionScore> score(model::PredictionBasis basis) const;
 
   const Errors& errors(model::PredictionBasis basis) const {
     return errors_[static_cast<std::size_t>(basis)];
   }
-  // As errors() gave it; false for what no scores have.
+  // Takes over what errors() returned; false for values that no scores have.
   bool restore(model::PredictionBasis basis, Errors errors);
 
   friend bool operator==(const PredictionScores&, const PredictionScores&) = default;

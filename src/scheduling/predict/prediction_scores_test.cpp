@@ -48,6 +48,17 @@ TEST(PredictionScores, LimitsAreHeldToThePromiseAndPredictionsToTheMiddle) {
   EXPECT_EQ(scores.score(PredictionBasis::kHistory)->starts, 2U);
 }
 
+TEST(PredictionScores, CountWholeSeconds) {
+  PredictionScores scores;
+  scores.add(predicted(base::hours(1), base::minutes(30), base::minutes(40)),
+             kNoon + base::hours(1) + base::milliseconds(900));
+  EXPECT_EQ(scores.score(PredictionBasis::kHardLimits)->by_then, 1U);
+  EXPECT_EQ(scores.score(PredictionBasis::kHardLimits)->p50, base::Duration());
+  EXPECT_EQ(scores.score(PredictionBasis::kHistory)->p50_signed, base::minutes(30));
+  scores.add(predicted(base::hours(1)), kNoon + base::hours(1) + base::seconds(1));
+  EXPECT_EQ(scores.score(PredictionBasis::kHardLimits)->by_then, 1U);
+}
+
 // Against all errors, the last of them sorted.
 RC_GTEST_PROP(PredictionScores, QuantilesAreThoseOfTheLastErrors, ()) {
   const auto minutes = *rc::gen::nonEmpty(rc::gen::container<std::vector<int>>(

@@ -7,14 +7,13 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "scheduling/predict/quantile.h"
 
 namespace gpu_platform::scheduling {
 
 namespace {
 
-// Lengths first: no name can be taken for a part of another.
-std::string key_of(const model::JobSpec& spec, RunLevel level) {
+// The lengths come first, so that no name can be taken for a part of another.
+std::string history_key(const model::JobSpec& spec, RunLevel level) {
   std::string key = fmt::format("{}:{}", spec.user.size(), spec.user);
   if (level == RunLevel::kSameUser) return key;
   key += fmt::format("/{}:{}", spec.name.size(), spec.name);
@@ -49,7 +48,7 @@ base::Duration at_full_speed(base::Duration run, std::uint32_t speed) {
 
 void RunHistory::add(const model::JobSpec& spec, base::Duration run) {
   for (std::size_t level = 0; level < kRunLevels; ++level) {
-    std::string key = key_of(spec, static_cast<RunLevel>(level));
+    std::string key = history_key(spec, static_cast<RunLevel>(level));
     const std::uint64_t number = bucket_of(base::hash64(key));
     Bucket* bucket = buckets_.find_mutable(number);
     if (bucket == nullptr) bucket = &buckets_.put(number, {});
@@ -77,7 +76,7 @@ std::optional<RunPrediction> RunHistory::predict(const model::JobSpec& spec,
                                                  base::Duration elapsed) const {
   for (std::size_t i = 0; i < kRunLevels; ++i) {
     const auto level = static_cast<RunLevel>(i);
-    const std::string key = key_of(spec, level);
+    const std::string key = history_key(spec, level);
     const std::uint64_t hash = base::hash64(key);
     const Digest* digest = find(key, hash);
     if (digest == nullptr || digest->runs.size() < kFewestRuns) continue;
@@ -105,6 +104,20 @@ bool RunHistory::restore(std::uint64_t number, Bucket bucket) {
   }
   buckets_.put(number, std::move(bucket));
   return true;
+}
+
+std::optional<PredictedRun> predicted_run(const model::JobSpec& spec, base::Duration elapsed,
+                                          const RunHistory& history) {
+  using model::PredictionBasis;
+  const base::Duration limit = spec.time_limit;
+  if (spec.expected_time && *spec.expected_time > elapsed) {
+    const base::Duration predicted = std::min(*spec.expected_time, limit);
+    return PredictedRun{predicted, predicted, PredictionBasis::kExpectedTime, {}};
+  }
+  auto prediction = history.predict(spec, elapsed);
+  if (!prediction) return std::nullopt;
+  return PredictedRun{std::min(prediction->p50, limit), std::min(prediction->p90, limit),
+                      PredictionBasis::kHistory, prediction};
 }
 
 }  // namespace gpu_platform::scheduling

@@ -3,22 +3,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/persistent_map.h"
 #include "base/units.h"
 #include "model/job.h"
+#include "model/start_prediction.h"
 
-// How long jobs of one kind ran, to say how long the next will. After Tsafrir, Etsion and
+// The run times of jobs of one kind, which predict the next one. After Tsafrir, Etsion and
 // Feitelson, Backfilling Using System-Generated Predictions Rather than User Runtime Estimates,
-// 2007, whose predictor is the mean of a user's last two runs; here quantiles of more of them, of
-// the same name and size where there are enough.
+// 2007. Their predictor is the mean of a user's last two runs; this one takes quantiles of more
+// runs, of the same name and size if there are enough.
 
 namespace gpu_platform::scheduling {
 
-// Whose runs a prediction is taken from: of the first of these that has enough.
+// Returns the value that `percent` of 100 values do not exceed, by nearest rank: the ⌈percent · n /
+// 100⌉-th of n, exact and always one of them. `ascending` is not empty; 1 <= percent <= 100.
+inline base::Duration quantile(std::span<const base::Duration> ascending, std::size_t percent) {
+  CHECK(!ascending.empty() && percent >= 1 && percent <= 100);
+  const std::size_t rank = (percent * ascending.size() + 99) / 100;
+  return ascending[rank - 1];
+}
+
+// The runs that a prediction is taken from: the first of these levels that has enough.
 enum class RunLevel : std::uint8_t {
   kSameSize,  // of the same user, job name, GPUs, nodes and types asked for
   kSameName,  // of the same user and job name
@@ -27,28 +38,29 @@ enum class RunLevel : std::uint8_t {
 inline constexpr std::size_t kRunLevels = 3;
 std::string_view to_string(RunLevel level);  // "size"
 
-// What a run at that speed comes to at full speed (model::kFullSpeed).
+// Returns a run at that speed as a run at full speed (model::kFullSpeed).
 base::Duration at_full_speed(base::Duration run, std::uint32_t speed);
 
-// How long it runs from its start to its end, at full speed (model::kFullSpeed).
+// The quantiles of the runs that a prediction was taken from, at full speed.
 struct RunPrediction {
   base::Duration p50;
   base::Duration p90;
   RunLevel level = RunLevel::kSameSize;
-  std::uint32_t runs = 0;    // that it was taken from
-  std::uint64_t source = 0;  // names whose runs they are
+  std::uint32_t runs = 0;    // the runs it was taken from
+  std::uint64_t source = 0;  // names the bucket of these runs
 
   friend bool operator==(const RunPrediction&, const RunPrediction&) = default;
 };
 
 // Ownership: values; freeze() shares them. Thread: one writer, any number of readers of a frozen
 // copy. Memory: at most kBuckets · kDigestsPerBucket digests of kRunsKept runs (about 2 MiB and the
-// names). What was added to longest ago leaves a full bucket, so what is known depends on nothing
-// but the runs and their order. Cost: a run is three buckets copied; a prediction three lookups.
+// names). A full bucket drops the digest that was added to longest ago, so the content depends on
+// nothing but the runs and their order. Cost: a run copies three buckets; a prediction is three
+// lookups.
 class RunHistory {
  public:
   static constexpr std::size_t kRunsKept = 32;
-  static constexpr std::size_t kFewestRuns = 3;  // to say anything
+  static constexpr std::size_t kFewestRuns = 3;  // the fewest that allow a prediction
   static constexpr std::size_t kBuckets = 1024;
   static constexpr std::size_t kDigestsPerBucket = 8;
 
@@ -57,18 +69,18 @@ class RunHistory {
     std::vector<base::Duration> runs;  // the oldest first
     friend bool operator==(const Digest&, const Digest&) = default;
   };
-  using Bucket = std::vector<Digest>;  // the one added to last first
+  using Bucket = std::vector<Digest>;  // the one added to last comes first
 
-  // A run came to its end: `run` at full speed.
+  // Records a run that came to its end: `run` at full speed.
   void add(const model::JobSpec& spec, base::Duration run);
 
-  // Of one that has run for `elapsed` already, at full speed: only longer runs count then. Nothing
-  // where the first level with enough runs has none that long.
+  // Returns the prediction for a job that has run for `elapsed` already, at full speed: only longer
+  // runs count then. Nothing if the first level with enough runs has none that long.
   std::optional<RunPrediction> predict(const model::JobSpec& spec, base::Duration elapsed) const;
 
   const base::PersistentMap<Bucket>& buckets() const { return buckets_; }
   RunHistory freeze();
-  // As buckets() gave it; false for what no history has.
+  // Takes over what buckets() returned; false for values that no history has.
   bool restore(std::uint64_t number, Bucket bucket);
 
   friend bool operator==(const RunHistory&, const RunHistory&) = default;
@@ -78,5 +90,21 @@ class RunHistory {
 
   base::PersistentMap<Bucket> buckets_;  // by hash of the key
 };
+
+// The predicted run time of one job, from start to end, at full speed.
+struct PredictedRun {
+  base::Duration p50;
+  base::Duration p90;  // p50 if its user stated the time
+  model::PredictionBasis basis = model::PredictionBasis::kHistory;
+  std::optional<RunPrediction> history;  // if it is the basis
+
+  friend bool operator==(const PredictedRun&, const PredictedRun&) = default;
+};
+
+// Returns the prediction for a job that has run for `elapsed` at full speed: the time that its user
+// stated, unless that is over; else the runs of similar jobs; else nothing. Never more than its
+// time limit.
+std::optional<PredictedRun> predicted_run(const model::JobSpec& spec, base::Duration elapsed,
+                                          const RunHistory& history);
 
 }  // namespace gpu_platform::scheduling

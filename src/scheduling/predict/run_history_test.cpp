@@ -7,8 +7,6 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "scheduling/predict/quantile.h"
-
 namespace gpu_platform::scheduling {
 namespace {
 

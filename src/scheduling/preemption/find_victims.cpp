@@ -6,13 +6,14 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduling/placement/choose_gpus.h"
 #include "scheduling/placement/demand.h"
-#include "scheduling/placement/gpu_filter.h"
 
 namespace gpu_platform::scheduling {
 
-// In the order of deciding; the smallest is the cheapest.
+// The criteria in their order; the smallest is the cheapest.
 struct VictimSearch::Cost {
+  std::uint32_t stops = 0;  // only where they are reclaimed
   std::int64_t lost_ms = 0;
   int importance = 0;  // of the most important one
   std::size_t victims = 0;
@@ -41,7 +42,7 @@ std::int64_t age_ms(const Victim& victim, base::Instant now) {
   return std::max<std::int64_t>(0, base::whole_milliseconds(now - victim.started_at));
 }
 
-// What a job on one node cannot do without there, counted without regard to where GPUs lie.
+// What a job on one node needs there at least, without regard to where GPUs lie.
 class NodeNeed {
  public:
   NodeNeed(const Trial& trial, model::NodeId node, const model::ResourceRequest& request)
@@ -86,39 +87,50 @@ class NodeNeed {
 }  // namespace
 
 // The cheapest subset of one node's candidates, by branch and bound: those that cost least first,
-// and nothing is followed that costs more already than the best set known of any node.
+// and nothing is followed that costs more already than the best set known of any node. Both parts
+// of what is compared only grow with the set.
 class VictimSearch::OnNode {
  public:
   OnNode(VictimSearch& search, Candidates candidates, const NodeNeed& need, Best& best)
       : search_(search), candidates_(std::move(candidates)), need_(need), best_(best) {
-    std::ranges::sort(candidates_, {},
-                      [](const Candidate& c) { return std::tuple(c.lost_ms, c.victim->attempt); });
+    std::ranges::sort(candidates_, {}, [](const Candidate& c) {
+      return std::tuple(c.stops, c.lost_ms, c.victim->attempt);
+    });
   }
 
   void run() {
     if (!could_be_met(0, need_)) return;
     if (candidates_.size() <= search_.options_.max_exact) {
-      branch(0, need_, 0);
+      branch(0, need_, {});
     } else {
       take_cheapest();
     }
   }
 
  private:
-  bool is_worse(std::int64_t lost_ms) const { return best_.cost && lost_ms > best_.cost->lost_ms; }
+  struct Sum {
+    std::uint32_t stops = 0;
+    std::int64_t lost_ms = 0;
+  };
+  bool is_worse(const Sum& sum) const {
+    return best_.cost &&
+           std::tuple(sum.stops, sum.lost_ms) > std::tuple(best_.cost->stops, best_.cost->lost_ms);
+  }
 
   // Decides about the candidates from `index` on; `have`: with what the chosen give back.
-  void branch(std::size_t index, const NodeNeed& have, std::int64_t lost_ms) {
-    if (search_.steps_left_ == 0 || is_worse(lost_ms)) return;
+  void branch(std::size_t index, const NodeNeed& have, const Sum& sum) {
+    if (search_.steps_left_ == 0 || is_worse(sum)) return;
     --search_.steps_left_;
     if (!chosen_.empty() && have.is_met() && is_settled()) return;
     if (index == candidates_.size() || !could_be_met(index, have)) return;
     NodeNeed with = have;
-    with.give_back(*candidates_[index].victim);
-    chosen_.push_back(candidates_[index]);
-    branch(index + 1, with, lost_ms + candidates_[index].lost_ms);
+    const Candidate& candidate = candidates_[index];
+    with.give_back(*candidate.victim);
+    chosen_.push_back(candidate);
+    branch(index + 1, with,
+           {std::max(sum.stops, candidate.stops), sum.lost_ms + candidate.lost_ms});
     chosen_.pop_back();
-    branch(index + 1, have, lost_ms);
+    branch(index + 1, have, sum);
   }
 
   bool could_be_met(std::size_t index, NodeNeed have) const {
@@ -137,8 +149,8 @@ class VictimSearch::OnNode {
     }
   }
 
-  // Whether more victims beside those chosen can be of no use: these make room, or cost too much
-  // already.
+  // Returns whether more victims beside the chosen ones are useless: these suffice, or cost too
+  // much already.
   bool is_settled() {
     Cost cost = search_.cost_of(chosen_);
     if (best_.cost && *best_.cost <= cost) return true;
@@ -157,21 +169,55 @@ class VictimSearch::OnNode {
 
 bool VictimSearch::is_candidate(const Victim& victim) const {
   if (taken_.contains(victim.attempt)) return false;
-  if (beneficiary_->reclaims) return victim.is_borrowed;
-  return victim.yields_to_class && victim.started_at + options_.min_runtime <= options_.now &&
-         model::is_below(victim.priority_class, beneficiary_->priority_class);
+  if (is_reclaim()) {
+    return victim.is_borrowed && victim.started_at + victim.reclaim_min_runtime <= options_.now &&
+           std::ranges::find(beneficiary_->pools, victim.pool) != beneficiary_->pools.end();
+  }
+  const bool is_of_age = victim.started_at + victim.preempt_min_runtime <= options_.now;
+  return is_of_age && is_below_or_overdue(victim);
 }
 
-// The youngest first; those that another search took, too.
+// By class or as an overdue job, however long it has run.
+bool VictimSearch::is_below_or_overdue(const Victim& victim) const {
+  if (!victim.yields_to_class) return false;
+  if (model::is_below(victim.priority_class, beneficiary_->priority_class)) return true;
+  return beneficiary_->rule == model::PreemptionRule::kOverdue && victim.yields_to_overdue &&
+         victim.priority_class == beneficiary_->priority_class && victim.team != beneficiary_->team;
+}
+
+bool VictimSearch::is_reclaim() const {
+  return beneficiary_->rule == model::PreemptionRule::kReclaim;
+}
+
+// The youngest first, of those that are reclaimed those never stopped before. `visit` gets also
+// what a set of those alone that come later costs at least.
 template <class Visit>
-void VictimSearch::for_each_candidate_while(const Visit& visit) const {
-  if (beneficiary_->reclaims) return index_.for_each_borrowed_while(visit);
-  index_.for_each_while(options_.now, options_.min_runtime, beneficiary_->priority_class, visit);
+void VictimSearch::for_each_candidate_while(const Visit& visit) {
+  std::size_t left = options_.max_walk;
+  const auto visit_if_candidate = [&](const Victim& victim, const LeastCost& least) {
+    if (left-- == 0) return false;
+    return !is_candidate(victim) || visit(victim, least);
+  };
+  if (is_reclaim()) {
+    return index_.for_each_borrowed_while(
+        options_.now, beneficiary_->pools, [&](const Victim& victim, base::Duration later) {
+          return visit_if_candidate(victim,
+                                    {candidate_of(victim).stops, base::whole_milliseconds(later)});
+        });
+  }
+  const auto own = beneficiary_->priority_class;
+  const bool is_overdue = beneficiary_->rule == model::PreemptionRule::kOverdue;
+  index_.for_each_of_age_while(
+      options_.now, is_overdue ? VictimIndex::from(own) : VictimIndex::below(own),
+      [&](const Victim& victim) {
+        return visit_if_candidate(victim, {0, age_ms(victim, options_.now)});
+      });
 }
 
 VictimSearch::Candidate VictimSearch::candidate_of(const Victim& victim) const {
   const std::int64_t gpus = std::max<std::int64_t>(1, victim.allocation.gpu_count());
-  return {&victim, age_ms(victim, options_.now) * gpus};
+  const std::uint32_t stops = is_reclaim() ? std::min(victim.stops, VictimIndex::kMaxStopRows) : 0;
+  return {&victim, age_ms(victim, options_.now) * gpus, stops};
 }
 
 VictimSearch::Cost VictimSearch::cost_of(const Candidates& victims) const {
@@ -179,6 +225,7 @@ VictimSearch::Cost VictimSearch::cost_of(const Candidates& victims) const {
   cost.victims = victims.size();
   for (const Candidate& each : victims) {
     const Victim& victim = *each.victim;
+    cost.stops = std::max(cost.stops, each.stops);
     cost.lost_ms += each.lost_ms;
     const int importance = -static_cast<int>(victim.priority_class);
     cost.importance = cost.ids.empty() ? importance : std::max(cost.importance, importance);
@@ -198,7 +245,7 @@ VictimSearch::Candidates VictimSearch::candidates_on(model::NodeId node) const {
   return candidates;
 }
 
-// Where the beneficiary would start if these were gone.
+// Returns where the beneficiary would start if these were gone.
 std::optional<model::Allocation> VictimSearch::look(const Candidates& victims) {
   if (looks_left_ == 0) return std::nullopt;
   --looks_left_;
@@ -209,14 +256,13 @@ std::optional<model::Allocation> VictimSearch::look(const Candidates& victims) {
   return allocation;
 }
 
-// A node not seen yet has only candidates at least as old as the one that the walk is at, so a set
-// there loses at least that one's age.
+// A node not seen yet has only candidates that come later.
 void VictimSearch::search_nodes(Best& best) {
   std::set<model::NodeId> seen;
-  for_each_candidate_while([&](const Victim& victim) {
-    const bool is_hopeless = best.cost && best.cost->lost_ms < age_ms(victim, options_.now);
+  for_each_candidate_while([&](const Victim& victim, const LeastCost& least) {
+    const bool is_hopeless = best.cost && std::tuple(best.cost->stops, best.cost->lost_ms) <
+                                              std::tuple(least.stops, least.lost_ms);
     if (is_hopeless || seen.size() >= options_.max_nodes || steps_left_ == 0) return false;
-    if (taken_.contains(victim.attempt)) return true;
     for (const auto& part : victim.allocation.nodes) {
       if (!seen.insert(part.node).second) continue;
       const NodeNeed need(trial_, part.node, beneficiary_->request);
@@ -226,14 +272,13 @@ void VictimSearch::search_nodes(Best& best) {
   });
 }
 
-// The youngest candidates wherever they are, twice as many each time, until the job fits; of these,
-// those on the nodes that it got.
+// Tries the youngest candidates on all nodes, twice as many each time, until the job fits. Of these
+// it keeps the ones on the nodes that the job got.
 void VictimSearch::search_across_nodes(Best& best) {
   Candidates victims;
   std::optional<model::Allocation> allocation;
   std::size_t next_look = 2;
-  for_each_candidate_while([&](const Victim& victim) {
-    if (taken_.contains(victim.attempt)) return true;
+  for_each_candidate_while([&](const Victim& victim, const LeastCost&) {
     victims.push_back(candidate_of(victim));
     if (victims.size() < next_look) return true;
     next_look *= 2;
@@ -252,10 +297,11 @@ void VictimSearch::search_across_nodes(Best& best) {
   best.offer(cost_of(there), there, *std::move(allocation));
 }
 
-// Whoever loses most is spared first.
+// The one that was stopped most often, or loses most, is spared first.
 void VictimSearch::drop_superfluous(Best& best) {
   std::ranges::sort(best.victims, [](const Candidate& a, const Candidate& b) {
-    return std::tuple(b.lost_ms, b.victim->attempt) < std::tuple(a.lost_ms, a.victim->attempt);
+    return std::tuple(b.stops, b.lost_ms, b.victim->attempt) <
+           std::tuple(a.stops, a.lost_ms, a.victim->attempt);
   });
   for (std::size_t i = 0; i < best.victims.size() && best.victims.size() > 1;) {
     Candidates fewer = best.victims;
@@ -268,6 +314,22 @@ void VictimSearch::drop_superfluous(Best& best) {
       ++i;
     }
   }
+}
+
+Timeline::Sooner VictimSearch::stoppable_from(const Beneficiary& beneficiary) {
+  beneficiary_ = &beneficiary;
+  Timeline::Sooner from;
+  std::size_t left = options_.max_walk;
+  index_.for_each_while(VictimIndex::from(beneficiary.priority_class), [&](const Victim& victim) {
+    if (left-- == 0) return false;
+    if (taken_.contains(victim.attempt) || !is_below_or_overdue(victim)) {
+      return true;
+    }
+    const base::Instant at = victim.started_at + victim.preempt_min_runtime;
+    from[victim.attempt] = {std::max(options_.now, at), &victim.allocation};
+    return true;
+  });
+  return from;
 }
 
 std::optional<Fit> VictimSearch::find(const Beneficiary& beneficiary, const Placing& placing) {

@@ -14,8 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
 class Preempting : public ::testing::Test {
  protected:
   struct Part {
@@ -40,7 +38,9 @@ class Preempting : public ::testing::Test {
     const model::AttemptId id{model::JobId(job), 1};
     const base::Instant started_at = kNow + base::minutes(-minutes);
     ends_.put(id, started_at + base::hours(24), allocation);
-    if (is_preemptible) victims_.put({id, priority, started_at, allocation});
+    Victim victim{id, priority, started_at, allocation};
+    victim.preempt_min_runtime = policy_.preempt_min_runtime;
+    if (is_preemptible) victims_.put(std::move(victim));
     return id;
   }
   void wait(std::uint64_t job, std::uint32_t gpu_count, std::uint8_t priority = 3,
@@ -183,6 +183,7 @@ TEST_F(Preempting, WhoHasNotRunLongEnoughIsSparedUntilThen) {
   EXPECT_THAT(victims(cache.plan(books, policy_, {.now = kNow + base::minutes(6)})),
               ElementsAre(90));
   policy_.preempt_min_runtime = base::minutes(4);
+  running(90, {{1, {0}}}, 4);
   EXPECT_THAT(victims(plan()), ElementsAre(90));
 }
 
@@ -253,7 +254,7 @@ TEST_F(Preempting, TheBeneficiaryStartsWhereItsPreemptionHoldIsAsSoonAsThatIsFre
 TEST_F(Preempting, NoBeneficiaryTakesTheMemoryThatAnotherOneHolds) {
   nodes_ = {node(1).gpus(2).memory(base::kGiB * 8)};
   hold(5, 1, {0}, base::kGiB * 6);
-  hold(6, 1, {1}, base::kGiB * 3);  // whose victims are not gone
+  hold(6, 1, {1}, base::kGiB * 3);  // its victims are not gone
   wait(5, 1);
   wait(6, 1);
   EXPECT_THAT(started(plan()), IsEmpty());
@@ -291,8 +292,8 @@ TEST_F(Preempting, OfManyOnANodeTheCheapestThatSufficeGo) {
   EXPECT_THAT(victims(plan()), ElementsAre(100, 101, 102));
 }
 
-// It was let in elsewhere, and those who give way are only about to be told so: what it stands in
-// the way of is seen when they have gone.
+// The job was let in elsewhere, and the victims are only about to be told: the next cycle, when
+// they have gone, sees what the job stands in the way of.
 TEST_F(Preempting, NobodyElseYieldsToWhomRoomIsMadeFor) {
   nodes_ = {node(1).gpus(8), node(2).gpus(8)};
   running(1, {{2, {0, 1, 2, 3, 4, 5, 6, 7}}}, 60);

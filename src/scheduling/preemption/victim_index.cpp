@@ -12,8 +12,14 @@ void VictimIndex::put(Victim victim) {
     if (known->second == victim) return;
     erase(victim.attempt);
   }
-  for_each_row(victim,
-               [&](std::size_t row) { by_age_[row].insert({victim.started_at, victim.attempt}); });
+  if (victim.yields_to_class) {
+    auto& rows = by_class_[from(victim.priority_class)];
+    rows[victim.preempt_min_runtime].insert({victim.started_at, victim.attempt});
+  }
+  if (victim.is_borrowed) {
+    auto& rows = borrowed_[std::min(victim.stops, kMaxStopRows)];
+    rows[victim.pool].insert(borrowing_age(victim));
+  }
   for (const auto& part : victim.allocation.nodes) on_[part.node].insert(victim.attempt);
   const model::AttemptId id = victim.attempt;
   victims_.emplace(id, std::move(victim));
@@ -23,7 +29,18 @@ void VictimIndex::erase(model::AttemptId attempt) {
   const auto known = victims_.find(attempt);
   if (known == victims_.end()) return;
   const Victim& victim = known->second;
-  for_each_row(victim, [&](std::size_t row) { by_age_[row].erase({victim.started_at, attempt}); });
+  if (victim.yields_to_class) {
+    auto& rows = by_class_[from(victim.priority_class)];
+    const auto row = rows.find(victim.preempt_min_runtime);
+    row->second.erase({victim.started_at, victim.attempt});
+    if (row->second.empty()) rows.erase(row);
+  }
+  if (victim.is_borrowed) {
+    auto& rows = borrowed_[std::min(victim.stops, kMaxStopRows)];
+    const auto row = rows.find(victim.pool);
+    row->second.erase(borrowing_age(victim));
+    if (row->second.empty()) rows.erase(row);
+  }
   for (const auto& part : victim.allocation.nodes) {
     const auto there = on_.find(part.node);
     there->second.erase(attempt);
@@ -37,19 +54,31 @@ const std::set<model::AttemptId>* VictimIndex::on(model::NodeId node) const {
   return found == on_.end() ? nullptr : &found->second;
 }
 
-VictimIndex::Ages::const_iterator VictimIndex::first_of_age(std::size_t row, base::Instant now,
-                                                            base::Duration least) const {
-  return by_age_[row].lower_bound({now + (base::Duration() - least), model::AttemptId()});
+std::optional<base::Instant> VictimIndex::next_of_age(base::Instant now, std::size_t first) const {
+  std::optional<base::Instant> next;
+  for (std::size_t i = first; i < kClasses; ++i) {
+    for (const auto& [least, row] : by_class_[i]) {
+      const auto old_enough = of_age(row, now, least);
+      if (old_enough == row.begin()) continue;
+      const base::Instant at = std::prev(old_enough)->started_at + least;
+      next = std::min(next.value_or(at), at);
+    }
+  }
+  return next;
 }
 
-std::optional<base::Instant> VictimIndex::next_of_age(base::Instant now, base::Duration least,
-                                                      model::PriorityClass above) const {
+std::optional<base::Instant> VictimIndex::next_to_reclaim(base::Instant now,
+                                                          const PoolNames& pools) const {
   std::optional<base::Instant> next;
-  for (auto row = static_cast<std::size_t>(above) + 1; row < kClasses; ++row) {
-    const auto first = first_of_age(row, now, least);
-    if (first == by_age_[row].begin()) continue;
-    const base::Instant at = std::prev(first)->started_at + least;
-    next = next ? std::min(*next, at) : at;
+  for (const auto& rows : borrowed_) {
+    for (const std::string& pool : pools) {
+      const auto row = rows.find(pool);
+      if (row == rows.end()) continue;
+      const auto old_enough = of_age(row->second, now, {});
+      if (old_enough == row->second.begin()) continue;
+      const base::Instant at = std::prev(old_enough)->started_at;
+      next = std::min(next.value_or(at), at);
+    }
   }
   return next;
 }

@@ -1,7 +1,9 @@
 // What holds of victims in every world, compared with a search through all sets.
 
+#include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 
 #include "scheduling/placement/place.h"
 #include "scheduling/preemption/find_victims.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
@@ -16,18 +19,16 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-const base::Instant kNow = base::Instant() + base::hours(1000);
-constexpr base::Duration kMinRuntime = base::minutes(5);
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
-
 struct FullWorld {
   std::vector<model::Node> nodes;
   std::vector<Victim> victims;  // all that run
   model::ResourceRequest request;
   model::PriorityClass priority_class = model::PriorityClass::kMedium;
+  model::PreemptionRule rule = model::PreemptionRule::kClass;
+
+  VictimIndex::PoolNames pools;  // in which it may have borrowers stopped
+
+  Beneficiary beneficiary() const { return {request, priority_class, rule, "own", pools}; }
 };
 
 // Jobs run where the reference places them; another one waits.
@@ -43,17 +44,44 @@ FullWorld full_world() {
                             static_cast<model::PriorityClass>(3 - draw(3)),
                             kNow + base::minutes(-static_cast<std::int64_t>(3 + draw(20))),
                             *allocation});
+    Victim& victim = full.victims.back();
+    victim.yields_to_class = draw(4) != 0;
+    victim.yields_to_overdue = draw(3) != 0;
+    victim.team = draw(3) == 0 ? "own" : "other";
+    victim.is_borrowed = draw(3) != 0;
+    if (victim.is_borrowed) victim.pool = draw(3) == 0 ? "H100" : "";
+    victim.preempt_min_runtime = base::minutes(static_cast<std::int64_t>(draw(3) * 5));
+    victim.reclaim_min_runtime = base::minutes(static_cast<std::int64_t>(draw(2) * draw(15)));
+    victim.stops = static_cast<std::uint32_t>(draw(6));
   }
-  // Mostly like one of those that run, so that it would fit in place of some.
+  // Mostly like one of the running jobs, so that it would fit in place of some.
   const bool is_alike = !world.jobs.empty() && draw(4) != 0;
   full.request =
       is_alike ? world.jobs[draw(world.jobs.size())].spec->request : random_request(draw);
-  full.priority_class = static_cast<model::PriorityClass>(draw(2));
+  full.priority_class = static_cast<model::PriorityClass>(draw(3));
+  full.rule = static_cast<model::PreemptionRule>(draw(model::kPreemptionRules));
+  if (draw(4) != 0) full.pools.emplace_back("");
+  if (draw(3) != 0) full.pools.emplace_back("H100");
   return full;
 }
 
 bool may_be_stopped(const FullWorld& world, const Victim& victim) {
-  return victim.priority_class > world.priority_class && victim.started_at + kMinRuntime <= kNow;
+  if (world.rule == model::PreemptionRule::kReclaim) {
+    return victim.is_borrowed && victim.started_at + victim.reclaim_min_runtime <= kNow &&
+           std::ranges::find(world.pools, victim.pool) != world.pools.end();
+  }
+  if (!victim.yields_to_class || victim.started_at + victim.preempt_min_runtime > kNow)
+    return false;
+  const bool is_of_other_team = victim.yields_to_overdue && victim.team != "own";
+  const bool is_like = victim.priority_class == world.priority_class && is_of_other_team;
+  return victim.priority_class > world.priority_class ||
+         (is_like && world.rule == model::PreemptionRule::kOverdue);
+}
+
+// How often one that is reclaimed was stopped before: more than three times is as three times.
+std::uint32_t stops_of(const FullWorld& world, const Victim& victim) {
+  if (world.rule != model::PreemptionRule::kReclaim) return 0;
+  return std::min<std::uint32_t>(victim.stops, 3);
 }
 
 std::int64_t lost_ms(const Victim& victim) {
@@ -86,26 +114,28 @@ std::optional<Fit> found_in(const FullWorld& world, VictimSearch::Options option
   for (const Victim& victim : world.victims) index.put(victim);
   Trial trial(cluster);
   options.now = kNow;
-  options.min_runtime = kMinRuntime;
   VictimSearch search(trial, index, options);
   const std::uint64_t before = cluster.hash();
-  auto fit = search.find({world.request, world.priority_class},
-                         [&] { return place(trial, world.request); });
+  auto fit = search.find(world.beneficiary(), [&] { return place(trial, world.request); });
   RC_ASSERT(cluster.hash() == before);
   return fit;
 }
 
+// The most stops of one of them, and what all of them lose.
+using Loss = std::pair<std::uint32_t, std::int64_t>;
+
 // The least loss of all sets that make room; nothing where none does.
-std::optional<std::int64_t> least_loss(const FullWorld& world) {
-  std::optional<std::int64_t> least;
+std::optional<Loss> least_loss(const FullWorld& world) {
+  std::optional<Loss> least;
   for (std::uint32_t set = 1; set < (1U << world.victims.size()); ++set) {
-    std::int64_t lost = 0;
+    Loss lost;
     bool is_allowed = true;
     std::vector<model::AttemptId> gone;
     for (std::size_t i = 0; i < world.victims.size(); ++i) {
       if ((set >> i & 1U) == 0) continue;
       is_allowed = is_allowed && may_be_stopped(world, world.victims[i]);
-      lost += lost_ms(world.victims[i]);
+      lost.first = std::max(lost.first, stops_of(world, world.victims[i]));
+      lost.second += lost_ms(world.victims[i]);
       gone.push_back(world.victims[i].attempt);
     }
     if (!is_allowed || (least && *least <= lost)) continue;
@@ -120,15 +150,16 @@ TEST(VictimsProperty, TheCheapestSetIsFound) {
     const FullWorld world = full_world();
     RC_PRE(!naive_place(world.nodes, world.request));
     const std::optional<Fit> fit = found_in(world, {});
-    const std::optional<std::int64_t> least = least_loss(world);
+    const std::optional<Loss> least = least_loss(world);
     RC_ASSERT(fit.has_value() == least.has_value());
     RC_TAG(fit ? fit->victims.size() : 0);
     if (!fit) return;
-    std::int64_t lost = 0;
+    Loss lost;
     for (const Victim& victim : world.victims) {
       if (!std::ranges::binary_search(fit->victims, victim.attempt)) continue;
       RC_ASSERT(may_be_stopped(world, victim));
-      lost += lost_ms(victim);
+      lost.first = std::max(lost.first, stops_of(world, victim));
+      lost.second += lost_ms(victim);
     }
     RC_ASSERT(lost == *least);
   }));

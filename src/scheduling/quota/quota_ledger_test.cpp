@@ -1,7 +1,10 @@
 #include "scheduling/quota/quota_ledger.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -68,9 +71,10 @@ TEST(QuotaLedger, GpuHoursAreCommittedByTheTimeLimit) {
   EXPECT_EQ(describe(*excess),
             "user ann has used or may still use 8 GPU-hours of this period, this job may use "
             "2.034, the limit is 10 (gpu_hours)");
-  // What was used by those who are gone counts as much.
+  // Use by attempts that are over counts as well.
   ledger.remove(kLab, running, use_of_start(running));
-  ledger.add_used({model::QuotaHolder::kUser, "ann"}, gpu_time(base::kWholeGpu, base::hours(9)));
+  ledger.add_used(QuotaLimit{{model::QuotaHolder::kUser, "ann"}, {}},
+                  gpu_time(base::kWholeGpu, base::hours(9)), "H100-80GB");
   EXPECT_TRUE(excess_if_started(kLab, spec_of("ann", "", 2, base::hours(1)), ledger));
   EXPECT_FALSE(excess_if_started(kLab, spec_of("ann", "", 1, base::hours(1)), ledger));
 }
@@ -91,6 +95,97 @@ TEST(QuotaLedger, WaitingJobsHaveALimitOfTheirOwn) {
   ledger.add(kLab, spec, {.waiting_jobs = 1});
   EXPECT_TRUE(excess_if_queued(kLab, spec, ledger));
   EXPECT_FALSE(excess_if_started(kLab, spec, ledger));
+}
+
+TEST(QuotaLedger, CountsAJobUnderTheTypeThatItGot) {
+  const model::Organisation organisation{
+      .teams = {{"lab", {}, 1, {}, {.max_gpus = 8, .gpu_types = {{"A100", 4}, {"H100", 2}}}}}};
+  QuotaLedger ledger;
+  const model::JobSpec two = spec_of("ann", "lab", 2);
+  ledger.add(organisation, two, use_of_start(two), "H100-80GB");
+  const auto excess = excess_on_type(organisation, two, "H100-80GB", ledger);
+  ASSERT_TRUE(excess);
+  EXPECT_EQ(describe(*excess),
+            "team lab holds 2 GPUs of type H100, this job asks for 2, the limit is 2 "
+            "(gpu_types.H100.max_gpus)");
+  EXPECT_FALSE(excess_on_type(organisation, two, "A100-40GB", ledger)) << "a family has its own";
+  ledger.add(organisation, two, use_of_start(two), "A100-40GB");
+  EXPECT_FALSE(excess_on_type(organisation, two, "A100-80GB", ledger));
+  ledger.add(organisation, two, use_of_start(two), "A100-80GB");
+  EXPECT_TRUE(excess_on_type(organisation, two, "A100-40GB", ledger)) << "counts all its types";
+  EXPECT_FALSE(excess_if_started(organisation, two, ledger)) << "6 of 8 in all";
+  EXPECT_FALSE(excess_on_type(organisation, two, "T4-16GB", ledger));
+  for (const char* type : {"H100-80GB", "A100-40GB", "A100-80GB"}) {
+    ledger.remove(organisation, two, use_of_start(two), type);
+  }
+  EXPECT_EQ(ledger, QuotaLedger());
+}
+
+model::TypeQuota hours_of(std::string type, std::uint32_t hours) {
+  return {.type = std::move(type), .max_gpus = {}, .gpu_hours = hours};
+}
+
+TEST(QuotaLedger, GpuHoursOfATypeAreThoseOfTheAttemptsThatGotIt) {
+  const model::Organisation organisation{
+      .of_users = {{"ann", {.gpu_types = {hours_of("A100", 6), hours_of("H100", 4)}}}}};
+  QuotaLedger ledger;
+  const model::JobSpec two = spec_of("ann", "", 2);
+  ledger.add(organisation, two, use_of_start(two), "H100-80GB");
+  ledger.add_used(organisation,
+                  {.begin = {},
+                   .used = {{{model::QuotaHolder::kUser, "ann"},
+                             {{"H100-80GB", gpu_time(base::kWholeGpu, base::hours(1))},
+                              {"T4-16GB", gpu_time(base::kWholeGpu, base::hours(9))}}}}});
+  const auto excess = excess_on_type(organisation, two, "H100-80GB", ledger);
+  ASSERT_TRUE(excess);
+  EXPECT_EQ(describe(*excess),
+            "user ann has used or may still use 3 H100 GPU-hours of this period, this job may use "
+            "2, the limit is 4 (gpu_types.H100.gpu_hours)");
+  EXPECT_FALSE(excess_on_type(organisation, spec_of("ann", "", 1), "H100-80GB", ledger));
+  EXPECT_FALSE(excess_on_type(organisation, two, "A100-40GB", ledger));
+  EXPECT_FALSE(excess_on_type(organisation, two, "T4-16GB", ledger));
+  EXPECT_FALSE(excess_if_started(organisation, two, ledger));
+}
+
+TEST(QuotaLedger, GpuHoursOfASlowerTypeAreMore) {
+  const model::Organisation organisation{
+      .of_each_user = {.gpu_types = {hours_of("A100", 3), hours_of("H100", 2)}}};
+  model::JobSpec spec = spec_of("ann", "", 2);
+  spec.request.gpu_types = {"H100", "A100"};
+  spec.request.gpu_speeds = {1000, 500};
+  EXPECT_FALSE(excess_on_type(organisation, spec, "H100-80GB", {}));
+  EXPECT_TRUE(excess_on_type(organisation, spec, "A100-40GB", {})) << "two hours on two GPUs";
+}
+
+TEST(QuotaLedger, LongerAttemptsCommitHoursOfTheirTypesAndOfAll) {
+  const model::Organisation organisation{
+      .of_each_user = {.gpu_hours = 8, .gpu_types = {hours_of("H100", 3)}}};
+  const model::JobSpec spec = spec_of("ann", "", 2);
+  QuotaLedger ledger;
+  ledger.add(organisation, spec, use_of_start(spec), "H100-80GB");
+  const auto excess_of_minutes = [&](std::int64_t minutes, std::string_view type) {
+    QuotaLedger more;
+    more.add(organisation, spec,
+             {.committed = gpu_time(base::kWholeGpu * 2, base::minutes(minutes))}, type);
+    return excess_of_hours(organisation, spec, ledger, more);
+  };
+  EXPECT_FALSE(excess_of_minutes(30, "H100-80GB"));
+  EXPECT_EQ(excess_of_minutes(31, "H100-80GB")->gpu_type, "H100");
+  EXPECT_FALSE(excess_of_minutes(180, "T4-16GB"));
+  EXPECT_EQ(excess_of_minutes(181, "T4-16GB")->gpu_type, "");
+}
+
+TEST(QuotaLedger, BarsTheTypesWhoseLimitIsReachedAndNoOthers) {
+  const model::Organisation organisation{.of_each_user = {.gpu_types = {{"H100", 1}}}};
+  const std::map<std::string, std::uint64_t> cluster{{"A100-40GB", 8}, {"H100-80GB", 8}};
+  model::JobSpec spec = spec_of("ann", "", 2);
+  EXPECT_EQ(barred_types(organisation, spec, cluster, {}).types,
+            std::vector<std::string>{"H100-80GB"});
+  spec.request.gpu_types = {"A100"};
+  EXPECT_TRUE(barred_types(organisation, spec, cluster, {}).types.empty());
+  spec.request.gpu_types = {"H100"};
+  spec.request.gpus = 0;
+  EXPECT_TRUE(barred_types(organisation, spec, cluster, {}).types.empty());
 }
 
 // ---- against a count of everything, by hand
@@ -142,6 +237,82 @@ model::Quota draw_quota(base::Prng& random) {
     return static_cast<std::uint32_t>(random.below(most));
   };
   return {sometimes(20), sometimes(6), {}, sometimes(30)};
+}
+
+// What is held and what may be used of one type, by hand.
+struct OfType {
+  std::uint32_t gpus = 0;
+  std::uint64_t minutes = 0;  // of running jobs, by their limits, and of those that are over
+};
+
+// No limit on a type, nor on a family, is ever passed; and none keeps a job back that could start.
+RC_GTEST_PROP(QuotaLedger, LetsAJobHaveATypeExactlyWhereItsLimitsHoldThen, ()) {
+  base::Prng random(*rc::gen::arbitrary<std::uint64_t>());
+  const auto sometimes = [&](std::uint64_t most) -> std::optional<std::uint32_t> {
+    if (random.chance(1, 3)) return std::nullopt;
+    return static_cast<std::uint32_t>(random.below(most));
+  };
+  model::Organisation organisation;
+  for (const char* name : {"A100", "A100-40GB", "H100"}) {
+    organisation.of_each_user.gpu_types.push_back(
+        {.type = name, .max_gpus = sometimes(8), .gpu_hours = sometimes(30)});
+  }
+  const std::vector<std::string> types = {"A100-40GB", "A100-80GB", "H100-80GB", "T4-16GB"};
+  QuotaLedger ledger;
+  std::map<std::string, OfType> of;
+  PeriodUse period;
+  std::vector<std::pair<model::JobSpec, std::string>> running;
+  const auto all_hold = [&] {
+    return std::ranges::all_of(organisation.of_each_user.gpu_types, [&](const auto& limit) {
+      OfType sum;
+      for (const auto& [type, each] : of) {
+        if (type != limit.type && !type.starts_with(limit.type + "-")) continue;
+        sum.gpus += each.gpus;
+        sum.minutes += each.minutes;
+      }
+      return sum.gpus <= limit.max_gpus.value_or(1000) &&
+             sum.minutes <= std::uint64_t{limit.gpu_hours.value_or(100'000)} * 60;
+    });
+  };
+  const auto minutes_of = [](const model::JobSpec& spec, std::int64_t divisor) {
+    return spec.time_limit.value() / base::minutes(divisor).value() * spec.request.gpus;
+  };
+  for (int step = 0; step < 60; ++step) {
+    if (!running.empty() && random.chance(1, 3)) {
+      // It ends when half of its time is over.
+      const auto gone = running.begin() + static_cast<std::ptrdiff_t>(random.below(running.size()));
+      const auto& [spec, type] = *gone;
+      ledger.remove(organisation, spec, use_of_start(spec), type);
+      const auto used =
+          gpu_time(gpu_share_of(spec.request), base::Duration(spec.time_limit.value() / 2));
+      PeriodUse more;
+      more.used[{model::QuotaHolder::kUser, "u"}][type] = used;
+      period.used[{model::QuotaHolder::kUser, "u"}][type] += used;
+      ledger.add_used(organisation, more);
+      of[type].gpus -= spec.request.gpus;
+      of[type].minutes -= static_cast<std::uint64_t>(minutes_of(spec, 2));
+      running.erase(gone);
+      continue;
+    }
+    const std::string& type = types[random.below(types.size())];
+    model::JobSpec spec = spec_of("u", "", static_cast<std::uint32_t>(1 + random.below(3)));
+    spec.time_limit = base::minutes(2 * static_cast<std::int64_t>(1 + random.below(120)));
+    const OfType before = of[type];
+    of[type].gpus += spec.request.gpus;
+    of[type].minutes += static_cast<std::uint64_t>(minutes_of(spec, 1));
+    const bool holds = all_hold();
+    RC_ASSERT(holds == !excess_on_type(organisation, spec, type, ledger));
+    if (!holds) {
+      of[type] = before;
+      continue;
+    }
+    ledger.add(organisation, spec, use_of_start(spec), type);
+    running.emplace_back(spec, type);
+  }
+  QuotaLedger afresh;
+  for (const auto& [spec, type] : running) afresh.add(organisation, spec, use_of_start(spec), type);
+  afresh.add_used(organisation, period);
+  RC_ASSERT(afresh == ledger);
 }
 
 RC_GTEST_PROP(QuotaLedger, LetsAJobStartExactlyWhereAllLimitsHoldThen, ()) {

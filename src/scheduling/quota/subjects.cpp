@@ -26,23 +26,35 @@ bool any_quota(const model::Organisation& organisation, const Predicate& holds) 
 
 }  // namespace
 
+const Quota* quota_of(const model::Organisation& organisation, const QuotaSubject& subject) {
+  const Quota* quota = nullptr;
+  if (subject.holder == QuotaHolder::kTeam) {
+    const model::Team* team = model::find_team(organisation, subject.name);
+    quota = team == nullptr ? nullptr : &team->quota;
+  } else if (subject.holder == QuotaHolder::kUser) {
+    quota = find_named(organisation.of_users, subject.name);
+    if (quota == nullptr) quota = &organisation.of_each_user;
+  } else {
+    quota = find_named(organisation.of_projects, subject.name);
+  }
+  return quota == nullptr || quota->is_empty() ? nullptr : quota;
+}
+
 std::vector<QuotaLimit> limits_of(const model::Organisation& organisation,
                                   const model::JobSpec& spec) {
   std::vector<QuotaLimit> limits;
-  const auto add = [&](QuotaHolder holder, const std::string& name, const Quota* quota) {
-    if (quota != nullptr && !quota->is_empty()) limits.push_back({{holder, name}, *quota});
+  const auto add = [&](QuotaHolder holder, const std::string& name) {
+    const QuotaSubject subject{holder, name};
+    if (const Quota* quota = quota_of(organisation, subject)) limits.push_back({subject, *quota});
   };
   // Once round at most: config/ refuses circles.
   const model::Team* team = spec.team.empty() ? nullptr : model::find_team(organisation, spec.team);
   for (; team != nullptr; team = model::find_team(organisation, team->parent)) {
-    add(QuotaHolder::kTeam, team->name, &team->quota);
+    add(QuotaHolder::kTeam, team->name);
     if (team->parent.empty()) break;
   }
-  const Quota* own = find_named(organisation.of_users, spec.user);
-  add(QuotaHolder::kUser, spec.user, own == nullptr ? &organisation.of_each_user : own);
-  if (!spec.project.empty()) {
-    add(QuotaHolder::kProject, spec.project, find_named(organisation.of_projects, spec.project));
-  }
+  add(QuotaHolder::kUser, spec.user);
+  if (!spec.project.empty()) add(QuotaHolder::kProject, spec.project);
   return limits;
 }
 
@@ -52,17 +64,40 @@ bool limits_anything(const model::Organisation& organisation) {
 
 bool limits_starts(const model::Organisation& organisation) {
   return any_quota(organisation, [](const Quota& quota) {
-    return quota.max_gpus || quota.max_running_jobs || quota.gpu_hours || quota.guaranteed_gpus;
+    return quota.max_gpus || quota.max_running_jobs || quota.gpu_hours || quota.guaranteed_gpus ||
+           !quota.gpu_types.empty();
   });
 }
 
 bool guarantees_anything(const model::Organisation& organisation) {
-  return any_quota(organisation,
-                   [](const Quota& quota) { return quota.guaranteed_gpus.has_value(); });
+  return any_quota(organisation, [](const Quota& quota) {
+    return quota.guaranteed_gpus || std::ranges::any_of(quota.gpu_types, [](const auto& of_type) {
+             return of_type.guaranteed_gpus.has_value();
+           });
+  });
+}
+
+bool weighs_surplus(const model::Organisation& organisation) {
+  return organisation.allocation != model::AllocationMode::kDynamic &&
+         any_quota(organisation, [](const Quota& quota) {
+           return quota.guaranteed_gpus && quota.over_quota_weight;
+         });
+}
+
+bool limits_types(const model::Organisation& organisation) {
+  return any_quota(organisation, [](const Quota& quota) {
+    return std::ranges::any_of(quota.gpu_types, [](const model::TypeQuota& of_type) {
+      return of_type.max_gpus || of_type.gpu_hours;
+    });
+  });
 }
 
 bool limits_hours(const model::Organisation& organisation) {
-  return any_quota(organisation, [](const Quota& quota) { return quota.gpu_hours.has_value(); });
+  return any_quota(organisation, [](const Quota& quota) {
+    return quota.gpu_hours || std::ranges::any_of(quota.gpu_types, [](const auto& of_type) {
+             return of_type.gpu_hours.has_value();
+           });
+  });
 }
 
 std::uint64_t gpu_time(base::GpuShare gpus, base::Duration time) {

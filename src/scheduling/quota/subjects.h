@@ -14,7 +14,7 @@
 
 namespace gpu_platform::scheduling {
 
-// A team, user or project whose limit a job counts against.
+// A team, user or project with a limit that a job counts against.
 struct QuotaSubject {
   model::QuotaHolder holder = model::QuotaHolder::kUser;
   std::string name;
@@ -27,22 +27,30 @@ struct QuotaLimit {
   model::Quota quota;
 };
 
-// The limits that a job counts against: of its team and of those above it, of its user, of its
-// project. Only those that limit something. Cost: the teams' number.
+// Returns the limits of a subject; null if it has none.
+const model::Quota* quota_of(const model::Organisation& organisation, const QuotaSubject& subject);
+
+// Returns the limits that a job counts against: those of its team and of the teams above it, of its
+// user and of its project. Only limits that are set. Cost: the number of teams.
 std::vector<QuotaLimit> limits_of(const model::Organisation& organisation,
                                   const model::JobSpec& spec);
 
-// Whether anything is limited, what may run is, and GPU-hours are.
+// Return whether anything is limited, whether running jobs are, and whether GPU-hours are, of any
+// type or of one.
 bool limits_anything(const model::Organisation& organisation);
 bool limits_starts(const model::Organisation& organisation);
-// Whether anything is guaranteed: then it matters which jobs are preemptible.
+// Returns whether anything is guaranteed: then it matters which jobs are preemptible.
 bool guarantees_anything(const model::Organisation& organisation);
+// Returns whether the GPUs beyond guarantees are shared by weight.
+bool weighs_surplus(const model::Organisation& organisation);
+// Returns whether GPUs or GPU-hours are limited by type: then types are told apart.
+bool limits_types(const model::Organisation& organisation);
 bool limits_hours(const model::Organisation& organisation);
 
-// GPUs in 1/7000, times milliseconds.
+// Returns GPUs in 1/7000, times milliseconds.
 std::uint64_t gpu_time(base::GpuShare gpus, base::Duration time);
 
-// What a job asks for, in whole GPUs' shares.
+// Returns the GPUs that a job asks for, in shares of whole GPUs.
 base::GpuShare gpu_share_of(const model::ResourceRequest& request);
 
 }  // namespace gpu_platform::scheduling

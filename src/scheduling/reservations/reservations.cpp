@@ -7,13 +7,16 @@ namespace gpu_platform::scheduling {
 
 namespace {
 
-bool is_between(const model::Reservation& reservation, const Span& span) {
-  return reservation.begin < span.end && span.begin < reservation.end;
+std::optional<model::Occurrence> occurrence_in(const model::Reservation& reservation,
+                                               const Span& span) {
+  return occurrence_between(reservation, span.begin, span.end);
 }
 
-bool is_of_others(const model::Reservation& reservation, const model::ResourceRequest& request,
-                  const Span& span) {
-  return reservation.name != request.reservation && is_between(reservation, span);
+std::optional<model::Occurrence> occurrence_of_others(const model::Reservation& reservation,
+                                                      const model::ResourceRequest& request,
+                                                      const Span& span) {
+  if (reservation.name == request.reservation) return std::nullopt;
+  return occurrence_in(reservation, span);
 }
 
 const model::ReservationPart* part_on(const model::Reservation& reservation, model::NodeId node) {
@@ -33,23 +36,45 @@ void put_out_of_service(model::Node& node, GpuMask gpus) {
 std::optional<base::Instant> Reservations::next_change(base::Instant now) const {
   std::optional<base::Instant> next;
   for (const auto& [name, reservation] : reservations_) {
-    for (const base::Instant at : {reservation.begin, reservation.end}) {
-      if (at > now) next = std::min(next.value_or(at), at);
-    }
+    const auto occurrence = occurrence_after(reservation, now);
+    if (!occurrence) continue;
+    const base::Instant at = occurrence->begin > now ? occurrence->begin : occurrence->end;
+    next = std::min(next.value_or(at), at);
   }
   return next;
 }
 
 bool Reservations::is_any_between(base::Instant begin, base::Instant end) const {
-  return std::ranges::any_of(
-      reservations_, [&](const auto& entry) { return is_between(entry.second, {begin, end}); });
+  return std::ranges::any_of(reservations_, [&](const auto& entry) {
+    return occurrence_in(entry.second, {begin, end}).has_value();
+  });
+}
+
+std::vector<Reserved> Reservations::of_others(const model::ResourceRequest& request,
+                                              const Span& span) const {
+  std::vector<Reserved> others;
+  for (const auto& [name, reservation] : reservations_) {
+    if (const auto when = occurrence_of_others(reservation, request, span)) {
+      others.push_back({&reservation, *when});
+    }
+  }
+  std::ranges::stable_sort(others, {}, [](const Reserved& each) { return each.when.begin; });
+  return others;
+}
+
+std::vector<Reserved> Reservations::beside(const model::Reservation& of) const {
+  std::vector<Reserved> others;
+  for (const auto& [name, reservation] : reservations_) {
+    if (name == of.name) continue;
+    if (const auto when = first_common(reservation, of)) others.push_back({&reservation, *when});
+  }
+  return others;
 }
 
 void Reservations::withhold_from(Trial& trial, const model::ResourceRequest& request,
-                                 const Span& span) const {
-  for (const auto& [name, reservation] : reservations_) {
-    if (!is_of_others(reservation, request, span)) continue;
-    for (const model::ReservationPart& part : reservation.parts) {
+                                 Others others) const {
+  for (const Reserved& other : others) {
+    for (const model::ReservationPart& part : other.reservation->parts) {
       if (part.whole_node) {
         trial.shut(part.node);
       } else {
@@ -65,45 +90,43 @@ void Reservations::withhold_from(Trial& trial, const model::ResourceRequest& req
   }
 }
 
-bool Reservations::is_over_before(const model::ResourceRequest& request, base::Instant end) const {
+bool Reservations::has_own_during(const model::ResourceRequest& request, const Span& span) const {
   if (request.reservation.empty()) return true;
   const model::Reservation* own = find(request.reservation);
-  return own != nullptr && end <= own->end;
+  const auto when = own == nullptr ? std::nullopt : occurrence_at(*own, span.begin);
+  return when && span.end <= when->end;
 }
 
 bool Reservations::allow(const model::ResourceRequest& request, const model::Allocation& allocation,
                          const Span& span) const {
-  if (find_in_the_way(request, allocation, span) != nullptr) return false;
-  if (request.reservation.empty()) return true;
-  const model::Reservation* own = find(request.reservation);
-  return own != nullptr && own->begin <= span.begin && span.end <= own->end &&
-         lies_in(*own, allocation);
+  if (find_in_the_way(request, allocation, span) || !has_own_during(request, span)) return false;
+  return request.reservation.empty() || lies_in(*find(request.reservation), allocation);
 }
 
-const model::Reservation* Reservations::find_in_the_way(const model::ResourceRequest& request,
-                                                        const model::Allocation& allocation,
-                                                        const Span& span) const {
+std::optional<Reserved> Reservations::find_in_the_way(const model::ResourceRequest& request,
+                                                      const model::Allocation& allocation,
+                                                      const Span& span) const {
   for (const auto& [name, reservation] : reservations_) {
-    if (is_of_others(reservation, request, span) && touches(reservation, allocation))
-      return &reservation;
+    const auto when = occurrence_of_others(reservation, request, span);
+    if (when && touches(reservation, allocation)) return Reserved{&reservation, *when};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::optional<Reservations::Left> Reservations::as_left_to(const model::ResourceRequest& request,
                                                            const model::Node& node,
-                                                           const Span& span) const {
+                                                           Others others) const {
   std::optional<Left> left;
   const auto keep_from_it = [&](GpuMask gpus, bool all) {
     if (!left) left = Left{node};
     put_out_of_service(left->node, gpus);
     if (all) left->node.state = model::NodeState::kOffline;
   };
-  for (const auto& [name, reservation] : reservations_) {
-    const model::ReservationPart* part = part_on(reservation, node.id);
-    if (part == nullptr || !is_of_others(reservation, request, span)) continue;
+  for (const Reserved& other : others) {
+    const model::ReservationPart* part = part_on(*other.reservation, node.id);
+    if (part == nullptr) continue;
     keep_from_it(part->gpus, part->whole_node);
-    if (left->by == nullptr || reservation.begin < left->by->begin) left->by = &reservation;
+    left->is_by_others = true;
   }
   if (request.reservation.empty()) return left;
   const model::Reservation* own = find(request.reservation);

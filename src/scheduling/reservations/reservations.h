@@ -4,9 +4,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "model/allocation.h"
@@ -15,20 +17,28 @@
 #include "model/reservation.h"
 #include "scheduling/trial.h"
 
-// GPUs reserved for a time, as placement sees them: to jobs of others the GPUs are gone from
-// the reservation's begin to its end, to its own jobs all others are. A job is known to be of a
-// reservation by its request; whether it may be was judged when it was submitted.
+// Reservations as placement sees them. For jobs of others the reserved GPUs are gone from the
+// reservation's begin to its end; for its own jobs all other GPUs are. A job's request names its
+// reservation; the submission has checked that the job may use it.
 
 namespace gpu_platform::scheduling {
 
-// From `begin` until before `end`; the end is that of a hard limit, the grace included.
+// It lasts from `begin` until before `end`; the end is by hard limits and includes the grace.
 struct Span {
   base::Instant begin;
   base::Instant end;
 };
 
+// One that keeps something, with the first of its occurrences that does.
+struct Reserved {
+  const model::Reservation* reservation = nullptr;
+  model::Occurrence when;
+};
+
+// Every question is about all occurrences of each reservation, however far ahead.
+//
 // Ownership: holds copies. Thread: one owner. Reservations never overlap. Cost of a question: the
-// reservations that lie in the span, and their nodes.
+// reservations in the span, and their nodes.
 class Reservations {
  public:
   using Map = std::map<std::string, model::Reservation, std::less<>>;  // by name
@@ -51,31 +61,40 @@ class Reservations {
   const Map& all() const { return reservations_; }
   bool empty() const { return reservations_.empty(); }
 
-  // The first begin or end that is still to come.
+  // Returns the first begin or end that is still to come.
   std::optional<base::Instant> next_change(base::Instant now) const;
   bool is_any_between(base::Instant begin, base::Instant end) const;
 
-  // For a job of that request that would run so long: takes what reservations keep from it out of
-  // the trial. `request` is as request_inside() made it where it is of a reservation.
-  void withhold_from(Trial& trial, const model::ResourceRequest& request, const Span& span) const;
-  // False where its own reservation is not there or ends before.
-  bool is_over_before(const model::ResourceRequest& request, base::Instant end) const;
-  // Whether it may hold this for so long.
+  // Returns those of others that lie in the span, by begin and name; valid until something changes.
+  using Others = std::span<const Reserved>;
+  std::vector<Reserved> of_others(const model::ResourceRequest& request, const Span& span) const;
+  // Returns those of another name that at any time last together with it.
+  std::vector<Reserved> beside(const model::Reservation& reservation) const;
+
+  // Takes out of the trial what reservations keep from a job with that request that would run so
+  // long. `request` is as request_inside() made it if it names a reservation.
+  void withhold_from(Trial& trial, const model::ResourceRequest& request, const Span& span) const {
+    withhold_from(trial, request, of_others(request, span));
+  }
+  // The same if only these reservations of others exist.
+  void withhold_from(Trial& trial, const model::ResourceRequest& request, Others others) const;
+  // Returns whether an occurrence of the job's own reservation, if it names one, lasts as long.
+  bool has_own_during(const model::ResourceRequest& request, const Span& span) const;
+  // Returns whether the job may hold this for so long.
   bool allow(const model::ResourceRequest& request, const model::Allocation& allocation,
              const Span& span) const;
-  // The reservation that keeps some of it from such a job; null: none.
-  const model::Reservation* find_in_the_way(const model::ResourceRequest& request,
-                                            const model::Allocation& allocation,
-                                            const Span& span) const;
-  // The node with what is not to be had there out of service. Nothing where no reservation concerns
-  // it.
+  // Returns the reservation that keeps part of it from such a job.
+  std::optional<Reserved> find_in_the_way(const model::ResourceRequest& request,
+                                          const model::Allocation& allocation,
+                                          const Span& span) const;
+  // Returns the node with what these, and the request's own reservation, keep from it out of
+  // service. Nothing if none concerns it.
   struct Left {
     model::Node node;
-    const model::Reservation* by =
-        nullptr;  // of others' reservations there the first; null: its own alone
+    bool is_by_others = false;  // else only by its own
   };
   std::optional<Left> as_left_to(const model::ResourceRequest& request, const model::Node& node,
-                                 const Span& span) const;
+                                 Others others) const;
 
   friend bool operator==(const Reservations&, const Reservations&) = default;
 
@@ -83,11 +102,12 @@ class Reservations {
   Map reservations_;
 };
 
-// What the allocation has in common with the reservation's GPUs, or with a whole node of it.
+// Returns what the allocation has in common with the reservation's GPUs, or with a whole node of
+// it.
 bool touches(const model::Reservation& reservation, const model::Allocation& allocation);
-// No more than the reservation's.
+// Returns the part of it that the reservation has.
 bool lies_in(const model::Reservation& reservation, const model::Allocation& allocation);
-// The request, but for the reservation's nodes alone; nothing where it could have none of them.
+// Returns the request, limited to the reservation's nodes; nothing if it could have none of them.
 std::optional<model::ResourceRequest> request_inside(const model::Reservation& reservation,
                                                      const model::ResourceRequest& request);
 

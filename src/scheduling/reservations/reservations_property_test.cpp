@@ -8,18 +8,13 @@
 #include <rapidcheck.h>
 
 #include "scheduling/plan_cycle.h"
+#include "scheduling/testing/draw.h"
 #include "scheduling/testing/naive_planner.h"
 #include "scheduling/testing/random_world.h"
 #include "scheduling/testing/world.h"
 
 namespace gpu_platform::scheduling {
 namespace {
-
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
-std::uint64_t draw(std::uint64_t n) {
-  return *rc::gen::inRange<std::uint64_t>(0, n);
-}
 
 base::Duration some_minutes(std::uint64_t most) {
   return base::minutes(static_cast<std::int64_t>(1 + draw(most)));
@@ -33,7 +28,33 @@ struct ReservedWorld {
   model::Policy policy;
 };
 
-// Some of each node, in spans that follow each other: reservations never overlap.
+// Those that begin before `until`, hour by hour.
+std::vector<model::Occurrence> occurrences(const model::Reservation& reservation,
+                                           base::Instant until) {
+  std::vector<model::Occurrence> all;
+  base::Duration step = base::hours(24 * 365);
+  if (reservation.repeat == model::Repeat::kHourly) step = base::hours(1);
+  if (reservation.repeat == model::Repeat::kDaily) step = base::hours(24);
+  for (base::Instant begin = reservation.begin; begin < until; begin = begin + step) {
+    if (reservation.last_begin.is_set() && begin > reservation.last_begin) break;
+    all.push_back({begin, begin + (reservation.end - reservation.begin)});
+  }
+  return all;
+}
+
+bool lasts_between(const model::Reservation& reservation, base::Instant from, base::Instant until) {
+  return std::ranges::any_of(occurrences(reservation, until),
+                             [&](const model::Occurrence& each) { return each.end > from; });
+}
+
+bool holds_during(const model::Reservation& reservation, base::Instant from, base::Instant until) {
+  return std::ranges::any_of(occurrences(reservation, until), [&](const model::Occurrence& each) {
+    return each.begin <= from && until <= each.end;
+  });
+}
+
+// Some of each node, in spans that follow each other, once or again and again: reservations never
+// overlap.
 Reservations random_reservations(const std::vector<model::Node>& nodes) {
   Reservations reservations;
   base::Instant from = kNow + (base::Duration() - base::minutes(10));
@@ -48,7 +69,13 @@ Reservations random_reservations(const std::vector<model::Node>& nodes) {
       reservation.parts.push_back({node.id, is_whole ? ~std::uint64_t{0} : draw(256), is_whole});
     }
     from = reservation.end;
-    if (reservation.end > kNow) reservations.put(std::move(reservation));
+    reservation.repeat = static_cast<model::Repeat>(draw(3));  // never, hourly, daily
+    if (reservation.repeat != model::Repeat::kNever && draw(2) == 0) {
+      reservation.last_begin = reservation.begin + base::hours(static_cast<std::int64_t>(draw(4)));
+    }
+    const bool overlaps = std::ranges::any_of(
+        reservations.all(), [&](const auto& other) { return overlap(other.second, reservation); });
+    if (reservation.end > kNow && !overlaps) reservations.put(std::move(reservation));
   }
   return reservations;
 }
@@ -62,7 +89,7 @@ ReservedWorld reserved_world() {
   constexpr std::uint32_t kDepths[] = {0, 1, 8, 1000};
   result.policy.backfill_depth = kDepths[draw(4)];
   for (const WaitingJob& job : world.jobs) {
-    const base::Duration limit = some_minutes(12);
+    const base::Duration limit = some_minutes(draw(4) == 0 ? 200 : 12);
     const auto allocation =
         draw(3) == 0 ? naive_place(result.nodes, job.spec->request) : std::nullopt;
     if (allocation) {
@@ -79,7 +106,7 @@ ReservedWorld reserved_world() {
   return result;
 }
 
-Plan plan_of(const ReservedWorld& world) {
+Plan plan_around(const ReservedWorld& world) {
   Books books({.reservations = world.reservations,
                .cluster = cluster_of(world.nodes),
                .queue = queue_of(world.waiting, world.policy),
@@ -94,7 +121,7 @@ bool keeps_to_reservations(const ReservedWorld& world, const model::JobSpec& spe
   const model::Reservation* own = nullptr;
   for (const auto& [name, reservation] : world.reservations.all()) {
     if (name == spec.request.reservation) own = &reservation;
-    const bool is_apart = end <= reservation.begin || start >= reservation.end;
+    const bool is_apart = !lasts_between(reservation, start, end);
     for (const model::NodeAllocation& held : allocation.nodes) {
       for (const model::ReservationPart& part : reservation.parts) {
         if (part.node != held.node || name == spec.request.reservation || is_apart) continue;
@@ -106,7 +133,7 @@ bool keeps_to_reservations(const ReservedWorld& world, const model::JobSpec& spe
     }
   }
   if (spec.request.reservation.empty()) return true;
-  if (own == nullptr || start < own->begin || end > own->end) return false;
+  if (own == nullptr || !holds_during(*own, start, end)) return false;
   return std::ranges::all_of(allocation.nodes, [&](const model::NodeAllocation& held) {
     const auto part = std::ranges::find(own->parts, held.node, &model::ReservationPart::node);
     return part != own->parts.end() &&
@@ -123,7 +150,7 @@ const model::JobSpec& spec_in(const ReservedWorld& world, model::JobId job) {
 TEST(ReservationsProperty, NobodyHoldsWhatIsReservedForOthersAndItsJobsNothingElse) {
   EXPECT_TRUE(rc::check([] {
     const ReservedWorld world = reserved_world();
-    const Plan plan = plan_of(world);
+    const Plan plan = plan_around(world);
     RC_TAG(plan.starts.size(), world.reservations.all().size());
     for (const Start& start : plan.starts) {
       RC_ASSERT(keeps_to_reservations(world, spec_in(world, start.job), start.allocation, kNow));
@@ -149,13 +176,13 @@ TEST(ReservationsProperty, TheFirstInLineStartsWhereverReservationsLeaveRoom) {
     for (const auto& [name, reservation] : world.reservations.all()) {
       if (name == spec.request.reservation) own = &reservation;
     }
-    const bool is_open = spec.request.reservation.empty() ||
-                         (own != nullptr && own->begin <= kNow && end <= own->end);
+    const bool is_open =
+        spec.request.reservation.empty() || (own != nullptr && holds_during(*own, kNow, end));
     for (model::Node& node : left) {
       std::uint64_t gone = 0;
       bool all_gone = !is_open;
       for (const auto& [name, reservation] : world.reservations.all()) {
-        if (&reservation == own || end <= reservation.begin || kNow >= reservation.end) continue;
+        if (&reservation == own || !lasts_between(reservation, kNow, end)) continue;
         for (const model::ReservationPart& part : reservation.parts) {
           if (part.node != node.id) continue;
           gone |= part.gpus;
@@ -174,7 +201,7 @@ TEST(ReservationsProperty, TheFirstInLineStartsWhereverReservationsLeaveRoom) {
     }
     model::ResourceRequest request = spec.request;
     request.reservation.clear();
-    RC_ASSERT(plan_of(world).starts.empty() == !naive_fits(left, request));
+    RC_ASSERT(plan_around(world).starts.empty() == !naive_fits(left, request));
   }));
 }
 
@@ -187,14 +214,14 @@ TEST(ReservationsProperty, ReservationsThatNobodyMeetsChangeNothing) {
       job.spec = std::move(spec);
     }
     world.reservations = {};
-    const Plan without = plan_of(world);
+    const Plan without = plan_around(world);
     model::Reservation far;
     far.name = "far";
     far.begin = kNow + base::hours(24 * 300);
     far.end = far.begin + base::hours(1);
     for (const model::Node& node : world.nodes) far.parts.push_back({node.id, ~0ULL, true});
     world.reservations.put(far);
-    Plan with = plan_of(world);
+    Plan with = plan_around(world);
     RC_ASSERT(with.look_again_at == far.begin);
     with.look_again_at = without.look_again_at;
     RC_ASSERT(with == without);

@@ -8,8 +8,6 @@
 namespace gpu_platform::scheduling {
 namespace {
 
-const base::Instant kNow = base::Instant() + base::hours(1000);
-
 model::Reservation reservation_on(std::uint64_t node, std::uint64_t gpus, base::Instant begin,
                                   base::Instant end) {
   model::Reservation reservation;
@@ -117,8 +115,8 @@ TEST(Reservations, AWholeNodeTakesNoJobsWithoutGpus) {
   const model::ResourceRequest request = gpus(0);
   EXPECT_FALSE(reservations.allow(request, cpus, {kNow, kNow + base::hours(2)}));
   EXPECT_TRUE(reservations.allow(request, cpus, {kNow + base::hours(1), kNow + base::hours(2)}));
-  const auto left =
-      reservations.as_left_to(request, node(1).gpus(2), {kNow, kNow + base::hours(2)});
+  const auto left = reservations.as_left_to(
+      request, node(1).gpus(2), reservations.of_others(request, {kNow, kNow + base::hours(2)}));
   ASSERT_TRUE(left);
   EXPECT_NE(left->node.state, model::NodeState::kUp);
 }

@@ -173,7 +173,8 @@ Option best_option(const Board& board, const Indices& free, std::size_t count) {
   return *std::move(best);
 }
 
-// Whether the node may give the GPUs at this rank, as the request and the node's own GPUs say.
+// Returns whether the node may give the GPUs at this rank, as the request and the node's own GPUs
+// say.
 bool is_allowed(const model::Node& node, const model::ResourceRequest& request, std::int64_t rank) {
   if (rank < 3 || request.numa == model::NumaPolicy::kAllowCross) return true;
   if (request.numa == model::NumaPolicy::kStrict) return false;
@@ -231,7 +232,7 @@ bool may_use(const model::ResourceRequest& request, model::NodeId node) {
 
 using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_t, model::NodeId>;
 
-// How well the node takes what is asked of one node; nothing where it cannot now.
+// Returns the score of the node for a request for one node; nothing if it cannot hold that now.
 std::optional<Score> score_on(const model::Node& node, const model::ResourceRequest& request) {
   if (node.state != model::NodeState::kUp || !may_use(request, node.id)) return std::nullopt;
   const Demand demand =
@@ -299,8 +300,8 @@ std::vector<model::ResourceRequest> by_type(const std::vector<model::Node>& node
   return requests;
 }
 
-// How near so many nodes that can each give the part can be, and how many there are at least where
-// they are so near.
+// Returns how near so many nodes that can each give the part can be, and the least number of such
+// nodes in a place of that level.
 std::optional<NaiveGang> nearest(const std::vector<model::Node>& nodes,
                                  const model::ResourceRequest& part, std::size_t parts) {
   for (const auto level : {model::NetworkLevel::kDomain, model::NetworkLevel::kRack,

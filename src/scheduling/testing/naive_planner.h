@@ -12,20 +12,22 @@
 
 namespace gpu_platform::scheduling {
 
-// The rules of a cycle written down once more without any index: sorts the jobs, scans every node,
-// tries every type. What tests compare plan_cycle with, and what benchmarks measure it against.
+// The rules of a cycle, written down once more without any index: it sorts the jobs, scans every
+// node and tries every type. Tests compare plan_cycle with it, and benchmarks measure it against
+// plan_cycle.
 Plan naive_plan(std::vector<model::Node> nodes, std::vector<WaitingJob> jobs,
                 const model::Policy& policy);
 
-// Of a request for one node.
+// Places a request for one node.
 std::optional<model::Allocation> naive_place(const std::vector<model::Node>& nodes,
                                              const model::ResourceRequest& request);
 
-// What there is to say of a gang without choosing its nodes.
+// The facts about a gang that need no choice of nodes.
 struct NaiveGang {
   std::size_t parts = 0;
   model::NetworkLevel level = model::NetworkLevel::kAnywhere;
-  // That could give a part, in the place at that level where they are fewest and still enough.
+  // The number of nodes that could give a part, in the place at that level that has the fewest and
+  // still enough.
   std::size_t nodes_there = 0;
 
   friend bool operator==(const NaiveGang&, const NaiveGang&) = default;

@@ -13,7 +13,7 @@
 
 namespace gpu_platform::scheduling {
 
-// A number in [0, n): where all randomness comes from, so that a property test can shrink it.
+// A number in [0, n). It is the source of all randomness, so that a property test can shrink it.
 using Draw = std::function<std::uint64_t(std::uint64_t n)>;
 
 struct World {

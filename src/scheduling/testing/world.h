@@ -19,6 +19,9 @@
 
 namespace gpu_platform::scheduling {
 
+// The instant at which tests plan; jobs may have run for long.
+inline constexpr base::Instant kNow(base::hours(1000).value());
+
 class NodeBuilder {
  public:
   explicit NodeBuilder(std::uint64_t id) {
@@ -50,7 +53,7 @@ class NodeBuilder {
     }
     return *this;
   }
-  // After all GPUs; pairs without a link stay unknown.
+  // Call it after all GPUs; pairs without a link stay unknown.
   NodeBuilder& link(std::uint32_t a, std::uint32_t b, model::GpuLink link) {
     const std::size_t count = node_.gpus.size();
     node_.topology.links.resize(count * (count - 1) / 2);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "model/job_signal.h"
+
 namespace gpu_platform::simulation {
 
 using model::CommandReply;
@@ -42,7 +44,7 @@ void Client::submit_unanswered(std::vector<controller::Input>& inputs) {
 void Client::send(std::size_t index, std::vector<controller::Input>& inputs) {
   Submission& submission = submissions_[index];
   submission.is_refused = false;  // until the new answer comes
-  model::Command command{{submission.spec.user, submission.spec.uid, false},
+  model::Command command{{submission.spec.user, submission.spec.uid},
                          model::SubmitJob{submission.spec, submission.environment, false, false,
                                           ended_of(submission.spec.dependencies)}};
   inputs.emplace_back(controller::CommandInput{
@@ -80,11 +82,11 @@ std::optional<Client::Aim> Client::draw_aim() {
   if (submissions_.empty()) return std::nullopt;
   const Submission& submission = submissions_[random_.below(submissions_.size())];
   if (!submission.job) return std::nullopt;
-  Aim aim{*submission.job, {submission.spec.user, submission.spec.uid, false}};
+  Aim aim{*submission.job, {submission.spec.user, submission.spec.uid}};
   aim.whole_array = submission.spec.array && random_.chance(1, 2);
-  if (random_.chance(1, 8)) aim.caller = {"root", 0, true};
+  if (random_.chance(1, 8)) aim.caller = model::root_caller();
   aim.is_other_user = random_.chance(1, 8);
-  if (aim.is_other_user) aim.caller = {"eve", 666, false};
+  if (aim.is_other_user) aim.caller = {"eve", 666};
   return aim;
 }
 
@@ -125,12 +127,52 @@ void Client::update(const Aim& aim, std::vector<controller::Input>& inputs) {
   if (random_.chance(1, 3)) {
     update.to.set(&JobSpec::labels, {{"changed", fmt::format("{}", random_.below(3))}});
   }
+  send_change(aim, std::move(update), FaultKind::kUpdated, inputs);
+}
+
+void Client::send_change(const Aim& aim, decltype(model::Command::body) what, FaultKind kind,
+                         std::vector<controller::Input>& inputs) {
   inputs.emplace_back(controller::CommandInput{
-      {aim.caller, std::move(update)}, [this, aim](const base::Result<CommandReply>& reply) {
+      {aim.caller, std::move(what)}, [this, aim, kind](const base::Result<CommandReply>& reply) {
         if (reply && aim.is_other_user) {
           findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
         }
-        if (reply && reply->changed) findings_.count(FaultKind::kUpdated);
+        if (reply && reply->changed) findings_.count(kind);
+      }});
+}
+
+void Client::raise(const Aim& aim, std::vector<controller::Input>& inputs) {
+  send_change(aim, model::RaiseJob{aim.job, aim.whole_array}, FaultKind::kRaised, inputs);
+}
+
+void Client::signal(const Aim& aim, std::vector<controller::Input>& inputs) {
+  const std::uint8_t signal = model::kJobSignals[random_.below(model::kJobSignals.size())];
+  send_change(aim, model::SignalJob{aim.job, signal, aim.whole_array}, FaultKind::kSignalled,
+              inputs);
+}
+
+void Client::record_step(const Aim& aim, std::vector<controller::Input>& inputs) {
+  const model::Job* job = ledger_.state().jobs.find(aim.job.value);
+  if (job == nullptr || job->attempts.empty()) return;
+  model::RecordStep report{{job->id, job->attempts.back().number}, {}};
+  model::JobStep& step = report.step;
+  step.number = static_cast<std::uint32_t>(random_.below(4));
+  step.name = "step";
+  step.started_at = ledger_.state().at;
+  const bool ends = random_.chance(1, 2);
+  if (ends) {
+    step.ended_at = step.started_at;
+    step.exit.code = static_cast<std::uint8_t>(random_.below(3));
+  }
+  inputs.emplace_back(controller::CommandInput{
+      {aim.caller, report}, [this, aim, report, ends](const base::Result<CommandReply>& reply) {
+        if (!reply) return;
+        if (aim.is_other_user) {
+          findings_.violated("stopped", fmt::format("another user changed job {}", aim.job.value));
+        }
+        if (!reply->changed) return;
+        findings_.count(FaultKind::kStepRecorded);
+        if (ends) ended_steps_[report.attempt].insert_or_assign(report.step.number, report.step);
       }});
 }
 
@@ -140,7 +182,7 @@ void Client::act_on_many(const model::Caller& caller, std::vector<controller::In
   model::ActOnJobs command;
   command.action = kActions[random_.below(std::size(kActions))];
   command.which.user = caller.user;
-  if (caller.is_administrator) command.which.user.reset();
+  if (caller.reach == model::Reach::kAll) command.which.user.reset();
   if (random_.chance(1, 2)) {
     command.which.states.push_back(random_.chance(1, 2) ? model::JobState::kQueued
                                                         : model::JobState::kRunning);
@@ -161,7 +203,7 @@ void Client::act_on_many(const model::Caller& caller, std::vector<controller::In
 void Client::change_some(std::vector<controller::Input>& inputs) {
   const std::optional<Aim> aim = draw_aim();
   if (!aim) return;
-  switch (random_.below(6)) {
+  switch (random_.below(9)) {
     case 0:
       findings_.count(FaultKind::kHeld);
       return act_on(*aim, model::JobAction::kHold, inputs);
@@ -172,6 +214,12 @@ void Client::change_some(std::vector<controller::Input>& inputs) {
       return requeue(*aim, inputs);
     case 4:
       return update(*aim, inputs);
+    case 5:
+      return raise(*aim, inputs);
+    case 6:
+      return signal(*aim, inputs);
+    case 7:
+      return record_step(*aim, inputs);
     default:
       return act_on_many(aim->caller, inputs);
   }
@@ -180,14 +228,18 @@ void Client::change_some(std::vector<controller::Input>& inputs) {
 void Client::change_one(JobId job, std::vector<controller::Input>& inputs) {
   std::optional<Aim> aim = aim_at(job);
   if (!aim) return;
-  if (random_.chance(1, 4)) aim->caller = {"root", 0, true};
-  switch (random_.below(6)) {
+  if (random_.chance(1, 4)) aim->caller = model::root_caller();
+  switch (random_.below(8)) {
     case 0:
       return act_on(*aim, model::JobAction::kCancel, inputs);
     case 1:
       return act_on(*aim, model::JobAction::kHold, inputs);
     case 2:
       return update(*aim, inputs);
+    case 3:
+      return signal(*aim, inputs);
+    case 4:
+      return record_step(*aim, inputs);
     default:
       return requeue(*aim, inputs);
   }
@@ -197,7 +249,7 @@ void Client::limit_one(JobId job, base::Duration limit, std::vector<controller::
   model::UpdateJob update;
   update.job = job;
   update.to.set(&JobSpec::time_limit, limit);
-  inputs.emplace_back(controller::CommandInput{{{"root", 0, true}, std::move(update)},
+  inputs.emplace_back(controller::CommandInput{{model::root_caller(), std::move(update)},
                                                [this](const base::Result<CommandReply>& reply) {
                                                  if (reply && reply->changed)
                                                    findings_.count(FaultKind::kUpdated);
@@ -209,12 +261,13 @@ std::optional<Client::Aim> Client::aim_at(JobId job) const {
   for (const Submission& submission : submissions_) {
     if (!submission.job || job < *submission.job) continue;
     if (job.value >= submission.job->value + members_of(*submission.job)) continue;
-    return Aim{job, {submission.spec.user, submission.spec.uid, false}};
+    return Aim{job, {submission.spec.user, submission.spec.uid}};
   }
   return std::nullopt;
 }
 
-// What the journal says when it is sent is what it is judged by, but for commands sent with it.
+// It is judged by the journal at the time when it is sent, except for commands that are sent with
+// it.
 void Client::requeue(const Aim& aim, std::vector<controller::Input>& inputs) {
   findings_.count(FaultKind::kRequeued);
   const bool holds = random_.chance(1, 2);
@@ -251,7 +304,10 @@ void Client::check_end(const store::Archive& archive) {
     }
   }
   for (const auto& [job, attempts] : requeued_) check_requeued(job, attempts);
-  for (const model::Job& job : ledger_.departed()) check_archived(job, archive);
+  for (const model::Job& job : ledger_.departed()) {
+    check_archived(job, archive);
+    check_recorded(job);
+  }
   check_audit(archive);
 }
 
@@ -262,6 +318,20 @@ void Client::check_audit(const store::Archive& archive) {
   if (page) std::ranges::reverse(page->entries);
   if (!page || page->entries != ledger_.audit()) {
     findings_.violated("audited", "the audit trail is not what the journal says");
+  }
+}
+
+void Client::check_recorded(const model::Job& job) {
+  for (const model::Attempt& attempt : job.attempts) {
+    const auto known = ended_steps_.find({job.id, attempt.number});
+    if (known == ended_steps_.end()) continue;
+    for (const auto& [number, step] : known->second) {
+      const model::JobStep* const stored = model::find_step(*attempt.steps, number);
+      if (stored != nullptr && *stored == step) continue;
+      findings_.violated("recorded", fmt::format("the end of step {} of attempt {} of job {} was "
+                                                 "acknowledged and is not on record",
+                                                 number, attempt.number, job.id.value));
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include "simulation/faults/client.h"
 
-// What people ask for that ties jobs to times and to each other.
+// These actions are people's requests that tie jobs to times and to each other.
 
 namespace gpu_platform::simulation {
 
@@ -42,15 +42,16 @@ void Client::draw_reservation(model::JobSpec& spec) {
 }
 
 std::vector<model::Dependency> Client::draw_dependencies() {
-  constexpr model::DependencyKind kKinds[] = {model::DependencyKind::kAfterOk,
-                                              model::DependencyKind::kAfterAny,
-                                              model::DependencyKind::kAfterNotOk};
+  constexpr const auto& kKinds = model::kAllDependencyKinds;
   std::vector<model::Dependency> asked;
   for (std::uint64_t left = 1 + random_.below(3); left > 0 && !submissions_.empty(); --left) {
     const Submission& submission = submissions_[random_.below(submissions_.size())];
     if (!submission.job) continue;
     const bool whole_array = submission.spec.array && random_.chance(1, 2);
-    asked.push_back({kKinds[random_.below(std::size(kKinds))], {*submission.job, whole_array}});
+    const model::DependencyKind kind = kKinds[random_.below(std::size(kKinds))];
+    const bool has_target = kind != model::DependencyKind::kSingleton;
+    asked.push_back({kind, has_target ? model::DependencyTarget{*submission.job, whole_array}
+                                      : model::DependencyTarget{}});
   }
   if (!asked.empty()) findings_.count(FaultKind::kDependent);
   return asked;
@@ -82,6 +83,7 @@ std::vector<model::EndedTarget> Client::ended_of(
     const std::vector<model::Dependency>& asked) const {
   std::vector<model::EndedTarget> ended;
   for (const model::Dependency& dependency : asked) {
+    if (dependency.kind == model::DependencyKind::kSingleton) continue;
     const JobId first = dependency.on.job;
     const std::uint64_t count = dependency.on.whole_array ? members_of(first) : 1;
     model::TargetOutcome outcome;

@@ -58,6 +58,16 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "cancel_crossed",
     "zero_completed",
     "limit_crossed",
+    "stopped_for_overdue",
+    "reservation_repeated",
+    "reservation_changed",
+    "stopped_in_turn",
+    "raised",
+    "signalled",
+    "step_recorded",
+    "token_made",
+    "token_revoked",
+    "token_expired",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

@@ -8,7 +8,8 @@
 
 namespace gpu_platform::simulation {
 
-// What goes wrong. Each is counted where it is done to a running world, not where it is planned.
+// The kinds of faults. Each is counted where it is done to a running world, not where it is
+// planned.
 enum class FaultKind : std::uint8_t {
   kCrashIdle,               // the daemon dies between two steps
   kCrashBeforeCommit,       // decided, nothing written
@@ -36,35 +37,45 @@ enum class FaultKind : std::uint8_t {
   kSupervisorLost,   // what became of an attempt cannot be known
   kClockForward,
   kClockBack,
-  kDrained,             // an operator drains a GPU or a node
-  kTakenOffline,        // an operator takes a GPU or a node out, with or without its jobs
-  kUnmanagedProcesses,  // processes of no job are seen on a GPU
-  kHeld,                // a person holds a job back
-  kRequeued,            // a person puts a job back into the queue
-  kUpdated,             // a person changes what a job asks for
-  kBulk,                // a person does something with many jobs at once
-  kPrologFailed,        // the site's prolog fails: nothing of the job is started
-  kEpilogFailed,        // the site's epilog fails
-  kPreempted,           // a job is told to stop to make room for another
-  kArray,               // many jobs are submitted as one
-  kDependent,           // a job is to wait for others
-  kPutOff,              // a job is to begin later
-  kDeadline,            // a job is to have ended by a time
-  kReserved,            // GPUs are reserved for a time
-  kUnreserved,          // a reservation is cancelled
-  kReservationPassed,   // a reservation's time is over
-  kInReservation,       // a job of a reservation is started
-  kReclaimed,           // what is told to stop for another borrowed from it
-  kWaitTimeout,         // a job is to wait so long at most
-  kTrusted,             // a job is let in before another by what is expected of it
-  kYielded,             // it was still there and in the way, and is told to stop
-  kYieldPutOff,         // it was still there and not in the way
-  kRequeueCrossed,  // what is told to stop so as to be queued again ends by itself before it hears
-  kCancelCrossed,   // likewise, what is told to stop for good
-  kZeroCompleted,   // exit code 0 completes what was to be queued again, as it asked
-  kLimitCrossed,    // an attempt is stopped at a limit that its job no longer has
+  kDrained,              // an operator drains a GPU or a node
+  kTakenOffline,         // an operator takes a GPU or a node out, with or without its jobs
+  kUnmanagedProcesses,   // processes of no job are seen on a GPU
+  kHeld,                 // a person holds a job back
+  kRequeued,             // a person puts a job back into the queue
+  kUpdated,              // a person changes what a job asks for
+  kBulk,                 // a person does something with many jobs at once
+  kPrologFailed,         // the site's prolog fails: nothing of the job is started
+  kEpilogFailed,         // the site's epilog fails
+  kPreempted,            // a job is told to stop to make room for another
+  kArray,                // many jobs are submitted as one
+  kDependent,            // a job is to wait for others
+  kPutOff,               // a job is to begin later
+  kDeadline,             // a job is to have ended by a time
+  kReserved,             // GPUs are reserved for a time
+  kUnreserved,           // a reservation is cancelled
+  kReservationPassed,    // a reservation's time is over
+  kInReservation,        // a job of a reservation is started
+  kReclaimed,            // what is told to stop for another borrowed from it
+  kWaitTimeout,          // a job is to wait so long at most
+  kTrusted,              // a job is let in before another by what is expected of it
+  kYielded,              // it was still there and in the way, and is told to stop
+  kYieldPutOff,          // it was still there and not in the way
+  kRequeueCrossed,       // a stop in order to queue it again crosses its own end
+  kCancelCrossed,        // a stop for good crosses its own end
+  kZeroCompleted,        // exit code 0 completes what was to be queued again, as it asked
+  kLimitCrossed,         // an attempt is stopped at a limit that its job no longer has
+  kStoppedForOverdue,    // an overdue job needs the resources of the stopped one
+  kReservationRepeated,  // a reservation's next occurrence takes the place of the one before
+  kReservationChanged,   // an administrator changes one, or skips an occurrence
+  kStoppedInTurn,        // a job of a higher class stops one that others had been stopped for
+  kRaised,               // a person raises a job above their others
+  kSignalled,            // a person sends a signal to a job that runs
+  kStepRecorded,         // a job's process reports a step
+  kTokenMade,            // a token is made, for a user or with another token
+  kTokenRevoked,         // a person revokes one, and with it those that were made with it
+  kTokenExpired,         // the time of one is over
 };
-inline constexpr std::size_t kFaultKinds = 53;
+inline constexpr std::size_t kFaultKinds = 63;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

@@ -17,8 +17,8 @@ struct Violation {
   std::string text;
 };
 
-// What went wrong in one world: faults done to it are counted, the first violation is kept, for
-// what follows it may only be its consequence.
+// Counts the faults that were done to one world and keeps the first violation, since later ones may
+// only be its consequences.
 class Findings {
  public:
   Findings(std::uint64_t seed, FaultCounts& counts) : seed_(seed), counts_(counts) {}

@@ -29,13 +29,23 @@ bool is_to_be_queued_again(model::EndReason stop) {
          stop == model::EndReason::kGpuOffline;
 }
 
-std::string shown(const model::Exit& exit) {
+std::string shown_exit(const model::Exit& exit) {
   if (exit.code) return fmt::format("exit code {}", *exit.code);
   if (exit.signal) return fmt::format("signal {}", *exit.signal);
   return exit.lost == Lost::kNo ? "no exit" : std::string(to_string(exit.lost));
 }
 
-// What a person did to a job, by the event that says it; invalid where nobody did.
+// Returns whether the rule allows the victim to be stopped for the beneficiary.
+bool is_fair(model::PreemptionRule rule, const model::JobSpec& victim,
+             const model::JobSpec& beneficiary, const model::Policy& policy) {
+  const model::PriorityClass own = beneficiary.priority.priority_class;
+  const model::PriorityClass other = victim.priority.priority_class;
+  if (rule == model::PreemptionRule::kClass) return model::is_below(other, own);
+  if (!model::may_borrow(victim, policy)) return false;
+  return rule == model::PreemptionRule::kReclaim || !model::is_below(own, other);
+}
+
+// Returns the job that a person changed, by the event that says so; invalid if no person did.
 model::JobId changed_by_person(const model::Event& event, bool was_active) {
   using model::EndReason;
   const auto is_asked_for = [](EndReason reason) {
@@ -45,12 +55,14 @@ model::JobId changed_by_person(const model::Event& event, bool was_active) {
   if (const auto* stop = std::get_if<model::StopRequested>(&event)) {
     return is_asked_for(stop->reason) && !stop->by.empty() ? stop->attempt.job : model::JobId();
   }
-  // Of one that runs it is what became of a stop.
+  // For a running job it is the outcome of a stop.
   if (const auto* ended = std::get_if<model::JobEnded>(&event); ended != nullptr && !was_active) {
     return is_asked_for(ended->reason) && !ended->by.empty() ? ended->job : model::JobId();
   }
   if (const auto* hold = std::get_if<model::JobHoldChanged>(&event)) return hold->job;
   if (const auto* change = std::get_if<model::JobChanged>(&event)) return change->job;
+  if (const auto* raise = std::get_if<model::JobsRaised>(&event)) return raise->job;
+  if (const auto* signal = std::get_if<model::SignalRequested>(&event)) return signal->attempt.job;
   return {};
 }
 
@@ -76,7 +88,7 @@ void Ledger::absorb(const store::Journal& journal) {
   }
   if (to_settle_.valid()) {
     findings_.violated("settled", fmt::format("the journal ends before it says what becomes of "
-                                              "job {}, whose attempt has ended",
+                                              "job {} after the end of its attempt",
                                               to_settle_.value));
   }
 }
@@ -143,7 +155,7 @@ void Ledger::check_state(const model::EventRecord& record) {
                          std::holds_alternative<model::JobRequeued>(record.event);
     if (!settles || model::job_of(record.event) != to_settle_) {
       findings_.violated("settled", fmt::format("event {} does not say what becomes of job {}, "
-                                                "whose attempt has just ended",
+                                                "after the end of its attempt",
                                                 record.seq.value, to_settle_.value));
     }
   }
@@ -168,6 +180,7 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
                               std::holds_alternative<model::AttemptReleased>(event);
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
                          std::holds_alternative<model::ReservationMade>(event) ||
+                         std::holds_alternative<model::ReservationChanged>(event) ||
                          std::holds_alternative<model::PolicyApplied>(event);
   for (const auto& [job, hold] : before.all()) {
     if (state_.books->holds.find(job) != nullptr || job == about || is_of_hardware || is_change)
@@ -206,6 +219,19 @@ void Ledger::on(const model::ReservationMade&) {
 
 void Ledger::on(const model::ReservationEnded& event) {
   findings_.count(event.by.empty() ? FaultKind::kReservationPassed : FaultKind::kUnreserved);
+}
+
+void Ledger::on(const model::ReservationChanged& event) {
+  findings_.count(event.by.empty() ? FaultKind::kReservationRepeated
+                                   : FaultKind::kReservationChanged);
+}
+
+void Ledger::on(const model::TokenCreated&) {
+  findings_.count(FaultKind::kTokenMade);
+}
+
+void Ledger::on(const model::TokenRevoked& event) {
+  findings_.count(event.by.empty() ? FaultKind::kTokenExpired : FaultKind::kTokenRevoked);
 }
 
 void Ledger::on(const model::JobChanged& event) {
@@ -250,6 +276,11 @@ void Ledger::on(const model::StartRequested& event) {
                                            event.allocation.gpu_count(), job.gpus));
   }
   if (job.is_held) findings_.violated("held", named(event.attempt) + " is started of a held job");
+  if (const auto stopped = stopped_for_.find(event.attempt.job); stopped != stopped_for_.end()) {
+    const model::PriorityClass own = known->spec->priority.priority_class;
+    stops_above_[event.attempt] = model::higher(own, stopped->second);
+    stopped_for_.erase(stopped);
+  }
   job.speeds.insert(event.allocation.speed);
   job.speed = event.allocation.speed;
   job.stop = job.end = model::EndReason::kNone;
@@ -279,6 +310,11 @@ void Ledger::on(const model::AttemptStarted& event) {
   }
 }
 
+void Ledger::on(const model::SignalRequested& event) {
+  if (starts_.contains(event.attempt) && !ends_.contains(event.attempt)) return;
+  findings_.violated("signalled", named(event.attempt) + " is sent a signal and does not run");
+}
+
 void Ledger::on(const model::StopRequested& event) {
   stops_.insert(event.attempt);
   jobs_[event.attempt.job].stop = event.reason;
@@ -287,20 +323,52 @@ void Ledger::on(const model::StopRequested& event) {
   const model::Job* victim = state_.jobs.find(event.attempt.job.value);
   const bool is_reclaimed = victim != nullptr && victim->attempts.back().is_borrowed;
   if (is_reclaimed) findings_.count(FaultKind::kReclaimed);
-  const bool is_fair = std::ranges::any_of(state_.books->holds.all(), [&](const auto& entry) {
+  check_in_turn(event);
+  const bool has_reason = std::ranges::any_of(state_.books->holds.all(), [&](const auto& entry) {
     const model::Job* beneficiary = state_.jobs.find(entry.first.value);
     return beneficiary != nullptr && victim != nullptr &&
            std::ranges::binary_search(entry.second.victims, event.attempt) &&
-           (entry.second.reclaims ? model::may_borrow(*victim->spec, *state_.policy)
-                                  : model::is_below(victim->spec->priority.priority_class,
-                                                    beneficiary->spec->priority.priority_class));
+           is_fair(entry.second.rule, *victim->spec, *beneficiary->spec, *state_.policy);
   });
-  if (is_fair) return;
+  if (has_reason) return;
   if (victim != nullptr && is_to_yield(victim->attempts.back(), event.by)) {
     findings_.count(FaultKind::kYielded);
   } else {
-    findings_.violated("for-nothing", named(event.attempt) + " is stopped for nobody");
+    findings_.violated("for-nothing", named(event.attempt) + " is stopped for no job");
   }
+}
+
+void Ledger::check_in_turn(const model::StopRequested& event) {
+  const model::Job* victim = state_.jobs.find(event.attempt.job.value);
+  const model::Job* beneficiary = state_.jobs.find(event.stopped_for.value);
+  if (victim == nullptr || beneficiary == nullptr) {
+    findings_.violated("in-turn", named(event.attempt) + " is stopped for no job that is there");
+    return;
+  }
+  model::PriorityClass above = victim->spec->priority.priority_class;
+  if (const auto found = stops_above_.find(event.attempt); found != stops_above_.end()) {
+    above = model::higher(above, found->second);
+    findings_.count(FaultKind::kStoppedInTurn);
+    if (!model::is_below(found->second, beneficiary->spec->priority.priority_class)) {
+      findings_.violated("in-turn",
+                         fmt::format("{}, which others were stopped for, is stopped for job {}",
+                                     named(event.attempt), event.stopped_for.value));
+    }
+  }
+  const auto [entry, is_first] = stopped_for_.emplace(event.stopped_for, above);
+  if (!is_first) entry->second = model::higher(entry->second, above);
+  const model::PreemptionHold* hold = state_.books->holds.find(event.stopped_for);
+  if (hold == nullptr || !std::ranges::binary_search(hold->victims, event.attempt)) return;
+  const bool is_overdue = hold->rule == model::PreemptionRule::kOverdue;
+  if (is_overdue) findings_.count(FaultKind::kStoppedForOverdue);
+  const std::uint32_t most =
+      hold->rule == model::PreemptionRule::kReclaim
+          ? model::team_rules(*state_.policy, victim->spec->team).max_reclaims_per_job
+          : state_.policy->max_preemptions_per_job;
+  if (victim->preemptions < most) return;
+  findings_.violated("too-often",
+                     fmt::format("job {} is stopped for others once more, after {} times",
+                                 event.attempt.job.value, victim->preemptions));
 }
 
 // To one that waits, and not before its time.
@@ -365,7 +433,7 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
   } else if (event.exit.lost == Lost::kUnknown) {
     if (lost == heard_lost_.end()) {
       findings_.violated("true-loss", named(event.attempt) +
-                                          " is said to have ended nobody knows how, and the "
+                                          " is said to have ended in an unknown way, and the "
                                           "engine never said so");
     }
   } else if (event.reason == model::EndReason::kLaunchFailed ||
@@ -376,10 +444,10 @@ void Ledger::check_exit(const model::AttemptEnded& event) {
     }
   } else if (truth == nullptr || !truth->has_ended || truth->exit != event.exit) {
     findings_.violated("true-exit", fmt::format("{} is said to have ended with {}, and {}",
-                                                named(event.attempt), shown(event.exit),
+                                                named(event.attempt), shown_exit(event.exit),
                                                 truth == nullptr || !truth->has_ended
                                                     ? "has not ended"
-                                                    : "ended with " + shown(truth->exit)));
+                                                    : "ended with " + shown_exit(truth->exit)));
   }
 }
 
@@ -422,7 +490,7 @@ void Ledger::check_kept(model::JobId id, const Job& job, const model::JobEnded& 
   if (job.may_end(event.how)) return;
   findings_.violated(
       "queued-again",
-      fmt::format("attempt {} of job {} was told to stop so as to be queued again "
+      fmt::format("attempt {} of job {} was told to stop in order to be queued again "
                   "({}), and the job ends with it: {}",
                   job.attempts, id.value, to_string(job.stop), to_string(state_after(event.how))));
 }

@@ -33,15 +33,19 @@ model::JobState state_after(model::JobTrigger how);
 //   true-loss        what is called lost was lost: with its node, or it cannot be known
 //   ends-once        a job ends once
 //   held          what is held for a job is given to no other job
-//   for-nothing      a job that is stopped for another is of a lower class and among its victims,
-//                    and such a preemption hold ends only when that job starts, leaves the queue or
-//                    is changed, or what is held changes
+//   for-nothing      a job that is stopped for another is among its victims, by a rule that allows
+//                    it, and such a preemption hold ends only when that job starts, leaves the
+//                    queue or is changed, or what is held changes
+//   in-turn          a job that others were stopped for is stopped only for one of a class above
+//                    its own and above all of theirs, and of those that these had stopped
+//   too-often        no job is stopped for others more often than its limit for that rule says
 //   audited          a user who changes a job is in the audit trail with it, in the same batch
 //   settled          the end of an attempt is followed at once by what becomes of its job
 //   queued-again     a job that was told to stop to be queued again (a requeue, a preemption, GPUs
 //                    taken out of service) gets another attempt before it ends, unless a person or
 //                    something that it waits for ends it meanwhile, or it exits with 0 and had
 //                    asked that this completes it
+//   signalled        a signal is sent to an attempt that was started and has not ended
 //   cancelled        a job that was told to stop for good is not queued again
 //   held             a job that is held is not started
 //   given-time       a job that is ended at its time limit has had the time that it was given
@@ -63,7 +67,7 @@ class Ledger {
     model::EndReason end = model::EndReason::kNone;   // why it ended
     bool did_well = false;                            // it ended with exit code 0
 
-    // Whether an end now, as it is, keeps what was said when it was told to be queued again.
+    // Returns whether an end now keeps what was said when the job was told to be queued again.
     bool may_end(model::JobTrigger by) const {
       return by == model::JobTrigger::kCancel ||
              (by == model::JobTrigger::kComplete && complete_on_exit_zero && did_well);
@@ -75,7 +79,7 @@ class Ledger {
   // Takes in what has become durable since the last time.
   void absorb(const store::Journal& journal);
 
-  // What the engine was heard saying. The core may know it from here on.
+  // Records what the engine reported. The core may know it from here on.
   void heard(const execution::Observation& observation);
 
   // ---- what is durable
@@ -107,16 +111,21 @@ class Ledger {
   void on(const model::JobSubmitted& event);
   void on(const model::ReservationMade& event);
   void on(const model::ReservationEnded& event);
+  void on(const model::ReservationChanged& event);
+  void on(const model::TokenCreated& event);
+  void on(const model::TokenRevoked& event);
   void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptStarted& event);
   void on(const model::StopRequested& event);
+  void on(const model::SignalRequested& event);
   void on(const model::YieldPutOff& event);
   void on(const model::AttemptEnded& event);
   void on(const model::AttemptReleased& event);
   void on(const model::JobRequeued& event);
   void on(const model::JobHoldChanged& event);
   void on(const model::JobEnded& event);
+  void check_in_turn(const model::StopRequested& event);
   void check_kept(model::JobId id, const Job& job, const model::JobEnded& event);
   void check_given_time(model::JobId id, const Job& job);
   void follow_audit(const model::EventRecord& record);
@@ -145,6 +154,9 @@ class Ledger {
   std::set<model::AttemptId> ends_;
   std::set<model::AttemptId> released_;
   std::map<GpuPlace, model::AttemptId> holders_;
+  // The highest class of all that were stopped for a job that waits, and for one that began since.
+  std::map<model::JobId, model::PriorityClass> stopped_for_;
+  std::map<model::AttemptId, model::PriorityClass> stops_above_;
   std::map<model::NodeId, std::string> boot_ids_;
   std::map<model::NodeId, std::string> node_names_;
   std::set<model::AttemptId> heard_cleaned_;

@@ -47,6 +47,11 @@ void Link::set_limit(const execution::LimitOrder& order) {
   pass(order);
 }
 
+// Given or lost, but never repeated and never late.
+void Link::signal(const execution::SignalOrder& order) {
+  if (may_give_order() && !is_lost(order_faults_, FaultKind::kOrderLost)) engine_->signal(order);
+}
+
 void Link::forget(const ForgetOrder& order) {
   if (!may_give_order()) return;
   check(order);

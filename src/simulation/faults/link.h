@@ -25,15 +25,15 @@ namespace gpu_platform::simulation {
 // their order, and an order to forget is passed by no earlier order of the same attempt.
 //
 // Checks on the way what may never leave the controller:
-//   effect-before-sync  a start whose StartRequested is not durable, a stop of an attempt of which
-//                       neither StopRequested nor its end is, a time limit that the job was never
-//                       given, a forget whose release is not
+//   effect-before-sync  a start before its StartRequested is durable, a stop of an attempt before
+//   its StopRequested or its end is, a time limit that the job was never
+//                       given, a forget before its release is
 class Link final : public execution::Engine, public execution::ObservationSink {
  public:
   Link(base::Prng random, VirtualClock& clock, Findings& findings, Ledger& ledger, Plant plant)
       : random_(random), clock_(clock), findings_(findings), ledger_(ledger), plant_(plant) {}
 
-  // Before anything else; the engine's sink is this link.
+  // Call it before anything else; the engine's sink is this link.
   void connect(execution::VirtualEngine& engine) { engine_ = &engine; }
   void set_faults(const MessageFaults& orders, const MessageFaults& news) {
     order_faults_ = orders;
@@ -44,6 +44,7 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   void start(const execution::StartOrder& order) override;
   void stop(const execution::StopOrder& order) override;
   void set_limit(const execution::LimitOrder& order) override;
+  void signal(const execution::SignalOrder& order) override;
   void forget(const execution::ForgetOrder& order) override;
   void adopt(const std::vector<execution::KnownAttempt>& known) override;
 
@@ -90,7 +91,7 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   InFlight<Order> orders_;
   InFlight<execution::Observation> news_;
   std::vector<execution::Observation> inbox_;
-  // For the planted defects alone.
+  // Only the planted defects use them.
   std::vector<model::AttemptId> gone_;
   std::map<model::JobId, std::uint32_t> newest_;
 };

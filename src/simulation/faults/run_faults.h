@@ -30,7 +30,7 @@ struct FaultReport {
 
 // With so many seeds every kind of fault must have occurred at least once; one that has not is a
 // violation of the run: what is never tried is not tested.
-inline constexpr std::uint64_t kSeedsThatTryEverything = 300;
+inline constexpr std::uint64_t kSeedsThatTryEverything = 1000;
 
 // Runs one world per seed, each with the whole controller on virtual time, the memory store and the
 // virtual engine behind faulty links. Pure: the same options give the same report.

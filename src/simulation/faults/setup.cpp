@@ -46,21 +46,45 @@ model::Quota draw_quota(Prng& random) {
   quota.max_running_jobs = sometimes(6);
   quota.max_queued_jobs = sometimes(20);
   quota.gpu_hours = sometimes(10);
+  if (random.chance(1, 3)) {
+    quota.gpu_types = {{"A100", sometimes(8)}, {"H100", sometimes(8)}};
+    for (model::TypeQuota& of_type : quota.gpu_types) of_type.gpu_hours = sometimes(6);
+  }
   return quota;
 }
 
+// One pool for each of these types, where it has guarantees of its own.
+using PoolTypes = std::vector<std::string_view>;
+
+void draw_guarantees_by_type(Prng& random, const PoolTypes& types, model::Quota& quota) {
+  for (const std::string_view type : types) {
+    if (random.chance(1, 3)) continue;
+    const auto known = std::ranges::find(quota.gpu_types, type, &model::TypeQuota::type);
+    model::TypeQuota& of_type =
+        known != quota.gpu_types.end()
+            ? *known
+            : quota.gpu_types.emplace_back(model::TypeQuota{std::string(type), {}});
+    of_type.guaranteed_gpus = static_cast<std::uint32_t>(random.below(8));
+    if (random.chance(1, 4)) of_type.borrow_limit = static_cast<std::uint32_t>(random.below(4));
+    if (random.chance(1, 4)) of_type.lend_limit = static_cast<std::uint32_t>(random.below(4));
+  }
+  std::ranges::sort(quota.gpu_types, {}, &model::TypeQuota::type);
+}
+
 // Also more than max_gpus, and more than there are: the core does not rely on config/ for that.
-void draw_guarantee(Prng& random, model::Quota& quota) {
+void draw_guarantee(Prng& random, const PoolTypes& types, model::Quota& quota) {
+  draw_guarantees_by_type(random, types, quota);
   if (random.chance(1, 3)) return;
   quota.guaranteed_gpus = static_cast<std::uint32_t>(random.below(12));
   if (random.chance(1, 3)) quota.borrow_limit = static_cast<std::uint32_t>(random.below(8));
   if (random.chance(1, 3)) quota.lend_limit = static_cast<std::uint32_t>(random.below(8));
+  if (random.chance(1, 3)) quota.over_quota_weight = static_cast<std::uint32_t>(random.below(4));
 }
 
 model::Organisation draw_organisation(Prng& random) {
   model::Organisation organisation;
-  if (random.chance(1, 2)) return organisation;
-  if (random.chance(2, 3)) {
+  if (random.chance(1, 4)) return organisation;
+  if (random.chance(4, 5)) {
     model::Team above{"lab", {}, 1, {}, draw_quota(random)};
     model::Team vision{"vision", "lab", 2, {{"ann", 1}, {"bob", 3}}, draw_quota(random)};
     model::Team speech{"speech", random.chance(1, 2) ? "lab" : "", 1, {{"bob", 1}}, {}};
@@ -70,9 +94,14 @@ model::Organisation draw_organisation(Prng& random) {
   if (random.chance(1, 4)) organisation.of_users = {{"ann", draw_quota(random)}};
   if (random.chance(1, 4)) organisation.of_projects = {{"demo", draw_quota(random)}};
   organisation.period = static_cast<model::QuotaPeriod>(random.below(model::kQuotaPeriods));
-  if (random.chance(1, 2)) {
-    for (model::Team& team : organisation.teams) draw_guarantee(random, team.quota);
-    for (model::NamedQuota& user : organisation.of_users) draw_guarantee(random, user.quota);
+  if (random.chance(4, 5)) {
+    PoolTypes types;
+    if (random.chance(1, 3)) types.emplace_back(random.chance(1, 2) ? "A100" : "A100-40GB");
+    if (random.chance(1, 3)) types.emplace_back("H100");
+    for (model::Team& team : organisation.teams) draw_guarantee(random, types, team.quota);
+    for (model::NamedQuota& user : organisation.of_users) {
+      draw_guarantee(random, types, user.quota);
+    }
     if (random.chance(1, 3)) {
       organisation.allocation =
           static_cast<model::AllocationMode>(random.below(model::kAllocationModes));
@@ -82,7 +111,7 @@ model::Organisation draw_organisation(Prng& random) {
   return organisation;
 }
 
-// How the queue is ordered.
+// Draws the order of the queue.
 void draw_order(Prng& random, model::Policy& policy) {
   policy.order = static_cast<model::QueueOrder>(random.below(model::kQueueOrders));
   policy.fair_share.half_life = base::minutes(static_cast<std::int64_t>(1 + random.below(60)));
@@ -238,6 +267,9 @@ model::Policy draw_policy(Prng& random) {
   policy.preempt_below = static_cast<model::PriorityClass>(random.below(4));
   policy.max_preemptions_per_job = static_cast<std::uint32_t>(random.below(4));
   policy.preempt_min_runtime = seconds_below(random, random.chance(1, 2) ? 10 : 120);
+  policy.reclaim_min_runtime = random.chance(1, 2) ? base::Duration() : seconds_below(random, 60);
+  policy.max_reclaims_per_job = static_cast<std::uint32_t>(random.below(4));
+  if (random.chance(1, 8)) policy.overdue_after = seconds_below(random, 120);
   // Longer than any world lives: a request id is expected to hold for the whole run.
   policy.request_id_lifetime = base::hours(24 * 365 * 10);
   policy.organisation = draw_organisation(random);
@@ -280,8 +312,8 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
   spec.project = kProjects[random.below(kProjects.size())];
   if (random.chance(1, 2)) spec.preemptible = random.chance(3, 4);
   spec.complete_on_exit_zero = random.chance(1, 4);
-  if (random.chance(1, 4) && spec.time_limit != base::Duration()) {
-    spec.expected_time = base::Duration(spec.time_limit.value() / 4);
+  if (random.chance(3, 4) && spec.time_limit != base::Duration()) {
+    spec.expected_time = base::Duration(spec.time_limit.value() / 8);
   }
   if (random.chance(1, 8)) {
     const auto last = static_cast<std::uint32_t>(random.below(6));

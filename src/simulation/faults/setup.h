@@ -21,7 +21,7 @@ struct MessageFaults {
   std::uint64_t repeated = 0;
 };
 
-// How often each thing happens to a world; the numbers are weights among all actions. Each world
+// The frequency of each action in a world. The numbers are weights among all actions. Each world
 // has only some of the faults, so that rare combinations are not drowned by the frequent ones.
 struct Weights {
   std::uint64_t submit = 30;
@@ -58,7 +58,8 @@ Setup draw_setup(base::Prng& random);
 model::Policy draw_policy(base::Prng& random);
 // A request that mostly fits some node of the cluster; `name` becomes the job's name.
 model::JobSpec draw_submission(base::Prng& random, const Setup& setup, std::string name);
-// What the attempt does: the same for the same seed, job name and attempt, whenever it is asked.
+// Draws what the attempt does: the same for the same seed, job name and attempt, whenever it is
+// asked.
 execution::VirtualRun draw_run(std::uint64_t seed, std::string_view job_name, std::uint32_t attempt,
                                base::Duration time_limit);
 

@@ -14,8 +14,8 @@
 
 namespace gpu_platform::simulation {
 
-// What really happened on the virtual nodes, seen past controller, journal and every faulty link,
-// and what may never happen there:
+// Records what really happened on the virtual nodes, seen past controller, journal and every faulty
+// link, and checks these rules:
 //   one-start        a process is started at most once for an attempt
 //   gpu-exclusive    a GPU is used by the processes of at most one attempt at any moment. This
 //                    holds without exception: a GPU on a node given up as lost stays with the

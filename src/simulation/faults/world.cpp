@@ -11,7 +11,7 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-constexpr base::Instant kStart(1'700'000'000'000'000'000);
+constexpr base::Instant kFirstInstant(1'700'000'000'000'000'000);
 
 }  // namespace
 
@@ -21,7 +21,7 @@ World::World(std::uint64_t seed, Plant plant, FaultCounts& counts)
       plant_(plant),
       setup_(draw_setup(random_)),
       findings_(seed, counts),
-      clock_(kStart),
+      clock_(kFirstInstant),
       truth_(findings_),
       ledger_(findings_, truth_),
       link_(base::Prng(random_.next()), clock_, findings_, ledger_, plant),
@@ -135,7 +135,7 @@ void World::forget_requeues(std::vector<controller::Input>& inputs) {
   });
 }
 
-// All who command are known to the audit trail.
+// The audit trail knows every caller of a command.
 void World::come_through_the_door(std::vector<controller::Input>& inputs) {
   for (controller::Input& input : inputs) {
     if (auto* command = std::get_if<controller::CommandInput>(&input)) {
@@ -243,7 +243,7 @@ void World::let_time_pass(std::uint64_t max_seconds) {
   clock_.advance_to(clock_.boot() + pause);
   engine_.advance(clock_.boot());
   link_.deliver();
-  link_.take_news();  // nobody listens
+  link_.take_news();  // nothing listens
 }
 
 void World::damage_snapshot() {

@@ -89,6 +89,8 @@ class World : private execution::VirtualScript {
   void lose_supervisor();
   void operate();
   void reserve();
+  void use_tokens();
+  void change_reservation(const model::Reservation& reservation, base::Prng& random);
   void bring_unmanaged_processes();
   void put_back();
 

@@ -6,7 +6,7 @@
 
 #include "simulation/faults/world.h"
 
-// What happens to a world, and when.
+// These actions happen to a world.
 
 namespace gpu_platform::simulation {
 
@@ -28,7 +28,7 @@ void World::run_until(base::Instant boot) {
   while (!findings_.any() && clock_.boot() < boot) step_to(boot);
 }
 
-// To the next thing that happens, at most to `limit`.
+// Moves time to the next thing that happens, at most to `limit`.
 void World::step_to(base::Instant limit) {
   if (!commands_.empty() || link_.has_news()) {
     turn();
@@ -156,7 +156,7 @@ void World::trouble_node() {
     shrink_node(node);
   } else if (engine_.is_reachable(name)) {
     findings_.count(FaultKind::kNodeUnreachable);
-    // Sometimes only silence: nobody says that the connection is gone.
+    // Sometimes there is only silence: no report says that the connection is gone.
     engine_.disconnect(name, random_.chance(1, 4) ? "" : "no answer for 30 s");
   } else {
     findings_.count(FaultKind::kNodeReturned);
@@ -186,7 +186,7 @@ void World::shrink(model::NodeInfo& info) {
                                                      info.memory.value() / base::kGiB.value())));
 }
 
-// Without a new boot: what runs there keeps what it was given.
+// There is no new boot: what runs there keeps what it was given.
 void World::shrink_node(std::size_t node) {
   model::NodeInfo info = setup_.nodes[node];
   info.boot_id = boot_id(node);

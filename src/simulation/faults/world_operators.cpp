@@ -4,7 +4,7 @@
 
 #include "simulation/faults/world.h"
 
-// What operators do to a world's GPUs and nodes, and unmanaged processes on them.
+// These are the actions of operators on a world's GPUs and nodes, and unmanaged processes on them.
 
 namespace gpu_platform::simulation {
 
@@ -12,7 +12,7 @@ namespace {
 
 controller::Input change(model::GpuSelector which, model::GpuAction action, bool force) {
   model::ChangeGpus command{std::move(which), action, "by an operator", force};
-  return controller::CommandInput{{{"root", 0, true}, std::move(command)},
+  return controller::CommandInput{{model::root_caller(), std::move(command)},
                                   [](const base::Result<model::CommandReply>&) {}};
 }
 
@@ -22,9 +22,12 @@ controller::Input change(model::GpuSelector which, model::GpuAction action, bool
 void World::reserve() {
   const scheduling::Reservations& reservations = controller_->core().state().books->reservations;
   const auto ignore_answer = [](const base::Result<model::CommandReply>&) {};
-  const model::Caller root{"root", 0, true};
+  const model::Caller root = model::root_caller();
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng more(static_cast<std::uint64_t>(controller_->core().state().at.unix_ns()));
   if (!reservations.empty() && random_.chance(1, 3)) {
     const std::string& name = reservations.all().begin()->first;
+    if (more.chance(1, 4)) return change_reservation(reservations.all().begin()->second, more);
     commands_.emplace_back(
         controller::CommandInput{{root, model::CancelReservation{name}}, ignore_answer});
     return;
@@ -40,6 +43,10 @@ void World::reserve() {
   made.maintenance = random_.chance(1, 4);
   if (!made.maintenance) made.users = {random_.chance(1, 2) ? "ann" : "bob"};
   made.ignore_running = random_.chance(1, 2);
+  if (more.chance(1, 4)) {
+    made.repeat = more.chance(3, 4) ? model::Repeat::kHourly : model::Repeat::kDaily;
+    made.count = static_cast<std::uint32_t>(1 + more.below(3));
+  }
   if (random_.chance(1, 3)) {
     made.gpus = static_cast<std::uint32_t>(1 + random_.below(6));
   } else {
@@ -53,7 +60,63 @@ void World::reserve() {
   commands_.emplace_back(controller::CommandInput{{root, std::move(made)}, ignore_answer});
 }
 
+void World::change_reservation(const model::Reservation& reservation, base::Prng& random) {
+  const auto some = [&] { return base::seconds(static_cast<std::int64_t>(1 + random.below(900))); };
+  model::ChangeReservation change;
+  change.name = reservation.name;
+  change.ignore_running = random.chance(1, 2);
+  switch (random.below(5)) {
+    case 0:
+      change.skip = true;
+      break;
+    case 1:
+      change.begin = controller_->core().state().at + some();
+      break;
+    case 2:
+      change.duration = some();
+      break;
+    case 3:
+      change.gpus = static_cast<std::uint32_t>(1 + random.below(3));
+      break;
+    default:
+      change.repeat = random.chance(1, 2) ? model::Repeat::kHourly : model::Repeat::kNever;
+  }
+  commands_.emplace_back(controller::CommandInput{{model::root_caller(), std::move(change)},
+                                                  [](const base::Result<model::CommandReply>&) {}});
+}
+
+// Some of what is drawn is refused: names that are taken, roles and ends beyond the caller's.
+void World::use_tokens() {
+  const controller::State& state = controller_->core().state();
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng random(static_cast<std::uint64_t>(state.at.unix_ns()) + 1);
+  if (!random.chance(1, 3)) return;
+  std::vector<model::TokenId> known;
+  state.tokens.for_each(
+      [&](std::uint64_t id, const model::Token&) { known.emplace_back(model::TokenId(id)); });
+  model::Caller caller{.user = "ann", .uid = 1001};
+  const bool has_token = !known.empty() && random.chance(2, 3);
+  const model::TokenId one = has_token ? known[random.below(known.size())] : model::TokenId();
+  const auto tell = [&](auto command) {
+    commands_.emplace_back(controller::CommandInput{
+        {caller, std::move(command)}, [](const base::Result<model::CommandReply>&) {}});
+  };
+  if (has_token && random.chance(1, 3)) return tell(model::RevokeToken{one});
+  if (has_token && random.chance(1, 3)) return tell(model::RecordTokenUse{one, state.at});
+  model::MakeToken made;
+  made.name = fmt::format("t{}", random.below(8));
+  made.user = caller.user;
+  made.uid = made.gid = caller.uid;
+  made.hash = std::string(model::kTokenHashBytes, 'h');
+  made.expires_at = state.at + base::seconds(static_cast<std::int64_t>(1 + random.below(1800)));
+  if (random.chance(1, 2)) made.request_id = fmt::format("k{}", random.below(4));
+  if (random.chance(1, 2)) made.role = model::Role::kViewer;
+  caller.credential = random.chance(1, 2) ? one.value : 0;
+  tell(std::move(made));
+}
+
 void World::operate() {
+  use_tokens();
   if (random_.chance(1, 2)) return reserve();
   const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
   model::GpuSelector which{.node = node.name};
@@ -85,7 +148,7 @@ void World::put_back() {
   controller_->core().state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
     if (job.hold == model::Hold::kNone) return;
     commands_.emplace_back(controller::CommandInput{
-        {{"root", 0, true}, model::ActOnJob{job.id, model::JobAction::kRelease}},
+        {model::root_caller(), model::ActOnJob{job.id, model::JobAction::kRelease}},
         [](const base::Result<model::CommandReply>&) {}});
   });
   controller_->core().state().nodes.for_each([&](std::uint64_t, const model::Node& node) {

@@ -16,7 +16,7 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-// What the handler below needs to know; nothing else reads it.
+// Only the handler below reads this.
 std::atomic<std::uint64_t> seed_under_way = 0;
 std::atomic<Plant> plant_under_way = Plant::kNone;
 

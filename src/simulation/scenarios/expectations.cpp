@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "controller/explanation.h"
 #include "controller/snapshot.h"
 #include "scheduling/node_shape.h"
@@ -16,13 +16,6 @@ namespace gpu_platform::simulation {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 base::Status differs(std::string_view what, std::string_view expected, std::string_view found) {
   return base::fail(
       base::ErrorCode::kFailedPrecondition,
@@ -32,8 +25,8 @@ base::Status differs(std::string_view what, std::string_view expected, std::stri
 // Compares where the option was given; letters' case does not count.
 base::Status compare(const Statement& statement, std::string_view name, std::string_view found) {
   const std::string* expected = option(statement, name);
-  if (expected == nullptr || lower(*expected) == lower(found)) return {};
-  return differs(name, *expected, lower(found));
+  if (expected == nullptr || base::to_lower(*expected) == base::to_lower(found)) return {};
+  return differs(name, *expected, base::to_lower(found));
 }
 
 template <class Number>
@@ -70,7 +63,8 @@ std::string_view level_of(const model::Attempt& attempt) {
 base::Status ScenarioRunner::expect_start(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   for (const std::string& name : parts_of(statement.arguments[1])) TRY(find_node(name));
-  if (job.attempts.empty()) return differs("a start, job", "started", lower(to_string(job.state)));
+  if (job.attempts.empty())
+    return differs("a start, job", "started", base::to_lower(to_string(job.state)));
   std::size_t number = job.attempts.size();
   TRY(set_count(statement, "attempt", 1, 1000, number));
   if (number != job.attempts.size()) {
@@ -78,7 +72,7 @@ base::Status ScenarioRunner::expect_start(const Statement& statement) {
   }
   const model::Attempt& attempt = job.attempts.back();
   if (!model::is_active(job.state)) {
-    return differs("state", "starting or running", lower(to_string(job.state)));
+    return differs("state", "starting or running", base::to_lower(to_string(job.state)));
   }
   std::vector<std::string> names;
   for (const model::NodeAllocation& part : attempt.allocation.nodes) {
@@ -107,7 +101,7 @@ std::string ScenarioRunner::names_of(const std::vector<model::JobId>& ids) const
 base::Status ScenarioRunner::expect_wait(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   if (!model::is_waiting(job.state) && job.state != model::JobState::kHeld) {
-    return differs("job", "waiting", lower(to_string(job.state)));
+    return differs("job", "waiting", base::to_lower(to_string(job.state)));
   }
   controller::WaitExplainer explainer(controller_->snapshot());
   const model::WaitReason reason = explainer.explain(job);
@@ -134,11 +128,11 @@ base::Status ScenarioRunner::expect_prediction(const Statement& statement) {
   return compare(statement, "basis", to_string(prediction.basis));
 }
 
-// As it would be told to whoever asks now.
+// Compares with the answer that a client would get now.
 base::Status ScenarioRunner::expect_predicted(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   if (job.state != model::JobState::kQueued) {
-    return differs("job", "queued", lower(to_string(job.state)));
+    return differs("job", "queued", base::to_lower(to_string(job.state)));
   }
   controller::PlanningView view(controller_->snapshot());
   const controller::Explanation found =
@@ -169,8 +163,8 @@ base::Status ScenarioRunner::expect_score(const Statement& statement) {
 base::Status ScenarioRunner::expect_state(const Statement& statement) {
   TRY_ASSIGN(const model::Job job, find_job(statement.arguments[0]));
   const std::string& state = statement.arguments[1];
-  if (lower(state) != lower(to_string(job.state))) {
-    return differs("state", state, lower(to_string(job.state)));
+  if (base::to_lower(state) != base::to_lower(to_string(job.state))) {
+    return differs("state", state, base::to_lower(to_string(job.state)));
   }
   const model::Exit exit = job.attempts.empty() ? model::Exit{} : job.attempts.back().exit;
   TRY(compare(statement, "exit", shown(exit.code)));
@@ -210,11 +204,11 @@ base::Status ScenarioRunner::expect_answer(const Statement& statement) {
   } else if (!answer_.reply->changed) {
     found = "unchanged";
   }
-  if (lower(found) != lower(statement.arguments[0])) {
+  if (base::to_lower(found) != base::to_lower(statement.arguments[0])) {
     return differs("answer", statement.arguments[0],
-                   answer_.reply
-                       ? found
-                       : fmt::format("{} ({})", lower(found), answer_.reply.error().message));
+                   answer_.reply ? found
+                                 : fmt::format("{} ({})", base::to_lower(found),
+                                               answer_.reply.error().message));
   }
   const std::string* text = option(statement, "text");
   const std::string message = answer_.reply ? std::string() : answer_.reply.error().message;
@@ -258,8 +252,8 @@ base::Status ScenarioRunner::expect_free(const Statement& statement) {
 
 base::Status ScenarioRunner::expect_node(const Statement& statement) {
   TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
-  if (lower(to_string(node->state)) != lower(statement.arguments[1])) {
-    return differs("node state", statement.arguments[1], lower(to_string(node->state)));
+  if (base::to_lower(to_string(node->state)) != base::to_lower(statement.arguments[1])) {
+    return differs("node state", statement.arguments[1], base::to_lower(to_string(node->state)));
   }
   const std::string* text = option(statement, "text");
   if (text == nullptr || node->cause.find(*text) != std::string::npos) return {};
@@ -271,8 +265,8 @@ base::Status ScenarioRunner::expect_gpu(const Statement& statement) {
   const auto index = base::parse_count(statement.arguments[1], 0, node->gpus.size() - 1);
   if (!index) return base::invalid({}, index.error().message);
   const model::GpuState state = node->gpus[*index].state;
-  if (lower(to_string(state)) == lower(statement.arguments[2])) return {};
-  return differs("GPU state", statement.arguments[2], lower(to_string(state)));
+  if (base::to_lower(to_string(state)) == base::to_lower(statement.arguments[2])) return {};
+  return differs("GPU state", statement.arguments[2], base::to_lower(to_string(state)));
 }
 
 }  // namespace gpu_platform::simulation

@@ -107,7 +107,7 @@ concept IsRead = requires(const std::string& text, T& value) {
 template <class Row>
 using ValueOf = typename std::remove_cvref_t<Row>::Type;
 
-// What the runner reads: it knows the time, the nodes and the jobs.
+// The runner reads these options, because it knows the time, the nodes and the jobs.
 template <class T>
 constexpr bool kIsOfTheRunner =
     std::is_same_v<T, base::Instant> || std::is_same_v<T, std::vector<model::NodeId>> ||
@@ -209,7 +209,9 @@ std::vector<std::string_view> options_of_submission() {
 }
 
 std::vector<std::string_view> options_of_update() {
-  return options_of(model::Change::kSet);
+  std::vector<std::string_view> names = options_of(model::Change::kSet);
+  names.insert(names.end(), {"gpus", "gpu-type", "strict-numa", "allow-cross-numa"});
+  return names;
 }
 
 base::Status read_spec(const Statement& statement, model::JobSpec& spec) {
@@ -227,6 +229,19 @@ base::Status read_spec(const Statement& statement, model::JobSpec& spec) {
 }
 
 base::Status read_patch(const Statement& statement, model::SpecPatch& patch) {
+  using Request = model::ResourceRequest;
+  Request request;
+  if (const std::string* types = option(statement, "gpu-type")) {
+    if (*types != "none") TRY(read_gpu_types(*types, request));
+    patch.set(&Request::gpu_types, request.gpu_types);
+    patch.set(&Request::gpu_speeds, request.gpu_speeds);
+  }
+  if (option(statement, "gpus") != nullptr) {
+    TRY(read_gpus(statement, request));
+    patch.set(&Request::gpus, request.gpus);
+  }
+  TRY(read_numa(statement, request));
+  if (request.numa != Request().numa) patch.set(&Request::numa, request.numa);
   return for_each_option(statement, [&](const auto& row, const std::string& text) -> base::Status {
     if (row.change == model::Change::kNever) return {};
     ValueOf<decltype(row)> value{};

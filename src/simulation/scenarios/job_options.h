@@ -18,7 +18,8 @@ namespace gpu_platform::simulation {
 std::vector<std::string_view> options_of_submission();
 std::vector<std::string_view> options_of_update();
 
-// What the statement says of the job, but for times, nodes and other jobs, which the runner knows.
+// Reads what the statement says of the job, except for times, nodes and other jobs, which the
+// runner knows.
 base::Status read_spec(const Statement& statement, model::JobSpec& spec);
 base::Status read_patch(const Statement& statement, model::SpecPatch& patch);
 

@@ -21,6 +21,40 @@ base::Status set_limit(const Statement& statement, std::string_view name,
   return set_count(statement, name, 0, kMax, limit.emplace());
 }
 
+model::TypeQuota& quota_of_type(model::Quota& quota, const std::string& type) {
+  const std::string name = model::canonical_gpu_type(type).value_or(type);
+  const auto found = std::ranges::find(quota.gpu_types, name, &model::TypeQuota::type);
+  if (found != quota.gpu_types.end()) return *found;
+  return quota.gpu_types.emplace_back(model::TypeQuota{name, {}});
+}
+
+// "max_gpus_of=H100:8,A100:4".
+base::Status set_by_type(const Statement& statement, std::string_view name,
+                         std::optional<std::uint32_t> model::TypeQuota::* limit,
+                         model::Quota& quota) {
+  const std::string* all = option(statement, name);
+  if (all == nullptr) return {};
+  for (const std::string& each : parts_of(*all)) {
+    const std::size_t colon = each.find(':');
+    if (colon == std::string::npos) {
+      return base::invalid({}, fmt::format("{}: '{}' is not TYPE:NUMBER", name, each));
+    }
+    TRY_ASSIGN(const std::uint64_t number, base::parse_count(each.substr(colon + 1), 0, kMax));
+    quota_of_type(quota, each.substr(0, colon)).*limit = static_cast<std::uint32_t>(number);
+  }
+  return {};
+}
+
+base::Status set_type_limits(const Statement& statement, model::Quota& quota) {
+  TRY(set_by_type(statement, "max_gpus_of", &model::TypeQuota::max_gpus, quota));
+  TRY(set_by_type(statement, "guaranteed_gpus_of", &model::TypeQuota::guaranteed_gpus, quota));
+  TRY(set_by_type(statement, "borrow_limit_of", &model::TypeQuota::borrow_limit, quota));
+  TRY(set_by_type(statement, "lend_limit_of", &model::TypeQuota::lend_limit, quota));
+  TRY(set_by_type(statement, "gpu_hours_of", &model::TypeQuota::gpu_hours, quota));
+  std::ranges::sort(quota.gpu_types, {}, &model::TypeQuota::type);
+  return {};
+}
+
 base::Result<model::Quota> quota_of(const Statement& statement) {
   model::Quota quota;
   TRY(set_limit(statement, "max_gpus", quota.max_gpus));
@@ -30,6 +64,8 @@ base::Result<model::Quota> quota_of(const Statement& statement) {
   TRY(set_limit(statement, "guaranteed_gpus", quota.guaranteed_gpus));
   TRY(set_limit(statement, "borrow_limit", quota.borrow_limit));
   TRY(set_limit(statement, "lend_limit", quota.lend_limit));
+  TRY(set_limit(statement, "over_quota_weight", quota.over_quota_weight));
+  TRY(set_type_limits(statement, quota));
   return quota;
 }
 
@@ -54,6 +90,12 @@ base::Result<model::Team> team_of(const Statement& statement) {
     }
   }
   TRY_ASSIGN(team.quota, quota_of(statement));
+  TRY(set_limit(statement, "max_reclaims_per_job", team.max_reclaims_per_job));
+  for (const auto& [name, value] : {std::pair("reclaim_min_runtime", &team.reclaim_min_runtime),
+                                    {"preempt_min_runtime", &team.preempt_min_runtime},
+                                    {"default_time_limit", &team.default_time_limit}}) {
+    if (option(statement, name) != nullptr) TRY(set_duration(statement, name, value->emplace()));
+  }
   return team;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "model/gpu_catalogue.h"
+#include "model/utc.h"
 #include "simulation/scenarios/runner.h"
 
 // Statements about reservations.
@@ -28,7 +29,7 @@ model::Caller caller_by(const Statement& statement) {
   const std::string* by = option(statement, "by");
   const std::string user = by == nullptr ? "root" : *by;
   const std::uint32_t uid = uid_of_user(user);
-  return {user, uid, uid == 0};
+  return model::caller_with_uid(user, uid);
 }
 
 base::Status check_same(std::string_view what, const std::string& expected,
@@ -36,6 +37,19 @@ base::Status check_same(std::string_view what, const std::string& expected,
   if (expected == found) return {};
   return base::fail(base::ErrorCode::kFailedPrecondition,
                     fmt::format("{}: expected {}, found {}", what, expected, found));
+}
+
+}  // namespace
+
+namespace {
+
+base::Status set_repeat(const Statement& statement, model::Repeat& repeat) {
+  const std::string* text = option(statement, "repeat");
+  if (text == nullptr) return {};
+  const auto found = model::parse_repeat(*text);
+  if (!found) return base::invalid({}, fmt::format("repeat: '{}' is none", *text));
+  repeat = *found;
+  return {};
 }
 
 }  // namespace
@@ -58,14 +72,45 @@ base::Status ScenarioRunner::reserve(const Statement& statement) {
   TRY(set_instant(statement, "begin", made.begin));
   TRY(set_instant(statement, "end", made.end));
   TRY(set_duration(statement, "for", made.duration));
+  TRY(set_repeat(statement, made.repeat));
+  TRY(set_instant(statement, "until", made.until));
+  TRY(set_count(statement, "count", 0, UINT32_MAX, made.count));
+  TRY(set_duration(statement, "utc_offset", made.utc_offset));
   return command({caller_by(statement), std::move(made)});
+}
+
+base::Status ScenarioRunner::change_reservation(const Statement& statement) {
+  model::ChangeReservation change;
+  change.name = statement.arguments[0];
+  const auto has = [&](std::string_view name) { return option(statement, name) != nullptr; };
+  change.nodes = list_of(statement, "nodes");
+  if (has("teams")) change.teams = list_of(statement, "teams");
+  if (has("users")) change.users = list_of(statement, "users");
+  if (has("gpus_per_node")) {
+    TRY(set_count(statement, "gpus_per_node", 0, 64, change.gpus_per_node.emplace()));
+  }
+  TRY(set_count(statement, "gpus", 0, 65535, change.gpus));
+  if (const std::string* type = option(statement, "type")) {
+    change.gpu_type = model::canonical_gpu_type(*type).value_or(*type);
+  }
+  if (has("maintenance")) TRY(set_bool(statement, "maintenance", change.maintenance.emplace()));
+  TRY(set_bool(statement, "ignore_running", change.ignore_running));
+  TRY(set_bool(statement, "skip", change.skip));
+  if (has("begin")) TRY(set_instant(statement, "begin", change.begin.emplace()));
+  if (has("end")) TRY(set_instant(statement, "end", change.end.emplace()));
+  if (has("for")) TRY(set_duration(statement, "for", change.duration.emplace()));
+  if (has("repeat")) TRY(set_repeat(statement, change.repeat.emplace()));
+  if (has("until")) TRY(set_instant(statement, "until", change.until.emplace()));
+  if (has("count")) TRY(set_count(statement, "count", 0, UINT32_MAX, change.count.emplace()));
+  if (has("utc_offset")) TRY(set_duration(statement, "utc_offset", change.utc_offset.emplace()));
+  return command({caller_by(statement), std::move(change)});
 }
 
 base::Status ScenarioRunner::unreserve(const Statement& statement) {
   return command({caller_by(statement), model::CancelReservation{statement.arguments[0]}});
 }
 
-// With gpus=0: it is not there.
+// gpus=0 expects that it is not there.
 base::Status ScenarioRunner::expect_reserved(const Statement& statement) {
   const controller::State& state = controller_->core().state();
   const model::Reservation* reservation = state.books->reservations.find(statement.arguments[0]);
@@ -83,6 +128,13 @@ base::Status ScenarioRunner::expect_reserved(const Statement& statement) {
   }
   if (const std::string* expected = option(statement, "nodes")) {
     TRY(check_same("nodes", *expected, fmt::format("{}", fmt::join(nodes, ","))));
+  }
+  for (const auto& [name, found_at] :
+       {std::pair("begin", reservation == nullptr ? base::Instant() : reservation->begin),
+        {"end", reservation == nullptr ? base::Instant() : reservation->end}}) {
+    base::Instant expected = found_at;
+    TRY(set_instant(statement, name, expected));
+    TRY(check_same(name, model::utc(expected), model::utc(found_at)));
   }
   if (const std::string* expected = option(statement, "let_finish")) {
     TRY(check_same("let finish", *expected, names_of(finishing)));

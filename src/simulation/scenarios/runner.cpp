@@ -51,10 +51,14 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"update", &R::update},
       {"all", &R::all},
       {"reserve", &R::reserve},
+      {"change_reservation", &R::change_reservation},
       {"unreserve", &R::unreserve},
       {"lose", &R::lose},
       {"return", &R::return_node},
       {"reboot", &R::reboot},
+      {"drain", &R::drain},
+      {"offline", &R::offline},
+      {"online", &R::online},
       {"disk", &R::disk},
       {"restart", &R::restart},
       {"mute", &R::mute},
@@ -224,7 +228,7 @@ base::Status ScenarioRunner::submit(const Statement& statement) {
   if (const std::string* text = option(statement, "dependency")) {
     TRY(resolve(*text, submission.spec.dependencies, submission.ended));
   }
-  TRY(command({{spec.user, spec.uid, spec.uid == 0}, std::move(submission)}));
+  TRY(command({model::caller_with_uid(spec.user, spec.uid), std::move(submission)}));
   if (answer_.reply) jobs_[spec.name].id = answer_.reply->job;
   return {};
 }
@@ -290,7 +294,7 @@ model::Caller ScenarioRunner::caller_of(const Statement& statement, const std::s
   if (const auto found = find_job(job)) user = found->spec->user;
   if (const std::string* by = option(statement, "by")) user = *by;
   const std::uint32_t uid = uid_of_user(user);
-  return {user, uid, uid == 0};
+  return model::caller_with_uid(user, uid);
 }
 
 base::Status ScenarioRunner::act(const Statement& statement, model::JobAction action) {
@@ -313,6 +317,17 @@ base::Status ScenarioRunner::update(const Statement& statement) {
     base::Instant at;
     TRY(set_instant(statement, name_of_time, at));
     update.to.set(member, at);
+  }
+  for (const auto& [name_of_nodes, member] :
+       {std::pair{"nodelist", &model::ResourceRequest::nodelist},
+        std::pair{"exclude", &model::ResourceRequest::exclude}}) {
+    const std::string* text = option(statement, name_of_nodes);
+    if (text == nullptr) continue;
+    std::vector<model::NodeId> nodes;
+    if (*text != "none") {
+      TRY_ASSIGN(nodes, find_nodes(statement, name_of_nodes));
+    }
+    update.to.set(member, std::move(nodes));
   }
   if (const std::string* text = option(statement, "dependency")) {
     std::vector<model::Dependency> asked;
@@ -351,6 +366,33 @@ base::Status ScenarioRunner::reboot(const Statement& statement) {
   }
   engine_.reboot(info);
   return {};
+}
+
+base::Status ScenarioRunner::drain(const Statement& statement) {
+  return change_gpus(statement, model::GpuAction::kDrain);
+}
+
+base::Status ScenarioRunner::offline(const Statement& statement) {
+  return change_gpus(statement, model::GpuAction::kTakeOffline);
+}
+
+base::Status ScenarioRunner::online(const Statement& statement) {
+  return change_gpus(statement, model::GpuAction::kBringOnline);
+}
+
+// root changes them.
+base::Status ScenarioRunner::change_gpus(const Statement& statement, model::GpuAction action) {
+  model::ChangeGpus change;
+  change.action = action;
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  change.which.node = info->name;
+  if (option(statement, "gpu") != nullptr) {
+    std::uint32_t index = 0;
+    TRY(set_count(statement, "gpu", 0, info->gpus.size() - 1, index));
+    change.which.index = index;
+  }
+  TRY(set_bool(statement, "force", change.force));
+  return command({model::root_caller(), std::move(change)});
 }
 
 base::Status ScenarioRunner::disk(const Statement& statement) {
@@ -438,7 +480,11 @@ base::Status ScenarioRunner::resolve(const std::string& text, std::vector<model:
   for (const std::string& part : parts_of(text)) {
     std::string_view rest = part;
     std::optional<Kind> kind;
-    for (const Kind candidate : {Kind::kAfterOk, Kind::kAfterAny, Kind::kAfterNotOk}) {
+    if (part == to_string(Kind::kSingleton)) {
+      asked.push_back({Kind::kSingleton, {}});
+      continue;
+    }
+    for (const Kind candidate : model::kAllDependencyKinds) {
       if (rest.starts_with(fmt::format("{}:", to_string(candidate)))) kind = candidate;
     }
     if (!kind) return failed(fmt::format("dependency: '{}' is not understood", part));
@@ -459,7 +505,7 @@ base::Status ScenarioRunner::resolve(const std::string& text, std::vector<model:
   return {};
 }
 
-// Of an array its first member.
+// Returns the first member if it is an array.
 base::Result<model::Job> ScenarioRunner::find_job(const std::string& name) const {
   TRY_ASSIGN(const model::DependencyTarget target, find_target(name));
   const model::Job* live = controller_->core().state().jobs.find(target.job.value);
@@ -487,7 +533,7 @@ base::Result<const model::Node*> ScenarioRunner::find_node(const std::string& na
   return state.nodes.find(found->second.value);
 }
 
-// Of an option, ascending; none where it is not given.
+// Returns the nodes of an option, ascending; none if it is not given.
 base::Result<std::vector<model::NodeId>> ScenarioRunner::find_nodes(const Statement& statement,
                                                                     std::string_view name) const {
   std::vector<model::NodeId> nodes;

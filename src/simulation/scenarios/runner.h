@@ -30,7 +30,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   ScenarioRunner();
 
   base::Status run(const Statement& statement);
-  // After the last statement: the journal gives the state that is there.
+  // Call it after the last statement: the journal must give the state that is there.
   base::Status check_end();
 
  private:
@@ -70,10 +70,15 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status update(const Statement& statement);
   base::Status all(const Statement& statement);
   base::Status reserve(const Statement& statement);
+  base::Status change_reservation(const Statement& statement);
   base::Status unreserve(const Statement& statement);
   base::Status lose(const Statement& statement);
   base::Status return_node(const Statement& statement);
   base::Status reboot(const Statement& statement);
+  base::Status drain(const Statement& statement);
+  base::Status offline(const Statement& statement);
+  base::Status online(const Statement& statement);
+  base::Status change_gpus(const Statement& statement, model::GpuAction action);
   base::Status disk(const Statement& statement);
   base::Status restart(const Statement& statement);
   base::Status mute(const Statement& statement);
@@ -120,8 +125,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   execution::VirtualEngine engine_;
   store::MemoryStore store_;
   std::optional<controller::Controller> controller_;
-  // Of a site where each user may have the whole queue, unless the scenario says otherwise.
-  // Without the limits of one user, which scenarios set where they are about them.
+  // The configuration of a site where each user may have the whole queue, unless the scenario says
+  // otherwise. Limits of one user are absent; scenarios that are about them set them.
   config::Configuration configuration_ = {
       .policy = {.max_queue_percent_per_user = 100, .percent_for_root = 0}};
   std::map<std::string, model::NodeInfo> nodes_;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/letters.h"
 #include "model/gpu_catalogue.h"
 #include "simulation/scenarios/job_options.h"
 
@@ -172,9 +172,8 @@ base::Result<model::ActOnJobs> bulk_of(const Statement& statement) {
   TRY(set_bool(statement, "dry", many.dry_run));
   const std::string* states = option(statement, "state");
   if (states == nullptr) return many;
-  for (std::string& name : parts_of(*states)) {
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
-    const auto state = model::parse_job_state(name);
+  for (const std::string& name : parts_of(*states)) {
+    const auto state = model::parse_job_state(base::to_upper(name));
     if (!state) return base::invalid({}, fmt::format("state: '{}' is no state", name));
     many.which.states.push_back(*state);
   }

@@ -38,7 +38,7 @@ base::Status set_duration(const Statement& statement, std::string_view name, bas
 base::Status set_size(const Statement& statement, std::string_view name, base::Bytes& value);
 base::Status set_bool(const Statement& statement, std::string_view name, bool& value);
 
-// What a virtual job does, beyond its specification.
+// The behaviour of a virtual job, beyond its specification.
 struct JobScript {
   base::Duration runs = base::hours(10'000);
   std::uint8_t exit = 0;
@@ -52,7 +52,7 @@ struct JobScript {
   base::Duration cleaning;
 };
 
-// What lies between the node's GPUs, from the options of "node".
+// Sets the links between the node's GPUs from the options of "node".
 base::Status set_topology(const Statement& statement, model::NodeInfo& node);
 base::Result<model::NodeInfo> node_of(const Statement& statement);
 base::Result<model::JobSpec> spec_of(const Statement& statement);
@@ -61,8 +61,8 @@ base::Result<JobScript> script_of(const Statement& statement);
 // the two of its structures that are one value here.
 std::vector<std::string_view> options_of_policy();
 base::Status change_policy(const Statement& statement, config::Configuration& configuration);
-// Of "team" and "quota": the team or the limits as the statement has them, in the place of former
-// ones of that name.
+// Applies "team" and "quota": the team or the limits of the statement replace former ones of that
+// name.
 base::Status change_organisation(const Statement& statement, model::Policy& policy);
 base::Result<model::ActOnJobs> bulk_of(const Statement& statement);
 base::Result<model::Exit> exit_of(const Statement& statement);

@@ -73,7 +73,7 @@ class Builder {
     }
   }
 
-  // An index whose rows of one value are in id order.
+  // An index in which the rows of one value are in id order.
   void by_column(std::string_view index) {
     add(" FROM jobs AS j INDEXED BY ");
     add(index);

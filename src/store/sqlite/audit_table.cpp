@@ -17,7 +17,7 @@ std::uint64_t audit_checksum(std::uint64_t first_seq, std::int64_t at_ns, std::u
   return base::hash64(payload, base::hash64({reinterpret_cast<const char*>(place), sizeof place}));
 }
 
-std::unexpected<base::Error> damaged(std::uint64_t first_seq, std::string_view what) {
+std::unexpected<base::Error> damaged_audit(std::uint64_t first_seq, std::string_view what) {
   return base::fail(base::ErrorCode::kDataLoss,
                     fmt::format("table audit, record {}: {}", first_seq, what));
 }
@@ -113,7 +113,7 @@ base::Status AuditWriter::drop_oldest(AuditExtent& extent) {
   {
     const StatementRun scope(oldest_);
     TRY_ASSIGN(const bool has_row, oldest_.bind(extent.oldest).step());
-    if (!has_row) return damaged(extent.oldest, "it is missing");
+    if (!has_row) return damaged_audit(extent.oldest, "it is missing");
     TRY_ASSIGN(row, audit_row_of(oldest_));
   }
   TRY(change_keys(row.first_seq, keys_of(row.entries), drop_user_, drop_job_, drop_submission_));
@@ -121,7 +121,7 @@ base::Status AuditWriter::drop_oldest(AuditExtent& extent) {
   extent.entries -= row.entries.size();
   const StatementRun scope(next_);
   TRY_ASSIGN(const bool has_row, next_.bind(row.first_seq + 1).step());
-  if (!has_row) return damaged(extent.newest, "it is missing");
+  if (!has_row) return damaged_audit(extent.newest, "it is missing");
   extent.oldest = next_.number(0);
   extent.oldest_at = base::Instant(next_.integer(1));
   return {};
@@ -131,12 +131,12 @@ base::Result<AuditRow> audit_row_of(const Statement& row) {
   AuditRow found{row.number(0), {}};
   const std::string_view payload = row.blob(4);
   if (row.number(3) != audit_checksum(found.first_seq, row.integer(1), row.number(2), payload)) {
-    return damaged(found.first_seq, "the checksum does not match");
+    return damaged_audit(found.first_seq, "the checksum does not match");
   }
   auto entries = model::decode_audit_entries(payload);
-  if (!entries) return damaged(found.first_seq, entries.error().message);
+  if (!entries) return damaged_audit(found.first_seq, entries.error().message);
   if (entries->empty() || entries->size() != row.number(2)) {
-    return damaged(found.first_seq, "its columns differ from its contents");
+    return damaged_audit(found.first_seq, "its columns differ from its contents");
   }
   found.entries = *std::move(entries);
   return found;

@@ -82,13 +82,16 @@ base::Status DirectoryLock::write(std::string_view text) {
   return {};
 }
 
-base::Status prepare_directory(const StoreFiles& files) {
+base::Status prepare_directory(const StoreFiles& files, bool others_may_pass) {
   std::error_code error;
   std::filesystem::path dir = std::filesystem::absolute(files.dir, error).lexically_normal();
   if (!dir.has_filename()) dir = dir.parent_path();  // "data/"
   std::filesystem::create_directories(dir.parent_path(), error);
-  if (::mkdir(files.dir.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return failed("create", files.dir);
+  const bool is_made = ::mkdir(files.dir.c_str(), S_IRWXU) == 0;
+  if (!is_made && errno != EEXIST) return failed("create", files.dir);
+  constexpr mode_t kPassable = S_IRWXU | S_IXGRP | S_IXOTH;
+  if (is_made && others_may_pass && ::chmod(files.dir.c_str(), kPassable) != 0) {
+    return failed("set the mode of", files.dir);
   }
   struct stat status{};
   if (::stat(files.dir.c_str(), &status) != 0) return failed("look at", files.dir);
@@ -144,7 +147,7 @@ base::Error damaged_store(const StoreFiles& files, std::string_view what) {
   return base::Error{
       ErrorCode::kDataLoss,
       fmt::format("{} is damaged: {}. Nothing was changed. `gpu-platform store check --data-dir "
-                  "{}` lists all that is wrong, `gpu-platform store recover --data-dir {}` keeps "
+                  "{}` lists all damage, `gpu-platform store recover --data-dir {}` keeps "
                   "what can be read and puts the old file aside; or put a backup in its place",
                   files.database.string(), what, files.dir.string(), files.dir.string()),
       {}};

@@ -55,8 +55,9 @@ class DirectoryLock {
   bool was_left_open_ = false;
 };
 
-// Makes the directory (0700) and its parents where missing. Refuses one that others may write to.
-base::Status prepare_directory(const StoreFiles& files);
+// Makes the directory and its parents where missing: 0700, or 0711 where others may pass. Refuses
+// one that others may write to.
+base::Status prepare_directory(const StoreFiles& files, bool others_may_pass);
 
 // Creates an empty file (0600), or empties an existing one.
 base::Status create_private_file(const std::filesystem::path& path);

@@ -34,7 +34,7 @@ bool is_whole(const std::filesystem::path& file, base::Bytes size) {
 DiskHeadroom::DiskHeadroom(std::filesystem::path ballast_file, DiskHeadroomOptions options)
     : file_(std::move(ballast_file)), directory_(file_.parent_path()), options_(options) {
   has_ballast_ = options_.ballast > base::Bytes{} && is_whole(file_, options_.ballast);
-  // Of another size, or cut short by a full disk: made anew when there is room.
+  // A ballast of another size, or one cut short by a full disk, is made anew when there is room.
   if (!has_ballast_) ::unlink(file_.c_str());
 }
 

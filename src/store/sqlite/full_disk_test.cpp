@@ -132,6 +132,23 @@ TEST_F(FullDisk, WhatWasAcknowledgedIsThereWhenEvenTheReserveIsUsedUp) {
   EXPECT_TRUE(append_ending());
 }
 
+// So many that SQLite writes pages to the log, and fails, within a statement for several jobs.
+TEST_F(FullDisk, NothingIsStoredOfManyEndingsThatDoNotFit) {
+  open();
+  ASSERT_TRUE(append_ending());
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 2; id <= 60'000; ++id) jobs.push_back(JobBuilder(id));
+  const base::Status status = append_events(*store_, next_, next_, jobs);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, base::ErrorCode::kResourceExhausted) << status.error().message;
+  store_.reset();
+
+  open();
+  EXPECT_EQ(replayed(*store_), bytes_of_events(1, 1));
+  EXPECT_EQ(store_->list({.limit = 10'000})->size(), 1u);
+  EXPECT_TRUE(append_ending());
+}
+
 TEST_F(FullDisk, AStoreOpensOnAFullDisk) {
   open();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(append_ending());

@@ -47,7 +47,7 @@ base::Result<std::uint64_t> check_header(const std::filesystem::path& path) {
   }
   const std::string_view header(bytes.data(), bytes.size());
   if (header.substr(0, 16) != std::string_view("SQLite format 3\0", 16)) {
-    return fail(ErrorCode::kDataLoss, "the file is no SQLite database");
+    return fail(ErrorCode::kDataLoss, "the file is not an SQLite database");
   }
   // Page size; write and read version 2: write-ahead log; no reserved bytes; fixed fractions.
   constexpr std::string_view kLayout("\x10\x00\x02\x02\x00\x40\x20\x20", 8);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,21 +35,32 @@ class RecordWriter {
 
   base::Status put_head(const Head& head);
   base::Status put_batch(const StoredBatch& batch);
-  // Replaces an earlier row of the same job. True when there was none.
-  base::Result<bool> put_job(const model::Job& job, std::uint64_t archived_seq);
+  // Each job once. Replaces earlier rows of the same jobs, and returns how many had none.
+  base::Result<std::size_t> put_jobs(std::span<const model::Job> jobs, std::uint64_t archived_seq);
   base::Status put_environment(const Environment& environment);
   base::Status drop_environment(std::string_view ref);
   base::Status put_snapshot(std::uint64_t upto, std::string_view state);
   base::Status keep_newest_snapshots();
 
  private:
-  base::Result<bool> remove_job(const model::Job& job);
+  // So many jobs in one statement.
+  struct JobInsertion {
+    std::size_t rows = 0;
+    Statement statement;
+  };
+
+  base::Result<std::size_t> remove_jobs(std::span<const model::Job> jobs);
+  base::Result<bool> remove_job(model::JobId job);
+  static base::Status insert(JobInsertion& insertion, std::span<const model::Job> jobs,
+                             std::uint64_t archived_seq);
+  base::Status put_labels(const model::Job& job);
 
   Statement head_;
   Statement batch_;
+  Statement any_job_between_;
   Statement job_exists_;
   Statement drop_job_;
-  Statement job_;
+  std::array<JobInsertion, 3> job_insertions_;  // the largest first
   Statement drop_labels_;
   Statement label_;
   Statement environment_;
@@ -58,7 +72,7 @@ class RecordWriter {
 inline constexpr std::string_view kBatchColumns = "first_seq, count, checksum, payload";
 StoredBatch batch_of_row(const Statement& row);
 
-// In this order, from column `first` on.
+// The columns are read in this order, from column `first` on.
 inline constexpr std::string_view kJobColumns =
     "id, archived_seq, user, team, name, state, ended_at_ns, checksum, payload";
 base::Result<model::Job> job_of_row(const Statement& row);

@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 
 #include "store/audit_batch.h"
+#include "store/batch.h"
 #include "store/sqlite/audit_table.h"
 #include "store/sqlite/data_dir.h"
 #include "store/sqlite/open_database.h"
 #include "store/sqlite/records.h"
+#include "store/sqlite/salvage.h"
 #include "store/sqlite/schema.h"
 
 namespace gpu_platform::store {
@@ -22,6 +24,9 @@ using base::ErrorCode;
 using base::fail;
 
 namespace {
+
+// The distance by which ids jump where it is not known which ones were given.
+constexpr std::uint64_t kIdsLeftOut = 1'000'000;
 
 using Key = std::variant<std::uint64_t, std::string>;
 
@@ -89,6 +94,7 @@ struct Inventory {
   std::vector<EventRange> runs;
   EntryCounts audit_made;  // by the journal's events
   EntryCounts audit_kept;  // in the table
+  bool is_audit_whole = true;
   std::vector<std::uint64_t> snapshots;
   std::optional<Head> head;
   StoreReport report;
@@ -190,7 +196,10 @@ base::Status take_audit(const Database& database, Inventory& inventory) {
     inventory.report.audit_entries += found.entries.size();
     return {};
   };
-  return scan(database, kAudit, take, inventory.report.damages);
+  const std::size_t known = inventory.report.damages.size();
+  TRY(scan(database, kAudit, take, inventory.report.damages));
+  inventory.is_audit_whole = inventory.report.damages.size() == known;
+  return {};
 }
 
 // The oldest part of the trail goes in time; from there on it is what the events say.
@@ -331,9 +340,64 @@ base::Status copy_audit(const Database& from, const Inventory& old, const EventR
   return scan(from, kAudit, copy_row, known);
 }
 
-// Copies everything worth keeping; counts it in `kept`.
+bool is_past(const EventRange& events, const Inventory& old) {
+  const std::uint64_t last = old.runs.empty() ? events.last : old.runs.back().last;
+  return !old.head || old.head->last_seq > events.last || last > events.last;
+}
+
+// What lies past the events that are kept; nothing where nothing can.
+base::Result<std::optional<Salvage>> salvage(const Database& from, const Inventory& old,
+                                             const EventRange& events) {
+  if (!is_past(events, old)) return std::nullopt;
+  Salvage found(events);
+  const auto take_batch = [&](const Statement& row) -> base::Status {
+    std::vector<model::EventRecord> records;
+    TRY(visit_batch(batch_of_row(row), {}, [&](const model::EventRecord& record) -> base::Status {
+      records.push_back(record);
+      return {};
+    }));
+    found.add_batch(records);
+    return {};
+  };
+  const auto take_trail = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const AuditRow audit, audit_row_of(row));
+    found.add_trail(audit.first_seq, audit.entries);
+    return {};
+  };
+  const auto take_job = [&](const Statement& row) -> base::Status {
+    TRY_ASSIGN(const model::Job job, job_of_row(row));
+    found.add_job(job, archived_seq_of_row(row));
+    return {};
+  };
+  std::vector<std::string> known;
+  TRY(scan(from, kJournal, take_batch, known));
+  if (has_audit(old)) TRY(scan(from, kAudit, take_trail, known));
+  TRY(scan(from, kJobs, take_job, known));
+  const std::uint64_t last_intact = old.runs.empty() ? 0 : old.runs.back().last;
+  const std::uint64_t last = old.head ? std::max(old.head->last_seq, last_intact) : last_intact;
+  if (!found.knows_all_ids(last, old.is_audit_whole)) found.leave_out_ids(kIdsLeftOut);
+  return found;
+}
+
+base::Status copy_salvage(const Salvage& found, Copier& to, StoreReport& kept) {
+  for (const std::vector<model::EventRecord>& events : found.batches()) {
+    const std::uint64_t first = events.front().seq.value;
+    const std::string payload = encode_batch(events);
+    const StoredBatch batch{first, events.size(), batch_checksum(first, events.size(), payload),
+                            payload};
+    TRY(to.copy([&](RecordWriter& writer) { return writer.put_batch(batch); }));
+    const AuditRow audit{first, audit_entries_of(events)};
+    if (audit.entries.empty()) continue;
+    kept.audit_entries += audit.entries.size();
+    TRY(to.copy(audit));
+  }
+  return {};
+}
+
+// Copies everything worth keeping, and counts it in `kept`. `last`: the last event of the new
+// journal.
 base::Status copy_rows(const Database& from, const Inventory& old, const EventRange& events,
-                       Copier& to, StoreReport& kept) {
+                       std::uint64_t last, Copier& to, StoreReport& kept) {
   const std::uint64_t oldest_audited =
       old.audit_kept.empty() ? events.first : old.audit_kept.begin()->first;
   const auto copy_batch = [&](const Statement& row) -> base::Status {
@@ -359,11 +423,10 @@ base::Status copy_rows(const Database& from, const Inventory& old, const EventRa
   };
   const auto copy_job = [&](const Statement& row) -> base::Status {
     TRY_ASSIGN(const model::Job job, job_of_row(row));
-    const std::uint64_t archived_seq = archived_seq_of_row(row);
-    if (archived_seq > events.last) return {};
+    const std::uint64_t archived_seq = std::min(archived_seq_of_row(row), last);
     ++kept.jobs;
     return to.copy([&](RecordWriter& writer) -> base::Status {
-      auto put = writer.put_job(job, archived_seq);
+      auto put = writer.put_jobs({&job, 1}, archived_seq);
       return put ? base::Status{} : std::unexpected(std::move(put).error());
     });
   };
@@ -381,6 +444,7 @@ base::Status copy_rows(const Database& from, const Inventory& old, const EventRa
 }
 
 std::vector<std::string> describe_losses(const Inventory& old, const EventRange& events,
+                                         const std::optional<Salvage>& found,
                                          const StoreReport& kept) {
   std::vector<std::string> lost;
   const std::uint64_t old_first = old.head ? old.head->first_seq : 1;
@@ -397,11 +461,14 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
   if (old.head && old.head->jobs > kept.jobs) {
     lost.push_back(fmt::format("{} of {} ended jobs", old.head->jobs - kept.jobs, old.head->jobs));
   }
-  // Those of events that are lost go with them.
-  std::uint64_t audited = 0;
-  for (const auto& [first_seq, entries] : old.audit_kept) {
-    if (first_seq <= events.last) audited += entries;
+  if (const std::string jobs = found ? found->lost_jobs() : ""; !jobs.empty()) {
+    lost.push_back(
+        fmt::format("jobs {}, which were submitted after event {} and are not known to have ended: "
+                    "their users must submit them again",
+                    jobs, events.last));
   }
+  std::uint64_t audited = 0;
+  for (const auto& [first_seq, entries] : old.audit_kept) audited += entries;
   if (audited > kept.audit_entries) {
     lost.push_back(
         fmt::format("{} of {} entries of the audit trail", audited - kept.audit_entries, audited));
@@ -410,7 +477,7 @@ std::vector<std::string> describe_losses(const Inventory& old, const EventRange&
   return lost;
 }
 
-// From a complete store.db.recovered to a store in order. Every step may be repeated.
+// Makes of a complete store.db.recovered a store in order. Every step may be repeated.
 base::Result<std::filesystem::path> swap_in(const StoreFiles& files, DirectoryLock& lock) {
   const auto name = [&](int number) {
     return files.dir / fmt::format("store.db.damaged-{}", number);
@@ -489,10 +556,13 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
     return std::unexpected(unreadable(
         files, base::Error{ErrorCode::kDataLoss, "no event and no job can be read", {}}));
   }
+  TRY_ASSIGN(const std::optional<Salvage> found, salvage(*database, old, events));
+  const std::uint64_t last = found ? found->last_event() : events.last;
   {
     TRY_ASSIGN(Copier copier, Copier::create(files.recovering));
-    TRY(copy_rows(*database, old, events, copier, report.kept));
-    TRY(copier.finish({events.first, events.last, report.kept.jobs}));
+    if (found) TRY(copy_salvage(*found, copier, report.kept));
+    TRY(copy_rows(*database, old, events, last, copier, report.kept));
+    TRY(copier.finish({events.first, last, report.kept.jobs}));
   }
   database.reset();
   TRY(rename_file(files.recovering, files.recovered));
@@ -500,11 +570,12 @@ base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir
   TRY_ASSIGN(report.put_aside, swap_in(files, lock));
   report.kept.file = files.database;
   report.kept.schema_version = migrations().back().version;
-  if (events.last >= events.first) {
+  if (last >= events.first) {
     report.kept.first_event = model::EventSeq(events.first);
-    report.kept.last_event = model::EventSeq(events.last);
+    report.kept.last_event = model::EventSeq(last);
   }
-  report.lost = describe_losses(old, events, report.kept);
+  report.lost = describe_losses(old, events, found, report.kept);
+  if (found) report.next_job = model::JobId(found->next_job_id());
   return report;
 }
 

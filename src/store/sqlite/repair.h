@@ -36,13 +36,17 @@ struct RecoveryReport {
   std::filesystem::path put_aside;  // the damaged database, unchanged
   StoreReport kept;
   std::vector<std::string> lost;  // one sentence each
+  model::JobId next_job;          // ids go on there; invalid: as the events say
 };
 
 // Builds a new database of what can be read and puts it in the place of the damaged one, which is
 // kept as store.db.damaged-N. Kept are the longest stretch of history that leads to the latest
-// possible state without a gap (from the first event or from an intact snapshot on), every ended
-// job that was archived within it, and all intact environments. kFailedPrecondition when nothing is
-// damaged; kDataLoss when nothing could be saved. An interrupted recovery is completed by the next.
+// possible state without a gap (from the first event or from an intact snapshot on), every intact
+// ended job, audit entry and environment. A last event says which jobs ended after that stretch,
+// so that they do not run again, and from which id on jobs are numbered: no id of anything intact
+// is given again, and where ids may be unknown a million is left out. kFailedPrecondition when
+// nothing is damaged; kDataLoss when nothing could be saved. An interrupted recovery is completed
+// by the next.
 base::Result<RecoveryReport> recover_store(const std::filesystem::path& data_dir);
 
 // ---- The choice that recovery makes, for tests ----

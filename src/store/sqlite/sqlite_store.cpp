@@ -46,7 +46,7 @@ SqliteStore::SqliteStore(const SqliteOptions& options, DirectoryLock lock)
 
 base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const SqliteOptions& options) {
   const StoreFiles files(options.dir);
-  TRY(prepare_directory(files));
+  TRY(prepare_directory(files, options.others_may_pass));
   TRY_ASSIGN(DirectoryLock lock, DirectoryLock::acquire(files));
   if (file_exists(files.recovered)) {
     return std::unexpected(damaged_store(files, "its recovery was interrupted; run it again"));
@@ -157,10 +157,8 @@ base::Result<Head> SqliteStore::write_rows(const Commit& commit, std::string_vie
   for (const auto& environment : commit.new_environments) {
     TRY(writer_.put_environment(environment));
   }
-  for (const auto& job : commit.ended_jobs) {
-    TRY_ASSIGN(const bool is_new, writer_.put_job(job, head.last_seq));
-    head.jobs += is_new ? 1 : 0;
-  }
+  TRY_ASSIGN(const std::size_t added, writer_.put_jobs(commit.ended_jobs, head.last_seq));
+  head.jobs += added;
   for (const auto& ref : commit.dropped_environments) TRY(writer_.drop_environment(ref));
   TRY(audit_writer_.put(commit, audit));
   return head;
@@ -173,8 +171,8 @@ void SqliteStore::checkpoint_when_due() {
   if (is_due) checkpoint();
 }
 
-// Never an error: what was committed is durable in the log, and a log that cannot be copied now is
-// copied later.
+// A failure is no error: what was committed is durable in the log, and a log that cannot be copied
+// now is copied later.
 void SqliteStore::checkpoint() {
   int in_log = 0;
   int copied = 0;

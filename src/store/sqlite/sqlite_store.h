@@ -24,7 +24,10 @@ namespace gpu_platform::store {
 struct SqliteOptions {
   std::filesystem::path dir;
   DiskHeadroomOptions headroom;
-  std::size_t readers = 4;                                      // connections for readers, at most
+  std::size_t readers = 4;  // connections for readers, at most
+  // A directory that is made lets other users pass to what lies below it, but not look: 0711 and
+  // not 0700. The store's files are for their owner alone either way.
+  bool others_may_pass = false;
   std::span<const Migration> migrations = store::migrations();  // must outlive the store
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "store/sqlite/repair.h"
 #include "store/sqlite/sqlite_test_support.h"
 #include "store/store_contract.h"
 
@@ -66,6 +67,20 @@ TEST(SqliteStore, FilesAreForTheirOwnerAlone) {
 
   EXPECT_EQ(mode_of(dir), mode_t{0700});
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    EXPECT_EQ(mode_of(entry.path()), mode_t{0600}) << entry.path();
+  }
+}
+
+TEST(SqliteStore, ADirectoryThatOthersMayPassLetsThemSeeNothing) {
+  const TemporaryDirectory directory;
+  SqliteOptions options = options_for(directory.path() / "made");
+  options.others_may_pass = true;
+  const mode_t before = ::umask(0);
+  const auto store = SqliteStore::open(options);
+  ::umask(before);
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ(mode_of(options.dir), mode_t{0711});
+  for (const auto& entry : std::filesystem::directory_iterator(options.dir)) {
     EXPECT_EQ(mode_of(entry.path()), mode_t{0600}) << entry.path();
   }
 }
@@ -127,6 +142,20 @@ TEST(SqliteStore, ReadersSeeWholeBatchesWhileTheWriterGoesOn) {
 
   EXPECT_EQ(half_seen, 0u);
   EXPECT_EQ(store->list({.limit = 1000})->size(), 2 * kBatches);
+}
+
+TEST(SqliteStore, TheHeadRowCountsJobsThatEndedTwiceOnce) {
+  const TemporaryDirectory directory;
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 80; ++id) jobs.push_back(JobBuilder(id));
+  auto store = open_store(directory.path());
+  ASSERT_TRUE(append_events(*store, 1, 1, {jobs[5], jobs[70]}));
+  ASSERT_TRUE(append_events(*store, 2, 2, jobs));
+  store.reset();
+  const auto report = check_store(directory.path());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->is_sound()) << report->damages.front();
+  EXPECT_EQ(report->jobs, jobs.size());
 }
 
 TEST(SqliteStore, TheLogIsCopiedAndReusedRatherThanGrown) {

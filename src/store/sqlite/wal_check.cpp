@@ -22,7 +22,7 @@ constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kFrameHeaderBytes = 24;
 constexpr std::uint32_t kMagic = 0x377f0682;  // the lowest bit set: checksums of big-endian words
 
-std::uint32_t big_endian(const unsigned char* bytes) {
+std::uint32_t number_of(const unsigned char* bytes) {
   return static_cast<std::uint32_t>(bytes[0]) << 24 | static_cast<std::uint32_t>(bytes[1]) << 16 |
          static_cast<std::uint32_t>(bytes[2]) << 8 | static_cast<std::uint32_t>(bytes[3]);
 }
@@ -40,12 +40,12 @@ struct Checksum {
     }
   }
   bool matches(const unsigned char* stored) const {
-    return first == big_endian(stored) && second == big_endian(stored + 4);
+    return first == number_of(stored) && second == number_of(stored + 4);
   }
 
  private:
   std::uint32_t word(const unsigned char* bytes) const {
-    const std::uint32_t value = big_endian(bytes);
+    const std::uint32_t value = number_of(bytes);
     return is_big_endian ? value : __builtin_bswap32(value);
   }
 };
@@ -57,9 +57,9 @@ struct Header {
 };
 
 bool read_header(const std::array<unsigned char, kHeaderBytes>& bytes, Header& header) {
-  const std::uint32_t magic = big_endian(bytes.data());
+  const std::uint32_t magic = number_of(bytes.data());
   if ((magic & ~1U) != kMagic) return false;
-  header.page_bytes = big_endian(bytes.data() + 8);
+  header.page_bytes = number_of(bytes.data() + 8);
   if (header.page_bytes < 512 || header.page_bytes > 65536 ||
       !std::has_single_bit(header.page_bytes)) {
     return false;
@@ -96,7 +96,7 @@ base::Result<WalSummary> check_wal(const std::filesystem::path& wal) {
        in.read(reinterpret_cast<char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
        ++number) {
     const bool is_current = std::equal(header.salt.begin(), header.salt.end(), frame.data() + 8);
-    const std::uint32_t pages_after = big_endian(frame.data() + 4);
+    const std::uint32_t pages_after = number_of(frame.data() + 4);
     if (first_bad == 0) {
       header.checksum.add(frame.data(), 8);
       header.checksum.add(frame.data() + kFrameHeaderBytes, header.page_bytes);

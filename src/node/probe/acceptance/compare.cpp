@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "node/probe/acceptance/gpu_report.h"
 
 namespace gpu_platform::node {
@@ -78,8 +78,7 @@ class Pair {
 
 std::optional<std::string> lower(std::optional<std::string> text) {
   if (!text) return text;
-  for (char& c : *text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
+  return base::to_lower(*text);
 }
 
 // nvidia-smi writes whole MiB.

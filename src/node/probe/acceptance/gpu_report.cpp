@@ -144,7 +144,7 @@ json host_report(hardware::HostTopology& topology) {
           {"numa_nodes", std::move(nodes)}};
 }
 
-// What the GPU could be divided into and where; nothing is created.
+// Reports what the GPU could be divided into and where. Nothing is created.
 json mig_report(const hardware::NvmlFunctions& nvml, hardware::NvmlDevice* device) {
   json profiles = json::array();
   if (nvml.mig_profile == nullptr) return profiles;
@@ -206,7 +206,7 @@ json cuda_support(const std::string& path) {
                                     "cuCheckpointProcessCheckpoint", "cuCheckpointProcessRestore",
                                     "cuCheckpointProcessUnlock",     "cuGreenCtxCreate"};
   for (const char* name : kNames) out[name] = cuda != nullptr && dlsym(cuda, name) != nullptr;
-  // Not closed: a driver's library may have started threads.
+  // The library is not closed: a driver's may have started threads.
   return out;
 }
 

@@ -7,8 +7,8 @@
 
 #include "hardware/readings.h"
 
-// What the acceptance of a machine with GPUs reports: everything that our loader reads, beside what
-// nvidia-smi says of the same. Reads only; no setting of a GPU is changed.
+// Reports the acceptance of a machine with GPUs: everything that our loader reads, beside
+// nvidia-smi's values of the same. Reads only; no setting of a GPU is changed.
 
 namespace gpu_platform::node {
 

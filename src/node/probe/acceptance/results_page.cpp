@@ -8,7 +8,7 @@ namespace {
 using nlohmann::json;
 
 // A member of any kind as words; empty where it is not there.
-std::string words(const json& object, const char* key) {
+std::string words_at(const json& object, const char* key) {
   if (!object.is_object() || !object.contains(key) || object[key].is_null()) return {};
   return object[key].is_string() ? object[key].get<std::string>() : object[key].dump();
 }
@@ -21,8 +21,8 @@ const json& part(const json& object, const char* key) {
 void add_checks(std::string& page, const json& checks) {
   page += "\n| check | result | |\n| --- | --- | --- |\n";
   for (const json& check : checks) {
-    page += fmt::format("| {} | {} | {} |\n", words(check, "name"), words(check, "result"),
-                        words(check, "note"));
+    page += fmt::format("| {} | {} | {} |\n", words_at(check, "name"), words_at(check, "result"),
+                        words_at(check, "note"));
   }
 }
 
@@ -31,9 +31,9 @@ void add_gpus(std::string& page, const json& gpus) {
       "\n## GPUs\n\n| index | model | UUID | PCI address | NUMA node | memory | MIG profiles |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
   for (const json& gpu : gpus) {
-    page += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", words(gpu, "index"),
-                        words(gpu, "model"), words(gpu, "uuid"), words(gpu, "pci_address"),
-                        words(gpu, "numa_node"), words(gpu, "memory_bytes"),
+    page += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", words_at(gpu, "index"),
+                        words_at(gpu, "model"), words_at(gpu, "uuid"), words_at(gpu, "pci_address"),
+                        words_at(gpu, "numa_node"), words_at(gpu, "memory_bytes"),
                         part(gpu, "mig_profiles").size());
   }
 }
@@ -44,10 +44,10 @@ void add_mig(std::string& page, const json& gpus) {
       "\n## MIG profiles of GPU 0\n\n| id | slices | instances | memory MiB | SMs | placements |\n"
       "| --- | --- | --- | --- | --- | --- |\n";
   for (const json& profile : gpus[0]["mig_profiles"]) {
-    page += fmt::format("| {} | {} | {} | {} | {} | {} |\n", words(profile, "id"),
-                        words(profile, "slices"), words(profile, "instances"),
-                        words(profile, "memory_mib"), words(profile, "multiprocessors"),
-                        words(profile, "placements"));
+    page += fmt::format("| {} | {} | {} | {} | {} | {} |\n", words_at(profile, "id"),
+                        words_at(profile, "slices"), words_at(profile, "instances"),
+                        words_at(profile, "memory_mib"), words_at(profile, "multiprocessors"),
+                        words_at(profile, "placements"));
   }
 }
 
@@ -64,13 +64,13 @@ void add_support(std::string& page, const json& supports) {
 void add_comparisons(std::string& page, const json& compared) {
   page += "\n## Beside nvidia-smi\n\n";
   if (compared.contains("problem")) {
-    page += words(compared, "problem") + "\n";
+    page += words_at(compared, "problem") + "\n";
     return;
   }
   page += "| GPU | datum | ours | nvidia-smi | |\n| --- | --- | --- | --- | --- |\n";
   for (const json& one : part(compared, "all")) {
-    page += fmt::format("| {} | {} | {} | {} | {} |\n", words(one, "gpu"), words(one, "datum"),
-                        words(one, "ours"), words(one, "nvidia_smi"),
+    page += fmt::format("| {} | {} | {} | {} | {} |\n", words_at(one, "gpu"),
+                        words_at(one, "datum"), words_at(one, "ours"), words_at(one, "nvidia_smi"),
                         one.value("agrees", false) ? "agrees" : "**differs**");
   }
 }
@@ -79,12 +79,12 @@ void add_comparisons(std::string& page, const json& compared) {
 
 std::string results_page(const json& results) {
   const json& report = part(results, "report");
-  std::string page =
-      fmt::format("# GPU acceptance: {}\n\n{}, {}. Driver {}, NVML {}.\n", words(results, "name"),
-                  words(results, "date"), words(results, "system"),
-                  words(part(report, "driver"), "version"), words(part(report, "driver"), "nvml"));
+  std::string page = fmt::format(
+      "# GPU acceptance: {}\n\n{}, {}. Driver {}, NVML {}.\n", words_at(results, "name"),
+      words_at(results, "date"), words_at(results, "system"),
+      words_at(part(report, "driver"), "version"), words_at(part(report, "driver"), "nvml"));
   if (report.is_object() && report.contains("problem")) {
-    page += fmt::format("\n{}\n", words(report, "problem"));
+    page += fmt::format("\n{}\n", words_at(report, "problem"));
   }
   add_checks(page, part(results, "checks"));
   if (part(report, "gpus").is_array()) {

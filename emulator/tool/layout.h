@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "tool/state_file.h"
+
+// Lays out the files of NVIDIA's driver that programs read beside NVML, for one emulated node and
+// for tests that show it in a mount namespace (docs/emulator.md has the commands).
+
+namespace gpu_emulator {
+
+// Writes below `dir`, which must be empty or not exist:
+//   sys/bus/pci        the GPUs and NVSwitches as PCI devices, and the driver `nvidia`
+//   sys/module/nvidia  the driver's version
+//   proc/driver/nvidia its version and parameters, each GPU's information, capabilities where there
+//   is
+//                      MIG; proc/modules and proc/devices name the driver
+//   driver             a driver's root: the library by its usual names (links to `library`), and
+//   the
+//                      device files, which are plain empty files
+Status write_layout(const BoardState& state, const std::string& library, const std::string& dir);
+
+}  // namespace gpu_emulator

@@ -1,0 +1,282 @@
+#include "api/metrics_page.h"
+
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <prometheus/text_serializer.h>
+
+#include "base/letters.h"
+#include "model/states.h"
+
+namespace gpu_platform::api {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr double kMib = 1024.0 * 1024.0;
+
+void gauge(MetricFamily& family, Labels labels, double value) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = std::move(labels);
+  metric.gauge.value = value;
+}
+
+void counter(MetricFamily& family, Labels labels, std::uint64_t value) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = std::move(labels);
+  metric.counter.value = static_cast<double>(value);
+}
+
+void histogram(MetricFamily& family, Labels labels, const base::Histogram& values) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = std::move(labels);
+  metric.histogram.sample_count = values.count();
+  metric.histogram.sample_sum = values.sum();
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < values.counts().size(); ++i) {
+    below += values.counts()[i];
+    const bool has_bound = i < values.bounds().size();
+    metric.histogram.bucket.push_back(
+        {below, has_bound ? values.bounds()[i] : std::numeric_limits<double>::infinity()});
+  }
+}
+
+template <class State>
+std::string label_of(State state) {
+  return base::to_lower(model::to_string(state));
+}
+
+// A reading of dcgm-exporter's, in its unit.
+struct GpuMetric {
+  std::string_view name;
+  std::string_view help;
+  std::optional<double> (*value)(const model::GpuReading& reading, const model::GpuInfo& gpu);
+};
+
+template <class T>
+std::optional<double> number(const std::optional<T>& value) {
+  if (!value) return std::nullopt;
+  return static_cast<double>(*value);
+}
+
+std::optional<double> mebibytes(const std::optional<base::Bytes>& value) {
+  if (!value) return std::nullopt;
+  return static_cast<double>(value->value()) / kMib;
+}
+
+std::optional<double> free_mebibytes(const model::GpuReading& reading, const model::GpuInfo& gpu) {
+  if (!reading.memory_used) return std::nullopt;
+  const auto taken = *reading.memory_used + reading.memory_reserved.value_or(base::Bytes());
+  return static_cast<double>((gpu.memory - taken).value()) / kMib;
+}
+
+// The help says the unit: dcgm-exporter's differ from Prometheus' habits.
+constexpr GpuMetric kGpuMetrics[] = {
+    {"DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).",
+     [](const auto& r, const auto&) { return number(r.utilization_percent); }},
+    {"DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).",
+     [](const auto& r, const auto&) { return number(r.memory_utilization_percent); }},
+    {"DCGM_FI_DEV_FB_USED", "GPU memory used (in MiB).",
+     [](const auto& r, const auto&) { return mebibytes(r.memory_used); }},
+    {"DCGM_FI_DEV_FB_RESERVED", "GPU memory reserved by the driver (in MiB).",
+     [](const auto& r, const auto&) { return mebibytes(r.memory_reserved); }},
+    {"DCGM_FI_DEV_FB_FREE", "GPU memory free (in MiB).", free_mebibytes},
+    {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).",
+     [](const auto& r, const auto&) { return number(r.temperature_c); }},
+    {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).",
+     [](const auto& r, const auto&) -> std::optional<double> {
+       if (!r.power) return std::nullopt;
+       return static_cast<double>(r.power->value()) / 1000;
+     }},
+    {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).",
+     [](const auto& r, const auto&) { return number(r.clock_sm_mhz); }},
+    {"DCGM_FI_DEV_MEM_CLOCK", "Memory clock frequency (in MHz).",
+     [](const auto& r, const auto&) { return number(r.clock_memory_mhz); }},
+    // promtool objects to dcgm-exporter's name, which ends in COUNTER.
+    {"gpu_platform_gpu_pcie_replays", "PCIe retries since the driver was loaded.",
+     [](const auto& r, const auto&) { return number(r.pcie_replays); }},
+    {"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "PCIe traffic sent (in KB/s).",
+     [](const auto& r, const auto&) -> std::optional<double> {
+       if (!r.pcie_sent_bytes_per_second) return std::nullopt;
+       return static_cast<double>(*r.pcie_sent_bytes_per_second) / 1000;
+     }},
+    {"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "PCIe traffic received (in KB/s).",
+     [](const auto& r, const auto&) -> std::optional<double> {
+       if (!r.pcie_received_bytes_per_second) return std::nullopt;
+       return static_cast<double>(*r.pcie_received_bytes_per_second) / 1000;
+     }},
+    {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "Corrected ECC errors since the driver was loaded.",
+     [](const auto& r, const auto&) { return number(r.ecc_corrected); }},
+    {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Uncorrected ECC errors since the driver was loaded.",
+     [](const auto& r, const auto&) { return number(r.ecc_uncorrected); }},
+    {"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Rows remapped after corrected errors.",
+     [](const auto& r, const auto&) { return number(r.remapped_rows_corrected); }},
+    {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows remapped after uncorrected errors.",
+     [](const auto& r, const auto&) { return number(r.remapped_rows_uncorrected); }},
+    {"DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether a row could not be remapped (0 or 1).",
+     [](const auto& r, const auto&) { return number(r.remap_failed); }},
+    {"DCGM_FI_DEV_XID_ERRORS", "The last XID since the daemon began; 0: none.",
+     [](const auto& r, const auto&) -> std::optional<double> {
+       return r.xids.empty() ? 0 : static_cast<double>(r.xids.front().xid);
+     }},
+};
+
+Labels labels_of(const model::Node& node, std::uint32_t index) {
+  const model::GpuInfo& gpu = node.gpus[index].info;
+  return {{"gpu", fmt::to_string(index)},
+          {"UUID", gpu.uuid},
+          {"pci_bus_id", gpu.pci_address},
+          {"device", gpu.minor == model::kUnknownMinor ? "" : fmt::format("nvidia{}", gpu.minor)},
+          {"model", gpu.type},
+          {"Hostname", node.name}};
+}
+
+}  // namespace
+
+MetricsPage::MetricsPage(const std::string& version) {
+  MetricFamily& info =
+      family("gpu_platform_build_info", "The version of the daemon; always 1.", MetricType::Gauge);
+  gauge(info, {{"version", version}}, 1);
+}
+
+MetricFamily& MetricsPage::family(std::string name, std::string help, MetricType type) {
+  return families_.emplace_back(
+      MetricFamily{.name = std::move(name), .help = std::move(help), .type = type, .metric = {}});
+}
+
+void MetricsPage::add_counter(std::string name, std::string help, double value) {
+  family(std::move(name), std::move(help), MetricType::Counter)
+      .metric.emplace_back()
+      .counter.value = value;
+}
+
+void MetricsPage::add_histogram(std::string name, std::string help, const base::Histogram& values) {
+  histogram(family(std::move(name), std::move(help), MetricType::Histogram), {}, values);
+}
+
+void MetricsPage::add(const controller::Snapshot& snapshot) {
+  const controller::Counts& counts = snapshot.counts;
+  MetricFamily& jobs = family("gpu_platform_jobs",
+                              "Jobs that have not ended, by state; active: from the order to start "
+                              "until the processes have ended.",
+                              MetricType::Gauge);
+  const std::pair<const char*, std::uint64_t> by_state[] = {{"pending", counts.pending},
+                                                            {"queued", counts.queued},
+                                                            {"held", counts.held},
+                                                            {"suspended", counts.suspended},
+                                                            {"active", counts.active}};
+  for (const auto& [state, count] : by_state) {
+    gauge(jobs, {{"state", state}}, static_cast<double>(count));
+  }
+  std::map<std::string, double> nodes;
+  std::map<std::pair<std::string, std::string>, double> gpus;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    ++nodes[label_of(node.state)];
+    for (const model::Gpu& gpu : node.gpus) ++gpus[{label_of(gpu.state), gpu.info.type}];
+  });
+  MetricFamily& node_states = family("gpu_platform_nodes", "Nodes by state.", MetricType::Gauge);
+  for (const auto& [state, count] : nodes) gauge(node_states, {{"state", state}}, count);
+  MetricFamily& gpu_states =
+      family("gpu_platform_gpus", "GPUs by state and type.", MetricType::Gauge);
+  for (const auto& [key, count] : gpus) {
+    gauge(gpu_states, {{"state", key.first}, {"type", key.second}}, count);
+  }
+}
+
+void MetricsPage::add(const controller::Statistics& statistics) {
+  add_histogram("gpu_platform_step_inputs", "Commands and news that one step took in together.",
+                statistics.inputs);
+  add_histogram("gpu_platform_decide_seconds",
+                "Time to decide one step, its scheduling cycle included.",
+                statistics.decide_seconds);
+  add_histogram("gpu_platform_commit_seconds", "Time to make one step durable.",
+                statistics.commit_seconds);
+  add_histogram("gpu_platform_cycle_seconds",
+                "Time of a scheduling cycle that found something changed.",
+                statistics.cycle_seconds);
+  add_histogram("gpu_platform_cycle_considered_jobs", "Waiting jobs that a cycle looked at.",
+                statistics.considered);
+  MetricFamily& stages =
+      family("gpu_platform_stage_seconds_total",
+             "Time spent in each stage of the scheduling cycle.", MetricType::Counter);
+  for (const scheduling::Stage stage : scheduling::kStages) {
+    ClientMetric& metric = stages.metric.emplace_back();
+    metric.label = {{"stage", std::string(to_string(stage))}};
+    metric.counter.value = statistics.stage_seconds[static_cast<std::size_t>(stage)];
+  }
+  add_counter("gpu_platform_jobs_submitted_total",
+              "Jobs submitted; the members of an array count one by one.",
+              static_cast<double>(statistics.jobs_submitted));
+  MetricFamily& started = family("gpu_platform_attempts_started_total",
+                                 "Attempts that were told to start.", MetricType::Counter);
+  counter(started, {{"how", "in_order"}}, statistics.attempts_started - statistics.backfilled);
+  counter(started, {{"how", "backfill"}}, statistics.backfilled);
+  MetricFamily& ended =
+      family("gpu_platform_jobs_ended_total", "Jobs that ended, by state.", MetricType::Counter);
+  counter(ended, {{"state", "completed"}}, statistics.jobs_completed);
+  counter(ended, {{"state", "failed"}}, statistics.jobs_failed);
+  counter(ended, {{"state", "cancelled"}}, statistics.jobs_cancelled);
+  counter(ended, {{"state", "timed_out"}}, statistics.jobs_timed_out);
+  add_counter("gpu_platform_jobs_requeued_total", "Times that a job went back into the queue.",
+              static_cast<double>(statistics.jobs_requeued));
+  MetricFamily& preemptions =
+      family("gpu_platform_preemptions_total", "Decisions to stop jobs for another job, by rule.",
+             MetricType::Counter);
+  constexpr std::array kRules = {"class", "reclaim", "overdue"};
+  static_assert(kRules.size() == model::kPreemptionRules);
+  for (std::size_t rule = 0; rule < kRules.size(); ++rule) {
+    counter(preemptions, {{"rule", kRules[rule]}}, statistics.preemptions[rule]);
+  }
+  add_histogram("gpu_platform_job_wait_seconds", "Time from when a job could start to its start.",
+                statistics.wait_seconds);
+}
+
+void MetricsPage::add(const std::vector<CallMeter::Row>& calls) {
+  MetricFamily& answers =
+      family("gpu_platform_api_answers_total", "Answers of the interface, by call and HTTP status.",
+             MetricType::Counter);
+  for (const CallMeter::Row& row : calls) {
+    for (const auto& [status, count] : row.answers) {
+      counter(answers, {{"call", row.call}, {"status", fmt::to_string(status)}}, count);
+    }
+  }
+  MetricFamily& seconds = family("gpu_platform_api_answer_seconds",
+                                 "Time until an answer began, by call.", MetricType::Histogram);
+  for (const CallMeter::Row& row : calls) histogram(seconds, {{"call", row.call}}, row.seconds);
+}
+
+void MetricsPage::add(const controller::Snapshot& snapshot, const GpuReadingSource& readings) {
+  for (const GpuMetric& metric : kGpuMetrics) {
+    MetricFamily out{.name = std::string(metric.name),
+                     .help = std::string(metric.help),
+                     .type = MetricType::Gauge,
+                     .metric = {}};
+    snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+      for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
+        const auto reading = readings.latest(node.gpus[i].info.uuid);
+        if (reading == nullptr || !reading->problem.empty()) continue;
+        if (const auto value = metric.value(*reading, node.gpus[i].info)) {
+          gauge(out, labels_of(node, i), *value);
+        }
+      }
+    });
+    if (!out.metric.empty()) families_.push_back(std::move(out));
+  }
+}
+
+std::string MetricsPage::text() const {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, families_);
+  return std::move(out).str();
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "api/calls.h"
+#include "api/convert/job.h"
+#include "api/metrics_page.h"
+#include "os/clock.h"
+
+// What the daemon counts of its own work.
+
+namespace gpu_platform::api {
+
+namespace {
+
+void to_proto(const base::Histogram& histogram, v1::Distribution& out) {
+  out.set_count(histogram.count());
+  out.set_last(histogram.last());
+  out.set_mean(histogram.mean());
+  out.set_max(histogram.max());
+}
+
+void to_proto(const CallMeter::Row& row, v1::CallStatistics& out) {
+  out.set_call(row.call);
+  out.set_count(row.seconds.count());
+  std::uint64_t failed = 0;
+  for (const auto& [status, count] : row.answers) failed += status >= 400 ? count : 0;
+  out.set_failed(failed);
+  out.set_total_seconds(row.seconds.sum());
+}
+
+}  // namespace
+
+v1::Statistics Calls::statistics() const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::Statistics out;
+  if (core_.statistics) {
+    const controller::Statistics counted = core_.statistics();
+    api::to_proto(counted.since, *out.mutable_since());
+    to_proto(counted.inputs, *out.mutable_inputs());
+    to_proto(counted.decide_seconds, *out.mutable_decide_seconds());
+    to_proto(counted.commit_seconds, *out.mutable_commit_seconds());
+    to_proto(counted.cycle_seconds, *out.mutable_cycle_seconds());
+    to_proto(counted.considered, *out.mutable_considered_jobs());
+    to_proto(counted.wait_seconds, *out.mutable_wait_seconds());
+    out.set_jobs_submitted(counted.jobs_submitted);
+    out.set_attempts_started(counted.attempts_started);
+    out.set_backfilled(counted.backfilled);
+    out.set_jobs_completed(counted.jobs_completed);
+    out.set_jobs_failed(counted.jobs_failed);
+    out.set_jobs_cancelled(counted.jobs_cancelled);
+    out.set_jobs_timed_out(counted.jobs_timed_out);
+    out.set_jobs_requeued(counted.jobs_requeued);
+    out.set_preemptions(
+        std::accumulate(counted.preemptions.begin(), counted.preemptions.end(), std::uint64_t{0}));
+  }
+  api::to_proto(os::wall_now(), *out.mutable_at());
+  out.set_waiting_jobs(snapshot->counts.pending + snapshot->counts.queued);
+  out.set_running_jobs(snapshot->counts.active);
+  std::vector<CallMeter::Row> rows = call_meter_.read();
+  std::ranges::stable_sort(rows, std::greater(),
+                           [](const auto& row) { return row.seconds.count(); });
+  for (const CallMeter::Row& row : rows) to_proto(row, *out.add_calls());
+  return out;
+}
+
+std::string Calls::metrics() const {
+  MetricsPage page(options_.version);
+  const auto snapshot = core_.snapshots.snapshot();
+  page.add(*snapshot);
+  if (core_.statistics) page.add(core_.statistics());
+  page.add(call_meter_.read());
+  if (core_.readings != nullptr) page.add(*snapshot, *core_.readings);
+  return page.text();
+}
+
+}  // namespace gpu_platform::api

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/token.h"
+#include "api/identity/token_text.h"
+#include "api/identity/token_uses.h"
+#include "base/parse.h"
+#include "model/access.h"
+
+// The calls about tokens. Secrets are made here, go to the caller, and are nowhere else.
+
+namespace gpu_platform::api {
+
+using base::ErrorCode;
+
+namespace {
+
+bool may_touch_tokens_of_all(const Peer& peer) {
+  return peer.caller.reach == model::Reach::kAll;
+}
+
+base::Status check_own(const Peer& peer, const std::string& user, std::string_view verb) {
+  if (user == peer.caller.user || may_touch_tokens_of_all(peer)) return {};
+  return base::fail(ErrorCode::kPermissionDenied,
+                    fmt::format("user: you may not {} tokens of another user; you "
+                                "are {}",
+                                verb, peer.caller.user),
+                    "user");
+}
+
+}  // namespace
+
+v1::Token Calls::described(const model::Token& token) const {
+  v1::Token out;
+  to_proto(token, core_.token_uses == nullptr ? token.used_at : core_.token_uses->last_of(token),
+           out);
+  return out;
+}
+
+// The name is looked up as it will be when the token is used.
+void Calls::token_user(const std::string& name, const Peer& peer, const Resume& resume,
+                       AccountFound done) const {
+  const auto refuse = [&done](base::Error error) { done(std::unexpected(std::move(error))); };
+  if (!peer.has_account) {
+    return done(base::fail(ErrorCode::kPermissionDenied,
+                           fmt::format("user: uid {} has no account on this machine, and only "
+                                       "users with an account may have tokens",
+                                       peer.caller.uid),
+                           "user"));
+  }
+  if (const auto named = check_named(peer); !named) return refuse(named.error());
+  const std::string user = name.empty() ? peer.caller.user : name;
+  if (const auto own = check_own(peer, user, "make"); !own) return refuse(own.error());
+  core_.users.find(
+      user, peer.caller.uid,
+      [resume, user, min_uid = options_.min_uid,
+       done = std::move(done)](base::Result<host::User> found) {
+        resume([user, min_uid, done, found = std::move(found)] {
+          if (!found && found.error().code == ErrorCode::kNotFound) {
+            return done(base::invalid(
+                "user", fmt::format("user: there is no user '{}' on this machine", user)));
+          }
+          if (!found) {
+            return done(base::fail(found.error().code, "user: " + found.error().message, "user"));
+          }
+          // The core refuses root.
+          if (found->uid != 0 && found->uid < min_uid) {
+            return done(base::fail(
+                ErrorCode::kPermissionDenied,
+                fmt::format("user: there are no tokens of system accounts: {} has uid {}, below "
+                            "{} (execution.min_uid)",
+                            user, found->uid, min_uid),
+                "user"));
+          }
+          done(Account{found->name, found->uid, found->gid});
+        });
+      });
+}
+
+void Calls::create_token(const v1::CreateTokenRequest& request, const Peer& peer, Resume resume,
+                         std::function<void(base::Result<TokenMade>)> done) const {
+  token_user(request.user(), peer, resume,
+             [this, command = to_model(request), caller = peer.caller, resume,
+              done = std::move(done)](base::Result<Account> account) mutable {
+               if (!account) return done(std::unexpected(std::move(account).error()));
+               command.user = account->user;
+               command.uid = account->uid;
+               command.gid = account->gid;
+               make_token(std::move(command), caller, std::move(resume), std::move(done));
+             });
+}
+
+void Calls::make_token(model::MakeToken command, const model::Caller& caller, Resume resume,
+                       std::function<void(base::Result<TokenMade>)> done) const {
+  auto secret = random_secret();
+  if (!secret) return done(std::unexpected(std::move(secret).error()));
+  command.hash = hash_of(*secret);
+  send({caller, std::move(command)}, std::move(resume),
+       [this, secret = *std::move(secret),
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         const auto snapshot = core_.snapshots.snapshot();
+         const model::Token* token = snapshot->tokens.find(reply->token.value);
+         if (token == nullptr) {
+           return done(base::fail(ErrorCode::kNotFound, "the token was revoked at once"));
+         }
+         TokenMade made{.answer = {}, .is_repeat = !reply->changed};
+         *made.answer.mutable_token() = described(*token);
+         // Of a repetition the secret that was just made is of no token.
+         if (!made.is_repeat) made.answer.set_secret(to_text({token->id, secret}));
+         done(std::move(made));
+       });
+}
+
+base::Result<v1::ListTokensResponse> Calls::tokens(const v1::ListTokensRequest& request,
+                                                   const Peer& peer) const {
+  constexpr std::uint32_t kDefaultLimit = 100;
+  if (request.all_users() && !may_touch_tokens_of_all(peer)) {
+    return base::fail(ErrorCode::kPermissionDenied,
+                      "all_users: only an administrator sees the tokens of all users", "all_users");
+  }
+  if (request.has_user()) TRY(check_own(peer, request.user(), "see"));
+  std::uint64_t before = UINT64_MAX;
+  if (request.has_page_token()) {
+    const auto given = base::parse_count(request.page_token(), 1, INT64_MAX);
+    if (!given) {
+      return base::invalid("page_token", "page_token: must be the next_page of an earlier answer");
+    }
+    before = *given;
+  }
+  const auto is_wanted = [&](const model::Token& token) {
+    if (request.has_user()) return token.user == request.user();
+    return request.all_users() || token.uid == peer.caller.uid;
+  };
+  const int limit = static_cast<int>(request.has_limit() ? request.limit() : kDefaultLimit);
+  v1::ListTokensResponse out;
+  const auto snapshot = core_.snapshots.snapshot();
+  snapshot->tokens.for_each_descending_while([&](std::uint64_t id, const model::Token& token) {
+    if (id >= before || !is_wanted(token)) return true;
+    if (out.tokens_size() == limit) {
+      out.set_next_page(out.tokens(limit - 1).id());
+      return false;
+    }
+    *out.add_tokens() = described(token);
+    return true;
+  });
+  return out;
+}
+
+// By id, or by the name that it has for its user.
+base::Result<model::Token> Calls::token_of(const v1::RevokeTokenRequest& request,
+                                           const Peer& peer) const {
+  const std::string& user = request.has_user() ? request.user() : peer.caller.user;
+  const auto id = base::parse_count(request.token(), 1, INT64_MAX);
+  const auto is_meant = [&](const model::Token& token) {
+    return id ? token.id.value == *id : token.name == request.token() && token.user == user;
+  };
+  std::optional<model::Token> found;
+  const auto snapshot = core_.snapshots.snapshot();
+  snapshot->tokens.for_each_while([&](std::uint64_t, const model::Token& token) {
+    const bool may_see = may_touch_tokens_of(peer.caller, token.uid);
+    if (may_see && is_meant(token)) found = token;
+    return !found;
+  });
+  if (found) return *std::move(found);
+  return base::fail(ErrorCode::kNotFound,
+                    fmt::format("there is no token {} of {} that holds", request.token(), user),
+                    "token");
+}
+
+void Calls::revoke_token(const v1::RevokeTokenRequest& request, const Peer& peer, Resume resume,
+                         std::function<void(base::Result<v1::Token>)> done) const {
+  auto before = token_of(request, peer);
+  if (!before) return done(std::unexpected(std::move(before).error()));
+  send({peer.caller, model::RevokeToken{before->id}}, std::move(resume),
+       [answer = described(*before),
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(answer);
+       });
+}
+
+}  // namespace gpu_platform::api

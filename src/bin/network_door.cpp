@@ -1,0 +1,83 @@
+#include "bin/network_door.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "config/listen_address.h"
+#include "node/local_user.h"
+#include "os/small_file.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+api::Credential credential_of(listener::Credential&& shown) {
+  const auto kind = shown.kind == listener::Credential::Kind::kBearer
+                        ? api::Credential::Kind::kBearer
+                        : api::Credential::Kind::kCertificate;
+  return {kind, std::move(shown.secret), std::move(shown.address)};
+}
+
+// The user that the listener becomes; nothing where the daemon may not give it another.
+base::Result<std::optional<listener::ListenerHostOptions::User>> user_of(const std::string& name) {
+  if (geteuid() != 0) return std::nullopt;
+  const auto user = node::find_local_user(os::read_small_file(AT_FDCWD, "/etc/passwd"), name);
+  if (!user || user->uid == 0) {
+    return base::fail(
+        base::ErrorCode::kFailedPrecondition,
+        fmt::format("api.listener_user: '{}' is no user of /etc/passwd other than root", name),
+        "api.listener_user");
+  }
+  return listener::ListenerHostOptions::User{user->uid, user->gid};
+}
+
+std::vector<listener::Place> places_of(const config::WordList& addresses, listener::Door door) {
+  std::vector<listener::Place> places;
+  for (const std::string& word : addresses.words) {
+    // The schema has checked them.
+    if (const auto address = config::parse_listen_address(word)) {
+      places.push_back({door, address->host, address->port});
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
+    const config::Configuration& configuration, const std::string& program, api::Server& server,
+    logging::Log& log) {
+  listener::ListenerHostOptions options;
+  options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
+  if (options.places.empty()) return nullptr;
+  options.program = program;
+  options.settings.threads = configuration.api_threads;
+  options.settings.connections = configuration.rest_connections;
+  options.settings.connections_per_address = configuration.rest_connections_per_address;
+  options.settings.body_bytes = static_cast<std::uint64_t>(configuration.api_body_bytes.value());
+  options.settings.host_names = configuration.rest_host_names.words;
+  options.settings.web_origins = configuration.rest_origins.words;
+  if (!configuration.tls_certificate.path.empty()) {
+    options.certificate =
+        listener::CertificateFiles{configuration.tls_certificate.path, configuration.tls_key.path};
+  }
+  TRY_ASSIGN(options.user, user_of(configuration.listener_user.text));
+  options.open = [&server](int descriptor, listener::Credential shown) {
+    server.adopt(descriptor, credential_of(std::move(shown)));
+  };
+  options.tell = [&log](bool is_warning, const std::string& line) {
+    if (is_warning) {
+      log.warn(logging::of_platform("the listener"), "api {}", line);
+    } else {
+      spdlog::info("api {}", line);
+    }
+  };
+  return listener::ListenerHost::start(std::move(options));
+}
+
+}  // namespace gpu_platform::bin

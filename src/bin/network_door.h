@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/rest/server.h"
+#include "base/result.h"
+#include "config/configuration.h"
+#include "listener/host/listener_host.h"
+#include "logging/log.h"
+
+namespace gpu_platform::bin {
+
+// Starts the listener at the addresses of the configuration, and has `server` serve the connections
+// that it makes. `server` and `log` outlive it. Null: there are no addresses.
+base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
+    const config::Configuration& configuration, const std::string& program, api::Server& server,
+    logging::Log& log);
+
+}  // namespace gpu_platform::bin

@@ -1,0 +1,298 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/letters.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/json_view.h"
+#include "cli/profiles.h"
+#include "cli/secret_input.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+// login, logout and profile …: which daemon is spoken to, and as whom.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+int report_error(Console& console, const base::Error& error, const CommandText& text) {
+  if (error.code == base::ErrorCode::kInvalidArgument) {
+    return usage_error(console, fmt::format("{}: {}", error.field, error.message), text.name);
+  }
+  if (error.code == base::ErrorCode::kNotFound) {
+    console.error(error.message);
+    return kNotFound;
+  }
+  console.error(error.message);
+  return kFailure;
+}
+
+base::Error no_profile(std::string_view name) {
+  return {base::ErrorCode::kNotFound,
+          fmt::format("there is no profile '{}'; 'gpu-platform profile list' shows them", name),
+          {}};
+}
+
+// ---- login
+
+struct LoginOptions {
+  std::vector<std::string> server;
+  TokenSource token;
+  std::optional<std::string> name;
+  ServerChoice choice;
+};
+
+// The server with its certificates, without a token; the variable of the token does not count here.
+base::Result<Server> server_of(LoginOptions& o, const Surroundings& around) {
+  if (!o.server.empty()) o.choice.server = o.server.front();
+  Surroundings without = around;
+  std::erase_if(without.environment,
+                [](const std::string& entry) { return entry.starts_with("GPU_PLATFORM_TOKEN="); });
+  TRY_ASSIGN(std::vector<Server> servers, servers_to_try(o.choice, without));
+  if (!servers.front().is_network()) {
+    return base::invalid("SERVER",
+                         "write https://HOST:PORT; this machine's own daemon needs no login, it "
+                         "knows who calls");
+  }
+  servers.front().token.clear();
+  return std::move(servers.front());
+}
+
+// Returns as whom the server knows the caller; empty from a server that cannot say it, which has
+// then answered a call that needs a known caller.
+Called<std::string> identity_at(Client& client) {
+  const auto answer = client.get("/v1/whoami");
+  if (answer) {
+    const auto who = parse_object(*answer);
+    const std::string user = who ? text_at(*who, "user") : std::string();
+    const std::string role = who ? base::to_lower(text_at(*who, "role")) : std::string();
+    if (user.empty()) return std::unexpected(bad_answer("it does not say who you are"));
+    return role.empty() ? user : fmt::format("{} ({})", user, role);
+  }
+  const bool is_old = answer.error().code == base::ErrorCode::kNotFound;
+  if (answer.error().kind != Failure::Kind::kProblem || !is_old) {
+    return std::unexpected(answer.error());
+  }
+  const auto jobs = client.get("/v1/jobs?limit=1");
+  if (!jobs) return std::unexpected(jobs.error());
+  return std::string();
+}
+
+// The profile that has this server already, or the host as a new one's name.
+std::string name_for(const Profiles& profiles, const Server& server) {
+  if (const Profile* known = profiles.find_server(server)) return known->name;
+  std::string name = server.host;
+  std::ranges::replace_if(name, [](char c) { return c == ':' || c == '%'; }, '-');
+  if (!check_profile_name(name)) name = "server-" + name;
+  return profiles.find(name) == nullptr ? name : name + "-" + server.port;
+}
+
+base::Result<std::string> keep(const Surroundings& around, const Server& server,
+                               const std::optional<std::string>& wanted) {
+  std::string name;
+  const auto changed = change_profiles(around, [&](Profiles& profiles) -> base::Status {
+    name = wanted ? *wanted : name_for(profiles, server);
+    TRY(check_profile_name(name));
+    profiles.put({name, server});
+    profiles.current = name;
+    return {};
+  });
+  TRY(changed);
+  return name;
+}
+
+}  // namespace
+
+int run_login(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  LoginOptions o;
+  o.choice.server = invocation.server;
+  Arguments arguments(text);
+  arguments
+      .words("SERVER", o.server, 0, 1, "https://HOST:PORT, or a profile (default: the current one)")
+      .option("--token-file", o.token.file, "FILE", "read the token from this file")
+      .flag("--token-stdin", o.token.from_stdin, "read the token from standard input")
+      .option("--name", o.name, "NAME", "name of the profile (default: the host)");
+  add_server_options(arguments, o.choice);
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  if (o.token.file && o.token.from_stdin) {
+    return usage_error(console, "give one of --token-file and --token-stdin", text.name);
+  }
+  if (o.name) {
+    if (const auto good = check_profile_name(*o.name); !good) {
+      return report_error(console, good.error(), text);
+    }
+  }
+  auto server = server_of(o, console.surroundings());
+  if (!server) return report_error(console, server.error(), text);
+  // With a certificate of one's own there need be no token.
+  const bool needs_token = server->tls.certificate.empty() || o.token.file || o.token.from_stdin;
+  if (needs_token) {
+    auto token = read_token(o.token, console, fmt::format("Token for {}: ", server->text()));
+    if (!token) return report_error(console, token.error(), text);
+    if (!token->has_value()) return kInterrupted;
+    server->token = std::move(**token);
+  }
+  Client client({*server});
+  const auto who = identity_at(client);
+  if (!who) return report(console, who.error(), false);
+  const auto name = keep(console.surroundings(), *server, o.name);
+  if (!name) return report_error(console, name.error(), text);
+  console.out(fmt::format("logged in to {}{}; the profile is '{}'\n", server->text(),
+                          who->empty() ? "" : " as " + harmless(*who), *name));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_logout(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> words;
+  Arguments arguments(text);
+  arguments.words("PROFILE", words, 0, 1,
+                  "a profile or its https://HOST:PORT (default: the current profile)");
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  std::string name;
+  const auto changed =
+      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+        name = words.empty() ? profiles.current : words.front();
+        Profile* profile = profiles.find(name);
+        if (profile == nullptr && is_address(name)) {
+          const auto server = parse_server(name);
+          const Profile* found = server ? profiles.find_server(*server) : nullptr;
+          profile = found == nullptr ? nullptr : profiles.find(found->name);
+        }
+        if (profile == nullptr && name.empty()) {
+          return base::fail(base::ErrorCode::kNotFound, "no profile is in use");
+        }
+        if (profile == nullptr) return std::unexpected(no_profile(name));
+        profile->server.token.clear();
+        name = profile->name;
+        return {};
+      });
+  if (!changed) return report_error(console, changed.error(), text);
+  console.out(
+      fmt::format("profile '{}' has no token any more; the token itself stays "
+                  "valid until 'token revoke' or its end\n",
+                  name));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+// ---- profile …
+
+namespace {
+
+std::string login_of(const Profile& profile) {
+  if (!profile.server.token.empty()) return "token";
+  return profile.server.tls.certificate.empty() ? "none" : "certificate";
+}
+
+// Without the token: what is shown may be copied anywhere.
+Json shown(const Profile& profile, const Profiles& profiles) {
+  const TlsFiles& tls = profile.server.tls;
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  Json entry;
+  entry["name"] = profile.name;
+  entry["current"] = profile.name == profiles.current;
+  entry["server"] = profile.server.text();
+  entry["login"] = login_of(profile);
+  entry["ca_file"] = or_null(tls.authorities);
+  entry["certificate"] = or_null(tls.certificate);
+  entry["key"] = or_null(tls.key);
+  return entry;
+}
+
+}  // namespace
+
+int run_profile_list(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  Output output;
+  Arguments arguments(text);
+  arguments.output(output, {"profiles", "name"});
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  const auto profiles = read_profiles(console.surroundings());
+  if (!profiles) return report_error(console, profiles.error(), text);
+  Json list = Json::array();
+  for (const Profile& profile : profiles->all) list.push_back(shown(profile, *profiles));
+  if (output.is_document()) {
+    return print_document(console, output, json_text(Json{{"profiles", list}}));
+  }
+  Table table({{"NAME"}, {"CURRENT"}, {"SERVER"}, {"LOGIN"}});
+  for (const Json& entry : list) {
+    table.add({text_at(entry, "name"), flag_at(entry, "current") ? "yes" : "no",
+               text_at(entry, "server"), text_at(entry, "login")});
+  }
+  table.add({std::string(kLocalProfile), profiles->current.empty() ? "yes" : "no",
+             "this machine's own daemon", "none needed"});
+  console.out(table.render(output.width(console)));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_profile_use(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> names;
+  Arguments arguments(text);
+  arguments.words("PROFILE", names, 1, 1, "a profile, or local for this machine's own daemon");
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  const std::string& name = names.front();
+  const auto changed =
+      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+        const bool is_local = name == kLocalProfile;
+        if (!is_local && profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
+        profiles.current = is_local ? std::string() : name;
+        return {};
+      });
+  if (!changed) return report_error(console, changed.error(), text);
+  console.out(fmt::format("the profile is '{}'\n", name));
+  if (variable(console.surroundings(), "GPU_PLATFORM_SERVER")) {
+    console.warning("GPU_PLATFORM_SERVER is set and goes before profiles");
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_profile_show(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> names;
+  Output output;
+  Arguments arguments(text);
+  arguments.words("PROFILE", names, 0, 1, "the profile (default: the current one)")
+      .output(output, {"", "name"});
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  const auto profiles = read_profiles(console.surroundings());
+  if (!profiles) return report_error(console, profiles.error(), text);
+  const std::string name = names.empty() ? profiles->current : names.front();
+  const Profile* profile = profiles->find(name);
+  if (profile == nullptr && name.empty()) {
+    console.note("no profile is in use: commands go to this machine's own daemon");
+    return kOk;
+  }
+  if (profile == nullptr) return report_error(console, no_profile(name), text);
+  const Json entry = shown(*profile, *profiles);
+  if (output.is_document()) return print_document(console, output, json_text(entry));
+  for (const auto& [key, value] : entry.items()) {
+    if (!value.is_null())
+      console.out(fmt::format("{:<14}{}\n", key, harmless(text_at(entry, key))));
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+int run_profile_remove(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> names;
+  Arguments arguments(text);
+  arguments.words("PROFILE", names, 1, 1, "the profile");
+  if (const auto done = arguments.parse(invocation.words, console)) return *done;
+  const std::string& name = names.front();
+  const auto changed =
+      change_profiles(console.surroundings(), [&](Profiles& profiles) -> base::Status {
+        if (profiles.find(name) == nullptr) return std::unexpected(no_profile(name));
+        std::erase_if(profiles.all, [&](const Profile& profile) { return profile.name == name; });
+        if (profiles.current == name) profiles.current.clear();
+        return {};
+      });
+  if (!changed) return report_error(console, changed.error(), text);
+  console.out(fmt::format("profile '{}' is removed\n", name));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace gpu_platform::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/session.h"
+
+// Where a user's own daemon keeps its data and answers, and where clients look for it. Both sides
+// come to the same places, also where a login has not set everything up: after su, in a container,
+// in CI.
+
+namespace gpu_platform::cli {
+
+// Returns /tmp/gpu-platform-UID, for a user without any other folder. Another user could make it
+// first, so it is used only if it belongs to the user.
+std::string fallback_folder(const Surroundings& surroundings);
+
+// Returns the socket on which `serve` answers. Root's is in /run/gpu-platform. Another user's is in
+// the first of $XDG_RUNTIME_DIR, /run/user/UID and the fallback that belongs to the user.
+std::string socket_to_serve(const Surroundings& surroundings);
+
+// Returns the sockets that a client tries, in this order: those that the user's own daemon may
+// have, then root's. A folder of another user is left out, because a program there could pretend to
+// be the daemon.
+std::vector<std::string> sockets_to_try(const Surroundings& surroundings);
+
+// Returns the data directory of `serve`. Root's is /var/lib/gpu-platform. Another user's is
+// gpu-platform in $XDG_STATE_HOME or ~/.local/state, or data in the fallback if these belong to
+// another user.
+std::string default_data_dir(const Surroundings& surroundings);
+
+// Makes the fallback folder, for the user alone, if `path` lies in it. kPermissionDenied if it
+// belongs to another user.
+base::Status make_fallback_folder(const Surroundings& surroundings, const std::string& path);
+
+}  // namespace gpu_platform::cli

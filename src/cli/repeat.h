@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/client.h"
+#include "cli/json_view.h"
+#include "cli/output.h"
+#include "cli/session.h"
+
+// Commands that show something, once or, with --watch, again and again.
+
+namespace gpu_platform::cli {
+
+// Shows the thing on this console, in the command's form. The descriptor ends a call that waits.
+using Look = std::function<Called<void>(Console& console, int interrupt_fd)>;
+
+// Looks once. With --watch: again after each interval, on a terminal in place, elsewhere one block
+// after the other, until an interrupt (exit code 130) or q. A daemon that goes away meanwhile is
+// waited for, and that is said.
+int show(Console& console, const Output& output, const Look& look);
+
+// The same for the answer to one GET: as a document where one is wanted, else by `print`.
+int show_answer(Console& console, Client& client, const Output& output, const std::string& target,
+                const std::function<void(Console& console, const Json& document)>& print);
+
+}  // namespace gpu_platform::cli

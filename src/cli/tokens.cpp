@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/convert/text_forms.h"
+#include "base/letters.h"
+#include "base/parse.h"
+#include "base/suggest.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/input.h"
+#include "cli/json_view.h"
+#include "cli/local_clock.h"
+#include "cli/pages.h"
+#include "cli/repeat.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+// Tokens. A secret is printed once, to stdout.
+
+namespace gpu_platform::cli {
+
+namespace {
+
+constexpr PagedList kTokens{"/v1/tokens", "tokens", 1'000};
+constexpr std::array<std::string_view, 4> kRoles = {"viewer", "user", "operator", "admin"};
+
+struct CreateOptions {
+  std::optional<std::string> name, user, role, expires, request_id;
+  bool quiet = false;
+  Output output;
+};
+
+base::Status put_role(Json& body, const std::optional<std::string>& role) {
+  if (!role) return {};
+  if (std::ranges::find(kRoles, *role) == kRoles.end()) {
+    return base::invalid("--role",
+                         fmt::format("'{}' is none of {}{}", *role, fmt::join(kRoles, ", "),
+                                     base::did_you_mean(*role, kRoles)));
+  }
+  body["role"] = base::to_upper(*role);
+  return {};
+}
+
+// "30d", "never", or a time to come.
+base::Status put_end(Json& body, const std::optional<std::string>& expires, base::Instant now) {
+  if (!expires) return {};
+  if (*expires == "never") {
+    body["never_expires"] = true;
+    return {};
+  }
+  const auto lifetime = base::parse_duration(*expires);
+  std::optional<std::string> time = expires;
+  if (lifetime) {
+    time.emplace();
+    api::append_rfc3339(*time, now + *lifetime);
+  }
+  Json read;
+  if (!put_future_time(read, "expires", time, now)) {
+    return base::invalid("--expires", fmt::format("'{}' is no length (30d), no time to come "
+                                                  "(2026-12-31), and not never",
+                                                  *expires));
+  }
+  body["expires_at"] = read["expires"];
+  return {};
+}
+
+base::Result<Json> body_of(const CreateOptions& o, base::Instant now) {
+  Json body;
+  for (const auto& [option, key, word] : {std::tuple{"--name", "name", &o.name},
+                                          {"--user", "user", &o.user},
+                                          {"--request-id", "request_id", &o.request_id}}) {
+    if (!*word) continue;
+    TRY(check_text(option, **word));
+    body[key] = **word;
+  }
+  TRY(put_role(body, o.role));
+  TRY(put_end(body, o.expires, now));
+  return body;
+}
+
+std::string time_of(const Json& token, std::string_view key, std::string_view otherwise) {
+  const auto at = time_at(token, key);
+  return at ? local_time(*at) : std::string(otherwise);
+}
+
+std::string page_of(const Json& token, const std::string& secret) {
+  const std::array<std::pair<std::string_view, std::string>, 5> rows = {{
+      {"Token", fmt::format("{} (id {})", text_at(token, "name"), text_at(token, "id"))},
+      {"User", text_at(token, "user")},
+      {"Role", base::to_lower(text_at(token, "role"))},
+      {"Expires", time_of(token, "expires_at", "never")},
+      {"Secret", secret},
+  }};
+  std::string page;
+  for (const auto& [name, value] : rows) {
+    page += fmt::format("{:<14}{}\n", name, harmless(value));
+  }
+  return page;
+}
+
+int print_created(Console& console, const std::string& answer, const CreateOptions& o) {
+  const auto created = parse_object(answer);
+  const Json token = created ? object_at(*created, "token") : Json();
+  const std::string secret = created ? text_at(*created, "secret") : std::string();
+  if (o.output.is_document() || !created) return print_document(console, o.output, answer);
+  if (secret.empty()) {
+    console.error(fmt::format(
+        "an earlier request with this --request-id made token {}, and its secret is not shown "
+        "again; if you do not have it, use 'token revoke {}' and make another one",
+        text_at(token, "name"), text_at(token, "id")));
+    return kRefused;
+  }
+  console.out(o.quiet ? harmless(secret) + "\n" : page_of(token, secret));
+  if (!o.quiet) {
+    console.warning("the secret is shown this once: keep it where no other user can read it");
+  }
+  return console.out_failed() ? kFailure : kOk;
+}
+
+std::vector<std::string> row_of(const Json& token) {
+  return {text_at(token, "id"),
+          text_at(token, "name"),
+          text_at(token, "user"),
+          base::to_lower(text_at(token, "role")),
+          time_of(token, "created_at", ""),
+          text_at(token, "created_by"),
+          time_of(token, "expires_at", "never"),
+          time_of(token, "last_used_at", "never")};
+}
+
+}  // namespace
+
+int run_token_create(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  CreateOptions o;
+  Arguments arguments(text);
+  arguments
+      .option("--name", o.name, "NAME", "its name, for list and revoke: the place where it is kept")
+      .option("--expires", o.expires, "WHEN",
+              "30d, a time to come, or never (default: 90d, or less where the site allows less)")
+      .option("--role", o.role, "viewer|user|operator|admin",
+              "the most that it allows (default: user); never more than its user may do")
+      .option("--user", o.user, "NAME", "for this user (administrators only)")
+      .option("--request-id", o.request_id, "KEY", "a repetition with the same key makes no other")
+      .flag("-q,--quiet", o.quiet, "print the secret alone")
+      .output(o.output, {"", "token/id"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  if (!o.name) return usage_error(console, "--name: give the token a name", text.name);
+  const auto body = body_of(o, console.surroundings().now());
+  if (!body) {
+    return usage_error(console, fmt::format("{}: {}", body.error().field, body.error().message),
+                       text.name);
+  }
+  const auto answer = client->post(std::string(kTokens.path), json_text(*body));
+  if (!answer) return report(console, answer.error(), o.output.wants_documents());
+  return print_created(console, *answer, o);
+}
+
+namespace {
+
+Called<void> print_tokens(Console& console, Client& client, const Output& output,
+                          const std::string& query) {
+  Table table({{"ID", Column::Align::kRight},
+               {"NAME"},
+               {"USER"},
+               {"ROLE"},
+               {"CREATED"},
+               {"BY"},
+               {"EXPIRES"},
+               {"LAST USED"}});
+  const auto end = fetch_pages(client, kTokens, query, UINT64_MAX, {}, [&](const Json& tokens) {
+    for (const Json& token : tokens) table.add(row_of(token));
+  });
+  if (!end) return std::unexpected(end.error());
+  if (table.empty()) {
+    console.note("no tokens");
+  } else {
+    console.out(table.render(output.width(console)));
+  }
+  return {};
+}
+
+}  // namespace
+
+int run_token_list(const CommandText& text, Invocation& invocation) {
+  Output output;
+  std::optional<std::string> user;
+  bool all_users = false;
+  Arguments arguments(text);
+  arguments.output(output, {"tokens", "name"})
+      .option("--user", user, "NAME", "tokens of this user (administrators only)")
+      .flag("--all-users", all_users, "tokens of all users (administrators only)");
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::string query;
+  if (user) append_query(query, "user", *user);
+  if (all_users) append_query(query, "all_users", "true");
+  return show(invocation.console, output, [&](Console& console, int) {
+    return output.is_document()
+               ? print_pages(console, *client, output, kTokens, query, UINT64_MAX, {})
+               : print_tokens(console, *client, output, query);
+  });
+}
+
+int run_token_revoke(const CommandText& text, Invocation& invocation) {
+  Console& console = invocation.console;
+  std::vector<std::string> token;
+  std::optional<std::string> user;
+  Output output;
+  Arguments arguments(text);
+  arguments.words("TOKEN", token, 1, 1, "its name or its id")
+      .option("--user", user, "NAME", "the user of the token of that name (administrators only)")
+      .output(output, {"", "id"});
+  auto client = open_client(arguments, invocation);
+  if (!client) return client.error();
+  std::string query;
+  if (user) append_query(query, "user", *user);
+  const std::string path = fmt::format("{}/{}{}{}", kTokens.path, percent_encoded(token.front()),
+                                       query.empty() ? "" : "?", query);
+  const auto answer = client->remove(path);
+  if (!answer) return report(console, answer.error(), output.wants_documents());
+  const auto revoked = parse_object(*answer);
+  if (output.is_document() || !revoked) return print_document(console, output, *answer);
+  console.out(fmt::format("token {} of {} is revoked\n", harmless(text_at(*revoked, "name")),
+                          harmless(text_at(*revoked, "user"))));
+  return console.out_failed() ? kFailure : kOk;
+}
+
+}  // namespace gpu_platform::cli

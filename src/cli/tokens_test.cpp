@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixture_test.h"
+#include "cli/json_view.h"
+
+namespace gpu_platform::cli {
+namespace {
+
+using Request = FakeServer::Request;
+
+constexpr std::string_view kToken =
+    R"({"id":"7","name":"laptop","user":"ann","uid":1001,"role":"USER","created_at":"2026-07-01T12:00:00.000Z","created_by":"ann","expires_at":"2026-07-31T12:00:00.000Z","last_used_at":null,"made_with":null})";
+constexpr std::string_view kSecret = "gpt_7_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+
+class Tokens : public Cli {
+ protected:
+  static std::string created() {
+    return fmt::format(R"({{"token":{},"secret":"{}"}})", kToken, kSecret);
+  }
+  static std::size_t count(const std::string& text, std::string_view part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+};
+
+TEST_F(Tokens, CreateSendsWhatWasAskedForAndPrintsTheSecretOnceToStdout) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    EXPECT_EQ(request.method + " " + request.target, "POST /v1/tokens");
+    body = Json::parse(request.body);
+    return json_answer(created());
+  });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--expires", "30d", "--role",
+                          "viewer", "--user", "ann", "--request-id", "k"}),
+            0)
+      << err();
+  EXPECT_EQ(body["name"], "laptop");
+  EXPECT_EQ(body["expires_at"], "2026-07-31T12:03:12.000Z");
+  EXPECT_EQ(body["role"], "VIEWER");
+  EXPECT_EQ(body["user"], "ann");
+  EXPECT_EQ(body["request_id"], "k");
+  EXPECT_EQ(count(out(), kSecret), 1u) << out();
+  EXPECT_EQ(count(err(), kSecret), 0u) << err();
+  EXPECT_TRUE(has(err(), "shown this once")) << err();
+}
+
+TEST_F(Tokens, QuietPrintsTheSecretAndNothingElse) {
+  FakeServer server([&](const Request&) { return json_answer(created()); });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "-q"}), 0) << err();
+  EXPECT_EQ(out(), std::string(kSecret) + "\n");
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(Tokens, CreateSendsNoEndNoRoleAndNoUserUnlessTold) {
+  Json body;
+  FakeServer server([&](const Request& request) {
+    body = Json::parse(request.body);
+    return json_answer(created());
+  });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop"}), 0) << err();
+  EXPECT_EQ(body, Json({{"name", "laptop"}}));
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--expires", "never"}), 0);
+  EXPECT_EQ(body, Json({{"name", "laptop"}, {"never_expires", true}}));
+  EXPECT_EQ(call(server, {"token", "create", "--name", "l", "--expires", "2026-12-31T00:00:00Z"}),
+            0);
+  EXPECT_EQ(body["expires_at"], "2026-12-31T00:00:00.000Z");
+}
+
+TEST_F(Tokens, ARepetitionWhoseSecretIsGoneIsAnErrorThatSaysWhatToDo) {
+  FakeServer server([&](const Request&) {
+    return json_answer(fmt::format(R"({{"token":{},"secret":null}})", kToken));
+  });
+  EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--request-id", "k", "-q"}), 4);
+  EXPECT_EQ(out(), "");
+  EXPECT_TRUE(has(err(), "token revoke 7")) << err();
+}
+
+TEST_F(Tokens, AMistakeNamesTheOption) {
+  FakeServer server([](const Request&) { return json_answer(created()); });
+  EXPECT_EQ(call(server, {"token", "create"}), 2);
+  EXPECT_TRUE(has(err(), "--name")) << err();
+  EXPECT_EQ(call(server, {"token", "create", "--name", "x", "--role", "operatr"}), 2);
+  EXPECT_TRUE(has(err(), "--role") && has(err(), "operator")) << err();
+  EXPECT_EQ(call(server, {"token", "create", "--name", "x", "--expires", "soon"}), 2);
+  EXPECT_TRUE(has(err(), "--expires")) << err();
+  EXPECT_EQ(call(server, {"token", "revoke"}), 2);
+}
+
+TEST_F(Tokens, AListShowsEndsAndLastUses) {
+  std::string target;
+  FakeServer server([&](const Request& request) {
+    target = request.target;
+    return json_answer(fmt::format(R"({{"tokens":[{}],"next_page":null}})", kToken));
+  });
+  EXPECT_EQ(call(server, {"token", "list", "--all-users"}), 0) << err();
+  EXPECT_TRUE(has(target, "all_users=true")) << target;
+  EXPECT_TRUE(has(out(), "LAST USED")) << out();
+  EXPECT_TRUE(has(out(), "laptop")) << out();
+  EXPECT_TRUE(has(out(), "never")) << out();
+  const std::size_t before = out().size();
+  EXPECT_EQ(call(server, {"token", "list", "-o", "name", "--user", "ann"}), 0) << err();
+  EXPECT_TRUE(has(target, "user=ann")) << target;
+  EXPECT_EQ(out().substr(before), "laptop\n");
+}
+
+TEST_F(Tokens, RevokeNamesTheTokenAndItsUser) {
+  std::string asked;
+  FakeServer server([&](const Request& request) {
+    asked = request.method + " " + request.target;
+    return json_answer(std::string(kToken));
+  });
+  EXPECT_EQ(call(server, {"token", "revoke", "laptop"}), 0) << err();
+  EXPECT_EQ(asked, "DELETE /v1/tokens/laptop");
+  EXPECT_EQ(out(), "token laptop of ann is revoked\n");
+  EXPECT_EQ(call(server, {"token", "revoke", "laptop", "--user", "ann"}), 0) << err();
+  EXPECT_EQ(asked, "DELETE /v1/tokens/laptop?user=ann");
+}
+
+}  // namespace
+}  // namespace gpu_platform::cli

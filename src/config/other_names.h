@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+// Keys of other programs' files that this one accepts, so that such a file can be used as it is.
+
+namespace gpu_platform::config {
+
+// A second name of a key.
+struct OtherName {
+  std::string_view path;
+  std::string_view key;
+};
+
+inline constexpr std::array kOtherNames = {
+    OtherName{"allocation.strategy", "allocation.mode"},
+    OtherName{"scheduling.algorithm", "scheduling.order"},
+    OtherName{"policies.enable_preemption", "policies.allow_preemption"},
+};
+
+// A key that sets nothing. Where the program does what the value says, nothing is said of it; where
+// it does not do so yet, a note says so; any other value is refused.
+enum class Says : std::uint8_t { kBoolean, kNumber };
+struct PassiveKey {
+  std::string_view path;
+  Says says = Says::kNumber;
+  std::string_view done;    // the values that are as the program does, separated by blanks
+  std::string_view others;  // why other values are refused; empty: they are noted
+  std::string_view note;
+};
+
+inline constexpr std::array kPassiveKeys = {
+    PassiveKey{"scheduling.default_priority",
+               Says::kNumber,
+               "5 medium",
+               "a job that names no priority is MEDIUM (5); use --priority for another",
+               {}},
+    PassiveKey{"policies.checkpoint_before_preempt",
+               Says::kBoolean,
+               "true",
+               "a preempted job always gets SIGTERM and policies.stop_grace to save its state; use "
+               "'stop_grace: 0s' to give it no time",
+               {}},
+    PassiveKey{"fault_tolerance.enable_checkpointing",
+               Says::kBoolean,
+               "false",
+               {},
+               "it has no effect yet: jobs save their state themselves, when they get SIGTERM or "
+               "the signal of --signal"},
+    PassiveKey{"fault_tolerance.checkpoint_interval_minutes",
+               Says::kNumber,
+               {},
+               {},
+               "it has no effect yet: jobs save their state themselves, at intervals of their own"},
+    PassiveKey{"monitoring.metrics_retention_days",
+               Says::kNumber,
+               {},
+               {},
+               "it has no effect yet: readings of GPUs are not kept"},
+    PassiveKey{"monitoring.alert_thresholds.temperature",
+               Says::kNumber,
+               {},
+               {},
+               "it has no effect yet: 'gpu-platform health' shows the readings"},
+    PassiveKey{"monitoring.alert_thresholds.utilization",
+               Says::kNumber,
+               {},
+               {},
+               "it has no effect yet: 'gpu-platform health' shows the readings"},
+    PassiveKey{"monitoring.alert_thresholds.memory",
+               Says::kNumber,
+               {},
+               {},
+               "it has no effect yet: 'gpu-platform health' shows the readings"},
+};
+
+}  // namespace gpu_platform::config

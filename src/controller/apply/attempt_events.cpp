@@ -1,0 +1,212 @@
+#include "controller/apply/events.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "controller/apply/borrowing.h"
+#include "controller/apply/dependents.h"
+#include "controller/apply/preemption_holds.h"
+#include "controller/apply/queue.h"
+#include "controller/quota_use.h"
+#include "controller/use.h"
+
+namespace gpu_platform::controller {
+
+using model::Attempt;
+using model::AttemptTrigger;
+using model::GpuTrigger;
+using model::Job;
+using model::JobTrigger;
+using model::Node;
+
+namespace {
+
+// Returns whether the attempt ended by itself and well, or at its time limit: an attempt that was
+// stopped or failed says nothing of the next.
+bool came_to_its_end(const Attempt& attempt) {
+  if (!attempt.started_at.is_set() || attempt.exit.lost != model::Lost::kNo) return false;
+  if (attempt.reason == model::EndReason::kTimeLimit) return true;
+  return attempt.exit.code == 0 && attempt.stop_reason == model::EndReason::kNone &&
+         attempt.reason == model::EndReason::kNone;
+}
+
+// Returns how long the run would have been at full speed.
+base::Duration run_of(const Attempt& attempt) {
+  const base::Duration run = std::max(attempt.ended_at - attempt.started_at, base::Duration());
+  return scheduling::at_full_speed(run, attempt.allocation.speed);
+}
+
+// All GPUs of an allocation are of one type.
+std::string gpu_type_of(Application& a, const model::Allocation& allocation) {
+  for (const model::NodeAllocation& part : allocation.nodes) {
+    if (part.grants.empty()) continue;
+    const std::vector<model::Gpu>& gpus = a.node(part.node).gpus;
+    const std::uint32_t index = part.grants.front().gpu_index;
+    return index < gpus.size() ? gpus[index].info.type : std::string();
+  }
+  return {};
+}
+
+// Notes the jobs that were stopped for the beneficiary. None of them, nor a job that they had
+// stopped, may have it stopped in turn.
+void note_stopped_for(Application& a, model::JobId beneficiary, const Job& victim,
+                      const Attempt& attempt) {
+  Job* j = a.state.jobs.find_mutable(beneficiary.value);
+  if (j == nullptr || j->state != model::JobState::kQueued) return;
+  const model::PriorityClass own = victim.spec->priority.priority_class;
+  const model::PriorityClass above = model::higher(own, attempt.stops_above.value_or(own));
+  j->stopped_for_it = model::higher(above, j->stopped_for_it.value_or(above));
+  a.state.books.update_waiting(*j);
+}
+
+// The prolog that failed there before succeeds again.
+void prolog_did_well(Application& a, const Attempt& attempt) {
+  const model::NodeId id = attempt.first_node();
+  if (a.state.nodes.find(id.value)->prolog_failed_for.valid()) a.node(id).prolog_failed_for = {};
+}
+
+void note_epilog(const model::AttemptReleased& event, const Attempt& attempt, Node& n) {
+  if (!event.epilog_failure.empty()) {
+    n.epilog_failed_for = event.attempt.job;
+  } else if (attempt.started_at.is_set() && attempt.exit.lost == model::Lost::kNo) {
+    n.epilog_failed_for = {};
+  }
+}
+
+}  // namespace
+
+void apply(Application& a, const model::StartRequested& event) {
+  Job& j = a.job(event.attempt.job);
+  CHECK(event.attempt.attempt == j.attempts.size() + 1);
+  Attempt attempt;
+  attempt.number = event.attempt.attempt;
+  attempt.why = event.why;
+  attempt.allocation = event.allocation;
+  attempt.gpu_type = gpu_type_of(a, event.allocation);
+  attempt.boot_id = event.boot_id;
+  attempt.requested_at = a.at;
+  attempt.passed = event.passed;
+  attempt.yields_at = event.yields_at;
+  if (j.prediction) {
+    scheduling::PredictionScores scores = *a.state.scores;
+    scores.add(*j.prediction, a.at);
+    a.state.scores = std::move(scores);
+  }
+  if (event.why == model::StartWhy::kPreempted)
+    attempt.preempted_jobs = jobs_stopped_for(a.state, j.id);
+  const model::PriorityClass own = j.spec->priority.priority_class;
+  if (j.stopped_for_it || a.state.books->holds.find(j.id) != nullptr) {
+    attempt.stops_above = model::higher(own, j.stopped_for_it.value_or(own));
+  }
+  j.stopped_for_it.reset();
+  attempt.began_overdue = j.overdue_since.is_set();
+  attempt.time_limit = time_limit_of(j, attempt);
+  move_job(a, j, JobTrigger::kStartRequested);
+  j.attempts.push_back(std::move(attempt));
+  begin_to_hold(a.state, a.at);
+  a.state.held_attempts.insert(event.attempt);
+  note_changes(a, a.state.books.put_held(j, j.attempts.back()));
+  for (const auto& part : event.allocation.nodes) {
+    Node& n = a.node(part.node);
+    n.cpus_used += part.cpus;
+    n.memory_used += part.memory;
+    for (const auto& grant : part.grants) {
+      model::Gpu& gpu = n.gpus.at(grant.gpu_index);
+      gpu.holders.push_back({event.attempt, grant.share, grant.memory});
+      std::ranges::sort(gpu.holders, {}, &model::GpuHolder::attempt);
+      move_gpu(gpu, GpuTrigger::kAllocate);
+    }
+    a.state.books.put(n);
+  }
+}
+
+void apply(Application& a, const model::AttemptStarted& event) {
+  Job& j = a.job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  const bool is_first_start = !model::has_started(j);
+  attempt.pid = event.pid;
+  attempt.started_at = event.started_at;
+  move_attempt(attempt, AttemptTrigger::kStarted);
+  move_job(a, j, JobTrigger::kStarted);
+  a.state.books.update_held(j, attempt);
+  move_gpus(a, attempt.allocation, GpuTrigger::kStart);
+  j.prolog_failed_on.clear();
+  prolog_did_well(a, attempt);
+  if (is_first_start) note_first_start(a, j);
+}
+
+void apply(Application& a, const model::YieldPutOff& event) {
+  Job& j = a.job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  attempt.yields_at = event.yields_at;
+  a.state.books.update_held(j, attempt);
+}
+
+void apply(Application& a, const model::StopRequested& event) {
+  Job& j = a.job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  attempt.stop_reason = event.reason;
+  attempt.kill_requested = attempt.kill_requested || event.without_grace;
+  attempt.by = event.by;
+  move_attempt(attempt, AttemptTrigger::kStopRequested);
+  move_job(a, j, JobTrigger::kStopRequested);
+  a.state.books.update_held(j, attempt);
+  if (event.stopped_for.valid()) note_stopped_for(a, event.stopped_for, j, attempt);
+}
+
+void apply(Application& a, const model::StepRecorded& event) {
+  Attempt& attempt = find_attempt(a.job(event.attempt.job), event.attempt);
+  CHECK(model::may_have_processes(attempt.state));
+  attempt.steps = with_step(*attempt.steps, event.step);
+}
+
+void apply(Application& a, const model::AttemptEnded& event) {
+  Job& j = a.job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  attempt.ended_at = event.ended_at;
+  attempt.exit = event.exit;
+  attempt.reason = event.reason;
+  attempt.detail = event.detail;
+  attempt.usage = event.usage;
+  end_steps(attempt);
+  if (came_to_its_end(attempt)) a.state.books.add_run(*j.spec, run_of(attempt));
+  move_attempt(attempt, AttemptTrigger::kEnded);
+  a.state.relimited.erase(event.attempt);
+  a.state.books.update_held(j, attempt);
+  move_gpus(a, attempt.allocation, GpuTrigger::kEnd);
+  if (event.reason == model::EndReason::kPrologFailed) {
+    a.node(attempt.first_node()).prolog_failed_for = event.attempt.job;
+  }
+}
+
+void apply(Application& a, const model::AttemptReleased& event) {
+  Job& j = a.job(event.attempt.job);
+  Attempt& attempt = find_attempt(j, event.attempt);
+  move_attempt(attempt, AttemptTrigger::kReleased);
+  attempt.released_at = a.at;
+  charge(a.state, j, attempt, a.at);
+  count_period_use(a.state, j, attempt);
+  note_changes(a, a.state.books.erase_held(j, attempt));
+  a.state.held_attempts.erase(event.attempt);
+  for (const auto& part : attempt.allocation.nodes) {
+    Node& n = a.node(part.node);
+    CHECK(n.cpus_used >= part.cpus && n.memory_used >= part.memory);
+    n.cpus_used -= part.cpus;
+    n.memory_used -= part.memory;
+    if (&part == &attempt.allocation.nodes.front()) note_epilog(event, attempt, n);
+    for (const auto& grant : part.grants) {
+      model::Gpu& gpu = n.gpus.at(grant.gpu_index);
+      CHECK(std::erase_if(gpu.holders, [&](const model::GpuHolder& h) {
+              return h.attempt == event.attempt;
+            }) == 1);
+      move_gpu(gpu, GpuTrigger::kRelease);
+    }
+    a.state.books.put(n);
+  }
+  depart_if_done(a, j);
+}
+
+}  // namespace gpu_platform::controller

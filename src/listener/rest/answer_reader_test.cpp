@@ -1,0 +1,76 @@
+#include "listener/rest/answer_reader.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::listener {
+namespace {
+
+const AnswerReader::Fields kAdded = {{"X-Added", "1"}};
+
+// What the client gets of an answer that comes in pieces of this size.
+std::string pass(std::string_view bytes, std::size_t size, bool& is_done) {
+  AnswerReader reader(kAdded, false);
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    EXPECT_TRUE(reader.put(bytes.substr(at, size), out)) << at;
+  }
+  is_done = reader.is_done();
+  return out;
+}
+
+TEST(AnswerReader, PassesAnAnswerOnAndFindsItsEnd) {
+  const std::string sized = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n";
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+  const std::string chunks = "00000003\r\nabc\r\n0\r\n\r\n";
+  for (std::size_t size : {1U, 2U, 5U, 1000U}) {
+    bool is_done = false;
+    EXPECT_EQ(pass(sized + "\r\nhello", size, is_done), sized + "X-Added: 1\r\n\r\nhello");
+    EXPECT_TRUE(is_done);
+    EXPECT_EQ(pass(chunked + "\r\n" + chunks, size, is_done),
+              chunked + "X-Added: 1\r\n\r\n" + chunks);
+    EXPECT_TRUE(is_done);
+    pass(sized + "\r\nhell", size, is_done);
+    EXPECT_FALSE(is_done);
+    pass(chunked + "\r\n00000003\r\nabc\r\n", size, is_done);
+    EXPECT_FALSE(is_done);
+  }
+}
+
+TEST(AnswerReader, AnAnswerWithoutABodyEndsWithItsHead) {
+  bool is_done = false;
+  pass("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n", 1000, is_done);
+  EXPECT_TRUE(is_done);
+}
+
+TEST(AnswerReader, TellsTheClientOfTheEndOfItsOwnConnectionAlone) {
+  const std::string answer =
+      "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  std::string out;
+  AnswerReader kept({}, false);
+  EXPECT_TRUE(kept.put(answer, out));
+  EXPECT_EQ(out.find("close"), std::string::npos);
+  EXPECT_TRUE(kept.daemon_closes());
+  AnswerReader last({}, true);
+  EXPECT_TRUE(last.put(answer, out));
+  EXPECT_NE(out.find("Connection: close"), std::string::npos);
+}
+
+TEST(AnswerReader, MoreThanOneAnswerIsDamage) {
+  std::string out;
+  AnswerReader reader({}, false);
+  EXPECT_FALSE(reader.put("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", out));
+  AnswerReader chunked({}, false);
+  EXPECT_FALSE(chunked.put("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nx", out));
+}
+
+TEST(AnswerReader, AnAnswerThatIsCutIsNotWhole) {
+  std::string out;
+  AnswerReader reader({}, false);
+  EXPECT_TRUE(reader.put("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", out));
+  EXPECT_FALSE(reader.finish());
+  AnswerReader none({}, false);
+  EXPECT_FALSE(none.finish());
+}
+
+}  // namespace
+}  // namespace gpu_platform::listener

@@ -1,0 +1,83 @@
+#include "listener/rest/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::listener {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kMethods = {"GET",   "POST",   "PUT",
+                                                      "PATCH", "DELETE", "OPTIONS"};
+// The one call that needs no credential: whether the door is open.
+constexpr std::string_view kHealth = "/v1/health";
+
+bool is_preflight(const Request& request) {
+  return request.method == "OPTIONS" && !request.origin.empty() && request.asks_for_method;
+}
+
+bool asks_for_health(const Request& request) {
+  return request.method == "GET" && path_of(request.target) == kHealth;
+}
+
+Refusal refusal(int status, base::ErrorCode code, std::string why, std::string field = {}) {
+  return {status, {code, std::move(why), std::move(field)}};
+}
+
+}  // namespace
+
+std::optional<Refusal> judge(const Request& request, const std::string& host,
+                             const Policy& policy) {
+  const auto& hosts = policy.host_names;
+  if (!hosts.empty() && std::ranges::find(hosts, host) == hosts.end()) {
+    return refusal(421, base::ErrorCode::kInvalidArgument,
+                   fmt::format("'{}' is not a name of this server (api.rest.host_names)", host),
+                   "host");
+  }
+  if (std::ranges::find(kMethods, std::string_view(request.method)) == kMethods.end()) {
+    return refusal(405, base::ErrorCode::kInvalidArgument,
+                   fmt::format("the methods are {}", fmt::join(kMethods, ", ")), "method");
+  }
+  const auto& origins = policy.web_origins;
+  if (!request.origin.empty() && std::ranges::find(origins, request.origin) == origins.end()) {
+    return refusal(403, base::ErrorCode::kPermissionDenied,
+                   "web pages of this origin may not call (api.rest.allowed_origins)", "origin");
+  }
+  if (request.bearer.empty() && !is_preflight(request) && !asks_for_health(request)) {
+    return refusal(401, base::ErrorCode::kUnauthenticated,
+                   "a credential is required: send the header 'Authorization: Bearer TOKEN'",
+                   "authorization");
+  }
+  return std::nullopt;
+}
+
+std::optional<OwnAnswer> own_answer(const Request& request) {
+  if (is_preflight(request)) {
+    return OwnAnswer{204,
+                     {},
+                     {},
+                     {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
+                      {"Access-Control-Allow-Headers",
+                       "Authorization, Content-Type, Last-Event-ID, If-None-Match, "
+                       "Idempotency-Key, X-Request-Id"},
+                      {"Access-Control-Max-Age", "600"}}};
+  }
+  if (request.bearer.empty() && asks_for_health(request)) {
+    return OwnAnswer{200, "application/json", R"({"status":"ok"})", {}};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::string, std::string>> fields_for(const Request& request) {
+  std::vector<std::pair<std::string, std::string>> fields = {{"X-Content-Type-Options", "nosniff"}};
+  if (!request.origin.empty()) {
+    fields.emplace_back("Access-Control-Allow-Origin", request.origin);
+    fields.emplace_back("Vary", "Origin");
+  }
+  return fields;
+}
+
+}  // namespace gpu_platform::listener

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "listener/rest/request.h"
+
+namespace gpu_platform::listener {
+
+// The site's rules for requests. No input or output of its own.
+struct Policy {
+  std::vector<std::string> host_names;   // in lower case; empty: any
+  std::vector<std::string> web_origins;  // empty: none
+};
+
+// Returns why the request goes no further; its body need not be there yet.
+std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy);
+
+// An answer that the listener gives itself.
+struct OwnAnswer {
+  int status = 200;
+  std::string content_type;  // empty: no body
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+// The answer to a request that the daemon need not see: a web page's question whether it may call,
+// and, from a client without a credential, whether this door is open.
+std::optional<OwnAnswer> own_answer(const Request& request);
+
+// Fields that every answer to the request gets.
+std::vector<std::pair<std::string, std::string>> fields_for(const Request& request);
+
+}  // namespace gpu_platform::listener

@@ -1,0 +1,96 @@
+#include "listener/rest/policy.h"
+
+#include <gtest/gtest.h>
+
+#include "listener/rest/census.h"
+
+namespace gpu_platform::listener {
+namespace {
+
+Request request(std::string method, std::string target) {
+  Request made;
+  made.method = std::move(method);
+  made.target = std::move(target);
+  made.bearer = "gp_x";
+  return made;
+}
+
+int status(const Request& of, const Policy& policy = {}, const std::string& host = "a.example") {
+  const auto refusal = judge(of, host, policy);
+  return refusal ? refusal->status : 0;
+}
+
+TEST(Policy, ACredentialIsRequiredOfAllCallsButOne) {
+  EXPECT_EQ(status(request("GET", "/v1/jobs")), 0);
+  for (const char* target :
+       {"/v1/jobs", "/v1/ready", "/v1/version", "/metrics", "/", "/v1/health2"}) {
+    Request of = request("GET", target);
+    of.bearer.clear();
+    EXPECT_EQ(status(of), 401) << target;
+    EXPECT_FALSE(own_answer(of).has_value()) << target;
+  }
+  Request health = request("GET", "/v1/health?x=1");
+  health.bearer.clear();
+  EXPECT_EQ(status(health), 0);
+  EXPECT_EQ(own_answer(health)->status, 200);
+  health.method = "POST";
+  EXPECT_EQ(status(health), 401);
+}
+
+TEST(Policy, ARequestNamesThisServer) {
+  const Policy policy{{"gpu.example"}, {}};
+  EXPECT_EQ(status(request("GET", "/v1/jobs"), policy, "gpu.example"), 0);
+  EXPECT_EQ(status(request("GET", "/v1/jobs"), policy, "evil.example"), 421);
+}
+
+TEST(Policy, WebPagesOfOtherSitesMayNotCall) {
+  const Policy policy{{}, {"https://console.example"}};
+  Request of = request("GET", "/v1/jobs");
+  of.origin = "https://evil.example";
+  EXPECT_EQ(status(of), 403);
+  EXPECT_EQ(status(of, policy), 403);
+  of.origin = "https://console.example";
+  EXPECT_EQ(status(of, policy), 0);
+  EXPECT_EQ(fields_for(of)[1].second, "https://console.example");
+  of.origin = "null";
+  EXPECT_EQ(status(of, policy), 403);
+}
+
+TEST(Policy, AnAllowedPageIsToldSoWithoutACredential) {
+  const Policy policy{{}, {"https://console.example"}};
+  Request of = request("OPTIONS", "/v1/jobs");
+  of.bearer.clear();
+  of.origin = "https://console.example";
+  of.asks_for_method = true;
+  EXPECT_EQ(status(of, policy), 0);
+  EXPECT_EQ(own_answer(of)->status, 204);
+  EXPECT_EQ(status(of), 403);
+  of.origin.clear();
+  EXPECT_EQ(status(of, policy), 401);
+}
+
+TEST(Policy, OtherMethodsAreRefused) {
+  for (const char* method : {"CONNECT", "TRACE", "HEAD", "get", "PROPFIND"}) {
+    EXPECT_EQ(status(request(method, "/v1/jobs")), 405) << method;
+  }
+}
+
+TEST(Census, OneAddressLeavesRoomForOthers) {
+  Census census({.connections = 5, .connections_per_address = 2, .body_bytes = 100});
+  EXPECT_TRUE(census.enter("a"));
+  EXPECT_TRUE(census.enter("a"));
+  EXPECT_FALSE(census.enter("a"));
+  EXPECT_TRUE(census.enter("b"));
+  EXPECT_TRUE(census.take_bytes("a", 25));
+  EXPECT_FALSE(census.take_bytes("a", 1));
+  EXPECT_TRUE(census.take_bytes("b", 25));
+  census.give_bytes("a", 25);
+  census.leave("a");
+  EXPECT_TRUE(census.enter("a"));
+  EXPECT_TRUE(census.enter("c"));
+  EXPECT_TRUE(census.enter("c"));
+  EXPECT_FALSE(census.enter("d")) << "the limit of all";
+}
+
+}  // namespace
+}  // namespace gpu_platform::listener

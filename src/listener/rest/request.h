@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpu_platform::listener {
+
+// A client's request, read and checked: nothing in it can mean two things.
+struct Request {
+  std::string method;
+  std::string target;  // in origin form: "/v1/jobs?limit=2"
+  std::string bearer;  // the text behind "Bearer"; empty: no credential
+  std::string origin;  // of the web page that calls; empty: none
+  bool wants_websocket = false;
+  bool keeps_alive = true;
+  bool expects_continue = false;
+  bool asks_for_method = false;  // Access-Control-Request-Method: it may be a preflight
+  std::vector<std::pair<std::string, std::string>> fields;  // that the daemon gets
+  std::string body;
+};
+
+// The answer to a request that does not come as far as the daemon. The connection ends with it.
+struct Refusal {
+  int status = 400;
+  base::Error error;
+};
+
+// The path without its query.
+std::string_view path_of(std::string_view target);
+
+// Returns why the target is refused: another form than "/path?query", a path with empty or dotted
+// segments, however they are written, or a credential in the query.
+base::Status check_target(std::string_view target);
+
+// Returns the host without its port, in lower case; empty: not a host.
+std::string host_name_of(std::string_view host);
+
+// Returns the request as the daemon gets it, without the body.
+std::string head_for_daemon(const Request& request);
+
+}  // namespace gpu_platform::listener

@@ -1,0 +1,128 @@
+#include "model/access_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace gpu_platform::model {
+
+namespace {
+
+constexpr std::array<std::string_view, kSights> kSightNames = {"jobs", "commands", "output",
+                                                               "usage"};
+
+// The right to see it of all users.
+Right right_to(Sight sight) {
+  constexpr std::array<Right, kSights> kToSee = {Right::kSeeJobs, Right::kSeeCommands,
+                                                 Right::kSeeOutput, Right::kSeeUsage};
+  return kToSee[static_cast<std::size_t>(sight)];
+}
+
+// The team and all teams below it.
+std::set<std::string> with_below(const Organisation& organisation, const std::string& top) {
+  std::set<std::string> found = {top};
+  for (std::size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (const Team& team : organisation.teams) {
+      if (found.contains(team.parent)) found.insert(team.name);
+    }
+  }
+  return found;
+}
+
+bool contains(const std::vector<std::string>& sorted, std::string_view name) {
+  return std::binary_search(sorted.begin(), sorted.end(), name);
+}
+
+// The teams of one user, while they are gathered.
+struct TeamNames {
+  std::set<std::string> member_of;
+  std::set<std::string> coordinates;
+};
+
+}  // namespace
+
+std::string_view to_string(Sight sight) {
+  return kSightNames[static_cast<std::size_t>(sight)];
+}
+
+AccessRules::AccessRules(AccessSettings settings, const Organisation& organisation,
+                         std::uint32_t own_uid)
+    : own_uid_(own_uid), settings_(std::move(settings)) {
+  std::map<std::string, TeamNames> by_user;
+  for (const Team& team : organisation.teams) {
+    for (const Member& member : team.members) by_user[member.user].member_of.insert(team.name);
+  }
+  for (const auto& [team, users] : settings_.coordinators) {
+    const std::set<std::string> all = with_below(organisation, team);
+    for (const std::string& user : users) by_user[user].coordinates.insert(all.begin(), all.end());
+  }
+  for (const auto& [user, names] : by_user) {
+    teams_[user] =
+        std::make_shared<const Teams>(Teams{{names.member_of.begin(), names.member_of.end()},
+                                            {names.coordinates.begin(), names.coordinates.end()}});
+  }
+}
+
+// A credential from another machine never stands for root.
+bool AccessRules::is_root(const Caller& caller) const {
+  const bool is_uid = caller.uid == 0 || caller.uid == own_uid_;
+  return is_uid && caller.door != Door::kListener;
+}
+
+void AccessRules::settle(Caller& caller) const {
+  const auto named = settings_.roles.find(caller.user);
+  const Role role = is_root(caller)                  ? Role::kAdmin
+                    : named != settings_.roles.end() ? named->second
+                                                     : settings_.default_role;
+  caller.role = std::min(role, caller.max_role);
+  const auto teams = teams_.find(caller.user);
+  caller.teams = teams == teams_.end() ? nullptr : teams->second;
+}
+
+bool AccessRules::may_act_as_users(const Caller& caller) const {
+  if (caller.role != Role::kAdmin) return false;
+  return is_root(caller) || settings_.admins_act_as_users;
+}
+
+View::View(std::shared_ptr<const AccessRules> rules, Caller caller)
+    : rules_(std::move(rules)), caller_(std::move(caller)) {
+  rules_->settle(caller_);
+}
+
+bool View::is_open(Sight sight) const {
+  return has(caller_, right_to(sight)) || rules_->audience(sight) == Audience::kAll;
+}
+
+bool View::coordinates(std::string_view team) const {
+  return caller_.teams != nullptr && contains(caller_.teams->coordinates, team);
+}
+
+bool View::is_in_team(std::string_view team) const {
+  return caller_.teams != nullptr &&
+         (contains(caller_.teams->member_of, team) || coordinates(team));
+}
+
+bool View::sees(Sight sight, const JobSpec& spec) const {
+  if (spec.uid == caller_.uid || is_open(sight)) return true;
+  if (sight == Sight::kJobs && coordinates(spec.team)) return true;
+  return rules_->audience(sight) == Audience::kTeam && is_in_team(spec.team);
+}
+
+bool View::sees_command_of(std::optional<std::uint32_t> uid) const {
+  return uid == caller_.uid || is_open(Sight::kCommands);
+}
+
+bool View::sees_usage_of(std::string_view user, std::string_view team) const {
+  if (user == caller_.user || is_open(Sight::kUsage)) return true;
+  return rules_->audience(Sight::kUsage) == Audience::kTeam && is_in_team(team);
+}
+
+bool View::sees_jobs_of_others() const {
+  if (is_open(Sight::kJobs)) return true;
+  if (caller_.teams == nullptr) return false;
+  return !caller_.teams->coordinates.empty() ||
+         (rules_->audience(Sight::kJobs) == Audience::kTeam && !caller_.teams->member_of.empty());
+}
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,61 @@
+#include "model/spec_checks.h"
+
+#include <fmt/format.h>
+
+namespace gpu_platform::model {
+
+base::Status check_request(const ResourceRequest& request) {
+  const bool has_speeds = !request.gpu_speeds.empty();
+  if (has_speeds && request.gpu_speeds.size() != request.gpu_types.size()) {
+    return base::invalid("gpu_speeds",
+                         fmt::format("gpu_speeds: {} given for {} gpu_types (none may be named "
+                                     "twice); give one for each, with 1 for the first",
+                                     request.gpu_speeds.size(), request.gpu_types.size()));
+  }
+  const bool asks_for_gpu_kind = !request.gpu_types.empty() || request.gpu_memory != base::Bytes();
+  if (request.gpus == 0 && asks_for_gpu_kind) {
+    return base::invalid("gpus",
+                         "gpus: must be at least 1 when a GPU's type or memory is asked for");
+  }
+  if (request.cross_node && request.nodes > 1) {
+    return base::invalid("nodes",
+                         "nodes: with allow_cross_node the platform chooses how many; leave one "
+                         "of them out");
+  }
+  if (request.cross_node && request.gpus == 0) {
+    return base::invalid("gpus", "gpus: must be at least 1 with allow_cross_node");
+  }
+  if (request.within != NetworkLevel::kAnywhere && !is_gang(request)) {
+    return base::invalid("network_level",
+                         "network_level: is for jobs of several nodes (nodes, allow_cross_node)");
+  }
+  return {};
+}
+
+// A job with several processes has no single process for a terminal.
+base::Status check_processes(const JobSpec& spec) {
+  if (spec.per_gpu && spec.request.gpus == 0) {
+    return base::invalid("per_gpu", "per_gpu: the job asks for no GPU");
+  }
+  if (spec.per_gpu && spec.first_node_only) {
+    return base::invalid(
+        "first_node_only",
+        "first_node_only: the job has one process, and with per_gpu it has one for "
+        "each GPU; leave one of them out");
+  }
+  const bool has_ranks = model::has_ranks(spec);
+  if (has_ranks && spec.takes_input) {
+    return base::invalid(spec.terminal ? "terminal" : "takes_input",
+                         "terminal, takes_input: a job of several processes (nodes, "
+                         "allow_cross_node, per_gpu) cannot have them, except with "
+                         "first_node_only");
+  }
+  if (has_ranks && spec.limit_signal && spec.limit_signal->first_process_only) {
+    return base::invalid("limit_signal",
+                         "limit_signal: 'B:' is for jobs of one process; leave it out, and all "
+                         "of them get the signal");
+  }
+  return {};
+}
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+
+namespace gpu_platform::node {
+
+// All processes of one attempt, from its supervisor: those in its cgroup or, where the node part
+// may make no cgroups, the descendants of this process, which is their subreaper.
+class AttemptProcesses {
+ public:
+  // `base_fd`: the cgroup below which the attempt's is made, or -1. Not owned.
+  AttemptProcesses(int base_fd, std::string name) : base_fd_(base_fd), name_(std::move(name)) {}
+  AttemptProcesses(const AttemptProcesses&) = delete;
+  AttemptProcesses& operator=(const AttemptProcesses&) = delete;
+
+  // Makes the cgroup where there is a base. Returns what failed; empty: nothing.
+  std::string make();
+  // -1: there is none.
+  int cgroup() const { return cgroup_; }
+  // Removes the cgroup if no process is in it.
+  void remove();
+
+  void signal(int signal);
+  void kill();
+
+  struct Exited {
+    int pid = -1;
+    int status = 0;
+    rusage usage{};
+  };
+  // A child that has ended and was not told before.
+  std::optional<Exited> next_exited();
+
+  enum class Cgroup { kKeep, kRemove };
+  // No process is left. The cgroup goes with the last one unless it is to be kept.
+  bool are_gone(Cgroup what) const;
+  // Makes handle() readable (POLLPRI) once no process is left. False: none is left already.
+  bool watch(Cgroup what);
+  int handle() const { return events_; }
+
+  // CPU time of all of them so far; without a cgroup, of the children that were reaped.
+  base::Duration cpu_time() const;
+
+ private:
+  int base_fd_;
+  std::string name_;
+  bool is_made_ = false;
+  int cgroup_ = -1;
+  int events_ = -1;
+  bool has_no_children_ = false;
+};
+
+}  // namespace gpu_platform::node

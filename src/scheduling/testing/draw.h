@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include <rapidcheck.h>
+
+// Functions that property tests of this room draw with.
+
+namespace gpu_platform::scheduling {
+
+// A number below n.
+inline std::uint64_t draw(std::uint64_t n) {
+  return *rc::gen::inRange<std::uint64_t>(0, n);
+}
+
+}  // namespace gpu_platform::scheduling

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "cli/text.h"
+
+namespace gpu_platform::shims {
+
+// "Key=Value" pairs in lines, as scontrol prints a record; in one line with -o.
+class Page {
+ public:
+  explicit Page(bool is_one_line) : is_one_line_(is_one_line) {}
+
+  Page& add(std::string_view key, std::string_view value) {
+    if (!is_fresh_) text_.push_back(' ');
+    is_fresh_ = false;
+    text_ += fmt::format("{}={}", key, cli::harmless(value));
+    return *this;
+  }
+  Page& add(std::string_view key, std::int64_t value) { return add(key, fmt::format("{}", value)); }
+  // What follows begins a line of its own.
+  Page& end_line() {
+    text_ += is_one_line_ ? " " : "\n   ";
+    is_fresh_ = true;
+    return *this;
+  }
+  std::string text() && { return std::move(text_) + (is_one_line_ ? "\n" : "\n\n"); }
+
+ private:
+  bool is_one_line_;
+  bool is_fresh_ = true;
+  std::string text_;
+};
+
+}  // namespace gpu_platform::shims

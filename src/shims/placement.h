@@ -1,0 +1,25 @@
+#pragma once
+
+#include "base/result.h"
+#include "cli/client.h"
+#include "cli/json_view.h"
+#include "shims/options.h"
+#include "shims/resources.h"
+#include "shims/site_choice.h"
+
+// Where a job may run: types of GPU, names of nodes, whole nodes.
+
+namespace gpu_platform::shims {
+
+// The number of nodes of a job that leaves it open (resources.h), by those of the daemon that it
+// may have.
+base::Result<std::uint32_t> fewest_nodes(cli::Client& client, const Settings& settings,
+                                         const Resources& resources, const SiteChoice& choice);
+
+// Puts types and nodes into the request: those of -C, --gres=gpu:TYPE and the partition, of -w and
+// -x; and with --exclusive all GPUs and CPUs of a node. `body` has the resources already. Errors
+// name the option.
+base::Status put_placement(cli::Client& client, const Settings& settings,
+                           const Resources& resources, const SiteChoice& choice, cli::Json& body);
+
+}  // namespace gpu_platform::shims

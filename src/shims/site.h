@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/client.h"
+#include "cli/json_view.h"
+
+// The partitions and qualities of service that a site gives names to. Without any there is one
+// partition of all nodes, and the classes of priority are the qualities of service.
+
+namespace gpu_platform::shims {
+
+struct Partition {
+  std::string name;
+  bool is_default = false;
+  std::vector<std::string> gpu_types;  // of its nodes; empty: all nodes
+  std::string priority;                // class of its jobs where they name none; empty: the usual
+  std::optional<base::Duration> max_time;
+  std::optional<base::Duration> default_time;
+  std::optional<std::uint32_t> max_gpus;   // of one job
+  std::optional<std::uint32_t> max_nodes;  // of one job
+};
+
+struct Qos {
+  std::string name;
+  std::string priority;  // class; empty: the partition's
+  std::optional<base::Duration> max_time;
+  std::optional<std::uint32_t> max_gpus;
+};
+
+struct Site {
+  std::vector<Partition> partitions;  // at least one; one is the default
+  std::vector<Qos> qos;               // at least one
+  // The site gives these names, and so there are no others. Otherwise any name is taken for a note.
+  bool names_partitions = false;
+  bool names_qos = false;
+};
+
+// What the platform has without names of the site.
+Site usual_site();
+
+// The same from the daemon's document.
+Site site_in(const cli::Json& document);
+
+// What the daemon says; the usual where its site names nothing.
+cli::Called<Site> site_of(cli::Client& client);
+
+const Partition* partition_named(const Site& site, std::string_view name);
+const Partition& default_partition(const Site& site);
+const Qos* qos_named(const Site& site, std::string_view name);
+
+// "gpu, long": for messages.
+std::string partition_names(const Site& site);
+std::string qos_names(const Site& site);
+
+}  // namespace gpu_platform::shims

@@ -1,0 +1,375 @@
+// The listener from outside: a real daemon with a certificate of the test, clients over TLS, and
+// what the kernel says of the process.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "harness.h"
+#include "listener/testing/self_signed.h"
+#include "listener/testing/tls_client.h"
+
+namespace gpu_platform::e2e {
+namespace {
+
+using listener::SelfSigned;
+using listener::TlsClient;
+using ::testing::HasSubstr;
+
+std::uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* name = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket, name, size), 0);
+  EXPECT_EQ(::getsockname(socket, name, &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+void write_pem_file(const std::string& path, const std::string& text, mode_t mode = 0600) {
+  // In one step, as renewal programs do.
+  std::ofstream(path + ".new") << text;
+  ::chmod((path + ".new").c_str(), mode);
+  ::rename((path + ".new").c_str(), path.c_str());
+}
+
+std::string kernel_status(pid_t pid, const std::string& key) {
+  for (const std::string& line : lines_of(read_file("/proc/" + std::to_string(pid) + "/status"))) {
+    if (!line.starts_with(key + ":")) continue;
+    const std::size_t value = line.find_first_not_of(" \t", key.size() + 1);
+    return value == std::string::npos ? std::string() : line.substr(value);
+  }
+  return {};
+}
+
+class ListenerProcess : public ::testing::Test {
+ protected:
+  ListenerProcess() { put("first"); }
+
+  void put(const std::string& name) {
+    const SelfSigned made = listener::self_signed(name);
+    write_pem_file(certificate(), made.certificate);
+    write_pem_file(key(), made.key);
+  }
+  std::string certificate() const { return folder_.path() + "/server.crt"; }
+  std::string key() const { return folder_.path() + "/server.key"; }
+
+  std::string configuration(const std::string& rest = {}, bool has_tls = true) const {
+    std::string text =
+        "api:\n  rest:\n    address: 127.0.0.1:" + std::to_string(port_) + "\n" + rest;
+    if (has_tls) text += "  tls:\n    certificate: " + certificate() + "\n    key: " + key() + "\n";
+    return text;
+  }
+  void start(const std::string& rest = {}) {
+    daemon_ = std::make_unique<Daemon>(DaemonOptions{.config = configuration(rest)});
+    ASSERT_TRUE(daemon_->start()) << daemon_->log();
+    ASSERT_TRUE(answers()) << daemon_->log();
+  }
+  // Fails to start, and says why.
+  std::string refusal(const std::string& config) {
+    Daemon daemon({.config = config});
+    EXPECT_FALSE(daemon.start());
+    return daemon.log();
+  }
+
+  static std::string get(const std::string& target, const std::string& more = {}) {
+    return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n";
+  }
+  int status(const std::string& bytes) const {
+    TlsClient client(port_);
+    if (!client.is_connected() || !client.send(bytes)) return -1;
+    const auto response = client.receive();
+    return response ? response->status : 0;
+  }
+  bool is_healthy() const { return status(get("/v1/health")) == 200; }
+  bool answers() const {
+    return eventually([this] { return is_healthy(); });
+  }
+  std::string server_name() const { return TlsClient(port_).server_name(); }
+
+  pid_t listener_pid() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const pid_t pid = std::stoi(name);
+      if (kernel_status(pid, "PPid") != std::to_string(daemon_->pid())) continue;
+      if (kernel_status(pid, "Name").starts_with("gpu-platform-li")) return pid;
+    }
+    return 0;
+  }
+
+  TemporaryDirectory folder_;
+  std::uint16_t port_ = free_port();
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(ListenerProcess, AnswersOverTlsAndKnowsNobodyWithoutACredential) {
+  start();
+  EXPECT_EQ(status(get("/v1/health")), 200);
+  EXPECT_EQ(status(get("/v1/jobs")), 401);
+  EXPECT_EQ(status(get("/v1/jobs", "Authorization: Bearer forged\r\n")), 401);
+  EXPECT_EQ(status(get("/v1/jobs", "Authorization: Basic cm9vdDpyb290\r\n")), 401);
+  EXPECT_EQ(status(get("/v1/jobs?access_token=forged")), 400);
+  EXPECT_THAT(daemon_->log(), HasSubstr("held=\"rights memory files system-calls\""));
+}
+
+// Accounts that every Debian has, as processes with their rights.
+Finished run_as_account(const Daemon& daemon, const std::string& user,
+                        std::vector<std::string> arguments) {
+  std::vector<std::string> words = {"/usr/bin/setpriv",      "--reuid",  user,
+                                    "--clear-groups",        "--regid",  "65534",
+                                    "/usr/bin/env",          "-C",       "/",
+                                    program("gpu-platform"), "--server", "unix:" + daemon.socket()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_command(words);
+}
+
+TEST_F(ListenerProcess, TwoUsersActByTheirTokensEachForTheirOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: acts as several users";
+  start();
+  ::chmod(daemon_->directory().c_str(), 0755);
+  std::map<std::string, std::string> secrets;
+  for (const char* user : {"daemon", "nobody"}) {
+    const Finished made = run_as_account(*daemon_, user, {"token", "create", "-q", "--name", "t"});
+    if (made.exit_code != 0 && made.err.find("ermission denied") != std::string::npos) {
+      GTEST_SKIP() << "closed to other users";
+    }
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    secrets[user] = made.out.substr(0, made.out.find('\n'));
+  }
+  const auto ask = [&](const std::string& user, const std::string& target,
+                       const std::string& body = {}) {
+    TlsClient client(port_);
+    std::string bytes = (body.empty() ? "GET " : "POST ") + target +
+                        " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + secrets[user] +
+                        "\r\n";
+    if (!body.empty()) {
+      bytes += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+               "\r\n";
+    }
+    EXPECT_TRUE(client.send(bytes + "\r\n" + body));
+    auto response = client.receive();
+    EXPECT_TRUE(response.has_value()) << daemon_->log();
+    return std::move(response).value_or(TlsClient::Response{});
+  };
+  const auto submitted = ask("daemon", "/v1/jobs", R"({"command":["/bin/true"],"workdir":"/"})");
+  ASSERT_EQ(submitted.status / 100, 2) << submitted.body;
+  const std::string id = nlohmann::json::parse(submitted.body)["id"];
+  EXPECT_EQ(daemon_->job(id)["spec"]["user"], "daemon");
+  EXPECT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->log();
+  EXPECT_EQ(ask("daemon", "/v1/jobs/" + id).status, 200);
+  EXPECT_EQ(ask("nobody", "/v1/jobs/" + id).status, 404);
+  EXPECT_EQ(ask("nobody", "/v1/jobs/" + id + "/cancel", "{}").status, 404);
+
+  // A token that is revoked ends at the next request, also of a connection that is open.
+  TlsClient open(port_);
+  const std::string request =
+      get("/v1/jobs", "Authorization: Bearer " + secrets["nobody"] + "\r\n");
+  ASSERT_TRUE(open.send(request));
+  EXPECT_EQ(open.receive()->status, 200);
+  EXPECT_EQ(run_as_account(*daemon_, "nobody", {"token", "revoke", "t"}).exit_code, 0);
+  ASSERT_TRUE(open.send(request));
+  EXPECT_EQ(open.receive()->status, 401);
+  EXPECT_EQ(ask("daemon", "/v1/jobs/" + id).status, 200);
+}
+
+TEST_F(ListenerProcess, HasNoRightsNoFilesAndFewSystemCalls) {
+  start();
+  const pid_t pid = listener_pid();
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(kernel_status(pid, "Seccomp"), "2");
+  EXPECT_EQ(kernel_status(pid, "NoNewPrivs"), "1");
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
+    EXPECT_EQ(kernel_status(pid, set), "0000000000000000") << set;
+  }
+  if (geteuid() == 0) {
+    EXPECT_EQ(kernel_status(pid, "CapBnd"), "0000000000000000");
+    EXPECT_EQ(kernel_status(pid, "Uid"), "65534\t65534\t65534\t65534");
+    EXPECT_EQ(kernel_status(pid, "Groups"), "");
+    // Its root is an empty folder that is gone.
+    const std::string root = "/proc/" + std::to_string(pid) + "/root";
+    EXPECT_THAT(std::filesystem::read_symlink(root).string(), HasSubstr("(deleted)"));
+    EXPECT_TRUE(std::filesystem::is_empty(root));
+  }
+  const std::string place = "/proc/" + std::to_string(pid);
+  for (const auto& entry : std::filesystem::directory_iterator(place + "/fd")) {
+    const std::string what = std::filesystem::read_symlink(entry.path()).string();
+    EXPECT_TRUE(what.starts_with("socket:") || what.starts_with("anon_inode:") ||
+                what == "/dev/null" || what.starts_with("pipe:"))
+        << what;
+  }
+  EXPECT_EQ(read_file(place + "/environ"), "");
+  EXPECT_THAT(read_file(place + "/limits"), ::testing::ContainsRegex("Max core file size +0 +0"));
+  const std::string maps = read_file(place + "/maps");
+  EXPECT_EQ(maps.find(daemon_->data_dir()), std::string::npos);
+  EXPECT_EQ(maps.find("rwx"), std::string::npos) << "memory that is written and executed";
+}
+
+TEST_F(ListenerProcess, ComesBackWhenItIsKilledAndTheDaemonGoesOn) {
+  start();
+  const pid_t daemon = daemon_->pid();
+  for (int round = 0; round < 2; ++round) {
+    const pid_t before = listener_pid();
+    ASSERT_GT(before, 0);
+    ASSERT_EQ(::kill(before, SIGKILL), 0);
+    EXPECT_EQ(daemon_->cli({"status"}).exit_code, 0) << "the socket does not need the listener";
+    ASSERT_TRUE(answers()) << daemon_->log();
+    EXPECT_NE(listener_pid(), before);
+  }
+  EXPECT_TRUE(daemon_->is_running());
+  EXPECT_EQ(daemon_->pid(), daemon);
+}
+
+TEST_F(ListenerProcess, EndsWithItsDaemon) {
+  start();
+  const pid_t pid = listener_pid();
+  ASSERT_GT(pid, 0);
+  daemon_->kill_now();
+  EXPECT_TRUE(eventually([&] {
+    return kernel_status(pid, "State").empty() || kernel_status(pid, "State").starts_with("Z");
+  }));
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  EXPECT_TRUE(answers()) << "the address is free again";
+  const pid_t next = listener_pid();
+  daemon_->terminate();
+  EXPECT_TRUE(eventually([&] {
+    return kernel_status(next, "State").empty() || kernel_status(next, "State").starts_with("Z");
+  }));
+}
+
+TEST_F(ListenerProcess, TakesANewCertificateWithoutLosingConnections) {
+  start();
+  EXPECT_EQ(server_name(), "first");
+  const pid_t pid = listener_pid();
+  TlsClient open(port_);
+  put("second");
+  EXPECT_TRUE(eventually([&] { return server_name() == "second"; })) << daemon_->log();
+  ASSERT_TRUE(open.send(get("/v1/health")));
+  EXPECT_EQ(open.receive()->status, 200);
+  EXPECT_EQ(listener_pid(), pid);
+}
+
+TEST_F(ListenerProcess, AWrongCertificateLeavesTheFormerOneInForce) {
+  start();
+  write_pem_file(key(), listener::self_signed("other").key);
+  EXPECT_TRUE(eventually([&] {
+    return daemon_->log().find(
+               "certificate not reloaded, the former one stays in force: "
+               "api.tls.key: ") != std::string::npos;
+  })) << daemon_->log();
+  EXPECT_EQ(server_name(), "first");
+  std::filesystem::remove(certificate());
+  ::kill(daemon_->pid(), SIGHUP);
+  EXPECT_TRUE(eventually([&] {
+    return daemon_->log().find("api.tls.certificate: ") != std::string::npos;
+  })) << daemon_->log();
+  EXPECT_EQ(server_name(), "first");
+}
+
+TEST_F(ListenerProcess, OtherMachinesNeedTls) {
+  std::string open = configuration({}, false);
+  open.replace(open.find("127.0.0.1"), 9, "0.0.0.0");
+  EXPECT_THAT(refusal(open), ::testing::AllOf(HasSubstr("api.rest.address"),
+                                              HasSubstr("only loopback addresses are allowed")));
+  ::chmod(key().c_str(), 0644);
+  EXPECT_THAT(refusal(configuration()),
+              ::testing::AllOf(HasSubstr("api.tls.key"), HasSubstr("open to all users")));
+  ::chmod(key().c_str(), 0600);
+  write_pem_file(key(), listener::self_signed("other").key);
+  EXPECT_THAT(refusal(configuration()), HasSubstr("is not the key of"));
+}
+
+TEST_F(ListenerProcess, ACertificateThatEndsIsToldOf) {
+  const SelfSigned made = listener::self_signed("first", 86'400);
+  write_pem_file(certificate(), made.certificate);
+  write_pem_file(key(), made.key);
+  start();
+  EXPECT_THAT(daemon_->log(), HasSubstr("expires in less than 14 days"));
+}
+
+TEST_F(ListenerProcess, OddRequestsAreRefusedAndHarmNobody) {
+  start("    host_names: localhost\n");
+  const std::string token = "Authorization: Bearer forged\r\n";
+  const std::pair<std::string, int> shapes[] = {
+      {get("/v1/jobs", token + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"), 400},
+      {get("/v1/jobs", token + "Content-Length: 4\r\nContent-Length: 5\r\n"), 400},
+      {get("/v1/jobs", token + "X-A: b\r\n folded: c\r\n"), 400},
+      {get("/v1/jobs", token + "X-A: b\nX-B: c\r\n"), 400},
+      {get("/v1/jobs", token + "X-A: b\r\nX-B : c\r\n"), 400},
+      {get("/v1/jobs", token + "X: " + std::string(20'000, 'x') + "\r\n"), 431},
+      {get("http://localhost/v1/jobs", token), 400},
+      {get("/v1/../v1/jobs", token), 400},
+      {get("/v1/%2e%2e/jobs", token), 400},
+      {get("/v1/jobs%0d%0aX-Injected:1", token), 400},
+      {get("/v1/jobs?token=x", token), 400},
+      {get("/v1/jobs", token + "Origin: https://evil.example\r\n"), 403},
+      {"GET /v1/jobs HTTP/1.1\r\nHost: evil.example\r\n" + token + "\r\n", 421},
+      {"GET /v1/jobs HTTP/1.1\r\n" + token + "\r\n", 400},
+      {"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+      {"TRACE /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + token + "\r\n", 405},
+      {"GET /v1/jobs HTTP/1.0\r\nHost: localhost\r\n" + token + "\r\n", 505},
+      {"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + token +
+           "Transfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n",
+       400},
+      {"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Length: 99999999\r\n\r\n",
+       413},
+      {std::string(64, '\0'), 400},
+  };
+  for (const auto& [bytes, expected] : shapes) {
+    EXPECT_EQ(status(bytes), expected) << bytes.substr(0, 200);
+  }
+  EXPECT_FALSE(TlsClient(port_, {.min_version = TLS1_2_VERSION, .max_version = TLS1_2_VERSION})
+                   .is_connected());
+  EXPECT_TRUE(is_healthy());
+  EXPECT_EQ(daemon_->cli({"status"}).exit_code, 0);
+}
+
+TEST_F(ListenerProcess, ManyIdleAndHalfOpenConnectionsCostLittle) {
+  start();
+  const pid_t pid = listener_pid();
+  const auto memory_kb = [&] { return std::stol(kernel_status(pid, "VmRSS")); };
+  const long before = memory_kb();
+  std::vector<std::unique_ptr<TlsClient>> idle;
+  for (int i = 0; i < 150; ++i) idle.push_back(std::make_unique<TlsClient>(port_));
+  for (int i = 0; i < 150; ++i) {
+    idle.push_back(std::make_unique<TlsClient>(port_, TlsClient::Options{.has_tls = false}));
+    idle.back()->send("\x16\x03\x01");  // the beginning of a handshake
+  }
+  EXPECT_TRUE(is_healthy());
+  EXPECT_LT(memory_kb() - before, 300 * 64) << "less than 64 KiB each";
+  EXPECT_EQ(daemon_->cli({"status"}).exit_code, 0);
+}
+
+TEST_F(ListenerProcess, OneAddressLeavesRoomAndTheLogSaysSo) {
+  start("    max_connections_per_address: 4\n");
+  std::vector<std::unique_ptr<TlsClient>> open;
+  EXPECT_TRUE(eventually([&] {
+    open.clear();
+    for (int i = 0; i < 4; ++i) open.push_back(std::make_unique<TlsClient>(port_));
+    return open.back()->is_connected();
+  }));
+  EXPECT_FALSE(TlsClient(port_).is_connected());
+  EXPECT_TRUE(eventually([&] {
+    return daemon_->log().find("last_from=127.0.0.1") != std::string::npos;
+  })) << daemon_->log();
+  open.clear();
+  EXPECT_TRUE(answers());
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
