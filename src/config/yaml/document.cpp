@@ -3,9 +3,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <vector>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 namespace gpu_platform::config {
 
@@ -15,6 +16,43 @@ std::unexpected<Problem> at(const YAML::Mark& mark, std::string message) {
   const bool placed = mark.line >= 0;
   return std::unexpected(Problem{
       placed ? mark.line + 1 : 0, placed ? mark.column + 1 : 0, {}, std::move(message), {}});
+}
+
+// Where a document begins, and nothing of what is in it.
+class Beginning : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  [[nodiscard]] const YAML::Mark& mark() const { return mark_; }
+
+ private:
+  YAML::Mark mark_ = YAML::Mark::null_mark();
+};
+
+// Throws as the library does. Not YAML::LoadAll(): a text that begins with a comma is an endless
+// row of empty documents to it.
+std::expected<YAML::Node, Problem> only_document(const std::string& yaml) {
+  std::istringstream stream(yaml);
+  YAML::Parser parser(stream);
+  Beginning first;
+  Beginning second;
+  if (!parser.HandleNextDocument(first)) return YAML::Node();
+  if (!parser.HandleNextDocument(second)) return YAML::Load(yaml);
+  if (second.mark().pos == first.mark().pos) {
+    return at(first.mark(), "not valid YAML: a value cannot begin here");
+  }
+  return at(second.mark(), "a second document begins here; one is allowed");
 }
 
 }  // namespace
@@ -40,11 +78,7 @@ std::expected<YAML::Node, Problem> parse_document(std::string_view yaml) {
     return at(nowhere, "the file contains a NUL byte; it is not a YAML file");
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() > 1) {
-      return at(documents[1].Mark(), "a second document begins here; one is allowed");
-    }
-    return documents.empty() ? YAML::Node() : documents.front();
+    return only_document(std::string(yaml));
   } catch (const YAML::Exception& e) {
     return at(e.mark, fmt::format("not valid YAML: {}", e.msg));
   }
