@@ -35,7 +35,7 @@ void ChannelBridge::begin(const Request& request) {
   client_.async_accept(request, [self = shared_from_this()](const Error& error) {
     if (error) return self->close();
     self->is_open_ = true;
-    if (self->is_leaving_) return self->say_goodbye();
+    if (self->leaving_) return self->end_websocket(*self->leaving_);
     self->read_client();
     self->read_job();
   });
@@ -45,7 +45,8 @@ void ChannelBridge::read_client() {
   client_.async_read(from_client_,
                      [self = shared_from_this()](const Error& error, std::size_t bytes) {
                        if (error) return self->close();
-                       self->write_job(bytes);
+                       // What comes between our close and the client's is for nobody.
+                       if (!self->is_closing_) self->write_job(bytes);
                      });
 }
 
@@ -89,9 +90,9 @@ void ChannelBridge::end_websocket(websocket::close_reason reason) {
 }
 
 // The library takes no close before the handshake is over.
-void ChannelBridge::say_goodbye() {
-  is_leaving_ = true;
-  if (is_open_) end_websocket({websocket::close_code::going_away, "the daemon is stopping"});
+void ChannelBridge::leave(websocket::close_reason reason) {
+  leaving_ = reason;
+  if (is_open_) end_websocket(reason);
 }
 
 void ChannelBridge::close() {

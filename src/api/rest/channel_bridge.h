@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/generic/seq_packet_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -27,9 +28,10 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   ChannelBridge(LocalSocket socket, ChannelSocket channel, std::function<void()> ended);
 
   void begin(const Request& request);
-  // Ends at once, or after a message to the client that the daemon is stopping.
+  // Ends at once.
   void close();
-  void say_goodbye();
+  // Tells the client why and ends when it has answered, or after a few seconds.
+  void leave(boost::beast::websocket::close_reason reason);
 
  private:
   using Error = boost::system::error_code;
@@ -51,7 +53,7 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   std::array<char, model::kMaxFrame + 1> from_job_;
   boost::asio::socket_base::message_flags flags_ = 0;  // of the last packet; nothing is read there
   bool is_open_ = false;                               // the handshake is over
-  bool is_leaving_ = false;                            // the daemon is stopping
+  std::optional<boost::beast::websocket::close_reason> leaving_;  // why, until that can be told
   bool is_closing_ = false;
   bool was_reset_ = false;
 };

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -64,9 +65,33 @@ class FakeChannels final : public ChannelSource {
   int ours_ = -1;
 };
 
+// Takes every credential for one user's, until it is told otherwise.
+class OneUser final : public Authenticator {
+ public:
+  OneUser(std::string user, std::uint32_t uid) : user_(std::move(user)), uid_(uid) {}
+  void authenticate(Credential, Done done) const override {
+    Peer peer;
+    peer.caller.user = user_;
+    peer.caller.uid = uid_;
+    done(std::move(peer));
+  }
+  base::Status check_still_holds(const Peer&) const override {
+    if (!is_revoked) return {};
+    return base::fail(base::ErrorCode::kUnauthenticated, "the token is not valid");
+  }
+
+  std::atomic<bool> is_revoked = false;
+
+ private:
+  std::string user_;
+  std::uint32_t uid_;
+};
+
 class ChannelRoutes : public ServerTest {
  protected:
   void SetUp() override {
+    options_.authenticator = &authenticator_;
+    options_.limits.admit_every = std::chrono::milliseconds(20);
     core_.channels = &channels_;
     job_ = core_.add_job(user_, uid_);
     core_.start_job(job_);
@@ -84,6 +109,13 @@ class ChannelRoutes : public ServerTest {
 
     void open(const std::string& path, const std::string& target) {
       boost::beast::get_lowest_layer(stream).connect(asio::local::stream_protocol::endpoint(path));
+      shake_hands(target);
+    }
+    void adopt(int descriptor, const std::string& target) {
+      boost::beast::get_lowest_layer(stream).assign(asio::local::stream_protocol(), descriptor);
+      shake_hands(target);
+    }
+    void shake_hands(const std::string& target) {
       stream.binary(true);
       stream.handshake("localhost", target, error);
     }
@@ -97,6 +129,7 @@ class ChannelRoutes : public ServerTest {
     }
   };
 
+  OneUser authenticator_{user_, uid_};
   FakeChannels channels_;
   model::JobId job_;
 };
@@ -159,6 +192,24 @@ TEST_F(ChannelRoutes, DaemonThatStopsSaysGoodbyeAndHangsUp) {
   EXPECT_EQ(client.stream.reason().code, websocket::close_code::going_away);
   EXPECT_EQ(channels_.receive(), "");
   stopper.join();
+}
+
+TEST_F(ChannelRoutes, CredentialThatNoLongerHoldsHangsUpASilentChannel) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  server_->adopt(ends[1], {Credential::Kind::kBearer, "secret", "192.0.2.7"});
+  Client client;
+  client.adopt(ends[0], exec_path());
+  ASSERT_FALSE(client.error) << client.error.message();
+  const model::Frame frame = model::InputFrame{"still here"};
+  client.send(frame);
+  EXPECT_EQ(channels_.receive(), model::encode_frame(frame));
+  authenticator_.is_revoked = true;
+  client.receive();
+  EXPECT_EQ(client.error, websocket::error::closed);
+  EXPECT_EQ(client.stream.reason().code, websocket::close_code::policy_error);
+  EXPECT_EQ(channels_.receive(), "");
+  EXPECT_TRUE(all_connections_gone());
 }
 
 TEST_F(ChannelRoutes, RefusalsAreOrdinaryAnswers) {

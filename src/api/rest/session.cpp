@@ -31,6 +31,9 @@ constexpr std::uint64_t kMaxDrained = 16 << 20;
 // The memory that a connection may have beside what counts against its user's budgets.
 constexpr std::size_t kMaxKept = 16 * 1024;
 constexpr std::chrono::milliseconds kDrainTime{2'000};
+// What a channel's client is told at the end.
+constexpr const char* kStopping = "the daemon is stopping";
+constexpr const char* kCredentialEnded = "the credential no longer holds";
 
 std::string header(const auto& message, http::field name) {
   const auto found = message.find(name);
@@ -302,7 +305,7 @@ void Session::bridge(ChannelSocket channel) {
   if (is_stopping_ || !buffer_.empty()) return close();
   count_answer(101);
   state_ = State::kBridged;
-  clear_deadline();
+  environment_.admit ? set_deadline(environment_.limits.admit_every) : clear_deadline();
   const auto ended = [weak = std::weak_ptr<Exchange>(shared_from_this())] {
     if (const auto session = std::static_pointer_cast<Session>(weak.lock())) session->close();
   };
@@ -503,7 +506,7 @@ void Session::begin_stop() {
       keeps_alive_ = false;
       return;
     case State::kBridged:
-      return bridge_->say_goodbye();
+      return bridge_->leave({boost::beast::websocket::close_code::going_away, kStopping});
     case State::kDraining:
     case State::kClosed:
       return;
@@ -532,11 +535,18 @@ void Session::arm_timer() {
   });
 }
 
+// A channel has no requests to ask at, and may be silent for days.
+void Session::admit_again() {
+  if (environment_.admit(peer_)) return set_deadline(environment_.limits.admit_every);
+  bridge_->leave({boost::beast::websocket::close_code::policy_error, kCredentialEnded});
+}
+
 void Session::on_deadline() {
   is_timer_armed_ = false;
   if (state_ == State::kClosed) return;
   if (deadline_ == std::chrono::steady_clock::time_point::max()) return;
   if (std::chrono::steady_clock::now() < deadline_) return arm_timer();
+  if (state_ == State::kBridged) return admit_again();
   if (state_ == State::kReading && (parser_->got_some() || !buffer_.empty())) {
     return refuse(
         408,

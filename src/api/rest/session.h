@@ -127,6 +127,7 @@ class Session final : public Exchange {
   void clear_deadline();
   void arm_timer();
   void on_deadline();
+  void admit_again();
 
   LocalSocket socket_;
   Peer peer_;

@@ -15,6 +15,7 @@ struct SessionLimits {
   std::chrono::milliseconds write_time{30'000};    // for the client to take what is written
   std::chrono::milliseconds slow_after{1'000};     // a client that takes nothing for so long
   std::chrono::milliseconds idle_time{300'000};    // between two requests
+  std::chrono::milliseconds admit_every{5'000};    // a channel's credential is looked at again
 };
 
 }  // namespace gpu_platform::api
