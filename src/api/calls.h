@@ -12,6 +12,7 @@
 #include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/configuration.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
 #include "gpu_platform/v1/reservations.pb.h"
@@ -124,6 +125,7 @@ class Calls {
   base::Result<v1::ListSharesResponse> shares(const v1::ListSharesRequest& request,
                                               const Peer& peer) const;
   v1::SlurmNames slurm_names() const;
+  v1::Configuration configuration() const;
 
   // For both, `done` is called through `resume`, or at once if the request is refused before the
   // core.

@@ -10,6 +10,7 @@
 #include "api/channel_source.h"
 #include "api/gpu_reading_source.h"
 #include "base/result.h"
+#include "config/effective.h"
 #include "config/slurm_names.h"
 #include "controller/snapshot.h"
 #include "controller/statistics.h"
@@ -128,6 +129,8 @@ struct CoreAccess {
   std::function<controller::Statistics()> statistics = nullptr;
   // The names of Slurm's commands. Safe from any thread. Null: the site gives none.
   std::function<std::shared_ptr<const config::SlurmNames>()> slurm_names = nullptr;
+  // The configuration that the program goes by. Safe from any thread. Null: there is none.
+  std::function<std::shared_ptr<const config::InForce>()> configuration = nullptr;
   // Who is what here. Safe from any thread. Null: root alone is more than a user.
   std::function<std::shared_ptr<const model::AccessRules>()> access = nullptr;
   const TokenUses* token_uses = nullptr;  // null: only what the journal has of them is known

@@ -57,6 +57,7 @@ class FakeCore final : public CommandSink,
             nullptr,
             statistics,
             nullptr,
+            nullptr,
             [this] { return rules(); }};
   }
   std::function<base::Status()> readiness;

@@ -240,6 +240,7 @@ struct Daemon::Parts {
   std::unique_ptr<StoredAudit> audit;
   std::unique_ptr<EngineChannels> channels;
   Reloaded<config::SlurmNames> slurm_names;
+  Reloaded<config::InForce> in_force;
   Reloaded<model::AccessRules> access;
   api::TokenUses token_uses;
   std::unique_ptr<api::TokenAuthenticator> authenticator;
@@ -422,6 +423,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                       const config::Configuration& configuration,
                                       const ProgramPaths& paths) {
   slurm_names.set(configuration.slurm);
+  in_force.set(config::values_in_force(options.config_file, configuration, configuration));
   access.set(access_of(configuration));
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
@@ -466,6 +468,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          audit.get(),
                                          [this] { return loop->statistics(); },
                                          [this] { return slurm_names.get(); },
+                                         [this] { return in_force.get(); },
                                          [this] { return access.get(); },
                                          &token_uses},
                          *hub));
@@ -535,6 +538,8 @@ void Daemon::reload(const config::Configuration& configuration, const SignalSend
       policy_of(configuration), "configuration",
       origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
   parts_->slurm_names.set(configuration.slurm);
+  parts_->in_force.set(
+      config::values_in_force(parts_->in_force.get()->file, parts_->at_start, configuration));
   if (parts_->network_door != nullptr) parts_->network_door->reload();
   parts_->access.set(access_of(configuration));
   if (has_same_access) return;

@@ -13,8 +13,9 @@ namespace gpu_platform::bin {
 struct DaemonOptions {
   std::string data_dir;
   std::string socket;
-  std::string emulate;   // empty: this host
-  std::string launcher;  // socket of a launcher that runs as a service; empty: we start one
+  std::string emulate;      // empty: this host
+  std::string config_file;  // that the configuration was read from; empty: none
+  std::string launcher;     // socket of a launcher that runs as a service; empty: we start one
 };
 
 // The sender of a signal, as the kernel reports it.

@@ -2,6 +2,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <cerrno>
 
@@ -55,6 +56,13 @@ void start_log(spdlog::level::level_enum level, bool is_json) {
   logger->set_level(level);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
+}
+
+// An empty path stays empty.
+std::string absolute_path(const std::string& path) {
+  std::error_code ignored;
+  const std::string absolute = std::filesystem::absolute(path, ignored);
+  return absolute.empty() ? path : absolute;
 }
 
 // The configuration of a file, or its problems as lines on stderr.
@@ -181,7 +189,7 @@ int serve_main(int argc, char** argv) {
   const int signal_fd = watched_signals();
   const DaemonOptions options{data_dir.value_or(default_data_dir()),
                               socket.value_or(default_socket()), emulate.value_or(""),
-                              launcher.value_or("")};
+                              absolute_path(config_path.value_or("")), launcher.value_or("")};
   for (const std::string& path : {options.data_dir, options.socket}) {
     if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
       console.error(made.error().message);

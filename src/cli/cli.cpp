@@ -271,9 +271,9 @@ constexpr std::array kCommands = {
              "  gpu-platform config check /etc/gpu-platform/config.yaml\n"
              "  gpu-platform config check site.yaml --json\n"
              "  gpu-platform config check site.yaml && systemctl restart gpu-platform\n"}, run_config_check},
-    Command{{"config show", "FILE",
-             "Show every value that a configuration file results in, and where it comes from.",
-             "  gpu-platform config show /etc/gpu-platform/config.yaml\n"
+    Command{{"config show", "[options] [FILE]",
+             "Show every value that the daemon goes by, or that a configuration file results in, and where it comes from.",
+             "  gpu-platform config show\n"
              "  gpu-platform config show site.yaml --set\n"
              "  gpu-platform config show site.yaml --json | jq '.values[] | select(.line != null)'\n"}, run_config_show},
     Command{{"config reference", "",

@@ -15,6 +15,8 @@ namespace gpu_platform::cli {
 
 namespace {
 
+using InForceValue = config::InForce::Value;
+
 Json list_of(const std::vector<config::Problem>& problems) {
   Json list = Json::array();
   for (const config::Problem& problem : problems) {
@@ -53,48 +55,88 @@ std::string_view effect_name(config::Effect effect) {
   return effect == config::Effect::kAnytime ? "ANYTIME" : "START";
 }
 
-std::string origin_of(const config::EffectiveValue& value, const std::string& file) {
-  if (value.line == 0) return "default";
-  return fmt::format("{}:{}", value.file.empty() ? file : value.file, value.line);
+std::string origin_of(const config::EffectiveValue& value) {
+  return value.line == 0 ? "default" : fmt::format("{}:{}", value.file, value.line);
 }
 
-std::string values_document(const std::vector<config::EffectiveValue>& values,
-                            const std::string& file) {
+std::string values_document(const config::InForce& in_force) {
   Json list = Json::array();
-  for (const config::EffectiveValue& value : values) {
+  for (const auto& [value, next] : in_force.values) {
     Json entry;
     entry["key"] = value.key;
     entry["value"] = value.value;
-    entry["file"] = value.line == 0 ? Json() : Json(value.file.empty() ? file : value.file);
+    entry["file"] = value.line == 0 ? Json() : Json(value.file);
     entry["line"] = value.line == 0 ? Json() : Json(value.line);
     entry["takes_effect"] = effect_name(value.effect);
+    entry["next_value"] = next == value.value ? Json() : Json(next);
     list.push_back(std::move(entry));
   }
   Json document;
-  document["file"] = file;
+  document["file"] = in_force.file.empty() ? Json() : Json(in_force.file);
   document["values"] = std::move(list);
   return json_text(document) + "\n";
 }
 
+std::string shown_value(const InForceValue& value) {
+  if (value.now.value.find('\n') != std::string::npos) return "(below)";
+  if (value.next == value.now.value) return value.now.value;
+  return fmt::format("{} (next start: {})", value.now.value, value.next);
+}
+
 // Lists and tables stand below the table of values, as YAML.
-std::string values_text(const std::vector<config::EffectiveValue>& values, const std::string& file,
-                        std::size_t width) {
+std::string values_text(const config::InForce& in_force, std::size_t width) {
   Table table({{.title = "KEY"},
                {.title = "VALUE", .cut_to = 20},
                {.title = "FROM", .cut_to = 20},
                {.title = "APPLIES", .expendable = 1}});
   std::string lists;
-  for (const config::EffectiveValue& value : values) {
-    const std::string origin = origin_of(value, file);
-    const bool is_list = value.value.find('\n') != std::string::npos;
-    table.add({value.key, is_list ? "(below)" : value.value, origin,
-               value.effect == config::Effect::kAnytime ? "at any time" : "at start"});
-    if (!is_list) continue;
-    lists += fmt::format("\n{}: # {}\n", value.key, harmless(origin));
-    std::istringstream lines(value.value);
+  for (const InForceValue& value : in_force.values) {
+    const std::string origin = origin_of(value.now);
+    table.add({value.now.key, shown_value(value), origin,
+               value.now.effect == config::Effect::kAnytime ? "at any time" : "at start"});
+    if (value.now.value.find('\n') == std::string::npos) continue;
+    lists += fmt::format("\n{}: # {}\n", harmless(value.now.key), harmless(origin));
+    std::istringstream lines(value.now.value);
     for (std::string line; std::getline(lines, line);) lists += "  " + harmless(line) + "\n";
   }
   return table.render(width) + lists;
+}
+
+config::InForce in_force_of(const Json& answer) {
+  config::InForce in_force{text_at(answer, "file"), {}};
+  for (const Json& entry : list_at(answer, "values")) {
+    InForceValue& value = in_force.values.emplace_back();
+    value.now = {text_at(entry, "key"), text_at(entry, "value"), text_at(entry, "file"),
+                 static_cast<int>(integer_at(entry, "line").value_or(0)),
+                 text_at(entry, "takes_effect") == effect_name(config::Effect::kAnytime)
+                     ? config::Effect::kAnytime
+                     : config::Effect::kRestart};
+    const auto next = entry.find("next_value");
+    const bool has_next = next != entry.end() && next->is_string();
+    value.next = has_next ? next->get<std::string>() : value.now.value;
+  }
+  return in_force;
+}
+
+// The values that a file results in; an error is the exit code.
+std::expected<config::InForce, int> values_of_file(const std::string& file, Console& console) {
+  const config::Checked checked = config::read_configuration(file);
+  if (checked) return config::values_in_force(file, *checked, *checked);
+  print_problems(checked.error(), {}, file, console);
+  return std::unexpected(kUsage);
+}
+
+// The values that the daemon goes by.
+std::expected<config::InForce, int> values_of_daemon(const ServerChoice& choice,
+                                                     const Output& output, Console& console) {
+  auto client = client_for(choice, console);
+  if (!client) return std::unexpected(client.error());
+  const auto body = client->get("/v1/configuration");
+  if (!body) return std::unexpected(report(console, body.error(), output.wants_documents()));
+  const auto answer = parse_object(*body);
+  if (answer) return in_force_of(*answer);
+  console.error("the daemon's answer cannot be read");
+  return std::unexpected(kFailure);
 }
 
 }  // namespace
@@ -127,21 +169,22 @@ int run_config_show(const CommandText& text, Invocation& invocation) {
   std::vector<std::string> files;
   Output output;
   bool only_set = false;
+  ServerChoice choice;
   Arguments arguments(text);
-  arguments.words("FILE", files, 1, 1, "the configuration file")
+  arguments.words("FILE", files, 0, 1, "a configuration file; without it, the daemon is asked")
       .flag("--set", only_set, "only the values that a file sets")
       .output(output, {});
+  add_server_options(arguments, choice);
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  const std::string& file = files.front();
-  const config::Checked checked = config::read_configuration(file);
-  if (!checked) {
-    print_problems(checked.error(), {}, file, console);
-    return kUsage;
+  if (!choice.server) choice.server = invocation.server;
+  auto in_force = files.empty() ? values_of_daemon(choice, output, console)
+                                : values_of_file(files.front(), console);
+  if (!in_force) return in_force.error();
+  if (only_set) {
+    std::erase_if(in_force->values, [](const auto& value) { return value.now.line == 0; });
   }
-  std::vector<config::EffectiveValue> values = config::effective_values(*checked);
-  if (only_set) std::erase_if(values, [](const auto& value) { return value.line == 0; });
-  if (output.is_document()) return print_document(console, output, values_document(values, file));
-  console.out(values_text(values, file, output.width(console)));
+  if (output.is_document()) return print_document(console, output, values_document(*in_force));
+  console.out(values_text(*in_force, output.width(console)));
   return console.out_failed() ? kFailure : kOk;
 }
 

@@ -330,6 +330,25 @@ TEST_F(Show, ConfigCheckExitsWith2AndNamesThePlace) {
   EXPECT_EQ(Json::parse(out())["problems"][0]["line"], 2);
 }
 
+TEST_F(Show, ConfigShowAsksTheDaemonWhereNoFileIsNamed) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"file":"/etc/site.yaml","values":[{"key":"api.threads","value":"2",)"
+        R"("file":"/etc/site.yaml","line":3,"takes_effect":"START","next_value":"3"},)"
+        R"({"key":"api.page_bytes","value":"4M","file":null,"line":null,)"
+        R"("takes_effect":"START","next_value":null}]})");
+  });
+  EXPECT_EQ(call(server, {"config", "show", "--set", "--json"}), 0) << err();
+  const Json values = Json::parse(out())["values"];
+  ASSERT_EQ(values.size(), 1u);
+  EXPECT_EQ(values[0]["next_value"], "3");
+  EXPECT_EQ(call(server, {"config", "show"}), 0) << err();
+  EXPECT_TRUE(has(out(), "2 (next start: 3)")) << out();
+  EXPECT_TRUE(has(out(), "/etc/site.yaml:3")) << out();
+  EXPECT_TRUE(has(out(), "default")) << out();
+  EXPECT_EQ(server.requests().front(), "GET /v1/configuration");
+}
+
 TEST_F(Show, ConfigShowTellsEachValueAndWhereItComesFrom) {
   const std::string folder = testing::TempDir() + "/config_show_test";
   std::filesystem::create_directories(folder);

@@ -36,6 +36,22 @@ std::vector<EffectiveValue> effective_values(const Configuration& configuration)
   return values;
 }
 
+InForce values_in_force(std::string file, const Configuration& at_start,
+                        const Configuration& last_read) {
+  InForce in_force{std::move(file), {}};
+  const std::vector<EffectiveValue> first = effective_values(at_start);
+  for (EffectiveValue& read : effective_values(last_read)) {
+    InForce::Value& added = in_force.values.emplace_back();
+    added.next = read.value;
+    // Only lists and tables may be missing at the start, and a reload may change those.
+    added.now = read.effect == Effect::kRestart
+                    ? *std::ranges::find(first, read.key, &EffectiveValue::key)
+                    : std::move(read);
+    if (added.now.line != 0 && added.now.file.empty()) added.now.file = in_force.file;
+  }
+  return in_force;
+}
+
 std::vector<Difference> differences(const Configuration& from, const Configuration& to) {
   std::vector<Difference> found;
   for (const Key& key : schema()) {

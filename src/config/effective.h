@@ -36,4 +36,18 @@ struct Difference {
 // Returns the differences in the order of effective_values().
 std::vector<Difference> differences(const Configuration& from, const Configuration& to);
 
+// What a daemon goes by: what a reload may change is as last read, the rest as at the start.
+struct InForce {
+  struct Value {
+    EffectiveValue now;
+    std::string next;  // the value that the next start takes; the same if none waits
+  };
+  std::string file;  // the main file; empty: the daemon was started without one
+  std::vector<Value> values;
+};
+
+// Returns the values in the order of effective_values().
+InForce values_in_force(std::string file, const Configuration& at_start,
+                        const Configuration& last_read);
+
 }  // namespace gpu_platform::config

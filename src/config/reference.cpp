@@ -20,7 +20,8 @@ count as if they stood here. A key may be set once, in one of the files, and an 
 
 `gpu-platform config check FILE` reports all problems of a file (`FILE:LINE:COLUMN: what, and what is allowed`) and
 exits with 2, or prints `FILE: ok` and exits with 0. Unknown keys, duplicate keys and values out of range are refused.
-`gpu-platform config show FILE` prints every value with the file and line that set it, or `default`.
+`gpu-platform config show FILE` prints every value with the file and line that set it, or `default`; without `FILE`, those that the
+daemon goes by, and those that its next start takes.
 
 A duration is written as `90s`, `15m`, `2h`, `1d` or `HH:MM:SS`. A bare number means minutes, except in a key whose
 name ends in its unit (`_seconds`, `_hours`). A size is written as `16G` (2^30 bytes) or `16GB` (10^9 bytes). A bare

@@ -120,6 +120,19 @@ TEST_F(Pools, AReloadSaysWhatItAppliedAndWhatWaitsForTheNextStart) {
              "configuration key=execution.min_uid before=\"1\" after=\"7\" applied=\"at the "
              "next start\""))
       << daemon.log();
+  const auto in_force = [&](const std::string& key) {
+    const nlohmann::json shown =
+        nlohmann::json::parse(daemon.cli({"config", "show", "--json"}).out);
+    EXPECT_EQ(shown["file"], daemon.directory() + "/config.yaml");
+    nlohmann::json found;
+    for (const nlohmann::json& value : shown["values"]) {
+      if (value["key"] == key) found = value;
+    }
+    return found;
+  };
+  EXPECT_EQ(in_force("execution.min_uid")["value"], "1");
+  EXPECT_EQ(in_force("execution.min_uid")["next_value"], "7");
+  EXPECT_EQ(in_force("teams")["line"], 1);
   EXPECT_TRUE(reload(teams + "scheduling: {max_queue_size: 77}\n",
                      "configuration key=scheduling.max_queue_size before=\"1000\" after=\"77\" "
                      "applied=now"))

@@ -45,7 +45,7 @@ void ChannelBridge::read_client() {
   client_.async_read(from_client_,
                      [self = shared_from_this()](const Error& error, std::size_t bytes) {
                        if (error) return self->close();
-                       // What comes between our close and the client's is for nobody.
+                       // What comes between our close and the client's is dropped.
                        if (!self->is_closing_) self->write_job(bytes);
                      });
 }

@@ -743,6 +743,8 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"ShareService.ListShares", asks<v1::ListSharesRequest>(&Calls::shares)},
       {"StatisticsService.GetStatistics", asks<v1::GetStatisticsRequest>(&Calls::statistics)},
       {"SlurmService.GetSlurmNames", asks<v1::GetSlurmNamesRequest>(&Calls::slurm_names)},
+      {"ConfigurationService.GetConfiguration",
+       asks<v1::GetConfigurationRequest>(&Calls::configuration)},
       {"AccessService.WhoAmI", asks<v1::WhoAmIRequest>(&Calls::who_am_i)},
       {"TokenService.CreateToken", changes(AuditAction::kCreateToken, &D::create_token)},
       {"TokenService.ListTokens", asks<v1::ListTokensRequest>(&Calls::tokens)},

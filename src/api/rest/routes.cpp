@@ -181,7 +181,8 @@ RoutingTable::RoutingTable() {
         v1::Needs::descriptor()->file(), v1::Share::descriptor()->file(),
         v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file(),
         v1::Statistics::descriptor()->file(), v1::SlurmNames::descriptor()->file(),
-        v1::Identity::descriptor()->file(), v1::Token::descriptor()->file()}) {
+        v1::Identity::descriptor()->file(), v1::Token::descriptor()->file(),
+        v1::Configuration::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.

@@ -39,5 +39,23 @@ TEST(Effective, ADifferenceTellsBothValuesAndWhenItApplies) {
       differences(read("teams: [{name: a}]\n"), read("# same\nteams: [{name: a}]\n")).empty());
 }
 
+TEST(Effective, WhatOnlyAStartChangesStaysInForce) {
+  const InForce in_force = values_in_force(
+      "site.yaml", read("scheduling: {max_queue_size: 7}\napi: {threads: 2}\n"),
+      read("scheduling: {max_queue_size: 8}\n\napi: {threads: 3}\nteams: [{name: a}]\n"));
+  const auto value = [&](std::string_view key) -> const InForce::Value& {
+    return *std::ranges::find(in_force.values, key,
+                              [](const InForce::Value& each) { return each.now.key; });
+  };
+  EXPECT_EQ(value("scheduling.max_queue_size").now.value, "8");
+  EXPECT_EQ(value("scheduling.max_queue_size").next, "8");
+  EXPECT_EQ(value("scheduling.max_queue_size").now.file, "site.yaml");
+  EXPECT_EQ(value("api.threads").now.value, "2");
+  EXPECT_EQ(value("api.threads").now.line, 2);
+  EXPECT_EQ(value("api.threads").next, "3");
+  EXPECT_EQ(value("scheduling.order").now.file, "");
+  EXPECT_EQ(in_force.values.back().now.key, "teams");
+}
+
 }  // namespace
 }  // namespace gpu_platform::config
