@@ -147,10 +147,10 @@ Daemon::Daemon(DaemonOptions options)
 
 Daemon::~Daemon() {
   if (is_running()) {
-    // A last tidy: what still runs is told to end at once, so that no job outlives the test.
-    const auto active = json({"jobs", "list", "--all", "--state", "RUNNING"});
-    if (active.is_object()) {
-      for (const auto& job : active["jobs"]) cli({"jobs", "kill", job["id"]});
+    // A last tidy: what runs is told to end at once, and what waits does not take its place, so
+    // that no job outlives the test.
+    if (!processes("gp-supervisor").empty()) {
+      cli({"jobs", "kill", "--all", "--yes"});
       eventually([&] { return processes("gp-supervisor").empty(); }, std::chrono::seconds(10));
     }
     kill_now();
