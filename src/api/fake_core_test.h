@@ -45,20 +45,8 @@ class FakeCore final : public CommandSink,
 
   EventHub& hub() { return hub_; }
   CoreAccess access() {
-    return {*this,
-            *this,
-            *this,
-            *this,
-            users,
-            readiness,
-            &readings,
-            nullptr,
-            channels,
-            nullptr,
-            statistics,
-            nullptr,
-            nullptr,
-            [this] { return rules(); }};
+    return {*this,   *this,    *this,   *this,      users,   readiness, &readings,
+            nullptr, channels, nullptr, statistics, nullptr, nullptr,   [this] { return rules(); }};
   }
   std::function<base::Status()> readiness;
   std::function<controller::Statistics()> statistics;
