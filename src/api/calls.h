@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/call_meter.h"
 #include "api/core_access.h"
@@ -23,14 +24,21 @@
 
 namespace gpu_platform::api {
 
-// The client at the other end, by the socket's peer credentials.
+// A client certificate that was proven: its names, and until when it holds.
+struct CertificatePeer {
+  std::vector<std::string> names;
+  base::Instant not_after;
+};
+
+// The client at the other end, by the socket's peer credentials or what it has shown.
 struct Peer {
   model::Caller caller;
   std::uint32_t gid = 0;
   // False: the user database does not answer, and the name is the number. Calls that depend on the
   // name are refused.
   bool is_name_known = true;
-  bool has_account = true;  // on this machine
+  bool has_account = true;                             // on this machine
+  std::shared_ptr<const CertificatePeer> certificate;  // null: it came otherwise
 };
 
 // The calls of proto/gpu_platform/v1 that answer once, independent of the transport. Requests have

@@ -243,7 +243,10 @@ struct Daemon::Parts {
   Reloaded<config::InForce> in_force;
   Reloaded<model::AccessRules> access;
   api::TokenUses token_uses;
-  std::unique_ptr<api::TokenAuthenticator> authenticator;
+  Reloaded<api::CertificateUsers> certificate_users;
+  std::unique_ptr<api::TokenAuthenticator> tokens;
+  std::unique_ptr<api::CertificateAuthenticator> certificates;
+  std::unique_ptr<api::Authenticators> authenticator;
   UsersFiles users_files;
   JobOutputs outputs;
   std::unique_ptr<api::Server> server;
@@ -430,12 +433,19 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   archive = std::make_unique<StoredJobs>(*store);
   audit = std::make_unique<StoredAudit>(*store);
   channels = std::make_unique<EngineChannels>(*engine, log);
-  authenticator = std::make_unique<api::TokenAuthenticator>(
+  certificate_users.set(configuration.certificate_users);
+  const auto warn = [this](const std::string& line) {
+    log.warn(logging::of_platform("credentials"), "api {}", line);
+  };
+  tokens = std::make_unique<api::TokenAuthenticator>(
       *snapshots, *users, *commands, token_uses,
-      api::TokenAuthenticator::Options{
-          .min_uid = configuration.min_uid, .warn = [this](const std::string& line) {
-            log.warn(logging::of_platform("credentials"), "api {}", line);
-          }});
+      api::TokenAuthenticator::Options{.min_uid = configuration.min_uid, .warn = warn});
+  certificates = std::make_unique<api::CertificateAuthenticator>(
+      *users,
+      api::CertificateAuthenticator::Options{.min_uid = configuration.min_uid,
+                                             .rule = [this] { return certificate_users.get(); },
+                                             .warn = warn});
+  authenticator = std::make_unique<api::Authenticators>(*tokens, *certificates);
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
@@ -472,7 +482,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          [this] { return access.get(); },
                                          &token_uses},
                          *hub));
-  TRY_ASSIGN(network_door, open_network_door(configuration, paths.listener, *server, log));
+  TRY_ASSIGN(network_door,
+             open_network_door(configuration, paths.listener, *server, *certificates, log));
   return {};
 }
 
@@ -532,12 +543,19 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
 
 void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
   tell_differences(parts_->at_start, parts_->last_read, configuration);
-  const bool has_same_access = parts_->last_read.access == configuration.access;
+  const bool has_same_access =
+      parts_->last_read.access == configuration.access &&
+      parts_->last_read.certificate_users == configuration.certificate_users;
   parts_->last_read = configuration;
   parts_->loop->change_policy(
       policy_of(configuration), "configuration",
       origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
   parts_->slurm_names.set(configuration.slurm);
+  parts_->certificate_users.set(configuration.certificate_users);
+  if (parts_->network_door != nullptr) {
+    const auto read = read_authorities(parts_->at_start, *parts_->certificates);
+    if (!read) spdlog::warn("{}; the former authorities stay in force", read.error().message);
+  }
   parts_->in_force.set(
       config::values_in_force(parts_->in_force.get()->file, parts_->at_start, configuration));
   if (parts_->network_door != nullptr) parts_->network_door->reload();

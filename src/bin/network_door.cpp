@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,9 +51,26 @@ std::vector<listener::Place> places_of(const config::WordList& addresses, listen
 
 }  // namespace
 
+base::Status read_authorities(const config::Configuration& configuration,
+                              api::CertificateAuthenticator& certificates) {
+  const std::string& path = configuration.tls_client_ca.path;
+  if (path.empty()) return {};
+  const auto refuse = [&](std::string_view why) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      fmt::format("api.tls.client_ca: {}: {}", path, why), "api.tls.client_ca");
+  };
+  errno = 0;
+  const std::string text = os::read_small_file(AT_FDCWD, path.c_str());
+  if (text.empty() && errno != 0) return refuse(::strerrordesc_np(errno));
+  auto authorities = api::ClientAuthorities::from_pem(text);
+  if (!authorities) return refuse(authorities.error().message);
+  certificates.trust(*std::move(authorities));
+  return {};
+}
+
 base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
-    logging::Log& log) {
+    api::CertificateAuthenticator& certificates, logging::Log& log) {
   listener::ListenerHostOptions options;
   options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
   if (options.places.empty()) return nullptr;
@@ -65,6 +84,11 @@ base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
   if (!configuration.tls_certificate.path.empty()) {
     options.certificate =
         listener::CertificateFiles{configuration.tls_certificate.path, configuration.tls_key.path};
+  }
+  if (!configuration.tls_client_ca.path.empty()) {
+    TRY(read_authorities(configuration, certificates));
+    options.settings.asks_for_certificates = true;
+    options.shows = [&certificates](const std::string& chain) { certificates.note_own(chain); };
   }
   TRY_ASSIGN(options.user, user_of(configuration.listener_user.text));
   options.open = [&server](int descriptor, listener::Credential shown) {

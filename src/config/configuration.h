@@ -123,6 +123,7 @@ struct Configuration {
   std::uint32_t rest_connections_per_address = 1'024;
   SiteFile tls_certificate;
   SiteFile tls_key;
+  SiteFile tls_client_ca;
   SiteName listener_user{"nobody"};
 
   // Parts of policy.organisation, which the reader puts together.
@@ -131,6 +132,8 @@ struct Configuration {
   std::optional<std::uint32_t> max_gpus_per_user;
 
   model::AccessSettings access;
+  // The names of client certificates with the users that they stand for.
+  std::map<std::string, std::string, std::less<>> certificate_users;
 
   SlurmNames slurm;  // the names of Slurm's commands
 

@@ -366,6 +366,11 @@ const std::array kKeys = {
         0, 0, Effect::kRestart,
         "The absolute path of the certificate's private key, as PEM without a passphrase. The file must be closed to other "
         "users (chmod o= FILE)."},
+    Key{"api.tls.client_ca", +[](C& c) -> SiteFile& { return c.tls_client_ca; },
+        0, 0, Effect::kRestart,
+        "The absolute path of the certificates of the authorities that sign the certificates of clients, as PEM. With it, "
+        "clients may show a certificate instead of a token; access.certificate_users says whom it stands for. The file is "
+        "read again on SIGHUP."},
     Key{"api.listener_user", +[](C& c) -> SiteName& { return c.listener_user; },
         0, 0, Effect::kRestart,
         "The user of /etc/passwd that the listener becomes if the daemon runs as root. It may not be root. Otherwise the "
@@ -423,6 +428,8 @@ const std::array kRules = {
     Rule{"api.tls.key",
          [](const C& c) { return c.tls_certificate.path.empty() == c.tls_key.path.empty(); },
          "api.tls.certificate and api.tls.key belong together: set both or none"},
+    Rule{"api.tls.client_ca", [](const C& c) { return c.tls_client_ca.path.empty() || has_tls(c); },
+         "needs api.tls.certificate and api.tls.key: certificates are shown over TLS alone"},
     Rule{"fault_tolerance.max_retry_backoff",
          [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
          "must not be less than fault_tolerance.retry_backoff"},
@@ -486,6 +493,13 @@ constexpr std::string_view kRolesExample = R"(access:
     viewer: [guest]
 )";
 
+constexpr std::string_view kCertificatesExample = R"(access:
+  certificate_users:
+    "email:*@example.org": "*"
+    "cn:Build machine 7": builder
+    "uri:spiffe://example.org/ci": ci
+)";
+
 constexpr std::string_view kPartitionsExample = R"(slurm:
   partitions:
     batch: {default: true, max_time: 1d, default_time: 1h}
@@ -533,6 +547,12 @@ constexpr Structure kStructures[] = {
      "The users that have another role than access.default_role: viewer, user, operator or admin. "
      "Each user stands here once, by name; root does not. A change reaches open connections at "
      "their next request."},
+    {"access.certificate_users", "names of certificates with their users", kCertificatesExample,
+     "The users that client certificates stand for (api.tls.client_ca), by a name in the "
+     "certificate: cn: (the common name), email:, dns: or uri:. email:*@DOMAIN with the user \"*\" "
+     "is each address of the domain as the user before the '@'. A certificate without a user, or "
+     "with two, is refused. It never stands for root or a system account. A change reaches open "
+     "connections at their next request."},
     {"slurm.partitions", "names with what they stand for", kPartitionsExample,
      "The partitions that sbatch -p, sinfo and others know, instead of the one partition 'gpu'. "
      "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). priority: "

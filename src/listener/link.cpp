@@ -73,6 +73,7 @@ void put(Encoder& out, const Settings& settings) {
   out.u64(settings.connections);
   out.u64(settings.connections_per_address);
   out.u64(settings.body_bytes);
+  out.boolean(settings.asks_for_certificates);
   put(out, settings.host_names);
   put(out, settings.web_origins);
 }
@@ -84,6 +85,7 @@ Settings take_settings(Decoder& in) {
   settings.connections = in.u64();
   settings.connections_per_address = in.u64();
   settings.body_bytes = in.u64();
+  settings.asks_for_certificates = in.boolean();
   settings.host_names = take_names(in);
   settings.web_origins = take_names(in);
   return settings;

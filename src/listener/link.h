@@ -22,11 +22,11 @@
 
 namespace gpu_platform::listener {
 
-inline constexpr std::uint32_t kLinkVersion = 1;
+inline constexpr std::uint32_t kLinkVersion = 2;
 inline constexpr std::size_t kMaxToListener = 160 * 1024;
-inline constexpr std::size_t kMaxFromListener = 16 * 1024;
-inline constexpr std::size_t kMaxPem = 64 * 1024;    // of the certificate's chain, and of the key
-inline constexpr std::size_t kMaxSecret = 8 * 1024;  // of a credential
+inline constexpr std::size_t kMaxFromListener = 32 * 1024;
+inline constexpr std::size_t kMaxPem = 64 * 1024;     // of the certificate's chain, and of the key
+inline constexpr std::size_t kMaxSecret = 24 * 1024;  // of a credential
 inline constexpr std::size_t kMaxAddress = 64;
 inline constexpr std::size_t kMaxNote = 1024;
 
@@ -42,6 +42,7 @@ struct Settings {
   std::uint64_t connections = 16'384;
   std::uint64_t connections_per_address = 1'024;
   std::uint64_t body_bytes = 64 << 20;   // of all requests under way
+  bool asks_for_certificates = false;    // clients, in the handshake
   std::vector<std::string> host_names;   // that requests may name; empty: any
   std::vector<std::string> web_origins;  // of web pages that may call; empty: none
   friend bool operator==(const Settings&, const Settings&) = default;

@@ -11,7 +11,7 @@ const Open kOpen{{Credential::Kind::kBearer, "gp_secret", "192.0.2.7"}};
 
 TEST(Link, MessagesReadBackAsTheSame) {
   const std::vector<ToListener> to = {
-      Settings{kLinkVersion, 3, 100, 10, 1 << 20, {"gpu.example"}, {"https://a.example"}},
+      Settings{kLinkVersion, 3, 100, 10, 1 << 20, true, {"gpu.example"}, {"https://a.example"}},
       Listen{Door::kGrpc, true, "[::]:8443"}, CertificateTexts{"chain", "key"}, Begin{}};
   for (const ToListener& message : to) {
     const auto again = decode_to_listener(encode(message));

@@ -109,6 +109,7 @@ bool take_orders(Orders& orders, std::string& buffer) {
     if (const auto* settings = std::get_if<listener::Settings>(&received->message)) {
       if (settings->version != listener::kLinkVersion) end("the daemon is of another version");
       orders.settings = *settings;
+      if (settings->asks_for_certificates) orders.rest_tls.ask_for_certificates();
     } else if (const auto* texts = std::get_if<listener::CertificateTexts>(&received->message)) {
       if (const base::Status used = use_certificate(orders, *texts); !used) {
         end(used.error().message);

@@ -19,6 +19,9 @@ class Tls {
   // `protocol`: the one that is spoken behind it, by its ALPN name ("http/1.1"). A client that asks
   // for others alone is refused; one that does not ask is taken.
   explicit Tls(std::string protocol) : protocol_(std::move(protocol)) {}
+  // Clients are asked for a certificate and may have none. Any that has its key is taken: the
+  // daemon judges it. For the certificates from now on.
+  void ask_for_certificates() { asks_ = true; }
 
   // Takes PEM texts from now on. If they are refused, those before stay in force.
   base::Status use(const std::string& chain, const std::string& key);
@@ -27,6 +30,7 @@ class Tls {
 
  private:
   const std::string protocol_;
+  bool asks_ = false;
   mutable std::mutex mutex_;
   Context context_;
 };

@@ -7,6 +7,13 @@
 
 namespace gpu_platform::listener {
 
+namespace {
+
+// A certificate with its issuers takes two to four kilobytes, and each side may show one.
+constexpr std::size_t kMaxProof = 20 * 1024;
+
+}  // namespace
+
 Transport::Transport(int descriptor, const Tls* tls)
     : descriptor_(descriptor), needs_tls_(tls != nullptr) {
   const Tls::Context context = needs_tls_ ? tls->current() : nullptr;
@@ -15,6 +22,9 @@ Transport::Transport(int descriptor, const Tls* tls)
   if (ssl_ != nullptr) {
     SSL_set_fd(ssl_.get(), descriptor);
     SSL_set_accept_state(ssl_.get());
+    if ((SSL_get_verify_mode(ssl_.get()) & SSL_VERIFY_PEER) == 0) return;
+    SSL_set_msg_callback(ssl_.get(), note_message);
+    SSL_set_msg_callback_arg(ssl_.get(), this);
   }
 }
 
@@ -32,12 +42,24 @@ Transport::Outcome Transport::outcome_of(int result) {
   }
 }
 
+// Called by the library for every message of the handshake, and for headers and alerts.
+void Transport::note_message(int, int, int type, const void* bytes, std::size_t size, SSL*,
+                             void* self) {
+  if (type != SSL3_RT_HANDSHAKE) return;
+  auto& of = *static_cast<Transport*>(self);
+  of.is_proof_whole_ = of.is_proof_whole_ && of.proof_.size() + size <= kMaxProof;
+  if (of.is_proof_whole_) of.proof_.append(static_cast<const char*>(bytes), size);
+}
+
 Transport::Outcome Transport::handshake() {
   if (!needs_tls_) return Outcome::kDone;
   if (ssl_ == nullptr) return Outcome::kBroken;
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   if (result != 1) return outcome_of(result);
+  SSL_set_msg_callback(ssl_.get(), nullptr);
+  const bool has_certificate = SSL_get0_peer_certificate(ssl_.get()) != nullptr;
+  if (!has_certificate || !is_proof_whole_) std::string().swap(proof_);
   is_greeted_ = true;
   return Outcome::kDone;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "listener/tls.h"
@@ -29,6 +30,9 @@ class Transport {
   Transport(int descriptor, const Tls* tls);
 
   Outcome handshake();
+  // After it: its messages, if the client has shown a certificate; otherwise empty. They are what
+  // the daemon checks (api/identity/handshake_proof.h).
+  const std::string& proof() const { return proof_; }
   Moved read(std::span<char> into);
   Moved write(std::string_view bytes);
   // Tells the client that nothing more comes.
@@ -39,11 +43,15 @@ class Transport {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
   Outcome outcome_of(int result);
+  static void note_message(int is_sent, int version, int type, const void* bytes, std::size_t size,
+                           SSL* ssl, void* self);
 
   const int descriptor_;
   const bool needs_tls_;
   std::unique_ptr<SSL, FreeSsl> ssl_;
-  bool is_greeted_ = false;  // the handshake is over
+  std::string proof_;
+  bool is_proof_whole_ = true;  // no message was left out
+  bool is_greeted_ = false;     // the handshake is over
 };
 
 }  // namespace gpu_platform::listener

@@ -128,6 +128,50 @@ TEST_F(ListenerProcess, AnswersOverTlsAndKnowsNobodyWithoutACredential) {
   EXPECT_THAT(daemon_->log(), HasSubstr("held=\"rights memory files system-calls\""));
 }
 
+TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
+  const SelfSigned ada = listener::self_signed("ada");
+  const SelfSigned eve = listener::self_signed("ada");  // another key, signed by nobody we know
+  put("localhost");
+  for (const auto& [name, made] : {std::pair("ada", ada), std::pair("eve", eve)}) {
+    write_pem_file(folder_.path() + "/" + name + ".crt", made.certificate);
+    write_pem_file(folder_.path() + "/" + name + ".key", made.key);
+  }
+  const auto config = [&](const std::string& users) {
+    return configuration() + "    client_ca: " + folder_.path() + "/ada.crt\n" +
+           "access:\n  certificate_users: " + users + "\n";
+  };
+  daemon_ = std::make_unique<Daemon>(DaemonOptions{.config = config("{\"cn:ada\": daemon}")});
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(answers()) << daemon_->log();
+  const auto whoami = [&](const std::string& name) {
+    const std::string file = folder_.path() + "/" + name;
+    return run_command({program("gpu-platform"), "--server",
+                        "https://localhost:" + std::to_string(port_), "whoami", "--json",
+                        "--ca-file", certificate(), "--cert", file + ".crt", "--key",
+                        file + ".key"});
+  };
+  const Finished known = whoami("ada");
+  ASSERT_EQ(known.exit_code, 0) << known.err;
+  const auto identity = nlohmann::json::parse(known.out);
+  EXPECT_EQ(identity["user"], "daemon");
+  EXPECT_EQ(identity["credential"], "CERTIFICATE");
+  EXPECT_NE(whoami("eve").err.find("not accepted"), std::string::npos);
+  EXPECT_EQ(status(get("/v1/whoami")), 401) << "and none is needed for a token";
+
+  // The rule ends, and with it what is open.
+  TlsClient open(port_, {.certificate = ada.certificate, .key = ada.key});
+  ASSERT_TRUE(open.send(get("/v1/whoami")));
+  EXPECT_EQ(open.receive()->status, 200);
+  std::ofstream(daemon_->directory() + "/config.yaml")
+      << config("{\"cn:ada\": games}") << "execution: {min_uid: 1}\n";
+  kill(daemon_->pid(), SIGHUP);
+  EXPECT_TRUE(eventually([&] { return whoami("ada").out.find("games") != std::string::npos; }));
+  ASSERT_TRUE(open.send(get("/v1/whoami")));
+  const auto refused = open.receive();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->body.find("\"daemon\""), std::string::npos) << refused->body;
+}
+
 // Accounts that every Debian has, as processes with their rights.
 Finished run_as_account(const Daemon& daemon, const std::string& user,
                         std::vector<std::string> arguments) {

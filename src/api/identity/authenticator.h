@@ -12,7 +12,7 @@ namespace gpu_platform::api {
 struct Credential {
   enum class Kind {
     kBearer,       // the text behind "Authorization: Bearer"
-    kCertificate,  // a client certificate that the TLS handshake has proved, as DER
+    kCertificate,  // the messages of a TLS handshake in which the client has shown a certificate
   };
   Kind kind = Kind::kBearer;
   std::string secret;   // never logged

@@ -12,7 +12,8 @@
 
 namespace gpu_platform::config {
 
-// Reads the roles of users (access.roles). Problems go to `problems` with their places.
+// Reads the roles of users (access.roles) and the users of certificates. Problems go to `problems`
+// with their places.
 class AccessReader : private StructureReader {
  public:
   // `problems` must outlive it.
@@ -20,13 +21,19 @@ class AccessReader : private StructureReader {
 
   using StructureReader::in_file;
 
-  static bool reads(std::string_view path) { return path == "access.roles"; }
+  static bool reads(std::string_view path) {
+    return path == "access.roles" || path == "access.certificate_users";
+  }
   void read(const std::string& path, const YAML::Node& value);
   // Sets what was read.
   void finish(Configuration& configuration);
 
  private:
+  void read_roles(const YAML::Node& value);
+  void read_certificates(const YAML::Node& value);
+
   std::map<std::string, model::Role, std::less<>> roles_;
+  std::map<std::string, std::string, std::less<>> certificate_users_;
 };
 
 }  // namespace gpu_platform::config

@@ -47,6 +47,30 @@ teams:
   EXPECT_EQ(access.visibility[3], model::Audience::kAll);
 }
 
+TEST(Access, CertificatesStandForUsers) {
+  const auto checked = parse_configuration(R"(
+access:
+  certificate_users:
+    "email:*@example.org": "*"
+    "cn:Build machine 7": builder
+)");
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->certificate_users,
+            (decltype(checked->certificate_users){{"cn:Build machine 7", "builder"},
+                                                  {"email:*@example.org", "*"}}));
+  const auto refused = [](const std::string& line, std::string_view why) {
+    const auto messages = complaints_about("access:\n  certificate_users:\n    " + line + "\n");
+    return messages.size() == 1 && messages[0].find(why) != std::string::npos;
+  };
+  EXPECT_TRUE(refused("ann: ann", "must begin with cn:"));
+  EXPECT_TRUE(refused("\"cn:\": ann", "must begin with cn:"));
+  EXPECT_TRUE(refused("\"cn:ann\": root", "never for root"));
+  EXPECT_TRUE(refused("\"cn:ann\": 1000", "never for root"));
+  EXPECT_TRUE(refused("\"cn:ann\": \"*\"", "whole domain"));
+  EXPECT_TRUE(refused("\"email:*@example.org\": ann", "whole domain"));
+  EXPECT_EQ(complaints_about("api: {tls: {client_ca: /etc/ca.pem}}\n").size(), 1U);
+}
+
 TEST(Access, IsRefusedWithThePlaceAndWhatIsAllowed) {
   EXPECT_EQ(complaints_about("access:\n  roles:\n    operater: [ann]\n"),
             Messages{"f:3:5: unknown key 'operater' in 'access.roles'; did you mean 'operator'?"});

@@ -153,6 +153,7 @@ class ListenerHost::Impl {
       TRY_ASSIGN(CheckedCertificate checked,
                  read_certificate(*options_.certificate, os::wall_now()));
       texts_ = std::move(checked.texts);
+      if (options_.shows) options_.shows(texts_.chain);
       if (!checked.warning.empty()) options_.tell(true, checked.warning);
     }
     for (const Place& place : options_.places) {
@@ -318,6 +319,7 @@ class ListenerHost::Impl {
     if (!checked->warning.empty()) options_.tell(true, checked->warning);
     if (checked->texts == texts_) return;
     texts_ = std::move(checked->texts);
+    if (options_.shows) options_.shows(texts_.chain);
     if (child_.pid != 0 && !send(texts_)) break_off("it takes no certificate");
   }
 

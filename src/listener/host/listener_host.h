@@ -36,6 +36,8 @@ struct ListenerHostOptions {
   std::optional<User> user;
   // Takes each connection that a client needs; owns the descriptor.
   std::function<void(int descriptor, Credential credential)> open;
+  // Takes the server's certificates (PEM) before the listener shows them. Null: not wanted.
+  std::function<void(const std::string& chain)> shows;
   // Takes a line for the log.
   std::function<void(bool is_warning, const std::string& line)> tell;
 

@@ -132,7 +132,8 @@ bool Connection::take(std::string_view bytes) {
 bool Connection::judge_head() {
   is_head_judged_ = true;
   const Request& request = reader_->request();
-  if (const auto refusal = judge(request, reader_->host(), with_.policy)) {
+  if (const auto refusal =
+          judge(request, reader_->host(), with_.policy, !transport_.proof().empty())) {
     refuse(*refusal);
     return false;
   }
@@ -176,7 +177,12 @@ bool Connection::begin_exchange() {
 bool Connection::open_daemon(const Request& request) {
   if (daemon_ && (bearer_ != request.bearer || is_daemon_gone())) close_daemon();
   if (daemon_) return true;
-  const auto opened = with_.upstream.open({Credential::Kind::kBearer, request.bearer, address_});
+  // A token counts before a certificate: it may be for less than all that the user may do.
+  const Credential credential =
+      request.bearer.empty()
+          ? Credential{Credential::Kind::kCertificate, transport_.proof(), address_}
+          : Credential{Credential::Kind::kBearer, request.bearer, address_};
+  const auto opened = with_.upstream.open(credential);
   if (!opened) {
     refuse({api::http_status(opened.error().code), opened.error()});
     return false;

@@ -29,8 +29,8 @@ Refusal refusal(int status, base::ErrorCode code, std::string why, std::string f
 
 }  // namespace
 
-std::optional<Refusal> judge(const Request& request, const std::string& host,
-                             const Policy& policy) {
+std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy,
+                             bool has_certificate) {
   const auto& hosts = policy.host_names;
   if (!hosts.empty() && std::ranges::find(hosts, host) == hosts.end()) {
     return refusal(421, base::ErrorCode::kInvalidArgument,
@@ -46,7 +46,8 @@ std::optional<Refusal> judge(const Request& request, const std::string& host,
     return refusal(403, base::ErrorCode::kPermissionDenied,
                    "web pages of this origin may not call (api.rest.allowed_origins)", "origin");
   }
-  if (request.bearer.empty() && !is_preflight(request) && !asks_for_health(request)) {
+  const bool has_credential = has_certificate || !request.bearer.empty();
+  if (!has_credential && !is_preflight(request) && !asks_for_health(request)) {
     return refusal(401, base::ErrorCode::kUnauthenticated,
                    "a credential is required: send the header 'Authorization: Bearer TOKEN'",
                    "authorization");

@@ -15,8 +15,10 @@ struct Policy {
   std::vector<std::string> web_origins;  // empty: none
 };
 
-// Returns why the request goes no further; its body need not be there yet.
-std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy);
+// Returns why the request goes no further; its body need not be there yet. `has_certificate`: the
+// client has shown one, so the request needs no token.
+std::optional<Refusal> judge(const Request& request, const std::string& host, const Policy& policy,
+                             bool has_certificate = false);
 
 // An answer that the listener gives itself.
 struct OwnAnswer {

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
@@ -24,8 +26,10 @@ struct TlsClientOptions {
   bool has_tls = true;
   int min_version = TLS1_3_VERSION;
   int max_version = TLS1_3_VERSION;
-  std::string protocols = {};  // of ALPN, in its wire form: "\x02h2"
-  int receive_buffer = 0;      // bytes; 0: the system's
+  std::string protocols = {};    // of ALPN, in its wire form: "\x02h2"
+  int receive_buffer = 0;        // bytes; 0: the system's
+  std::string certificate = {};  // PEM, with its key: shown to a server that asks
+  std::string key = {};
 };
 
 class TlsClient {
@@ -148,10 +152,23 @@ class TlsClient {
   }
 
  private:
+  void use_certificate(const Options& options) {
+    BIO* const certificate_text = BIO_new_mem_buf(options.certificate.data(), -1);
+    BIO* const key_text = BIO_new_mem_buf(options.key.data(), -1);
+    X509* const certificate = PEM_read_bio_X509(certificate_text, nullptr, nullptr, nullptr);
+    EVP_PKEY* const key = PEM_read_bio_PrivateKey(key_text, nullptr, nullptr, nullptr);
+    SSL_CTX_use_certificate(context_, certificate);
+    SSL_CTX_use_PrivateKey(context_, key);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    BIO_free(certificate_text);
+    BIO_free(key_text);
+  }
   void shake_hands(const Options& options) {
     context_ = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_min_proto_version(context_, options.min_version);
     SSL_CTX_set_max_proto_version(context_, options.max_version);
+    if (!options.certificate.empty()) use_certificate(options);
     ssl_ = SSL_new(context_);
     if (!options.protocols.empty()) {
       SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(options.protocols.data()),

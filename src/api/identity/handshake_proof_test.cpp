@@ -1,0 +1,293 @@
+#include "api/identity/handshake_proof.h"
+
+#include <gtest/gtest.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/x509v3.h>
+
+#include <future>
+#include <optional>
+
+#include "api/identity/certificate_authenticator.h"
+#include "api/identity/handshake_test.h"
+
+namespace gpu_platform::api {
+
+std::string TestCertificate::pem() const {
+  BIO* const bio = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(bio, certificate.get());
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  std::string text(data, static_cast<std::size_t>(size));
+  BIO_free(bio);
+  return text;
+}
+
+namespace {
+
+std::shared_ptr<EVP_PKEY> new_key(const std::string& kind) {
+  EVP_PKEY* const key = kind == "RSA"       ? EVP_RSA_gen(2048)
+                        : kind == "ED25519" ? EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")
+                                            : EVP_EC_gen(kind.c_str());
+  return {key, EVP_PKEY_free};
+}
+
+void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
+  X509_add_ext(certificate, extension, -1);
+  X509_EXTENSION_free(extension);
+}
+
+void note_message(int, int, int type, const void* bytes, std::size_t size, SSL*, void* into) {
+  if (type != SSL3_RT_HANDSHAKE) return;
+  static_cast<std::string*>(into)->append(static_cast<const char*>(bytes), size);
+}
+
+std::shared_ptr<SSL_CTX> context_of(const SSL_METHOD* method, const TestCertificate& shown) {
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(method), SSL_CTX_free);
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  SSL_CTX_set_num_tickets(context.get(), 0);
+  if (shown.certificate != nullptr) {
+    SSL_CTX_use_certificate(context.get(), shown.certificate.get());
+    SSL_CTX_use_PrivateKey(context.get(), shown.key.get());
+  }
+  return context;
+}
+
+}  // namespace
+
+TestCertificate make_certificate(const std::string& common_name,
+                                 const TestCertificateOptions& options) {
+  static long serial = 1;
+  TestCertificate made{{X509_new(), X509_free}, new_key(options.key)};
+  X509* const certificate = made.certificate.get();
+  X509_set_version(certificate, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), options.begins_in_s);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), options.ends_in_s);
+  X509_set_pubkey(certificate, made.key.get());
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                             0);
+  const TestCertificate& issuer = options.issuer == nullptr ? made : *options.issuer;
+  X509_set_issuer_name(certificate, X509_get_subject_name(issuer.certificate.get()));
+  X509* const signer = issuer.certificate.get();
+  add_extension(certificate, signer, NID_basic_constraints,
+                options.is_authority ? "critical,CA:TRUE" : "CA:FALSE");
+  if (!options.is_authority) {
+    add_extension(certificate, signer, NID_ext_key_usage, options.extended_use);
+  }
+  if (!options.alternative_names.empty()) {
+    add_extension(certificate, signer, NID_subject_alt_name, options.alternative_names);
+  }
+  const bool is_edwards = EVP_PKEY_base_id(issuer.key.get()) == EVP_PKEY_ED25519;
+  X509_sign(certificate, issuer.key.get(), is_edwards ? nullptr : EVP_sha256());
+  return made;
+}
+
+std::string handshake_of(const TestCertificate& server, const TestCertificate& client,
+                         const TestHandshake& how) {
+  const auto server_context = context_of(TLS_server_method(), server);
+  const auto client_context = context_of(TLS_client_method(), client);
+  SSL_CTX_set1_groups_list(server_context.get(), how.server_groups.c_str());
+  SSL_CTX_set1_groups_list(client_context.get(), "X25519:P-256");
+  SSL_CTX_set_ciphersuites(client_context.get(), how.ciphers.c_str());
+  SSL_CTX_set_verify(server_context.get(), SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
+  const std::unique_ptr<SSL, void (*)(SSL*)> here(SSL_new(server_context.get()), SSL_free);
+  const std::unique_ptr<SSL, void (*)(SSL*)> there(SSL_new(client_context.get()), SSL_free);
+  BIO* ends[2];
+  BIO_new_bio_pair(&ends[0], 0, &ends[1], 0);
+  SSL_set_bio(here.get(), ends[0], ends[0]);
+  SSL_set_bio(there.get(), ends[1], ends[1]);
+  SSL_set_accept_state(here.get());
+  SSL_set_connect_state(there.get());
+  std::string messages;
+  SSL_set_msg_callback(here.get(), note_message);
+  SSL_set_msg_callback_arg(here.get(), &messages);
+  for (int i = 0; i < 10; ++i) {
+    const int one = SSL_do_handshake(there.get());
+    const int other = SSL_do_handshake(here.get());
+    if (one == 1 && other == 1) return messages;
+  }
+  ADD_FAILURE() << "no handshake: " << ERR_error_string(ERR_get_error(), nullptr);
+  return {};
+}
+
+namespace {
+
+base::Instant in_seconds(long seconds) {
+  return os::wall_now() + base::seconds(seconds);
+}
+
+class HandshakeProof : public testing::Test {
+ protected:
+  TestCertificate leaf(const std::string& name, TestCertificateOptions options = {}) const {
+    options.issuer = &authority_;
+    return make_certificate(name, options);
+  }
+  std::string why_not(const std::string& messages, base::Instant now = in_seconds(0)) const {
+    const auto proven = check_handshake(
+        messages, trusted_, [this](std::string_view digest) { return digest == own_digest_; }, now);
+    if (proven) return "proven";
+    EXPECT_EQ(proven.error().code, base::ErrorCode::kUnauthenticated);
+    return proven.error().message;
+  }
+
+  const TestCertificate authority_ = make_certificate("authority", {.is_authority = true});
+  const TestCertificate server_ = make_certificate("server");
+  const std::string own_digest_ = certificate_digest(server_.pem());
+  const ClientAuthorities trusted_ = *ClientAuthorities::from_pem(authority_.pem());
+};
+
+TEST_F(HandshakeProof, TellsTheNamesOfTheClientWithEachKindOfKeyAndHash) {
+  for (const char* key : {"P-256", "P-384", "RSA", "ED25519"}) {
+    for (const char* ciphers : {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"}) {
+      const auto client = leaf("Ada L", {.key = key,
+                                         .alternative_names = "email:ada@example.org,DNS:a.example,"
+                                                              "URI:spiffe://example.org/ci"});
+      const auto messages = handshake_of(server_, client, {.ciphers = ciphers});
+      const auto proven = check_handshake(
+          messages, trusted_, [&](std::string_view digest) { return digest == own_digest_; },
+          in_seconds(0));
+      ASSERT_TRUE(proven.has_value()) << key << ' ' << proven.error().message;
+      EXPECT_EQ(proven->names,
+                (std::vector<std::string>{"cn:Ada L", "email:ada@example.org", "dns:a.example",
+                                          "uri:spiffe://example.org/ci"}));
+      EXPECT_GT(proven->not_after, in_seconds(3000));
+      EXPECT_LT(proven->not_after, in_seconds(4000));
+    }
+  }
+}
+
+TEST_F(HandshakeProof, HoldsAfterARetryOfTheHello) {
+  const auto messages = handshake_of(server_, leaf("ada"), {.server_groups = "P-256"});
+  EXPECT_EQ(why_not(messages), "proven");
+}
+
+TEST_F(HandshakeProof, RefusesWhatNoAuthorityOfTheSiteHasSignedForAClientNow) {
+  EXPECT_NE(why_not(handshake_of(server_, make_certificate("ada"))).find("self"),
+            std::string::npos);
+  const auto foreign = make_certificate("authority", {.is_authority = true});
+  EXPECT_NE(why_not(handshake_of(server_, make_certificate("ada", {.issuer = &foreign}))),
+            "proven");
+  const auto for_servers = leaf("ada", {.extended_use = "serverAuth"});
+  EXPECT_NE(why_not(handshake_of(server_, for_servers)).find("purpose"), std::string::npos);
+  const auto messages = handshake_of(server_, leaf("ada"));
+  EXPECT_EQ(why_not(messages), "proven");
+  EXPECT_NE(why_not(messages, in_seconds(4000)).find("expired"), std::string::npos);
+  EXPECT_NE(why_not(messages, in_seconds(-4000)).find("not yet valid"), std::string::npos);
+}
+
+TEST_F(HandshakeProof, RefusesAHandshakeWithAnotherServerAndOneWithoutACertificate) {
+  EXPECT_NE(why_not(handshake_of(make_certificate("server"), leaf("ada"))).find("another server"),
+            std::string::npos);
+  EXPECT_NE(why_not(handshake_of(server_, {})), "proven");
+  EXPECT_NE(why_not(""), "proven");
+}
+
+TEST_F(HandshakeProof, NoByteOfItMayBeAnotherAndNoneMissing) {
+  std::string messages = handshake_of(server_, leaf("ada"), {.server_groups = "P-256"});
+  ASSERT_EQ(why_not(messages), "proven");
+  // The client's Finished, which is the last message, is not read: 4 bytes and a hash.
+  const std::size_t read = messages.size() - 36;
+  for (std::size_t at = 0; at < read; ++at) {
+    messages[at] = static_cast<char>(messages[at] ^ 1);
+    EXPECT_NE(why_not(messages), "proven") << at;
+    messages[at] = static_cast<char>(messages[at] ^ 1);
+  }
+  for (std::size_t size = 0; size < read; ++size) {
+    EXPECT_NE(why_not(messages.substr(0, size)), "proven") << size;
+  }
+  EXPECT_EQ(why_not(messages.substr(0, read)), "proven");
+}
+
+TEST(CertificateUsers, AreFoundByNameOrByDomainButNeverTwo) {
+  const CertificateUsers users = {
+      {"cn:Build 7", "builder"}, {"email:*@example.org", "*"}, {"email:boss@example.org", "ann"}};
+  EXPECT_EQ(user_of({"cn:Build 7"}, users), "builder");
+  EXPECT_EQ(user_of({"cn:other", "email:bob@example.org"}, users), "bob");
+  EXPECT_EQ(user_of({"email:boss@example.org"}, users), "ann");
+  EXPECT_EQ(user_of({"email:bob@example.org.evil"}, users), std::nullopt);
+  EXPECT_EQ(user_of({"email:bob@sub.example.org"}, users), std::nullopt);
+  EXPECT_EQ(user_of({"email:@example.org"}, users), std::nullopt);
+  EXPECT_EQ(user_of({"dns:bob@example.org", "cn:bob@example.org"}, users), std::nullopt);
+  EXPECT_EQ(user_of({"cn:Build 7", "email:bob@example.org"}, users), std::nullopt);
+  EXPECT_EQ(user_of({"cn:Build 7", "email:builder@example.org"}, users), "builder");
+  EXPECT_EQ(user_of({}, users), std::nullopt);
+}
+
+// The users of a machine by name.
+class CertificateAccounts final : public host::UserDatabase {
+ public:
+  base::Result<host::User> find(std::uint32_t) const override {
+    return base::fail(base::ErrorCode::kNotFound, "not asked");
+  }
+  base::Result<host::User> find(const std::string& name) const override {
+    if (name == "ada") return host::User{"ada", 1001, 1001, "/home", "/bin/sh"};
+    if (name == "games") return host::User{"games", 5, 60, "/usr/games", "/bin/sh"};
+    if (name == "toor") return host::User{"toor", 0, 0, "/root", "/bin/sh"};
+    return base::fail(base::ErrorCode::kNotFound, "no such user");
+  }
+};
+
+class CertificateAuthentication : public HandshakeProof {
+ protected:
+  CertificateAuthentication() {
+    rule_ = std::make_shared<const CertificateUsers>(
+        CertificateUsers{{"email:*@example.org", "*"}, {"cn:ada", "ada"}});
+    CertificateAuthenticator::Options options;
+    options.limits.failures = 4;
+    options.clock = [this] { return now_; };
+    options.rule = [this] { return rule_; };
+    options.warn = [this](const std::string& line) { lines_ += line + "\n"; };
+    authenticator_.emplace(directory_, options);
+    authenticator_->note_own(server_.pem());
+    authenticator_->trust(trusted_);
+  }
+  base::Result<Peer> ask(const TestCertificate& client) {
+    std::promise<base::Result<Peer>> answer;
+    authenticator_->authenticate(
+        {Credential::Kind::kCertificate, handshake_of(server_, client), "192.0.2.7"},
+        [&](base::Result<Peer> peer) { answer.set_value(std::move(peer)); });
+    return answer.get_future().get();
+  }
+
+  std::shared_ptr<const CertificateUsers> rule_;
+  base::Instant now_ = in_seconds(0);
+  std::string lines_;
+  host::UserDirectory directory_{std::make_shared<CertificateAccounts>()};
+  std::optional<CertificateAuthenticator> authenticator_;
+};
+
+TEST_F(CertificateAuthentication, IsTheUserOfTheRuleUntilTheRuleOrTheCertificateEnds) {
+  const auto peer = ask(leaf("ada"));
+  ASSERT_TRUE(peer.has_value()) << peer.error().message;
+  EXPECT_EQ(peer->caller.user, "ada");
+  EXPECT_EQ(peer->caller.uid, 1001U);
+  EXPECT_EQ(peer->caller.door, model::Door::kListener);
+  EXPECT_TRUE(authenticator_->check_still_holds(*peer).has_value());
+  const base::Instant began = now_;
+  now_ = in_seconds(4000);
+  EXPECT_FALSE(authenticator_->check_still_holds(*peer).has_value());
+  now_ = began;
+  rule_ = std::make_shared<const CertificateUsers>();
+  EXPECT_FALSE(authenticator_->check_still_holds(*peer).has_value());
+}
+
+TEST_F(CertificateAuthentication, NeverStandsForASystemAccountAndFailuresAreThrottled) {
+  for (const char* email :
+       {"games@example.org", "toor@example.org", "root@example.org", "unknown-user@example.org"}) {
+    const auto peer = ask(leaf("x", {.alternative_names = std::string("email:") + email}));
+    ASSERT_FALSE(peer.has_value()) << email;
+    EXPECT_EQ(peer.error().code, base::ErrorCode::kUnauthenticated);
+  }
+  EXPECT_NE(lines_.find("system account"), std::string::npos) << lines_;
+  EXPECT_EQ(ask(leaf("ada")).error().code, base::ErrorCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace gpu_platform::api
