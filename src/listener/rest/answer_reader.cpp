@@ -67,9 +67,13 @@ bool AnswerReader::read_head(std::string& out) {
     if (line.empty()) break;
     if (!read_field(line, out)) return false;
   }
-  for (const auto& [name, value] : added_) {
-    fmt::format_to(std::back_inserter(out), "{}: {}\r\n", name, value);
-  }
+  const auto add = [&out](const Fields& fields) {
+    for (const auto& [name, value] : fields) {
+      fmt::format_to(std::back_inserter(out), "{}: {}\r\n", name, value);
+    }
+  };
+  add(added_);
+  if (status_ == 200) add(if_ok_);
   if (is_last_ && !is_switching()) out += "Connection: close\r\n";
   out += "\r\n";
   is_head_done_ = true;

@@ -15,8 +15,10 @@ class AnswerReader {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
-  // `added`: fields that the client gets besides. `is_last`: the connection ends with this answer.
-  AnswerReader(Fields added, bool is_last) : added_(std::move(added)), is_last_(is_last) {}
+  // `added`: fields that the client gets besides; `if_ok`: those of an answer 200 alone. `is_last`:
+  // the connection ends with this answer.
+  AnswerReader(Fields added, bool is_last, Fields if_ok = {})
+      : added_(std::move(added)), if_ok_(std::move(if_ok)), is_last_(is_last) {}
 
   // Takes bytes of the daemon and appends what the client gets to `out`. False: damaged, or more
   // than one answer.
@@ -41,6 +43,7 @@ class AnswerReader {
   bool read_size();
 
   const Fields added_;
+  const Fields if_ok_;
   const bool is_last_;
   std::string head_;
   std::string line_;  // of a chunk

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/convert/problem.h"
+#include "listener/rest/browser_session.h"
 
 namespace gpu_platform::listener {
 
@@ -131,7 +132,11 @@ bool Connection::take(std::string_view bytes) {
 // Before the body is waited for. False: it was refused.
 bool Connection::judge_head() {
   is_head_judged_ = true;
-  const Request& request = reader_->request();
+  Request& request = reader_->request();
+  if (const auto refusal = enter_session(request, with_.policy)) {
+    refuse(*refusal);
+    return false;
+  }
   if (const auto refusal =
           judge(request, reader_->host(), with_.policy, !transport_.proof().empty())) {
     refuse(*refusal);
@@ -159,6 +164,8 @@ bool Connection::begin_exchange() {
     for (auto& field : fields_for(request)) own->fields.push_back(std::move(field));
     return begin_own(*std::move(own), is_last_);
   }
+  if (auto ended = end_session(request)) return begin_own(*std::move(ended), is_last_);
+  const bool begins_session = begin_session(request);
   if (!open_daemon(request)) return true;
   state_ = State::kAnswering;
   clear_deadline();
@@ -166,7 +173,8 @@ bool Connection::begin_exchange() {
   to_daemon_ += request.body;
   std::string().swap(request.body);
   sent_ = 0;
-  answer_ = std::make_unique<AnswerReader>(fields_for(request), is_last_);
+  answer_ = std::make_unique<AnswerReader>(
+      fields_for(request), is_last_, begins_session ? session_fields(request) : AnswerFields());
   send_request();
   return true;
 }

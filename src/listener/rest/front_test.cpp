@@ -157,6 +157,38 @@ TEST_F(ListenerFront, ServesPlainClientsTheSame) {
   EXPECT_EQ(ask(get("/v1/version")).status, 200);
 }
 
+TEST_F(ListenerFront, ABrowsersSessionIsTheUserUntilItEnds) {
+  start();
+  core_.add_job("ann", 5001);
+  const Response wrong =
+      ask("POST /v1/session HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer forged\r\n\r\n");
+  EXPECT_EQ(wrong.status, 401);
+  EXPECT_FALSE(wrong.headers.contains("set-cookie"));
+  const Response begun =
+      ask("POST /v1/session HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\n\r\n");
+  ASSERT_EQ(begun.status, 200) << begun.body;
+  EXPECT_EQ(parsed(begun).value("user", ""), "ann");
+  const std::string set = begun.headers.at("set-cookie");
+  const std::string cookie = "Cookie: " + set.substr(0, set.find(';')) + "\r\n";
+  EXPECT_EQ(parsed(ask(get("/v1/jobs", "", cookie)))["jobs"].size(), 1U);
+  EXPECT_EQ(ask(get("/v1/jobs", "", cookie + "Sec-Fetch-Site: cross-site\r\n")).status, 403);
+  const auto submit = [&](std::string_view origin) {
+    return ask(fmt::format("POST /v1/jobs HTTP/1.1\r\nHost: localhost:8443\r\n{}Origin: {}\r\n"
+                           "Content-Type: application/json\r\nContent-Length: 20\r\n\r\n"
+                           R"({{"command":["true"]}})",
+                           cookie, origin))
+        .status;
+  };
+  EXPECT_EQ(submit("https://localhost:8443"), 201);
+  EXPECT_EQ(submit("https://evil.example"), 403);
+  EXPECT_EQ(submit("https://localhost"), 403);
+  const Response ended =
+      ask("DELETE /v1/session HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n" +
+          cookie + "\r\n");
+  EXPECT_EQ(ended.status, 204);
+  EXPECT_NE(ended.headers.at("set-cookie").find("Max-Age=0"), std::string::npos);
+}
+
 TEST_F(ListenerFront, AWrongTokenIsAProblemDocument) {
   start();
   const Response refused = ask(get("/v1/jobs", "forged"));

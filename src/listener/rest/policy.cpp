@@ -42,7 +42,9 @@ std::optional<Refusal> judge(const Request& request, const std::string& host, co
                    fmt::format("the methods are {}", fmt::join(kMethods, ", ")), "method");
   }
   const auto& origins = policy.web_origins;
-  if (!request.origin.empty() && std::ranges::find(origins, request.origin) == origins.end()) {
+  const bool is_known_origin = request.origin.empty() || is_own_origin(request) ||
+                               std::ranges::find(origins, request.origin) != origins.end();
+  if (!is_known_origin) {
     return refusal(403, base::ErrorCode::kPermissionDenied,
                    "web pages of this origin may not call (api.rest.allowed_origins)", "origin");
   }

@@ -64,6 +64,11 @@ bool has_credential(std::string_view query) {
 
 }  // namespace
 
+bool is_own_origin(const Request& request) {
+  return !request.authority.empty() && (request.origin == "https://" + request.authority ||
+                                        request.origin == "http://" + request.authority);
+}
+
 std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find('?'));
 }

@@ -14,9 +14,12 @@ namespace gpu_platform::listener {
 // A client's request, read and checked: nothing in it can mean two things.
 struct Request {
   std::string method;
-  std::string target;  // in origin form: "/v1/jobs?limit=2"
-  std::string bearer;  // the text behind "Bearer"; empty: no credential
-  std::string origin;  // of the web page that calls; empty: none
+  std::string target;      // in origin form: "/v1/jobs?limit=2"
+  std::string bearer;      // the text behind "Bearer"; empty: no credential
+  std::string session;     // the token of a browser's cookie (browser_session.h)
+  std::string origin;      // of the web page that calls; empty: none
+  std::string authority;   // of this server, as the client names it: "gpu.example:8443"
+  std::string fetch_site;  // where a browser says that the request comes from: "same-origin"
   bool wants_websocket = false;
   bool keeps_alive = true;
   bool expects_continue = false;
@@ -30,6 +33,9 @@ struct Refusal {
   int status = 400;
   base::Error error;
 };
+
+// Whether a page of this server calls.
+bool is_own_origin(const Request& request);
 
 // The path without its query.
 std::string_view path_of(std::string_view target);

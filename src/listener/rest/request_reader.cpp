@@ -9,6 +9,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "listener/rest/browser_session.h"
+
 namespace gpu_platform::listener {
 
 namespace {
@@ -26,7 +28,9 @@ constexpr std::array<std::string_view, 8> kPassedOn = {
     "Accept",          "Content-Type",      "Last-Event-ID",         "If-None-Match",
     "Idempotency-Key", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "X-Request-Id"};
 // Fields of which a second one could be read instead of the first.
-constexpr std::array<std::string_view, 14> kOnce = {"Host",
+constexpr std::array<std::string_view, 16> kOnce = {"Host",
+                                                    "Cookie",
+                                                    "Sec-Fetch-Site",
                                                     "Authorization",
                                                     "Content-Length",
                                                     "Transfer-Encoding",
@@ -238,6 +242,9 @@ bool RequestReader::read_upgrade() {
 void RequestReader::read_credential() {
   const auto& message = parser_.get();
   request_.origin = plain(message[http::field::origin]);
+  request_.authority = plain(message[http::field::host]);
+  request_.fetch_site = plain(message["Sec-Fetch-Site"]);
+  request_.session = session_of(plain(message[http::field::cookie]));
   request_.asks_for_method =
       message.find(http::field::access_control_request_method) != message.end();
   const auto found = message.find(http::field::authorization);
