@@ -109,6 +109,7 @@ class Plans {
       plan.limits.max_items = limits.max_items();
       plan.limits.max_key_bytes = limits.max_key_bytes();
       plan.limits.not_empty = limits.not_empty();
+      plan.limits.pattern = limits.pattern();
     }
     if (plan.kind == JsonKind::kEnum) plan.enum_names = enum_names(*field.enum_type());
     if (plan.kind == JsonKind::kMessage) plan.message = &locked_of(*field.message_type());

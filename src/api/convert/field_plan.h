@@ -39,6 +39,7 @@ struct FieldLimits {
   std::uint32_t max_items = 0;
   std::uint32_t max_key_bytes = 0;
   bool not_empty = false;
+  std::string pattern;  // for the document; empty: none
 };
 
 struct EnumName {

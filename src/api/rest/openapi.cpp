@@ -116,6 +116,7 @@ void add_limits(const FieldPlan& field, Json& schema) {
   // JSON Schema counts characters, we count bytes: the bound in the document is never the narrower.
   if (limits.max_bytes != 0) schema["maxLength"] = limits.max_bytes;
   if (limits.not_empty) schema["minLength"] = 1;
+  if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
 }
 
 Json value_schema(const FieldPlan& field);
@@ -151,17 +152,19 @@ bool may_be_null(const FieldPlan& field) {
          (field.has_presence || field.kind == JsonKind::kEnum);
 }
 
-Json field_schema(const FieldPlan& field, const Comments& comments) {
+Json field_schema(const FieldPlan& field, const Comments& comments, bool is_request) {
   Json schema = value_schema(field);
   if (field.is_repeated) {
     schema = {{"type", "array"}, {"items", std::move(schema)}};
     if (field.limits.max_items != 0) schema["maxItems"] = field.limits.max_items;
-  } else if (may_be_null(field)) {
-    if (schema.contains("$ref")) {
+  }
+  // In a request, null is the same as leaving a field out.
+  if (is_request || may_be_null(field)) {
+    // Makers of clients give one type to "this or null", and several to an enumeration with null.
+    if (schema.contains("$ref") || schema.contains("enum")) {
       schema = {{"oneOf", Json::array({std::move(schema), {{"type", "null"}}})}};
     } else {
       schema["type"] = Json::array({schema["type"], "null"});
-      if (schema.contains("enum")) schema["enum"].push_back(nullptr);
     }
   }
   const std::string comment = comments.of(*field.field);
@@ -177,21 +180,70 @@ class DocumentWriter {
       selector_of_[route.path + route.method] =
           fmt::format("{}={}", route.selector_name, route.selector_value);
     }
+    for (const Route& route : routes) {
+      if (route.has_body) note_request(body_type(route));
+    }
     Json paths = Json::object();
     for (const Route& route : routes) add_route(route, paths);
+    add_pages(paths);
     schemas_["Problem"] = problem_schema();
+    const Json token = {{"type", "http"}, {"scheme", "bearer"}};
     return {{"openapi", "3.1.0"},
             {"info",
              {{"title", "gpu-platform"},
               {"version", version},
               {"description",
                "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
-               "caller by peer credentials."}}},
+               "caller by peer credentials, and over TLS to other machines, which show a token."}}},
+            {"security", Json::array({{{"token", Json::array()}}, Json::object()})},
             {"paths", std::move(paths)},
-            {"components", {{"schemas", std::move(schemas_)}}}};
+            {"components",
+             {{"securitySchemes", {{"token", token}}}, {"schemas", std::move(schemas_)}}}};
   }
 
  private:
+  static const pb::Descriptor& body_type(const Route& route) {
+    const pb::Descriptor& input = *route.call->input_type();
+    if (route.body_field.empty()) return input;
+    return *input.FindFieldByName(route.body_field)->message_type();
+  }
+
+  // Notes a message and all that it holds as part of a request.
+  void note_request(const pb::Descriptor& type) {
+    if (!in_requests_.insert(type.full_name()).second) return;
+    for (const FieldPlan& field : plan_of(type).fields) {
+      if (field.message != nullptr) note_request(*field.message->descriptor);
+      if (field.kind == JsonKind::kMap && field.map_value().message != nullptr) {
+        note_request(*field.map_value().message->descriptor);
+      }
+    }
+  }
+
+  static Json problem_response() {
+    return {
+        {"description", "What went wrong."},
+        {"content",
+         {{"application/problem+json", {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}};
+  }
+
+  // The pages that are no calls of a service.
+  static void add_pages(Json& paths) {
+    const auto page = [](const char* name, const char* what, const char* media, Json schema) {
+      Json success = {{"description", "Success."},
+                      {"content", {{media, {{"schema", std::move(schema)}}}}}};
+      Json operation = {
+          {"operationId", name},
+          {"tags", Json::array({"Pages"})},
+          {"description", what},
+          {"responses", {{"200", std::move(success)}, {"default", problem_response()}}}};
+      return Json{{"get", std::move(operation)}};
+    };
+    paths["/metrics"] = page("GetMetrics", "Returns the metrics in Prometheus' text format.",
+                             "text/plain", {{"type", "string"}});
+    paths["/v1/openapi.json"] = page("GetOpenApiDocument", "Returns this document.",
+                                     "application/json", {{"type", "object"}});
+  }
+
   static Json problem_schema() {
     const Json text = {{"type", "string"}};
     return {{"type", "object"},
@@ -210,8 +262,11 @@ class DocumentWriter {
     if (!known_.insert(type.full_name()).second) return;
     Json properties = Json::object();
     Json required = Json::array();
+    // Requests may leave out what they do not say; answers have every key. Where a message is in
+    // both, the document promises less of the answer than the daemon keeps.
+    const bool is_request = in_requests_.contains(type.full_name());
     for (const FieldPlan& field : plan_of(type).fields) {
-      properties[field.name] = field_schema(field, comments_);
+      properties[field.name] = field_schema(field, comments_, is_request);
       if (field.is_input_only) properties[field.name]["writeOnly"] = true;
       required.push_back(field.name);
       if (field.message != nullptr) add_schema(*field.message->descriptor);
@@ -220,10 +275,6 @@ class DocumentWriter {
       }
     }
     Json schema = {{"type", "object"}, {"properties", std::move(properties)}};
-    // Requests may leave out what they do not say; answers have every key. Where a message is in
-    // both, some of its fields are those of requests alone.
-    const bool is_request = type.name().ends_with("Request") ||
-                            std::ranges::any_of(plan_of(type).fields, &FieldPlan::is_input_only);
     if (!is_request && !required.empty()) schema["required"] = std::move(required);
     if (is_request) schema["additionalProperties"] = false;
     const std::string comment = comments_.of(type);
@@ -258,6 +309,22 @@ class DocumentWriter {
     return out;
   }
 
+  // One event, as readers of server-sent events give it: `data` is a text, which holds the message.
+  static Json event_schema(const pb::Descriptor& message) {
+    const Json text = {{"type", "string"}};
+    const Json data = {{"type", "string"},
+                       {"contentMediaType", "application/json"},
+                       {"contentSchema", reference(message)}};
+    return {{"type", "object"},
+            {"properties", {{"id", text}, {"event", text}, {"data", data}}},
+            {"required", Json::array({"event", "data"})}};
+  }
+
+  static bool may_repeat(const Route& route) {
+    return route.success_status == 201 && route.has_body &&
+           body_type(route).FindFieldByName("request_id") != nullptr;
+  }
+
   void add_route(const Route& route, Json& paths) {
     const pb::Descriptor& answer = *route.call->output_type();
     add_schema(answer);
@@ -266,29 +333,31 @@ class DocumentWriter {
                       {"description", comments_.of(*route.call)},
                       {"parameters", parameters(route)}};
     if (route.has_body) {
-      const pb::Descriptor& input = *route.call->input_type();
-      const pb::Descriptor& body = route.body_field.empty()
-                                       ? input
-                                       : *input.FindFieldByName(route.body_field)->message_type();
+      const pb::Descriptor& body = body_type(route);
       add_schema(body);
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", reference(body)}}}}}};
     }
-    // A stream has the schema of each event's data.
-    const char* media = route.call->server_streaming() ? "text/event-stream" : "application/json";
+    const bool is_stream = route.call->server_streaming();
+    const char* media = is_stream ? "text/event-stream" : "application/json";
+    Json schema = is_stream ? event_schema(answer) : reference(answer);
     Json success = {{"description", "Success."},
-                    {"content", {{media, {{"schema", reference(answer)}}}}}};
+                    {"content", {{media, {{"schema", std::move(schema)}}}}}};
     if (route.is_websocket) {
       success = {{"description", "A WebSocket; each of its binary messages is the frame of a " +
                                      answer.name() + "."}};
     }
-    operation["responses"] = {
-        {route.is_websocket ? "101" : std::to_string(route.success_status), std::move(success)},
-        {"default",
-         {{"description", "What went wrong."},
-          {"content",
-           {{"application/problem+json",
-             {{"schema", {{"$ref", "#/components/schemas/Problem"}}}}}}}}}};
+    Json& responses = operation["responses"];
+    if (may_repeat(route)) {
+      responses["200"] = success;
+      responses["200"]["description"] = "A repeat of the same request_id: what it made before.";
+    }
+    responses[route.is_websocket ? "101" : std::to_string(route.success_status)] =
+        std::move(success);
+    if (route.takes_fields) {
+      responses["304"] = {{"description", "The answer has still the ETag of If-None-Match."}};
+    }
+    responses["default"] = problem_response();
     Json& entry = paths[route.path][base::to_lower(route.method)];
     if (entry.is_null()) {
       entry = std::move(operation);
@@ -311,6 +380,7 @@ class DocumentWriter {
   Comments comments_;
   Json schemas_ = Json::object();
   std::set<std::string> known_;
+  std::set<std::string> in_requests_;
   std::map<std::string, std::string> selector_of_;
 };
 

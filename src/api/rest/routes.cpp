@@ -83,6 +83,10 @@ bool path_matches(const Route& route, const Target& target) {
                             });
 }
 
+bool has_variables(const Route& route) {
+  return route.path.find('{') != std::string::npos;
+}
+
 bool is_selected(const Route& route, const Target& target) {
   return std::ranges::any_of(target.query, [&](const auto& parameter) {
     return parameter.first == route.selector_name && parameter.second == route.selector_value;
@@ -194,8 +198,12 @@ RoutingTable::RoutingTable() {
 RoutingTable::Match RoutingTable::find(std::string_view method, const Target& target) const {
   Match match;
   std::vector<std::string_view> allowed;
+  // "/v1/jobs/bulk" is no job of that name.
+  const bool is_written_out = std::ranges::any_of(routes_, [&](const Route& route) {
+    return !has_variables(route) && path_matches(route, target);
+  });
   for (const Route& route : routes_) {
-    if (!path_matches(route, target)) continue;
+    if (!path_matches(route, target) || (is_written_out && has_variables(route))) continue;
     if (route.method == method) {
       if (!route.selector_name.empty() && !is_selected(route, target)) continue;
       match.route = &route;

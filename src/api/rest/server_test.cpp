@@ -322,6 +322,15 @@ TEST_F(ServerTest, ListsManyJobsInPieces) {
   EXPECT_EQ(parsed(*page)["next_page"], "2291");
 }
 
+// What stands beside variables in a path is no value of one.
+TEST_F(ServerTest, PathThatIsWrittenOutIsNoJob) {
+  start();
+  const RawResponse response = ask("GET", "/v1/jobs/bulk");
+  EXPECT_EQ(response.status, 405);
+  EXPECT_EQ(response.headers.at("allow"), "POST");
+  EXPECT_EQ(ask("GET", "/v1/jobs/bulky").status, 400);
+}
+
 TEST_F(ServerTest, DescribesItself) {
   start();
   const auto document = parsed(ask("GET", "/v1/openapi.json"));
@@ -340,6 +349,15 @@ TEST_F(ServerTest, DescribesItself) {
       document["paths"]["/v1/jobs/{id}/output"]["get"]["responses"]["200"]["content"];
   EXPECT_TRUE(output.contains("text/event-stream"));
   EXPECT_TRUE(output.contains("application/json"));
+  // A repeat of a request is answered, too.
+  EXPECT_TRUE(submit["responses"].contains("200"));
+  EXPECT_TRUE(document["paths"].contains("/metrics"));
+  EXPECT_EQ(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+  EXPECT_EQ(output["text/event-stream"]["schema"]["properties"]["data"]["contentSchema"]["$ref"],
+            "#/components/schemas/OutputChunk");
+  const auto& sizing = document["components"]["schemas"]["ServerSetting"];
+  EXPECT_FALSE(sizing.contains("required"));  // of requests alone
+  EXPECT_TRUE(document["components"]["schemas"]["GpuHealth"].contains("required"));
   for (const auto& [name, type] : document["components"]["schemas"].items()) {
     EXPECT_EQ(type["type"], "object") << name;
   }

@@ -69,7 +69,7 @@ std::optional<OwnAnswer> own_answer(const Request& request) {
                       {"Access-Control-Max-Age", "600"}}};
   }
   if (request.bearer.empty() && asks_for_health(request)) {
-    return OwnAnswer{200, "application/json", R"({"status":"ok"})", {}};
+    return OwnAnswer{200, "application/json", R"({"status":"ok","uptime_seconds":null})", {}};
   }
   return std::nullopt;
 }
