@@ -103,6 +103,7 @@ assert call("TakeGpusOffline", body=m.ChangeGpusRequest(gpu_id=gpu.uuid, force=T
 assert call("BringGpusOnline", body=m.ChangeGpusRequest(gpu_id=gpu.uuid)).changed
 call("GetStatistics")
 call("GetSlurmNames")
+assert any(each.key == "api.threads" for each in call("GetConfiguration").values)
 call("ListShares")
 
 # ---- jobs
