@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "listener/upstream.h"
 
 namespace gpu_platform::listener {
@@ -13,6 +15,8 @@ class LinkUpstream final : public Upstream {
   base::Result<int> open(const Credential& credential) override;
 
  private:
+  bool send(const std::string& message, int descriptor) const;
+
   const int link_;
 };
 
