@@ -208,9 +208,11 @@ v1::Identity Calls::who_am_i(const v1::WhoAmIRequest&, const Peer& peer) const {
   out.set_uid(caller.uid);
   out.set_role(static_cast<v1::Role>(static_cast<int>(caller.role) + 1));
   const bool is_local = caller.door != model::Door::kListener;
-  out.set_credential(is_local                 ? v1::CREDENTIAL_KIND_SOCKET
-                     : caller.credential != 0 ? v1::CREDENTIAL_KIND_TOKEN
-                                              : v1::CREDENTIAL_KIND_CERTIFICATE);
+  out.set_credential(is_local                   ? v1::CREDENTIAL_KIND_SOCKET
+                     : peer.identity == nullptr ? v1::CREDENTIAL_KIND_TOKEN
+                     : peer.identity->kind == IdentityKind::kOpenId
+                         ? v1::CREDENTIAL_KIND_OPENID
+                         : v1::CREDENTIAL_KIND_CERTIFICATE);
   if (caller.teams == nullptr) return out;
   for (const std::string& team : caller.teams->member_of) out.add_teams(team);
   for (const std::string& team : caller.teams->coordinates) out.add_coordinates(team);

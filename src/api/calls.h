@@ -24,10 +24,13 @@
 
 namespace gpu_platform::api {
 
-// A client certificate that was proven: its names, and until when it holds.
-struct CertificatePeer {
-  std::vector<std::string> names;
+enum class IdentityKind : std::uint8_t { kCertificate, kOpenId };
+
+// What a credential has proven that somebody else has signed.
+struct ProvenIdentity {
+  std::vector<std::string> names;  // "email:ada@example.org"
   base::Instant not_after;
+  IdentityKind kind = IdentityKind::kCertificate;
 };
 
 // The client at the other end, by the socket's peer credentials or what it has shown.
@@ -38,7 +41,7 @@ struct Peer {
   // name are refused.
   bool is_name_known = true;
   bool has_account = true;                             // on this machine
-  std::shared_ptr<const CertificatePeer> certificate;  // null: it came otherwise
+  std::shared_ptr<const ProvenIdentity> identity;  // null: it came otherwise
 };
 
 // The calls of proto/gpu_platform/v1 that answer once, independent of the transport. Requests have

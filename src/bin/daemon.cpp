@@ -1,5 +1,6 @@
 #include "bin/daemon.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,7 +22,9 @@
 #include <spdlog/spdlog.h>
 
 #include "api/event_hub.h"
+#include "api/identity/identity_authenticator.h"
 #include "api/identity/token_authenticator.h"
+#include "api/identity/web_token_prover.h"
 #include "api/rest/server.h"
 #include "bin/adaptors.h"
 #include "bin/board_registrar.h"
@@ -42,6 +46,7 @@
 #include "monitoring/node_observer.h"
 #include "monitoring/release_gate.h"
 #include "node/probe/probe_runner.h"
+#include "os/small_file.h"
 #include "scheduling/pools/guarantees.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -190,6 +195,31 @@ class Reloaded {
   std::shared_ptr<const Value> value_;
 };
 
+// Null: the site trusts no issuer.
+base::Result<std::unique_ptr<api::WebTokenProver>> web_tokens_of(
+    const config::Configuration& configuration) {
+  const std::string path = configuration.openid_keys.path;
+  if (path.empty()) return nullptr;
+  const auto& words = configuration.openid_algorithms.words;
+  api::WebTokenRules rules{configuration.openid_issuer.text,
+                           configuration.openid_audience.text,
+                           {words.begin(), words.end()},
+                           configuration.openid_user_claim.text,
+                           configuration.openid_clock_skew};
+  const auto read = [path]() -> base::Result<std::string> {
+    errno = 0;
+    std::string text = os::read_small_file(AT_FDCWD, path.c_str());
+    if (text.empty() && errno != 0)
+      return base::fail(base::ErrorCode::kFailedPrecondition, ::strerrordesc_np(errno));
+    return text;
+  };
+  auto made = api::WebTokenProver::make(std::move(rules), read, os::wall_now());
+  if (made) return made;
+  return base::fail(made.error().code,
+                    fmt::format("access.openid.keys: {}: {}", path, made.error().message),
+                    "access.openid.keys");
+}
+
 model::AccessRules access_of(const config::Configuration& configuration) {
   return {configuration.access, *configuration.policy.organisation, geteuid()};
 }
@@ -209,6 +239,8 @@ struct Daemon::Parts {
   base::Status recover(const config::Configuration& configuration);
   base::Status discover(std::vector<node::ProbeTarget> targets,
                         const config::Configuration& configuration, const ProgramPaths& paths);
+  // What a credential that others have signed proves here.
+  base::Result<api::ProvenIdentity> prove(const api::Credential& shown, base::Instant now);
   base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration,
                          const ProgramPaths& paths);
 
@@ -243,9 +275,11 @@ struct Daemon::Parts {
   Reloaded<config::InForce> in_force;
   Reloaded<model::AccessRules> access;
   api::TokenUses token_uses;
-  Reloaded<api::CertificateUsers> certificate_users;
+  Reloaded<api::IdentityUsers> identities;
   std::unique_ptr<api::TokenAuthenticator> tokens;
-  std::unique_ptr<api::CertificateAuthenticator> certificates;
+  api::CertificateProver certificates;
+  std::unique_ptr<api::WebTokenProver> web_tokens;  // null: the site trusts no issuer
+  std::unique_ptr<api::IdentityAuthenticator> identities_of_others;
   std::unique_ptr<api::Authenticators> authenticator;
   UsersFiles users_files;
   JobOutputs outputs;
@@ -422,6 +456,15 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
   return {};
 }
 
+base::Result<api::ProvenIdentity> Daemon::Parts::prove(const api::Credential& shown,
+                                                       base::Instant now) {
+  if (shown.kind == api::Credential::Kind::kCertificate) {
+    return certificates.prove(shown.secret, now);
+  }
+  if (web_tokens != nullptr) return web_tokens->prove(shown.secret, now);
+  return base::fail(base::ErrorCode::kUnauthenticated, "tokens of an issuer are not accepted");
+}
+
 base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                       const config::Configuration& configuration,
                                       const ProgramPaths& paths) {
@@ -433,19 +476,22 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   archive = std::make_unique<StoredJobs>(*store);
   audit = std::make_unique<StoredAudit>(*store);
   channels = std::make_unique<EngineChannels>(*engine, log);
-  certificate_users.set(configuration.certificate_users);
+  identities.set(configuration.identities);
   const auto warn = [this](const std::string& line) {
     log.warn(logging::of_platform("credentials"), "api {}", line);
   };
   tokens = std::make_unique<api::TokenAuthenticator>(
       *snapshots, *users, *commands, token_uses,
       api::TokenAuthenticator::Options{.min_uid = configuration.min_uid, .warn = warn});
-  certificates = std::make_unique<api::CertificateAuthenticator>(
-      *users,
-      api::CertificateAuthenticator::Options{.min_uid = configuration.min_uid,
-                                             .rule = [this] { return certificate_users.get(); },
-                                             .warn = warn});
-  authenticator = std::make_unique<api::Authenticators>(*tokens, *certificates);
+  TRY_ASSIGN(web_tokens, web_tokens_of(configuration));
+  identities_of_others = std::make_unique<api::IdentityAuthenticator>(
+      *users, api::IdentityAuthenticator::Options{
+                  .min_uid = configuration.min_uid,
+                  .prove = [this](const api::Credential& shown,
+                                  base::Instant now) { return prove(shown, now); },
+                  .rule = [this] { return identities.get(); },
+                  .warn = warn});
+  authenticator = std::make_unique<api::Authenticators>(*tokens, *identities_of_others);
   api::ServerOptions server_options;
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
@@ -483,7 +529,7 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                          &token_uses},
                          *hub));
   TRY_ASSIGN(network_door,
-             open_network_door(configuration, paths.listener, *server, *certificates, log));
+             open_network_door(configuration, paths.listener, *server, certificates, log));
   return {};
 }
 
@@ -543,17 +589,16 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
 
 void Daemon::reload(const config::Configuration& configuration, const SignalSender& sender) {
   tell_differences(parts_->at_start, parts_->last_read, configuration);
-  const bool has_same_access =
-      parts_->last_read.access == configuration.access &&
-      parts_->last_read.certificate_users == configuration.certificate_users;
+  const bool has_same_access = parts_->last_read.access == configuration.access &&
+                               parts_->last_read.identities == configuration.identities;
   parts_->last_read = configuration;
   parts_->loop->change_policy(
       policy_of(configuration), "configuration",
       origin_of_process(*parts_->users, model::Door::kSignal, sender.uid, sender.pid));
   parts_->slurm_names.set(configuration.slurm);
-  parts_->certificate_users.set(configuration.certificate_users);
+  parts_->identities.set(configuration.identities);
   if (parts_->network_door != nullptr) {
-    const auto read = read_authorities(parts_->at_start, *parts_->certificates);
+    const auto read = read_authorities(parts_->at_start, parts_->certificates);
     if (!read) spdlog::warn("{}; the former authorities stay in force", read.error().message);
   }
   parts_->in_force.set(

@@ -52,7 +52,7 @@ std::vector<listener::Place> places_of(const config::WordList& addresses, listen
 }  // namespace
 
 base::Status read_authorities(const config::Configuration& configuration,
-                              api::CertificateAuthenticator& certificates) {
+                              api::CertificateProver& certificates) {
   const std::string& path = configuration.tls_client_ca.path;
   if (path.empty()) return {};
   const auto refuse = [&](std::string_view why) {
@@ -70,7 +70,7 @@ base::Status read_authorities(const config::Configuration& configuration,
 
 base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
-    api::CertificateAuthenticator& certificates, logging::Log& log) {
+    api::CertificateProver& certificates, logging::Log& log) {
   listener::ListenerHostOptions options;
   options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
   if (options.places.empty()) return nullptr;

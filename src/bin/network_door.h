@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "api/identity/certificate_authenticator.h"
+#include "api/identity/certificate_prover.h"
 #include "api/rest/server.h"
 #include "base/result.h"
 #include "config/configuration.h"
@@ -15,12 +15,12 @@ namespace gpu_platform::bin {
 // Has `certificates` take the authorities of api.tls.client_ca, as the file has them now. An error
 // names the key; those before stay in force.
 base::Status read_authorities(const config::Configuration& configuration,
-                              api::CertificateAuthenticator& certificates);
+                              api::CertificateProver& certificates);
 
 // Starts the listener at the addresses of the configuration, and has `server` serve the connections
 // that it makes. `server`, `certificates` and `log` outlive it. Null: there are no addresses.
 base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     const config::Configuration& configuration, const std::string& program, api::Server& server,
-    api::CertificateAuthenticator& certificates, logging::Log& log);
+    api::CertificateProver& certificates, logging::Log& log);
 
 }  // namespace gpu_platform::bin

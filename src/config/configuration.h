@@ -132,8 +132,15 @@ struct Configuration {
   std::optional<std::uint32_t> max_gpus_per_user;
 
   model::AccessSettings access;
-  // The names of client certificates with the users that they stand for.
-  std::map<std::string, std::string, std::less<>> certificate_users;
+  // The OpenID Connect issuer whose tokens count; without its keys there is none.
+  SiteName openid_issuer;
+  SiteName openid_audience;
+  SiteFile openid_keys;
+  SiteName openid_user_claim{"preferred_username"};
+  WordList openid_algorithms{{"RS256", "ES256"}};
+  base::Duration openid_clock_skew = base::seconds(30);
+  // The names that certificates and tokens of others prove, with the users that they stand for.
+  std::map<std::string, std::string, std::less<>> identities;
 
   SlurmNames slurm;  // the names of Slurm's commands
 

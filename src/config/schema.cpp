@@ -369,7 +369,7 @@ const std::array kKeys = {
     Key{"api.tls.client_ca", +[](C& c) -> SiteFile& { return c.tls_client_ca; },
         0, 0, Effect::kRestart,
         "The absolute path of the certificates of the authorities that sign the certificates of clients, as PEM. With it, "
-        "clients may show a certificate instead of a token; access.certificate_users says whom it stands for. The file is "
+        "clients may show a certificate instead of a token; access.identities says whom it stands for. The file is "
         "read again on SIGHUP."},
     Key{"api.listener_user", +[](C& c) -> SiteName& { return c.listener_user; },
         0, 0, Effect::kRestart,
@@ -384,6 +384,26 @@ const std::array kKeys = {
         0, 0, Effect::kAnytime,
         "Lets users with the role admin do what otherwise root alone may: enter the jobs of others (exec, attach, "
         "port-forward), submit jobs of others, and make tokens of others. Never those of root."},
+    Key{"access.openid.issuer", +[](C& c) -> SiteName& { return c.openid_issuer; },
+        0, 0, Effect::kRestart,
+        "The OpenID Connect issuer whose tokens count as credentials from other machines: the text in their claim iss, such "
+        "as https://sso.example.org/realms/main. access.identities says whom they stand for (docs/security.md)."},
+    Key{"access.openid.audience", +[](C& c) -> SiteName& { return c.openid_audience; },
+        0, 0, Effect::kRestart,
+        "The text that must be in the claim aud of these tokens: this platform's name at the issuer."},
+    Key{"access.openid.keys", +[](C& c) -> SiteFile& { return c.openid_keys; },
+        0, 0, Effect::kRestart,
+        "The absolute path of a file with the issuer's public keys, as it publishes them (a JSON Web Key Set). The file is "
+        "read again when it changes; the keys of a file that cannot be read count for a day."},
+    Key{"access.openid.user_claim", +[](C& c) -> SiteName& { return c.openid_user_claim; },
+        0, 0, Effect::kRestart,
+        "The claim that names the user. Its text T is the name openid:T in access.identities."},
+    Key{"access.openid.algorithms", +[](C& c) -> WordList& { return c.openid_algorithms; },
+        0, 0, Effect::kRestart,
+        "The signatures that are accepted, separated by blanks: RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA."},
+    Key{"access.openid.clock_skew", +[](C& c) -> base::Duration& { return c.openid_clock_skew; },
+        0, 300, Effect::kRestart,
+        "The difference of clocks that is forgiven at the beginning and the end of a token."},
     Key{"access.visibility.jobs", &audience<model::Sight::kJobs>,
         0, 0, Effect::kAnytime,
         "Who sees that a job is there, what it asks for and its state. owner: its user; team: the members and coordinators "
@@ -417,6 +437,14 @@ bool are_loopback(const WordList& list) {
   });
 }
 
+bool are_algorithms(const WordList& list) {
+  static constexpr std::array<std::string_view, 10> kKnown = {
+      "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"};
+  return !list.words.empty() && std::ranges::all_of(list.words, [](const std::string& word) {
+    return std::ranges::find(kKnown, word) != kKnown.end();
+  });
+}
+
 const std::array kRules = {
     Rule{"api.rest.address", [](const C& c) { return are_addresses(c.rest_addresses); },
          "must be ADDRESS:PORT with a numeric address (0.0.0.0:8443, 127.0.0.1:8080, "
@@ -430,6 +458,18 @@ const std::array kRules = {
          "api.tls.certificate and api.tls.key belong together: set both or none"},
     Rule{"api.tls.client_ca", [](const C& c) { return c.tls_client_ca.path.empty() || has_tls(c); },
          "needs api.tls.certificate and api.tls.key: certificates are shown over TLS alone"},
+    Rule{"access.openid.keys",
+         [](const C& c) {
+           const bool has_keys = !c.openid_keys.path.empty();
+           return has_keys == !c.openid_issuer.text.empty() &&
+                  has_keys == !c.openid_audience.text.empty();
+         },
+         "access.openid.issuer, access.openid.audience and access.openid.keys belong together: set "
+         "all or none"},
+    Rule{"access.openid.algorithms", [](const C& c) { return are_algorithms(c.openid_algorithms); },
+         "the algorithms are RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"},
+    Rule{"access.openid.user_claim", [](const C& c) { return !c.openid_user_claim.text.empty(); },
+         "may not be empty"},
     Rule{"fault_tolerance.max_retry_backoff",
          [](const C& c) { return c.policy.max_retry_backoff >= c.policy.retry_backoff; },
          "must not be less than fault_tolerance.retry_backoff"},
@@ -493,11 +533,12 @@ constexpr std::string_view kRolesExample = R"(access:
     viewer: [guest]
 )";
 
-constexpr std::string_view kCertificatesExample = R"(access:
-  certificate_users:
+constexpr std::string_view kIdentitiesExample = R"(access:
+  identities:
     "email:*@example.org": "*"
     "cn:Build machine 7": builder
     "uri:spiffe://example.org/ci": ci
+    "openid:ada@example.org": ada
 )";
 
 constexpr std::string_view kPartitionsExample = R"(slurm:
@@ -547,12 +588,15 @@ constexpr Structure kStructures[] = {
      "The users that have another role than access.default_role: viewer, user, operator or admin. "
      "Each user stands here once, by name; root does not. A change reaches open connections at "
      "their next request."},
-    {"access.certificate_users", "names of certificates with their users", kCertificatesExample,
-     "The users that client certificates stand for (api.tls.client_ca), by a name in the "
-     "certificate: cn: (the common name), email:, dns: or uri:. email:*@DOMAIN with the user \"*\" "
-     "is each address of the domain as the user before the '@'. A certificate without a user, or "
-     "with two, is refused. It never stands for root or a system account. A change reaches open "
-     "connections at their next request."},
+    {"access.identities", "names with their users", kIdentitiesExample,
+     "The users that credentials stand for which others have signed. Of client certificates "
+     "(api.tls.client_ca) these names count: cn: (the common name), email:, dns: and uri:. openid: "
+     "is "
+     "the claim access.openid.user_claim of a token. email:*@DOMAIN and openid:*@DOMAIN with the "
+     "user \"*\" are each address of the domain as the user before the '@'. A credential without a "
+     "user, or with two, is refused. It never stands for root or a system account. A change "
+     "reaches "
+     "open connections at their next request."},
     {"slurm.partitions", "names with what they stand for", kPartitionsExample,
      "The partitions that sbatch -p, sinfo and others know, instead of the one partition 'gpu'. "
      "gpu_types: the types or families of the GPUs of its nodes (default: all nodes). priority: "

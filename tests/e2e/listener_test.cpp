@@ -17,6 +17,7 @@
 #include <set>
 #include <sstream>
 
+#include "api/identity/testing/issuer_key.h"
 #include "harness.h"
 #include "listener/testing/self_signed.h"
 #include "listener/testing/tls_client.h"
@@ -102,6 +103,15 @@ class ListenerProcess : public ::testing::Test {
   }
   std::string server_name() const { return TlsClient(port_).server_name(); }
 
+  int files_of_daemon_with(const std::string& bytes) const {
+    int found = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(daemon_->directory())) {
+      if (!entry.is_regular_file()) continue;
+      found += read_file(entry.path()).find(bytes) != std::string::npos ? 1 : 0;
+    }
+    return found;
+  }
+
   pid_t listener_pid() const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
@@ -138,7 +148,7 @@ TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
   }
   const auto config = [&](const std::string& users) {
     return configuration() + "    client_ca: " + folder_.path() + "/ada.crt\n" +
-           "access:\n  certificate_users: " + users + "\n";
+           "access:\n  identities: " + users + "\n";
   };
   daemon_ = std::make_unique<Daemon>(DaemonOptions{.config = config("{\"cn:ada\": daemon}")});
   ASSERT_TRUE(daemon_->start()) << daemon_->log();
@@ -170,6 +180,52 @@ TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
   const auto refused = open.receive();
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->body.find("\"daemon\""), std::string::npos) << refused->body;
+}
+
+TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
+  const api::IssuerKey first("first", "P-256");
+  const api::IssuerKey second("second", "RSA");
+  const std::string keys = folder_.path() + "/keys.json";
+  const auto publish = [&](const api::IssuerKey& key) {
+    write_pem_file(keys, nlohmann::json{{"keys", {key.entry()}}}.dump(), 0644);
+  };
+  publish(first);
+  put("localhost");
+  daemon_ = std::make_unique<Daemon>(DaemonOptions{
+      .config = configuration() +
+                "access:\n  openid: {issuer: https://sso.example, audience: gpu, keys: " + keys +
+                ", user_claim: email}\n  identities: {\"openid:*@example.org\": \"*\"}\n"});
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(answers()) << daemon_->log();
+  const auto claims = [](const std::string& user, std::int64_t lasts_s) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return nlohmann::json{
+        {"iss", "https://sso.example"},
+        {"aud", "gpu"},
+        {"email", user + "@example.org"},
+        {"exp", std::chrono::duration_cast<std::chrono::seconds>(now).count() + lasts_s}};
+  };
+  const auto whoami = [&](const std::string& token) {
+    return run_command({"/usr/bin/env", "GPU_PLATFORM_TOKEN=" + token, program("gpu-platform"),
+                        "--server", "https://localhost:" + std::to_string(port_), "whoami",
+                        "--json", "--ca-file", certificate()});
+  };
+  const std::string token = first.sign(claims("daemon", 300), "ES256");
+  const Finished known = whoami(token);
+  ASSERT_EQ(known.exit_code, 0) << known.err;
+  const auto identity = nlohmann::json::parse(known.out);
+  EXPECT_EQ(identity["user"], "daemon");
+  EXPECT_EQ(identity["credential"], "OPENID");
+  EXPECT_NE(whoami(first.sign(claims("root", 300), "ES256")).exit_code, 0);
+  EXPECT_NE(whoami(first.sign(claims("daemon", -300), "ES256")).exit_code, 0);
+  EXPECT_NE(whoami(second.sign(claims("daemon", 300), "RS256")).exit_code, 0);
+  EXPECT_EQ(files_of_daemon_with(token), 0) << "no token is kept or logged";
+
+  // The issuer changes its keys.
+  publish(second);
+  EXPECT_TRUE(eventually(
+      [&] { return whoami(second.sign(claims("daemon", 300), "RS256")).exit_code == 0; }));
+  EXPECT_NE(whoami(token).exit_code, 0);
 }
 
 // Accounts that every Debian has, as processes with their rights.

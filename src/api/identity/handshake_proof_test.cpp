@@ -10,8 +10,9 @@
 #include <future>
 #include <optional>
 
-#include "api/identity/certificate_authenticator.h"
+#include "api/identity/certificate_prover.h"
 #include "api/identity/handshake_test.h"
+#include "api/identity/identity_authenticator.h"
 
 namespace gpu_platform::api {
 
@@ -205,8 +206,8 @@ TEST_F(HandshakeProof, NoByteOfItMayBeAnotherAndNoneMissing) {
   EXPECT_EQ(why_not(messages.substr(0, read)), "proven");
 }
 
-TEST(CertificateUsers, AreFoundByNameOrByDomainButNeverTwo) {
-  const CertificateUsers users = {
+TEST(IdentityUsers, AreFoundByNameOrByDomainButNeverTwo) {
+  const IdentityUsers users = {
       {"cn:Build 7", "builder"}, {"email:*@example.org", "*"}, {"email:boss@example.org", "ann"}};
   EXPECT_EQ(user_of({"cn:Build 7"}, users), "builder");
   EXPECT_EQ(user_of({"cn:other", "email:bob@example.org"}, users), "bob");
@@ -218,6 +219,10 @@ TEST(CertificateUsers, AreFoundByNameOrByDomainButNeverTwo) {
   EXPECT_EQ(user_of({"cn:Build 7", "email:bob@example.org"}, users), std::nullopt);
   EXPECT_EQ(user_of({"cn:Build 7", "email:builder@example.org"}, users), "builder");
   EXPECT_EQ(user_of({}, users), std::nullopt);
+  const IdentityUsers openid = {{"openid:*@example.org", "*"}, {"openid:eve", "eva"}};
+  EXPECT_EQ(user_of({"openid:ann@example.org"}, openid), "ann");
+  EXPECT_EQ(user_of({"openid:eve"}, openid), "eva");
+  EXPECT_EQ(user_of({"email:ann@example.org"}, openid), std::nullopt);
 }
 
 // The users of a machine by name.
@@ -234,19 +239,22 @@ class CertificateAccounts final : public host::UserDatabase {
   }
 };
 
-class CertificateAuthentication : public HandshakeProof {
+class IdentityAuthentication : public HandshakeProof {
  protected:
-  CertificateAuthentication() {
-    rule_ = std::make_shared<const CertificateUsers>(
-        CertificateUsers{{"email:*@example.org", "*"}, {"cn:ada", "ada"}});
-    CertificateAuthenticator::Options options;
+  IdentityAuthentication() {
+    rule_ = std::make_shared<const IdentityUsers>(
+        IdentityUsers{{"email:*@example.org", "*"}, {"cn:ada", "ada"}});
+    IdentityAuthenticator::Options options;
     options.limits.failures = 4;
     options.clock = [this] { return now_; };
     options.rule = [this] { return rule_; };
+    options.prove = [this](const Credential& shown, base::Instant now) {
+      return prover_.prove(shown.secret, now);
+    };
     options.warn = [this](const std::string& line) { lines_ += line + "\n"; };
     authenticator_.emplace(directory_, options);
-    authenticator_->note_own(server_.pem());
-    authenticator_->trust(trusted_);
+    prover_.note_own(server_.pem());
+    prover_.trust(trusted_);
   }
   base::Result<Peer> ask(const TestCertificate& client) {
     std::promise<base::Result<Peer>> answer;
@@ -256,14 +264,15 @@ class CertificateAuthentication : public HandshakeProof {
     return answer.get_future().get();
   }
 
-  std::shared_ptr<const CertificateUsers> rule_;
+  std::shared_ptr<const IdentityUsers> rule_;
   base::Instant now_ = in_seconds(0);
   std::string lines_;
+  CertificateProver prover_;
   host::UserDirectory directory_{std::make_shared<CertificateAccounts>()};
-  std::optional<CertificateAuthenticator> authenticator_;
+  std::optional<IdentityAuthenticator> authenticator_;
 };
 
-TEST_F(CertificateAuthentication, IsTheUserOfTheRuleUntilTheRuleOrTheCertificateEnds) {
+TEST_F(IdentityAuthentication, IsTheUserOfTheRuleUntilTheRuleOrTheCertificateEnds) {
   const auto peer = ask(leaf("ada"));
   ASSERT_TRUE(peer.has_value()) << peer.error().message;
   EXPECT_EQ(peer->caller.user, "ada");
@@ -274,11 +283,11 @@ TEST_F(CertificateAuthentication, IsTheUserOfTheRuleUntilTheRuleOrTheCertificate
   now_ = in_seconds(4000);
   EXPECT_FALSE(authenticator_->check_still_holds(*peer).has_value());
   now_ = began;
-  rule_ = std::make_shared<const CertificateUsers>();
+  rule_ = std::make_shared<const IdentityUsers>();
   EXPECT_FALSE(authenticator_->check_still_holds(*peer).has_value());
 }
 
-TEST_F(CertificateAuthentication, NeverStandsForASystemAccountAndFailuresAreThrottled) {
+TEST_F(IdentityAuthentication, NeverStandsForASystemAccountAndFailuresAreThrottled) {
   for (const char* email :
        {"games@example.org", "toor@example.org", "root@example.org", "unknown-user@example.org"}) {
     const auto peer = ask(leaf("x", {.alternative_names = std::string("email:") + email}));

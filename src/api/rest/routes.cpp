@@ -11,6 +11,7 @@
 #include "gpu_platform/v1/access.pb.h"
 #include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
+#include "gpu_platform/v1/configuration.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
 #include "gpu_platform/v1/planning.pb.h"
 #include "gpu_platform/v1/reservations.pb.h"

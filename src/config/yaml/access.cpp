@@ -10,7 +10,7 @@ namespace gpu_platform::config {
 
 void AccessReader::read(const std::string& path, const YAML::Node& value) {
   key_ = path;
-  path == "access.roles" ? read_roles(value) : read_certificates(value);
+  path == "access.roles" ? read_roles(value) : read_identities(value);
 }
 
 void AccessReader::read_roles(const YAML::Node& value) {
@@ -31,19 +31,19 @@ void AccessReader::read_roles(const YAML::Node& value) {
   });
 }
 
-void AccessReader::read_certificates(const YAML::Node& value) {
-  constexpr std::array<std::string_view, 4> kKinds = {"cn:", "email:", "dns:", "uri:"};
+void AccessReader::read_identities(const YAML::Node& value) {
+  constexpr std::array<std::string_view, 5> kKinds = {"cn:", "email:", "dns:", "uri:", "openid:"};
   for_each_entry(value, [&](const YAML::Node& name, const YAML::Node& user) {
     const std::string& text = name.Scalar();
     const auto is_kind = [&](std::string_view kind) {
       return text.starts_with(kind) && text.size() > kind.size();
     };
     if (std::ranges::none_of(kKinds, is_kind)) {
-      return report(name, fmt::format("'{}' in '{}' must begin with cn:, email:, dns: or uri:, as "
-                                      "in email:ann@example.org",
+      return report(name, fmt::format("'{}' in '{}' must begin with cn:, email:, dns:, uri: or "
+                                      "openid:, as in email:ann@example.org",
                                       printable(text), key_));
     }
-    const bool is_domain = text.starts_with("email:*@");
+    const bool is_domain = text.starts_with("email:*@") || text.starts_with("openid:*@");
     const auto stands_for = word(user, text);
     if (!stands_for) return;
     if (is_domain != (*stands_for == "*")) {
@@ -52,17 +52,17 @@ void AccessReader::read_certificates(const YAML::Node& value) {
                                       key_));
     }
     if (*stands_for == "root" || stands_for->find_first_not_of("0123456789") == std::string::npos) {
-      return report(user, fmt::format("'{}' in '{}': a certificate stands for a user by name, and "
+      return report(user, fmt::format("'{}' in '{}': a name stands for a user by its name, and "
                                       "never for root",
                                       *stands_for, key_));
     }
-    certificate_users_.emplace(text, *stands_for);
+    identities_.emplace(text, *stands_for);
   });
 }
 
 void AccessReader::finish(Configuration& configuration) {
   configuration.access.roles = std::move(roles_);
-  configuration.certificate_users = std::move(certificate_users_);
+  configuration.identities = std::move(identities_);
 }
 
 }  // namespace gpu_platform::config

@@ -12,7 +12,7 @@
 
 namespace gpu_platform::config {
 
-// Reads the roles of users (access.roles) and the users of certificates. Problems go to `problems`
+// Reads the roles of users (access.roles) and the users of identities. Problems go to `problems`
 // with their places.
 class AccessReader : private StructureReader {
  public:
@@ -22,7 +22,7 @@ class AccessReader : private StructureReader {
   using StructureReader::in_file;
 
   static bool reads(std::string_view path) {
-    return path == "access.roles" || path == "access.certificate_users";
+    return path == "access.roles" || path == "access.identities";
   }
   void read(const std::string& path, const YAML::Node& value);
   // Sets what was read.
@@ -30,10 +30,10 @@ class AccessReader : private StructureReader {
 
  private:
   void read_roles(const YAML::Node& value);
-  void read_certificates(const YAML::Node& value);
+  void read_identities(const YAML::Node& value);
 
   std::map<std::string, model::Role, std::less<>> roles_;
-  std::map<std::string, std::string, std::less<>> certificate_users_;
+  std::map<std::string, std::string, std::less<>> identities_;
 };
 
 }  // namespace gpu_platform::config

@@ -50,16 +50,15 @@ teams:
 TEST(Access, CertificatesStandForUsers) {
   const auto checked = parse_configuration(R"(
 access:
-  certificate_users:
+  identities:
     "email:*@example.org": "*"
     "cn:Build machine 7": builder
 )");
   ASSERT_TRUE(checked.has_value());
-  EXPECT_EQ(checked->certificate_users,
-            (decltype(checked->certificate_users){{"cn:Build machine 7", "builder"},
-                                                  {"email:*@example.org", "*"}}));
+  EXPECT_EQ(checked->identities, (decltype(checked->identities){{"cn:Build machine 7", "builder"},
+                                                                {"email:*@example.org", "*"}}));
   const auto refused = [](const std::string& line, std::string_view why) {
-    const auto messages = complaints_about("access:\n  certificate_users:\n    " + line + "\n");
+    const auto messages = complaints_about("access:\n  identities:\n    " + line + "\n");
     return messages.size() == 1 && messages[0].find(why) != std::string::npos;
   };
   EXPECT_TRUE(refused("ann: ann", "must begin with cn:"));

@@ -1,5 +1,6 @@
-#include "api/identity/certificate_authenticator.h"
+#include "api/identity/identity_authenticator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,31 +11,32 @@ using base::ErrorCode;
 
 namespace {
 
-constexpr std::string_view kEmail = "email:";
 // Whom a certificate stands for is not known before the lookup: all of these share one limit.
 constexpr std::uint32_t kUnknownAsker = 65534;
 
 // Does not say which it is.
-std::unexpected<base::Error> certificate_refused() {
+std::unexpected<base::Error> identity_refused() {
   return base::fail(
       ErrorCode::kUnauthenticated,
       "the client certificate is not accepted: no authority of this server has signed "
       "it, it has expired, or it stands for no user");
 }
 
-std::string user_of_name(const std::string& name, const CertificateUsers& users) {
+std::string user_of_name(const std::string& name, const IdentityUsers& users) {
   if (const auto found = users.find(name); found != users.end()) return found->second;
+  const std::size_t colon = name.find(':');
   const std::size_t at = name.rfind('@');
-  if (!name.starts_with(kEmail) || at == std::string::npos) return {};
-  const auto domain = users.find(fmt::format("{}*{}", kEmail, name.substr(at)));
+  const bool has_domain = name.starts_with("email:") || name.starts_with("openid:");
+  if (!has_domain || at == std::string::npos || at < colon) return {};
+  const auto domain = users.find(fmt::format("{}*{}", name.substr(0, colon + 1), name.substr(at)));
   if (domain == users.end() || domain->second != "*") return {};
-  return name.substr(kEmail.size(), at - kEmail.size());
+  return name.substr(colon + 1, at - colon - 1);
 }
 
 }  // namespace
 
 std::optional<std::string> user_of(const std::vector<std::string>& names,
-                                   const CertificateUsers& users) {
+                                   const IdentityUsers& users) {
   std::string found;
   for (const std::string& name : names) {
     std::string user = user_of_name(name, users);
@@ -46,14 +48,11 @@ std::optional<std::string> user_of(const std::vector<std::string>& names,
   return found;
 }
 
-struct CertificateAuthenticator::Shared {
+struct IdentityAuthenticator::Shared {
   explicit Shared(Options given) : options(std::move(given)), throttle(options.limits) {}
 
   const Options options;
   FailureThrottle throttle;
-  std::mutex mutex;
-  std::optional<ClientAuthorities> authorities;
-  std::set<std::string> own;  // digests of the server's certificates since the start
 
   std::unexpected<base::Error> refuse(const std::string& address, std::string_view why) {
     throttle.failed(address, options.clock());
@@ -61,28 +60,10 @@ struct CertificateAuthenticator::Shared {
       options.warn(
           fmt::format("credential refused address={} why=\"{}\"", address_group(address), why));
     }
-    return certificate_refused();
+    return identity_refused();
   }
 
-  base::Result<CertificatePeer> prove(const Credential& credential, base::Instant now) {
-    std::optional<ClientAuthorities> trusted;
-    {
-      const std::lock_guard lock(mutex);
-      trusted = authorities;
-    }
-    if (!trusted) {
-      return base::fail(ErrorCode::kUnauthenticated, "certificates are not accepted");
-    }
-    const auto is_ours = [this](std::string_view digest) {
-      const std::lock_guard lock(mutex);
-      return own.contains(std::string(digest));
-    };
-    TRY_ASSIGN(ProvenCertificate proven,
-               check_handshake(credential.secret, *trusted, is_ours, now));
-    return CertificatePeer{std::move(proven.names), proven.not_after};
-  }
-
-  base::Result<Peer> identify(const std::string& address, const CertificatePeer& certificate,
+  base::Result<Peer> identify(const std::string& address, const ProvenIdentity& identity,
                               const base::Result<host::User>& found) {
     if (!found && found.error().code != ErrorCode::kNotFound) {
       return base::fail(ErrorCode::kUnavailable,
@@ -99,54 +80,54 @@ struct CertificateAuthenticator::Shared {
     peer.caller.uid = found->uid;
     peer.caller.door = model::Door::kListener;
     peer.gid = found->gid;
-    peer.certificate = std::make_shared<const CertificatePeer>(certificate);
+    peer.identity = std::make_shared<const ProvenIdentity>(identity);
     return peer;
   }
 };
 
-CertificateAuthenticator::CertificateAuthenticator(host::UserDirectory& users, Options options)
+IdentityAuthenticator::IdentityAuthenticator(host::UserDirectory& users, Options options)
     : users_(users), shared_(std::make_shared<Shared>(std::move(options))) {}
 
-CertificateAuthenticator::~CertificateAuthenticator() = default;
+IdentityAuthenticator::~IdentityAuthenticator() = default;
 
-void CertificateAuthenticator::trust(ClientAuthorities authorities) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->authorities = std::move(authorities);
-}
-
-void CertificateAuthenticator::note_own(const std::string& pem) {
-  std::string digest = certificate_digest(pem);
-  const std::lock_guard lock(shared_->mutex);
-  shared_->own.insert(std::move(digest));
-}
-
-void CertificateAuthenticator::authenticate(Credential credential, Done done) const {
+void IdentityAuthenticator::authenticate(Credential credential, Done done) const {
   const base::Instant now = shared_->options.clock();
   const std::string& address = credential.address;
   if (!shared_->throttle.may_try(address, now)) {
     return done(base::fail(ErrorCode::kResourceExhausted,
                            "too many wrong credentials came from your address; wait some seconds"));
   }
-  auto proven = shared_->prove(credential, now);
+  auto proven = shared_->options.prove(credential, now);
   if (!proven) return done(shared_->refuse(address, proven.error().message));
   const auto user = user_of(proven->names, *shared_->options.rule());
   if (!user) {
-    return done(shared_->refuse(address, fmt::format("certificate of {}: it stands for no user",
-                                                     fmt::join(proven->names, ", "))));
+    return done(shared_->refuse(
+        address, fmt::format("{} stands for no user", fmt::join(proven->names, ", "))));
   }
   users_.find(*user, kUnknownAsker,
-              [shared = shared_, address, certificate = *std::move(proven),
+              [shared = shared_, address, identity = *std::move(proven),
                done = std::move(done)](const base::Result<host::User>& found) {
-                done(shared->identify(address, certificate, found));
+                done(shared->identify(address, identity, found));
               });
 }
 
-base::Status CertificateAuthenticator::check_still_holds(const Peer& peer) const {
-  const CertificatePeer& certificate = *peer.certificate;
-  const auto user = user_of(certificate.names, *shared_->options.rule());
-  const bool holds = user == peer.caller.user && shared_->options.clock() < certificate.not_after;
-  if (!holds) return certificate_refused();
+base::Status IdentityAuthenticator::check_still_holds(const Peer& peer) const {
+  const ProvenIdentity& identity = *peer.identity;
+  const auto user = user_of(identity.names, *shared_->options.rule());
+  const bool holds = user == peer.caller.user && shared_->options.clock() < identity.not_after;
+  if (!holds) return identity_refused();
   return {};
+}
+
+void Authenticators::authenticate(Credential credential, Done done) const {
+  // A token of an issuer has three parts; all other texts are, or are meant as, tokens of ours.
+  const bool is_token = credential.kind == Credential::Kind::kBearer &&
+                        std::ranges::count(credential.secret, '.') != 2;
+  (is_token ? tokens_ : identities_).authenticate(std::move(credential), std::move(done));
+}
+
+base::Status Authenticators::check_still_holds(const Peer& peer) const {
+  return (peer.identity == nullptr ? tokens_ : identities_).check_still_holds(peer);
 }
 
 }  // namespace gpu_platform::api

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "api/calls.h"
+#include "api/identity/handshake_proof.h"
+
+namespace gpu_platform::api {
+
+// What client certificates prove here. Safe from any thread.
+class CertificateProver {
+ public:
+  // Takes authorities from now on. Without any, every certificate is refused.
+  void trust(ClientAuthorities authorities);
+  // Takes the server's own certificate (PEM). Handshakes that showed an earlier one still count:
+  // their connections may be open.
+  void note_own(const std::string& pem);
+
+  // `messages`: those of the handshake. Errors are those of check_handshake().
+  base::Result<ProvenIdentity> prove(std::string_view messages, base::Instant now) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<ClientAuthorities> authorities_;
+  std::set<std::string, std::less<>> own_;  // digests of the server's certificates since the start
+};
+
+}  // namespace gpu_platform::api
