@@ -26,7 +26,7 @@ namespace gpu_platform::api {
 
 enum class IdentityKind : std::uint8_t { kCertificate, kOpenId };
 
-// What a credential has proven that somebody else has signed.
+// What a credential proves that an authority or an issuer has signed.
 struct ProvenIdentity {
   std::vector<std::string> names;  // "email:ada@example.org"
   base::Instant not_after;
@@ -40,7 +40,7 @@ struct Peer {
   // False: the user database does not answer, and the name is the number. Calls that depend on the
   // name are refused.
   bool is_name_known = true;
-  bool has_account = true;                             // on this machine
+  bool has_account = true;                         // on this machine
   std::shared_ptr<const ProvenIdentity> identity;  // null: it came otherwise
 };
 
