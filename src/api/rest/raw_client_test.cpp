@@ -111,6 +111,10 @@ std::optional<RawResponse> RawClient::receive() {
   auto response = receive_head();
   if (!response) return response;
   if (response->status == 100) return receive();
+  if (response->status == 304) {  // it has no body, and the connection goes on
+    response->is_complete = true;
+    return response;
+  }
   if (response->headers.contains("transfer-encoding")) {
     while (auto chunk = receive_chunk()) response->body += *chunk;
     response->is_complete = is_at_end_;
