@@ -18,8 +18,8 @@ constexpr std::uint32_t kUnknownAsker = 65534;
 std::unexpected<base::Error> identity_refused() {
   return base::fail(
       ErrorCode::kUnauthenticated,
-      "the client certificate is not accepted: no authority of this server has signed "
-      "it, it has expired, or it stands for no user");
+      "the credential is not accepted: it has expired, no authority or issuer of this "
+      "server has signed it, or it stands for no user");
 }
 
 std::string user_of_name(const std::string& name, const IdentityUsers& users) {
