@@ -232,7 +232,8 @@ constexpr std::array kCommands = {
              "Log in to a daemon on another machine with a token, and use it from then on.",
              "  gpu-platform login https://gpus.example.org:8443\n"
              "  gpu-platform login https://gpus.example.org:8443 --ca-file site-ca.pem --name lab\n"
-             "  pass show gpus | gpu-platform login https://gpus.example.org:8443 --token-stdin\n"}, run_login},
+             "  pass show gpus | gpu-platform login https://gpus.example.org:8443 --token-stdin\n"
+             "  gpu-platform login https://gpus.example.org:8443 --issuer https://sso.example.org/main --client-id gpus\n"}, run_login},
     Command{{"logout", "[PROFILE]",
              "Forget the token of a daemon.",
              "  gpu-platform logout\n"

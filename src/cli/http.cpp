@@ -67,7 +67,7 @@ std::string request_text(const Server& server, const HttpRequest& request) {
       request.method, request.target, server.authority(), GP_VERSION, request.accept);
   const std::string authorization = authorization_for(server);
   if (!authorization.empty()) text += fmt::format("Authorization: {}\r\n", authorization);
-  if (!request.body.empty()) text += "Content-Type: application/json\r\n";
+  if (!request.body.empty()) text += fmt::format("Content-Type: {}\r\n", request.content_type);
   if (!request.body.empty() || request.method != "GET") {
     text += fmt::format("Content-Length: {}\r\n", request.body.size());
   }

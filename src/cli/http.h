@@ -14,8 +14,9 @@ namespace gpu_platform::cli {
 struct HttpRequest {
   std::string_view method = "GET";
   std::string target;  // path and query, already percent-encoded
-  std::string body;    // JSON, or empty
+  std::string body;    // of content_type, or empty
   std::string accept = "application/json";
+  std::string_view content_type = "application/json";
 };
 
 struct HttpHead {

@@ -4,6 +4,7 @@
 
 #include "base/letters.h"
 #include "cli/commands.h"
+#include "cli/device_login.h"
 #include "cli/exit_code.h"
 #include "cli/json_view.h"
 #include "cli/profiles.h"
@@ -26,7 +27,7 @@ int report_error(Console& console, const base::Error& error, const CommandText& 
     return kNotFound;
   }
   console.error(error.message);
-  return kFailure;
+  return error.code == base::ErrorCode::kPermissionDenied ? kRefused : kFailure;
 }
 
 base::Error no_profile(std::string_view name) {
@@ -40,6 +41,9 @@ base::Error no_profile(std::string_view name) {
 struct LoginOptions {
   std::vector<std::string> server;
   TokenSource token;
+  std::optional<std::string> issuer;
+  std::optional<std::string> client_id;
+  std::optional<std::string> issuer_ca;
   std::optional<std::string> name;
   ServerChoice choice;
 };
@@ -103,6 +107,30 @@ base::Result<std::string> keep(const Surroundings& around, const Server& server,
   return name;
 }
 
+// Empty: the options fit.
+std::string wrong_mix(const LoginOptions& o) {
+  const int sources = (o.token.file ? 1 : 0) + (o.token.from_stdin ? 1 : 0) + (o.issuer ? 1 : 0);
+  if (sources > 1) return "give one of --token-file, --token-stdin and --issuer";
+  if (o.issuer.has_value() != o.client_id.has_value()) {
+    return "--issuer and --client-id belong together";
+  }
+  return o.issuer_ca && !o.issuer ? "--issuer-ca is for --issuer" : "";
+}
+
+// Nothing: interrupted.
+base::Result<std::optional<std::string>> token_for(const LoginOptions& o, const Server& server,
+                                                   Console& console) {
+  if (!o.issuer) {
+    return read_token(o.token, console, fmt::format("Token for {}: ", server.text()));
+  }
+  DeviceGrant grant{.issuer = *o.issuer, .client_id = *o.client_id};
+  if (o.issuer_ca) {
+    const std::string& folder = console.surroundings().directory;
+    grant.authorities = o.issuer_ca->starts_with('/') ? *o.issuer_ca : folder + "/" + *o.issuer_ca;
+  }
+  return device_token(grant, console);
+}
+
 }  // namespace
 
 int run_login(const CommandText& text, Invocation& invocation) {
@@ -114,11 +142,16 @@ int run_login(const CommandText& text, Invocation& invocation) {
       .words("SERVER", o.server, 0, 1, "https://HOST:PORT, or a profile (default: the current one)")
       .option("--token-file", o.token.file, "FILE", "read the token from this file")
       .flag("--token-stdin", o.token.from_stdin, "read the token from standard input")
+      .option("--issuer", o.issuer, "URL",
+              "sign in with a browser at this OpenID Connect issuer (https://HOST/…)")
+      .option("--client-id", o.client_id, "ID", "what the issuer calls this platform")
+      .option("--issuer-ca", o.issuer_ca, "FILE",
+              "the authority that the issuer's certificate comes from (default: the system's)")
       .option("--name", o.name, "NAME", "name of the profile (default: the host)");
   add_server_options(arguments, o.choice);
   if (const auto done = arguments.parse(invocation.words, console)) return *done;
-  if (o.token.file && o.token.from_stdin) {
-    return usage_error(console, "give one of --token-file and --token-stdin", text.name);
+  if (const std::string wrong = wrong_mix(o); !wrong.empty()) {
+    return usage_error(console, wrong, text.name);
   }
   if (o.name) {
     if (const auto good = check_profile_name(*o.name); !good) {
@@ -128,9 +161,10 @@ int run_login(const CommandText& text, Invocation& invocation) {
   auto server = server_of(o, console.surroundings());
   if (!server) return report_error(console, server.error(), text);
   // With a certificate of one's own there need be no token.
-  const bool needs_token = server->tls.certificate.empty() || o.token.file || o.token.from_stdin;
+  const bool needs_token =
+      server->tls.certificate.empty() || o.token.file || o.token.from_stdin || o.issuer;
   if (needs_token) {
-    auto token = read_token(o.token, console, fmt::format("Token for {}: ", server->text()));
+    auto token = token_for(o, *server, console);
     if (!token) return report_error(console, token.error(), text);
     if (!token->has_value()) return kInterrupted;
     server->token = std::move(**token);

@@ -33,7 +33,7 @@ class Login : public Cli {
   }
   ~Login() override { std::filesystem::remove_all(home_); }
 
-  std::string answer(const std::string& request) const {
+  virtual std::string answer(const std::string& request) {
     if (!has(request, "Authorization: Bearer gpt_s3cret\r\n")) {
       return json_answer(R"({"code":"UNAUTHENTICATED","detail":"this token is not known"})", 401);
     }
@@ -70,6 +70,100 @@ TEST_F(Login, ChecksTheTokenAndKeepsItForTheServer) {
   around_.directory = "/";
   EXPECT_EQ(call({"jobs", "list"}), kOk) << err();
   EXPECT_TRUE(begins(server_.requests().back(), "GET /v1/jobs"));
+}
+
+// The same server as the issuer, which a person answers after a few polls.
+class DeviceSignIn : public Login {
+ protected:
+  DeviceSignIn() { issuer_ = server_.address() + "/realms/main"; }
+
+  std::string answer_as_issuer(const std::string& request) {
+    const std::string base = server_.address();
+    if (begins(request, "GET /realms/main/.well-known/openid-configuration ")) {
+      return json_answer(Json{{"issuer", named_},
+                              {"device_authorization_endpoint", base + "/device"},
+                              {"token_endpoint", base + "/token"}}
+                             .dump());
+    }
+    if (begins(request, "POST /device ")) {
+      if (is_interrupted_) interrupt();
+      EXPECT_TRUE(has(request, "application/x-www-form-urlencoded")) << request;
+      EXPECT_TRUE(has(request, "client_id=gpu%26pool&scope=openid%20profile%20email")) << request;
+      return json_answer(device_answer_);
+    }
+    EXPECT_TRUE(begins(request, "POST /token ")) << request;
+    EXPECT_TRUE(has(request, "device_code=d%2F1")) << request;
+    EXPECT_FALSE(has(request, "Authorization")) << request;
+    if (polls_.empty()) return json_answer(R"({"access_token":"other","id_token":"gpt_s3cret"})");
+    const std::string error = polls_.front();
+    polls_.erase(polls_.begin());
+    return json_answer(Json{{"error", error}, {"error_description", "because"}}.dump(), 400);
+  }
+  std::string answer(const std::string& request) override {
+    const bool is_of_issuer = has(request.substr(0, request.find('\n')), "realms") ||
+                              begins(request, "POST /device ") || begins(request, "POST /token ");
+    return is_of_issuer ? answer_as_issuer(request) : Login::answer(request);
+  }
+  int sign_in() {
+    if (named_.empty()) named_ = issuer_;
+    return call({"login", server_.address(), "--ca-file", "ca.pem", "--issuer", issuer_,
+                 "--issuer-ca", "ca.pem", "--client-id", "gpu&pool"});
+  }
+
+  std::string issuer_;
+  std::string named_;  // by itself
+  bool is_interrupted_ = false;
+  std::vector<std::string> polls_ = {"authorization_pending", "authorization_pending"};
+  std::string device_answer_ =
+      R"({"device_code":"d/1","user_code":"WDJB-MJHT","verification_uri":"https://sso.example/go",)"
+      R"("interval":0,"expires_in":60})";
+};
+
+TEST_F(DeviceSignIn, WaitsForThePersonAndKeepsTheToken) {
+  EXPECT_EQ(sign_in(), kOk) << err();
+  EXPECT_TRUE(has(err(), "open https://sso.example/go and enter the code WDJB-MJHT")) << err();
+  EXPECT_TRUE(has(out(), "as ada (operator)")) << out();
+  EXPECT_FALSE(has(out() + err(), kToken));
+  ASSERT_EQ(profiles().all.size(), 1U);
+  EXPECT_EQ(profiles().all[0].server.token, kToken);
+}
+
+TEST_F(DeviceSignIn, SaysWhyThereIsNoToken) {
+  polls_ = {"access_denied"};
+  EXPECT_EQ(sign_in(), kRefused);
+  EXPECT_TRUE(has(err(), "refused at the issuer")) << err();
+  polls_ = {"expired_token"};
+  EXPECT_EQ(sign_in(), kRefused);
+  EXPECT_TRUE(has(err(), "not entered in time")) << err();
+  polls_ = {"invalid_client"};
+  EXPECT_EQ(sign_in(), kRefused);
+  EXPECT_TRUE(has(err(), "invalid_client: because")) << err();
+  EXPECT_TRUE(profiles().all.empty());
+}
+
+TEST_F(DeviceSignIn, AnOddIssuerIsToldOf) {
+  named_ = "https://other.example";
+  EXPECT_EQ(sign_in(), kUsage);
+  EXPECT_TRUE(has(err(), "does not describe itself as this issuer")) << err();
+  named_ = issuer_;
+  device_answer_ = R"({"device_code":"d/1","user_code":"A","verification_uri":"http://evil/"})";
+  EXPECT_EQ(sign_in(), kFailure);
+  device_answer_ = R"({})";
+  EXPECT_EQ(sign_in(), kFailure);
+  EXPECT_TRUE(has(err(), "no code")) << err();
+  EXPECT_EQ(call({"login", server_.address(), "--issuer", "http://x", "--client-id", "a"}), kUsage);
+  EXPECT_EQ(call({"login", server_.address(), "--issuer", "https://x"}), kUsage);
+  EXPECT_EQ(call({"login", server_.address(), "--token-stdin", "--issuer", "https://x",
+                  "--client-id", "a"}),
+            kUsage);
+}
+
+TEST_F(DeviceSignIn, CtrlCEndsTheWait) {
+  device_answer_ =
+      R"({"device_code":"d/1","user_code":"A","verification_uri":"https://sso.example/go"})";
+  is_interrupted_ = true;
+  EXPECT_EQ(sign_in(), kInterrupted);
+  EXPECT_TRUE(profiles().all.empty());
 }
 
 TEST_F(Login, KeepsNothingThatTheServerDoesNotTake) {
