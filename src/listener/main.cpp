@@ -49,7 +49,7 @@ bool parse_number(std::string_view text, std::uint32_t& number) {
 std::optional<listener::ConfinementOptions> parse(int argc, char** argv) {
   listener::ConfinementOptions options;
   if (argc == 1) return options;
-  options.user.emplace();
+  options.user = listener::ConfinementOptions::User{};
   const bool is_right = argc == 5 && std::string_view(argv[1]) == "--uid" &&
                         parse_number(argv[2], options.user->uid) &&
                         std::string_view(argv[3]) == "--gid" &&
