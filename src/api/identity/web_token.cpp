@@ -207,11 +207,20 @@ bool is_signed_with(EVP_PKEY* key, const Algorithm& algorithm, std::string_view 
                           text.size()) == 1;
 }
 
+// An object that names a member twice is none: two readers could take different ones of them.
 std::optional<Json> json_object_of(std::string_view part) {
   const auto bytes = decode_base64url(part);
   if (!bytes) return std::nullopt;
-  Json object = Json::parse(*bytes, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
+  std::set<std::string> names;
+  bool is_clear = true;
+  const auto note = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key && depth == 1) {
+      is_clear = names.insert(value.get<std::string>()).second && is_clear;
+    }
+    return true;
+  };
+  Json object = Json::parse(*bytes, note, false);
+  if (!object.is_object() || !is_clear) return std::nullopt;
   return object;
 }
 

@@ -149,6 +149,22 @@ TEST_F(WebTokens, NameTheirUserInPlainText) {
   }
 }
 
+TEST_F(WebTokens, AMemberThatStandsTwiceIsRefused) {
+  const auto signed_text = [&](std::string header, std::string claims) {
+    return rsa_.sign_text(base64url(header) + "." + base64url(claims), "RS256");
+  };
+  const std::string header = R"({"alg":"RS256","kid":"first"})";
+  const std::string claims = claims_.dump();
+  const std::string more = claims.substr(1);
+  EXPECT_EQ(why_not(signed_text(header, claims)), "holds: ann@example.org");
+  EXPECT_EQ(why_not(signed_text(header, R"({"email":"eve@example.org",)" + more)),
+            "of another form");
+  EXPECT_EQ(why_not(signed_text(R"({"alg":"none","alg":"RS256","kid":"first"})", claims)),
+            "of another form");
+  EXPECT_EQ(why_not(signed_text(header, R"({"of":{"email":"eve@example.org"},)" + more)),
+            "holds: ann@example.org");
+}
+
 TEST(WebKeySet, LeavesOutWhatSignsNothingHere) {
   const IssuerKey good("good", "RSA");
   json weak = good.entry();

@@ -68,7 +68,9 @@ class IssuerKey {
     header.update({{"alg", algorithm}, {"typ", "JWT"}});
     if (!header.contains("kid")) header["kid"] = id_;
     if (header["kid"].is_null()) header.erase("kid");
-    const std::string text = base64url(header.dump()) + "." + base64url(claims.dump());
+    return sign_text(base64url(header.dump()) + "." + base64url(claims.dump()), algorithm);
+  }
+  std::string sign_text(const std::string& text, const std::string& algorithm) const {
     return text + "." + base64url(signature(text, algorithm));
   }
 
