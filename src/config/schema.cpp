@@ -397,7 +397,8 @@ const std::array kKeys = {
         "read again when it changes; the keys of a file that cannot be read count for a day."},
     Key{"access.openid.user_claim", +[](C& c) -> SiteName& { return c.openid_user_claim; },
         0, 0, Effect::kRestart,
-        "The claim that names the user. Its text T is the name openid:T in access.identities."},
+        "The claim that names the user. Its text T is the name openid:T in access.identities. People must not be able to "
+        "choose it at the issuer. The claim email counts only if email_verified is true."},
     Key{"access.openid.algorithms", +[](C& c) -> WordList& { return c.openid_algorithms; },
         0, 0, Effect::kRestart,
         "The signatures that are accepted, separated by blanks: RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA."},

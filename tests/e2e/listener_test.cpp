@@ -203,6 +203,7 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
         {"iss", "https://sso.example"},
         {"aud", "gpu"},
         {"email", user + "@example.org"},
+        {"email_verified", true},
         {"exp", std::chrono::duration_cast<std::chrono::seconds>(now).count() + lasts_s}};
   };
   const auto whoami = [&](const std::string& token) {

@@ -242,6 +242,13 @@ bool is_for(const Json& claims, const std::string& audience) {
          });
 }
 
+// Issuers hand on addresses that a person has typed and never shown to have: with the address of
+// another, a person would be that other one here. Some issuers write the value as text.
+bool has_verified_address(const Json& claims) {
+  const auto found = claims.find("email_verified");
+  return found != claims.end() && (*found == true || *found == "true");
+}
+
 base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rules,
                                    base::Instant now) {
   if (web_text_at(claims, "iss") != rules.issuer) return refuse_token("another issuer");
@@ -261,6 +268,9 @@ base::Result<WebToken> read_claims(const Json& claims, const WebTokenRules& rule
   const bool is_plain = std::ranges::all_of(user, [](char c) { return c >= ' ' && c < 0x7f; });
   if (user.empty() || user.size() > kMaxClaim || !is_plain) {
     return refuse_token(fmt::format("no text in the claim {}", rules.user_claim));
+  }
+  if (rules.user_claim == "email" && !has_verified_address(claims)) {
+    return refuse_token("the address is not verified at the issuer (email_verified)");
   }
   return WebToken{std::move(user), not_after};
 }

@@ -44,7 +44,8 @@ class WebTokens : public testing::Test {
   const WebKeys keys_ = keys_of({&rsa_, &ec_});
   WebTokenRules rules_{"https://sso.example", "gpu", {"RS256", "ES256"}, "email"};
   const json claims_ = {{"iss", "https://sso.example"}, {"aud", "gpu"},      {"sub", "7"},
-                        {"email", "ann@example.org"},   {"exp", kNow + 300}, {"iat", kNow - 5}};
+                        {"email", "ann@example.org"},   {"exp", kNow + 300}, {"iat", kNow - 5},
+                        {"email_verified", true}};
 };
 
 TEST_F(WebTokens, HoldWithEachAlgorithmThatTheSiteAllows) {
@@ -147,6 +148,18 @@ TEST_F(WebTokens, NameTheirUserInPlainText) {
        std::vector<json>{nullptr, 7, "", json::array(), "a\nb", "ä", std::string(256, 'a')}) {
     EXPECT_EQ(why_not(signed_with({{"email", user}})), "no text in the claim email") << user;
   }
+}
+
+TEST_F(WebTokens, AnAddressThatNobodyHasVerifiedNamesNoUser) {
+  EXPECT_EQ(why_not(signed_with({{"email_verified", "true"}})), "holds: ann@example.org");
+  for (const json& verified : std::vector<json>{nullptr, false, "false", "", 1, json::array()}) {
+    EXPECT_EQ(why_not(signed_with({{"email_verified", verified}})),
+              "the address is not verified at the issuer (email_verified)")
+        << verified;
+  }
+  // Other names are the issuer's own.
+  rules_.user_claim = "sub";
+  EXPECT_EQ(why_not(signed_with({{"email_verified", false}})), "holds: 7");
 }
 
 TEST_F(WebTokens, AMemberThatStandsTwiceIsRefused) {
