@@ -24,7 +24,8 @@ clone_args fork_arguments(int cgroup_fd) {
 }
 
 // Calls clone3; the child begins on a stack of its own. Written as one piece of assembly, because
-// no compiled code may touch the caller's stack frame between the call and the switch.
+// no compiled code may touch the caller's stack frame between the call and the switch. The child
+// has no caller, which the unwinder is told: AddressSanitizer looks at the frames of a stack.
 long clone3_and_call(const clone_args* args, void (*run)(void*), void* argument) {
 #if defined(__x86_64__)
   long result = SYS_clone3;
@@ -36,8 +37,11 @@ long clone3_and_call(const clone_args* args, void (*run)(void*), void* argument)
       "jnz 1f\n\t"
       "xor %%ebp, %%ebp\n\t"
       "mov %%r13, %%rdi\n\t"
+      ".cfi_remember_state\n\t"
+      ".cfi_undefined rip\n\t"
       "call *%%r12\n\t"
-      "ud2\n"
+      "ud2\n\t"
+      ".cfi_restore_state\n"
       "1:"
       : "+a"(result)
       : "D"(args), "S"(sizeof *args), "r"(run_register), "r"(argument_register)
@@ -54,8 +58,11 @@ long clone3_and_call(const clone_args* args, void (*run)(void*), void* argument)
       "cbnz x0, 1f\n\t"
       "mov x29, xzr\n\t"
       "mov x0, x20\n\t"
+      ".cfi_remember_state\n\t"
+      ".cfi_undefined x30\n\t"
       "blr x19\n\t"
-      "brk #0\n"
+      "brk #0\n\t"
+      ".cfi_restore_state\n"
       "1:"
       : "+r"(first)
       : "r"(number), "r"(second), "r"(run_register), "r"(argument_register)
