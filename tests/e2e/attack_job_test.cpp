@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -23,6 +25,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -158,7 +161,8 @@ class HangingFileSystem {
     server_ = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     const std::string options =
         "fd=" + std::to_string(server_) + ",rootmode=40000,user_id=0,group_id=0,allow_other";
-    is_there_ = server_ >= 0 && mount("hanging", path_.c_str(), "fuse", 0, options.c_str()) == 0;
+    is_there_ = server_ >= 0 && mount("hanging", path_.c_str(), "fuse", 0, options.c_str()) == 0 &&
+                answer_begin();
   }
   ~HangingFileSystem() {
     if (server_ >= 0) close(server_);  // processes that wait are told that there is no answer
@@ -168,8 +172,35 @@ class HangingFileSystem {
   HangingFileSystem& operator=(const HangingFileSystem&) = delete;
   bool is_there() const { return is_there_; }
   const std::string& path() const { return path_; }
+  // Whether a process waits for an answer now. Its request stays unread: the kernel takes an unread
+  // request back when the process is killed.
+  bool is_waited_for() const {
+    pollfd requests{server_, POLLIN, 0};
+    return poll(&requests, 1, 0) == 1 && (requests.revents & POLLIN) != 0;
+  }
 
  private:
+  // The one answer: without it the kernel hands on no request of a process.
+  bool answer_begin() const {
+    std::array<char, FUSE_MIN_READ_BUFFER> request{};
+    if (read(server_, request.data(), request.size()) <
+        static_cast<ssize_t>(sizeof(fuse_in_header))) {
+      return false;
+    }
+    fuse_in_header asked{};
+    std::memcpy(&asked, request.data(), sizeof asked);
+    struct {
+      fuse_out_header header{};
+      fuse_init_out begin{};
+    } answer;
+    answer.header.len = sizeof answer;
+    answer.header.unique = asked.unique;
+    answer.begin.major = FUSE_KERNEL_VERSION;
+    answer.begin.minor = FUSE_KERNEL_MINOR_VERSION;
+    answer.begin.max_write = FUSE_MIN_READ_BUFFER;
+    return asked.opcode == FUSE_INIT && write(server_, &answer, sizeof answer) == sizeof answer;
+  }
+
   std::string path_;
   int server_ = -1;
   bool is_there_ = false;
@@ -369,8 +400,7 @@ class AttackWithHangingFiles : public AttackJob {
   bool hangs(const std::string& id) {
     return eventually([&] {
       const auto job = daemon_.job(id);
-      return job.is_object() && job["state"] == "STARTING" &&
-             !daemon_.processes("gp-supervisor").empty();
+      return job.is_object() && job["state"] == "STARTING" && hanging_->is_waited_for();
     });
   }
 
