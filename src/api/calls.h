@@ -20,6 +20,7 @@
 #include "gpu_platform/v1/shares.pb.h"
 #include "gpu_platform/v1/slurm.pb.h"
 #include "gpu_platform/v1/statistics.pb.h"
+#include "gpu_platform/v1/teams.pb.h"
 #include "gpu_platform/v1/tokens.pb.h"
 
 namespace gpu_platform::api {
@@ -163,6 +164,16 @@ class Calls {
   base::Result<v1::ListTokensResponse> tokens(const v1::ListTokensRequest& request,
                                               const Peer& peer) const;
 
+  v1::ListTeamsResponse teams(const v1::ListTeamsRequest& request, const Peer& peer) const;
+  base::Result<v1::Team> team(const std::string& name, const Peer& peer) const;
+  // For both, `done` is called through `resume`, or at once if the request is refused before the
+  // core. `is_new`: there may be none of that name yet.
+  using TeamChanged = std::function<void(base::Result<v1::Team>)>;
+  void set_team(const v1::SetTeamRequest& request, bool is_new, const Peer& peer, Resume resume,
+                TeamChanged done) const;
+  void remove_team(const std::string& name, const Peer& peer, Resume resume,
+                   TeamChanged done) const;
+
   base::Result<v1::ListAuditResponse> audit(const v1::ListAuditRequest& request,
                                             const Peer& peer) const;
 
@@ -196,6 +207,8 @@ class Calls {
   base::Result<model::Token> token_of(const v1::RevokeTokenRequest& request,
                                       const Peer& peer) const;
   v1::Token described(const model::Token& token) const;
+  v1::Team described(const model::Team& team, const controller::Snapshot& snapshot,
+                     const Peer& peer) const;
   // Returns the job as the caller may see it.
   std::shared_ptr<const model::GpuReading> reading_of(std::string_view uuid,
                                                       const model::Caller& caller,

@@ -138,10 +138,16 @@ base::Result<model::CommandReply> FakeCore::carry_out(const model::Command& comm
     return model::CommandReply{};
   }
   if (std::holds_alternative<model::RecordTokenUse>(command.body)) return model::CommandReply{};
-  // It knows no reservations, and does nothing else with jobs.
+  if (const auto* set = std::get_if<model::SetTeam>(&command.body);
+      set != nullptr && !model::is_team_name(set->name)) {
+    return base::invalid("name", "no name");
+  }
+  // It knows no reservations and no teams, and does nothing else with jobs.
   if (!std::holds_alternative<model::SubmitJob>(command.body)) {
-    const bool is_reservation = std::holds_alternative<model::ChangeReservation>(command.body);
-    return base::fail(base::ErrorCode::kNotFound, "gone", is_reservation ? "name" : "id");
+    const bool has_name = std::holds_alternative<model::ChangeReservation>(command.body) ||
+                          std::holds_alternative<model::SetTeam>(command.body) ||
+                          std::holds_alternative<model::RemoveTeam>(command.body);
+    return base::fail(base::ErrorCode::kNotFound, "gone", has_name ? "name" : "id");
   }
   const model::JobSpec& spec = std::get<model::SubmitJob>(command.body).spec;
   TRY(check_feasible(spec));

@@ -34,6 +34,7 @@
 #include "bin/network_door.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
+#include "bin/team_follower.h"
 #include "config/effective.h"
 #include "config/network_file.h"
 #include "controller/controller.h"
@@ -220,10 +221,6 @@ base::Result<std::unique_ptr<api::WebTokenProver>> web_tokens_of(
                     "access.openid.keys");
 }
 
-model::AccessRules access_of(const config::Configuration& configuration) {
-  return {configuration.access, *configuration.policy.organisation, geteuid()};
-}
-
 // In the order in which they need each other.
 struct Daemon::Parts {
   explicit Parts(std::string directory)
@@ -274,6 +271,7 @@ struct Daemon::Parts {
   Reloaded<config::SlurmNames> slurm_names;
   Reloaded<config::InForce> in_force;
   Reloaded<model::AccessRules> access;
+  std::unique_ptr<TeamFollower> team_follower;
   api::TokenUses token_uses;
   Reloaded<api::IdentityUsers> identities;
   std::unique_ptr<api::TokenAuthenticator> tokens;
@@ -378,6 +376,10 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
                state.nodes.size());
   hub = std::make_unique<api::EventHub>(state.seq);
   controller->add_listener(&event_log);
+  team_follower = std::make_unique<TeamFollower>(
+      log, TeamFollower::Site{configuration.access, geteuid()}, *loop->snapshot(),
+      [this](model::AccessRules rules) { access.set(std::move(rules)); });
+  controller->add_listener(team_follower.get());
   controller->add_listener(hub.get());
   if (!configuration.notify_command.empty()) {
     notifier = std::make_unique<Notifier>(configuration.notify_command, log);
@@ -470,7 +472,6 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
                                       const ProgramPaths& paths) {
   slurm_names.set(configuration.slurm);
   in_force.set(config::values_in_force(options.config_file, configuration, configuration));
-  access.set(access_of(configuration));
   commands = std::make_unique<LoopCommands>(*loop);
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
@@ -604,7 +605,7 @@ void Daemon::reload(const config::Configuration& configuration, const SignalSend
   parts_->in_force.set(
       config::values_in_force(parts_->in_force.get()->file, parts_->at_start, configuration));
   if (parts_->network_door != nullptr) parts_->network_door->reload();
-  parts_->access.set(access_of(configuration));
+  parts_->team_follower->change_settings(configuration.access);
   if (has_same_access) return;
   // The journal does not have the roles, so the trail says that they changed.
   model::AuditedCall call;

@@ -51,6 +51,12 @@ void log_event(logging::Log& log, const Owners& owners, const model::EventRecord
              "event={} node_id={} gpu={} trigger={} cause={} by={}", seq, gpu->gpu.node.value,
              gpu->gpu.index, to_string(gpu->trigger), logging::quoted(gpu->cause, 1024),
              logging::quoted(gpu->by));
+  } else if (const auto* team = std::get_if<model::TeamSet>(&record.event)) {
+    log.info(logging::of_platform("events of teams"), "event={} team={} set by={}", seq,
+             logging::quoted(team->team.name), logging::quoted(team->team.set_by));
+  } else if (const auto* removed = std::get_if<model::TeamRemoved>(&record.event)) {
+    log.info(logging::of_platform("events of teams"), "event={} team={} removed by={}", seq,
+             logging::quoted(removed->name), logging::quoted(removed->by));
   } else if (const model::JobId job = model::job_of(record.event); job.valid()) {
     log.write(spdlog::level::debug, owners.of(job), "event={} kind={} job={}", seq,
               model::name_of(record.event), job.value);

@@ -154,7 +154,8 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
       .option("--action", o.action, "ACTION",
               "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
               "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
-              "port-forward, top, signal, create-token, revoke-token")
+              "port-forward, top, signal, create-token, revoke-token, "
+              "set-team, remove-team")
       .option("--since", o.since, "TIME", "only entries since then: 2h, 7d, or a time")
       .option("--until", o.until, "TIME", "up to then")
       .option("--outcome", o.outcome, "OUTCOME", "ok, refused, or a code: permission-denied")

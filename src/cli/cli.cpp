@@ -216,6 +216,41 @@ constexpr std::array kCommands = {
              "  gpu-platform token revoke laptop\n"
              "  gpu-platform token revoke ci --user ann\n"
              "  gpu-platform token revoke 7 --json\n"}, run_token_revoke},
+    Command{{"team list", "[options]",
+             "Show the teams of the configuration and those that were made at run time.",
+             "  gpu-platform team list\n"
+             "  gpu-platform team list --json | jq -r '.teams[] | select(.origin == \"RUN_TIME\").name'\n"}, run_team_list},
+    Command{{"team show", "[options] TEAM",
+             "Show a team, and where each of its values comes from.",
+             "  gpu-platform team show vision\n"
+             "  gpu-platform team show vision --json\n"}, run_team_show},
+    Command{{"team create", "[options] NAME",
+             "Make a team beside those of the configuration.",
+             "  gpu-platform team create vision --member ann,bob:2 --max-gpus 8\n"
+             "  gpu-platform team create speech --parent research --coordinator cyd\n"}, run_team_create},
+    Command{{"team set", "[options] TEAM",
+             "Change a team, where the configuration does not set the key.",
+             "  gpu-platform team set vision --shares 3 --guaranteed-gpus 4\n"
+             "  gpu-platform team set vision --max-gpus none\n"
+             "  gpu-platform team set vision --coordinator cyd --remove-coordinator bob\n"}, run_team_set},
+    Command{{"team delete", "[options] TEAM",
+             "Remove a team that was made at run time and has no jobs.",
+             "  gpu-platform team delete vision\n"}, run_team_delete},
+    Command{{"team add-member", "[options] TEAM USER[:SHARES]…",
+             "Add members to a team; its coordinators may, too.",
+             "  gpu-platform team add-member vision ann\n"
+             "  gpu-platform team add-member vision bob:2 cyd\n"}, run_team_add_member},
+    Command{{"team remove-member", "[options] TEAM USER…",
+             "Remove members from a team; their jobs stay.",
+             "  gpu-platform team remove-member vision ann\n"}, run_team_remove_member},
+    Command{{"quota show", "[options] [TEAM]",
+             "Show the limits and guarantees of teams; 'shares' shows what is used of them.",
+             "  gpu-platform quota show\n"
+             "  gpu-platform quota show vision\n"}, run_quota_show},
+    Command{{"quota set", "[options] TEAM",
+             "Change limits and guarantees of a team; its coordinators may lower its limits.",
+             "  gpu-platform quota set vision --max-gpus 16\n"
+             "  gpu-platform quota set vision --gpu-hours none --max-running-jobs 20\n"}, run_quota_set},
     Command{{"audit list", "[options]",
              "Show the audit trail: who did what, for whom, from where, with what outcome.",
              "  gpu-platform audit list\n"

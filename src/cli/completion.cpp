@@ -61,6 +61,10 @@ class KnownNames {
     return of("/v1/reservations", "reservations", "name",
               [](const Json& reservation) { return text_at(reservation, "begin"); });
   }
+  Candidates teams() const {
+    return of("/v1/teams", "teams", "name",
+              [](const Json& team) { return text_at(team, "parent"); });
+  }
   Candidates tokens() const {
     return of("/v1/tokens", "tokens", "name",
               [](const Json& token) { return text_at(token, "expires_at"); });
@@ -113,6 +117,7 @@ Candidates states() {
 Candidates values_of(std::string_view option, std::string_view value, const KnownNames& names) {
   if (option == "--server") return names.profiles();
   if (option == "--reservation") return names.reservations();
+  if (option == "--team" || option == "--parent") return names.teams();
   if (option == "--priority") {
     return {{"critical", {}}, {"high", {}}, {"medium", {}}, {"low", {}}};
   }
@@ -127,6 +132,7 @@ Candidates words_of(const Command& command, const std::string& name, const Known
   if (name == "NAME" && command.text.name.starts_with("reservations")) return names.reservations();
   if (name.starts_with("PROFILE")) return names.profiles();
   if (name == "TOKEN") return names.tokens();
+  if (name.starts_with("TEAM") || name == "[TEAM]") return names.teams();
   return alternatives(name);
 }
 

@@ -28,6 +28,9 @@ class Completion : public Cli {
         return json_answer(
             R"({"reservations":[{"name":"course","begin":"2026-07-01T12:00:00Z"}]})");
       }
+      if (request.target == "/v1/teams") {
+        return json_answer(R"({"teams":[{"name":"vision","parent":"research"}]})");
+      }
       if (request.target == "/v1/tokens") {
         return json_answer(
             R"({"tokens":[{"id":"3","name":"laptop","expires_at":"2026-07-01T12:00:00Z"}]})");
@@ -71,6 +74,8 @@ TEST_F(Completion, AsksTheDaemonForNames) {
   EXPECT_EQ(offered({"submit", "--nodelist", "dgx-1,l"}), "dgx-1,l40s-1\tUP\n");
   EXPECT_TRUE(begins(offered({"reservations", "describe", ""}), "course\t"));
   EXPECT_TRUE(begins(offered({"token", "revoke", ""}), "laptop\t"));
+  EXPECT_EQ(offered({"team", "show", ""}), "vision\tresearch\n");
+  EXPECT_EQ(offered({"submit", "--team", "v"}), "vision\tresearch\n");
 }
 
 TEST_F(Completion, IsQuietWithoutADaemonAndAfterTheDashes) {

@@ -559,7 +559,9 @@ constexpr Structure kStructures[] = {
      "The teams of the organisation, with their members, shares and limits. A job is charged to "
      "the "
      "team that --team names, or otherwise to the first team here that has its user. Users without "
-     "a team stand beside the teams, with 1 share each. Without teams, --team is a label."},
+     "a team stand beside the teams, with 1 share each. Without teams, --team is a label. Keys "
+     "that "
+     "are absent here, and further teams, may be set at run time (docs/scheduling.md)."},
     {"teams_file", "the path of a file",
      "teams_file: teams.yaml   # from the folder of this file\n",
      "A YAML file that holds the list of teams, instead of 'teams'."},

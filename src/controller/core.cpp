@@ -15,6 +15,7 @@
 #include "controller/judge/reserved_jobs.h"
 #include "controller/judge/steps.h"
 #include "controller/judge/submission.h"
+#include "controller/judge/teams.h"
 #include "controller/judge/timers.h"
 #include "controller/judge/tokens.h"
 
@@ -266,6 +267,21 @@ Core::Reply Core::on(const model::RecordTokenUse& command, const Request& reques
   return reply;
 }
 
+Core::Reply Core::on(const model::SetTeam& command, const Request& request) {
+  TRY_ASSIGN(std::optional<model::Event> changed,
+             judge_team(state_, request.caller, command, request.now, request.headroom));
+  model::CommandReply reply;
+  reply.changed = changed.has_value();
+  emit_if(std::move(changed), request.now);
+  return reply;
+}
+
+Core::Reply Core::on(const model::RemoveTeam& command, const Request& request) {
+  TRY_ASSIGN(model::TeamRemoved removed, judge_removal(state_, request.caller, command));
+  emit(std::move(removed), request.now);
+  return model::CommandReply{};
+}
+
 Core::Reply Core::on(const model::RecordCalls& command, const Request& request) {
   Events events = judge_calls(command, request.headroom);
   model::CommandReply reply;
@@ -276,7 +292,7 @@ Core::Reply Core::on(const model::RecordCalls& command, const Request& request) 
 
 void Core::apply_policy(const model::Policy& policy, std::string by, base::Instant now,
                         const model::Origin& origin) {
-  const bool is_new = !state_.seq.valid() || policy != *state_.policy;
+  const bool is_new = !state_.seq.valid() || policy != configured_policy(state_);
   if (is_new) {
     emit(model::PolicyApplied{policy, std::move(by)}, now);
     emit_all(judge_unmanaged_processes_again(state_), now);
@@ -443,7 +459,8 @@ std::shared_ptr<const Snapshot> Core::snapshot() {
                .reservations = share(state_.books->reservations, shared_reservations_),
                .runs = state_.books.freeze_history(),
                .scores = state_.scores,
-               .tokens = state_.tokens.freeze()});
+               .tokens = state_.tokens.freeze(),
+               .teams = state_.teams});
 }
 
 Batch Core::take_batch() {

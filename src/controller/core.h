@@ -97,6 +97,8 @@ class Core {
   Reply on(const model::MakeToken& command, const Request& request);
   Reply on(const model::RevokeToken& command, const Request& request);
   Reply on(const model::RecordTokenUse& command, const Request& request);
+  Reply on(const model::SetTeam& command, const Request& request);
+  Reply on(const model::RemoveTeam& command, const Request& request);
   Reply on(const model::RecordCalls& command, const Request& request);
   // Returns true if something changed.
   base::Result<bool> act(const model::Job& job, model::JobAction action, const Request& request);

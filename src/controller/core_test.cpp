@@ -382,9 +382,11 @@ TEST_F(CoreTest, ASnapshotGivesTheSameState) {
 TEST_F(CoreTest, ASnapshotThatIsCutOrOfAnotherVersionIsRefused) {
   submit(testing::spec(1));
   const std::string bytes = encode_state(core_.state());
-  const std::size_t without_tokens = bytes.size() - 2;  // as older programs wrote it
+  // As older programs wrote it.
+  const std::size_t without_tokens = bytes.size() - 3;
+  const std::size_t without_teams = bytes.size() - 1;
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    if (size == without_tokens) continue;
+    if (size == without_tokens || size == without_teams) continue;
     const auto cut = decode_state(std::string_view(bytes).substr(0, size));
     ASSERT_FALSE(cut) << size;
     EXPECT_EQ(cut.error().code, ErrorCode::kDataLoss);
@@ -423,7 +425,7 @@ TEST_F(CoreTest, ASnapshotFromBeforeTypesOfGpuTimeWereKeptIsRead) {
     auto cut = decode_state(std::string_view(bytes).substr(0, size));
     if (cut) older.push_back(*std::move(cut));
   }
-  ASSERT_EQ(older.size(), 2U) << "from before that, and from before tokens were kept";
+  ASSERT_EQ(older.size(), 3U) << "from before that, before tokens, and before teams were kept";
   EXPECT_FALSE(uses_of_ann(older.back()).of_types.empty());
   EXPECT_EQ(check_invariants(older.front()), std::vector<std::string>());
   EXPECT_EQ(uses_of_ann(older.front()).used, two_hours);

@@ -316,8 +316,8 @@ TEST_F(CoreTokens, AreInSnapshotsAndAStateThatEndsBeforeThemHasNone) {
   EXPECT_EQ(core_.snapshot()->tokens, core_.state().tokens);
 
   const std::string before = encode_state(State());
-  // An older state has neither the number of the last token nor that of tokens.
-  const auto older = decode_state(std::string_view(before).substr(0, before.size() - 2));
+  // An older state has neither the number of the last token nor those of tokens and teams.
+  const auto older = decode_state(std::string_view(before).substr(0, before.size() - 3));
   ASSERT_TRUE(older) << older.error().message;
   EXPECT_TRUE(older->tokens.empty());
 }

@@ -357,6 +357,31 @@ void check_limits(const State& state, Found& found) {
   }
 }
 
+void check_teams(const State& state, Found& found) {
+  const model::TeamSources& sources = *state.teams;
+  if (model::organisation_in_force(sources) != *state.policy->organisation) {
+    found.push_back("teams: the policy has others than the configuration and people made");
+  }
+  if (sources.run_time.size() > model::kMaxRunTimeTeams) found.push_back("teams: too many");
+  for (const model::Team& team : state.policy->organisation->teams) {
+    if (!sources.run_time.contains(team.name)) continue;
+    const model::Team* configured = find_team(sources.configured, team.name);
+    const bool is_as_configured = configured != nullptr && configured->quota == team.quota;
+    if (const auto problem = model::problem_of(team.quota); problem && !is_as_configured) {
+      found.push_back(fmt::format("teams: {}: {}", team.name, problem->text));
+    }
+    const model::Team* above = &team;
+    for (std::size_t step = 0; above != nullptr; ++step) {
+      if (step > state.policy->organisation->teams.size()) {
+        found.push_back(fmt::format("teams: {} is below itself", team.name));
+        break;
+      }
+      const std::string& parent = above->parent;
+      above = parent.empty() ? nullptr : find_team(*state.policy->organisation, parent);
+    }
+  }
+}
+
 // CPUs and memory that attempts hold on each node against what the nodes say.
 void check_sums(const State& state, Found& found) {
   std::map<std::uint64_t, std::pair<std::uint64_t, base::Bytes>> sums;
@@ -441,6 +466,7 @@ std::vector<std::string> check_invariants(const State& state) {
   check_reservations(state, found);
   check_limits(state, found);
   check_tokens(state, found);
+  check_teams(state, found);
   check_arrays(state, found);
   for (std::string& passed : passed_quotas(state)) found.push_back(std::move(passed));
   for (std::string& passed : passed_guarantees(state)) found.push_back(std::move(passed));

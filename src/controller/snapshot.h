@@ -17,6 +17,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/run_time_team.h"
 #include "model/token.h"
 #include "model/wait_reason.h"
 #include "scheduling/explain/shortages.h"
@@ -61,6 +62,7 @@ struct Snapshot {
   scheduling::RunHistory runs;
   base::Shared<scheduling::PredictionScores> scores;
   base::PersistentMap<model::Token> tokens = {};  // by TokenId
+  base::Shared<model::TeamSources> teams = {};
 };
 
 // The jobs that left the core with a batch: one command may end 100,000 of them.

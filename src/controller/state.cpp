@@ -12,9 +12,9 @@ namespace gpu_platform::controller {
 namespace {
 
 // The version of the snapshot's layout. Fields of jobs, nodes and policies may be appended without
-// raising it (model/codec.h), and so may what stands at the end (encode_gpu_time, then
-// encode_tokens): a snapshot that ends before it is read. Anything else that changes here raises
-// it.
+// raising it (model/codec.h), and so may what stands at the end (encode_gpu_time,
+// encode_tokens, encode_teams): a snapshot that ends before it is read. Anything else that changes
+// here raises it.
 constexpr std::uint64_t kVersion = 5;
 
 std::unexpected<base::Error> damaged(std::string_view what) {
@@ -163,6 +163,27 @@ base::Status decode_tokens(base::Decoder& decoder, State& state) {
   return {};
 }
 
+// Came later than the layout, too. The configuration's teams are in the policy.
+void encode_teams(const State& state, base::Encoder& encoder) {
+  encoder.u64(state.teams->run_time.size());
+  std::string part;
+  for (const auto& [name, team] : state.teams->run_time) {
+    model::append_run_time_team(team, part);
+    encoder.text(part);
+    part.clear();
+  }
+}
+
+base::Result<model::RunTimeTeams> decode_teams(base::Decoder& decoder) {
+  model::RunTimeTeams teams;
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    TRY_ASSIGN(model::RunTimeTeam team, model::decode_run_time_team(decoder.text()));
+    std::string name = team.name;
+    teams.emplace(std::move(name), std::move(team));
+  }
+  return teams;
+}
+
 void encode_durations(const std::vector<base::Duration>& durations, base::Encoder& encoder) {
   encoder.u64(durations.size());
   for (const base::Duration each : durations) encoder.i64(each.value());
@@ -250,7 +271,7 @@ std::string encode_state(const State& state) {
     encoder.text(part);
     part.clear();
   };
-  model::append_policy(*state.policy, part);
+  model::append_policy(configured_policy(state), part);
   put_part();
   encoder.u64(state.nodes.size());
   state.nodes.for_each([&](std::uint64_t, const model::Node& node) {
@@ -297,6 +318,7 @@ std::string encode_state(const State& state) {
   }
   encode_gpu_time(state, encoder);
   encode_tokens(state, encoder);
+  encode_teams(state, encoder);
   return out;
 }
 
@@ -314,7 +336,7 @@ base::Result<State> decode_state(std::string_view bytes) {
   state.last_job_id = decoder.u64();
   state.last_node_id = decoder.u64();
   TRY_ASSIGN(model::Policy policy, model::decode_policy(decoder.text()));
-  state.policy = std::make_shared<model::Policy>(std::move(policy));
+  model::TeamSources teams{*policy.organisation, {}};
   for (std::size_t left = decoder.count(); left > 0; --left) {
     TRY_ASSIGN(model::Node node, model::decode_node(decoder.text()));
     const std::uint64_t id = node.id.value;
@@ -359,6 +381,12 @@ base::Result<State> decode_state(std::string_view bytes) {
   }
   if (decoder.ok() && !decoder.at_end()) decode_gpu_time(decoder, period_use, state.use);
   if (decoder.ok() && !decoder.at_end()) TRY(decode_tokens(decoder, state));
+  if (decoder.ok() && !decoder.at_end()) {
+    TRY_ASSIGN(teams.run_time, decode_teams(decoder));
+    policy.organisation = model::organisation_in_force(teams);
+  }
+  state.teams = std::move(teams);
+  state.policy = std::make_shared<model::Policy>(std::move(policy));
   told.period_use = std::move(period_use);
   if (!decoder.ok() || !decoder.at_end()) return damaged("state");
   state.books = scheduling::Books(std::move(told));
@@ -368,6 +396,12 @@ base::Result<State> decode_state(std::string_view bytes) {
 
 std::uint64_t state_hash(const State& state) {
   return base::hash64(encode_state(state));
+}
+
+model::Policy configured_policy(const State& state) {
+  model::Policy policy = *state.policy;
+  policy.organisation = state.teams->configured;
+  return policy;
 }
 
 const model::Job* find_job(const State& state, model::JobId id) {

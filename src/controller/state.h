@@ -23,6 +23,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/policy.h"
+#include "model/run_time_team.h"
 #include "scheduling/book_entries.h"
 #include "scheduling/books.h"
 #include "scheduling/order/fair_share_use.h"
@@ -66,7 +67,10 @@ std::vector<std::string_view> differences(const Indices& a, const Indices& b);
 struct State : Indices {
   model::EventSeq seq;  // of the last event applied
   base::Instant at;     // of the last event applied; never runs backwards
+  // The policy in force: its organisation is made of that of the configuration and of the teams
+  // that were set at run time.
   std::shared_ptr<const model::Policy> policy = std::make_shared<model::Policy>();
+  base::Shared<model::TeamSources> teams;
   std::uint64_t last_job_id = 0;
   std::uint64_t last_node_id = 0;
   std::uint64_t last_token_id = 0;
@@ -114,6 +118,9 @@ bool goes_back(const model::Job& job, const model::Attempt& attempt);
 // Returns the result of the target so far; nothing if the core does not know it (any more).
 std::optional<model::TargetOutcome> outcome_of(const State& state,
                                                const model::DependencyTarget& target);
+
+// Returns the policy as the configuration has it, without what was set at run time.
+model::Policy configured_policy(const State& state);
 
 // Computes the derived part afresh from the truth.
 void rebuild_indices(State& state);

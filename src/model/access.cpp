@@ -26,10 +26,14 @@ constexpr std::array kRights = {
 
 }  // namespace
 
-bool manages(const Caller& caller, const JobSpec& spec) {
+bool may_touch_team(const Caller& caller, std::string_view team) {
   if (caller.reach == Reach::kAll) return true;
   if (caller.reach == Reach::kOwn || caller.teams == nullptr) return false;
-  return std::ranges::binary_search(caller.teams->coordinates, spec.team);
+  return std::ranges::binary_search(caller.teams->coordinates, team);
+}
+
+bool manages(const Caller& caller, const JobSpec& spec) {
+  return may_touch_team(caller, spec.team);
 }
 
 bool may_touch(const Caller& caller, const JobSpec& spec) {

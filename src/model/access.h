@@ -24,6 +24,8 @@ bool may_touch(const Caller& caller, const JobSpec& spec);
 base::Status check_may_touch(const Caller& caller, JobId job, const JobSpec& spec);
 // Returns whether the call may touch what belongs to the site: GPUs, nodes and reservations.
 bool may_touch_site(const Caller& caller);
+// Returns whether the call may touch the team: its caller coordinates it, or reaches all.
+bool may_touch_team(const Caller& caller, std::string_view team);
 // Returns whether the call may make, see and end the tokens of that user.
 bool may_touch_tokens_of(const Caller& caller, std::uint32_t uid);
 

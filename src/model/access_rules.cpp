@@ -80,6 +80,12 @@ void AccessRules::settle(Caller& caller) const {
   caller.teams = teams == teams_.end() ? nullptr : teams->second;
 }
 
+std::vector<std::string> AccessRules::coordinators_of(std::string_view team) const {
+  const auto found = settings_.coordinators.find(team);
+  if (found == settings_.coordinators.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
 bool AccessRules::may_act_as_users(const Caller& caller) const {
   if (caller.role != Role::kAdmin) return false;
   return is_root(caller) || settings_.admins_act_as_users;

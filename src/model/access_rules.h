@@ -55,6 +55,9 @@ class AccessRules {
   // Returns whether the caller may act with the rights of other users (exec, submissions).
   bool may_act_as_users(const Caller& caller) const;
 
+  // Returns the users who coordinate the team itself, by name.
+  std::vector<std::string> coordinators_of(std::string_view team) const;
+
   Audience audience(Sight sight) const {
     return settings_.visibility[static_cast<std::size_t>(sight)];
   }

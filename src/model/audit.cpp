@@ -33,7 +33,9 @@ constexpr std::array<std::string_view, kAuditActions> kActionNames = {"submit",
                                                                       "signal",
                                                                       "change_reservation",
                                                                       "create_token",
-                                                                      "revoke_token"};
+                                                                      "revoke_token",
+                                                                      "set_team",
+                                                                      "remove_team"};
 
 constexpr std::size_t kMaxFieldBytes = 64;
 

@@ -62,8 +62,10 @@ enum class AuditAction : std::uint8_t {
   kChangeReservation,
   kCreateToken,
   kRevokeToken,
+  kSetTeam,
+  kRemoveTeam,
 };
-inline constexpr std::size_t kAuditActions = 23;
+inline constexpr std::size_t kAuditActions = 25;
 std::string_view to_string(AuditAction action);  // "requeue_and_hold"
 std::optional<AuditAction> parse_audit_action(std::string_view text);
 
@@ -93,7 +95,7 @@ struct AuditedCall {
   std::uint64_t job_count = 0;
   std::vector<std::string> gpus;  // "node:index", the first kMaxAuditedGpus
   std::uint64_t gpu_count = 0;
-  std::string target;  // a node, a reservation or a token by name
+  std::string target;  // a node, a reservation, a token or a team by name
   std::optional<Refusal> refusal;
   std::string request_id;
   // The number of refused calls since `since` that are one entry, past the rate. Else this is 1 and

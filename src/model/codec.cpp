@@ -87,6 +87,10 @@ template <>
 constexpr std::uint64_t kRecordNumber<TokenRevoked> = 39;
 template <>
 constexpr std::uint64_t kRecordNumber<TokenUsed> = 40;
+template <>
+constexpr std::uint64_t kRecordNumber<TeamSet> = 41;
+template <>
+constexpr std::uint64_t kRecordNumber<TeamRemoved> = 42;
 
 constexpr std::size_t kLengthBytes = 4;
 
@@ -405,6 +409,13 @@ void append_token(const Token& token, std::string& out) {
 }
 base::Result<Token> decode_token(std::string_view bytes) {
   return decode_whole<Token>(bytes, "token");
+}
+
+void append_run_time_team(const RunTimeTeam& team, std::string& out) {
+  Writer{out}.write(const_cast<RunTimeTeam&>(team));
+}
+base::Result<RunTimeTeam> decode_run_time_team(std::string_view bytes) {
+  return decode_whole<RunTimeTeam>(bytes, "team");
 }
 
 }  // namespace gpu_platform::model

@@ -12,12 +12,13 @@
 #include "model/policy.h"
 #include "model/preemption_hold.h"
 #include "model/reservation.h"
+#include "model/run_time_team.h"
 #include "model/token.h"
 
-// Bytes of events, jobs, nodes, preemption holds, reservations and tokens, as the store keeps them
-// (docs/journal.md). Every composite value is written with its length, so fields appended later are
-// skipped by an older reader and keep their defaults when an older record lacks them. Fields are
-// never removed, reordered or given a new meaning.
+// Bytes of events, jobs, nodes, preemption holds, reservations, tokens and teams, as the store
+// keeps them (docs/journal.md). Every composite value is written with its length, so fields
+// appended later are skipped by an older reader and keep their defaults when an older record lacks
+// them. Fields are never removed, reordered or given a new meaning.
 
 namespace gpu_platform::model {
 
@@ -64,5 +65,8 @@ base::Result<Reservation> decode_reservation(std::string_view bytes);
 
 void append_token(const Token& token, std::string& out);
 base::Result<Token> decode_token(std::string_view bytes);
+
+void append_run_time_team(const RunTimeTeam& team, std::string& out);
+base::Result<RunTimeTeam> decode_run_time_team(std::string_view bytes);
 
 }  // namespace gpu_platform::model

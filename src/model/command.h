@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "model/job_selection.h"
 #include "model/reservation.h"
 #include "model/role.h"
+#include "model/run_time_team.h"
 #include "model/spec_patch.h"
 #include "model/token.h"
 
@@ -217,6 +219,25 @@ struct RecordTokenUse {
   base::Instant at;
 };
 
+// Changes of a team at run time (model/run_time_team.h). What is not given stays as it is.
+struct SetTeam {
+  enum class Presence : std::uint8_t { kAny, kNew, kPresent };
+  std::string name;
+  Presence presence = Presence::kAny;  // of the team before; kAny: it is made if it is missing
+  std::optional<std::string> parent;   // empty: the organisation itself
+  std::optional<std::uint32_t> shares;
+  std::vector<Member> add_members;  // a member that is there already gets the shares
+  std::vector<std::string> remove_members;
+  std::vector<std::string> add_coordinators;
+  std::vector<std::string> remove_coordinators;
+  std::map<QuotaKey, std::optional<std::uint32_t>> quota = {};  // no value: none from here on
+};
+
+// Removes what was set of a team at run time, and with it the team.
+struct RemoveTeam {
+  std::string name;
+};
+
 // Calls for the audit trail that are none of the commands above: opened channels into jobs, refused
 // calls, a configuration that was refused.
 struct RecordCalls {
@@ -227,7 +248,7 @@ struct Command {
   Caller caller;
   std::variant<SubmitJob, ActOnJob, ActOnJobs, UpdateJob, ChangeGpus, MakeReservation,
                ChangeReservation, CancelReservation, RecordCalls, RaiseJob, SignalJob, RecordStep,
-               MakeToken, RevokeToken, RecordTokenUse>
+               MakeToken, RevokeToken, RecordTokenUse, SetTeam, RemoveTeam>
       body;
 };
 

@@ -36,7 +36,9 @@ std::string_view name_of(const Event& event) {
                                          "StepRecorded",
                                          "TokenCreated",
                                          "TokenRevoked",
-                                         "TokenUsed"};
+                                         "TokenUsed",
+                                         "TeamSet",
+                                         "TeamRemoved"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

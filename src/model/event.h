@@ -16,6 +16,7 @@
 #include "model/policy.h"
 #include "model/preemption_hold.h"
 #include "model/reservation.h"
+#include "model/run_time_team.h"
 #include "model/spec_patch.h"
 #include "model/token.h"
 
@@ -259,6 +260,17 @@ struct TokenUsed {
   base::Instant used_at;
 };
 
+// A person made or changed a team at run time.
+struct TeamSet {
+  RunTimeTeam team;
+};
+
+// A person removed what was set of a team at run time.
+struct TeamRemoved {
+  std::string name;
+  std::string by;
+};
+
 // A call of a person, for the audit trail: one that changed something, beside the events that say
 // what it changed (a submission says so itself), one that opened a way into a job, or a refused
 // one.
@@ -282,14 +294,13 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using Event =
-    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
-                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
-                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
-                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
-                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
-                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed>;
+using Event = std::variant<
+    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
+    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
+    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
+    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
+    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved>;
 
 // `at` never runs backwards along the journal, except that of StoreRepaired, which may be earlier
 // than the state: a repair cannot read the time of a snapshot.

@@ -19,6 +19,7 @@
 #include "model/policy.h"
 #include "model/preemption_hold.h"
 #include "model/reservation.h"
+#include "model/run_time_team.h"
 #include "model/token.h"
 
 // Every struct that the store keeps, as the list of its members: the codec writes and reads by it,
@@ -168,7 +169,11 @@ inline auto fields(NamedQuota& v) {
 }
 inline auto fields(Organisation& v) {
   return std::tie(v.teams, v.of_each_user, v.of_users, v.of_projects, v.period, v.allocation,
-                  v.reserved_thousandths);
+                  v.reserved_thousandths, v.file);
+}
+inline auto fields(RunTimeTeam& v) {
+  return std::tie(v.name, v.parent, v.shares, v.members, v.coordinators, v.quota, v.lowered,
+                  v.set_by, v.set_at);
 }
 inline auto fields(GpuWeight& v) {
   return std::tie(v.type, v.thousandths);
@@ -318,6 +323,12 @@ inline auto fields(TokenRevoked& v) {
 }
 inline auto fields(TokenUsed& v) {
   return std::tie(v.token, v.used_at);
+}
+inline auto fields(TeamSet& v) {
+  return std::tie(v.team);
+}
+inline auto fields(TeamRemoved& v) {
+  return std::tie(v.name, v.by);
 }
 inline auto fields(PreemptionHoldDropped& v) {
   return std::tie(v.job);

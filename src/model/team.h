@@ -10,7 +10,8 @@
 #include "base/units.h"
 
 // The teams of the organisation with their members, shares and limits. They are part of the policy.
-// config/ has checked them: names are unique, parents exist, no team is below itself.
+// config/ has checked them: names are unique, parents exist, no team is below itself. What people
+// set while the daemon runs is in model/run_time_team.h.
 
 namespace gpu_platform::model {
 
@@ -102,6 +103,7 @@ struct Organisation {
   QuotaPeriod period = QuotaPeriod::kWeek;
   AllocationMode allocation = AllocationMode::kGuaranteed;
   std::uint32_t reserved_thousandths = 300;  // of the cluster's GPUs, of kHybrid
+  std::string file = {};                     // that names the teams, for messages; empty: not known
 
   friend bool operator==(const Organisation&, const Organisation&) = default;
 };

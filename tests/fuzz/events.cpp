@@ -65,6 +65,8 @@ void run(std::string_view input) {
       return expect_stable(bytes, model::decode_reservation, model::append_reservation);
     case 't':
       return expect_stable(bytes, model::decode_token, model::append_token);
+    case 'm':
+      return expect_stable(bytes, model::decode_run_time_team, model::append_run_time_team);
     default:
       return expect_stable(bytes, decode_batch, append_batch);
   }
@@ -87,6 +89,8 @@ std::vector<std::string> seeds() {
   model::append_record(record_of(model::TokenCreated{}), batch);
   model::append_record(record_of(model::TokenRevoked{model::TokenId(4), "laptop", {}, ""}), batch);
   model::append_record(record_of(model::TokenUsed{model::TokenId(4), base::Instant(7)}), batch);
+  model::append_record(record_of(model::TeamSet{{.name = "vision"}}), batch);
+  model::append_record(record_of(model::TeamRemoved{"vision", "root"}), batch);
   model::Job job;
   job.id = model::JobId(3);
   job.spec = spec;
@@ -95,7 +99,7 @@ std::vector<std::string> seeds() {
   node.name = "n1";
   node.gpus.resize(2);
   node.gpus[0].info.uuid = "GPU-1";
-  std::vector<std::string> seeds{batch, "j", "n", "a", "p", "c", "w", "t"};
+  std::vector<std::string> seeds{batch, "j", "n", "a", "p", "c", "w", "t", "m"};
   model::append_job(job, seeds[1]);
   model::append_node(node, seeds[2]);
   model::append_array({}, seeds[3]);
@@ -103,6 +107,7 @@ std::vector<std::string> seeds() {
   model::append_preemption_hold({}, seeds[5]);
   model::append_reservation({}, seeds[6]);
   model::append_token({.id = model::TokenId(4), .name = "laptop", .user = "ann"}, seeds[7]);
+  model::append_run_time_team({.name = "vision", .members = {{"ann", 2}}}, seeds[8]);
   return seeds;
 }
 

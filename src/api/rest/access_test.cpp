@@ -223,6 +223,8 @@ const std::map<std::string_view, Extra> kExtras = {
     {"SizeModelServer", {"", R"({"model":"llama-3-70b","settings":[]})"}},
     {"CreateReservation",
      {"", R"({"name":"r","begin":"2099-01-01T00:00:00Z","end":"2099-01-02T00:00:00Z","gpus":1})"}},
+    {"CreateTeam", {"", R"({"name":"t","max_gpus":3})"}},
+    {"SetTeam", {"", R"({"max_gpus":3})"}},
     {"UpdateReservation", {"", R"({"end":"2099-01-02T00:00:00Z"})"}},
 };
 

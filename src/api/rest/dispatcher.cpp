@@ -625,6 +625,24 @@ void Dispatcher::revoke_token(const Context& context, const v1::RevokeTokenReque
                                                                   message.token(), {})));
 }
 
+void Dispatcher::create_team(const Context& context, const v1::SetTeamRequest& message) const {
+  calls_.set_team(message, true, context.exchange.peer(), context.exchange.resume(),
+                  answer_changing<v1::Team>(
+                      context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
+void Dispatcher::set_team(const Context& context, const v1::SetTeamRequest& message) const {
+  calls_.set_team(message, false, context.exchange.peer(), context.exchange.resume(),
+                  answer_changing<v1::Team>(
+                      context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
+void Dispatcher::remove_team(const Context& context, const v1::RemoveTeamRequest& message) const {
+  calls_.remove_team(message.name(), context.exchange.peer(), context.exchange.resume(),
+                     answer_changing<v1::Team>(
+                         context, call_of(context.exchange, *context.action, message.name(), {})));
+}
+
 // A call that answers at once: with what a function of Calls returns.
 template <class Request, class Answer>
 Dispatcher::Entry Dispatcher::asks(Answer answer) {
@@ -749,6 +767,14 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"TokenService.CreateToken", changes(AuditAction::kCreateToken, &D::create_token)},
       {"TokenService.ListTokens", asks<v1::ListTokensRequest>(&Calls::tokens)},
       {"TokenService.RevokeToken", changes(AuditAction::kRevokeToken, &D::revoke_token)},
+      {"TeamService.ListTeams", asks<v1::ListTeamsRequest>(&Calls::teams)},
+      {"TeamService.GetTeam",
+       asks<v1::GetTeamRequest>([](const Calls& of, const auto& message, const Peer& peer) {
+         return of.team(message.name(), peer);
+       })},
+      {"TeamService.CreateTeam", changes(AuditAction::kSetTeam, &D::create_team)},
+      {"TeamService.SetTeam", changes(AuditAction::kSetTeam, &D::set_team)},
+      {"TeamService.RemoveTeam", changes(AuditAction::kRemoveTeam, &D::remove_team)},
       {"AuditService.ListAudit", asks<v1::ListAuditRequest>(&Calls::audit)},
   };
   for (const auto& [name, entry] : entries) {

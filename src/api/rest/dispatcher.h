@@ -102,6 +102,9 @@ class Dispatcher {
                           const v1::CancelReservationRequest& message) const;
   void create_token(const Context& context, const v1::CreateTokenRequest& message) const;
   void revoke_token(const Context& context, const v1::RevokeTokenRequest& message) const;
+  void create_team(const Context& context, const v1::SetTeamRequest& message) const;
+  void set_team(const Context& context, const v1::SetTeamRequest& message) const;
+  void remove_team(const Context& context, const v1::RemoveTeamRequest& message) const;
   void act(const Context& context, std::string_view id, model::JobAction action) const;
   template <class Message>
   void open_channel(const Context& context, const Message& message) const;

@@ -18,6 +18,7 @@
 #include "gpu_platform/v1/shares.pb.h"
 #include "gpu_platform/v1/slurm.pb.h"
 #include "gpu_platform/v1/statistics.pb.h"
+#include "gpu_platform/v1/teams.pb.h"
 #include "gpu_platform/v1/tokens.pb.h"
 
 namespace gpu_platform::api {
@@ -187,7 +188,7 @@ RoutingTable::RoutingTable() {
         v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file(),
         v1::Statistics::descriptor()->file(), v1::SlurmNames::descriptor()->file(),
         v1::Identity::descriptor()->file(), v1::Token::descriptor()->file(),
-        v1::Configuration::descriptor()->file()}) {
+        v1::Team::descriptor()->file(), v1::Configuration::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
   }
   // Those that a query parameter selects are tried before those that it does not.

@@ -356,11 +356,29 @@ Checked parse_configuration(std::string_view yaml, const std::string& folder) {
   return checker.finish();
 }
 
+namespace {
+
+// Where a person changes the teams: the file with the key.
+void name_file_of_teams(const std::string& path, Configuration& configuration) {
+  const auto place = std::ranges::find_if(configuration.places, [](const KeyPlace& each) {
+    return each.key == "teams" || each.key == "teams_file";
+  });
+  if (place == configuration.places.end()) return;
+  model::Organisation organisation = *configuration.policy.organisation;
+  organisation.file = place->file.empty() ? path : place->file;
+  configuration.policy.organisation = std::move(organisation);
+}
+
+}  // namespace
+
 Checked read_configuration(const std::string& path) {
   const auto text = read_text(path);
   if (!text) return whole_file(text.error().message);
   const std::size_t slash = path.rfind('/');
-  return parse_configuration(*text, slash == std::string::npos ? "." : path.substr(0, slash));
+  Checked checked =
+      parse_configuration(*text, slash == std::string::npos ? "." : path.substr(0, slash));
+  if (checked) name_file_of_teams(path, *checked);
+  return checked;
 }
 
 }  // namespace gpu_platform::config

@@ -16,6 +16,8 @@ void apply(Application& a, const model::ReservationEnded& event);
 void apply(Application& a, const model::TokenCreated& event);
 void apply(Application& a, const model::TokenRevoked& event);
 void apply(Application& a, const model::TokenUsed& event);
+void apply(Application& a, const model::TeamSet& event);
+void apply(Application& a, const model::TeamRemoved& event);
 inline void apply(Application&, const model::CallAudited&) {}  // for the archive alone
 
 // node_events.cpp

@@ -9,13 +9,46 @@
 
 namespace gpu_platform::controller {
 
-void apply(Application& a, const model::PolicyApplied& event) {
-  change_policy(a.state, event.policy, a.at);
+namespace {
+
+void follow_policy(Application& a, const model::Policy& policy) {
+  change_policy(a.state, policy, a.at);
   follow_limits(a.state, a.at);
   lend_anew(a);
   update_held_attempts(a);
   // Victims that may not be stopped any more are spared.
   drop_holds_that_outrank_nobody(a);
+}
+
+void follow_teams(Application& a, model::RunTimeTeams run_time) {
+  model::TeamSources sources{a.state.teams->configured, std::move(run_time)};
+  model::Policy policy = *a.state.policy;
+  policy.organisation = model::organisation_in_force(sources);
+  const bool is_same = policy.organisation == a.state.policy->organisation;
+  a.state.teams = std::move(sources);
+  if (!is_same) follow_policy(a, policy);
+}
+
+}  // namespace
+
+void apply(Application& a, const model::PolicyApplied& event) {
+  model::TeamSources sources{*event.policy.organisation, a.state.teams->run_time};
+  model::Policy policy = event.policy;
+  if (!sources.run_time.empty()) policy.organisation = model::organisation_in_force(sources);
+  a.state.teams = std::move(sources);
+  follow_policy(a, policy);
+}
+
+void apply(Application& a, const model::TeamSet& event) {
+  model::RunTimeTeams teams = a.state.teams->run_time;
+  teams[event.team.name] = event.team;
+  follow_teams(a, std::move(teams));
+}
+
+void apply(Application& a, const model::TeamRemoved& event) {
+  model::RunTimeTeams teams = a.state.teams->run_time;
+  CHECK(teams.erase(event.name) == 1);
+  follow_teams(a, std::move(teams));
 }
 
 void apply(Application& a, const model::QuotaPeriodBegan& event) {

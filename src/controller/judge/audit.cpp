@@ -58,6 +58,14 @@ struct Describe {
     call.request_id = command.request_id;
   }
   void operator()(const model::RevokeToken&) const { call.action = AuditAction::kRevokeToken; }
+  void operator()(const model::SetTeam& command) const {
+    call.action = AuditAction::kSetTeam;
+    call.target = command.name;
+  }
+  void operator()(const model::RemoveTeam& command) const {
+    call.action = AuditAction::kRemoveTeam;
+    call.target = command.name;
+  }
   void operator()(const model::RecordTokenUse&) const {}
   void operator()(const model::RecordStep&) const {}
   void operator()(const model::RecordCalls&) const {}

@@ -68,6 +68,8 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "token_made",
     "token_revoked",
     "token_expired",
+    "team_set",
+    "team_removed",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

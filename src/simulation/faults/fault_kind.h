@@ -74,8 +74,10 @@ enum class FaultKind : std::uint8_t {
   kTokenMade,            // a token is made, for a user or with another token
   kTokenRevoked,         // a person revokes one, and with it those that were made with it
   kTokenExpired,         // the time of one is over
+  kTeamSet,              // a person makes or changes a team at run time
+  kTeamRemoved,          // a person removes one
 };
-inline constexpr std::size_t kFaultKinds = 63;
+inline constexpr std::size_t kFaultKinds = 65;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

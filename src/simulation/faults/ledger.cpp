@@ -181,6 +181,8 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
                          std::holds_alternative<model::ReservationMade>(event) ||
                          std::holds_alternative<model::ReservationChanged>(event) ||
+                         std::holds_alternative<model::TeamSet>(event) ||
+                         std::holds_alternative<model::TeamRemoved>(event) ||
                          std::holds_alternative<model::PolicyApplied>(event);
   for (const auto& [job, hold] : before.all()) {
     if (state_.books->holds.find(job) != nullptr || job == about || is_of_hardware || is_change)
@@ -228,6 +230,14 @@ void Ledger::on(const model::ReservationChanged& event) {
 
 void Ledger::on(const model::TokenCreated&) {
   findings_.count(FaultKind::kTokenMade);
+}
+
+void Ledger::on(const model::TeamSet&) {
+  findings_.count(FaultKind::kTeamSet);
+}
+
+void Ledger::on(const model::TeamRemoved&) {
+  findings_.count(FaultKind::kTeamRemoved);
 }
 
 void Ledger::on(const model::TokenRevoked& event) {

@@ -114,6 +114,8 @@ class Ledger {
   void on(const model::ReservationChanged& event);
   void on(const model::TokenCreated& event);
   void on(const model::TokenRevoked& event);
+  void on(const model::TeamSet& event);
+  void on(const model::TeamRemoved& event);
   void on(const model::JobChanged& event);
   void on(const model::StartRequested& event);
   void on(const model::AttemptStarted& event);

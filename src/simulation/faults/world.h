@@ -90,6 +90,8 @@ class World : private execution::VirtualScript {
   void operate();
   void reserve();
   void use_tokens();
+  void manage_teams();
+  void lift_limits_of_teams();
   void change_reservation(const model::Reservation& reservation, base::Prng& random);
   void bring_unmanaged_processes();
   void put_back();

@@ -247,6 +247,7 @@ void World::heal() {
     policy_.organisation = model::Organisation();
     commands_.emplace_back(controller::PolicyChange{policy_, "root"});
   }
+  lift_limits_of_teams();
   client_.submit_unanswered(commands_);
   for (const model::AttemptId id : ledger_.state().held_attempts) {
     const model::Job* job = ledger_.state().jobs.find(id.job.value);

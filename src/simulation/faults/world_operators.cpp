@@ -115,8 +115,63 @@ void World::use_tokens() {
   tell(std::move(made));
 }
 
+namespace {
+
+// Some of them are in the configurations of worlds.
+constexpr std::string_view kTeamNames[] = {"vision", "speech", "w1", "w2"};
+
+model::SetTeam without_limits(std::string_view name) {
+  model::SetTeam change;
+  change.name = name;
+  change.presence = model::SetTeam::Presence::kPresent;
+  for (const model::QuotaKeyRow& row : model::quota_keys()) change.quota[row.key] = std::nullopt;
+  return change;
+}
+
+}  // namespace
+
+// Some of what is drawn is refused: what the configuration says, limits that contradict each other,
+// teams with jobs, and what a coordinator may not do.
+void World::manage_teams() {
+  // Draws of its own: the other draws of the worlds stay as they are.
+  base::Prng random(static_cast<std::uint64_t>(controller_->core().state().at.unix_ns()) + 2);
+  if (!random.chance(1, 3)) return;
+  model::Caller caller = model::root_caller();
+  const auto tell = [&](auto command) {
+    commands_.emplace_back(controller::CommandInput{
+        {caller, std::move(command)}, [](const base::Result<model::CommandReply>&) {}});
+  };
+  const std::string name(kTeamNames[random.below(std::size(kTeamNames))]);
+  if (random.chance(1, 4)) return tell(model::RemoveTeam{name});
+  model::SetTeam change;
+  change.name = name;
+  if (random.chance(1, 4)) {
+    caller = {.user = "ann", .uid = 1001, .reach = model::Reach::kTeams};
+    caller.teams = std::make_shared<const model::Teams>(model::Teams{{}, {name}});
+  } else if (random.chance(1, 3)) {
+    change.parent = std::string(kTeamNames[random.below(std::size(kTeamNames))]);
+  }
+  if (random.chance(1, 2)) change.add_members = {{random.chance(1, 2) ? "ann" : "bob", 1}};
+  for (const model::QuotaKeyRow& row : model::quota_keys()) {
+    if (!random.chance(1, 4)) continue;
+    const auto value = static_cast<std::uint32_t>(random.below(9));
+    change.quota[row.key] = random.chance(1, 4) ? std::nullopt : std::optional(value);
+  }
+  tell(std::move(change));
+}
+
+// Limits may have been lowered below what a waiting job asks for.
+void World::lift_limits_of_teams() {
+  for (const std::string_view name : kTeamNames) {
+    commands_.emplace_back(
+        controller::CommandInput{{model::root_caller(), without_limits(name)},
+                                 [](const base::Result<model::CommandReply>&) {}});
+  }
+}
+
 void World::operate() {
   use_tokens();
+  manage_teams();
   if (random_.chance(1, 2)) return reserve();
   const model::NodeInfo& node = setup_.nodes[random_.below(setup_.nodes.size())];
   model::GpuSelector which{.node = node.name};

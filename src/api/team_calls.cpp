@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/calls.h"
+#include "api/convert/team.h"
+
+// The calls about teams.
+
+namespace gpu_platform::api {
+
+// Without the members that the caller may not see.
+v1::Team Calls::described(const model::Team& team, const controller::Snapshot& snapshot,
+                          const Peer& peer) const {
+  const model::View view = reader_.view_of(peer.caller);
+  const auto is_hidden = [&](const model::Member& member) {
+    return !view.sees_usage_of(member.user, team.name);
+  };
+  model::Team seen = team;
+  std::erase_if(seen.members, is_hidden);
+  v1::Team out;
+  to_proto(seen, *snapshot.teams, out);
+  const auto set = snapshot.teams->run_time.find(team.name);
+  if (set != snapshot.teams->run_time.end() &&
+      std::ranges::any_of(set->second.members, is_hidden)) {
+    auto& values = *out.mutable_hidden();
+    const auto members =
+        std::find_if(values.begin(), values.end(),
+                     [](const v1::HiddenTeamValue& value) { return value.key() == "members"; });
+    if (members != values.end()) values.erase(members);
+  }
+  if (core_.access == nullptr) return out;
+  for (const std::string& user : core_.access()->coordinators_of(team.name)) {
+    out.add_coordinators(user);
+  }
+  return out;
+}
+
+v1::ListTeamsResponse Calls::teams(const v1::ListTeamsRequest&, const Peer& peer) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  v1::ListTeamsResponse out;
+  for (const model::Team& team : snapshot->policy->organisation->teams) {
+    *out.add_teams() = described(team, *snapshot, peer);
+  }
+  return out;
+}
+
+base::Result<v1::Team> Calls::team(const std::string& name, const Peer& peer) const {
+  const auto snapshot = core_.snapshots.snapshot();
+  const model::Team* team = find_team(*snapshot->policy->organisation, name);
+  if (team != nullptr) return described(*team, *snapshot, peer);
+  return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no team '{}'", name), "name");
+}
+
+void Calls::set_team(const v1::SetTeamRequest& request, bool is_new, const Peer& peer,
+                     Resume resume, TeamChanged done) const {
+  auto command = to_model(request);
+  if (!command) return done(std::unexpected(std::move(command).error()));
+  if (is_new) command->presence = model::SetTeam::Presence::kNew;
+  send({peer.caller, *std::move(command)}, std::move(resume),
+       [this, name = request.name(), peer,
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(team(name, peer));
+       });
+}
+
+void Calls::remove_team(const std::string& name, const Peer& peer, Resume resume,
+                        TeamChanged done) const {
+  auto before = team(name, peer);
+  if (!before) return done(std::unexpected(std::move(before).error()));
+  send({peer.caller, model::RemoveTeam{name}}, std::move(resume),
+       [before = *std::move(before),
+        done = std::move(done)](base::Result<model::CommandReply> reply) {
+         if (!reply) return done(std::unexpected(std::move(reply).error()));
+         done(before);
+       });
+}
+
+}  // namespace gpu_platform::api
