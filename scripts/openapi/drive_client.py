@@ -141,7 +141,7 @@ assert call("RequeueJob", id=job, body=m.RequeueJobRequest(hold=True)).changed
 assert call("CancelJob", id=waiting).changed
 assert call("ActOnJobs", body=m.ActOnJobsRequest(action="KILL", ids=[job])).jobs
 
-# ---- planning, reservations, tokens, the audit trail
+# ---- planning, reservations, tokens, teams, the audit trail
 
 call("CheckJob", body=m.CheckJobRequest(spec=m.JobSpec(command=["true"], gpus=1)))
 assert call("SizeModelServer", body=m.ModelSizingRequest(model="llama-3-70b")).gpus > 0
@@ -154,6 +154,11 @@ assert call("CancelReservation", name="test")
 assert call("CreateToken", body=m.CreateTokenRequest(name="second", never_expires=False)).secret
 assert len(call("ListTokens").tokens) == 2
 assert call("RevokeToken", token="second").name == "second"
+assert call("CreateTeam", body=m.SetTeamRequest(name="vision", max_gpus=4)).name == "vision"
+assert call("SetTeam", name="vision", body=m.SetTeamRequest(max_gpus=2)).max_gpus == 2
+assert call("GetTeam", name="vision").max_gpus == 2
+assert [team.name for team in call("ListTeams").teams] == ["vision"]
+assert call("RemoveTeam", name="vision").name == "vision"
 assert call("ListAudit", limit=10).entries
 
 left_out = operations.keys() - made
