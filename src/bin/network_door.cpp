@@ -73,6 +73,9 @@ base::Result<std::unique_ptr<listener::ListenerHost>> open_network_door(
     api::CertificateProver& certificates, logging::Log& log) {
   listener::ListenerHostOptions options;
   options.places = places_of(configuration.rest_addresses, listener::Door::kRest);
+  for (listener::Place& place : places_of(configuration.grpc_addresses, listener::Door::kGrpc)) {
+    options.places.push_back(std::move(place));
+  }
   if (options.places.empty()) return nullptr;
   options.program = program;
   options.settings.threads = configuration.api_threads;

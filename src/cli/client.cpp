@@ -127,12 +127,12 @@ int report(Console& console, const Failure& failure, bool json) {
   return exit_code_of(failure);
 }
 
-Called<std::optional<ServerEvent>> EventStream::next(int interrupt_fd) {
+Called<std::optional<api::ServerEvent>> EventStream::next(int interrupt_fd) {
   while (true) {
     if (auto event = reader_.next()) return std::optional(std::move(*event));
     const auto bytes = exchange_.more({std::nullopt, interrupt_fd});
     if (!bytes) return std::unexpected(failure_of(bytes.error()));
-    if (bytes->empty()) return std::optional<ServerEvent>();
+    if (bytes->empty()) return std::optional<api::ServerEvent>();
     reader_.feed(*bytes);
   }
 }

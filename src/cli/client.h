@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "api/convert/event_stream.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "cli/http.h"
 #include "cli/session.h"
-#include "cli/sse.h"
 
 // Calls of the daemon's REST interface, with its errors made into exit codes and sentences.
 
@@ -63,11 +63,11 @@ class EventStream {
  public:
   explicit EventStream(Exchange exchange) : exchange_(std::move(exchange)) {}
   // The next event; nothing at the stream's regular end. kInterrupted leaves the stream usable.
-  Called<std::optional<ServerEvent>> next(int interrupt_fd);
+  Called<std::optional<api::ServerEvent>> next(int interrupt_fd);
 
  private:
   Exchange exchange_;
-  EventReader reader_;
+  api::EventReader reader_;
 };
 
 class Client {

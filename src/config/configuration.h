@@ -117,6 +117,7 @@ struct Configuration {
   std::uint32_t api_percent_for_root = 10;
   // The door to other machines; listen_address.h reads an address.
   WordList rest_addresses;
+  WordList grpc_addresses;
   WordList rest_host_names;
   WordList rest_origins;
   std::uint32_t rest_connections = 16'384;

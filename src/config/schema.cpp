@@ -358,6 +358,10 @@ const std::array kKeys = {
     Key{"api.rest.max_connections_per_address", +[](C& c) -> std::uint32_t& { return c.rest_connections_per_address; },
         1, 1'000'000, Effect::kRestart,
         "The same limit for one address. All addresses of an IPv6 network of 64 bits count as one."},
+    Key{"api.grpc.address", +[](C& c) -> WordList& { return c.grpc_addresses; },
+        0, 0, Effect::kRestart,
+        "The addresses at which the API answers other machines over gRPC, in the same form and with the same certificate. "
+        "The host names, origins and limits of api.rest count here too."},
     Key{"api.tls.certificate", +[](C& c) -> SiteFile& { return c.tls_certificate; },
         0, 0, Effect::kRestart,
         "The absolute path of the server's certificate and those of its issuers, as PEM. The file is read again when it "
@@ -452,6 +456,13 @@ const std::array kRules = {
          "\"[::]:8443\"); several are separated by blanks"},
     Rule{"api.rest.address",
          [](const C& c) { return has_tls(c) || are_loopback(c.rest_addresses); },
+         "without api.tls.certificate and api.tls.key only loopback addresses are allowed: "
+         "127.0.0.1:PORT or \"[::1]:PORT\""},
+    Rule{"api.grpc.address", [](const C& c) { return are_addresses(c.grpc_addresses); },
+         "must be ADDRESS:PORT with a numeric address (0.0.0.0:8444, 127.0.0.1:8081, "
+         "\"[::]:8444\"); several are separated by blanks"},
+    Rule{"api.grpc.address",
+         [](const C& c) { return has_tls(c) || are_loopback(c.grpc_addresses); },
          "without api.tls.certificate and api.tls.key only loopback addresses are allowed: "
          "127.0.0.1:PORT or \"[::1]:PORT\""},
     Rule{"api.tls.key",

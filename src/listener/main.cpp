@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "listener/confinement.h"
+#include "listener/front.h"
 #include "listener/link.h"
 #include "listener/link_upstream.h"
-#include "listener/rest/front.h"
 #include "listener/tls.h"
 #include "os/descriptor.h"
 #include "os/packet_socket.h"
@@ -61,6 +61,7 @@ std::optional<listener::ConfinementOptions> parse(int argc, char** argv) {
 struct Orders {
   listener::Settings settings;
   listener::Tls rest_tls{"http/1.1"};
+  listener::Tls grpc_tls{"h2"};
   std::vector<std::pair<os::Descriptor, listener::Listen>> sockets;
 };
 
@@ -99,7 +100,8 @@ std::optional<Received> receive(std::string& buffer) {
 }
 
 base::Status use_certificate(Orders& orders, const listener::CertificateTexts& texts) {
-  return orders.rest_tls.use(texts.chain, texts.key);
+  if (auto used = orders.rest_tls.use(texts.chain, texts.key); !used) return used;
+  return orders.grpc_tls.use(texts.chain, texts.key);
 }
 
 // False: the daemon is gone.
@@ -109,7 +111,10 @@ bool take_orders(Orders& orders, std::string& buffer) {
     if (const auto* settings = std::get_if<listener::Settings>(&received->message)) {
       if (settings->version != listener::kLinkVersion) end("the daemon is of another version");
       orders.settings = *settings;
-      if (settings->asks_for_certificates) orders.rest_tls.ask_for_certificates();
+      if (settings->asks_for_certificates) {
+        orders.rest_tls.ask_for_certificates();
+        orders.grpc_tls.ask_for_certificates();
+      }
     } else if (const auto* texts = std::get_if<listener::CertificateTexts>(&received->message)) {
       if (const base::Status used = use_certificate(orders, *texts); !used) {
         end(used.error().message);
@@ -156,7 +161,7 @@ int main(int argc, char** argv) {
                          .limits = {},
                          .times = {},
                          .warn = [](const std::string& line) { note(true, line); }},
-                        upstream, orders.rest_tls);
+                        upstream, {orders.rest_tls, orders.grpc_tls});
   for (auto& [socket, listen] : orders.sockets) {
     if (const base::Status done = front.listen(std::move(socket), listen); !done) {
       note(true, done.error().message);

@@ -19,12 +19,14 @@
 
 #include "api/identity/testing/issuer_key.h"
 #include "harness.h"
+#include "listener/testing/grpc_client.h"
 #include "listener/testing/self_signed.h"
 #include "listener/testing/tls_client.h"
 
 namespace gpu_platform::e2e {
 namespace {
 
+using listener::GrpcClient;
 using listener::SelfSigned;
 using listener::TlsClient;
 using ::testing::HasSubstr;
@@ -287,6 +289,58 @@ TEST_F(ListenerProcess, TwoUsersActByTheirTokensEachForTheirOwn) {
   ASSERT_TRUE(open.send(request));
   EXPECT_EQ(open.receive()->status, 401);
   EXPECT_EQ(ask("daemon", "/v1/jobs/" + id).status, 200);
+}
+
+// The messages are small enough to be written out: field 1 is the text of so many bytes.
+std::string with_text(const std::string& text) {
+  return std::string("\x0a") + static_cast<char>(text.size()) + text;
+}
+
+TEST_F(ListenerProcess, GrpcIsADoorOfItsOwnWithTheSameUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: makes tokens of several users";
+  const SelfSigned ada = listener::self_signed("ada");
+  write_pem_file(folder_.path() + "/ada.crt", ada.certificate);
+  const std::uint16_t port = free_port();
+  const std::string address = "  grpc:\n    address: 127.0.0.1:" + std::to_string(port) + "\n";
+  daemon_ = std::make_unique<Daemon>(
+      DaemonOptions{.config = configuration(address) + "    client_ca: " + folder_.path() +
+                              "/ada.crt\n" + "access:\n  identities: {\"cn:ada\": daemon}\n"});
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(answers()) << daemon_->log();
+  const Finished made = daemon_->cli({"token", "create", "-q", "--name", "t", "--user", "nobody"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const std::string token = made.out.substr(0, made.out.find('\n'));
+  constexpr const char* kWhoAmI = "/gpu_platform.v1.AccessService/WhoAmI";
+
+  GrpcClient client(port);
+  ASSERT_TRUE(client.is_connected());
+  const auto own = client.call(kWhoAmI, "", token);
+  ASSERT_EQ(own.status(), 0) << own.message();
+  EXPECT_TRUE(own.messages.at(0).starts_with(with_text("nobody")));
+  EXPECT_EQ(client.call(kWhoAmI, "", "gpt_forged").status(), 16);
+  EXPECT_EQ(client.call(kWhoAmI, "", "").status(), 16);
+  GrpcClient certified(port, true, {.certificate = ada.certificate, .key = ada.key});
+  const auto by_certificate = certified.call(kWhoAmI, "", "");
+  ASSERT_EQ(by_certificate.status(), 0) << by_certificate.message();
+  EXPECT_TRUE(by_certificate.messages.at(0).starts_with(with_text("daemon")));
+
+  // A job's output as a stream, from its submission to its end.
+  const std::string spec = with_text("/bin/sh") + with_text("-c") + with_text("echo over-grpc");
+  const auto submitted =
+      client.call("/gpu_platform.v1.JobService/SubmitJob", with_text(spec), token);
+  ASSERT_EQ(submitted.status(), 0) << submitted.message();
+  const std::string id = submitted.messages.at(0).substr(2, 1);
+  const auto output = client.call("/gpu_platform.v1.JobService/StreamOutput", with_text(id), token);
+  EXPECT_EQ(output.status(), 0) << output.message();
+  EXPECT_THAT(output.messages.at(0), HasSubstr("over-grpc\n"));
+  EXPECT_EQ(daemon_->job(id)["spec"]["user"], "nobody");
+  EXPECT_EQ(certified.call("/gpu_platform.v1.JobService/GetJob", with_text(id), "").status(), 5)
+      << "another user's";
+
+  EXPECT_EQ(daemon_->cli({"token", "revoke", "t", "--user", "nobody"}).exit_code, 0);
+  EXPECT_EQ(client.call(kWhoAmI, "", token).status(), 16) << "also on a connection that is open";
+  EXPECT_EQ(status(get("/v1/health")), 200);
+  EXPECT_THAT(refusal("api: {grpc: {address: \"0.0.0.0:8444\"}}\n"), HasSubstr("api.grpc.address"));
 }
 
 TEST_F(ListenerProcess, HasNoRightsNoFilesAndFewSystemCalls) {

@@ -15,7 +15,11 @@ namespace {
 
 namespace pb = google::protobuf;
 
-void append_object(std::string& out, const pb::Message& message, const MessagePlan& plan);
+// An answer has every field but those that are input_only; a request those alone that are set.
+enum class Form { kAnswer, kRequest };
+
+void append_object(std::string& out, const pb::Message& message, const MessagePlan& plan,
+                   Form form);
 
 template <class Number>
 void append_number(std::string& out, Number value) {
@@ -53,7 +57,7 @@ void append_enum(std::string& out, const FieldPlan& plan, int number) {
 
 // One value that is not a list or a map.
 void append_single(std::string& out, const pb::Message& message, const pb::Reflection& reflection,
-                   const FieldPlan& plan) {
+                   const FieldPlan& plan, Form form) {
   const pb::FieldDescriptor* field = plan.field;
   std::string scratch;
   switch (plan.kind) {
@@ -90,7 +94,7 @@ void append_single(std::string& out, const pb::Message& message, const pb::Refle
       append_timestamp(out, reflection.GetMessage(message, field));
       return;
     case JsonKind::kMessage:
-      append_object(out, reflection.GetMessage(message, field), *plan.message);
+      append_object(out, reflection.GetMessage(message, field), *plan.message, form);
       return;
     case JsonKind::kMap:
       return;
@@ -98,7 +102,7 @@ void append_single(std::string& out, const pb::Message& message, const pb::Refle
 }
 
 void append_element(std::string& out, const pb::Message& message, const pb::Reflection& reflection,
-                    const FieldPlan& plan, int index) {
+                    const FieldPlan& plan, int index, Form form) {
   const pb::FieldDescriptor* field = plan.field;
   std::string scratch;
   switch (plan.kind) {
@@ -136,7 +140,7 @@ void append_element(std::string& out, const pb::Message& message, const pb::Refl
       append_timestamp(out, reflection.GetRepeatedMessage(message, field, index));
       return;
     case JsonKind::kMessage:
-      append_object(out, reflection.GetRepeatedMessage(message, field, index), *plan.message);
+      append_object(out, reflection.GetRepeatedMessage(message, field, index), *plan.message, form);
       return;
     case JsonKind::kMap:
       return;
@@ -144,18 +148,18 @@ void append_element(std::string& out, const pb::Message& message, const pb::Refl
 }
 
 void append_list(std::string& out, const pb::Message& message, const pb::Reflection& reflection,
-                 const FieldPlan& plan) {
+                 const FieldPlan& plan, Form form) {
   out.push_back('[');
   const int size = reflection.FieldSize(message, plan.field);
   for (int i = 0; i < size; ++i) {
     if (i > 0) out.push_back(',');
-    append_element(out, message, reflection, plan, i);
+    append_element(out, message, reflection, plan, i, form);
   }
   out.push_back(']');
 }
 
 void append_map(std::string& out, const pb::Message& message, const pb::Reflection& reflection,
-                const FieldPlan& plan) {
+                const FieldPlan& plan, Form form) {
   const int size = reflection.FieldSize(message, plan.field);
   std::vector<std::pair<std::string, const pb::Message*>> entries;
   entries.reserve(static_cast<std::size_t>(size));
@@ -172,28 +176,36 @@ void append_map(std::string& out, const pb::Message& message, const pb::Reflecti
     is_first = false;
     append_json_string(out, name);
     out.push_back(':');
-    append_single(out, *entry, *entry->GetReflection(), plan.map_value());
+    append_single(out, *entry, *entry->GetReflection(), plan.map_value(), form);
   }
   out.push_back('}');
 }
 
-void append_object(std::string& out, const pb::Message& message, const MessagePlan& plan) {
+bool is_given(const pb::Message& message, const pb::Reflection& reflection, const FieldPlan& plan) {
+  return plan.field->is_repeated() ? reflection.FieldSize(message, plan.field) > 0
+                                   : reflection.HasField(message, plan.field);
+}
+
+void append_object(std::string& out, const pb::Message& message, const MessagePlan& plan,
+                   Form form) {
   const pb::Reflection& reflection = *message.GetReflection();
   out.push_back('{');
   bool is_first = true;
   for (const FieldPlan& field : plan.fields) {
-    if (field.is_input_only) continue;
+    if (form == Form::kAnswer ? field.is_input_only : !is_given(message, reflection, field)) {
+      continue;
+    }
     if (!is_first) out.push_back(',');
     is_first = false;
     out += field.json_key;
     if (field.kind == JsonKind::kMap) {
-      append_map(out, message, reflection, field);
+      append_map(out, message, reflection, field, form);
     } else if (field.is_repeated) {
-      append_list(out, message, reflection, field);
+      append_list(out, message, reflection, field, form);
     } else if (field.has_presence && !reflection.HasField(message, field.field)) {
       out += "null";
     } else {
-      append_single(out, message, reflection, field);
+      append_single(out, message, reflection, field, form);
     }
   }
   out.push_back('}');
@@ -202,11 +214,15 @@ void append_object(std::string& out, const pb::Message& message, const MessagePl
 }  // namespace
 
 void append_json(std::string& out, const pb::Message& message) {
-  append_object(out, message, plan_of(*message.GetDescriptor()));
+  append_object(out, message, plan_of(*message.GetDescriptor()), Form::kAnswer);
 }
 
 void append_json(std::string& out, const pb::Message& message, const MessagePlan& plan) {
-  append_object(out, message, plan);
+  append_object(out, message, plan, Form::kAnswer);
+}
+
+void append_request_json(std::string& out, const pb::Message& message) {
+  append_object(out, message, plan_of(*message.GetDescriptor()), Form::kRequest);
 }
 
 std::string to_json(const pb::Message& message) {

@@ -17,6 +17,10 @@ void append_json(std::string& out, const google::protobuf::Message& message);
 void append_json(std::string& out, const google::protobuf::Message& message,
                  const MessagePlan& plan);
 
+// Appends the message as a client writes a request: the fields that are set, also those that are
+// input_only. A value that JSON cannot say becomes null: see message_check.h.
+void append_request_json(std::string& out, const google::protobuf::Message& message);
+
 std::string to_json(const google::protobuf::Message& message);
 
 }  // namespace gpu_platform::api

@@ -138,18 +138,26 @@ ErrorCode code_without_document(int status) {
 
 }  // namespace
 
-base::Error to_error(int status, std::string_view body) {
+Problem read_problem(int status, std::string_view body) {
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   if (document.is_object()) {
     const std::string code = text_of(document, "code");
     for (const CodeEntry& candidate : kCodes) {
       if (base::to_string(candidate.code) != code) continue;
-      return {candidate.code, text_of(document, "detail"), text_of(document, "field")};
+      return {status,
+              {candidate.code, text_of(document, "detail"), text_of(document, "field")},
+              text_of(document, "request_id")};
     }
   }
-  return {code_without_document(status),
-          fmt::format("the server answered {} {}", status, status_title(status)),
+  return {status,
+          {code_without_document(status),
+           fmt::format("the server answered {} {}", status, status_title(status)),
+           {}},
           {}};
+}
+
+base::Error to_error(int status, std::string_view body) {
+  return read_problem(status, body).error;
 }
 
 }  // namespace gpu_platform::api

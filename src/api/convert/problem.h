@@ -30,6 +30,10 @@ Problem to_problem(base::Error error, std::string request_id);
 // application/problem+json.
 std::string to_json(const Problem& problem);
 
+// Returns the problem document of an answer without success, with its status. Text that is none is
+// the error of to_error() without a request id.
+Problem read_problem(int status, std::string_view body);
+
 // Returns the error that a client reads from an answer without success. Text that is not a problem
 // document of ours has the status in its message; its code is kInternal, but for 401, 403, 429 and
 // 503.

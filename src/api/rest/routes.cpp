@@ -6,26 +6,19 @@
 
 #include "api/convert/field_plan.h"
 #include "api/convert/json_reader.h"
+#include "api/convert/services.h"
 #include "api/convert/text_forms.h"
 #include "base/check.h"
-#include "gpu_platform/v1/access.pb.h"
-#include "gpu_platform/v1/audit.pb.h"
 #include "gpu_platform/v1/cluster.pb.h"
-#include "gpu_platform/v1/configuration.pb.h"
 #include "gpu_platform/v1/jobs.pb.h"
-#include "gpu_platform/v1/planning.pb.h"
-#include "gpu_platform/v1/reservations.pb.h"
-#include "gpu_platform/v1/shares.pb.h"
-#include "gpu_platform/v1/slurm.pb.h"
-#include "gpu_platform/v1/statistics.pb.h"
-#include "gpu_platform/v1/teams.pb.h"
-#include "gpu_platform/v1/tokens.pb.h"
 
 namespace gpu_platform::api {
 
 namespace {
 
 namespace pb = google::protobuf;
+
+constexpr std::string_view kNamePrefix = "gpu_platform.v1.";
 
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -128,6 +121,19 @@ void add_routes(const pb::ServiceDescriptor& service, std::vector<Route>& out) {
   }
 }
 
+// The call by its name: the body is the whole request.
+Route named(const Route& route) {
+  Route out;
+  out.call = route.call;
+  out.method = "POST";
+  out.segments = {route.call->service()->full_name(), route.call->name()};
+  out.path = fmt::format("/{}/{}", out.segments[0], out.segments[1]);
+  out.has_body = true;
+  out.success_status = route.success_status;
+  out.takes_fields = route.takes_fields;
+  return out;
+}
+
 // Returns the message that the request's body describes.
 pb::Message& body_of(const Route& route, pb::Message& request) {
   if (route.body_field.empty()) return request;
@@ -182,22 +188,26 @@ base::Result<Target> parse_target(std::string_view target) {
 }
 
 RoutingTable::RoutingTable() {
-  for (const pb::FileDescriptor* file :
-       {v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
-        v1::Needs::descriptor()->file(), v1::Share::descriptor()->file(),
-        v1::Reservation::descriptor()->file(), v1::AuditEntry::descriptor()->file(),
-        v1::Statistics::descriptor()->file(), v1::SlurmNames::descriptor()->file(),
-        v1::Identity::descriptor()->file(), v1::Token::descriptor()->file(),
-        v1::Team::descriptor()->file(), v1::Configuration::descriptor()->file()}) {
-    for (int i = 0; i < file->service_count(); ++i) add_routes(*file->service(i), routes_);
-  }
+  for (const pb::ServiceDescriptor* service : services()) add_routes(*service, routes_);
   // Those that a query parameter selects are tried before those that it does not.
   std::ranges::stable_sort(routes_, [](const Route& a, const Route& b) {
     return !a.selector_name.empty() && b.selector_name.empty();
   });
+  for (const Route& route : routes_) {
+    if (!route.is_websocket) by_name_.push_back(named(route));
+  }
+}
+
+RoutingTable::Match RoutingTable::find_named(std::string_view method, const Target& target) const {
+  const auto found = std::ranges::find(by_name_, target.segments, &Route::segments);
+  if (found == by_name_.end()) return {};
+  return method == found->method ? Match{&*found, {}} : Match{nullptr, found->method};
 }
 
 RoutingTable::Match RoutingTable::find(std::string_view method, const Target& target) const {
+  if (!target.segments.empty() && target.segments.front().starts_with(kNamePrefix)) {
+    return find_named(method, target);
+  }
   Match match;
   std::vector<std::string_view> allowed;
   // "/v1/jobs/bulk" is no job of that name.

@@ -39,7 +39,9 @@ struct Route {
   bool takes_fields = false;
 };
 
-// The routes of all services of proto/gpu_platform/v1. Immutable.
+// The routes of all services of proto/gpu_platform/v1. Every call but the WebSockets also has a
+// path by its name, POST /gpu_platform.v1.JobService/GetJob, with the whole request as its body:
+// what comes over gRPC is handed on so. Immutable.
 class RoutingTable {
  public:
   RoutingTable();
@@ -54,7 +56,10 @@ class RoutingTable {
   Match find(std::string_view method, const Target& target) const;
 
  private:
+  Match find_named(std::string_view method, const Target& target) const;
+
   std::vector<Route> routes_;
+  std::vector<Route> by_name_;
 };
 
 // Fills the empty request message of `route` from path, query and body, and checks its limits.

@@ -34,7 +34,7 @@ void forget(std::string& text) {
 }  // namespace
 
 Connection::Connection(Surroundings surroundings, ClientSocket socket, std::string address,
-                       Census::Key key, const Tls* tls, std::function<void(Connection*)> closed)
+                       Census::Key key, const Tls* tls, std::function<void(Client*)> closed)
     : with_(surroundings),
       client_(std::move(socket)),
       transport_(client_.native_handle(), tls),
@@ -398,7 +398,7 @@ void Connection::wait_for_client(bool to_write) {
   bool& waits = to_write ? waits_.client_write : waits_.client_read;
   if (std::exchange(waits, true)) return;
   client_.async_wait(to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
-                     [self = shared_from_this(), &waits](const error_code& error) {
+                     [self = self(), &waits](const error_code& error) {
                        waits = false;
                        if (error) return self->close();
                        self->go();
@@ -408,14 +408,13 @@ void Connection::wait_for_client(bool to_write) {
 void Connection::wait_for_daemon(bool to_write) {
   bool& waits = to_write ? waits_.daemon_write : waits_.daemon_read;
   if (std::exchange(waits, true)) return;
-  daemon_->async_wait(
-      to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
-      [self = shared_from_this(), &waits, number = daemon_number_](const error_code& error) {
-        if (number != self->daemon_number_ || !self->daemon_) return;
-        waits = false;
-        // An error of the connection itself shows when it is read.
-        if (error != asio::error::operation_aborted) self->go();
-      });
+  daemon_->async_wait(to_write ? asio::socket_base::wait_write : asio::socket_base::wait_read,
+                      [self = self(), &waits, number = daemon_number_](const error_code& error) {
+                        if (number != self->daemon_number_ || !self->daemon_) return;
+                        waits = false;
+                        // An error of the connection itself shows when it is read.
+                        if (error != asio::error::operation_aborted) self->go();
+                      });
 }
 
 void Connection::tick(Clock::time_point now) {

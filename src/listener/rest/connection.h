@@ -1,72 +1,33 @@
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include <boost/asio/basic_stream_socket.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-
+#include "listener/client.h"
 #include "listener/rest/answer_reader.h"
-#include "listener/rest/census.h"
-#include "listener/rest/policy.h"
-#include "listener/rest/request_reader.h"
 #include "listener/transport.h"
-#include "listener/upstream.h"
 
 namespace gpu_platform::listener {
-
-// The times of a connection.
-struct Times {
-  std::chrono::milliseconds handshake{10'000};
-  std::chrono::milliseconds first_request{15'000};  // from the handshake to its first byte
-  std::chrono::milliseconds request{30'000};        // from its first byte to its last
-  std::chrono::milliseconds idle{120'000};          // between two requests
-  std::chrono::milliseconds write{30'000};          // for the client to take something
-  std::chrono::milliseconds drain{2'000};
-  std::chrono::milliseconds upstream_idle{5'000};
-};
-
-// What the connections of one thread share.
-struct Surroundings {
-  boost::asio::io_context& io;
-  Upstream& upstream;
-  Census& census;
-  const Policy& policy;
-  const RequestLimits& limits;
-  const Times& times;
-  std::array<char, 64 * 1024>& scratch;
-  std::atomic<std::uint64_t>& refusals;  // a number for each answer of the listener's own
-};
 
 // One client: reads its requests one after the other, hands each to the daemon, and passes the
 // answer on as it comes. At most one piece of an answer waits for a slow client. A client that goes
 // takes its connection to the daemon along.
 //
 // Thread: its io context's one thread.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public Client {
  public:
-  using Clock = std::chrono::steady_clock;
-  using ClientSocket = boost::asio::basic_stream_socket<boost::asio::ip::tcp,
-                                                        boost::asio::io_context::executor_type>;
-
   // `key`: of the census, which the connection has entered. `tls` null: plain. `closed` is called
   // once, by close().
   Connection(Surroundings surroundings, ClientSocket socket, std::string address, Census::Key key,
-             const Tls* tls, std::function<void(Connection*)> closed);
+             const Tls* tls, std::function<void(Client*)> closed);
 
-  void begin();
-  // Closes what has taken too long; called now and then.
-  void tick(Clock::time_point now);
-  // Ends as soon as nothing is under way.
-  void begin_stop();
-  void close();
+  void begin() override;
+  void tick(Clock::time_point now) override;
+  void begin_stop() override;
+  void close() override;
 
  private:
   enum class State {
@@ -77,9 +38,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kDraining,   // answered and closing: reads what the client still sends
     kClosed,
   };
-  using DaemonSocket = boost::asio::basic_stream_socket<boost::asio::local::stream_protocol,
-                                                        boost::asio::io_context::executor_type>;
 
+  std::shared_ptr<Connection> self() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
   // Makes all progress that is possible now. Each step returns whether there may be more.
   void go();
   bool greet();
@@ -114,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Transport transport_;
   const std::string address_;
   const Census::Key key_;
-  std::function<void(Connection*)> closed_;
+  std::function<void(Client*)> closed_;
   State state_ = State::kGreeting;
 
   std::string in_;  // read and not yet taken

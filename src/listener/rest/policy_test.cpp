@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "listener/rest/census.h"
+#include "listener/census.h"
 
 namespace gpu_platform::listener {
 namespace {

@@ -97,6 +97,17 @@ base::Status check_target(std::string_view target) {
   return {};
 }
 
+base::Result<std::string> bearer_in(std::string_view authorization) {
+  const std::size_t space = authorization.find(' ');
+  const bool is_bearer =
+      space != std::string_view::npos && lower(authorization.substr(0, space)) == "bearer";
+  const std::string_view secret = is_bearer ? authorization.substr(space + 1) : std::string_view();
+  const bool is_sound = std::ranges::all_of(secret, [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!secret.empty() && is_sound) return std::string(secret);
+  return base::fail(base::ErrorCode::kUnauthenticated,
+                    "the header Authorization must be 'Bearer TOKEN'", "authorization");
+}
+
 std::string host_name_of(std::string_view host) {
   std::string_view name = host;
   if (name.starts_with('[')) {

@@ -44,6 +44,9 @@ std::string_view path_of(std::string_view target);
 // segments, however they are written, or a credential in the query.
 base::Status check_target(std::string_view target);
 
+// Returns the token in the value of a field Authorization. The error is kUnauthenticated.
+base::Result<std::string> bearer_in(std::string_view authorization);
+
 // Returns the host without its port, in lower case; empty: not a host.
 std::string host_name_of(std::string_view host);
 

@@ -249,19 +249,12 @@ void RequestReader::read_credential() {
       message.find(http::field::access_control_request_method) != message.end();
   const auto found = message.find(http::field::authorization);
   if (found == message.end()) return;
-  const std::string_view value = plain(found->value());
-  const std::size_t space = value.find(' ');
-  const bool is_bearer =
-      space != std::string_view::npos && is_same(value.substr(0, space), "Bearer");
-  std::string_view secret = is_bearer ? value.substr(space + 1) : std::string_view();
-  const bool is_sound = std::ranges::all_of(secret, [](char c) { return c > 0x20 && c < 0x7f; });
-  if (secret.empty() || !is_sound) {
-    refusal_ = Refusal{401,
-                       {base::ErrorCode::kUnauthenticated,
-                        "the header Authorization must be 'Bearer TOKEN'", "authorization"}};
+  auto bearer = bearer_in(plain(found->value()));
+  if (!bearer) {
+    refusal_ = Refusal{401, std::move(bearer).error()};
     return;
   }
-  request_.bearer = secret;
+  request_.bearer = *std::move(bearer);
 }
 
 void RequestReader::pass_fields_on() {

@@ -1,6 +1,6 @@
-#include "cli/sse.h"
+#include "api/convert/event_stream.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::api {
 
 void EventReader::feed(std::string_view bytes) {
   if (bytes.empty()) return;
@@ -61,4 +61,4 @@ void EventReader::dispatch() {
   has_data_ = false;
 }
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::api

@@ -1,4 +1,4 @@
-#include "listener/rest/front.h"
+#include "listener/front.h"
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -17,6 +17,9 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+#include "listener/grpc/grpc_connection.h"
+#include "listener/rest/connection.h"
 
 namespace gpu_platform::listener {
 
@@ -66,7 +69,7 @@ asio::ip::address without_mapping(const asio::ip::address& address) {
 
 class Front::Impl {
  public:
-  Impl(FrontOptions options, Upstream& upstream, const Tls& tls)
+  Impl(FrontOptions options, Upstream& upstream, Certificates tls)
       : options_(std::move(options)),
         upstream_(upstream),
         tls_(tls),
@@ -81,7 +84,7 @@ class Front::Impl {
   Impl& operator=(const Impl&) = delete;
 
   base::Status listen(os::Descriptor socket, const Listen& what) {
-    auto door = std::make_unique<Door>(workers_.front()->io, what);
+    auto door = std::make_unique<OpenDoor>(workers_.front()->io, what);
     sockaddr_storage name{};
     socklen_t size = sizeof name;
     if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) {
@@ -110,8 +113,8 @@ class Front::Impl {
       for (auto& door : doors_) door->acceptor.close(ignored);
     });
     for (auto& worker : workers_) {
-      asio::post(worker->io, [&connections = worker->connections] {
-        for (const auto& connection : copy_of(connections)) connection->begin_stop();
+      asio::post(worker->io, [&clients = worker->clients] {
+        for (const auto& client : copy_of(clients)) client->begin_stop();
       });
     }
     const auto limit = std::chrono::steady_clock::now() + grace;
@@ -124,7 +127,7 @@ class Front::Impl {
       if (worker->thread.joinable()) worker->thread.join();
     }
     for (auto& worker : workers_) {
-      for (const auto& connection : copy_of(worker->connections)) connection->close();
+      for (const auto& client : copy_of(worker->clients)) client->close();
     }
     doors_.clear();
   }
@@ -132,7 +135,7 @@ class Front::Impl {
   std::uint64_t connections() const { return census_.connections(); }
 
  private:
-  using Connections = std::map<Connection*, std::shared_ptr<Connection>>;
+  using Clients = std::map<Client*, std::shared_ptr<Client>>;
 
   // One thread with everything that runs on it.
   struct Worker {
@@ -140,20 +143,21 @@ class Front::Impl {
     asio::executor_work_guard<asio::io_context::executor_type> guard = asio::make_work_guard(io);
     asio::steady_timer timer{io};
     std::array<char, 64 * 1024> scratch;
-    Connections connections;
+    Clients clients;
     std::thread thread;
   };
-  struct Door {
-    Door(asio::io_context& io, Listen listen) : what(std::move(listen)), acceptor(io), pause(io) {}
+  struct OpenDoor {
+    OpenDoor(asio::io_context& io, Listen listen)
+        : what(std::move(listen)), acceptor(io), pause(io) {}
     Listen what;
     Acceptor acceptor;
     asio::steady_timer pause;
     tcp::endpoint peer;
   };
 
-  static std::vector<std::shared_ptr<Connection>> copy_of(const Connections& connections) {
-    std::vector<std::shared_ptr<Connection>> out;
-    for (const auto& [key, connection] : connections) out.push_back(connection);
+  static std::vector<std::shared_ptr<Client>> copy_of(const Clients& clients) {
+    std::vector<std::shared_ptr<Client>> out;
+    for (const auto& [key, client] : clients) out.push_back(client);
     return out;
   }
 
@@ -161,18 +165,17 @@ class Front::Impl {
     worker.timer.expires_after(kTick);
     worker.timer.async_wait([this, &worker](const error_code& cancelled) {
       if (cancelled) return;
-      const auto now = Connection::Clock::now();
-      for (const auto& connection : copy_of(worker.connections)) connection->tick(now);
+      const auto now = Client::Clock::now();
+      for (const auto& client : copy_of(worker.clients)) client->tick(now);
       tick(worker);
     });
   }
 
-  // The connections of all doors are taken by the first thread and go to each in turn.
-  void accept(Door& door) {
+  // The clients of all doors are taken by the first thread and go to each in turn.
+  void accept(OpenDoor& door) {
     Worker& worker = *workers_[next_++ % workers_.size()];
     door.acceptor.async_accept(
-        worker.io, door.peer,
-        [this, &door, &worker](const error_code& error, Connection::ClientSocket socket) {
+        worker.io, door.peer, [this, &door, &worker](const error_code& error, ClientSocket socket) {
           if (error == asio::error::operation_aborted || !door.acceptor.is_open()) return;
           if (!error) {
             take(door, worker, std::move(socket));
@@ -185,26 +188,37 @@ class Front::Impl {
         });
   }
 
-  void take(Door& door, Worker& worker, Connection::ClientSocket socket) {
+  void take(OpenDoor& door, Worker& worker, ClientSocket socket) {
     const asio::ip::address address = without_mapping(door.peer.address());
     const Census::Key key = key_of(address);
     if (!census_.enter(key)) return warn_of(address.to_string());
     watch_for_silence(socket.native_handle());
-    const Tls* tls = door.what.has_tls ? &tls_ : nullptr;
-    // Counted until the connection is closed, also if the thread has ended by then.
-    asio::post(worker.io, [this, &worker, tls, key, text = address.to_string(),
+    // Counted until the client is closed, also if the thread has ended by then.
+    asio::post(worker.io, [this, &worker, key, what = door.what, text = address.to_string(),
                            socket = std::move(socket)]() mutable {
-      auto connection = std::make_shared<Connection>(
-          Surroundings{worker.io, upstream_, census_, policy_, options_.limits, options_.times,
-                       worker.scratch, refusals_},
-          std::move(socket), std::move(text), key, tls, [this, &worker](Connection* closed) {
-            worker.connections.erase(closed);
-            const std::lock_guard lock(gone_mutex_);
-            gone_.notify_all();
-          });
-      worker.connections.emplace(connection.get(), connection);
-      connection->begin();
+      const auto client = client_of(worker, what, std::move(socket), std::move(text), key);
+      worker.clients.emplace(client.get(), client);
+      client->begin();
     });
+  }
+
+  std::shared_ptr<Client> client_of(Worker& worker, const Listen& what, ClientSocket socket,
+                                    std::string address, const Census::Key& key) {
+    const Surroundings with{worker.io,       upstream_,      census_,        policy_,
+                            options_.limits, options_.times, worker.scratch, refusals_};
+    const bool is_grpc = what.door == Door::kGrpc;
+    const Tls* tls = !what.has_tls ? nullptr : is_grpc ? &tls_.grpc : &tls_.rest;
+    const auto closed = [this, &worker](Client* client) {
+      worker.clients.erase(client);
+      const std::lock_guard lock(gone_mutex_);
+      gone_.notify_all();
+    };
+    if (is_grpc) {
+      return std::make_shared<GrpcConnection>(with, std::move(socket), std::move(address), key, tls,
+                                              closed);
+    }
+    return std::make_shared<Connection>(with, std::move(socket), std::move(address), key, tls,
+                                        closed);
   }
 
   void warn_of(const std::string& address) {
@@ -220,12 +234,12 @@ class Front::Impl {
 
   const FrontOptions options_;
   Upstream& upstream_;
-  const Tls& tls_;
+  const Certificates tls_;
   const Policy policy_;
   Census census_;
   std::atomic<std::uint64_t> refusals_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<OpenDoor>> doors_;
   std::size_t next_ = 0;
   std::uint64_t turned_away_ = 0;
   std::chrono::steady_clock::time_point warn_after_;
@@ -234,7 +248,7 @@ class Front::Impl {
   bool is_stopped_ = false;
 };
 
-Front::Front(FrontOptions options, Upstream& upstream, const Tls& tls)
+Front::Front(FrontOptions options, Upstream& upstream, Certificates tls)
     : impl_(std::make_unique<Impl>(std::move(options), upstream, tls)) {}
 Front::~Front() = default;
 

@@ -1,4 +1,4 @@
-#include "cli/sse.h"
+#include "api/convert/event_stream.h"
 
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 #include "base/prng.h"
 
-namespace gpu_platform::cli {
+namespace gpu_platform::api {
 namespace {
 
 std::vector<ServerEvent> read_all(EventReader& reader) {
@@ -72,4 +72,4 @@ TEST(EventReader, NeverYieldsHalfAnEvent) {
 }
 
 }  // namespace
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::api

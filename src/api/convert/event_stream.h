@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpu_platform::cli {
+namespace gpu_platform::api {
 
 // One server-sent event.
 struct ServerEvent {
@@ -37,4 +37,4 @@ class EventReader {
   std::deque<ServerEvent> ready_;
 };
 
-}  // namespace gpu_platform::cli
+}  // namespace gpu_platform::api

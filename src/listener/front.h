@@ -7,8 +7,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "listener/client.h"
 #include "listener/link.h"
-#include "listener/rest/connection.h"
+#include "listener/tls.h"
 #include "os/descriptor.h"
 
 namespace gpu_platform::listener {
@@ -21,12 +22,17 @@ struct FrontOptions {
   std::function<void(const std::string& line)> warn;
 };
 
-// REST for clients of other machines: takes connections on its sockets, and answers each on one of
-// its threads.
+// The doors to clients of other machines: takes connections on its sockets, and answers each on one
+// of its threads.
 class Front {
  public:
-  // `upstream` and `tls` outlive the front.
-  Front(FrontOptions options, Upstream& upstream, const Tls& tls);
+  // The certificates of the doors; each speaks its own protocol.
+  struct Certificates {
+    const Tls& rest;
+    const Tls& grpc;
+  };
+  // `upstream` and those of `tls` outlive the front.
+  Front(FrontOptions options, Upstream& upstream, Certificates tls);
   ~Front();  // stops at once
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;

@@ -1,4 +1,4 @@
-#include "listener/rest/census.h"
+#include "listener/census.h"
 
 namespace gpu_platform::listener {
 
