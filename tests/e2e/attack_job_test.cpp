@@ -136,6 +136,8 @@ int leave_group(const char* file) {
   waitpid(child, nullptr, 0);
   std::ofstream(std::string(file) + ".new") << child;
   std::filesystem::rename(std::string(file) + ".new", file);
+  std::printf("the group is left\n");
+  std::fflush(stdout);
   while (true) pause();
 }
 
@@ -540,6 +542,7 @@ TEST_F(AttackJob, TerminalThatNamesAGroupOfRootsMakesTheSupervisorSignalNobody) 
   ASSERT_TRUE(wait_for("group")) << first.screen();
   const VictimWithNumber victim(std::atoi(read_file(in_open_folder("group")).c_str()), SIGWINCH);
   ASSERT_TRUE(victim.is_there()) << std::strerror(errno);
+  ASSERT_TRUE(first.shows("the group is left")) << "it is attached by then: " << first.screen();
   const std::string before = victim.pending();
   Terminal second(words({"jobs", "attach", "1"}));  // of the same size
   EXPECT_TRUE(first.shows("another client has attached")) << first.screen();
