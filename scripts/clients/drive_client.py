@@ -114,6 +114,7 @@ assert call("WaitJob", id=job, timeout_seconds=LIMIT).state == "COMPLETED"
 assert call("GetOutput", id=job).data == "aGVsbG8K"
 assert first_event("WatchJob", id=job)["change"] == "CURRENT"
 assert first_event("WatchJobs", all_=True, after_seq=1)["job"] is not None
+assert first_event("WatchGpus")["gpu"]["index"] == 0
 assert any(each.id == job for each in call("ListJobs", all_=True).jobs)
 
 server = "import socket,time; s = socket.create_server(('127.0.0.1', 8765)); print('open', flush=True); time.sleep(600)"

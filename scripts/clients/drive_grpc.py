@@ -114,6 +114,7 @@ assert call("ClusterService.ListNodes").nodes[0].name == "dgx-h100-1"
 gpus = call("ClusterService.ListGpus").gpus
 assert len(gpus) == 8
 assert call("ClusterService.GetGpuHealth", gpu="dgx-h100-1:0").ListFields()
+assert first_of("ClusterService.WatchGpus", node="dgx-h100-1").gpu.index == 0
 assert call("ClusterService.GetTopology", node="dgx-h100-1").ListFields()
 assert call("ClusterService.DrainGpus", gpu="dgx-h100-1:7", reason="test").gpus
 call("ClusterService.TakeGpusOffline", gpu="dgx-h100-1:7", reason="test")

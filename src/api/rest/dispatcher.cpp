@@ -539,6 +539,23 @@ void Dispatcher::stream_changes(const Context& context, model::JobId job, bool a
       std::move(stream), ChangeStream::Options{job, all_users, after})));
 }
 
+void Dispatcher::watch_gpus(const Context& context, const v1::WatchGpusRequest& message) const {
+  Exchange& exchange = context.exchange;
+  auto after = last_event_id(context.request);
+  if (!after) return exchange.reply(problem_reply(after.error(), context.request.id));
+  if (!*after && message.after_seq() != 0) *after = model::EventSeq(message.after_seq());
+  // The same check as of the list, with its error.
+  v1::ListGpusRequest probe;
+  probe.set_node(message.node());
+  if (const auto known = calls_.gpus(probe, exchange.peer()); !known) {
+    return exchange.reply(problem_reply(known.error(), context.request.id));
+  }
+  if (!begin_stream(exchange, context.request.id)) return;
+  StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
+  exchange.reply(event_stream(std::make_unique<GpuStream>(
+      std::move(stream), GpuStream::Options{message.node(), *after})));
+}
+
 void Dispatcher::get_queue(const Context& context, const v1::GetQueueRequest& message) const {
   Reply reply;
   reply.source = std::make_unique<QueueSource>(
@@ -735,6 +752,7 @@ Dispatcher::Dispatcher(const Calls& calls, EventHub& hub, std::size_t page_bytes
       {"ClusterService.ListNodes", asks<v1::ListNodesRequest>(&Calls::nodes)},
       {"ClusterService.GetGpuHealth", asks<v1::GetGpuHealthRequest>(&Calls::gpu_health)},
       {"ClusterService.ListGpus", asks<v1::ListGpusRequest>(&Calls::gpus)},
+      {"ClusterService.WatchGpus", reads(&D::watch_gpus)},
       {"ClusterService.GetTopology", asks<v1::GetTopologyRequest>(&Calls::topology)},
       {"ClusterService.DrainGpus", changes_gpus(AuditAction::kDrain, GpuAction::kDrain)},
       {"ClusterService.TakeGpusOffline",

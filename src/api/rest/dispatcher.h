@@ -92,6 +92,7 @@ class Dispatcher {
   void stream_output(const Context& context, const v1::GetOutputRequest& message) const;
   void watch_job(const Context& context, const v1::WatchJobRequest& message) const;
   void watch_jobs(const Context& context, const v1::WatchJobsRequest& message) const;
+  void watch_gpus(const Context& context, const v1::WatchGpusRequest& message) const;
   void get_queue(const Context& context, const v1::GetQueueRequest& message) const;
   void check_job(const Context& context, const v1::CheckJobRequest& message) const;
   void create_reservation(const Context& context,

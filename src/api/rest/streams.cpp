@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "api/convert/cluster.h"
 #include "api/convert/json_writer.h"
 #include "api/convert/problem.h"
 
@@ -114,6 +115,57 @@ bool ChangeStream::append_change(const ChangeRecord& record, std::string& out) {
 
 void ChangeStream::append_event(std::string& out, const v1::JobChange& change) const {
   append_sse(out, "job", change.seq(), change);
+}
+
+// ---- GPUs ----
+
+GpuStream::GpuStream(StreamContext context, Options options)
+    : context_(std::move(context)), options_(std::move(options)) {
+  subscription_ = context_.hub.subscribe_to_all(context_.wake);
+}
+
+BodySource::Next GpuStream::fill(std::string& out) {
+  while (next_ < changed_.size() || look()) {
+    if (out.size() >= kEnoughBytes) return Next::kMore;
+    append_gpu(changed_[next_], out);
+  }
+  return Next::kWait;
+}
+
+// Finds what is to be told. False: nothing is.
+bool GpuStream::look() {
+  const auto snapshot = context_.reader.core().snapshots.snapshot();
+  const bool knows_all = !std::exchange(is_begun_, true) && options_.after == snapshot->seq;
+  if (knows_all) nodes_ = snapshot->nodes;
+  changed_.clear();
+  next_ = 0;
+  base::PersistentMap<model::Node>::for_each_difference(
+      nodes_, snapshot->nodes,
+      [&](std::uint64_t, const model::Node* before, const model::Node* after) {
+        if (after == nullptr || (!options_.node.empty() && after->name != options_.node)) return;
+        for (std::uint32_t i = 0; i < after->gpus.size(); ++i) {
+          const bool is_same = before != nullptr && i < before->gpus.size() &&
+                               before->gpus[i] == after->gpus[i] && before->state == after->state;
+          if (!is_same) changed_.push_back({after->id, i});
+        }
+      });
+  nodes_ = snapshot->nodes;
+  at_ = snapshot->at;
+  told_ = seq_;
+  seq_ = snapshot->seq;
+  return !changed_.empty();
+}
+
+// Only the last of the GPUs that changed together says that all up to then is told: a client that
+// breaks off between them gets them again.
+void GpuStream::append_gpu(const model::GpuRef& gpu, std::string& out) {
+  ++next_;
+  const model::Node& node = *nodes_.find(gpu.node.value);
+  v1::GpuChange change;
+  change.set_seq((next_ == changed_.size() ? seq_ : told_).value);
+  if (at_.is_set()) to_proto(at_, *change.mutable_at());
+  to_proto(node.gpus[gpu.index], node, gpu.index, nullptr, *change.mutable_gpu());
+  append_sse(out, "gpu", change.seq(), change);
 }
 
 // ---- output ----

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -77,6 +78,33 @@ class ChangeStream final : public BodySource {
   model::EventSeq cursor_;
   bool is_begun_ = false;
   bool sees_others_ = false;  // changes of the jobs of other users may be among those to send
+  std::unique_ptr<EventHub::Subscription> subscription_;
+};
+
+// States of GPUs: all of them, and then those that have changed. It compares snapshots, so that a
+// slow reader learns the newest state of each, and misses none.
+class GpuStream final : public BodySource {
+ public:
+  struct Options {
+    std::string node;                      // empty: all
+    std::optional<model::EventSeq> after;  // what the client knows is as of this one
+  };
+  GpuStream(StreamContext context, Options options);
+  Next fill(std::string& out) override;
+
+ private:
+  bool look();
+  void append_gpu(const model::GpuRef& gpu, std::string& out);
+
+  StreamContext context_;
+  Options options_;
+  base::PersistentMap<model::Node> nodes_;  // as they are told now
+  base::Instant at_;
+  model::EventSeq told_;  // all up to here
+  model::EventSeq seq_;   // told when `changed_` is
+  bool is_begun_ = false;
+  std::vector<model::GpuRef> changed_;
+  std::size_t next_ = 0;  // of them
   std::unique_ptr<EventHub::Subscription> subscription_;
 };
 

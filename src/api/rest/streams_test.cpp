@@ -68,6 +68,58 @@ std::string text_of(const std::optional<SseEvent>& event) {
                : "(end)";
 }
 
+std::vector<int> indices_of(const std::vector<SseEvent>& events) {
+  std::vector<int> found;
+  for (const SseEvent& event : events) found.push_back(event.data["gpu"]["index"]);
+  return found;
+}
+
+TEST_F(StreamsTest, TellTheStateOfEveryGpuAndThenOfThoseThatChange) {
+  start();
+  SseReader reader(options_.socket_path, "/v1/gpus/events");
+  ASSERT_EQ(reader.head().status, 200);
+  const auto count = core_.access().snapshots.snapshot()->nodes.find(1)->gpus.size();
+  ASSERT_GT(count, 1U);
+  std::vector<SseEvent> events;
+  for (std::size_t i = 0; i < count; ++i) events.push_back(reader.next().value());
+  EXPECT_EQ(events[0].name, "gpu");
+  EXPECT_EQ(events[0].data["gpu"]["state"], "AVAILABLE");
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    EXPECT_EQ(events[i].id, "0") << "not all is told yet";
+    EXPECT_EQ(events[i].data["gpu"]["index"], i);
+  }
+  const std::string told = events.back().id;
+  EXPECT_EQ(told, std::to_string(core_.last_seq()));
+
+  core_.edit_node([](model::Node& node) {
+    node.gpus[1].state = model::GpuState::kOffline;
+    node.gpus[1].cause = "a fan is broken";
+  });
+  const auto change = reader.next();
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->data["gpu"]["index"], 1);
+  EXPECT_EQ(change->data["gpu"]["state"], "OFFLINE");
+  EXPECT_EQ(change->data["seq"].get<std::uint64_t>(), core_.last_seq());
+
+  // What is known is not told again; what is not known is told with all else.
+  core_.start_job(core_.add_job(user_, uid_), {0});
+  const std::string seq = std::to_string(core_.last_seq());
+  SseReader resumed(options_.socket_path, "/v1/gpus/events", "Last-Event-ID: " + seq + "\r\n");
+  core_.edit_node([](model::Node& node) { node.gpus[1].state = model::GpuState::kAvailable; });
+  EXPECT_EQ(indices_of({resumed.next().value()}), std::vector<int>{1});
+  SseReader late(options_.socket_path, "/v1/gpus/events?after_seq=" + told);
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(late.next().value().data["gpu"]["index"], i);
+  }
+}
+
+TEST_F(StreamsTest, GpusOfANodeThatIsNoneAreNotWatched) {
+  start();
+  EXPECT_EQ(SseReader(options_.socket_path, "/v1/gpus/events?node=none").head().status, 404);
+  EXPECT_EQ(SseReader(options_.socket_path, "/v1/gpus/events", "Last-Event-ID: x\r\n").head().status,
+            400);
+}
+
 TEST_F(StreamsTest, TellEveryChangeOfAJobUntilItsEnd) {
   const model::JobId job = core_.add_job(user_, uid_);
   start();
