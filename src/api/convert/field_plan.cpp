@@ -41,33 +41,45 @@ std::vector<EnumName> enum_names(const pb::EnumDescriptor& type) {
   return names;
 }
 
+// Numbers have the plain encodings alone, which json_writer.cpp reads.
 JsonKind kind_of(const pb::FieldDescriptor& field) {
   if (field.is_map()) return JsonKind::kMap;
-  switch (field.cpp_type()) {
-    case pb::FieldDescriptor::CPPTYPE_BOOL:
+  switch (field.type()) {
+    case pb::FieldDescriptor::TYPE_BOOL:
       return JsonKind::kBool;
-    case pb::FieldDescriptor::CPPTYPE_INT32:
+    case pb::FieldDescriptor::TYPE_INT32:
       return JsonKind::kInt32;
-    case pb::FieldDescriptor::CPPTYPE_INT64:
+    case pb::FieldDescriptor::TYPE_INT64:
       return JsonKind::kInt64;
-    case pb::FieldDescriptor::CPPTYPE_UINT32:
+    case pb::FieldDescriptor::TYPE_UINT32:
       return JsonKind::kUint32;
-    case pb::FieldDescriptor::CPPTYPE_UINT64:
+    case pb::FieldDescriptor::TYPE_UINT64:
       return JsonKind::kUint64;
-    case pb::FieldDescriptor::CPPTYPE_FLOAT:
-      break;  // not in our contract: double only
-    case pb::FieldDescriptor::CPPTYPE_DOUBLE:
+    case pb::FieldDescriptor::TYPE_DOUBLE:
       return JsonKind::kDouble;
-    case pb::FieldDescriptor::CPPTYPE_ENUM:
+    case pb::FieldDescriptor::TYPE_ENUM:
       return JsonKind::kEnum;
-    case pb::FieldDescriptor::CPPTYPE_STRING:
-      return field.type() == pb::FieldDescriptor::TYPE_BYTES ? JsonKind::kBytes : JsonKind::kString;
-    case pb::FieldDescriptor::CPPTYPE_MESSAGE:
+    case pb::FieldDescriptor::TYPE_STRING:
+      return JsonKind::kString;
+    case pb::FieldDescriptor::TYPE_BYTES:
+      return JsonKind::kBytes;
+    case pb::FieldDescriptor::TYPE_MESSAGE:
       return field.message_type()->full_name() == "google.protobuf.Timestamp" ? JsonKind::kTimestamp
                                                                               : JsonKind::kMessage;
+    default:
+      break;
   }
   CHECK(false && "a field type that docs/api.md has no rule for");
   std::unreachable();
+}
+
+// What stands for a field without a value.
+std::string_view absent_value(const FieldPlan& field) {
+  if (field.is_repeated) return "[]";
+  if (field.kind == JsonKind::kMap) return "{}";
+  if (field.has_presence || field.kind == JsonKind::kEnum) return "null";
+  if (field.kind == JsonKind::kBool) return "false";
+  return field.kind == JsonKind::kString || field.kind == JsonKind::kBytes ? R"("")" : "0";
 }
 
 class Plans {
@@ -85,7 +97,7 @@ class Plans {
     MessagePlan& plan = *slot;
     plan.descriptor = &descriptor;
     for (int i = 0; i < descriptor.field_count(); ++i) {
-      plan.fields.push_back(field_plan(*descriptor.field(i)));
+      plan.add(field_plan(*descriptor.field(i)));
     }
     return plan;
   }
@@ -94,7 +106,6 @@ class Plans {
     FieldPlan plan;
     plan.field = &field;
     plan.name = field.name();
-    plan.json_key = fmt::format("\"{}\":", field.name());
     plan.kind = kind_of(field);
     plan.is_repeated = field.is_repeated() && !field.is_map();
     plan.has_presence = field.has_presence();
@@ -125,6 +136,22 @@ class Plans {
 
 const FieldPlan& FieldPlan::map_value() const {
   return map_entry->fields[1];
+}
+
+FieldPlan& MessagePlan::add(FieldPlan field) {
+  const auto number = static_cast<std::size_t>(field.field->number());
+  if (places_.size() <= number) places_.resize(number + 1, kNowhere);
+  places_[number] = fields.size();
+  if (!field.is_input_only) {
+    empty_text_.back() = ',';
+    if (empty_text_.size() == 2) empty_text_.pop_back();
+    empty_text_ += fmt::format("\"{}\":", field.name);
+    field.value_begin = empty_text_.size();
+    empty_text_ += absent_value(field);
+    field.value_end = empty_text_.size();
+    empty_text_.push_back('}');
+  }
+  return fields.emplace_back(std::move(field));
 }
 
 const FieldPlan* MessagePlan::find(std::string_view name) const {

@@ -50,13 +50,14 @@ struct EnumName {
 struct FieldPlan {
   const google::protobuf::FieldDescriptor* field = nullptr;
   std::string name;
-  std::string json_key;  // `"name":`
   JsonKind kind = JsonKind::kString;
   bool is_repeated = false;  // a list; never true of maps
   bool has_presence = false;
   bool is_secret = false;
   bool is_input_only = false;
   bool is_limited = false;
+  std::size_t value_begin = 0;  // of its value in the plan's empty_text(), and its end
+  std::size_t value_end = 0;
   FieldLimits limits;
   std::vector<EnumName> enum_names;      // without the unspecified value, by number
   const MessagePlan* message = nullptr;  // kMessage
@@ -66,10 +67,25 @@ struct FieldPlan {
 };
 
 struct MessagePlan {
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
   const google::protobuf::Descriptor* descriptor = nullptr;
-  std::vector<FieldPlan> fields;  // in declaration order
+  std::vector<FieldPlan> fields;  // in declaration order; made by add()
+
+  FieldPlan& add(FieldPlan field);
   // Returns null if there is none of that name.
   const FieldPlan* find(std::string_view name) const;
+  // Returns the place in `fields` of the field with this number, or kNowhere.
+  std::size_t place_of(std::size_t number) const {
+    return number < places_.size() ? places_[number] : kNowhere;
+  }
+  // Returns the object in which every field is absent, without those that are input_only:
+  // {"name":null,"labels":{}}.
+  std::string_view empty_text() const { return empty_text_; }
+
+ private:
+  std::vector<std::size_t> places_;  // by number
+  std::string empty_text_ = "{}";
 };
 
 // Returns the plan of a message type, which lives as long as the program. Safe from any thread.

@@ -73,7 +73,7 @@ base::Result<std::unique_ptr<MessagePlan>> FieldSelection::select(
   for (const FieldPlan& field : whole.fields) {
     const auto found = wanted.find(field.name);
     if (found == wanted.end()) continue;
-    FieldPlan& chosen = plan->fields.emplace_back(field);
+    FieldPlan& chosen = plan->add(field);
     if (found->second.is_whole) continue;
     TRY_ASSIGN(auto part, select(*field.message, std::move(found->second.parts)));
     chosen.message = part.get();

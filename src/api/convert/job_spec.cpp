@@ -27,8 +27,19 @@ using Field = pb::FieldDescriptor;
 template <class Row>
 constexpr bool kIsSaid = !std::is_same_v<typename std::remove_cvref_t<Row>::Type, base::GpuShare>;
 
+// By number: a search in the descriptor for each field would take half the time of a conversion.
 const Field& field_of(std::uint32_t number) {
-  return *v1::JobSpec::descriptor()->FindFieldByNumber(static_cast<int>(number));
+  static const std::vector<const Field*> fields = [] {
+    std::vector<const Field*> by_number;
+    const pb::Descriptor& spec = *v1::JobSpec::descriptor();
+    for (int i = 0; i < spec.field_count(); ++i) {
+      const auto place = static_cast<std::size_t>(spec.field(i)->number());
+      by_number.resize(std::max(by_number.size(), place + 1));
+      by_number[place] = spec.field(i);
+    }
+    return by_number;
+  }();
+  return *fields.at(number);
 }
 
 // ---- into the message
