@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/convert/field_selection.h"
 #include "api/fake_core_test.h"
 #include "api/peers_test.h"
 #include "api/queue_writer.h"
@@ -37,9 +38,11 @@ class CallsTest : public testing::Test {
         [&](base::Result<v1::OutputChunk> chunk) { answer.set_value(std::move(chunk)); });
     return answer.get_future().get();
   }
-  nlohmann::json list(const v1::ListJobsRequest& request, const Peer& peer) {
+  nlohmann::json list(const v1::ListJobsRequest& request, const Peer& peer,
+                      const MessagePlan* fields = nullptr) {
     auto filter = to_model(request, peer.caller);
     EXPECT_TRUE(filter.has_value());
+    filter->fields = fields;
     JobListWriter writer(calls_.reader(), peer.caller, *filter);
     EXPECT_TRUE(writer.begin().has_value());
     std::string out;
@@ -150,6 +153,34 @@ TEST_F(CallsTest, ListNewestFirstFromBothPlaces) {
   EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"2"});
   request.clear_all();
   EXPECT_EQ(ids(list(request, kAda)), std::vector<std::string>{"2"});
+}
+
+// What is not asked for is not made either: what is asked for must not miss it.
+TEST_F(CallsTest, ListEachFieldAloneAsInTheWholeList) {
+  const model::JobId done = core_.add_job_with_output("ada", 1000, "/out");
+  const model::JobId running = core_.add_job("ada", 1000);
+  core_.add_job("ada", 1000);
+  core_.start_job(done, {0});
+  core_.end_job(done, 3);
+  core_.start_job(running, {1});
+  v1::ListJobsRequest request;
+  request.set_all(true);
+  request.set_steps(true);
+  for (const Peer& peer : {kAda, kRoot}) {
+    const auto whole = list(request, peer)["jobs"];
+    ASSERT_EQ(whole.size(), 3U);
+    ASSERT_TRUE(whole[0]["wait_reason"].is_object());
+    for (const auto& [name, value] : whole[0].items()) {
+      const auto selection =
+          FieldSelection::parse("jobs." + name, *v1::ListJobsResponse::descriptor());
+      ASSERT_TRUE(selection.has_value()) << name;
+      const auto jobs = list(request, peer, selection->plan_of_field("jobs"))["jobs"];
+      ASSERT_EQ(jobs.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(jobs[i], (nlohmann::json{{name, whole[i][name]}}));
+      }
+    }
+  }
 }
 
 TEST_F(CallsTest, ListByEveryFilter) {

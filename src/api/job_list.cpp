@@ -19,8 +19,6 @@ constexpr std::size_t kBatch = 500;
 constexpr std::size_t kBatchBytes = 256 * 1024;
 // The number of ended jobs that one page passes over because the caller does not see them.
 constexpr std::size_t kMaxPassedOver = 50'000;
-// A message that was larger is not kept for the next job.
-constexpr std::size_t kLargeJob = 64 * 1024;
 
 }  // namespace
 
@@ -28,7 +26,14 @@ JobListWriter::JobListWriter(const JobReader& reader, model::Caller caller, List
     : reader_(reader),
       caller_(std::move(caller)),
       view_(reader.view_of(caller_)),
-      filter_(std::move(filter)) {}
+      filter_(std::move(filter)),
+      has_spec_(is_asked_for("spec")),
+      has_steps_(filter_.with_steps && is_asked_for("steps")),
+      has_reason_(is_asked_for("wait_reason")) {}
+
+bool JobListWriter::is_asked_for(std::string_view field) const {
+  return filter_.fields == nullptr || filter_.fields->find(field) != nullptr;
+}
 
 bool JobListWriter::matches(const model::Job& job) const {
   const model::JobSpec& spec = *job.spec;
@@ -67,7 +72,6 @@ void JobListWriter::rest() {
   next_active_ = next_archived_ = 0;
   explainer_.reset();
   snapshot_.reset();
-  scratch_ = v1::Job();
 }
 
 base::Status JobListWriter::fetch_archived() {
@@ -130,6 +134,20 @@ bool JobListWriter::is_page_full() const {
   return written_ > 0 && filter_.max_bytes != 0 && written_bytes_ >= filter_.max_bytes;
 }
 
+void JobListWriter::append_job(std::string& out, const model::Job& job) {
+  auto& message = *google::protobuf::Arena::CreateMessage<v1::Job>(&arena_);
+  const Nodes& nodes = snapshot_->nodes;
+  has_spec_ ? reader_.describe(view_, job, nodes, message)
+            : reader_.describe_without_spec(view_, job, nodes, message);
+  if (has_steps_) add_steps(job, nodes, message);
+  if (has_reason_ && is_explained(job.state)) {
+    to_proto(explainer_->explain(job), *message.mutable_wait_reason());
+  }
+  filter_.fields == nullptr ? append_json(out, message)
+                            : append_json(out, message, *filter_.fields);
+  arena_.Reset();
+}
+
 base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
   if (snapshot_ == nullptr) TRY(begin());
   if (!std::exchange(is_begun_, true)) out += R"({"jobs":[)";
@@ -146,17 +164,9 @@ base::Result<bool> JobListWriter::append(std::string& out, std::size_t enough) {
     }
     if (written_++ > 0) out.push_back(',');
     last_ = job->id;
-    scratch_.Clear();
-    reader_.describe(view_, *job, snapshot_->nodes, scratch_);
-    if (filter_.with_steps) add_steps(*job, snapshot_->nodes, scratch_);
-    if (is_explained(job->state)) {
-      to_proto(explainer_->explain(*job), *scratch_.mutable_wait_reason());
-    }
     const std::size_t before = out.size();
-    filter_.fields == nullptr ? append_json(out, scratch_)
-                              : append_json(out, scratch_, *filter_.fields);
+    append_job(out, *job);
     written_bytes_ += out.size() - before;
-    if (out.size() - before > kLargeJob) scratch_ = v1::Job();
   }
   return true;
 }

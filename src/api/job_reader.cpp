@@ -6,6 +6,7 @@
 
 #include "api/convert/enums.h"
 #include "api/convert/job_change.h"
+#include "api/convert/job_spec.h"
 #include "api/predictions.h"
 #include "controller/planned_starts.h"
 #include "controller/predicted_starts.h"
@@ -34,15 +35,13 @@ void add_predicted_start(const scheduling::PredictedStarts& prediction,
 }
 
 // What visibility.commands is about.
-void hide_command(v1::Job& out) {
-  v1::JobSpec& spec = *out.mutable_spec();
+void hide_command(v1::JobSpec& spec) {
   spec.clear_command();
   spec.clear_workdir();
   spec.clear_output();
   spec.clear_error();
   spec.clear_prolog();
   spec.clear_epilog();
-  out.clear_output();
 }
 
 }  // namespace
@@ -160,11 +159,16 @@ void JobReader::describe(const model::Caller& caller, const model::Job& job, con
 
 void JobReader::describe(const model::View& view, const model::Job& job, const Nodes& nodes,
                          v1::Job& out) const {
-  to_proto(job, nodes, out);
-  if (!job.attempts.empty()) {
-    out.set_output(core_.outputs.path(job, job.attempts.back().number));
-  }
-  if (!view.sees(model::Sight::kCommands, *job.spec)) hide_command(out);
+  to_proto(*job.spec, nodes, *out.mutable_spec());
+  describe_without_spec(view, job, nodes, out);
+  if (!view.sees(model::Sight::kCommands, *job.spec)) hide_command(*out.mutable_spec());
+}
+
+void JobReader::describe_without_spec(const model::View& view, const model::Job& job,
+                                      const Nodes& nodes, v1::Job& out) const {
+  to_proto_without_spec(job, nodes, out);
+  if (job.attempts.empty() || !view.sees(model::Sight::kCommands, *job.spec)) return;
+  out.set_output(core_.outputs.path(job, job.attempts.back().number));
 }
 
 void JobReader::explain(const FoundJob& found, v1::Job& out) const {

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <google/protobuf/arena.h>
 
 #include "api/convert/job.h"
 #include "api/core_access.h"
@@ -92,6 +97,9 @@ class JobReader {
   // The same for many jobs.
   void describe(const model::View& view, const model::Job& job, const Nodes& nodes,
                 v1::Job& out) const;
+  // The same without the specification.
+  void describe_without_spec(const model::View& view, const model::Job& job, const Nodes& nodes,
+                             v1::Job& out) const;
   // Adds wait_reason and queue_position. The job may have left the newest snapshot by now.
   void explain(const FoundJob& found, v1::Job& out) const;
 
@@ -133,6 +141,8 @@ class JobListWriter {
  private:
   bool matches(const model::Job& job) const;
   bool is_page_full() const;
+  bool is_asked_for(std::string_view field) const;
+  void append_job(std::string& out, const model::Job& job);
   base::Status fetch_archived();
   // The next job in descending order of id from either source; null at the end.
   base::Result<const model::Job*> take_next();
@@ -154,7 +164,13 @@ class JobListWriter {
   std::size_t passed_over_ = 0;  // ended jobs that are not shown
   model::JobId last_;            // that was looked at
   bool is_begun_ = false;
-  v1::Job scratch_;
+  // Where the message of each job is made: its parts are not allocated one by one.
+  alignas(std::max_align_t) std::array<char, 16 * 1024> block_;
+  google::protobuf::Arena arena_{block_.data(), block_.size()};
+  // What costs much is left out where it is not asked for.
+  const bool has_spec_;
+  const bool has_steps_;
+  const bool has_reason_;
 };
 
 }  // namespace gpu_platform::api

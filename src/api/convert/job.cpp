@@ -210,9 +210,13 @@ base::Instant to_model(const google::protobuf::Timestamp& at) {
 }
 
 void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out) {
+  to_proto(*job.spec, nodes, *out.mutable_spec());
+  to_proto_without_spec(job, nodes, out);
+}
+
+void to_proto_without_spec(const model::Job& job, const Nodes& nodes, v1::Job& out) {
   out.set_id(fmt::format_int(job.id.value).str());
   out.set_state(to_proto(job.state));
-  to_proto(*job.spec, nodes, *out.mutable_spec());
   put_array(job, out);
   if (!job.waits_for.empty()) out.set_dependency_unmet(joined(job.waits_for));
   if (job.submitted_at.is_set()) to_proto(job.submitted_at, *out.mutable_submitted_at());

@@ -21,6 +21,8 @@ using Nodes = base::PersistentMap<model::Node>;  // by NodeId
 // from `nodes`. Wait reason, queue position and output path are not the job's own and are left
 // absent.
 void to_proto(const model::Job& job, const Nodes& nodes, v1::Job& out);
+// The same without the specification, which is most of a job.
+void to_proto_without_spec(const model::Job& job, const Nodes& nodes, v1::Job& out);
 
 // "dgx-1"; "node-7" of one that is not known any more.
 std::string node_name(const model::Node* node, model::NodeId id);
