@@ -377,6 +377,7 @@ void Session::write_head(const Reply& reply, bool is_chunked) {
 bool Session::may_go_on() {
   Budget& answers = environment_.budgets.answers;
   if (answers.check_capacity(environment_.holder)) return true;
+  drop_buffer();
   const bool has_waited = state_ == State::kWaiting && is_in_line_;
   state_ = State::kWaiting;
   if (!has_waited) set_deadline(environment_.limits.write_time);
@@ -427,6 +428,7 @@ void Session::pump() {
     });
     return;
   }
+  drop_buffer();
   state_ = State::kWaiting;
   clear_deadline();
 }
@@ -447,12 +449,17 @@ void Session::on_written(const error_code& error) {
   if (state_ == State::kClosed) return;
   if (error) return close();
   out_.clear();
-  // A large answer must not stay in memory for as long as its connection.
-  if (out_.capacity() > kMaxKept) out_.shrink_to_fit();
   std::string().swap(body_);
   answer_bytes_.become(0);
   if (!is_source_at_end_) return pump();
+  drop_buffer();
   end_of_answer();
+}
+
+// A large answer must not stay in memory for as long as its connection. Its pieces use the same
+// memory while they follow each other.
+void Session::drop_buffer() {
+  if (out_.empty() && out_.capacity() > kMaxKept) out_.shrink_to_fit();
 }
 
 void Session::end_of_answer() {

@@ -121,6 +121,7 @@ class Session final : public Exchange {
   void pump();
   bool may_go_on();
   std::uint64_t bytes_under_way() const;
+  void drop_buffer();
   void end_of_answer();
   void drain();
   void set_deadline(std::chrono::milliseconds after);
