@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -83,6 +84,12 @@ class Journal {
 
   virtual Headroom headroom() = 0;
 
+  // Removes ended jobs from the archive for good; those that are not there are passed over. Durable
+  // when it returns; takes time in proportion to the jobs. kResourceExhausted means that the medium
+  // has no room for it: nothing has changed and the journal goes on. Any other error is one as
+  // append's. The journal keeps its events.
+  virtual base::Status drop_jobs(std::span<const model::JobId> jobs) = 0;
+
   // The environment stored under ref; kNotFound when dropped or never stored. Safe from any thread.
   virtual base::Result<std::string> environment(std::string_view ref) const = 0;
 };
@@ -102,6 +109,14 @@ struct ArchiveQuery {
   std::size_t max_bytes = 0;
 };
 
+// An ended job, in the order in which ended jobs leave the archive.
+struct JobEnding {
+  base::Instant ended_at;
+  model::JobId job;
+
+  friend auto operator<=>(const JobEnding&, const JobEnding&) = default;
+};
+
 // The reading side of ended jobs and of the audit trail. Safe from any thread, never blocks the
 // writer.
 class Archive {
@@ -109,6 +124,11 @@ class Archive {
   virtual ~Archive() = default;
   virtual base::Result<std::optional<model::Job>> find(model::JobId job) const = 0;
   virtual base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const = 0;
+  // The earliest endings behind `after` (default: all), in ascending order, at most `limit`.
+  virtual base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
+                                                       std::size_t limit) const = 0;
+  // The number of ended jobs. Costs O(1).
+  virtual base::Result<std::uint64_t> job_count() const = 0;
   virtual base::Result<model::AuditPage> audit(const model::AuditQuery& query) const = 0;
 };
 

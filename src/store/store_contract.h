@@ -349,6 +349,61 @@ TYPED_TEST_P(StoreContract, AuditEntriesGoWhenTheirTimeIsOver) {
   EXPECT_TRUE(this->audit_of(before).empty());
 }
 
+TYPED_TEST_P(StoreContract, DroppedJobsAreGoneFromEveryListAndTheOthersAreNot) {
+  base::Prng prng(77);
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 40; ++id) jobs.push_back(random_job(id, prng));
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, jobs));
+
+  const std::vector<model::JobId> dropped = {model::JobId(3), model::JobId(17), model::JobId(999)};
+  ASSERT_TRUE(this->journal().drop_jobs(dropped));
+  ASSERT_TRUE(this->journal().drop_jobs(dropped)) << "once more";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(this->archive().job_count(), 38u);
+    for (const model::Job& job : jobs) {
+      const bool is_gone = std::ranges::find(dropped, job.id) != dropped.end();
+      const auto found = this->archive().find(job.id);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->has_value(), !is_gone) << job.id.value;
+      for (const model::Label& label : job.spec->labels) {
+        const auto ids = this->ids_of({.labels = {label}});
+        EXPECT_EQ(std::ranges::count(ids, job.id.value), is_gone ? 0 : 1) << job.id.value;
+      }
+    }
+    this->subject_.restart();
+  }
+  EXPECT_EQ(this->ids_of({.user = jobs[2].spec->user, .name = jobs[2].spec->name}).size(),
+            static_cast<std::size_t>(std::ranges::count_if(jobs, [&](const model::Job& job) {
+              return job.id.value != 3 && job.id.value != 17 &&
+                     job.spec->user == jobs[2].spec->user && job.spec->name == jobs[2].spec->name;
+            })));
+}
+
+TYPED_TEST_P(StoreContract, EndingsComeInTheOrderOfTimeAndGoOnBehindTheLast) {
+  std::vector<model::Job> jobs;
+  for (std::uint64_t id = 1; id <= 30; ++id) {
+    model::Job job = JobBuilder(id);
+    // Ten times, each of three jobs; later jobs ended earlier.
+    job.ended_at = base::Instant(1'000 * static_cast<std::int64_t>(11 - (id + 2) / 3));
+    jobs.push_back(std::move(job));
+  }
+  ASSERT_TRUE(append_events(this->journal(), 1, 1, jobs));
+  std::vector<JobEnding> expected;
+  for (const model::Job& job : jobs) expected.push_back({job.ended_at, job.id});
+  std::ranges::sort(expected);
+  for (const std::size_t limit : {std::size_t{1}, std::size_t{4}, std::size_t{100}}) {
+    std::vector<JobEnding> all;
+    while (true) {
+      const auto page = this->archive().endings(all.empty() ? JobEnding() : all.back(), limit);
+      ASSERT_TRUE(page);
+      EXPECT_LE(page->size(), limit);
+      if (page->empty()) break;
+      all.insert(all.end(), page->begin(), page->end());
+    }
+    EXPECT_EQ(all, expected) << limit;
+  }
+}
+
 REGISTER_TYPED_TEST_SUITE_P(
     StoreContract, ANewStoreIsEmpty, ReplayGivesEveryEventInOrderFromAnyPlace,
     ReplayStopsWithTheVisitorsError, ReplayFromBeyondTheEndIsDataLoss,
@@ -359,6 +414,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     ListsExactlyTheJobsThatMatchNewestFirst, PagesJoinToTheWholeList,
     APageEndsWithTheJobThatMakesItLarge, TheAuditTrailIsWhatTheEventsSay,
     ListsExactlyTheAuditEntriesThatMatchNewestFirst, ABoundOnTheAuditTrailLetsTheOldestGo,
-    AuditEntriesGoWhenTheirTimeIsOver);
+    AuditEntriesGoWhenTheirTimeIsOver, DroppedJobsAreGoneFromEveryListAndTheOthersAreNot,
+    EndingsComeInTheOrderOfTimeAndGoOnBehindTheLast);
 
 }  // namespace gpu_platform::store

@@ -25,6 +25,9 @@ class LyingJournal final : public store::Journal {
       std::string* damaged) const override {
     return store_.newest_snapshot(damaged);
   }
+  base::Status drop_jobs(std::span<const model::JobId> jobs) override {
+    return store_.drop_jobs(jobs);
+  }
   store::Headroom headroom() override { return store_.headroom(); }
   base::Result<std::string> environment(std::string_view ref) const override;
 

@@ -1,5 +1,6 @@
 #include "store/memory/memory_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -137,6 +138,23 @@ base::Result<std::vector<model::Job>> MemoryStore::list(const ArchiveQuery& quer
     found.push_back(it->second);
     if (is_enough(query, it->second, bytes)) break;
   }
+  return found;
+}
+
+base::Status MemoryStore::drop_jobs(std::span<const model::JobId> jobs) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  for (const model::JobId job : jobs) jobs_.erase(job);
+  return {};
+}
+
+base::Result<std::vector<JobEnding>> MemoryStore::endings(const JobEnding& after,
+                                                          std::size_t limit) const {
+  std::vector<JobEnding> found;
+  for (const auto& [id, job] : jobs_) {
+    if (const JobEnding ending{job.ended_at, id}; ending > after) found.push_back(ending);
+  }
+  std::ranges::sort(found);
+  found.resize(std::min(found.size(), limit));
   return found;
 }
 

@@ -35,10 +35,15 @@ class MemoryStore final : public Journal, public Archive {
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
   Headroom headroom() override { return headroom_; }
+  base::Status drop_jobs(std::span<const model::JobId> jobs) override;
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
   base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const override;
+  // Costs a look at all ended jobs.
+  base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
+                                               std::size_t limit) const override;
+  base::Result<std::uint64_t> job_count() const override { return jobs_.size(); }
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
   // ---- Faults ----

@@ -88,6 +88,9 @@ base::Result<RecordWriter> RecordWriter::prepare(const Database& database) {
     TRY(prepare_into(insertion.statement, job_insertion(insertion.rows)));
   }
   TRY(prepare_into(writer.drop_labels_, "DELETE FROM job_labels WHERE job = ?"));
+  TRY(prepare_into(writer.job_row_, fmt::format("SELECT {} FROM jobs WHERE id = ?", kJobColumns)));
+  TRY(prepare_into(writer.drop_label_,
+                   "DELETE FROM job_labels WHERE key = ? AND value = ? AND job = ?"));
   TRY(prepare_into(writer.label_,
                    "INSERT OR REPLACE INTO job_labels(key, value, job) VALUES (?, ?, ?)"));
   TRY(prepare_into(writer.environment_,
@@ -140,12 +143,32 @@ base::Result<bool> RecordWriter::remove_job(model::JobId job) {
     const StatementRun scope(job_exists_);
     TRY_ASSIGN(exists, job_exists_.bind(job.value).step());
   }
-  // This is for the rare case that a job ends a second time after a recovery. It scans all labels.
+  // This is for rare cases: a job ends a second time after a recovery, or its row is damaged and
+  // goes. It scans all labels.
   if (exists) {
     TRY(drop_job_.bind(job.value).run());
     TRY(drop_labels_.bind(job.value).run());
   }
   return exists;
+}
+
+base::Result<bool> RecordWriter::drop_job(model::JobId job) {
+  std::vector<model::Label> labels;
+  bool is_damaged = false;
+  {
+    const StatementRun scope(job_row_);
+    TRY_ASSIGN(const bool exists, job_row_.bind(job.value).step());
+    if (!exists) return false;
+    const auto found = job_of_row(job_row_);
+    if (found) labels = found->spec->labels;
+    is_damaged = !found;
+  }
+  if (is_damaged) return remove_job(job);
+  for (const model::Label& label : labels) {
+    TRY(drop_label_.bind(label.key).bind(label.value).bind(job.value).run());
+  }
+  TRY(drop_job_.bind(job.value).run());
+  return true;
 }
 
 base::Status RecordWriter::insert(JobInsertion& insertion, std::span<const model::Job> jobs,

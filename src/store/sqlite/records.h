@@ -37,6 +37,8 @@ class RecordWriter {
   base::Status put_batch(const StoredBatch& batch);
   // Each job once. Replaces earlier rows of the same jobs, and returns how many had none.
   base::Result<std::size_t> put_jobs(std::span<const model::Job> jobs, std::uint64_t archived_seq);
+  // Removes the row and the labels of an ended job; returns whether it was there.
+  base::Result<bool> drop_job(model::JobId job);
   base::Status put_environment(const Environment& environment);
   base::Status drop_environment(std::string_view ref);
   base::Status put_snapshot(std::uint64_t upto, std::string_view state);
@@ -62,6 +64,8 @@ class RecordWriter {
   Statement drop_job_;
   std::array<JobInsertion, 3> job_insertions_;  // the largest first
   Statement drop_labels_;
+  Statement job_row_;
+  Statement drop_label_;
   Statement label_;
   Statement environment_;
   Statement drop_environment_;

@@ -249,6 +249,25 @@ base::Status SqliteStore::put_snapshot(const StoredSnapshot& snapshot) {
   return {};
 }
 
+base::Status SqliteStore::drop_jobs(std::span<const model::JobId> jobs) {
+  if (is_broken_) return fail(ErrorCode::kUnavailable, "the store failed; recover first");
+  Head head = head_;
+  base::Status status = database_.transaction([&]() -> base::Status {
+    for (const model::JobId job : jobs) {
+      TRY_ASSIGN(const bool existed, writer_.drop_job(job));
+      head.jobs -= existed ? 1 : 0;
+    }
+    return writer_.put_head(head);
+  });
+  if (!status) {
+    is_broken_ = status.error().code != ErrorCode::kResourceExhausted;
+    return std::unexpected(explain(std::move(status).error()));
+  }
+  head_ = head;
+  checkpoint_when_due();
+  return {};
+}
+
 base::Result<std::optional<StoredSnapshot>> SqliteStore::newest_snapshot(
     std::string* damaged) const {
   TRY_ASSIGN(Statement rows, database_.prepare(fmt::format(
@@ -322,6 +341,34 @@ base::Result<std::vector<model::Job>> SqliteStore::list(const ArchiveQuery& quer
     jobs.push_back(*std::move(job));
     if (is_enough(query, jobs.back(), bytes)) return jobs;
   }
+}
+
+base::Result<std::vector<JobEnding>> SqliteStore::endings(const JobEnding& after,
+                                                          std::size_t limit) const {
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement * rows,
+             reader->statement("SELECT ended_at_ns, id FROM jobs INDEXED BY jobs_by_end "
+                               "WHERE ended_at_ns >= ? AND (ended_at_ns > ? OR id > ?) "
+                               "ORDER BY ended_at_ns, id LIMIT ?"));
+  const StatementRun scope(*rows);
+  const std::int64_t from = after.ended_at.unix_ns();
+  rows->bind(from).bind(from).bind(after.job.value).bind(std::uint64_t{limit});
+  std::vector<JobEnding> found;
+  while (true) {
+    auto has_row = rows->step();
+    if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+    if (!*has_row) return found;
+    found.push_back({base::Instant(rows->integer(0)), model::JobId(rows->number(1))});
+  }
+}
+
+base::Result<std::uint64_t> SqliteStore::job_count() const {
+  TRY_ASSIGN(const ReaderPool::Lease reader, readers_.borrow());
+  TRY_ASSIGN(Statement * row, reader->statement("SELECT jobs FROM head WHERE id = 1"));
+  const StatementRun scope(*row);
+  auto has_row = row->step();
+  if (!has_row) return std::unexpected(explain(std::move(has_row).error()));
+  return *has_row ? row->number(0) : 0;
 }
 
 base::Result<model::AuditPage> SqliteStore::audit(const model::AuditQuery& query) const {

@@ -52,11 +52,15 @@ class SqliteStore final : public Journal, public Archive {
   model::EventSeq last_seq() const override { return model::EventSeq(head_.last_seq); }
   base::Status put_snapshot(const StoredSnapshot& snapshot) override;
   base::Result<std::optional<StoredSnapshot>> newest_snapshot(std::string* damaged) const override;
+  base::Status drop_jobs(std::span<const model::JobId> jobs) override;
   Headroom headroom() override { return headroom_.assess(); }
   base::Result<std::string> environment(std::string_view ref) const override;
 
   base::Result<std::optional<model::Job>> find(model::JobId job) const override;
   base::Result<std::vector<model::Job>> list(const ArchiveQuery& query) const override;
+  base::Result<std::vector<JobEnding>> endings(const JobEnding& after,
+                                               std::size_t limit) const override;
+  base::Result<std::uint64_t> job_count() const override;
   base::Result<model::AuditPage> audit(const model::AuditQuery& query) const override;
 
  private:

@@ -57,6 +57,34 @@ mode_t mode_of(const std::filesystem::path& path) {
   return status.st_mode & 07777;
 }
 
+TEST(SqliteStore, AStoreWhoseJobsWereDroppedIsSound) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = open_store(directory.path());
+    base::Prng prng(3);
+    std::vector<model::Job> jobs;
+    for (std::uint64_t id = 1; id <= 9; ++id) jobs.push_back(random_job(id, prng));
+    ASSERT_TRUE(append_events(*store, 1, 1, jobs));
+    ASSERT_TRUE(store->drop_jobs(std::vector{model::JobId(2), model::JobId(9)}));
+    ASSERT_TRUE(append_events(*store, 2, 2));
+  }
+  const auto report = check_store(directory.path());
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->is_sound()) << fmt::format("{}", fmt::join(report->damages, "; "));
+  EXPECT_EQ(report->jobs, 7u);
+}
+
+TEST(SqliteStore, ADamagedJobIsDroppedLikeAnyOther) {
+  SqliteSubject subject;
+  base::Prng prng(4);
+  const std::vector<model::Job> jobs = {random_job(1, prng), random_job(2, prng)};
+  ASSERT_TRUE(append_events(subject.journal(), 1, 1, jobs));
+  subject.damage("UPDATE jobs SET checksum = checksum + 1 WHERE id = 1");
+  ASSERT_TRUE(subject.journal().drop_jobs(std::vector{model::JobId(1)}));
+  EXPECT_EQ(subject.archive().job_count(), 1u);
+  ASSERT_TRUE(append_events(subject.journal(), 2, 2)) << "and the journal goes on";
+}
+
 TEST(SqliteStore, FilesAreForTheirOwnerAlone) {
   const TemporaryDirectory directory;
   const auto dir = directory.path() / "made" / "here";
