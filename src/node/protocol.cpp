@@ -131,6 +131,11 @@ void put(Encoder& out, const ForgetRefused& m) {
   put(out, m.attempt);
 }
 
+void put(Encoder& out, const RemoveOutput& m) {
+  out.u64(m.jobs.size());
+  for (const model::JobId job : m.jobs) out.u64(job.value);
+}
+
 void put(Encoder& out, const OpenChannel& m) {
   put(out, m.attempt);
   out.boolean(m.attach);
@@ -189,6 +194,17 @@ Message get_forget(Decoder& in) {
   const std::size_t count = in.count();
   if (count == 0 || count > kMaxForgets) in.reject();
   for (std::size_t i = 0; i < count && in.ok(); ++i) m.attempts.push_back(get_attempt(in));
+  return m;
+}
+
+Message get_remove_output(Decoder& in) {
+  RemoveOutput m;
+  const std::size_t count = in.count();
+  if (count == 0 || count > kMaxOutputRemovals) in.reject();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) {
+    m.jobs.emplace_back(in.u64());
+    if (!m.jobs.back().valid()) in.reject();
+  }
   return m;
 }
 
@@ -262,6 +278,8 @@ std::optional<Message> get_message(Decoder& in) {
       return get_open_file(in);
     case 17:
       return get_send_signal(in);
+    case 18:
+      return get_remove_output(in);
     default:
       return std::nullopt;
   }
@@ -556,8 +574,13 @@ std::string record_path(std::string_view folder, model::AttemptId attempt) {
   return attempts_dir(folder) + "/" + attempt_name(attempt);
 }
 
+OutputPlace output_place(model::JobId job) {
+  return {number(job.value / 1000), number(job.value)};
+}
+
 std::string output_folder(model::AttemptId attempt) {
-  return number(attempt.job.value / 1000) + "/" + number(attempt.job.value);
+  const OutputPlace place = output_place(attempt.job);
+  return place.thousand + "/" + place.job;
 }
 
 std::string output_name(model::AttemptId attempt, std::string_view what) {

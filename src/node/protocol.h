@@ -32,7 +32,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 10;
+inline constexpr std::uint32_t kProtocolVersion = 11;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -40,10 +40,11 @@ inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
 inline constexpr std::size_t kMaxRequest = (1 << 20) + 256 * 1024;
 inline constexpr std::size_t kMaxMessage = kMaxInlineRequest + 4096;
 inline constexpr std::size_t kMaxForgets = 512;
-inline constexpr std::size_t kMaxText = 2048;        // of an error, in bytes; longer ones are cut
-inline constexpr std::size_t kMaxPath = 4095;        // of a file, in bytes
-inline constexpr std::size_t kMaxDevices = 256;      // of a job
-inline constexpr std::size_t kMaxNumberList = 4096;  // "0-55,112-167", in bytes
+inline constexpr std::size_t kMaxOutputRemovals = 64;  // bounds how long other orders wait
+inline constexpr std::size_t kMaxText = 2048;          // of an error, in bytes; longer ones are cut
+inline constexpr std::size_t kMaxPath = 4095;          // of a file, in bytes
+inline constexpr std::size_t kMaxDevices = 256;        // of a job
+inline constexpr std::size_t kMaxNumberList = 4096;    // "0-55,112-167", in bytes
 
 // ---- daemon -> launcher
 
@@ -97,6 +98,13 @@ struct KillTree {
 struct Forget {
   std::vector<model::AttemptId> attempts;
   friend bool operator==(const Forget&, const Forget&) = default;
+};
+
+// Remove what is kept of the output of jobs that have ended. There is no answer: the daemon sees
+// what is left, and asks again.
+struct RemoveOutput {
+  std::vector<model::JobId> jobs;
+  friend bool operator==(const RemoveOutput&, const RemoveOutput&) = default;
 };
 
 // Opens a channel into the running attempt, on the socket passed along (SOCK_SEQPACKET), on which
@@ -200,7 +208,7 @@ struct ForgetRefused {
 
 using Message = std::variant<Hello, Launch, Stop, KillTree, Forget, Welcome, Refused, Launched,
                              Exists, LaunchFailed, StopSent, TreeState, ForgetRefused, SetLimit,
-                             OpenChannel, OpenFile, SendSignal>;
+                             OpenChannel, OpenFile, SendSignal, RemoveOutput>;
 
 std::string encode(const Message& message);
 // Nothing when the bytes are not exactly one known message.
@@ -309,6 +317,12 @@ std::string full_part_path(std::string_view output_path, std::uint64_t first_byt
 // The same in two steps, for callers that use handles: "0/42" below folder/output, and in it
 // "1.log", or "1.prolog" for the output of the site's prolog.
 std::string output_folder(model::AttemptId attempt);
+// Of the first step, the folder of a thousand jobs ("0") and the job's own in it ("42").
+struct OutputPlace {
+  std::string thousand;
+  std::string job;
+};
+OutputPlace output_place(model::JobId job);
 std::string output_name(model::AttemptId attempt, std::string_view what = "log");
 std::string session_name(model::AttemptId attempt);  // 42-1.session, in folder/run
 

@@ -37,7 +37,8 @@ std::vector<Message> every_message() {
           SendSignal{attempt(1, 1), 10},
           OpenChannel{attempt(3, 2)},
           OpenChannel{attempt(3, 2), true},
-          OpenFile{1000, "/home/ann/out"}};
+          OpenFile{1000, "/home/ann/out"},
+          RemoveOutput{{model::JobId(1), model::JobId(UINT64_MAX)}}};
 }
 
 LaunchRequest a_request() {
@@ -155,6 +156,16 @@ TEST(Protocol, ForgetIsBounded) {
   EXPECT_TRUE(decode(encode(forget)).has_value());
   forget.attempts.push_back(attempt(1, 1));
   EXPECT_FALSE(decode(encode(forget)).has_value());
+}
+
+TEST(Protocol, RemovalsOfOutputAreBoundedAndNameJobs) {
+  RemoveOutput removal;
+  EXPECT_FALSE(decode(encode(removal)).has_value());
+  removal.jobs.assign(kMaxOutputRemovals, model::JobId(UINT64_MAX));
+  EXPECT_TRUE(decode(encode(removal)).has_value());
+  removal.jobs.emplace_back(1);
+  EXPECT_FALSE(decode(encode(removal)).has_value());
+  EXPECT_FALSE(decode(encode(RemoveOutput{{model::JobId()}})).has_value());
 }
 
 TEST(Protocol, UnknownGuardIsRefused) {

@@ -106,6 +106,15 @@ std::string kept_output_path(const std::string& folder, model::AttemptId attempt
   return node::output_path(folder, attempt);
 }
 
+bool has_kept_output(const std::string& folder, model::JobId job) {
+  const std::string path = kept_output_path(folder, {job, 1});
+  return access(path.substr(0, path.rfind('/')).c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+bool has_output_files(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0 || !full_parts(path).empty();
+}
+
 base::Result<OutputRange> read_kept_output(const std::string& path, std::uint64_t offset,
                                            std::size_t most) {
   constexpr int kTries = 100;

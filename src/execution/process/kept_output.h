@@ -16,6 +16,12 @@ namespace gpu_platform::execution {
 // name.
 std::string kept_output_path(const std::string& folder, model::AttemptId attempt);
 
+// Returns whether there is output of any attempt of the job. True if that cannot be seen.
+bool has_kept_output(const std::string& folder, model::JobId job);
+// Returns whether there is output of the attempt whose present file this is. A supervisor makes
+// that file before the job's first process.
+bool has_output_files(const std::string& path);
+
 struct OutputRange {
   std::uint64_t offset =
       0;              // of the first byte; past the one asked for where older output was dropped

@@ -97,7 +97,8 @@ class ProcessEngine::Worker {
   };
   struct UserKnown {};  // what waits for a user is to be tried again
   using Order = std::variant<StartOrder, StopOrder, LimitOrder, SignalOrder, ForgetOrder,
-                             std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown>;
+                             std::vector<KnownAttempt>, ChannelRequest, FileRequest, UserKnown,
+                             node::RemoveOutput>;
 
   Worker(const ProcessEngineOptions& options, const EnvironmentSource& environment,
          ObservationSink& sink, std::string boot_id)
@@ -247,6 +248,8 @@ class ProcessEngine::Worker {
       take_channel(*channel);
     } else if (const auto* file = std::get_if<FileRequest>(&order)) {
       if (up_) link_.send(file->order, file->answer->get());
+    } else if (const auto* removal = std::get_if<node::RemoveOutput>(&order)) {
+      if (up_) link_.send(*removal);
     } else if (std::holds_alternative<UserKnown>(order)) {
       try_again();
     } else {
@@ -632,6 +635,14 @@ base::Result<os::Descriptor> ProcessEngine::take_users_file(const os::Descriptor
   return base::fail(base::ErrorCode::kUnavailable,
                     fmt::format("{} cannot be opened just now: {}", path,
                                 opened ? opened->why : "its file system does not answer"));
+}
+
+void ProcessEngine::remove_output(std::span<const model::JobId> jobs) {
+  while (!jobs.empty()) {
+    const auto some = jobs.first(std::min(jobs.size(), node::kMaxOutputRemovals));
+    worker_->post(node::RemoveOutput{{some.begin(), some.end()}});
+    jobs = jobs.subspan(some.size());
+  }
 }
 
 NodePart ProcessEngine::node_part() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,10 @@ class ProcessEngine : public Engine {
   static base::Result<os::Descriptor> take_users_file(const os::Descriptor& asked,
                                                       const std::string& path,
                                                       std::chrono::milliseconds patience);
+
+  // Has the kept output of jobs that have ended removed. The order may be lost on its way: see
+  // has_kept_output(). Any thread.
+  void remove_output(std::span<const model::JobId> jobs);
 
   // Any thread.
   NodePart node_part() const;

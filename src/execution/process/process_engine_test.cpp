@@ -408,6 +408,24 @@ TEST_P(BothModes, ForgetRemovesTheMarkerAndKeepsTheOutput) {
   EXPECT_EQ(output(start), "kept\n");
 }
 
+TEST_P(BothModes, RemovedOutputIsGoneWithAllItsFilesAndThatOfOtherJobsIsNot) {
+  const StartOrder first = shell(1, "echo gone");
+  const StartOrder second = shell(2, "echo kept");
+  run(first);
+  run(second);
+  const std::string place = folder() + "/output/0/1";
+  // Links that a hostile hand might put there are removed, and what they name is not.
+  const std::string precious = path("precious");
+  ASSERT_EQ(mkdir(precious.c_str(), 0700), 0);
+  ASSERT_EQ(symlink(precious.c_str(), (place + "/1.log.7").c_str()), 0);
+  ASSERT_TRUE(has_kept_output(folder(), model::JobId(1)));
+  engine_->remove_output(std::vector{model::JobId(1), model::JobId(77)});
+  EXPECT_TRUE(eventually([&] { return !has_kept_output(folder(), model::JobId(1)); }));
+  EXPECT_EQ(access(precious.c_str(), F_OK), 0);
+  EXPECT_EQ(output(second), "kept\n");
+  EXPECT_TRUE(has_kept_output(folder(), model::JobId(2)));
+}
+
 TEST_F(OneEngine, MarkersAreRemovedThoughTheLauncherDiedOnTheWay) {
   constexpr std::uint64_t kJobs = 50;
   engine_->adopt({});

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "node/cgroup.h"
+#include "node/folders/remove_tree.h"
 #include "node/process_tree.h"
 #include "node/protocol.h"
 #include "node/supervisor/session_socket.h"
@@ -127,6 +128,14 @@ bool AttemptsOnDisk::kill_tree(model::AttemptId attempt) const {
 void AttemptsOnDisk::sweep(model::AttemptId attempt) const {
   if (look_at(attempt).holder == Holder::kSupervisor) return;
   remove_leftovers(confinement_, attempt_name(attempt));
+}
+
+void AttemptsOnDisk::remove_output(model::JobId job) const {
+  const OutputPlace place = output_place(job);
+  const int fd = open_below(folders_.output, place.thousand.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return;
+  remove_tree(fd, place.job.c_str());
+  close(fd);
 }
 
 bool AttemptsOnDisk::forget(model::AttemptId attempt) const {

@@ -43,6 +43,9 @@ class AttemptsOnDisk {
   void sweep(model::AttemptId attempt) const;
   // Returns false if processes are left. Otherwise nothing is left: no record, no folder, no group.
   bool forget(model::AttemptId attempt) const;
+  // Removes the kept output of all attempts of a job; nothing happens if there is none. The folder
+  // of the thousand jobs stays: a supervisor may be about to make another folder in it.
+  void remove_output(model::JobId job) const;
   // Opens its cgroup; returns -1 with errno, ENOENT if it is gone. The caller closes it.
   int open_cgroup(model::AttemptId attempt, const Record& record) const;
 

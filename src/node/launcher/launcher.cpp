@@ -334,6 +334,8 @@ class Launcher {
       for (const auto& attempt : forget_order->attempts) {
         if (!attempts_->forget(attempt)) answer(ForgetRefused{attempt});
       }
+    } else if (const auto* removal = std::get_if<RemoveOutput>(&message)) {
+      for (const model::JobId job : removal->jobs) attempts_->remove_output(job);
     } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
       open_channel(*channel_order, packet, fd);
     } else if (const auto* file_order = std::get_if<OpenFile>(&message)) {
