@@ -8,6 +8,7 @@
 #include "api/convert/job_change.h"
 #include "api/convert/job_spec.h"
 #include "api/predictions.h"
+#include "base/parse.h"
 #include "controller/planned_starts.h"
 #include "controller/predicted_starts.h"
 #include "model/access.h"
@@ -59,6 +60,23 @@ base::Status check_is_one(const FoundJob& found) {
       "id");
 }
 
+namespace {
+
+// The same for a job that never was, that the caller may not see, and that has left the history.
+std::unexpected<base::Error> no_such_job(model::JobId id, const model::Policy& policy) {
+  std::string text = fmt::format("there is no job {}", id.value);
+  if (policy.job_keep != base::Duration()) {
+    text += fmt::format("; an ended job leaves the history after {} here (store.job_keep)",
+                        base::written(policy.job_keep));
+  } else if (policy.max_ended_jobs != 0) {
+    text += fmt::format("; the history has the last {} ended jobs (store.max_ended_jobs)",
+                        policy.max_ended_jobs);
+  }
+  return base::fail(base::ErrorCode::kNotFound, std::move(text), "id");
+}
+
+}  // namespace
+
 base::Result<ListFilter> to_model(const v1::ListJobsRequest& request, const model::Caller& caller) {
   ListFilter filter;
   if (request.has_user()) {
@@ -103,8 +121,7 @@ base::Result<FoundJob> JobReader::find(const model::Caller& caller, model::JobId
       found.job != nullptr && (found.job->spec->uid == caller.uid ||
                                view_of(caller).sees(model::Sight::kJobs, *found.job->spec));
   if (!is_seen) {
-    return base::fail(base::ErrorCode::kNotFound, fmt::format("there is no job {}", id.value),
-                      "id");
+    return no_such_job(id, *found.snapshot->policy);
   }
   return found;
 }

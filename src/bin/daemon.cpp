@@ -34,6 +34,7 @@
 #include "bin/network_door.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
+#include "bin/retention_thread.h"
 #include "bin/team_follower.h"
 #include "config/effective.h"
 #include "config/network_file.h"
@@ -226,8 +227,8 @@ struct Daemon::Parts {
   explicit Parts(std::string directory)
       : data_dir(std::move(directory)),
         event_log(log),
-        outputs([this] { return engine->node_part().folder; },
-                [this] { return loop->snapshot()->nodes; }, users_files) {}
+        outputs([this] { return engine->node_part().folder; }, [this] { return loop->snapshot(); },
+                users_files) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
@@ -257,6 +258,7 @@ struct Daemon::Parts {
   std::unique_ptr<Notifier> notifier;  // null: the site has no such command
   std::unique_ptr<api::EventHub> hub;
   std::unique_ptr<controller::Loop> loop;
+  std::unique_ptr<RetentionThread> retention;
   std::atomic<node::ProbeRunner*> probes_to_ask{nullptr};
   std::unique_ptr<monitoring::ReleaseGate> gate;
   std::unique_ptr<monitoring::GpuMonitor> monitor;
@@ -292,6 +294,7 @@ Daemon::Parts::~Parts() {
   server.reset();
   if (gate != nullptr) gate->stop();
   probes.reset();
+  retention.reset();
   if (loop != nullptr) loop->stop();
   users_files.disconnect();
   observations.disconnect();
@@ -584,6 +587,7 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   }
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));
+  parts->retention = std::make_unique<RetentionThread>(*parts->store, *parts->loop, *parts->engine);
   TRY(parts->open_door(options, configuration, paths));
   return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
 }
@@ -631,6 +635,7 @@ void Daemon::stop() {
   parts_->server.reset();
   parts_->gate->stop();
   parts_->probes.reset();
+  parts_->retention.reset();
   parts_->loop->stop();
   if (const base::Status stored = parts_->controller->store_snapshot(); !stored) {
     spdlog::warn("no snapshot at the end: {}", stored.error().message);

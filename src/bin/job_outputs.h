@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,11 +14,11 @@ namespace gpu_platform::bin {
 // Output of jobs for readers: what the platform keeps, or the file that the job's user named.
 class JobOutputs : public api::OutputSource {
  public:
-  // `nodes` gives those of the newest snapshot, for their names in patterns.
+  // `snapshot` gives the newest, with the names of nodes for patterns and the site's policy.
   // `folder`: the launcher's, where kept output is.
-  JobOutputs(std::function<std::string()> folder, std::function<api::Nodes()> nodes,
-             UsersFiles files)
-      : folder_(std::move(folder)), nodes_(std::move(nodes)), files_(std::move(files)) {}
+  using Snapshots = std::function<std::shared_ptr<const controller::Snapshot>()>;
+  JobOutputs(std::function<std::string()> folder, Snapshots snapshot, UsersFiles files)
+      : folder_(std::move(folder)), snapshot_(std::move(snapshot)), files_(std::move(files)) {}
 
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   // A file that the user named is opened as that user: the daemon may read more than the user may,
@@ -26,7 +27,7 @@ class JobOutputs : public api::OutputSource {
 
  private:
   std::function<std::string()> folder_;
-  std::function<api::Nodes()> nodes_;
+  Snapshots snapshot_;
   UsersFiles files_;
 };
 

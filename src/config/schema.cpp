@@ -289,6 +289,18 @@ const std::array kKeys = {
         "The maximum number of entries of the audit trail. Beyond it the oldest are removed. A million entries take about "
         "150 MB."},
 
+    Key{"store.output_keep", +[](C& c) -> base::Duration& { return c.policy.output_keep; },
+        0, 3650 * kDay, Effect::kAnytime,
+        "The time after a job's end for which its kept output can be read ('jobs logs'). Then its files are removed. "
+        "Files that users name themselves (--output) stay. 0: as long as the job is in the history."},
+    Key{"store.job_keep", +[](C& c) -> base::Duration& { return c.policy.job_keep; },
+        0, 3650 * kDay, Effect::kAnytime,
+        "The time after its end for which a job is in the history. Then it is in no list any more, and its kept output "
+        "is removed with it. 0: for ever."},
+    Key{"store.max_ended_jobs", +[](C& c) -> std::uint64_t& { return c.policy.max_ended_jobs; },
+        0, 1'000'000'000, Effect::kAnytime,
+        "The maximum number of ended jobs in the history. Beyond it those that ended first leave it. 0: any number."},
+
     Key{"api.threads", +[](C& c) -> std::uint32_t& { return c.api_threads; },
         1, 256, Effect::kRestart,
         "The number of threads that answer requests. One more serves root and the user that the daemon runs as while "

@@ -66,6 +66,8 @@ void Controller::take(Input& input, base::Instant now, store::Headroom headroom)
     acknowledgements_.push_back(
         {[reached = std::move(barrier->reached)](const auto&) { reached(); },
          model::CommandReply{}});
+  } else if (const auto* drop = std::get_if<HistoryDrop>(&input)) {
+    leaving_.insert(leaving_.end(), drop->jobs.begin(), drop->jobs.end());
   } else {
     auto& change = std::get<PolicyChange>(input);
     core_.apply_policy(change.policy, std::move(change.by), now, change.origin);
@@ -126,6 +128,12 @@ void Controller::dispatch() {
   // Here rather than in decide(): what the engine is told of must be durable too.
   const bool is_due = std::exchange(is_reconciling_, false);
   if (is_due && !core_.state().held_attempts.empty()) reconcile();
+  // What cannot be removed now is asked for again. A medium that is really broken fails the next
+  // commit.
+  if (!leaving_.empty()) {
+    (void)journal_.drop_jobs(leaving_);
+    leaving_.clear();
+  }
   // A snapshot that cannot be written costs time at the next start and nothing else: the journal
   // has everything. A medium that is really broken fails the next commit.
   if (events_since_snapshot_ >= options_.events_per_snapshot && store_snapshot()) {

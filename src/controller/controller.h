@@ -35,8 +35,14 @@ struct Barrier {
   std::function<void()> reached;
 };
 
+// These ended jobs leave the archive.
+struct HistoryDrop {
+  std::vector<model::JobId> jobs;
+};
+
 // One thing for the controller to take in.
-using Input = std::variant<CommandInput, execution::Observation, PolicyChange, Barrier>;
+using Input =
+    std::variant<CommandInput, execution::Observation, PolicyChange, Barrier, HistoryDrop>;
 
 struct ControllerOptions {
   std::uint64_t events_per_snapshot = 200'000;
@@ -105,6 +111,7 @@ class Controller {
   scheduling::StageObserver* observer_ = nullptr;  // of the core
   Batch batch_;
   std::vector<Acknowledgement> acknowledgements_;
+  std::vector<model::JobId> leaving_;  // the archive, with this step
   std::vector<PublicationListener*> listeners_;
   std::shared_ptr<const Snapshot> published_;
   std::uint64_t events_since_snapshot_ = 0;

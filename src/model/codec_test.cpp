@@ -160,7 +160,7 @@ TEST(ModelCodec, FieldsThatANewerVersionAppendedAreSkipped) {
 TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   Policy policy;
   policy.max_queue_size = 7;
-  policy.max_token_lifetime = base::nanoseconds(7);  // the newest field, one byte
+  policy.max_ended_jobs = 7;  // the newest field, one byte
   std::string bytes;
   append_policy(policy, bytes);
   bytes.pop_back();
@@ -168,7 +168,7 @@ TEST(ModelCodec, FieldsThatAnOlderVersionDidNotHaveKeepTheirDefaults) {
   const auto again = decode_policy(bytes);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->max_queue_size, 7U);
-  EXPECT_EQ(again->max_token_lifetime, Policy().max_token_lifetime);
+  EXPECT_EQ(again->max_ended_jobs, Policy().max_ended_jobs);
 }
 
 TEST(ModelCodec, ARecordTypeThatIsNotKnownIsDamageAndNamed) {

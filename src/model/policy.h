@@ -112,6 +112,11 @@ struct Policy {
   // The audit trail keeps nothing older than this, and not many more entries than this.
   base::Duration audit_keep = base::hours(90 * 24);
   std::uint64_t max_audit_entries = 1'000'000;
+  // Of ended jobs: how long their output and their place in the history are kept, and how many
+  // there may be. Zero: for ever, and any number.
+  base::Duration output_keep;
+  base::Duration job_keep;
+  std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
 
   friend bool operator==(const Policy&, const Policy&) = default;

@@ -90,6 +90,10 @@ void Loop::change_policy(model::Policy policy, std::string by, model::Origin ori
   push(PolicyChange{std::move(policy), std::move(by), std::move(origin)}, Haste::kNow);
 }
 
+void Loop::drop_from_history(std::vector<model::JobId> jobs) {
+  push(HistoryDrop{std::move(jobs)}, Haste::kPaced);
+}
+
 void Loop::wait_until_published() {
   std::promise<void> published;
   push(Barrier{[&published] { published.set_value(); }}, Haste::kNow);

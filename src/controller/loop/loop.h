@@ -57,6 +57,8 @@ class Loop : public execution::ObservationSink, private PublicationListener {
   void observe(
       execution::Observation observation) override;  // never refused: facts are not optional
   void change_policy(model::Policy policy, std::string by, model::Origin origin = {});
+  // Removes ended jobs from the archive. They may still be there when a step fails: ask again.
+  void drop_from_history(std::vector<model::JobId> jobs);
   // Waits until all earlier inputs are durable and published. Not on the loop thread, and only
   // while the loop runs.
   void wait_until_published();

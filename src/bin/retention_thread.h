@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "controller/loop/loop.h"
+#include "controller/retention.h"
+#include "execution/process/process_engine.h"
+#include "store/store.h"
+
+namespace gpu_platform::bin {
+
+// Carries out the site's retention policy (controller/retention.h): has the launcher remove output,
+// and the loop drop jobs from the history. It looks from time to time, so a reloaded policy counts
+// within two seconds. A thread of its own; it ends with the object.
+class RetentionThread {
+ public:
+  // All outlive it.
+  RetentionThread(const store::Archive& archive, controller::Loop& loop,
+                  execution::ProcessEngine& engine);
+  ~RetentionThread();
+  RetentionThread(const RetentionThread&) = delete;
+  RetentionThread& operator=(const RetentionThread&) = delete;
+
+ private:
+  void work();
+  // Takes one step; returns how long to wait before the next.
+  base::Duration look();
+  base::Duration ask_to_remove(const std::vector<model::JobId>& outputs);
+
+  controller::Loop& loop_;
+  execution::ProcessEngine& engine_;
+  controller::Retention retention_;
+  std::vector<model::JobId> asked_;  // the output that was asked for last
+  int asked_times_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gpu_platform::bin
