@@ -27,6 +27,7 @@ constexpr std::uint64_t kRowsOfTable = 100;
 
 struct Options {
   std::optional<std::string> user, owner, job, action, since, until, outcome, limit, page_token;
+  bool json_lines = false;
   Output output;
 };
 
@@ -151,7 +152,7 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
   arguments.option("--user", o.user, "NAME", "only calls by this user")
       .option("--for", o.owner, "NAME", "only calls that concern jobs of this user")
       .option("--job", o.job, "ID", "only calls that concern this job or array")
-      .option("--action", o.action, "ACTION",
+      .option("--action,--call", o.action, "ACTION",
               "submit, cancel, kill, hold, release, requeue, requeue-and-hold, update, drain, "
               "offline, online, reserve, change-reservation, unreserve, configure, exec, attach, "
               "port-forward, top, signal, create-token, revoke-token, "
@@ -164,9 +165,19 @@ int run_audit_list(const CommandText& text, Invocation& invocation) {
                   "maximum number, the newest first (default: {}; all with -o json, yaml or name)",
                   kRowsOfTable))
       .option("--page-token", o.page_token, "TOKEN", "the next_page of the page before")
+      .flag("--json-lines", o.json_lines,
+            "each entry as a JSON object in a line of its own, for log collectors; all unless "
+            "--limit")
       .output(o.output, {"entries", "id"});
   auto client = open_client(arguments, invocation);
   if (!client) return client.error();
+  if (o.json_lines) {
+    if (o.output.format != Output::Format::kTable) {
+      return usage_error(console, "--json-lines and -o or --json exclude each other", text.name);
+    }
+    o.output.format = Output::Format::kJson;
+    o.output.in_lines = true;
+  }
   std::uint64_t limit = o.output.is_document() ? UINT64_MAX : kRowsOfTable;
   if (o.limit) {
     const auto asked = base::parse_count(*o.limit, 1, UINT32_MAX);

@@ -62,11 +62,47 @@ TEST_F(AuditList, JsonJoinsPagesAlsoThoseThatAreEmpty) {
   EXPECT_TRUE(list["next_page"].is_null());
 }
 
+TEST_F(AuditList, JsonLinesAreTheEntriesAloneOfAllPages) {
+  int page = 0;
+  FakeServer server([&](const Request&) {
+    if (++page == 1) {
+      return json_answer(fmt::format(R"({{"entries":[{}],"next_page":"9"}})", kCancelled));
+    }
+    return json_answer(fmt::format(R"({{"entries":[{}],"next_page":null}})", kRefusedEntry));
+  });
+  EXPECT_EQ(call(server, {"audit", "list", "--json-lines"}), 0) << err();
+  const std::size_t end = out().find('\n');
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_EQ(Json::parse(out().substr(0, end)), Json::parse(kCancelled));
+  EXPECT_EQ(Json::parse(out().substr(end + 1)), Json::parse(kRefusedEntry));
+  EXPECT_EQ(out().back(), '\n');
+}
+
+TEST_F(AuditList, JsonLinesOfNothingAreNothing) {
+  FakeServer server(
+      [](const Request&) { return json_answer(R"({"entries":[],"next_page":null})"); });
+  EXPECT_EQ(call(server, {"audit", "list", "--json-lines"}), 0);
+  EXPECT_EQ(out(), "");
+}
+
+TEST_F(AuditList, CallIsAnotherNameOfAction) {
+  std::string target;
+  FakeServer server([&](const Request& request) {
+    target = request.target;
+    return json_answer(R"({"entries":[],"next_page":null})");
+  });
+  EXPECT_EQ(call(server, {"audit", "list", "--user", "eve", "--call", "cancel", "--since", "1h"}),
+            0);
+  EXPECT_NE(target.find("user=eve&action=CANCEL&since="), std::string::npos) << target;
+}
+
 TEST_F(AuditList, AMistakeNamesTheOption) {
   FakeServer server([](const Request&) { return json_answer(R"({"entries":[]})"); });
   EXPECT_EQ(call(server, {"audit", "list", "--since", "yesterday-ish"}), 2);
   EXPECT_NE(err().find("--since"), std::string::npos) << err();
   EXPECT_EQ(call(server, {"audit", "list", "--limit", "0"}), 2);
+  EXPECT_EQ(call(server, {"audit", "list", "--json-lines", "-o", "yaml"}), 2);
+  EXPECT_NE(err().find("--json-lines"), std::string::npos) << err();
 }
 
 }  // namespace

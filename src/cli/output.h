@@ -32,6 +32,7 @@ struct Output {
   };
 
   Format format = Format::kTable;
+  bool in_lines = false;  // with kJson, of a list: each entry alone, in a line of its own
   NamesPlace names;
   std::optional<base::Duration> watch;  // time between two looks
 

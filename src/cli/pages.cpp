@@ -49,12 +49,17 @@ class ListWriter {
         console_.out((is_first_ ? fmt::format("{}:\n", key_) : "") + yaml_entry(entry));
         break;
       default:
+        if (output_.in_lines) {
+          console_.out(json_text(entry) + "\n");
+          break;
+        }
         console_.out((is_first_ ? fmt::format("{{\"{}\":[", key_) : ",") + json_text(entry));
     }
     is_first_ = false;
   }
 
   void end(const std::string& next_page) {
+    if (output_.in_lines) return;
     const Json next = next_page.empty() ? Json() : Json(next_page);
     if (output_.format == Output::Format::kYaml) {
       console_.out((is_first_ ? fmt::format("{}: []\n", key_) : "") +

@@ -27,7 +27,7 @@ Called<std::string> fetch_pages(Client& client, const PagedList& list, const std
                                 const std::function<void(const Json&)>& take);
 
 // Prints {"KEY":[…],"next_page":…}, as JSON or YAML, or the names alone, as the pages come: a long
-// history never stands in memory at once.
+// history never stands in memory at once. In lines, the entries alone.
 Called<void> print_pages(Console& console, Client& client, const Output& output,
                          const PagedList& list, const std::string& query, std::uint64_t max_entries,
                          const std::string& token);
