@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/convert/audit.h"
 #include "api/convert/job_step.h"
 
 namespace gpu_platform::api {
@@ -213,6 +214,8 @@ v1::Identity Calls::who_am_i(const v1::WhoAmIRequest&, const Peer& peer) const {
                      : peer.identity->kind == IdentityKind::kOpenId
                          ? v1::CREDENTIAL_KIND_OPENID
                          : v1::CREDENTIAL_KIND_CERTIFICATE);
+  if (caller.credential != 0) out.set_token(std::to_string(caller.credential));
+  if (caller.credential_name != nullptr) set_credential_name(*caller.credential_name, out);
   if (caller.teams == nullptr) return out;
   for (const std::string& team : caller.teams->member_of) out.add_teams(team);
   for (const std::string& team : caller.teams->coordinates) out.add_coordinates(team);

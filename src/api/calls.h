@@ -32,6 +32,8 @@ struct ProvenIdentity {
   std::vector<std::string> names;  // "email:ada@example.org"
   base::Instant not_after;
   IdentityKind kind = IdentityKind::kCertificate;
+  std::string issuer = {};  // of an OpenID Connect token
+  std::string claim = {};   // of it that has the name
 };
 
 // The client at the other end, by the socket's peer credentials or what it has shown.

@@ -96,6 +96,11 @@ std::string origin_of(const Json& entry) {
   const std::string pid = text_at(entry, "pid");
   std::string door = base::to_lower(text_at(entry, "door"));
   for (char& c : door) c = c == '_' ? ' ' : c;
+  if (const std::string name = text_at(entry, "credential_name"); !name.empty()) {
+    door += fmt::format(", {} {}", base::to_lower(text_at(entry, "credential")), name);
+  } else if (const std::string token = text_at(entry, "token"); !token.empty()) {
+    door += fmt::format(", token {}", token);
+  }
   return pid.empty() ? door : fmt::format("{}, pid {}", door, pid);
 }
 

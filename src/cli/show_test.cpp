@@ -78,6 +78,26 @@ TEST_F(Show, WhoamiTellsTheRoleAndTheTeams) {
   EXPECT_EQ(server.requests(), std::vector<std::string>{"GET /v1/whoami"});
 }
 
+TEST_F(Show, WhoamiNamesTheCredential) {
+  std::string shown;
+  FakeServer server([&](const Request&) {
+    return json_answer(R"({"user":"ada","uid":1000,"role":"USER","teams":[],"coordinates":[],)" +
+                       shown + "}");
+  });
+  shown = R"("credential":"TOKEN","credential_name":"laptop","token":"12")";
+  EXPECT_EQ(call(server, {"whoami"}), 0);
+  EXPECT_TRUE(has(out(), "Credential:   token laptop (12)\n")) << out();
+  shown = R"("credential":"OPENID","credential_name":"openid:ada","issuer":"https://sso.example",)"
+          R"("claim":"sub")";
+  EXPECT_EQ(call(server, {"whoami"}), 0);
+  EXPECT_TRUE(has(out(), "Credential:   openid openid:ada (claim sub of https://sso.example)\n"))
+      << out();
+  shown = R"("credential":"CERTIFICATE","credential_name":"cn:a\u001b[2Jda")";
+  EXPECT_EQ(call(server, {"whoami"}), 0);
+  EXPECT_TRUE(has(out(), "Credential:   certificate cn:a")) << out();
+  EXPECT_FALSE(has(out(), "\x1b")) << out();
+}
+
 TEST_F(Show, ListSaysOnStderrThatThereIsNothing) {
   FakeServer server([](const Request&) { return json_answer(R"({"jobs":[],"next_page":null})"); });
   EXPECT_EQ(call(server, {"jobs", "list"}), 0);

@@ -28,6 +28,21 @@ std::string names_at(const Json& identity, std::string_view key) {
   return names.empty() ? "none" : names;
 }
 
+// "token laptop (12)", "openid openid:ada (claim preferred_username of https://sso.example)".
+std::string credential_of(const Json& identity) {
+  std::string told = lower(text_at(identity, "credential"));
+  if (const std::string name = text_at(identity, "credential_name"); !name.empty()) {
+    told += " " + name;
+  }
+  if (const std::string token = text_at(identity, "token"); !token.empty()) {
+    told += fmt::format(" ({})", token);
+  }
+  if (const std::string issuer = text_at(identity, "issuer"); !issuer.empty()) {
+    told += fmt::format(" (claim {} of {})", text_at(identity, "claim"), issuer);
+  }
+  return harmless(told);
+}
+
 }  // namespace
 
 int run_whoami(const CommandText& text, Invocation& invocation) {
@@ -46,7 +61,7 @@ int run_whoami(const CommandText& text, Invocation& invocation) {
   console.out(fmt::format("Role:         {}\n", lower(harmless(text_at(*identity, "role")))));
   console.out(fmt::format("Teams:        {}\n", names_at(*identity, "teams")));
   console.out(fmt::format("Coordinates:  {}\n", names_at(*identity, "coordinates")));
-  console.out(fmt::format("Credential:   {}\n", lower(harmless(text_at(*identity, "credential")))));
+  console.out(fmt::format("Credential:   {}\n", credential_of(*identity)));
   return console.out_failed() ? kFailure : kOk;
 }
 

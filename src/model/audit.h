@@ -27,6 +27,18 @@ enum class Door : std::uint8_t {
 inline constexpr std::size_t kDoors = 5;
 std::string_view to_string(Door door);  // "unix socket"
 
+// Names the credential that a caller came with; never its secret.
+struct CredentialName {
+  // Of a token; of a certificate or an issuer's token the name that stands for the user, as the
+  // site's rule has it: "email:ada@example.org".
+  std::string name;
+  std::string issuer;  // of an OpenID Connect token
+  std::string claim;   // the claim of that token that has the name
+
+  friend bool operator==(const CredentialName&, const CredentialName&) = default;
+};
+inline constexpr std::size_t kMaxCredentialNameBytes = 255;
+
 // The caller, and where the call came from.
 struct Origin {
   Door door = Door::kNone;
@@ -34,6 +46,7 @@ struct Origin {
   std::uint32_t uid = 0;
   std::uint64_t pid = 0;  // of the caller when it came in; 0: not known
   TokenId token;          // that the caller came with; invalid: none
+  std::optional<CredentialName> credential = std::nullopt;  // likewise
 
   friend bool operator==(const Origin&, const Origin&) = default;
 };

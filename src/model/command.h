@@ -33,6 +33,7 @@ struct Caller {
   std::uint64_t credential = 0;        // the token that the caller came with; 0: none
   std::shared_ptr<const Teams> teams;  // null: none
   Role max_role = Role::kAdmin;        // that the caller's credential allows
+  std::shared_ptr<const CredentialName> credential_name = nullptr;  // null: it came without one
 };
 
 // Root, as the door hands it to the core with a call that touches what belongs to all.
@@ -46,7 +47,13 @@ inline Caller caller_with_uid(std::string user, std::uint32_t uid) {
 
 // The caller, as the audit trail records it.
 inline Origin origin_of(const Caller& caller) {
-  return {caller.door, caller.user, caller.uid, caller.pid, TokenId(caller.credential)};
+  return {
+      caller.door,
+      caller.user,
+      caller.uid,
+      caller.pid,
+      TokenId(caller.credential),
+      caller.credential_name == nullptr ? std::nullopt : std::optional(*caller.credential_name)};
 }
 
 // Accept a job. `environment` is what the job's processes get, as NAME=VALUE strings each ended by

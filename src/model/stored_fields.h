@@ -230,8 +230,11 @@ inline auto fields(UnmanagedProcessesChanged& v) {
 inline auto fields(JobSubmitted& v) {
   return std::tie(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
 }
+inline auto fields(CredentialName& v) {
+  return std::tie(v.name, v.issuer, v.claim);
+}
 inline auto fields(Origin& v) {
-  return std::tie(v.door, v.user, v.uid, v.pid, v.token);
+  return std::tie(v.door, v.user, v.uid, v.pid, v.token, v.credential);
 }
 inline auto fields(JobOwner& v) {
   return std::tie(v.user, v.uid);

@@ -167,6 +167,7 @@ TEST_F(ListenerProcess, AClientCertificateStandsForTheUserOfTheRule) {
   const auto identity = nlohmann::json::parse(known.out);
   EXPECT_EQ(identity["user"], "daemon");
   EXPECT_EQ(identity["credential"], "CERTIFICATE");
+  EXPECT_EQ(identity["credential_name"], "cn:ada");
   EXPECT_NE(whoami("eve").err.find("not accepted"), std::string::npos);
   EXPECT_EQ(status(get("/v1/whoami")), 401) << "and none is needed for a token";
 
@@ -219,6 +220,20 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
   const auto identity = nlohmann::json::parse(known.out);
   EXPECT_EQ(identity["user"], "daemon");
   EXPECT_EQ(identity["credential"], "OPENID");
+  EXPECT_EQ(identity["credential_name"], "openid:daemon@example.org");
+  EXPECT_EQ(identity["issuer"], "https://sso.example");
+  EXPECT_EQ(identity["claim"], "email");
+  // The trail names it, too.
+  const Finished submitted =
+      run_command({"/usr/bin/env", "GPU_PLATFORM_TOKEN=" + token, program("gpu-platform"),
+                   "--server", "https://localhost:" + std::to_string(port_), "--ca-file",
+                   certificate(), "submit", "--hold", "--", "/bin/true"});
+  EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
+  const auto entries = daemon_->json({"audit", "list", "--user", "daemon"})["entries"];
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0]["credential"], "OPENID");
+  EXPECT_EQ(entries[0]["credential_name"], "openid:daemon@example.org");
+  EXPECT_EQ(entries[0]["issuer"], "https://sso.example");
   EXPECT_NE(whoami(first.sign(claims("root", 300), "ES256")).exit_code, 0);
   EXPECT_NE(whoami(first.sign(claims("daemon", -300), "ES256")).exit_code, 0);
   EXPECT_NE(whoami(second.sign(claims("daemon", 300), "RS256")).exit_code, 0);

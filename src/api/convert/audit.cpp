@@ -29,7 +29,20 @@ base::Result<model::AuditQuery> to_model(const v1::ListAuditRequest& request) {
   return query;
 }
 
-void to_proto(const model::AuditEntry& entry, v1::AuditEntry& out) {
+namespace {
+
+// Entries of before names were recorded have the token's id alone.
+v1::CredentialKind credential_of(const model::Origin& by) {
+  if (by.door == model::Door::kUnixSocket) return v1::CREDENTIAL_KIND_SOCKET;
+  if (by.token.valid()) return v1::CREDENTIAL_KIND_TOKEN;
+  if (!by.credential) return v1::CREDENTIAL_KIND_UNSPECIFIED;
+  return by.credential->issuer.empty() ? v1::CREDENTIAL_KIND_CERTIFICATE
+                                       : v1::CREDENTIAL_KIND_OPENID;
+}
+
+}  // namespace
+
+void to_proto(const model::AuditEntry& entry, bool names_credential, v1::AuditEntry& out) {
   const model::AuditedCall& call = entry.call;
   out.set_id(std::to_string(entry.seq.value));
   to_proto(entry.at, *out.mutable_at());
@@ -54,6 +67,8 @@ void to_proto(const model::AuditEntry& entry, v1::AuditEntry& out) {
   if (!call.target.empty()) out.set_target(call.target);
   if (!call.request_id.empty()) out.set_request_id(call.request_id);
   if (call.by.token.valid()) out.set_token(std::to_string(call.by.token.value));
+  out.set_credential(credential_of(call.by));
+  if (names_credential && call.by.credential) set_credential_name(*call.by.credential, out);
   out.set_calls(call.calls);
   if (call.since.is_set()) to_proto(call.since, *out.mutable_since());
 }

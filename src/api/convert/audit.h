@@ -21,7 +21,15 @@ constexpr v1::AuditDoor to_proto(model::Door door) {
 // that the caller may see.
 base::Result<model::AuditQuery> to_model(const v1::ListAuditRequest& request);
 
-// Fills the cleared message.
-void to_proto(const model::AuditEntry& entry, v1::AuditEntry& out);
+// Fills the cleared message. `names_credential`: what the caller came with is told by name, too.
+void to_proto(const model::AuditEntry& entry, bool names_credential, v1::AuditEntry& out);
+
+// Sets the three fields of an identity or of an entry that have something.
+template <class Message>
+void set_credential_name(const model::CredentialName& name, Message& out) {
+  if (!name.name.empty()) out.set_credential_name(name.name);
+  if (!name.issuer.empty()) out.set_issuer(name.issuer);
+  if (!name.claim.empty()) out.set_claim(name.claim);
+}
 
 }  // namespace gpu_platform::api

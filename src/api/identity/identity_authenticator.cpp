@@ -48,14 +48,29 @@ std::optional<std::string> user_of(const std::vector<std::string>& names,
   return found;
 }
 
+namespace {
+
+// The first of the names that stands for the user.
+model::CredentialName credential_name_of(const ProvenIdentity& identity, const std::string& user,
+                                         const IdentityUsers& users) {
+  const auto named = std::ranges::find_if(
+      identity.names, [&](const std::string& name) { return user_of_name(name, users) == user; });
+  const auto clean = [](const std::string& text) {
+    return model::one_line(text, model::kMaxCredentialNameBytes);
+  };
+  return {named == identity.names.end() ? std::string() : clean(*named), clean(identity.issuer),
+          clean(identity.claim)};
+}
+
+}  // namespace
+
 struct IdentityAuthenticator::Shared {
   explicit Shared(Options given) : options(std::move(given)), throttle(options.limits) {}
 
   const Options options;
   FailureThrottle throttle;
 
-  std::unexpected<base::Error> refuse(const std::string& address, std::string_view why) {
-    throttle.failed(address, options.clock());
+  std::unexpected<base::Error> refuse(const std::string& address, std::string_view why) const {
     if (options.warn) {
       options.warn(
           fmt::format("credential refused address={} why=\"{}\"", address_group(address), why));
@@ -64,7 +79,8 @@ struct IdentityAuthenticator::Shared {
   }
 
   base::Result<Peer> identify(const std::string& address, const ProvenIdentity& identity,
-                              const base::Result<host::User>& found) {
+                              model::CredentialName name,
+                              const base::Result<host::User>& found) const {
     if (!found && found.error().code != ErrorCode::kNotFound) {
       return base::fail(ErrorCode::kUnavailable,
                         "the user database of the daemon's machine does not answer; try again in a "
@@ -74,12 +90,12 @@ struct IdentityAuthenticator::Shared {
     if (found->uid == 0 || found->uid < options.min_uid) {
       return refuse(address, "its user is a system account");
     }
-    throttle.succeeded(address, options.clock());
     Peer peer;
     peer.caller.user = found->name;
     peer.caller.uid = found->uid;
     peer.caller.door = model::Door::kListener;
     peer.gid = found->gid;
+    peer.caller.credential_name = std::make_shared<const model::CredentialName>(std::move(name));
     peer.identity = std::make_shared<const ProvenIdentity>(identity);
     return peer;
   }
@@ -98,16 +114,23 @@ void IdentityAuthenticator::authenticate(Credential credential, Done done) const
                            "too many wrong credentials came from your address; wait some seconds"));
   }
   auto proven = shared_->options.prove(credential, now);
-  if (!proven) return done(shared_->refuse(address, proven.error().message));
-  const auto user = user_of(proven->names, *shared_->options.rule());
+  if (!proven) {
+    shared_->throttle.failed(address, now);
+    return done(shared_->refuse(address, proven.error().message));
+  }
+  // From here on it is no guess: whom it stands for is the site's affair.
+  shared_->throttle.succeeded(address, now);
+  const auto rule = shared_->options.rule();
+  const auto user = user_of(proven->names, *rule);
   if (!user) {
     return done(shared_->refuse(
         address, fmt::format("{} stands for no user", fmt::join(proven->names, ", "))));
   }
   users_.find(*user, kUnknownAsker,
-              [shared = shared_, address, identity = *std::move(proven),
+              [shared = shared_, address, name = credential_name_of(*proven, *user, *rule),
+               identity = *std::move(proven),
                done = std::move(done)](const base::Result<host::User>& found) {
-                done(shared->identify(address, identity, found));
+                done(shared->identify(address, identity, name, found));
               });
 }
 

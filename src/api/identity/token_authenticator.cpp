@@ -1,6 +1,7 @@
 #include "api/identity/token_authenticator.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +26,8 @@ base::Result<Peer> peer_of(const model::Token& token, const host::User& user) {
   peer.caller.uid = user.uid;
   peer.caller.door = model::Door::kListener;
   peer.caller.credential = token.id.value;
+  peer.caller.credential_name =
+      std::make_shared<const model::CredentialName>(model::CredentialName{token.name, {}, {}});
   peer.caller.max_role = token.role;
   peer.caller.role = std::min(peer.caller.role, token.role);
   peer.gid = user.gid;

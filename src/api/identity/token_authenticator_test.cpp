@@ -99,6 +99,7 @@ TEST_F(TokenAuthentication, ATokenIsItsUserOnThisMachineAndNoAdministrator) {
   EXPECT_EQ(peer->caller.reach, model::Reach::kOwn);
   EXPECT_EQ(peer->caller.door, model::Door::kListener);
   EXPECT_EQ(peer->caller.credential, 1u);
+  EXPECT_EQ(peer->caller.credential_name->name, "laptop");
   EXPECT_TRUE(peer->is_name_known && peer->has_account);
   EXPECT_TRUE(authenticator_->check_still_holds(*peer));
   EXPECT_EQ(lines_, "");

@@ -46,7 +46,11 @@ base::Result<ProvenIdentity> WebTokenProver::prove(std::string_view token, base:
                       "the issuer's keys could not be read for a day (access.openid.keys)");
   }
   TRY_ASSIGN(WebToken proven, check_web_token(token, *keys, rules_, now));
-  return ProvenIdentity{{"openid:" + proven.user}, proven.not_after, IdentityKind::kOpenId};
+  return ProvenIdentity{{"openid:" + proven.user},
+                        proven.not_after,
+                        IdentityKind::kOpenId,
+                        rules_.issuer,
+                        rules_.user_claim};
 }
 
 }  // namespace gpu_platform::api

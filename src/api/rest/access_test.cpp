@@ -484,6 +484,7 @@ TEST_F(AccessTest, TellsTheCallerWhoItIs) {
   EXPECT_EQ(who["teams"], nlohmann::json::array({"vision"}));
   EXPECT_EQ(who["coordinates"], nlohmann::json::array({"vision"}));
   EXPECT_EQ(who["credential"], "SOCKET");
+  EXPECT_TRUE(who["credential_name"].is_null() && who["token"].is_null());
   const auto root = nlohmann::json::parse(ask(kAll[5], "GET", "/v1/whoami").body);
   EXPECT_EQ(root["role"], "ADMIN");
 }
