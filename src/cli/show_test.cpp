@@ -88,7 +88,7 @@ TEST_F(Show, WhoamiNamesTheCredential) {
   EXPECT_EQ(call(server, {"whoami"}), 0);
   EXPECT_TRUE(has(out(), "Credential:   token laptop (12)\n")) << out();
   shown = R"("credential":"OPENID","credential_name":"openid:ada","issuer":"https://sso.example",)"
-          R"("claim":"sub")";
+          R"("user_claim":"sub")";
   EXPECT_EQ(call(server, {"whoami"}), 0);
   EXPECT_TRUE(has(out(), "Credential:   openid openid:ada (claim sub of https://sso.example)\n"))
       << out();

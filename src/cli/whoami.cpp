@@ -38,7 +38,7 @@ std::string credential_of(const Json& identity) {
     told += fmt::format(" ({})", token);
   }
   if (const std::string issuer = text_at(identity, "issuer"); !issuer.empty()) {
-    told += fmt::format(" (claim {} of {})", text_at(identity, "claim"), issuer);
+    told += fmt::format(" (claim {} of {})", text_at(identity, "user_claim"), issuer);
   }
   return harmless(told);
 }

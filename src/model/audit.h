@@ -32,8 +32,8 @@ struct CredentialName {
   // Of a token; of a certificate or an issuer's token the name that stands for the user, as the
   // site's rule has it: "email:ada@example.org".
   std::string name;
-  std::string issuer;  // of an OpenID Connect token
-  std::string claim;   // the claim of that token that has the name
+  std::string issuer;      // of an OpenID Connect token
+  std::string user_claim;  // of that token: the one that has the name
 
   friend bool operator==(const CredentialName&, const CredentialName&) = default;
 };

@@ -231,7 +231,7 @@ inline auto fields(JobSubmitted& v) {
   return std::tie(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
 }
 inline auto fields(CredentialName& v) {
-  return std::tie(v.name, v.issuer, v.claim);
+  return std::tie(v.name, v.issuer, v.user_claim);
 }
 inline auto fields(Origin& v) {
   return std::tie(v.door, v.user, v.uid, v.pid, v.token, v.credential);

@@ -222,7 +222,7 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
   EXPECT_EQ(identity["credential"], "OPENID");
   EXPECT_EQ(identity["credential_name"], "openid:daemon@example.org");
   EXPECT_EQ(identity["issuer"], "https://sso.example");
-  EXPECT_EQ(identity["claim"], "email");
+  EXPECT_EQ(identity["user_claim"], "email");
   // The trail names it, too.
   const Finished submitted =
       run_command({"/usr/bin/env", "GPU_PLATFORM_TOKEN=" + token, program("gpu-platform"),

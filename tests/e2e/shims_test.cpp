@@ -267,11 +267,10 @@ TEST_F(Shims, ScancelWithSigtermIsASignalAndNoCancel) {
 }
 
 TEST_F(Shims, AJobPutsItselfBackIntoTheQueue) {
-  const std::string id =
-      sbatch({"--wrap",
-              "echo attempt ${SLURM_RESTART_COUNT:-0} >> tries.txt; "
-              "test -n \"$SLURM_RESTART_COUNT\" && exec sleep 600; trap : TERM; "
-              "scontrol requeue $SLURM_JOB_ID; echo code $? >> code.txt"});
+  const std::string id = sbatch({"--wrap",
+                                 "echo attempt ${SLURM_RESTART_COUNT:-0} >> tries.txt; "
+                                 "test -n \"$SLURM_RESTART_COUNT\" && exec sleep 600; trap : TERM; "
+                                 "scontrol requeue $SLURM_JOB_ID; echo code $? >> code.txt"});
   ASSERT_TRUE(eventually([&] { return read_file(path("tries.txt")) == "attempt 0\nattempt 1\n"; }));
   EXPECT_EQ(read_file(path("code.txt")), "code 0\n");
   const Finished requeued = call({"scontrol", "requeuehold", id});

@@ -29,7 +29,7 @@ template <class Message>
 void set_credential_name(const model::CredentialName& name, Message& out) {
   if (!name.name.empty()) out.set_credential_name(name.name);
   if (!name.issuer.empty()) out.set_issuer(name.issuer);
-  if (!name.claim.empty()) out.set_claim(name.claim);
+  if (!name.user_claim.empty()) out.set_user_claim(name.user_claim);
 }
 
 }  // namespace gpu_platform::api

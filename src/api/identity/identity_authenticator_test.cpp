@@ -27,9 +27,9 @@ class UsersByName final : public host::UserDatabase {
                                              {"root", {"root", 0, 0, "/root", "/bin/sh"}}};
 };
 
-class IdentityAuthentication : public testing::Test {
+class IdentityNames : public testing::Test {
  protected:
-  IdentityAuthentication() {
+  IdentityNames() {
     IdentityAuthenticator::Options options;
     options.limits.failures = 3;
     options.clock = [] { return kNoonOfProofs; };
@@ -61,7 +61,7 @@ class IdentityAuthentication : public testing::Test {
   std::optional<IdentityAuthenticator> authenticator_;
 };
 
-TEST_F(IdentityAuthentication, TheCallerIsNamedByWhatStandsForIt) {
+TEST_F(IdentityNames, TheCallerIsNamedByWhatStandsForIt) {
   const auto peer = ask();
   ASSERT_TRUE(peer) << peer.error().message;
   EXPECT_EQ(peer->caller.user, "ann");
@@ -81,7 +81,7 @@ TEST_F(IdentityAuthentication, TheCallerIsNamedByWhatStandsForIt) {
             (model::CredentialName{"openid:ann", "https://sso.example", "sub"}));
 }
 
-TEST_F(IdentityAuthentication, ANameIsOneLineAndBounded) {
+TEST_F(IdentityNames, ANameIsOneLineAndBounded) {
   const std::string name = "email:ann\n" + std::string(1'000, 'x');
   proven_.names = {name};
   rule_ = {{name, "ann"}};
@@ -91,19 +91,19 @@ TEST_F(IdentityAuthentication, ANameIsOneLineAndBounded) {
   EXPECT_EQ(peer->caller.credential_name->name.find('\n'), std::string::npos);
 }
 
-TEST_F(IdentityAuthentication, WhatIsRightlySignedIsNoFailureOfItsAddressWhomeverItStandsFor) {
-  for (const char* name : {"cn:nobody", "email:root@example.org", "email:gone@example.org"}) {
+TEST_F(IdentityNames, WhatIsRightlySignedIsNoFailureOfItsAddressWhomeverItStandsFor) {
+  for (const char* name : {"cn:unknown", "email:root@example.org", "email:gone@example.org"}) {
     proven_.names = {name};
     rule_["email:gone@example.org"] = "gone";
     for (int i = 0; i < 10; ++i) ASSERT_EQ(refusal(), "UNAUTHENTICATED") << name;
   }
-  EXPECT_NE(lines_.find("cn:nobody stands for no user"), std::string::npos) << lines_;
+  EXPECT_NE(lines_.find("cn:unknown stands for no user"), std::string::npos) << lines_;
   EXPECT_NE(lines_.find("system account"), std::string::npos) << lines_;
   proven_.names = {"email:ann@example.org"};
   EXPECT_EQ(refusal(), "accepted");
 }
 
-TEST_F(IdentityAuthentication, WhatIsNotSignedIsAFailureOfItsAddress) {
+TEST_F(IdentityNames, WhatIsNotSignedIsAFailureOfItsAddress) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal("forged"), "UNAUTHENTICATED");
   EXPECT_EQ(refusal("forged"), "RESOURCE_EXHAUSTED");
 }

@@ -552,8 +552,8 @@ void Dispatcher::watch_gpus(const Context& context, const v1::WatchGpusRequest& 
   }
   if (!begin_stream(exchange, context.request.id)) return;
   StreamContext stream{calls_.reader(), hub_, exchange.peer().caller, exchange.waker()};
-  exchange.reply(event_stream(std::make_unique<GpuStream>(
-      std::move(stream), GpuStream::Options{message.node(), *after})));
+  exchange.reply(event_stream(
+      std::make_unique<GpuStream>(std::move(stream), GpuStream::Options{message.node(), *after})));
 }
 
 void Dispatcher::get_queue(const Context& context, const v1::GetQueueRequest& message) const {

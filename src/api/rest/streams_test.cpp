@@ -116,8 +116,9 @@ TEST_F(StreamsTest, TellTheStateOfEveryGpuAndThenOfThoseThatChange) {
 TEST_F(StreamsTest, GpusOfANodeThatIsNoneAreNotWatched) {
   start();
   EXPECT_EQ(SseReader(options_.socket_path, "/v1/gpus/events?node=none").head().status, 404);
-  EXPECT_EQ(SseReader(options_.socket_path, "/v1/gpus/events", "Last-Event-ID: x\r\n").head().status,
-            400);
+  EXPECT_EQ(
+      SseReader(options_.socket_path, "/v1/gpus/events", "Last-Event-ID: x\r\n").head().status,
+      400);
 }
 
 TEST_F(StreamsTest, TellEveryChangeOfAJobUntilItsEnd) {
