@@ -48,8 +48,9 @@ base::Status Retention::look_at_history(const model::Policy& policy, base::Insta
   TRY_ASSIGN(const std::vector<store::JobEnding> endings, archive_.endings({}, kJobsPerStep));
   std::uint64_t seen = 0;
   for (const store::JobEnding& ending : endings) {
-    const bool is_over = (until && ending.ended_at < *until) || seen++ < too_many;
-    if (!is_over) return {};
+    const bool is_beyond = seen++ < too_many;
+    const bool is_over = until && ending.ended_at < *until;
+    if (!is_beyond && !is_over) return {};
     auto& removed = has_output_(ending.job) ? step.outputs : step.jobs;
     if (std::ranges::find(removed, ending.job) == removed.end()) removed.push_back(ending.job);
   }

@@ -112,6 +112,15 @@ TEST_F(RetentionTest, TheOldestGoWhereThereAreTooMany) {
   EXPECT_EQ(first_output(), 171u);
 }
 
+TEST_F(RetentionTest, ThoseWhoseTimeIsOverCountAmongTheTooMany) {
+  end_jobs(1, 103);
+  policy_.max_ended_jobs = 100;
+  policy_.job_keep = base::seconds(100);
+  carry_out(103);  // 1 and 2 are over by their time, and three are too many
+  EXPECT_EQ(store_.job_count(), 100u);
+  EXPECT_EQ(first_job(), 4u);
+}
+
 TEST_F(RetentionTest, OutputThatCannotBeRemovedKeepsItsJobAndNoOther) {
   end_jobs(1, 3);
   policy_.job_keep = base::seconds(100);
