@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/parse.h"
 #include "execution/process/kept_output.h"
 #include "model/states.h"
+#include "os/clock.h"
 
 namespace gpu_platform::bin {
 
@@ -27,22 +27,19 @@ base::Result<api::OutputPiece> read_users_file(const base::Result<os::Descriptor
   return piece;
 }
 
-// Whether the attempt ran, so that its output was kept, and is over.
-bool had_output(const model::Job& job, std::uint32_t attempt) {
-  const auto found = std::ranges::find(job.attempts, attempt, &model::Attempt::number);
-  return model::is_ended(job.state) && found != job.attempts.end() && found->started_at.is_set();
+// Whether the site's policy has the output of the job removed by now. Where there is no file before
+// that time, the job has printed nothing.
+bool is_kept_no_longer(const model::Job& job, const model::Policy& policy) {
+  return policy.output_keep != base::Duration() && model::is_ended(job.state) &&
+         job.ended_at + policy.output_keep < os::wall_now();
 }
 
 std::unexpected<base::Error> removed_output(model::JobId job, const model::Policy& policy) {
-  const base::Duration keep = policy.output_keep;
-  return base::fail(
-      base::ErrorCode::kNotFound,
-      fmt::format("the output of job {} was removed after its end{}", job.value,
-                  keep == base::Duration()
-                      ? std::string()
-                      : fmt::format(": output is kept for {} here (store.output_keep)",
-                                    base::written(keep))),
-      "id");
+  return base::fail(base::ErrorCode::kNotFound,
+                    fmt::format("the output of job {} was removed after its end: output is kept "
+                                "for {} here (store.output_keep)",
+                                job.value, base::written(policy.output_keep)),
+                    "id");
 }
 
 }  // namespace
@@ -61,10 +58,12 @@ api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attemp
               return read_users_file(files.open(uid, file), file, offset, most);
             }};
   }
-  if (had_output(job, attempt) && !execution::has_output_files(file)) {
+  const auto policy = snapshot_()->policy;
+  if (is_kept_no_longer(job, *policy) && !execution::has_output_files(file)) {
     return {false,
-            [id = job.id, policy = snapshot_()->policy](std::uint64_t, std::size_t)
-                -> base::Result<api::OutputPiece> { return removed_output(id, *policy); }};
+            [id = job.id, policy](std::uint64_t, std::size_t) -> base::Result<api::OutputPiece> {
+              return removed_output(id, *policy);
+            }};
   }
   return {false, [file](std::uint64_t offset, std::size_t most) -> base::Result<api::OutputPiece> {
             TRY_ASSIGN(execution::OutputRange range,

@@ -226,8 +226,8 @@ TEST_F(ListenerProcess, ATokenOfTheIssuerStandsForTheUserOfTheRule) {
   // The trail names it, too.
   const Finished submitted =
       run_command({"/usr/bin/env", "GPU_PLATFORM_TOKEN=" + token, program("gpu-platform"),
-                   "--server", "https://localhost:" + std::to_string(port_), "--ca-file",
-                   certificate(), "submit", "--hold", "--", "/bin/true"});
+                   "--server", "https://localhost:" + std::to_string(port_), "submit", "--ca-file",
+                   certificate(), "--hold", "--", "/bin/true"});
   EXPECT_EQ(submitted.exit_code, 0) << submitted.err;
   const auto entries = daemon_->json({"audit", "list", "--user", "daemon"})["entries"];
   ASSERT_EQ(entries.size(), 1u);
