@@ -178,6 +178,18 @@ void tell_differences(const config::Configuration& at_start, const config::Confi
 
 }  // namespace
 
+// One line with the id that the answer has, too. It takes nothing from the budget of other lines
+// about this user.
+void tell_call(logging::Log& log, const api::Peer& peer, const api::NotableCall& call) {
+  const bool is_known = !peer.caller.user.empty();
+  logging::Source source =
+      is_known ? logging::of_user(peer.caller.uid) : logging::of_platform("callers not known");
+  source.name = "calls of " + source.name;
+  log.info(source, "api request={} call={} status={} ms={:.0f} uid={}", call.request_id,
+           call.call.empty() ? "-" : call.call, call.status, call.seconds * 1e3,
+           is_known ? std::to_string(peer.caller.uid) : "-");
+}
+
 // A value that a reload changes while the API reads it.
 template <class Value>
 class Reloaded {
@@ -510,6 +522,9 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   };
   server_options.warn = [this](std::optional<std::uint32_t> user, const std::string& line) {
     log.warn(user ? logging::of_user(*user) : logging::of_platform("the API"), "api {}", line);
+  };
+  server_options.notable = [this](const api::Peer& peer, const api::NotableCall& call) {
+    tell_call(log, peer, call);
   };
   const std::filesystem::path directory = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;

@@ -433,7 +433,9 @@ class Server::Impl {
             holder,
             [this] { return next_request_id(); },
             [this](Peer& unnamed) { name_again(unnamed); },
-            [this, turn, holder](Session* closed) { on_closed(turn, holder, closed); }};
+            [this, turn, holder](Session* closed) { on_closed(turn, holder, closed); },
+            {},
+            options_.notable};
   }
 
   void add_session(std::size_t turn, LocalSocket socket, Peer peer,
@@ -488,7 +490,8 @@ class Server::Impl {
           sessions_[turn].remove(closed);
           registry_->leave();
         },
-        [why](const Peer&) -> base::Status { return std::unexpected(why); }};
+        [why](const Peer&) -> base::Status { return std::unexpected(why); },
+        options_.notable};
     add_session(turn, std::move(socket), Peer{}, std::move(environment));
   }
 

@@ -12,6 +12,7 @@
 #include "api/event_hub.h"
 #include "api/identity/authenticator.h"
 #include "api/rest/budget.h"
+#include "api/rest/notable_call.h"
 #include "api/rest/session_limits.h"
 #include "base/result.h"
 
@@ -38,6 +39,8 @@ struct ServerOptions {
   // Takes one line for the administrator, with the user who caused it, if there is one. It is
   // called from the server's threads. Null: no lines.
   std::function<void(std::optional<std::uint32_t> user, const std::string& line)> warn;
+  // Takes each call that was refused or took long, for the log; likewise.
+  std::function<void(const Peer&, const NotableCall&)> notable = {};
 };
 
 // REST over HTTP/1.1 on a Unix socket. The socket's peer credentials name the caller; callers from

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <mutex>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -50,6 +51,25 @@ TEST_F(ServerTest, PassesOnTheCoresRefusal) {
   EXPECT_EQ(problem["field"], "gpus");
   EXPECT_EQ(problem["code"], "FAILED_PRECONDITION");
   EXPECT_FALSE(problem["request_id"].get<std::string>().empty());
+}
+
+TEST_F(ServerTest, TellsOfARefusedCallWithTheIdThatItsAnswerHas) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  options_.notable = [&](const Peer& peer, const NotableCall& call) {
+    const std::lock_guard lock(mutex);
+    told.push_back(fmt::format("{} {} {} {}", call.request_id, call.call, call.status,
+                               peer.caller.uid == uid_));
+  };
+  start();
+  EXPECT_EQ(ask("GET", "/v1/jobs").status, 200);
+  const RawResponse refused = ask("POST", "/v1/jobs", R"({"command":["true"],"gpus":9})");
+  const RawResponse unknown = ask("GET", "/v1/nothing");
+  const std::string first = parsed(refused)["request_id"];
+  const std::string second = parsed(unknown)["request_id"];
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(
+      told, testing::ElementsAre(first + " JobService.SubmitJob 409 true", second + "  404 true"));
 }
 
 TEST_F(ServerTest, AnswersPipelinedRequestsInTheirOrder) {

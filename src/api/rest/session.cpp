@@ -211,10 +211,11 @@ void Session::refuse(int status, base::Error error) {
   is_http_1_0_ = false;
   std::string().swap(buffer_);
   consumed_ = 0;
-  reply(problem_reply(status, std::move(error), environment_.next_request_id()));
+  reply(problem_reply(status, std::move(error), request_id_));
 }
 
 void Session::begin_answer() {
+  request_id_ = environment_.next_request_id();
   state_ = State::kAnswering;
   known_tags_.reset();
   call_ = {};
@@ -229,7 +230,7 @@ void Session::dispatch() {
   keeps_alive_ = message.keep_alive() && !is_stopping_;
   is_http_1_0_ = message.version() < 11;
   HttpRequest request;
-  request.id = environment_.next_request_id();
+  request.id = request_id_;
   request.method = std::string(message.method_string());
   request.content_type = header(message, http::field::content_type);
   request.accept = header(message, http::field::accept);
@@ -316,6 +317,11 @@ void Session::bridge(ChannelSocket channel) {
 void Session::count_answer(int status) {
   const double seconds = static_cast<double>(os::monotonic_ns() - answer_began_ns_) / 1e9;
   environment_.meter.note(call_, status, seconds);
+  constexpr int kFirstRefusal = 400;
+  constexpr double kSlowSeconds = 1;
+  const bool is_slow = seconds >= kSlowSeconds && waiter_ == nullptr;
+  if (!environment_.notable || (status < kFirstRefusal && !is_slow)) return;
+  environment_.notable(peer_, {request_id_, call_, status, seconds});
 }
 
 void Session::reply(Reply reply) {
@@ -503,9 +509,8 @@ void Session::begin_stop() {
     case State::kAnswering:
       if (waiter_ == nullptr) return;
       keeps_alive_ = false;
-      return reply(
-          problem_reply(base::Error{base::ErrorCode::kUnavailable, "the daemon is stopping", {}},
-                        environment_.next_request_id()));
+      return reply(problem_reply(
+          base::Error{base::ErrorCode::kUnavailable, "the daemon is stopping", {}}, request_id_));
     case State::kWaiting:
       keeps_alive_ = false;
       return pump();

@@ -19,6 +19,7 @@
 #include "api/rest/budget.h"
 #include "api/rest/dispatcher.h"
 #include "api/rest/exchange.h"
+#include "api/rest/notable_call.h"
 #include "api/rest/session_limits.h"
 
 namespace gpu_platform::api {
@@ -66,6 +67,8 @@ class Session final : public Exchange {
     // Asked before each request. An error is the answer, and the connection's last. Null: all are
     // admitted.
     std::function<base::Status(const Peer&)> admit = {};
+    // Told of each answer that refuses a call or took long. Null: none is told of.
+    std::function<void(const Peer&, const NotableCall&)> notable = {};
   };
   Session(LocalSocket socket, Peer peer, Environment environment);
 
@@ -147,6 +150,7 @@ class Session final : public Exchange {
 
   std::optional<std::string> known_tags_;  // of a GET: its If-None-Match
   std::string_view call_;                  // that is being answered; empty: none
+  std::string request_id_;                 // of the call
   std::int64_t answer_began_ns_ = 0;
   bool keeps_alive_ = true;
   bool is_http_1_0_ = false;
