@@ -63,6 +63,19 @@ std::set<std::string> entries(const std::string& folder) {
   return names;
 }
 
+// Adds the folders below. Those of others may go meanwhile, which is no reason to stop.
+void add_folders(const std::string& root, std::set<std::string>& found) {
+  std::error_code error;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator at(root, error); !error && at != end;
+       at.increment(error)) {
+    std::error_code gone;
+    if (at->is_symlink(gone) || !at->is_directory(gone)) continue;
+    found.insert(at->path());
+    add_folders(at->path(), found);
+  }
+}
+
 // Folders of control groups, of both versions.
 std::set<std::string> cgroups() {
   std::set<std::string> found;
@@ -71,12 +84,7 @@ std::set<std::string> cgroups() {
     if (line.find(" cgroup ") == std::string::npos && line.find(" cgroup2 ") == std::string::npos) {
       continue;
     }
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(
-             line.substr(point, line.find(' ', point) - point),
-             std::filesystem::directory_options::skip_permission_denied, ignored)) {
-      if (entry.is_directory(ignored)) found.insert(entry.path());
-    }
+    add_folders(line.substr(point, line.find(' ', point) - point), found);
   }
   return found;
 }
