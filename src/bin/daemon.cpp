@@ -72,6 +72,7 @@ model::Policy policy_of(const config::Configuration& configuration) {
   model::Policy policy = configuration.policy;
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
   policy.can_notify = !configuration.notify_command.empty();
+  policy.has_containers = !configuration.containers.path.empty();
   policy.own_uid = geteuid();
   return policy;
 }
@@ -370,6 +371,7 @@ base::Status set_launcher(const config::Configuration& configuration, const std:
   };
   engine.hooks = {configuration.prolog.path, configuration.epilog.path,
                   ms(configuration.prolog_timeout), ms(configuration.epilog_timeout)};
+  engine.containers = configuration.containers.path;
   engine.launcher_rules = {configuration.root_jobs == config::RootJobs::kAllow,
                            configuration.min_uid, configuration.mode_setting,
                            configuration.seccomp == config::Seccomp::kDefault};

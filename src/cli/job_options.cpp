@@ -137,7 +137,9 @@ base::Status JobOptions::put(Json& spec, std::vector<std::string>& clear, base::
     };
     if (given.text) TRY(check_value(option, *given.text));
     for (const std::string& text : given.texts) TRY(check_value(option, text));
-    if (before != nullptr && before->field == given.field) {
+    // Lists that the command line puts together itself may stand beside each other.
+    const bool is_joint = option.kind() == v1::OPTION_KIND_OWN_LIST;
+    if (before != nullptr && before->field == given.field && !is_joint) {
       return wrong("cannot be used together with " + before->option->flag());
     }
     before = &given;

@@ -100,6 +100,26 @@ base::Status put_directory(Json& spec, const std::optional<std::string>& workdir
   return {};
 }
 
+// The environment of the caller; for a container only what was asked for of it, because the paths
+// of this machine mean nothing in an image.
+base::Status put_environment(Console& console, Json& spec, const JobOptions& job) {
+  constexpr const char* kFromHost = "--container-env-from-host";
+  const bool has_image = job.has("--image");
+  if (!has_image && job.has(kFromHost)) {
+    return base::invalid(kFromHost, "is for a job with --image");
+  }
+  Json environment = environment_of(console);
+  if (has_image) {
+    Json chosen = Json::object();
+    for (const std::string& name : words_of_lists(job.texts(kFromHost))) {
+      if (environment.contains(name)) chosen[name] = environment[name];
+    }
+    environment = std::move(chosen);
+  }
+  spec["environment"] = std::move(environment);
+  return put_pairs(spec["environment"], job.texts("--env"), "--env");
+}
+
 // The specification, which is the request's body.
 base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   const Surroundings& surroundings = console.surroundings();
@@ -113,8 +133,7 @@ base::Result<Json> request_body(Console& console, const SubmitOptions& o) {
   put_streams(spec, o);
   TRY(put_directory(spec, o.job.text("--workdir"), surroundings));
   spec["umask"] = surroundings.umask;
-  spec["environment"] = environment_of(console);
-  TRY(put_pairs(spec["environment"], o.job.texts("--env"), "--env"));
+  TRY(put_environment(console, spec, o.job));
   if (!spec.contains("request_id")) {
     if (const std::string key = random_request_id(); !key.empty()) spec["request_id"] = key;
   }

@@ -96,6 +96,7 @@ struct Configuration {
   ProgramFile epilog;
   base::Duration prolog_timeout = base::minutes(5);
   base::Duration epilog_timeout = base::minutes(5);
+  ProgramFile containers;  // the rules of the container engine; empty: no jobs with an image
 
   base::Duration monitoring_interval = base::seconds(5);
 

@@ -269,6 +269,12 @@ const std::array kKeys = {
         1, kDay, Effect::kRestart,
         "The time after which the epilog is killed and counts as failed."},
 
+    Key{"execution.containers", +[](C& c) -> ProgramFile& { return c.containers; },
+        0, 0, Effect::kRestart,
+        "The rules for jobs with an image, a file by its absolute path: the engine's socket, and the images and mounts "
+        "that jobs may use. It must belong to root and be writable by no other user. A launcher that is a service needs "
+        "--containers with this file, too. Empty: jobs with an image are refused."},
+
     Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,
         "The time between two readings of each GPU.", base::seconds(1)},

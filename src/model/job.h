@@ -120,6 +120,18 @@ struct LimitSignal {
 enum class NotifyOn : std::uint8_t { kStart, kEnd, kFail };
 inline constexpr std::size_t kNotifyOns = 3;
 
+// The network that a container sees.
+enum class ContainerNetwork : std::uint8_t {
+  kNone,    // its own loopback device alone
+  kHost,    // the host's
+  kBridge,  // the engine's bridge
+};
+inline constexpr std::size_t kContainerNetworks = 3;
+
+// When the engine fetches an image from its registry.
+enum class ImagePull : std::uint8_t { kMissing, kAlways, kNever };
+inline constexpr std::size_t kImagePulls = 3;
+
 // The specification of a job. It never changes while it is shared: a job that is changed gets
 // another one. Values of environment variables are not in it: environment_ref names them in the
 // store's owner-only table.
@@ -176,6 +188,15 @@ struct JobSpec {
   std::optional<std::string> time_limit_default_of;
   // A gang has one process in all, on its first node, which starts those on the others itself.
   bool first_node_only = false;
+  // The container of the job; the members below are empty or at their defaults without an image.
+  std::string image;                // "registry/name:tag" or "name@sha256:…"; empty: no container
+  std::vector<std::string> mounts;  // "SRC:DST" or "SRC:DST:ro" (model/container.h)
+  std::vector<std::string> tmpfs;   // "DST:SIZE"
+  base::Bytes shm_size;             // of /dev/shm; zero: the engine's default
+  ContainerNetwork container_network = ContainerNetwork::kNone;
+  std::string entrypoint;  // instead of the image's; empty: the image's
+  ImagePull pull = ImagePull::kMissing;
+  std::string container_workdir;  // absolute, in the container; empty: the image's
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -115,6 +115,14 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(51, "comment", "comment", &JobSpec::comment, Change::kSetOrClear),
     spec_field(0, "", "", &JobSpec::time_limit_default_of),
     spec_field(52, "first_node_only", "first-node-only", &JobSpec::first_node_only),
+    spec_field(53, "image", "image", &JobSpec::image),
+    spec_field(54, "mounts", "mount", &JobSpec::mounts),
+    spec_field(55, "tmpfs", "tmpfs", &JobSpec::tmpfs),
+    spec_field(56, "shm_size_bytes", "shm-size", &JobSpec::shm_size),
+    spec_field(57, "container_network", "network", &JobSpec::container_network),
+    spec_field(58, "entrypoint", "entrypoint", &JobSpec::entrypoint),
+    spec_field(59, "pull", "pull", &JobSpec::pull),
+    spec_field(60, "container_workdir", "container-workdir", &JobSpec::container_workdir),
 };
 
 inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);

@@ -1,5 +1,6 @@
 #include "node/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,8 +21,32 @@ namespace gpu_platform::node {
 
 namespace {
 
-std::vector<int> pids_in(int cgroup_fd) {
-  std::vector<int> pids;
+// Calls visit(name) with each cgroup directly in it.
+template <class Visit>
+void for_each_child(int cgroup_fd, const Visit& visit) {
+  const int again = openat(cgroup_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const folder = again < 0 ? nullptr : fdopendir(again);
+  if (folder == nullptr) {
+    if (again >= 0) close(again);
+    return;
+  }
+  while (const dirent* entry = readdir(folder)) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') visit(entry->d_name);
+  }
+  closedir(folder);
+}
+
+int open_cgroup(int parent, const char* name) {
+  return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+// Beside the two of every folder the kernel counts one link for each cgroup in it.
+bool has_children(int cgroup_fd) {
+  struct stat about{};
+  return fstat(cgroup_fd, &about) == 0 && about.st_nlink > 2;
+}
+
+void add_pids(int cgroup_fd, std::vector<int>& pids) {
   const std::string text = os::read_small_file(cgroup_fd, "cgroup.procs");
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -32,6 +57,18 @@ std::vector<int> pids_in(int cgroup_fd) {
     }
     if (pid > 0) pids.push_back(pid);
   }
+  if (!has_children(cgroup_fd)) return;
+  for_each_child(cgroup_fd, [&](const char* name) {
+    const int child = open_cgroup(cgroup_fd, name);
+    if (child < 0) return;
+    add_pids(child, pids);
+    close(child);
+  });
+}
+
+std::vector<int> pids_in(int cgroup_fd) {
+  std::vector<int> pids;
+  add_pids(cgroup_fd, pids);
   return pids;
 }
 
@@ -107,6 +144,14 @@ std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo) {
   return std::nullopt;
 }
 
+std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo) {
+  std::vector<std::string> points;
+  while (std::optional<Mount> mount = take_mount(mountinfo)) {
+    if (mount->type == "cgroup") points.push_back(std::move(mount->point));
+  }
+  return points;
+}
+
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup) {
   while (!proc_cgroup.empty()) {
     const std::string_view line = take_line(proc_cgroup);
@@ -179,6 +224,17 @@ void kill_cgroup(int cgroup_fd) {
   if (os::write_small_file(cgroup_fd, "cgroup.kill", "1")) return;
   // Linux before 5.14 has no cgroup.kill. The caller repeats this until the cgroup is empty.
   signal_cgroup(cgroup_fd, SIGKILL);
+}
+
+void remove_cgroups_below(int cgroup_fd) {
+  if (!has_children(cgroup_fd)) return;
+  for_each_child(cgroup_fd, [&](const char* name) {
+    const int child = open_cgroup(cgroup_fd, name);
+    if (child < 0) return;
+    remove_cgroups_below(child);
+    close(child);
+    unlinkat(cgroup_fd, name, AT_REMOVEDIR);
+  });
 }
 
 }  // namespace gpu_platform::node

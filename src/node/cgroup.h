@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // The cgroups (v2) of jobs: the places where they may be made, and the actions on one. A job's
 // cgroup is <parent>/gpu-platform-<token>/<job>-<attempt>; the node part itself sits in .../node
@@ -13,6 +14,8 @@ namespace gpu_platform::node {
 // Returns the mount point of the cgroup v2 tree from the text of /proc/self/mountinfo: alone or
 // beside v1 (hybrid).
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
+// Returns those of the older trees (v1), of which hybrid systems have one for each controller.
+std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo);
 // Returns the path of the calling process in it, from the text of /proc/self/cgroup.
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
 // Returns the top of the tree that systemd manages, "" or "/a/b", from the text of /proc/1/cgroup;
@@ -36,11 +39,14 @@ bool leave_cgroup_base(const CgroupBase& base);
 
 // ---- one cgroup, by an open directory
 
+// These three mean the cgroups below it, too: a container engine makes one for its container.
 bool cgroup_is_empty(int cgroup_fd);
 // Sends the signal to every process in it, by handles proved to belong to it: no other process can
 // be hit.
 void signal_cgroup(int cgroup_fd, int signal);
 // Sends SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.
 void kill_cgroup(int cgroup_fd);
+// Removes the cgroups below it that have no process.
+void remove_cgroups_below(int cgroup_fd);
 
 }  // namespace gpu_platform::node

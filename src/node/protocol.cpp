@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/hash.h"
+#include "model/job.h"
 #include "model/job_signal.h"
 
 namespace gpu_platform::node {
@@ -339,6 +340,33 @@ std::string_view get_number_list(Decoder& in) {
   return text;
 }
 
+void put_container(Encoder& out, const ContainerRequest& container) {
+  out.text(container.image);
+  put_list(out, container.mounts);
+  put_list(out, container.tmpfs);
+  out.u64(container.shm_bytes);
+  out.u64(container.network);
+  out.u64(container.pull);
+  out.text(container.entrypoint);
+  out.text(container.workdir);
+}
+
+ContainerRequest get_container(Decoder& in) {
+  ContainerRequest container;
+  container.image = get_c_text(in);
+  container.mounts = get_list(in);
+  container.tmpfs = get_list(in);
+  container.shm_bytes = in.u64();
+  container.network = get_u8(in);
+  container.pull = get_u8(in);
+  container.entrypoint = get_c_text(in);
+  container.workdir = get_c_text(in);
+  if (container.network >= model::kContainerNetworks || container.pull >= model::kImagePulls) {
+    in.reject();
+  }
+  return container;
+}
+
 std::string number(std::uint64_t value) {
   return std::to_string(value);
 }
@@ -439,6 +467,7 @@ std::string encode_request(const LaunchRequest& r) {
   out.u64(r.idle_timeout_ms);
   out.boolean(r.hide_processes);
   out.u64(r.start_timeout_ms);
+  put_container(out, r.container);
   return bytes;
 }
 
@@ -478,9 +507,11 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   r.idle_timeout_ms = in.u64();
   r.hide_processes = in.boolean();
   r.start_timeout_ms = in.u64();
+  r.container = get_container(in);
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
   if (r.limit_signal > kMaxSignal || r.start_timeout_ms == 0) return std::nullopt;
+  if (r.container.is_given() && r.takes_input) return std::nullopt;
   if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
   return r;
 }

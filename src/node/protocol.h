@@ -216,6 +216,21 @@ std::optional<Message> decode(std::string_view bytes);
 
 // ---- what to run
 
+// The container of a job. Texts end with a NUL inside their bytes, as in LaunchRequest.
+struct ContainerRequest {
+  std::string_view image{"\0", 1};  // just "\0": none, and the rest means nothing
+  std::vector<std::string_view> mounts;
+  std::vector<std::string_view> tmpfs;
+  std::uint64_t shm_bytes = 0;  // 0: the engine's default
+  std::uint8_t network = 0;     // model::ContainerNetwork
+  std::uint8_t pull = 0;        // model::ImagePull
+  std::string_view entrypoint{"\0", 1};
+  std::string_view workdir{"\0", 1};
+
+  bool is_given() const { return image.size() > 1; }
+  friend bool operator==(const ContainerRequest&, const ContainerRequest&) = default;
+};
+
 // All that a supervisor needs. Texts are views into the encoded request; each text of command,
 // environment, workdir, output and error ends with a NUL inside its bytes, so that data() can be
 // handed to exec.
@@ -254,6 +269,7 @@ struct LaunchRequest {
   std::uint64_t idle_timeout_ms = 0;  // without input and output it is ended; takes_input. 0: none
   bool hide_processes = false;        // of other users, in its /proc; private_folders
   std::uint64_t start_timeout_ms = 30'000;  // of each of its steps, until its program is executed
+  ContainerRequest container;
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };

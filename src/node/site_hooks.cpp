@@ -49,11 +49,17 @@ std::string_view name_of(const EndRecord& end) {
 }  // namespace
 
 std::string objection_to_hook(const std::string& path) {
+  struct stat about{};
+  if (std::string why = objection_to_rules(path); !why.empty()) return why;
+  if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
+  return (about.st_mode & S_IXUSR) == 0 ? path + " is not executable: chmod u+x " + path : "";
+}
+
+std::string objection_to_rules(const std::string& path) {
   if (!path.starts_with('/')) return "'" + path + "' is not an absolute path";
   struct stat about{};
   if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
   if (!S_ISREG(about.st_mode)) return path + " is not a regular file";
-  if ((about.st_mode & S_IXUSR) == 0) return path + " is not executable: chmod u+x " + path;
   if (std::string why = objection_to_owner(path, about); !why.empty()) return why;
   const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
   if (stat(folder.c_str(), &about) != 0) return folder + ": " + strerror(errno);

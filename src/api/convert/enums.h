@@ -23,6 +23,12 @@ constexpr v1::AttemptState to_proto(model::AttemptState state) {
 constexpr v1::JobKind to_proto(model::JobKind kind) {
   return static_cast<v1::JobKind>(static_cast<int>(kind) + 1);
 }
+constexpr v1::ContainerNetwork to_proto(model::ContainerNetwork network) {
+  return static_cast<v1::ContainerNetwork>(static_cast<int>(network) + 1);
+}
+constexpr v1::ImagePull to_proto(model::ImagePull pull) {
+  return static_cast<v1::ImagePull>(static_cast<int>(pull) + 1);
+}
 constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
   return static_cast<v1::NumaPolicy>(static_cast<int>(policy) + 1);
 }

@@ -5,6 +5,7 @@
 #include "api/convert/job.h"
 #include "api/convert/job_spec.h"
 #include "api/convert/json_reader.h"
+#include "model/container.h"
 #include "model/output_pattern.h"
 #include "model/spec_checks.h"
 
@@ -153,6 +154,7 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
   TRY(make_canonical(spec.request.gpu_types, nodes));
   TRY(model::check_request(spec.request));
   TRY(model::check_processes(spec));
+  TRY(model::check_container(spec));
   if (spec.name.empty()) spec.name = base_name(request.command(0));
   spec.user = account.user;
   spec.uid = account.uid;

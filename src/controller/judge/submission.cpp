@@ -76,6 +76,11 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
                       "notify: this site has no notification command (execution.notify_command)",
                       "notify");
   }
+  if (!spec.image.empty() && !policy.has_containers) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      "image: this daemon has no container engine (execution.containers)",
+                      "image");
+  }
   TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));
   TRY(check_queue_limits(state, caller, spec));

@@ -238,6 +238,24 @@ void set_bounds(node::LaunchRequest& request, const StartOrder& order) {
   }
 }
 
+std::string_view c_view(const std::string& text) {
+  return {text.c_str(), text.size() + 1};
+}
+
+// With views of the specification's texts.
+node::ContainerRequest container_of(const model::JobSpec& spec) {
+  node::ContainerRequest container;
+  container.image = c_view(spec.image);
+  container.mounts = c_views(spec.mounts);
+  container.tmpfs = c_views(spec.tmpfs);
+  container.shm_bytes = static_cast<std::uint64_t>(spec.shm_size.value());
+  container.network = static_cast<std::uint8_t>(spec.container_network);
+  container.pull = static_cast<std::uint8_t>(spec.pull);
+  container.entrypoint = c_view(spec.entrypoint);
+  container.workdir = c_view(spec.container_workdir);
+  return container;
+}
+
 // A name alone is a file of the working directory, never of PATH; empty stays empty.
 std::string path_in_workdir(const std::string& path) {
   return path.empty() || path.find('/') != std::string::npos ? path : "./" + path;
@@ -248,7 +266,8 @@ std::string path_in_workdir(const std::string& path) {
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const BoardPlaces& places) {
   Variables variables = parse(submitted);
-  set_login_defaults(variables, user);
+  // An image has its own PATH, shell and home.
+  if (order.spec->image.empty()) set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
   set_ours(variables, order);
   if (order.spec->per_gpu || model::is_gang(order.spec->request)) set_gang(variables, order);
@@ -311,6 +330,8 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   const std::string epilog = path_in_workdir(spec.epilog);
   request.prolog = {prolog.c_str(), prolog.size() + 1};
   request.epilog = {epilog.c_str(), epilog.size() + 1};
+
+  request.container = container_of(spec);
 
   std::string encoded = node::encode_request(request);
   if (encoded.size() > node::kMaxRequest) {

@@ -100,6 +100,9 @@ base::Status LauncherLink::spawn() {
   const node::SiteHooks& hooks = options_.hooks;
   append_hook(arguments, "--prolog", hooks.prolog, hooks.prolog_timeout_ms);
   append_hook(arguments, "--epilog", hooks.epilog, hooks.epilog_timeout_ms);
+  if (!options_.containers.empty()) {
+    arguments.insert(arguments.end(), {"--containers", options_.containers});
+  }
   if (!options_.rules.filter_syscalls) arguments.insert(arguments.end(), {"--seccomp", "off"});
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -28,8 +28,9 @@ class LauncherLink {
     std::string folder;     // of one that we start
     std::string program;    // of gpu-platform-node, where we start it
     std::string socket;     // where it listens; empty: we start it
-    node::SiteHooks hooks;  // these two for one that we start
+    node::SiteHooks hooks;  // these three for one that we start
     LauncherRules rules;
+    std::string containers;  // rules of the container engine; empty: none
   };
 
   explicit LauncherLink(Options options) : options_(std::move(options)) {}

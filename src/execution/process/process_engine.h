@@ -36,6 +36,7 @@ struct ProcessEngineOptions {
   // The hooks of the launcher that the daemon starts; a launcher that is a service has its own.
   node::SiteHooks hooks;
   LauncherRules launcher_rules;
+  std::string containers;  // the rules of the container engine, for such a launcher; empty: none
   // Looks up the accounts of jobs' users. Null: the engine has a directory of its own.
   std::shared_ptr<host::UserDirectory> users;
   BoardPlaces board_places;  // of emulated nodes; empty: there are none

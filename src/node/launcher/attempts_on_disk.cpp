@@ -117,6 +117,7 @@ bool AttemptsOnDisk::kill_tree(model::AttemptId attempt) const {
   bool is_gone = fd < 0 && errno == ENOENT;
   if (fd >= 0) {
     kill_cgroup(fd);
+    remove_cgroups_below(fd);
     is_gone = cgroup_is_empty(fd) &&
               (unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT);
     close(fd);

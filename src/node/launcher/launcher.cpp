@@ -91,6 +91,7 @@ class Launcher {
 
   bool set_up() {
     error_ = objection_to(o_.hooks);
+    if (error_.empty() && !o_.containers.empty()) find_container_client();
     if (!error_.empty()) return false;
     umask(0);  // modes are written out where files are made
     set_signals();
@@ -115,6 +116,22 @@ class Launcher {
     let_children_vanish();
     remove_lost_folders(confinement_);
     return true;
+  }
+
+  // The program that speaks to the container engine lies beside this one.
+  void find_container_client() {
+    error_ = objection_to_rules(o_.containers);
+    if (!error_.empty()) {
+      error_ = "containers: " + error_;
+      return;
+    }
+    char self[4096];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+    const std::string path(self, size < 0 ? 0 : static_cast<std::size_t>(size));
+    container_client_ = path.substr(0, path.rfind('/') + 1) + "gpu-platform-container";
+    if (access(container_client_.c_str(), X_OK) != 0) {
+      error_ = "containers: " + container_client_ + ": " + strerror(errno);
+    }
   }
 
   // Below a cgroup that systemd gives us; without --jobs-scope else at the top of the tree, with
@@ -385,6 +402,7 @@ class Launcher {
                                                 int fd) {
     if (std::string why = objection_to(request, boot_id_); !why.empty()) return why;
     if (std::string why = objection_to_devices(request.devices); !why.empty()) return why;
+    if (std::string why = objection_to_container(request); !why.empty()) return why;
     Identities::Answer user = identities_.find(request.user.uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kRefused) return std::move(user.why);
     if (user.kind == Identities::Answer::Kind::kKnown) {
@@ -392,6 +410,17 @@ class Launcher {
       return std::nullopt;
     }
     return keep_waiting(packet, fd) ? "" : "too many jobs wait for the user database";
+  }
+
+  // A container is held by the attempt's cgroup, into which its engine puts it.
+  std::string objection_to_container(const LaunchRequest& request) const {
+    if (!request.container.is_given()) return {};
+    if (container_client_.empty()) {
+      return "this launcher starts no jobs with an image (--containers)";
+    }
+    if (geteuid() != 0) return "jobs with an image need a launcher with root's rights";
+    if (base_fd_ < 0) return "jobs with an image need cgroups: " + base_.why;
+    return {};
   }
 
   // GPUs may come while we run, with their driver.
@@ -448,6 +477,7 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.hooks = &o_.hooks;
+    options.containers = {container_client_, o_.containers};
     options.title = o_.title;
     run_supervisor(options);
   }
@@ -471,12 +501,23 @@ class Launcher {
                             found.record.started && !found.record.end;
     if (!is_running) return refuse_channel(fd, "the job has just ended");
     if (order.attach) return hand_to_supervisor(attempt, fd);
+    if (!is_in_its_cgroup(attempt, found.record)) {
+      return refuse_channel(fd, "commands cannot be run in a job with an image");
+    }
     const Identities::Answer user = identities_.find(found.record.beginning->uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kRefused) return refuse_channel(fd, user.why);
     if (user.kind == Identities::Answer::Kind::kKnown) {
       return start_relay(attempt, found.record, user.user, fd);
     }
     if (!keep_waiting(packet, fd)) refuse_channel(fd, "too many wait for the user database");
+  }
+
+  // The process that speaks to a container engine is not: it is ours, and none of the job.
+  static bool is_in_its_cgroup(model::AttemptId attempt, const Record& record) {
+    if (record.beginning->cgroup.empty()) return true;
+    const std::string path = "/proc/" + std::to_string(record.started->pid) + "/cgroup";
+    const auto group = find_cgroup2_path(os::read_small_file(AT_FDCWD, path.c_str()));
+    return !group || (*group + "/").find("/" + attempt_name(attempt) + "/") != std::string::npos;
   }
 
   void start_relay(model::AttemptId attempt, const Record& record, const Identity& user, int fd) {
@@ -553,6 +594,7 @@ class Launcher {
   std::string error_;
   std::string boot_id_;
   std::string job_oom_score_;
+  std::string container_client_;  // the program; empty: jobs have no image
   NodeFolders folders_;
   CgroupBase base_;
   HostConfinement confinement_;

@@ -21,6 +21,7 @@ struct LauncherOptions {
   std::int64_t client_gid = -1;  // may read records and kept output; -1: only we
   SiteHooks hooks;               // the site's own programs around each attempt
   bool filter_syscalls = true;   // of jobs
+  std::string containers;        // the rules for jobs with an image; empty: there are none
   int error_fd = -1;      // where the caller will write our error: not for supervisors; -1: none
   std::span<char> title;  // memory of our arguments, which supervisors rename for ps
 };

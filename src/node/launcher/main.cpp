@@ -31,7 +31,7 @@ constexpr std::string_view kHelp =
     "                                  [--client-uid N] [--client-gid N] [--client-user NAME]\n"
     "                                  [--jobs-scope SCOPE] [--root-jobs allow|refuse]\n"
     "                                  [--min-uid N] [--mode-setting allow|refuse]\n"
-    "                                  [--seccomp default|off]\n"
+    "                                  [--seccomp default|off] [--containers RULES]\n"
     "                                  [--prolog FILE] [--prolog-timeout TIME]\n"
     "                                  [--epilog FILE] [--epilog-timeout TIME]\n"
     "       gpu-platform-node ranks GRACE_MS VARIABLES... -- COMMAND...\n"
@@ -50,6 +50,7 @@ constexpr std::string_view kHelp =
     "  digits and '-'. Without it root's launcher asks for a scope if that adds guards.\n"
     "  --seccomp off: jobs may make every system call that their rights allow; default: some of\n"
     "  them are refused to all jobs.\n"
+    "  RULES: a file with the rules for jobs with an image, owned like FILE (docs/containers.md).\n"
     "ranks: starts the processes of a job that has several, within it.\n"
     "Do not run either by hand; gpu-platform-launcher.service runs the first.\n";
 
@@ -106,6 +107,10 @@ bool parse_option(std::string_view name, std::string_view value, LauncherOptions
   if (name == "--seccomp") {
     options.filter_syscalls = value == "default";
     return value == "default" || value == "off";
+  }
+  if (name == "--containers") {
+    options.containers = value;
+    return value.starts_with('/');
   }
   if (name == "--mode-setting") {
     options.mode_setting = value == "allow";

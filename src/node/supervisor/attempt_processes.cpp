@@ -59,6 +59,7 @@ std::optional<AttemptProcesses::Exited> AttemptProcesses::next_exited() {
 bool AttemptProcesses::are_gone(Cgroup what) const {
   if (cgroup_ < 0) return has_no_children_;
   if (what == Cgroup::kKeep) return cgroup_is_empty(cgroup_);
+  remove_cgroups_below(cgroup_);
   return unlinkat(base_fd_, name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 

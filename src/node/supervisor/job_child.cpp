@@ -218,11 +218,28 @@ void unblock_all_signals() {
   raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
 }
 
+// It stays what its supervisor is. Only the files that the user named are opened as the user.
+[[noreturn]] void run_container_client(JobChild& child) {
+  take_streams(child);
+  raw_call(SYS_umask, child.request->umask);
+  borrow_user(child);
+  open_outputs(child);
+  return_user(child);
+  raw_call(SYS_umask, 077);
+  at(child, StartStep::kExecute);
+  check(child, raw_keep_as(child.container_request_fd, 3));
+  check(child, raw_keep_as(child.container_report_fd, 4));
+  check(child, raw_call(SYS_chdir, "/"));
+  unblock_all_signals();
+  give_up(child, execute(child));
+}
+
 }  // namespace
 
 void run_job_child(void* job_child) {
   JobChild& child = *static_cast<JobChild*>(job_child);
   check(child, raw_call(SYS_setsid));
+  if (child.container_request_fd >= 0) run_container_client(child);
   if (child.oom_score != nullptr) set_oom_score(child.oom_score);
   enter_limits(child);
   bind_self(*child.binding);

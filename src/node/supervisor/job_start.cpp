@@ -44,6 +44,19 @@ bool is_its_own(StartStep step) {
          step == StartStep::kExecute;
 }
 
+// Nothing of the job's own environment reaches it.
+void set_container_client(JobChild& child, const ContainerStart& container) {
+  child.container_request_fd = container.request_fd;
+  child.container_report_fd = container.report_fd;
+  child.folders = nullptr;
+  child.arguments.clear();
+  for (const std::string& word : container.command) {
+    child.arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  child.arguments.push_back(nullptr);
+  child.environment = {nullptr};
+}
+
 std::unique_ptr<JobChild> prepare(const JobStartOptions& options) {
   const LaunchRequest& request = *options.request;
   auto child = std::make_unique<JobChild>(request);
@@ -63,6 +76,7 @@ std::unique_ptr<JobChild> prepare(const JobStartOptions& options) {
     child->environment.insert(child->environment.end() - 1, const_cast<char*>(entry.c_str()));
   }
   child->search_path = search_path_of(request.environment);
+  if (!options.container.command.empty()) set_container_client(*child, options.container);
   return child;
 }
 

@@ -11,6 +11,15 @@
 
 namespace gpu_platform::node {
 
+// The process that speaks to a container engine for the job, instead of the job's own: with the
+// supervisor's rights and on the host's mounts, outside the job's cgroup. Only the user's output
+// files are opened as the user.
+struct ContainerStart {
+  std::vector<std::string> command;  // empty: the job has no image
+  int request_fd = -1;               // becomes descriptor 3
+  int report_fd = -1;                // becomes descriptor 4
+};
+
 struct JobStartOptions {
   const LaunchRequest* request = nullptr;
   int output_fd =
@@ -26,6 +35,7 @@ struct JobStartOptions {
   // Set for every process but the job's first: it goes into the folders of that one, and empties no
   // file.
   bool is_later = false;
+  ContainerStart container;
   const char* oom_score =
       nullptr;  // what the job gets instead of the node part's own; null: inherited
 };

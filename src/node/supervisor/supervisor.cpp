@@ -29,6 +29,7 @@
 #include "node/supervisor/attempt_processes.h"
 #include "node/supervisor/attempt_report.h"
 #include "node/supervisor/boot_timer.h"
+#include "node/supervisor/container_job.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/job_steps.h"
 #include "node/supervisor/output_pump.h"
@@ -67,6 +68,7 @@ class Supervisor {
                 output_name(options.attempt, "prolog")),
         epilog_(options.folders->output, output_folder(options.attempt),
                 output_name(options.attempt, "epilog")),
+        container_(o_, request_),
         limit_(request_.time_limit_ms, request_.limit_signal_before_ms),
         processes_(options.base_fd, attempt_name(options.attempt)),
         report_(options.attempt, options.record_fd, options.notice_fd) {}
@@ -125,6 +127,7 @@ class Supervisor {
     if (signal_fd_ < 0 || !timer_.open()) return setup_failed("make signal and timer handles");
     if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
     setup_error_ = session_.open();
+    if (setup_error_.empty() && !container_.open()) return setup_failed("make memory files");
     if (!setup_error_.empty()) return false;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     setup_error_ = processes_.make();
@@ -278,6 +281,10 @@ class Supervisor {
     options.cgroup_fd = processes_.cgroup();
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
+    if (container_.is_given()) {
+      options.container = container_.start();
+      options.cgroup_fd = -1;  // the engine puts the container there, and that alone
+    }
     return options;
   }
 
@@ -525,6 +532,7 @@ class Supervisor {
     if (killing_) return;
     const std::int64_t kill_at = after_ms(grace_ms);
     if (!in_grace_) {
+      container_.stop(main_pid_);
       processes_.signal(SIGTERM);
       processes_.signal(SIGCONT);  // one that is stopped could not end itself
     }
@@ -537,6 +545,7 @@ class Supervisor {
     killing_ = true;
     warn_at_ = 0;
     processes_.kill();
+    container_.kill(main_pid_);
     if (is_starting()) start_->give_up();
     if (phase_ == Phase::kProlog) prolog_.kill_now();
     if (phase_ == Phase::kEpilog) epilog_.kill_now();
@@ -570,12 +579,13 @@ class Supervisor {
     end_.kind = end.kind;
     end_.value = end.value;
     end_.peak_memory = base::Bytes(usage.ru_maxrss * 1024);
-    if (cause_ == EndCause::kItself && failed() && confinement_.limits().ran_out_of_memory()) {
-      cause_ = EndCause::kOutOfMemory;
-    }
+    const bool ran_out = confinement_.limits().ran_out_of_memory() || container_.ran_out_of_memory();
+    if (cause_ == EndCause::kItself && failed() && ran_out) cause_ = EndCause::kOutOfMemory;
     end_.cause = cause_;
     if (step_ == JobStep::kProlog) {
       end_job(told);
+    } else if (container_.is_given()) {
+      end_job(container_.failure());
     } else if (steps_.is_last(step_)) {
       end_job({});
     } else {
@@ -678,6 +688,7 @@ class Supervisor {
   const JobSteps steps_;
   SiteHook prolog_;
   SiteHook epilog_;
+  ContainerJob container_;
   Phase phase_ = Phase::kSetUp;
   JobStep step_ = JobStep::kProlog;
   std::optional<JobStep> next_step_;

@@ -10,6 +10,12 @@
 
 namespace gpu_platform::node {
 
+// What speaks to the container engine for a job with an image.
+struct ContainerClient {
+  std::string program;  // empty: there is none
+  std::string rules;    // its file
+};
+
 struct SupervisorOptions {
   model::AttemptId attempt;
   const LaunchRequest* request = nullptr;
@@ -21,6 +27,7 @@ struct SupervisorOptions {
   int notice_fd = -1;                            // FIFO to the daemon, not blocking; -1: none
   const char* oom_score = nullptr;               // see JobStartOptions
   const SiteHooks* hooks = nullptr;
+  ContainerClient containers;
   std::span<char> title;  // the memory of our arguments, for ps; may be empty
 };
 

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/container.h"
+
+// What a site allows jobs with an image. The rules are a file of root's that only the node part
+// reads: the daemon cannot change them.
+
+namespace gpu_platform::execution {
+
+// One line each, "#" begins a comment:
+//   socket PATH              the engine's, once
+//   image PATTERN            an image that jobs may use; * stands for any text
+//   mount FOLDER [ro]        a folder of the host of which jobs may mount anything; ro: never to
+//                            write
+//   network none|host|bridge one that jobs may have; none is always allowed
+//   capability NAME          that a container keeps, as CAP_NAME; of a job's user only programs of
+//                            the image gain it, and no-new-privileges stops those
+//   ulimit NAME N            of the container's processes, for engines that may not raise theirs
+//   seccomp off              the engine has no filter of system calls
+struct ContainerRules {
+  struct Folder {
+    std::string path;
+    bool read_only = false;
+  };
+  struct Ulimit {
+    std::string name;
+    std::int64_t limit = 0;
+  };
+  std::string socket;
+  std::vector<std::string> images;
+  std::vector<Folder> mounts;
+  bool allow_host_network = false;
+  bool allow_bridge_network = false;
+  std::vector<std::string> capabilities;
+  std::vector<Ulimit> ulimits;
+  bool needs_seccomp = true;
+};
+
+// The error names the line.
+base::Result<ContainerRules> parse_container_rules(std::string_view text);
+
+// These return why the rules do not allow it; empty: they do.
+std::string objection_to_image(const ContainerRules& rules, std::string_view image);
+std::string objection_to_mount(const ContainerRules& rules, const model::ContainerMount& mount);
+std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network);
+
+// Returns whether the text is what the pattern says, where each * stands for any text.
+bool matches(std::string_view pattern, std::string_view text);
+
+}  // namespace gpu_platform::execution

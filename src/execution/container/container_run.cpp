@@ -1,0 +1,461 @@
+#include "execution/container/container_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <expected>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "execution/container/container_rules.h"
+#include "execution/container/create_body.h"
+#include "execution/container/engine_calls.h"
+#include "node/cgroup.h"
+#include "node/protocol.h"
+#include "node/site_hooks.h"
+#include "node/user_switch.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/small_file.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr unsigned kKillPatience = 10;  // seconds
+constexpr int kRetryMs = 500;
+constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
+constexpr std::size_t kMaxReport = 600;
+
+// Why there is no container, for its user.
+struct Failure {
+  std::string why;
+  int exit_code = kNoContainer;
+};
+template <class T = void>
+using Done = std::expected<T, Failure>;
+
+std::unexpected<Failure> failed(std::string why, int exit_code = kNoContainer) {
+  return std::unexpected(Failure{std::move(why), exit_code});
+}
+std::unexpected<Failure> failed(std::string_view what, const EngineFailure& failure) {
+  return failed(fmt::format("{}: {}", what, failure.message));
+}
+
+extern "C" void end_at_once(int) {
+  _exit(128 + SIGKILL);
+}
+
+std::string read_all(int fd) {
+  std::string bytes;
+  char buffer[16 * 1024];
+  for (ssize_t got = 0; (got = read(fd, buffer, sizeof buffer)) > 0;) {
+    bytes.append(buffer, static_cast<std::size_t>(got));
+  }
+  return bytes;
+}
+
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return;  // its reader is gone, and the container goes on
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+// Each part of the output has eight bytes before it: which stream, three zeros, its size with the
+// highest byte first. Parts come in any pieces.
+class OutputFrames {
+ public:
+  void take(std::string_view bytes) {
+    while (!bytes.empty()) {
+      if (left_ == 0) {
+        const std::size_t used = std::min(kHead - head_.size(), bytes.size());
+        head_ += bytes.substr(0, used);
+        bytes.remove_prefix(used);
+        if (head_.size() == kHead) begin_part();
+        continue;
+      }
+      const std::size_t used = std::min<std::size_t>(left_, bytes.size());
+      write_all(fd_, bytes.substr(0, used));
+      bytes.remove_prefix(used);
+      left_ -= used;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kHead = 8;
+
+  void begin_part() {
+    fd_ = head_[0] == 2 ? 2 : 1;
+    left_ = 0;
+    for (std::size_t i = 4; i < kHead; ++i) {
+      left_ = left_ << 8 | static_cast<unsigned char>(head_[i]);
+    }
+    head_.clear();
+  }
+
+  std::string head_;
+  std::size_t left_ = 0;
+  int fd_ = 1;
+};
+
+class ContainerRun {
+ public:
+  ContainerRun(const ContainerRunOptions& options, ContainerRules rules, std::string bytes,
+               int signal_fd)
+      : o_(options),
+        rules_(std::move(rules)),
+        bytes_(std::move(bytes)),
+        signal_fd_(signal_fd),
+        engine_(rules_.socket, signal_fd, [this] { return take_signals(); }) {}
+
+  Done<int> run() {
+    const auto request = node::decode_request(bytes_);
+    if (!request || !request->container.is_given()) return failed("the request is damaged");
+    request_ = &*request;
+    if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
+    auto code = live();
+    remove();
+    return code;
+  }
+
+  bool ran_out_of_memory() const { return ran_out_of_memory_; }
+
+ private:
+  std::string image() const {
+    return std::string(request_->container.image.substr(0, request_->container.image.size() - 1));
+  }
+
+  // Returns whether what waits is to be given up.
+  bool take_signals() {
+    signalfd_siginfo info;
+    while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo == SIGTERM) is_stopped_ = true;
+      if (info.ssi_signo == SIGUSR1 && !std::exchange(is_killed_, true)) alarm(kKillPatience);
+    }
+    return !has_begun_ && (is_stopped_ || is_killed_);
+  }
+
+  Done<> prepare() {
+    if (auto allowed = check_rules(); !allowed) return allowed;
+    if (auto found = engine_.open(); !found) {
+      return failed("the container engine at " + rules_.socket, found.error());
+    }
+    const auto mount = node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+    if (!mount || !o_.cgroup.starts_with(*mount)) return failed("its cgroup cannot be found");
+    engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
+    if (auto fits = check_engine(); !fits) return fits;
+    if (auto opened = open_mounts(); !opened) return opened;
+    return fetch_image();
+  }
+
+  Done<> check_rules() {
+    if (std::string why = objection_to_image(rules_, image()); !why.empty()) return failed(why);
+    const auto network = static_cast<model::ContainerNetwork>(request_->container.network);
+    if (std::string why = objection_to_network(rules_, network); !why.empty()) return failed(why);
+    for (const std::string_view text : request_->container.mounts) {
+      auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
+      if (!mount) return failed("mount " + mount.error().message);
+      if (std::string why = objection_to_mount(rules_, *mount); !why.empty()) return failed(why);
+      mounts_.push_back(*std::move(mount));
+    }
+    return {};
+  }
+
+  // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.
+  Done<> check_engine() {
+    const auto info = engine_.get("/info");
+    if (!info) return failed("the container engine", info.error());
+    const std::string driver = info->is_object() ? info->value("CgroupDriver", "") : "";
+    if (driver == "cgroupfs") return {};
+    return failed(fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
+                              "cgroupfs",
+                              driver));
+  }
+
+  // As the user of the job, and no link on the way is followed: what is opened is what the rules
+  // have seen.
+  Done<> open_mounts() {
+    node::Identity user;
+    user.uid = o_.uid;
+    user.gid = o_.gid;
+    for (const std::string& group : o_.groups) {
+      std::uint32_t number = 0;
+      std::from_chars(group.data(), group.data() + group.size(), number);
+      user.groups.push_back(number);
+    }
+    const node::UserSwitch as_user(std::move(user));
+    for (const model::ContainerMount& mount : mounts_) {
+      if (!as_user.borrow()) return failed("the job's user cannot be taken on");
+      open_how how{};
+      how.flags = O_PATH | O_CLOEXEC;
+      how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+      const int fd = static_cast<int>(
+          syscall(SYS_openat2, AT_FDCWD, mount.source.c_str(), &how, sizeof how));
+      const int error = errno;
+      if (!node::UserSwitch::give_back()) return failed("root's rights are gone");
+      if (fd < 0) {
+        const bool is_link = error == ELOOP;
+        return failed(fmt::format("mount of '{}': {}", mount.source,
+                                  is_link ? "its path has a symbolic link" : strerror(error)));
+      }
+      sources_.emplace_back(fd);
+      open_mounts_.push_back(
+          {fmt::format("/proc/{}/fd/{}", getpid(), fd), mount.target, mount.read_only});
+    }
+    return {};
+  }
+
+  Done<> fetch_image() {
+    const auto pull = static_cast<model::ImagePull>(request_->container.pull);
+    const std::string path = "/images/" + image() + "/json";
+    if (pull != model::ImagePull::kAlways) {
+      const auto found = engine_.get(path);
+      if (found) return {};
+      if (found.error().status != 404) return failed("image " + image(), found.error());
+      if (pull == model::ImagePull::kNever) {
+        return failed(fmt::format("image {} is not here, and --pull never forbids to fetch it",
+                                  image()));
+      }
+    }
+    write_all(2, fmt::format("gpu-platform: fetching image {}\n", image()));
+    std::string query;
+    cli::append_query(query, "fromImage", image());
+    const auto pulled = engine_.post_slow("/images/create?" + query);
+    if (!pulled) return failed("fetching image " + image(), pulled.error());
+    if (const std::string why = pull_error(*pulled); !why.empty()) {
+      return failed(fmt::format("fetching image {}: {}", image(), why));
+    }
+    return {};
+  }
+
+  // Lines of JSON, or one; errors come with the status of success.
+  static std::string pull_error(const Json& answer) {
+    const std::string text = answer.is_string() ? answer.get<std::string>() : answer.dump();
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find('\n');
+      const Json line = Json::parse(rest.substr(0, end), nullptr, false);
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      if (line.is_object() && line.contains("error") && line["error"].is_string()) {
+        return line["error"].get<std::string>();
+      }
+    }
+    return {};
+  }
+
+  // ---- its life
+
+  Done<int> live() {
+    ContainerPlan plan = this->plan();
+    const auto body = create_body(plan);
+    if (!body) return failed(body.error().message);
+    if (take_signals()) return 128 + SIGTERM;
+    if (auto made = create(*body); !made) return std::unexpected(made.error());
+    auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
+    if (!output) return failed("its output", output.error());
+    if (take_signals()) return 128 + SIGTERM;
+    has_begun_ = true;
+    if (const auto started = engine_.post("/containers/" + id_ + "/start"); !started) {
+      return failed(started.error().message, code_of_start(started.error().message));
+    }
+    if (std::string why = objection_to_running(plan); !why.empty()) return failed(why);
+    pump(*output);
+    return wait_for_end();
+  }
+
+  ContainerPlan plan() {
+    ContainerPlan plan;
+    plan.request = request_;
+    plan.rules = &rules_;
+    plan.attempt = o_.attempt;
+    const std::size_t end = o_.cgroup.rfind('/');
+    plan.cluster = o_.cgroup.substr(0, end);
+    plan.cluster.erase(0, plan.cluster.rfind('/') + 1);
+    plan.cgroup = engine_cgroup_;
+    plan.uid = o_.uid;
+    plan.gid = o_.gid;
+    plan.groups = o_.groups;
+    plan.mounts = open_mounts_;
+    name_ = plan.cluster + "-" + o_.attempt;
+    return plan;
+  }
+
+  // A name that is taken means that somebody else has taken it: the attempt is started once.
+  Done<> create(const Json& body) {
+    const auto made = engine_.post("/containers/create?name=" + name_, body);
+    if (!made) return failed("the engine makes no container", made.error());
+    id_ = made->is_object() ? made->value("Id", "") : "";
+    if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      id_.clear();
+      return failed("the engine names no container");
+    }
+    const auto read_back = engine_.get("/containers/" + id_ + "/json");
+    if (!read_back) return failed("the engine", read_back.error());
+    if (std::string why = difference(body, *read_back); !why.empty()) return failed(why);
+    return {};
+  }
+
+  // The runtimes' own words say whose fault it is.
+  static int code_of_start(std::string_view message) {
+    const auto says = [&](std::string_view text) {
+      return message.find(text) != std::string_view::npos;
+    };
+    if (says("executable file not found") || says("no such file or directory")) return 127;
+    return says("permission denied") || says("is a directory") ? 126 : kNoContainer;
+  }
+
+  // What the kernel says of its first process. One that has ended already did so as it was made.
+  std::string objection_to_running(const ContainerPlan& plan) {
+    const auto found = engine_.get("/containers/" + id_ + "/json");
+    if (!found || !found->is_object()) return "the engine does not say what runs";
+    const int pid = found->value("State", Json::object()).value("Pid", 0);
+    if (pid <= 0) return {};
+    const std::string folder = "/proc/" + std::to_string(pid);
+    const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
+    const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
+    if (groups.empty() || status.empty() || status.find("\nState:\tZ") != std::string::npos) return {};
+    const auto group = node::find_cgroup2_path(groups);
+    if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
+      return "the engine started it outside of the job's cgroup";
+    }
+    return objection_to_process(status, plan);
+  }
+
+  void pump(EngineCalls::Stream& output) {
+    for (std::string part = output.more(); !part.empty(); part = output.more()) frames_.take(part);
+  }
+
+  // The engine may be restarted meanwhile: the container goes on, and its end is asked for again.
+  Done<int> wait_for_end() {
+    std::int64_t gone_since = 0;
+    while (true) {
+      const auto waited = engine_.post_slow("/containers/" + id_ + "/wait");
+      if (waited && waited->is_object() && waited->contains("StatusCode")) {
+        note_memory();
+        return waited->value("StatusCode", kNoContainer);
+      }
+      if (!waited && waited.error().status == 404) return failed("the engine has lost it");
+      const std::int64_t now = os::boot_ms();
+      if (gone_since == 0 || !is_empty()) gone_since = now;
+      if (now - gone_since > kLostAfterMs) return failed("the engine was gone at its end");
+      pollfd signals{signal_fd_, POLLIN, 0};
+      poll(&signals, 1, kRetryMs);
+      take_signals();
+      follow_again();
+    }
+  }
+
+  // What the container prints while the engine is away is lost.
+  void follow_again() {
+    const auto found = engine_.get("/containers/" + id_ + "/json");
+    const bool runs = found && found->is_object() &&
+                      found->value("State", Json::object()).value("Running", false);
+    if (!runs) return;
+    frames_ = {};
+    auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
+    if (output) pump(*output);
+  }
+
+  bool is_empty() const {
+    const os::Descriptor group(open(o_.cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return !group.is_open() || node::cgroup_is_empty(group.get());
+  }
+
+  void note_memory() {
+    const auto found = engine_.get("/containers/" + id_ + "/json");
+    ran_out_of_memory_ = found && found->is_object() &&
+                         found->value("State", Json::object()).value("OOMKilled", false);
+  }
+
+  void remove() {
+    has_begun_ = true;  // no signal stops this
+    if (!id_.empty()) static_cast<void>(engine_.remove("/containers/" + id_ + "?force=1&v=1"));
+    remove_older_groups();
+  }
+
+  // Hierarchies of cgroup v1 beside v2: the engine made its groups' parents there, and leaves them.
+  void remove_older_groups() const {
+    const std::string names[] = {engine_cgroup_ + "/conmon", engine_cgroup_,
+                                 engine_cgroup_.substr(0, engine_cgroup_.rfind('/'))};
+    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+    for (const std::string& point : node::find_cgroup1_mounts(mountinfo)) {
+      for (const std::string& name : names) rmdir((point + name).c_str());
+    }
+  }
+
+  const ContainerRunOptions& o_;
+  const ContainerRules rules_;
+  const std::string bytes_;
+  const int signal_fd_;
+  EngineCalls engine_;
+  const node::LaunchRequest* request_ = nullptr;
+  std::string engine_cgroup_;
+  std::string name_;
+  std::string id_;
+  std::vector<model::ContainerMount> mounts_;
+  std::vector<OpenMount> open_mounts_;
+  std::vector<os::Descriptor> sources_;
+  OutputFrames frames_;
+  bool is_stopped_ = false;
+  bool is_killed_ = false;
+  bool has_begun_ = false;
+  bool ran_out_of_memory_ = false;
+};
+
+// Signals wait for us to look.
+int open_signals() {
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGTERM);
+  sigaddset(&ours, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &ours, nullptr);
+  struct sigaction at_once{};
+  at_once.sa_handler = end_at_once;
+  sigaction(SIGALRM, &at_once, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+}  // namespace
+
+int run_container(const ContainerRunOptions& options) {
+  const auto report = [&](std::string text) {
+    text.resize(std::min(text.size(), kMaxReport));
+    write_all(options.report_fd, text);
+  };
+  const auto give_up = [&](const Failure& failure) {
+    write_all(2, fmt::format("gpu-platform: {}\n", failure.why));
+    report("failed: " + failure.why);
+    return failure.exit_code;
+  };
+  const int signals = open_signals();
+  std::string why = node::objection_to_rules(options.rules);
+  if (!why.empty()) return give_up({why});
+  auto rules = parse_container_rules(os::read_small_file(AT_FDCWD, options.rules.c_str()));
+  if (!rules) return give_up({options.rules + ": " + rules.error().message});
+  ContainerRun run(options, *std::move(rules), read_all(options.request_fd), signals);
+  const auto code = run.run();
+  if (!code) return give_up(code.error());
+  if (run.ran_out_of_memory()) report("oom");
+  return *code;
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// One job's container, from its image to its end. This runs in a process of its own, which the
+// job's supervisor starts with root's rights: it alone opens the engine's socket. What it does is
+// bounded by the site's rules, whatever the daemon asks for.
+
+namespace gpu_platform::execution {
+
+struct ContainerRunOptions {
+  std::string rules;    // path of the site's rules
+  std::string cgroup;   // absolute path of the attempt's
+  std::string attempt;  // "42-1"
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::string> groups;  // numbers
+  int request_fd = 3;               // an encoded node::LaunchRequest
+  int report_fd = 4;                // gets "oom", or "failed: why"
+};
+
+// What a job whose container could not be made exits with, as with the engines' own tools; 126 and
+// 127 mean the program, as everywhere.
+inline constexpr int kNoContainer = 125;
+
+// Copies the container's output to descriptors 1 and 2 and returns its exit code. SIGTERM before
+// the container has begun ends it; afterwards the signals are for the container's own processes,
+// which get them directly. After SIGUSR1 it ends within seconds, whatever the engine does.
+int run_container(const ContainerRunOptions& options);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,191 @@
+#include "execution/container/create_body.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string plain(std::string_view c_text) {
+  return std::string(c_text.substr(0, c_text.find('\0')));
+}
+
+std::vector<std::string> plain(const std::vector<std::string_view>& c_texts) {
+  std::vector<std::string> texts;
+  texts.reserve(c_texts.size());
+  for (const std::string_view text : c_texts) texts.push_back(plain(text));
+  return texts;
+}
+
+std::string network_of(const ContainerPlan& plan) {
+  switch (static_cast<model::ContainerNetwork>(plan.request->container.network)) {
+    case model::ContainerNetwork::kNone:
+      return "none";
+    case model::ContainerNetwork::kHost:
+      return "host";
+    case model::ContainerNetwork::kBridge:
+      return "bridge";
+  }
+  return "none";
+}
+
+Json mounts_of(const ContainerPlan& plan) {
+  Json mounts = Json::array();
+  for (const OpenMount& mount : plan.mounts) {
+    mounts.push_back({{"Type", "bind"},
+                      {"Source", mount.source},
+                      {"Target", mount.target},
+                      {"ReadOnly", mount.read_only}});
+  }
+  return mounts;
+}
+
+base::Result<Json> tmpfs_of(const ContainerPlan& plan) {
+  Json folders = Json::object();
+  for (const std::string& text : plain(plan.request->container.tmpfs)) {
+    TRY_ASSIGN(const model::ContainerTmpfs tmpfs, model::parse_container_tmpfs(text));
+    folders[tmpfs.target] =
+        fmt::format("rw,nosuid,nodev,size={},mode=0700,uid={},gid={}", tmpfs.size.value(), plan.uid,
+                    plan.gid);
+  }
+  return folders;
+}
+
+void put_limits(Json& host, const ContainerPlan& plan) {
+  const node::LaunchRequest& request = *plan.request;
+  if (request.memory_bytes != 0) {
+    host["Memory"] = request.memory_bytes;
+    host["MemorySwap"] = request.memory_bytes;  // the same: no swap
+  }
+  if (request.max_processes != 0) host["PidsLimit"] = request.max_processes;
+  if (!request.near_cpus.empty()) host["CpusetCpus"] = std::string(request.near_cpus);
+  if (request.container.shm_bytes != 0) host["ShmSize"] = request.container.shm_bytes;
+  for (const ContainerRules::Ulimit& limit : plan.rules->ulimits) {
+    host["Ulimits"].push_back(
+        {{"Name", limit.name}, {"Soft", limit.limit}, {"Hard", limit.limit}});
+  }
+}
+
+// Nothing in it comes from the request that the rules or the checks of a specification have not
+// seen: no privileges, no namespace of the host but a network that is allowed.
+Json host_config(const ContainerPlan& plan) {
+  Json host = {
+      {"CgroupParent", plan.cgroup},
+      {"NetworkMode", network_of(plan)},
+      {"Privileged", false},
+      {"IpcMode", "private"},
+      {"CapDrop", {"ALL"}},
+      {"SecurityOpt", {"no-new-privileges"}},
+      {"AutoRemove", false},  // its exit code would be lost
+      {"RestartPolicy", {{"Name", "no"}}},
+      {"LogConfig", {{"Type", "none"}}},  // the output is the supervisor's to keep
+      {"Mounts", mounts_of(plan)},
+  };
+  if (!plan.rules->capabilities.empty()) host["CapAdd"] = plan.rules->capabilities;
+  if (!plan.groups.empty()) host["GroupAdd"] = plan.groups;
+  put_limits(host, plan);
+  return host;
+}
+
+// The value of a line "Name:\tvalue" of /proc/PID/status.
+std::string_view status_value(std::string_view status, std::string_view name) {
+  std::size_t at = 0;
+  while (at < status.size()) {
+    const std::size_t end = std::min(status.find('\n', at), status.size());
+    const std::string_view line = status.substr(at, end - at);
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(":\t")) {
+      return line.substr(name.size() + 2);
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+std::string_view first_word(std::string_view text) {
+  return text.substr(0, text.find_first_of(" \t"));
+}
+
+}  // namespace
+
+base::Result<Json> create_body(const ContainerPlan& plan) {
+  const node::LaunchRequest& request = *plan.request;
+  const node::ContainerRequest& container = request.container;
+  if (!request.devices.empty()) {
+    return base::fail(base::ErrorCode::kFailedPrecondition,
+                      "GPUs of this node cannot be given to a container yet");
+  }
+  Json body = {
+      {"Image", plain(container.image)},
+      {"Cmd", plain(request.command)},
+      {"Env", plain(request.environment)},
+      {"User", fmt::format("{}:{}", plan.uid, plan.gid)},
+      {"Labels",
+       {{"gpu-platform.cluster", plan.cluster},
+        {"gpu-platform.job", plan.attempt.substr(0, plan.attempt.find('-'))},
+        {"gpu-platform.attempt", plan.attempt}}},
+      {"AttachStdout", true},
+      {"AttachStderr", true},
+      {"Tty", false},
+      {"OpenStdin", false},
+      {"HostConfig", host_config(plan)},
+  };
+  if (const std::string entrypoint = plain(container.entrypoint); !entrypoint.empty()) {
+    body["Entrypoint"] = {entrypoint};
+  }
+  if (const std::string workdir = plain(container.workdir); !workdir.empty()) {
+    body["WorkingDir"] = workdir;
+  }
+  TRY_ASSIGN(Json tmpfs, tmpfs_of(plan));
+  if (!tmpfs.empty()) body["HostConfig"]["Tmpfs"] = std::move(tmpfs);
+  return body;
+}
+
+std::string difference(const Json& asked, const Json& made) {
+  if (!made.is_object() || !made.contains("HostConfig") || !made["HostConfig"].is_object()) {
+    return "the engine does not say what it has made";
+  }
+  const Json& host = made["HostConfig"];
+  const Json& wanted = asked["HostConfig"];
+  if (host.value("Privileged", false)) return "the engine made it privileged";
+  for (const char* const name : {"CgroupParent", "NetworkMode", "Memory", "PidsLimit", "ShmSize"}) {
+    if (!wanted.contains(name) || !host.contains(name)) continue;
+    if (wanted[name] != host[name]) {
+      return fmt::format("the engine made {} {} and not {}", name, host[name].dump(),
+                         wanted[name].dump());
+    }
+  }
+  for (const char* const name : {"PidMode", "IpcMode", "UTSMode"}) {
+    if (host.value(name, Json()) == "host") return fmt::format("the engine made {} the host's", name);
+  }
+  const std::size_t mounts = made.value("Mounts", Json::array()).size();
+  const std::size_t folders = wanted.value("Tmpfs", Json::object()).size();
+  // Volumes of the image may be there besides; tmpfs may be counted or not.
+  if (mounts + folders < wanted["Mounts"].size()) return "the engine dropped a mount";
+  return {};
+}
+
+std::string objection_to_process(std::string_view status, const ContainerPlan& plan) {
+  std::uint32_t uid = 0;
+  const std::string_view text = first_word(status_value(status, "Uid"));
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
+  if (error != std::errc() || end != text.data() + text.size()) return "its user cannot be read";
+  if (uid != plan.uid) return fmt::format("the engine started it as user {}", uid);
+  if (status_value(status, "NoNewPrivs") != "1") return "the engine started it without no_new_privs";
+  const bool is_filtered = status_value(status, "Seccomp") == "2";
+  if (plan.rules->needs_seccomp && !is_filtered) {
+    return "the engine filters no system calls of it (the rule 'seccomp off' allows that)";
+  }
+  const std::string_view effective = status_value(status, "CapEff");
+  if (plan.uid != 0 && effective.find_first_not_of('0') != std::string_view::npos) {
+    return fmt::format("the engine started it with capabilities {}", effective);
+  }
+  return {};
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+#include "execution/container/container_rules.h"
+#include "node/protocol.h"
+
+// What the engine is asked for, and whether it is what came of it. Pure.
+
+namespace gpu_platform::execution {
+
+// A source of a mount that is open: the engine gets it by its descriptor.
+struct OpenMount {
+  std::string source;  // "/proc/1234/fd/9"
+  std::string target;
+  bool read_only = false;
+};
+
+struct ContainerPlan {
+  const node::LaunchRequest* request = nullptr;
+  const ContainerRules* rules = nullptr;
+  std::string attempt;  // "42-1"
+  std::string cluster;  // names the launcher's folder, so that engines may serve several
+  std::string cgroup;   // of the attempt, as the engine names it
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::string> groups;
+  std::vector<OpenMount> mounts;
+};
+
+// The body of POST /containers/create, or why there can be none.
+base::Result<nlohmann::json> create_body(const ContainerPlan& plan);
+
+// Returns what the engine has made otherwise than it was asked to, from its answer to GET
+// /containers/ID/json; empty: nothing. What it leaves out of its answer is not held against it: the
+// running process is compared too.
+std::string difference(const nlohmann::json& asked, const nlohmann::json& made);
+
+// Returns why the process of a container may not go on, from the text of its /proc/PID/status;
+// empty: it may.
+std::string objection_to_process(std::string_view status, const ContainerPlan& plan);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/http.h"
+
+// The calls of the Docker Engine API that a job's container needs. Docker and Podman answer them.
+// Blocking; one thread.
+
+namespace gpu_platform::execution {
+
+struct EngineFailure {
+  int status = 0;       // of HTTP; 0: no answer
+  std::string message;  // the engine's words, or why there are none
+};
+template <class T = nlohmann::json>
+using Answered = std::expected<T, EngineFailure>;
+
+class EngineCalls {
+ public:
+  // `interrupt_fd` becomes readable when a signal waits; `on_interrupt` takes it and returns whether
+  // to give up the call that waits.
+  EngineCalls(std::string socket, int interrupt_fd, std::function<bool()> on_interrupt);
+
+  // Finds the version of the API that both sides speak. Call it first.
+  Answered<> open();
+
+  Answered<> get(std::string_view path) { return call("GET", path, {}, kUsualTime); }
+  // With what body to send; without `at_most` it waits for the answer as long as it takes.
+  Answered<> post(std::string_view path, const nlohmann::json& body = {}) {
+    return call("POST", path, body, kUsualTime);
+  }
+  Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }
+  Answered<> remove(std::string_view path) { return call("DELETE", path, {}, kUsualTime); }
+
+  // A stream that the engine begins with the answer to a POST. `take` gets each part of it.
+  class Stream {
+   public:
+    // Waits for more; empty: the stream has ended, well or not.
+    std::string more();
+
+   private:
+    friend class EngineCalls;
+    Stream(cli::Exchange exchange, EngineCalls& calls)
+        : exchange_(std::move(exchange)), calls_(&calls) {}
+    cli::Exchange exchange_;
+    EngineCalls* calls_;
+  };
+  Answered<Stream> stream(std::string_view path);
+
+ private:
+  static constexpr base::Duration kUsualTime = base::seconds(60);
+
+  Answered<cli::Exchange> begin(std::string_view method, std::string_view path,
+                                const nlohmann::json& body, std::optional<base::Duration> at_most);
+  Answered<> call(std::string_view method, std::string_view path, const nlohmann::json& body,
+                  std::optional<base::Duration> at_most);
+  template <class T>
+  Answered<T> waited(const std::function<cli::Transported<T>(const cli::Waiting&)>& step,
+                     std::optional<base::Duration> at_most);
+
+  cli::Server server_;
+  int interrupt_fd_;
+  std::function<bool()> on_interrupt_;
+  std::string prefix_;  // "/v1.41"
+};
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,258 @@
+#include "model/container.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/parse.h"
+
+namespace gpu_platform::model {
+
+namespace {
+
+constexpr std::size_t kMaxReference = 512;
+constexpr std::size_t kMaxTag = 128;
+constexpr std::size_t kDigestDigits = 64;
+constexpr std::size_t kMaxShown = 64;  // of a text in an error
+
+bool is_lower_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool is_letter_or_digit(char c) {
+  return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+// Letters and digits, with single separators between them.
+bool is_name_part(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return is_lower_or_digit(c) || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && is_lower_or_digit(text.front()) && is_lower_or_digit(text.back()) &&
+         std::ranges::all_of(text, is_allowed) && text.find("..") == std::string_view::npos;
+}
+
+bool is_port(std::string_view text) {
+  return base::parse_count(text, 1, 65535).has_value();
+}
+
+bool is_host(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon != std::string_view::npos && !is_port(text.substr(colon + 1))) return false;
+  const std::string_view name = text.substr(0, colon);
+  const auto is_allowed = [](char c) { return is_letter_or_digit(c) || c == '.' || c == '-'; };
+  return !name.empty() && is_letter_or_digit(name.front()) && is_letter_or_digit(name.back()) &&
+         std::ranges::all_of(name, is_allowed) && name.find("..") == std::string_view::npos;
+}
+
+// The first part is a host if nothing else can look like it.
+bool looks_like_host(std::string_view part) {
+  return part == "localhost" || part.find_first_of(".:") != std::string_view::npos;
+}
+
+bool is_tag(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return is_letter_or_digit(c) || c == '_' || c == '.' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMaxTag && text.front() != '.' && text.front() != '-' &&
+         std::ranges::all_of(text, is_allowed);
+}
+
+bool is_digest(std::string_view text) {
+  constexpr std::string_view kBegin = "sha256:";
+  if (!text.starts_with(kBegin) || text.size() != kBegin.size() + kDigestDigits) return false;
+  return text.find_first_not_of("0123456789abcdef", kBegin.size()) == std::string_view::npos;
+}
+
+bool is_path_of_names(std::string_view text, bool may_have_host) {
+  for (bool is_first = true;; is_first = false) {
+    const std::size_t slash = text.find('/');
+    const std::string_view part = text.substr(0, slash);
+    const bool is_place = is_first && may_have_host && slash != std::string_view::npos &&
+                          looks_like_host(part);
+    if (is_place ? !is_host(part) : !is_name_part(part)) return false;
+    if (slash == std::string_view::npos) return true;
+    text.remove_prefix(slash + 1);
+  }
+}
+
+// Absolute, and each part is a name; no ':', which separates the parts of a mount.
+std::string objection_to_path(std::string_view path) {
+  if (!path.starts_with('/')) return "is not an absolute path";
+  if (path.find(':') != std::string_view::npos) return "contains ':'";
+  for (std::string_view rest = path.substr(1); !rest.empty();) {
+    const std::size_t slash = rest.find('/');
+    const std::string_view part = rest.substr(0, slash);
+    if (part == "." || part == "..") return "contains '" + std::string(part) + "'";
+    if (part.empty()) return "contains '//'";
+    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+  }
+  return {};
+}
+
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// The folders of a container that its engine makes, and that keep it apart from the host.
+std::string objection_to_target(std::string_view path) {
+  if (std::string why = objection_to_path(path); !why.empty()) return why;
+  if (path == "/") return "is the root of the container";
+  constexpr std::array<std::string_view, 3> kOfEngine = {"/proc", "/sys", "/dev"};
+  for (const std::string_view folder : kOfEngine) {
+    if (is_within(path, folder)) return fmt::format("lies in {}, which is the engine's", folder);
+  }
+  return {};
+}
+
+std::string_view shown(std::string_view text) {
+  return text.substr(0, kMaxShown);
+}
+
+base::Status wrong(std::string_view field, std::string_view message) {
+  return base::invalid(std::string(field), fmt::format("{}: {}", field, message));
+}
+
+// No two things in one place.
+base::Status check_places(const JobSpec& spec) {
+  std::set<std::string> targets;
+  for (std::size_t i = 0; i < spec.mounts.size(); ++i) {
+    const std::string field = fmt::format("mounts[{}]", i);
+    auto mount = parse_container_mount(spec.mounts[i]);
+    if (!mount) return wrong(field, mount.error().message);
+    if (!targets.insert(mount->target).second) {
+      return wrong(field, fmt::format("'{}' is named twice", shown(mount->target)));
+    }
+  }
+  for (std::size_t i = 0; i < spec.tmpfs.size(); ++i) {
+    const std::string field = fmt::format("tmpfs[{}]", i);
+    auto tmpfs = parse_container_tmpfs(spec.tmpfs[i]);
+    if (!tmpfs) return wrong(field, tmpfs.error().message);
+    if (!targets.insert(tmpfs->target).second) {
+      return wrong(field, fmt::format("'{}' is named twice", shown(tmpfs->target)));
+    }
+  }
+  return {};
+}
+
+// Parts of a job that the platform cannot give to a container yet.
+base::Status check_company(const JobSpec& spec) {
+  if (spec.takes_input) {
+    return wrong(spec.terminal ? "terminal" : "takes_input",
+                 "a job with an image can have neither a terminal nor input");
+  }
+  if (!spec.prolog.empty() || !spec.epilog.empty()) {
+    return wrong(spec.prolog.empty() ? "epilog" : "prolog",
+                 "a job with an image cannot have one; write it into the image's command");
+  }
+  if (is_gang(spec.request) || spec.per_gpu) {
+    return wrong("image", "a job with an image has one process on one node; leave out nodes, "
+                          "allow_cross_node and per_gpu");
+  }
+  if (spec.limit_signal && spec.limit_signal->first_process_only) {
+    return wrong("limit_signal", "with an image the signal goes to all processes; leave out 'B:'");
+  }
+  return {};
+}
+
+base::Status check_no_container(const JobSpec& spec) {
+  const JobSpec none;
+  const std::pair<std::string_view, bool> given[] = {
+      {"mounts", !spec.mounts.empty()},
+      {"tmpfs", !spec.tmpfs.empty()},
+      {"shm_size_bytes", spec.shm_size != none.shm_size},
+      {"container_network", spec.container_network != none.container_network},
+      {"entrypoint", !spec.entrypoint.empty()},
+      {"pull", spec.pull != none.pull},
+      {"container_workdir", !spec.container_workdir.empty()},
+  };
+  for (const auto& [field, is_given] : given) {
+    if (is_given) return wrong(field, "is for a job with an image, and the job names none");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string objection_to_image(std::string_view reference) {
+  constexpr std::string_view kForm =
+      "is not a reference to an image such as registry.example.org/team/name:tag";
+  if (reference.empty() || reference.size() > kMaxReference) return std::string(kForm);
+  std::string_view rest = reference;
+  const std::size_t at = rest.find('@');
+  if (at != std::string_view::npos && !is_digest(rest.substr(at + 1))) {
+    return "has a digest that is not sha256: and 64 hexadecimal digits";
+  }
+  rest = rest.substr(0, at);
+  const std::size_t colon = rest.rfind(':');
+  const bool has_tag = colon != std::string_view::npos && rest.find('/', colon) == rest.npos;
+  if (has_tag && !is_tag(rest.substr(colon + 1))) {
+    return "has a tag that is not 1 to 128 letters, digits, '_', '.' and '-'";
+  }
+  if (has_tag) rest = rest.substr(0, colon);
+  return is_path_of_names(rest, true) ? "" : std::string(kForm);
+}
+
+base::Result<ContainerMount> parse_container_mount(std::string_view text) {
+  const auto invalid = [&](std::string_view why) {
+    return base::invalid({}, fmt::format("'{}' {}; write SRC:DST or SRC:DST:ro", shown(text), why));
+  };
+  const std::size_t first = text.find(':');
+  if (first == std::string_view::npos) return invalid("has no ':'");
+  ContainerMount mount;
+  mount.source = text.substr(0, first);
+  std::string_view rest = text.substr(first + 1);
+  const std::size_t second = rest.find(':');
+  mount.target = rest.substr(0, second);
+  if (second != std::string_view::npos) {
+    const std::string_view mode = rest.substr(second + 1);
+    if (mode != "ro" && mode != "rw") return invalid("ends with neither ro nor rw");
+    mount.read_only = mode == "ro";
+  }
+  if (const std::string why = objection_to_target(mount.source); !why.empty()) {
+    return invalid("has a source that " + why);
+  }
+  if (const std::string why = objection_to_target(mount.target); !why.empty()) {
+    return invalid("has a target that " + why);
+  }
+  return mount;
+}
+
+base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text) {
+  constexpr std::int64_t kPage = 4096;
+  const auto invalid = [&](std::string_view why) {
+    return base::invalid({}, fmt::format("'{}' {}; write DST:SIZE, as in /scratch:2G", shown(text),
+                                         why));
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return invalid("has no size");
+  ContainerTmpfs tmpfs;
+  tmpfs.target = text.substr(0, colon);
+  const auto size = base::parse_size(text.substr(colon + 1));
+  if (!size || size->value() < kPage) return invalid("has no size of at least 4 KiB");
+  tmpfs.size = *size;
+  if (const std::string why = objection_to_target(tmpfs.target); !why.empty()) {
+    return invalid("has a folder that " + why);
+  }
+  return tmpfs;
+}
+
+base::Status check_container(const JobSpec& spec) {
+  if (spec.image.empty()) return check_no_container(spec);
+  if (const std::string why = objection_to_image(spec.image); !why.empty()) {
+    return wrong("image", fmt::format("'{}' {}", shown(spec.image), why));
+  }
+  TRY(check_places(spec));
+  if (!spec.container_workdir.empty()) {
+    const std::string why = objection_to_path(spec.container_workdir);
+    if (!why.empty()) {
+      return wrong("container_workdir", fmt::format("'{}' {}", shown(spec.container_workdir), why));
+    }
+  }
+  return check_company(spec);
+}
+
+}  // namespace gpu_platform::model

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "model/job.h"
+
+// The container of a job: the written forms of its parts, and what they may be. The site's rules,
+// which only the node part knows, may allow less.
+
+namespace gpu_platform::model {
+
+// "SRC:DST" or "SRC:DST:ro". Both paths are absolute, without "." and "..".
+struct ContainerMount {
+  std::string source;
+  std::string target;
+  bool read_only = false;
+
+  friend bool operator==(const ContainerMount&, const ContainerMount&) = default;
+};
+base::Result<ContainerMount> parse_container_mount(std::string_view text);
+
+// "DST:SIZE". A size is at least a page.
+struct ContainerTmpfs {
+  std::string target;
+  base::Bytes size;
+
+  friend bool operator==(const ContainerTmpfs&, const ContainerTmpfs&) = default;
+};
+base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text);
+
+// Returns what is wrong with a reference to an image; empty: nothing. It is
+// "[HOST[:PORT]/]NAME[/NAME][:TAG][@sha256:DIGEST]" in lower case, as registries have it.
+std::string objection_to_image(std::string_view reference);
+
+// Checks the container of a specification; without an image there must be no other part of one.
+// Errors are kInvalidArgument and name the API's field.
+base::Status check_container(const JobSpec& spec);
+
+}  // namespace gpu_platform::model

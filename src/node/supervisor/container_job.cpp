@@ -1,0 +1,94 @@
+#include "node/supervisor/container_job.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace gpu_platform::node {
+
+namespace {
+
+constexpr std::size_t kMaxReport = 1024;  // bytes
+
+// Above the numbers that the client gets them as.
+int make_memory_file(const char* name) {
+  const int fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+  close(fd);
+  return high;
+}
+
+std::string joined(const std::vector<gid_t>& groups) {
+  std::string text;
+  for (const gid_t group : groups) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(group);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool ContainerJob::open() {
+  if (!is_given()) return true;
+  request_fd_ = make_memory_file("container-request");
+  report_fd_ = make_memory_file("container-report");
+  if (request_fd_ < 0 || report_fd_ < 0) return false;
+  const std::string bytes = encode_request(request_);
+  return write(request_fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+         lseek(request_fd_, 0, SEEK_SET) == 0;
+}
+
+ContainerStart ContainerJob::start() const {
+  ContainerStart start;
+  start.command = {o_.containers.program,
+                   "run",
+                   "--rules",
+                   o_.containers.rules,
+                   "--cgroup",
+                   o_.cgroup_base + "/" + attempt_name(o_.attempt),
+                   "--attempt",
+                   attempt_name(o_.attempt),
+                   "--uid",
+                   std::to_string(request_.user.uid),
+                   "--gid",
+                   std::to_string(request_.user.gid),
+                   "--groups",
+                   joined(request_.user.groups)};
+  start.request_fd = request_fd_;
+  start.report_fd = report_fd_;
+  return start;
+}
+
+// Not reaped yet, so the number is still the client's own.
+void ContainerJob::stop(int client_pid) const {
+  if (is_given() && client_pid > 0) ::kill(client_pid, SIGTERM);
+}
+
+void ContainerJob::kill(int client_pid) const {
+  if (is_given() && client_pid > 0) ::kill(client_pid, SIGUSR1);
+}
+
+std::string ContainerJob::report() const {
+  if (report_fd_ < 0) return {};
+  char text[kMaxReport];
+  const ssize_t got = pread(report_fd_, text, sizeof text, 0);
+  return {text, got < 0 ? 0 : static_cast<std::size_t>(got)};
+}
+
+std::string ContainerJob::failure() const {
+  constexpr std::string_view kBegin = "failed: ";
+  std::string text = report();
+  if (!text.starts_with(kBegin)) return {};
+  text.erase(0, kBegin.size());
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, ' ');
+  return text;
+}
+
+}  // namespace gpu_platform::node

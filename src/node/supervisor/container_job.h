@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+
+#include "node/protocol.h"
+#include "node/supervisor/job_start.h"
+#include "node/supervisor/supervisor.h"
+
+namespace gpu_platform::node {
+
+// The supervisor's side of a job with an image. Such a job is the process that speaks to the
+// container engine (execution/container), which ends as the container ends; the container's own
+// processes are in the attempt's cgroup, where signals and the end reach them.
+//
+// The client gets the request in a memory file, and leaves in another one what its exit code cannot
+// say.
+class ContainerJob {
+ public:
+  // Both must outlive this object.
+  ContainerJob(const SupervisorOptions& options, const LaunchRequest& request)
+      : o_(options), request_(request) {}
+
+  bool is_given() const { return request_.container.is_given(); }
+  // Makes the memory files. False: errno says why not. Does nothing for a job without an image.
+  bool open();
+  ContainerStart start() const;
+
+  // Tells the client that the job is to end (SIGTERM): it does not begin the container, and waits
+  // for the end of one that runs. -1: there is no client.
+  void stop(int client_pid) const;
+  // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
+  void kill(int client_pid) const;
+
+  // These are for a client that has ended.
+  bool ran_out_of_memory() const { return report() == "oom"; }
+  // Returns why there was no container, or why the engine lost it; empty: it ended by itself.
+  std::string failure() const;
+
+ private:
+  std::string report() const;
+
+  const SupervisorOptions& o_;
+  const LaunchRequest& request_;
+  int request_fd_ = -1;
+  int report_fd_ = -1;
+};
+
+}  // namespace gpu_platform::node
