@@ -71,8 +71,8 @@ bool is_path_of_names(std::string_view text, bool may_have_host) {
   for (bool is_first = true;; is_first = false) {
     const std::size_t slash = text.find('/');
     const std::string_view part = text.substr(0, slash);
-    const bool is_place = is_first && may_have_host && slash != std::string_view::npos &&
-                          looks_like_host(part);
+    const bool is_place =
+        is_first && may_have_host && slash != std::string_view::npos && looks_like_host(part);
     if (is_place ? !is_host(part) : !is_name_part(part)) return false;
     if (slash == std::string_view::npos) return true;
     text.remove_prefix(slash + 1);
@@ -149,8 +149,9 @@ base::Status check_company(const JobSpec& spec) {
                  "a job with an image cannot have one; write it into the image's command");
   }
   if (is_gang(spec.request) || spec.per_gpu) {
-    return wrong("image", "a job with an image has one process on one node; leave out nodes, "
-                          "allow_cross_node and per_gpu");
+    return wrong("image",
+                 "a job with an image has one process on one node; leave out nodes, "
+                 "allow_cross_node and per_gpu");
   }
   if (spec.limit_signal && spec.limit_signal->first_process_only) {
     return wrong("limit_signal", "with an image the signal goes to all processes; leave out 'B:'");
@@ -224,8 +225,8 @@ base::Result<ContainerMount> parse_container_mount(std::string_view text) {
 base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text) {
   constexpr std::int64_t kPage = 4096;
   const auto invalid = [&](std::string_view why) {
-    return base::invalid({}, fmt::format("'{}' {}; write DST:SIZE, as in /scratch:2G", shown(text),
-                                         why));
+    return base::invalid(
+        {}, fmt::format("'{}' {}; write DST:SIZE, as in /scratch:2G", shown(text), why));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return invalid("has no size");

@@ -27,8 +27,9 @@ TEST(Container, ReferencesAsRegistriesHaveThem) {
 
 TEST(Container, MalformedReferencesAreRefused) {
   for (const char* const image :
-       {"", "/", "a/", "/a", "a//b", "A", "a/../b", "..", "a:", "a:b:c", "a b", "a:-x", "a@",
-        "a@sha256:1", "host:99999/a", "http://a/b", "a/B", "-a", "a\nb", "a?x=1", "a/b&c"}) {
+       {"",    "/",     "a/",   "/a",    "a//b", "A",          "a/../b",       "..",
+        "a:",  "a:b:c", "a b",  "a:-x",  "a@",   "a@sha256:1", "host:99999/a", "http://a/b",
+        "a/B", "-a",    "a\nb", "a?x=1", "a/b&c"}) {
     EXPECT_THAT(objection_to_image(image), Not(IsEmpty())) << image;
   }
   EXPECT_THAT(objection_to_image(std::string(600, 'a')), Not(IsEmpty()));
@@ -42,10 +43,10 @@ TEST(Container, AMountHasASourceATargetAndMaybeAMode) {
 }
 
 TEST(Container, MountsThatWouldReachTheHostAreRefused) {
-  for (const char* const text :
-       {"", "/a", "a:/b", "/a:b", "/a/../b:/c", "/a:/b/..", "/:/host", "/a:/", "/a:/proc",
-        "/a:/proc/sys", "/a:/sys", "/a:/dev", "/a:/dev/shm", "/proc:/p", "/sys/fs:/s", "/dev:/d",
-        "/a:/b:rwx", "/a:/b:ro:ro", "/a//b:/c", "/./a:/b"}) {
+  for (const char* const text : {"",         "/a",        "a:/b",        "/a:b",     "/a/../b:/c",
+                                 "/a:/b/..", "/:/host",   "/a:/",        "/a:/proc", "/a:/proc/sys",
+                                 "/a:/sys",  "/a:/dev",   "/a:/dev/shm", "/proc:/p", "/sys/fs:/s",
+                                 "/dev:/d",  "/a:/b:rwx", "/a:/b:ro:ro", "/a//b:/c", "/./a:/b"}) {
     EXPECT_FALSE(parse_container_mount(text)) << text;
   }
   EXPECT_TRUE(parse_container_mount("/devices:/process")) << "names that only begin so";

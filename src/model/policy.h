@@ -118,7 +118,7 @@ struct Policy {
   base::Duration job_keep;
   std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
-  bool has_containers = false;  // jobs may name an image (execution.containers)
+  bool has_containers = false;        // jobs may name an image (execution.containers)
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

@@ -47,9 +47,9 @@ class Engine {
     if (std::string why = make_image(); !why.empty()) return why;
     if (std::string why = serve(); !why.empty()) return why;
     // What this host cannot do at all is no fault of the platform.
-    const Finished tried = run_command(
-        podman({"run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit",
-                "nproc=1024:1024", kImage, "true"}));
+    const Finished tried =
+        run_command(podman({"run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
+                            "--ulimit", "nproc=1024:1024", kImage, "true"}));
     return tried.exit_code == 0 ? "" : "podman runs no container here: " + tried.err;
   }
 
@@ -194,6 +194,133 @@ TEST_F(Containers, AJobRunsInItsImageAsItsUserAndEndsWithItsExitCode) {
   EXPECT_EQ(job["spec"]["image"], kImage);
   EXPECT_THAT(output(id), AllOf(HasSubstr("from the image\n65534\n"), HasSubstr("aside\n")));
   EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, TheContainerHasWhatWasAskedForAndNoMore) {
+  setenv("GP_TEST_CALLER", "mine", 1);
+  const std::string id = submit(
+      {"--env", "COLOUR=red", "--container-env-from-host", "GP_TEST_CALLER", "--mount",
+       file("data") + ":/in:ro", "--tmpfs", "/scratch:8M", "--shm-size", "32M",
+       "--container-workdir", "/tmp"},
+      "env; cat /in/hello; touch /in/new || echo read-only; pwd; df -m /dev/shm | tail -n 1; "
+      "touch /scratch/a && echo scratch; grep -e NoNewPrivs -e CapEff -e Seccomp: "
+      "/proc/self/status; ls /sys/class/net");
+  EXPECT_EQ(ended(id)["state"], "COMPLETED") << output(id);
+  const std::string text = output(id);
+  EXPECT_THAT(text, AllOf(HasSubstr("COLOUR=red\n"), HasSubstr("GP_TEST_CALLER=mine\n"),
+                          HasSubstr("GPU_PLATFORM_JOB_ID=" + id + "\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("from the host\n"), HasSubstr("read-only\n"),
+                          HasSubstr("\n/tmp\n"), HasSubstr(" 32 "), HasSubstr("scratch\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("NoNewPrivs:\t1"), HasSubstr("CapEff:\t0000000000000000"),
+                          HasSubstr("Seccomp:\t2")));
+  EXPECT_THAT(text, Not(HasSubstr("eth0")));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, ACancelledContainerGetsItsGraceAndOneThatIgnoresItIsKilled) {
+  const std::string polite =
+      submit({}, "trap 'echo bye; exit 3' TERM; echo ready; while true; do sleep 0.1; done");
+  ASSERT_TRUE(says(polite, "ready"));
+  EXPECT_EQ(daemon_->cli({"jobs", "cancel", polite}).exit_code, 0);
+  EXPECT_EQ(ended(polite)["state"], "CANCELLED");
+  EXPECT_THAT(output(polite), HasSubstr("bye"));
+  const std::string deaf = submit({}, "trap '' TERM; echo ready; while true; do sleep 1; done");
+  ASSERT_TRUE(says(deaf, "ready"));
+  EXPECT_EQ(daemon_->cli({"jobs", "kill", deaf}).exit_code, 0);
+  EXPECT_EQ(ended(deaf)["state"], "CANCELLED");
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, AContainerOutlivesTheDaemonAndTheEngine) {
+  const std::string id = submit({"--mount", file("data") + ":/in:ro"},
+                                "echo ready; until test -e /in/go; do sleep 0.1; done; exit 5");
+  ASSERT_TRUE(says(id, "ready"));
+  daemon_->kill_now();
+  engine_.stop();
+  ASSERT_TRUE(engine_.serve().empty());
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  EXPECT_EQ(daemon_->job(id)["state"], "RUNNING");
+  std::ofstream(file("data/go")) << "";
+  EXPECT_EQ(ended(id)["exit_code"], 5) << daemon_->job(id).dump(2);
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, AProgramThatIsNotInTheImageFailsWith127) {
+  const std::string id = daemon_->submit(in_image({}, {"no-such-program"}));
+  const nlohmann::json job = ended(id);
+  EXPECT_EQ(job["state"], "FAILED");
+  EXPECT_EQ(job["exit_code"], 127) << job.dump(2);
+  EXPECT_THAT(job["attempts"][0]["detail"].get<std::string>(), HasSubstr("no-such-program"));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, WhatTheSitesRulesForbidIsNotStarted) {
+  std::filesystem::create_symlink(file("secret"), file("link"));
+  std::filesystem::create_directory(file("closed"));
+  std::ofstream(file("closed/file")) << "root's\n";
+  chmod(file("closed").c_str(), 0700);
+  std::filesystem::create_directory(file("out"));
+  std::filesystem::create_symlink(file("secret"), file("out/link"));
+  const struct {
+    std::vector<std::string> options;
+    const char* why;
+  } cases[] = {
+      {{"--image", "docker.io/library/busybox:1"}, "not allowed by this site's rules"},
+      {{"--network", "host"}, "network host"},
+      {{"--mount", "/etc:/in:ro"}, "allow it not"},
+      {{"--mount", file("data") + ":/in"}, "only to read"},
+      {{"--mount", file("out") + "/link:/in"}, "symbolic link"},
+      {{"--mount", file("closed") + "/file:/in"}, "Permission denied"},
+      {{"--image", "localhost/gp-test:2", "--pull", "never"}, "--pull never"},
+  };
+  for (const auto& [options, why] : cases) {
+    std::vector<std::string> words = {"--gpus", "0", "--user", "nobody"};
+    if (options[0] != "--image") words.insert(words.end(), {"--image", kImage});
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "true"});
+    const std::string id = daemon_->submit(words);
+    const nlohmann::json job = ended(id);
+    EXPECT_EQ(job["state"], "FAILED") << why;
+    EXPECT_EQ(job["exit_code"], 125) << why;
+    EXPECT_THAT(job["attempts"][0]["detail"].get<std::string>(), HasSubstr(why));
+  }
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, WhatMakesNoSenseIsRefusedAtOnce) {
+  const struct {
+    std::vector<std::string> options;
+    const char* why;
+  } cases[] = {
+      {{"--mount", "/a/../b:/c"}, "mounts[0]"},
+      {{"--mount", "/a:/proc"}, "mounts[0]"},
+      {{"--mount", "/sys:/s"}, "mounts[0]"},
+      {{"--tmpfs", "/a"}, "tmpfs[0]"},
+      {{"--shm-size", "1B"}, "--shm-size"},
+      {{"--network", "all"}, "--network"},
+      {{"--pull", "sometimes"}, "--pull"},
+      {{"--container-workdir", "a"}, "--container-workdir"},
+      {{"--nodes", "2", "--gpus", "2"}, "--image"},
+      {{"--prolog", "/p"}, "--prolog"},
+  };
+  for (const auto& [options, why] : cases) {
+    const Finished done = refused(options);
+    EXPECT_NE(done.exit_code, 0) << why;
+    EXPECT_THAT(done.err, HasSubstr(why)) << done.err;
+  }
+  std::vector<std::string> thousand;
+  for (int i = 0; i < 1000; ++i) {
+    thousand.insert(thousand.end(), {"--mount", "/a:/b" + std::to_string(i)});
+  }
+  EXPECT_NE(refused(thousand).exit_code, 0);
+}
+
+TEST(Container, AnImageIsRefusedWhereThereIsNoEngine) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  const Finished done = daemon.cli({"submit", "--gpus", "0", "--image", kImage, "--", "true"});
+  EXPECT_NE(done.exit_code, 0);
+  EXPECT_THAT(done.err, HasSubstr("this daemon has no container engine (execution.containers)"));
 }
 
 }  // namespace

@@ -78,8 +78,7 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
   }
   if (!spec.image.empty() && !policy.has_containers) {
     return base::fail(ErrorCode::kFailedPrecondition,
-                      "image: this daemon has no container engine (execution.containers)",
-                      "image");
+                      "image: this daemon has no container engine (execution.containers)", "image");
   }
   TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));

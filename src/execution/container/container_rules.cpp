@@ -130,8 +130,9 @@ std::string objection_to_image(const ContainerRules& rules, std::string_view ima
   }
   const auto allows = [&](const std::string& pattern) { return matches(pattern, image); };
   if (std::ranges::any_of(rules.images, allows)) return {};
-  return fmt::format("image '{}' is not allowed by this site's rules; allowed are: {}", image,
-                     rules.images.empty() ? "none" : fmt::format("{}", fmt::join(rules.images, ", ")));
+  return fmt::format(
+      "image '{}' is not allowed by this site's rules; allowed are: {}", image,
+      rules.images.empty() ? "none" : fmt::format("{}", fmt::join(rules.images, ", ")));
 }
 
 std::string objection_to_mount(const ContainerRules& rules, const model::ContainerMount& mount) {

@@ -47,7 +47,8 @@ TEST(ContainerRules, ImagesByPattern) {
   const ContainerRules rules = rules_of("image registry.org/team/*\nimage busybox:1\n");
   EXPECT_THAT(objection_to_image(rules, "registry.org/team/a/b:2"), IsEmpty());
   EXPECT_THAT(objection_to_image(rules, "busybox:1"), IsEmpty());
-  for (const char* const image : {"busybox:12", "registry.org/other/a", "evil/registry.org/team/a"}) {
+  for (const char* const image :
+       {"busybox:12", "registry.org/other/a", "evil/registry.org/team/a"}) {
     EXPECT_THAT(objection_to_image(rules, image), HasSubstr("registry.org/team/*")) << image;
   }
   EXPECT_THAT(objection_to_image(rules_of("image *\n"), "a/../b"), Not(IsEmpty())) << "malformed";

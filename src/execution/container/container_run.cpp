@@ -158,7 +158,8 @@ class ContainerRun {
     if (auto found = engine_.open(); !found) {
       return failed("the container engine at " + rules_.socket, found.error());
     }
-    const auto mount = node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+    const auto mount =
+        node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
     if (!mount || !o_.cgroup.starts_with(*mount)) return failed("its cgroup cannot be found");
     engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
     if (auto fits = check_engine(); !fits) return fits;
@@ -185,9 +186,10 @@ class ContainerRun {
     if (!info) return failed("the container engine", info.error());
     const std::string driver = info->is_object() ? info->value("CgroupDriver", "") : "";
     if (driver == "cgroupfs") return {};
-    return failed(fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
-                              "cgroupfs",
-                              driver));
+    return failed(
+        fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
+                    "cgroupfs",
+                    driver));
   }
 
   // As the user of the job, and no link on the way is followed: what is opened is what the rules
@@ -207,8 +209,8 @@ class ContainerRun {
       open_how how{};
       how.flags = O_PATH | O_CLOEXEC;
       how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-      const int fd = static_cast<int>(
-          syscall(SYS_openat2, AT_FDCWD, mount.source.c_str(), &how, sizeof how));
+      const int fd =
+          static_cast<int>(syscall(SYS_openat2, AT_FDCWD, mount.source.c_str(), &how, sizeof how));
       const int error = errno;
       if (!node::UserSwitch::give_back()) return failed("root's rights are gone");
       if (fd < 0) {
@@ -231,8 +233,8 @@ class ContainerRun {
       if (found) return {};
       if (found.error().status != 404) return failed("image " + image(), found.error());
       if (pull == model::ImagePull::kNever) {
-        return failed(fmt::format("image {} is not here, and --pull never forbids to fetch it",
-                                  image()));
+        return failed(
+            fmt::format("image {} is not here, and --pull never forbids to fetch it", image()));
       }
     }
     write_all(2, fmt::format("gpu-platform: fetching image {}\n", image()));
@@ -331,7 +333,8 @@ class ContainerRun {
     const std::string folder = "/proc/" + std::to_string(pid);
     const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
     const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
-    if (groups.empty() || status.empty() || status.find("\nState:\tZ") != std::string::npos) return {};
+    if (groups.empty() || status.empty() || status.find("\nState:\tZ") != std::string::npos)
+      return {};
     const auto group = node::find_cgroup2_path(groups);
     if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
       return "the engine started it outside of the job's cgroup";

@@ -50,9 +50,8 @@ base::Result<Json> tmpfs_of(const ContainerPlan& plan) {
   Json folders = Json::object();
   for (const std::string& text : plain(plan.request->container.tmpfs)) {
     TRY_ASSIGN(const model::ContainerTmpfs tmpfs, model::parse_container_tmpfs(text));
-    folders[tmpfs.target] =
-        fmt::format("rw,nosuid,nodev,size={},mode=0700,uid={},gid={}", tmpfs.size.value(), plan.uid,
-                    plan.gid);
+    folders[tmpfs.target] = fmt::format("rw,nosuid,nodev,size={},mode=0700,uid={},gid={}",
+                                        tmpfs.size.value(), plan.uid, plan.gid);
   }
   return folders;
 }
@@ -67,8 +66,7 @@ void put_limits(Json& host, const ContainerPlan& plan) {
   if (!request.near_cpus.empty()) host["CpusetCpus"] = std::string(request.near_cpus);
   if (request.container.shm_bytes != 0) host["ShmSize"] = request.container.shm_bytes;
   for (const ContainerRules::Ulimit& limit : plan.rules->ulimits) {
-    host["Ulimits"].push_back(
-        {{"Name", limit.name}, {"Soft", limit.limit}, {"Hard", limit.limit}});
+    host["Ulimits"].push_back({{"Name", limit.name}, {"Soft", limit.limit}, {"Hard", limit.limit}});
   }
 }
 
@@ -161,7 +159,8 @@ std::string difference(const Json& asked, const Json& made) {
     }
   }
   for (const char* const name : {"PidMode", "IpcMode", "UTSMode"}) {
-    if (host.value(name, Json()) == "host") return fmt::format("the engine made {} the host's", name);
+    if (host.value(name, Json()) == "host")
+      return fmt::format("the engine made {} the host's", name);
   }
   const std::size_t mounts = made.value("Mounts", Json::array()).size();
   const std::size_t folders = wanted.value("Tmpfs", Json::object()).size();
@@ -176,7 +175,8 @@ std::string objection_to_process(std::string_view status, const ContainerPlan& p
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
   if (error != std::errc() || end != text.data() + text.size()) return "its user cannot be read";
   if (uid != plan.uid) return fmt::format("the engine started it as user {}", uid);
-  if (status_value(status, "NoNewPrivs") != "1") return "the engine started it without no_new_privs";
+  if (status_value(status, "NoNewPrivs") != "1")
+    return "the engine started it without no_new_privs";
   const bool is_filtered = status_value(status, "Seccomp") == "2";
   if (plan.rules->needs_seccomp && !is_filtered) {
     return "the engine filters no system calls of it (the rule 'seccomp off' allows that)";

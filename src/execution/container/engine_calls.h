@@ -26,8 +26,8 @@ using Answered = std::expected<T, EngineFailure>;
 
 class EngineCalls {
  public:
-  // `interrupt_fd` becomes readable when a signal waits; `on_interrupt` takes it and returns whether
-  // to give up the call that waits.
+  // `interrupt_fd` becomes readable when a signal waits; `on_interrupt` takes it and returns
+  // whether to give up the call that waits.
   EngineCalls(std::string socket, int interrupt_fd, std::function<bool()> on_interrupt);
 
   // Finds the version of the API that both sides speak. Call it first.

@@ -106,8 +106,7 @@ class ProcessEngine::Worker {
         environment_(environment),
         attempts_(std::move(boot_id), sink),
         link_({options.data_dir + "/node", options.node_program, options.launcher_socket,
-               options.hooks, options.launcher_rules,
-               options.containers}),
+               options.hooks, options.launcher_rules, options.containers}),
         users_(options.users != nullptr ? options.users : std::make_shared<host::UserDirectory>()) {
   }
 

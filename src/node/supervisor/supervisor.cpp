@@ -579,7 +579,8 @@ class Supervisor {
     end_.kind = end.kind;
     end_.value = end.value;
     end_.peak_memory = base::Bytes(usage.ru_maxrss * 1024);
-    const bool ran_out = confinement_.limits().ran_out_of_memory() || container_.ran_out_of_memory();
+    const bool ran_out =
+        confinement_.limits().ran_out_of_memory() || container_.ran_out_of_memory();
     if (cause_ == EndCause::kItself && failed() && ran_out) cause_ = EndCause::kOutOfMemory;
     end_.cause = cause_;
     if (step_ == JobStep::kProlog) {
