@@ -167,7 +167,9 @@ class Containers : public ::testing::Test {
   }
   std::string output(const std::string& id) { return daemon_->cli({"jobs", "logs", id}).out; }
   bool says(const std::string& id, const std::string& text) {
-    return eventually([&] { return output(id).find(text) != std::string::npos; });
+    const bool does = eventually([&] { return output(id).find(text) != std::string::npos; });
+    if (!does) ADD_FAILURE() << output(id) << daemon_->job(id).dump(2);
+    return does;
   }
   Finished refused(const std::vector<std::string>& options) {
     std::vector<std::string> words = in_image(options, {"true"});

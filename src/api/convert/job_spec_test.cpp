@@ -85,6 +85,12 @@ Nodes three_nodes() {
 struct Draw {
   Prng& random;
 
+  void operator()(model::ContainerNetwork& network) const {
+    network = static_cast<model::ContainerNetwork>(random.below(model::kContainerNetworks));
+  }
+  void operator()(model::ImagePull& pull) const {
+    pull = static_cast<model::ImagePull>(random.below(model::kImagePulls));
+  }
   void operator()(std::string& text) const { text = "text-" + std::to_string(random.below(100)); }
   void operator()(bool& value) const { value = random.chance(1, 2); }
   void operator()(std::uint32_t& value) const {

@@ -5,12 +5,15 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <expected>
 #include <optional>
@@ -130,8 +133,8 @@ class ContainerRun {
     const auto request = node::decode_request(bytes_);
     if (!request || !request->container.is_given()) return failed("the request is damaged");
     request_ = &*request;
-    if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
-    auto code = live();
+    const auto prepared = prepare();
+    auto code = prepared ? live() : std::unexpected(prepared.error());
     remove();
     return code;
   }
@@ -218,11 +221,49 @@ class ContainerRun {
         return failed(fmt::format("mount of '{}': {}", mount.source,
                                   is_link ? "its path has a symbolic link" : strerror(error)));
       }
-      sources_.emplace_back(fd);
-      open_mounts_.push_back(
-          {fmt::format("/proc/{}/fd/{}", getpid(), fd), mount.target, mount.read_only});
+      const os::Descriptor source(fd);
+      const std::string stage = make_stage(source.get());
+      if (stage.empty()) return failed("mount of '" + mount.source + "': " + strerror(errno));
+      open_mounts_.push_back({stage, mount.target, mount.read_only});
     }
     return {};
+  }
+
+  // What was opened, at a place that only root can reach: the engine opens that by its name, which
+  // nobody can change meanwhile. (A runtime cannot bind a descriptor of another mount namespace.)
+  std::string make_stage(int source) {
+    if (stages_.empty()) {
+      char folder[] = "/run/gpu-platform-mounts-XXXXXX";
+      if (mkdtemp(folder) == nullptr) return {};
+      stages_ = folder;
+    }
+    struct stat about{};
+    if (fstat(source, &about) != 0) return {};
+    std::string stage = stages_ + "/" + std::to_string(open_mounts_.size());
+    if (S_ISDIR(about.st_mode)) {
+      if (mkdir(stage.c_str(), 0700) != 0) return {};
+    } else {
+      const os::Descriptor file(open(stage.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+      if (!file.is_open()) return {};
+    }
+    const os::Descriptor tree(
+        open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+    if (!tree.is_open()) return {};
+    const int moved = move_mount(tree.get(), "", AT_FDCWD, stage.c_str(), MOVE_MOUNT_F_EMPTY_PATH);
+    return moved == 0 ? stage : std::string();
+  }
+
+  void remove_stages() {
+    if (stages_.empty()) return;
+    const int error = errno;
+    for (std::size_t i = 0; i <= mounts_.size(); ++i) {
+      const std::string stage = stages_ + "/" + std::to_string(i);
+      umount2(stage.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+      if (rmdir(stage.c_str()) != 0) unlink(stage.c_str());
+    }
+    rmdir(stages_.c_str());
+    stages_.clear();
+    errno = error;
   }
 
   Done<> fetch_image() {
@@ -272,12 +313,16 @@ class ContainerRun {
     if (take_signals()) return 128 + SIGTERM;
     if (auto made = create(*body); !made) return std::unexpected(made.error());
     auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
-    if (!output) return failed("its output", output.error());
+    if (!output) {  // Podman makes the container's processes here
+      const std::string& words = output.error().message;
+      return failed(words, code_of_start(words));
+    }
     if (take_signals()) return 128 + SIGTERM;
     has_begun_ = true;
     if (const auto started = engine_.post("/containers/" + id_ + "/start"); !started) {
       return failed(started.error().message, code_of_start(started.error().message));
     }
+    remove_stages();  // the container has its own of them
     if (std::string why = objection_to_running(plan); !why.empty()) return failed(why);
     pump(*output);
     return wait_for_end();
@@ -320,7 +365,9 @@ class ContainerRun {
     const auto says = [&](std::string_view text) {
       return message.find(text) != std::string_view::npos;
     };
-    if (says("executable file not found") || says("no such file or directory")) return 127;
+    if (says("executable file not found")) return 127;
+    if (!says("exec: ")) return kNoContainer;
+    if (says("no such file or directory")) return 127;
     return says("permission denied") || says("is a directory") ? 126 : kNoContainer;
   }
 
@@ -390,14 +437,16 @@ class ContainerRun {
 
   void remove() {
     has_begun_ = true;  // no signal stops this
+    remove_stages();
     if (!id_.empty()) static_cast<void>(engine_.remove("/containers/" + id_ + "?force=1&v=1"));
     remove_older_groups();
   }
 
   // Hierarchies of cgroup v1 beside v2: the engine made its groups' parents there, and leaves them.
+  // The launcher removes the last of them, which may be its own.
   void remove_older_groups() const {
-    const std::string names[] = {engine_cgroup_ + "/conmon", engine_cgroup_,
-                                 engine_cgroup_.substr(0, engine_cgroup_.rfind('/'))};
+    if (engine_cgroup_.empty()) return;
+    const std::string names[] = {engine_cgroup_ + "/conmon", engine_cgroup_};
     const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
     for (const std::string& point : node::find_cgroup1_mounts(mountinfo)) {
       for (const std::string& name : names) rmdir((point + name).c_str());
@@ -415,7 +464,7 @@ class ContainerRun {
   std::string id_;
   std::vector<model::ContainerMount> mounts_;
   std::vector<OpenMount> open_mounts_;
-  std::vector<os::Descriptor> sources_;
+  std::string stages_;  // the folder with the mounts' sources; empty: there is none
   OutputFrames frames_;
   bool is_stopped_ = false;
   bool is_killed_ = false;

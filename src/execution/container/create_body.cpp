@@ -50,8 +50,8 @@ base::Result<Json> tmpfs_of(const ContainerPlan& plan) {
   Json folders = Json::object();
   for (const std::string& text : plain(plan.request->container.tmpfs)) {
     TRY_ASSIGN(const model::ContainerTmpfs tmpfs, model::parse_container_tmpfs(text));
-    folders[tmpfs.target] = fmt::format("rw,nosuid,nodev,size={},mode=0700,uid={},gid={}",
-                                        tmpfs.size.value(), plan.uid, plan.gid);
+    // Its owner is root, and Podman takes no other; the container has no other user than the job's.
+    folders[tmpfs.target] = fmt::format("rw,nosuid,nodev,size={},mode=1777", tmpfs.size.value());
   }
   return folders;
 }

@@ -15,9 +15,9 @@
 
 namespace gpu_platform::execution {
 
-// A source of a mount that is open: the engine gets it by its descriptor.
+// A mount whose source was opened, and is at a place of our own.
 struct OpenMount {
-  std::string source;  // "/proc/1234/fd/9"
+  std::string source;
   std::string target;
   bool read_only = false;
 };

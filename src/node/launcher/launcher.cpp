@@ -73,7 +73,10 @@ class Launcher {
       socket_ = o_.socket_fd;
       serve();
       // A supervisor that is left may be about to make its job's groups in these places.
-      if (leave_cgroup_base(base_)) leave_confinement(confinement_);
+      if (leave_cgroup_base(base_)) {
+        leave_confinement(confinement_);
+        if (!container_client_.empty()) remove_engine_groups();
+      }
       return 0;
     }
     listen_for_daemons();
@@ -132,6 +135,14 @@ class Launcher {
     if (access(container_client_.c_str(), X_OK) != 0) {
       error_ = "containers: " + container_client_ + ": " + strerror(errno);
     }
+  }
+
+  // In the older trees (v1) a container engine makes the groups of attempts, and leaves what is
+  // above.
+  void remove_engine_groups() const {
+    const std::string name = base_.path.substr(base_.path.rfind('/'));
+    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+    for (const std::string& point : find_cgroup1_mounts(mountinfo)) rmdir((point + name).c_str());
   }
 
   // Below a cgroup that systemd gives us; without --jobs-scope else at the top of the tree, with
