@@ -230,7 +230,7 @@ class ContainerRun {
   }
 
   // What was opened, at a place that only root can reach: the engine opens that by its name, which
-  // nobody can change meanwhile. (A runtime cannot bind a descriptor of another mount namespace.)
+  // no user can change meanwhile. (A runtime cannot bind a descriptor of another mount namespace.)
   std::string make_stage(int source) {
     if (stages_.empty()) {
       char folder[] = "/run/gpu-platform-mounts-XXXXXX";
@@ -345,7 +345,7 @@ class ContainerRun {
     return plan;
   }
 
-  // A name that is taken means that somebody else has taken it: the attempt is started once.
+  // A name that is taken is not this attempt's own container: the attempt is started once.
   Done<> create(const Json& body) {
     const auto made = engine_.post("/containers/create?name=" + name_, body);
     if (!made) return failed("the engine makes no container", made.error());
