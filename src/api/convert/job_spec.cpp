@@ -368,6 +368,9 @@ void to_proto(const model::JobSpec& spec, const Nodes& nodes, v1::JobSpec& out) 
       if (row.number != 0) writer.put(field_of(row.number), row.of(spec));
     }
   });
+  if (!spec.image.empty()) return;
+  out.clear_container_network();  // a job without a container has none
+  out.clear_pull();
 }
 
 base::Status to_model(const v1::JobSpec& message, const Nodes& nodes, model::JobSpec& out) {
