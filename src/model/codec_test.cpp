@@ -57,6 +57,7 @@ TEST(ModelCodec, EverythingThatIsStoredComesBack) {
   expect_back<PreemptionHold>(append_preemption_hold, decode_preemption_hold);
   expect_back<Reservation>(append_reservation, decode_reservation);
   expect_back<Token>(append_token, decode_token);
+  expect_back<RunTimeTeam>(append_run_time_team, decode_run_time_team);
 }
 
 TEST(ModelCodec, AuditEntriesComeBack) {
