@@ -2,30 +2,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <expected>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "execution/container/container_failure.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
 #include "execution/container/engine_calls.h"
+#include "execution/container/image_fetch.h"
+#include "execution/container/mount_stages.h"
+#include "execution/container/output_frames.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
@@ -45,25 +42,6 @@ constexpr int kRetryMs = 500;
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
 
-// Why there is no container, for its user.
-struct Failure {
-  std::string why;
-  int exit_code = kNoContainer;
-};
-template <class T = void>
-using Done = std::expected<T, Failure>;
-
-std::unexpected<Failure> failed(std::string why, int exit_code = kNoContainer) {
-  return std::unexpected(Failure{std::move(why), exit_code});
-}
-std::unexpected<Failure> failed(std::string_view what, const EngineFailure& failure) {
-  return failed(fmt::format("{}: {}", what, failure.message));
-}
-
-extern "C" void end_at_once(int) {
-  _exit(128 + SIGKILL);
-}
-
 std::string read_all(int fd) {
   std::string bytes;
   char buffer[16 * 1024];
@@ -73,51 +51,9 @@ std::string read_all(int fd) {
   return bytes;
 }
 
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;  // its reader is gone, and the container goes on
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
+extern "C" void end_at_once(int) {
+  _exit(128 + SIGKILL);
 }
-
-// Each part of the output has eight bytes before it: which stream, three zeros, its size with the
-// highest byte first. Parts come in any pieces.
-class OutputFrames {
- public:
-  void take(std::string_view bytes) {
-    while (!bytes.empty()) {
-      if (left_ == 0) {
-        const std::size_t used = std::min(kHead - head_.size(), bytes.size());
-        head_ += bytes.substr(0, used);
-        bytes.remove_prefix(used);
-        if (head_.size() == kHead) begin_part();
-        continue;
-      }
-      const std::size_t used = std::min<std::size_t>(left_, bytes.size());
-      write_all(fd_, bytes.substr(0, used));
-      bytes.remove_prefix(used);
-      left_ -= used;
-    }
-  }
-
- private:
-  static constexpr std::size_t kHead = 8;
-
-  void begin_part() {
-    fd_ = head_[0] == 2 ? 2 : 1;
-    left_ = 0;
-    for (std::size_t i = 4; i < kHead; ++i) {
-      left_ = left_ << 8 | static_cast<unsigned char>(head_[i]);
-    }
-    head_.clear();
-  }
-
-  std::string head_;
-  std::size_t left_ = 0;
-  int fd_ = 1;
-};
 
 class ContainerRun {
  public:
@@ -129,9 +65,10 @@ class ContainerRun {
         signal_fd_(signal_fd),
         engine_(rules_.socket, signal_fd, [this] { return take_signals(); }) {}
 
-  Done<int> run() {
+  ContainerDone<int> run() {
     const auto request = node::decode_request(bytes_);
-    if (!request || !request->container.is_given()) return failed("the request is damaged");
+    if (!request || !request->container.is_given())
+      return container_failed("the request is damaged");
     request_ = &*request;
     const auto prepared = prepare();
     auto code = prepared ? live() : std::unexpected(prepared.error());
@@ -156,48 +93,50 @@ class ContainerRun {
     return !has_begun_ && (is_stopped_ || is_killed_);
   }
 
-  Done<> prepare() {
+  ContainerDone<> prepare() {
     if (auto allowed = check_rules(); !allowed) return allowed;
     if (auto found = engine_.open(); !found) {
-      return failed("the container engine at " + rules_.socket, found.error());
+      return container_failed("the container engine at " + rules_.socket, found.error());
     }
     const auto mount =
         node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
-    if (!mount || !o_.cgroup.starts_with(*mount)) return failed("its cgroup cannot be found");
+    if (!mount || !o_.cgroup.starts_with(*mount))
+      return container_failed("its cgroup cannot be found");
     engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
     if (auto fits = check_engine(); !fits) return fits;
-    if (auto opened = open_mounts(); !opened) return opened;
-    return fetch_image();
+    if (auto opened = stages_.open(user(), mounts_); !opened) return opened;
+    return fetch_image(engine_, image(), static_cast<model::ImagePull>(request_->container.pull));
   }
 
-  Done<> check_rules() {
-    if (std::string why = objection_to_image(rules_, image()); !why.empty()) return failed(why);
+  ContainerDone<> check_rules() {
+    if (std::string why = objection_to_image(rules_, image()); !why.empty())
+      return container_failed(why);
     const auto network = static_cast<model::ContainerNetwork>(request_->container.network);
-    if (std::string why = objection_to_network(rules_, network); !why.empty()) return failed(why);
+    if (std::string why = objection_to_network(rules_, network); !why.empty())
+      return container_failed(why);
     for (const std::string_view text : request_->container.mounts) {
       auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
-      if (!mount) return failed("mount " + mount.error().message);
-      if (std::string why = objection_to_mount(rules_, *mount); !why.empty()) return failed(why);
+      if (!mount) return container_failed("mount " + mount.error().message);
+      if (std::string why = objection_to_mount(rules_, *mount); !why.empty())
+        return container_failed(why);
       mounts_.push_back(*std::move(mount));
     }
     return {};
   }
 
   // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.
-  Done<> check_engine() {
+  ContainerDone<> check_engine() {
     const auto info = engine_.get("/info");
-    if (!info) return failed("the container engine", info.error());
+    if (!info) return container_failed("the container engine", info.error());
     const std::string driver = info->is_object() ? info->value("CgroupDriver", "") : "";
     if (driver == "cgroupfs") return {};
-    return failed(
+    return container_failed(
         fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
                     "cgroupfs",
                     driver));
   }
 
-  // As the user of the job, and no link on the way is followed: what is opened is what the rules
-  // have seen.
-  Done<> open_mounts() {
+  node::Identity user() const {
     node::Identity user;
     user.uid = o_.uid;
     user.gid = o_.gid;
@@ -206,124 +145,29 @@ class ContainerRun {
       std::from_chars(group.data(), group.data() + group.size(), number);
       user.groups.push_back(number);
     }
-    const node::UserSwitch as_user(std::move(user));
-    for (const model::ContainerMount& mount : mounts_) {
-      if (!as_user.borrow()) return failed("the job's user cannot be taken on");
-      open_how how{};
-      how.flags = O_PATH | O_CLOEXEC;
-      how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-      const int fd =
-          static_cast<int>(syscall(SYS_openat2, AT_FDCWD, mount.source.c_str(), &how, sizeof how));
-      const int error = errno;
-      if (!node::UserSwitch::give_back()) return failed("root's rights are gone");
-      if (fd < 0) {
-        const bool is_link = error == ELOOP;
-        return failed(fmt::format("mount of '{}': {}", mount.source,
-                                  is_link ? "its path has a symbolic link" : strerror(error)));
-      }
-      const os::Descriptor source(fd);
-      const std::string stage = make_stage(source.get());
-      if (stage.empty()) return failed("mount of '" + mount.source + "': " + strerror(errno));
-      open_mounts_.push_back({stage, mount.target, mount.read_only});
-    }
-    return {};
-  }
-
-  // What was opened, at a place that only root can reach: the engine opens that by its name, which
-  // no user can change meanwhile. (A runtime cannot bind a descriptor of another mount namespace.)
-  std::string make_stage(int source) {
-    if (stages_.empty()) {
-      char folder[] = "/run/gpu-platform-mounts-XXXXXX";
-      if (mkdtemp(folder) == nullptr) return {};
-      stages_ = folder;
-    }
-    struct stat about{};
-    if (fstat(source, &about) != 0) return {};
-    std::string stage = stages_ + "/" + std::to_string(open_mounts_.size());
-    if (S_ISDIR(about.st_mode)) {
-      if (mkdir(stage.c_str(), 0700) != 0) return {};
-    } else {
-      const os::Descriptor file(open(stage.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-      if (!file.is_open()) return {};
-    }
-    const os::Descriptor tree(
-        open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
-    if (!tree.is_open()) return {};
-    const int moved = move_mount(tree.get(), "", AT_FDCWD, stage.c_str(), MOVE_MOUNT_F_EMPTY_PATH);
-    return moved == 0 ? stage : std::string();
-  }
-
-  void remove_stages() {
-    if (stages_.empty()) return;
-    const int error = errno;
-    for (std::size_t i = 0; i <= mounts_.size(); ++i) {
-      const std::string stage = stages_ + "/" + std::to_string(i);
-      umount2(stage.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
-      if (rmdir(stage.c_str()) != 0) unlink(stage.c_str());
-    }
-    rmdir(stages_.c_str());
-    stages_.clear();
-    errno = error;
-  }
-
-  Done<> fetch_image() {
-    const auto pull = static_cast<model::ImagePull>(request_->container.pull);
-    const std::string path = "/images/" + image() + "/json";
-    if (pull != model::ImagePull::kAlways) {
-      const auto found = engine_.get(path);
-      if (found) return {};
-      if (found.error().status != 404) return failed("image " + image(), found.error());
-      if (pull == model::ImagePull::kNever) {
-        return failed(
-            fmt::format("image {} is not here, and --pull never forbids to fetch it", image()));
-      }
-    }
-    write_all(2, fmt::format("gpu-platform: fetching image {}\n", image()));
-    std::string query;
-    cli::append_query(query, "fromImage", image());
-    const auto pulled = engine_.post_slow("/images/create?" + query);
-    if (!pulled) return failed("fetching image " + image(), pulled.error());
-    if (const std::string why = pull_error(*pulled); !why.empty()) {
-      return failed(fmt::format("fetching image {}: {}", image(), why));
-    }
-    return {};
-  }
-
-  // Lines of JSON, or one; errors come with the status of success.
-  static std::string pull_error(const Json& answer) {
-    const std::string text = answer.is_string() ? answer.get<std::string>() : answer.dump();
-    std::string_view rest = text;
-    while (!rest.empty()) {
-      const std::size_t end = rest.find('\n');
-      const Json line = Json::parse(rest.substr(0, end), nullptr, false);
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      if (line.is_object() && line.contains("error") && line["error"].is_string()) {
-        return line["error"].get<std::string>();
-      }
-    }
-    return {};
+    return user;
   }
 
   // ---- its life
 
-  Done<int> live() {
+  ContainerDone<int> live() {
     ContainerPlan plan = this->plan();
     const auto body = create_body(plan);
-    if (!body) return failed(body.error().message);
+    if (!body) return container_failed(body.error().message);
     if (take_signals()) return 128 + SIGTERM;
     if (auto made = create(*body); !made) return std::unexpected(made.error());
     auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
     if (!output) {  // Podman makes the container's processes here
       const std::string& words = output.error().message;
-      return failed(words, code_of_start(words));
+      return container_failed(words, code_of_start(words));
     }
     if (take_signals()) return 128 + SIGTERM;
     has_begun_ = true;
     if (const auto started = engine_.post("/containers/" + id_ + "/start"); !started) {
-      return failed(started.error().message, code_of_start(started.error().message));
+      return container_failed(started.error().message, code_of_start(started.error().message));
     }
-    remove_stages();  // the container has its own of them
-    if (std::string why = objection_to_running(plan); !why.empty()) return failed(why);
+    stages_.remove();  // the container has its own of them
+    if (std::string why = objection_to_running(plan); !why.empty()) return container_failed(why);
     pump(*output);
     return wait_for_end();
   }
@@ -340,23 +184,23 @@ class ContainerRun {
     plan.uid = o_.uid;
     plan.gid = o_.gid;
     plan.groups = o_.groups;
-    plan.mounts = open_mounts_;
+    plan.mounts = stages_.opened();
     name_ = plan.cluster + "-" + o_.attempt;
     return plan;
   }
 
   // A name that is taken is not this attempt's own container: the attempt is started once.
-  Done<> create(const Json& body) {
+  ContainerDone<> create(const Json& body) {
     const auto made = engine_.post("/containers/create?name=" + name_, body);
-    if (!made) return failed("the engine makes no container", made.error());
+    if (!made) return container_failed("the engine makes no container", made.error());
     id_ = made->is_object() ? made->value("Id", "") : "";
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
       id_.clear();
-      return failed("the engine names no container");
+      return container_failed("the engine names no container");
     }
     const auto read_back = engine_.get("/containers/" + id_ + "/json");
-    if (!read_back) return failed("the engine", read_back.error());
-    if (std::string why = difference(body, *read_back); !why.empty()) return failed(why);
+    if (!read_back) return container_failed("the engine", read_back.error());
+    if (std::string why = difference(body, *read_back); !why.empty()) return container_failed(why);
     return {};
   }
 
@@ -394,7 +238,7 @@ class ContainerRun {
   }
 
   // The engine may be restarted meanwhile: the container goes on, and its end is asked for again.
-  Done<int> wait_for_end() {
+  ContainerDone<int> wait_for_end() {
     std::int64_t gone_since = 0;
     while (true) {
       const auto waited = engine_.post_slow("/containers/" + id_ + "/wait");
@@ -402,10 +246,12 @@ class ContainerRun {
         note_memory();
         return waited->value("StatusCode", kNoContainer);
       }
-      if (!waited && waited.error().status == 404) return failed("the engine has lost it");
+      if (!waited && waited.error().status == 404)
+        return container_failed("the engine has lost it");
       const std::int64_t now = os::boot_ms();
       if (gone_since == 0 || !is_empty()) gone_since = now;
-      if (now - gone_since > kLostAfterMs) return failed("the engine was gone at its end");
+      if (now - gone_since > kLostAfterMs)
+        return container_failed("the engine was gone at its end");
       pollfd signals{signal_fd_, POLLIN, 0};
       poll(&signals, 1, kRetryMs);
       take_signals();
@@ -437,7 +283,7 @@ class ContainerRun {
 
   void remove() {
     has_begun_ = true;  // no signal stops this
-    remove_stages();
+    stages_.remove();
     if (!id_.empty()) static_cast<void>(engine_.remove("/containers/" + id_ + "?force=1&v=1"));
     remove_older_groups();
   }
@@ -463,8 +309,7 @@ class ContainerRun {
   std::string name_;
   std::string id_;
   std::vector<model::ContainerMount> mounts_;
-  std::vector<OpenMount> open_mounts_;
-  std::string stages_;  // the folder with the mounts' sources; empty: there is none
+  MountStages stages_;
   OutputFrames frames_;
   bool is_stopped_ = false;
   bool is_killed_ = false;
@@ -493,7 +338,7 @@ int run_container(const ContainerRunOptions& options) {
     text.resize(std::min(text.size(), kMaxReport));
     write_all(options.report_fd, text);
   };
-  const auto give_up = [&](const Failure& failure) {
+  const auto give_up = [&](const ContainerFailure& failure) {
     write_all(2, fmt::format("gpu-platform: {}\n", failure.why));
     report("failed: " + failure.why);
     return failure.exit_code;

@@ -21,10 +21,6 @@ struct ContainerRunOptions {
   int report_fd = 4;                // gets "oom", or "failed: why"
 };
 
-// What a job whose container could not be made exits with, as with the engines' own tools; 126 and
-// 127 mean the program, as everywhere.
-inline constexpr int kNoContainer = 125;
-
 // Copies the container's output to descriptors 1 and 2 and returns its exit code. SIGTERM before
 // the container has begun ends it; afterwards the signals are for the container's own processes,
 // which get them directly. After SIGUSR1 it ends within seconds, whatever the engine does.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "execution/container/container_failure.h"
+#include "execution/container/create_body.h"
+#include "model/container.h"
+#include "node/user_switch.h"
+
+namespace gpu_platform::execution {
+
+// The sources of a container's mounts, each opened as the job's user and then mounted at a place
+// that only root can reach: the engine opens that by its name, which no user can change meanwhile.
+// (A runtime cannot bind a descriptor of another mount namespace.) Needs root's rights.
+class MountStages {
+ public:
+  MountStages() = default;
+  MountStages(const MountStages&) = delete;
+  MountStages& operator=(const MountStages&) = delete;
+  ~MountStages() { remove(); }
+
+  // No link on the way is followed: what is opened is what the site's rules have seen.
+  ContainerDone<> open(node::Identity user, const std::vector<model::ContainerMount>& mounts);
+  // In the order of what was opened.
+  const std::vector<OpenMount>& opened() const { return opened_; }
+  // Undoes all of it; a running container has its own mounts of them.
+  void remove();
+
+ private:
+  ContainerDone<> open_one(const node::UserSwitch& as_user, const model::ContainerMount& mount);
+  std::string make_stage(int source);
+
+  std::vector<OpenMount> opened_;
+  std::size_t stages_ = 0;
+  std::string folder_;  // empty: there is none
+};
+
+}  // namespace gpu_platform::execution
