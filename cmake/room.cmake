@@ -34,6 +34,19 @@ function(gp_join target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
+# gp_program(<target> [WAITS]): the program shares the header that rooms are compiled with. WAITS as for a room.
+function(gp_program target)
+  # Programs would get -fPIE, which the shared precompiled header (-fPIC) does not fit.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE ${GP_PCH_FLAG} -fPIC)
+  target_precompile_headers(${target} REUSE_FROM gp_pch)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE fmt::fmt)
+  if("WAITS" IN_LIST ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  endif()
+endfunction()
+
 # gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
 #         [LABELS <labels>] [WAITS] [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.

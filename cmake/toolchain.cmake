@@ -36,6 +36,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-array-bounds
                       -Wno-stringop-overread -Wno-dangling-pointer -Wno-free-nonheap-object)
   set(GP_PCH_FLAG -fpch-preprocess)
+  # The compiler looks for memory to reuse when it has 1 GB rather than 128 MB: a tenth of its time, for a third more memory.
+  add_compile_options(--param=ggc-min-expand=400 --param=ggc-min-heapsize=1000000)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # std::stable_sort of GCC 12's library calls what that library deprecates; GCC tells of our own uses.
   add_compile_options(-Wthread-safety -Wno-unused-command-line-argument -Wno-deprecated-declarations)
