@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+namespace gpu_platform::e2e {
+
+inline constexpr const char* kImage = "localhost/gp-test:1";  // of busybox alone
+
+// A Podman service with everything of its own below one folder: images, containers, socket.
+class Engine {
+ public:
+  ~Engine();
+
+  // Why there is none; empty: it answers, and runs containers of kImage.
+  std::string start();
+  std::string serve();
+  void stop();
+
+  std::vector<std::string> podman(const std::vector<std::string>& further) const;
+  std::vector<std::string> containers() const;
+  std::string socket() const { return folder_.path() + "/engine.sock"; }
+  std::string log_path() const { return folder_.path() + "/log"; }
+
+ private:
+  std::string make_image();
+
+  TemporaryDirectory folder_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace gpu_platform::e2e
