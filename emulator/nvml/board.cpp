@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,6 +29,8 @@ int writable_fd = -1;            // under lock, for the file's lock
 Totals told[kMaxGpus];           // under lock
 std::atomic<const BoardState*> current{nullptr};
 DeviceHandle handles[kMaxGpus];
+std::uint32_t visible[kMaxGpus];  // written before `mapped` is set
+std::uint32_t visible_gpus = 0;
 
 Return return_of_errno(int error) {
   return error == EACCES || error == EPERM ? kNoPermission : kDriverNotLoaded;
@@ -52,6 +55,23 @@ void map_for_settling(const char* path, const struct stat& mapped_file) {
   writable_fd = fd;
 }
 
+bool has_node(const char* folder, std::uint32_t minor) {
+  char path[4096];
+  struct stat about{};
+  const int size = snprintf(path, sizeof path, "%s/nvidia%u", folder, minor);
+  return size > 0 && static_cast<std::size_t>(size) < sizeof path && stat(path, &about) == 0 &&
+         S_ISCHR(about.st_mode);
+}
+
+void find_visible(const BoardState& state) {
+  const char* folder = getenv("GPU_EMULATOR_DEVICES");
+  const bool sees_all = folder == nullptr || *folder == '\0';
+  visible_gpus = 0;
+  for (std::uint32_t i = 0; i < gpu_count(state); ++i) {
+    if (sees_all || has_node(folder, state.gpus[i].minor)) visible[visible_gpus++] = i;
+  }
+}
+
 Return map_state(const BoardState** out) {
   const char* path = getenv("GPU_EMULATOR_STATE");
   if (path == nullptr || *path == '\0') return kDriverNotLoaded;
@@ -71,6 +91,7 @@ Return map_state(const BoardState** out) {
     munmap(memory, sizeof(BoardState));
     return kLibRmVersionMismatch;
   }
+  find_visible(*state);
   *out = state;
   map_for_settling(path, status);
   return kSuccess;
@@ -130,6 +151,20 @@ Return detach() {
 
 const BoardState* board() {
   return current.load(std::memory_order_acquire);
+}
+
+std::uint32_t visible_count() {
+  return visible_gpus;
+}
+
+std::uint32_t visible_gpu(std::uint32_t place) {
+  return visible[place];
+}
+
+std::uint32_t place_of_visible(std::uint32_t index) {
+  std::uint32_t place = 0;
+  while (place < visible_gpus && visible[place] != index) ++place;
+  return place;
 }
 
 DeviceHandle* handle_of(std::uint32_t index) {

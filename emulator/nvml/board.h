@@ -21,6 +21,13 @@ Return detach();
 // Returns the mapped state; null if the library is not initialised.
 const BoardState* board();
 
+// The GPUs that programs may know of, by their index on the board: all of them, or with
+// GPU_EMULATOR_DEVICES=DIR those that have a device node DIR/nvidiaN, as a container has them.
+// Found when the library is initialised. NVML's index is the place in this list.
+std::uint32_t visible_count();
+std::uint32_t visible_gpu(std::uint32_t place);       // below visible_count()
+std::uint32_t place_of_visible(std::uint32_t index);  // visible_count(): it is not visible
+
 DeviceHandle* handle_of(std::uint32_t index);
 // Gets the index behind a handle; false if it is none of ours.
 bool index_of(const DeviceHandle* handle, std::uint32_t* index);

@@ -63,7 +63,7 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* out) {
   if (board() == nullptr) return kUninitialized;
   if (out == nullptr) return kInvalidArgument;
   return with_gpu(device, [&](const GpuState&, std::uint32_t index) {
-    *out = index;
+    *out = gpu_emulator::place_of_visible(index);
     return kSuccess;
   });
 }

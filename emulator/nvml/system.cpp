@@ -66,27 +66,26 @@ nvmlReturn_t find_device(nvmlDevice_t* device, Matches matches) {
   const BoardState* state = board();
   if (state == nullptr) return kUninitialized;
   if (device == nullptr) return kInvalidArgument;
-  for (std::uint32_t i = 0; i < gpu_emulator::gpu_count(*state); ++i) {
-    if (!matches(state->gpus[i])) continue;
-    *device = gpu_emulator::handle_of(i);
+  for (std::uint32_t i = 0; i < gpu_emulator::visible_count(); ++i) {
+    const std::uint32_t index = gpu_emulator::visible_gpu(i);
+    if (!matches(state->gpus[index])) continue;
+    *device = gpu_emulator::handle_of(index);
     return kSuccess;
   }
   return kNotFound;
 }
 
 nvmlReturn_t device_count(unsigned int* count) {
-  const BoardState* state = board();
-  if (state == nullptr) return kUninitialized;
+  if (board() == nullptr) return kUninitialized;
   if (count == nullptr) return kInvalidArgument;
-  *count = gpu_emulator::gpu_count(*state);
+  *count = gpu_emulator::visible_count();
   return kSuccess;
 }
 
 nvmlReturn_t device_by_index(unsigned int index, nvmlDevice_t* device) {
-  const BoardState* state = board();
-  if (state == nullptr) return kUninitialized;
-  if (device == nullptr || index >= gpu_emulator::gpu_count(*state)) return kInvalidArgument;
-  *device = gpu_emulator::handle_of(index);
+  if (board() == nullptr) return kUninitialized;
+  if (device == nullptr || index >= gpu_emulator::visible_count()) return kInvalidArgument;
+  *device = gpu_emulator::handle_of(gpu_emulator::visible_gpu(index));
   // A GPU that fell off the bus is refused here already.
   return gpu_emulator::with_gpu(*device, [](const GpuState&, std::uint32_t) { return kSuccess; });
 }

@@ -34,9 +34,9 @@ void for_each_node(const GpuState& gpu, unsigned int scope, Visit visit) {
 // *count says how many fit, when the caller has room at all, and then how many were written.
 template <class Matches>
 nvmlReturn_t list_gpus(unsigned int* count, nvmlDevice_t* devices, Matches matches) {
-  const BoardState& state = *board();
   unsigned int found = 0;
-  for (std::uint32_t i = 0; i < gpu_emulator::gpu_count(state); ++i) {
+  for (std::uint32_t place = 0; place < gpu_emulator::visible_count(); ++place) {
+    const std::uint32_t i = gpu_emulator::visible_gpu(place);
     if (!matches(i)) continue;
     if (devices != nullptr && found < *count) devices[found] = gpu_emulator::handle_of(i);
     ++found;

@@ -153,9 +153,6 @@ base::Status check_company(const JobSpec& spec) {
                  "a job with an image has one process on one node; leave out nodes, "
                  "allow_cross_node and per_gpu");
   }
-  if (spec.request.gpus > 0) {
-    return wrong("gpus", "a job with an image cannot have GPUs yet");
-  }
   if (spec.limit_signal && spec.limit_signal->first_process_only) {
     return wrong("limit_signal", "with an image the signal goes to all processes; leave out 'B:'");
   }

@@ -93,9 +93,6 @@ TEST(Container, WhatAContainerCannotHaveIsRefused) {
   spec.request.nodes = 2;
   EXPECT_EQ(check_container(spec).error().field, "image");
   spec = in_container();
-  spec.request.gpus = 1;
-  EXPECT_EQ(check_container(spec).error().field, "gpus");
-  spec = in_container();
   spec.container_workdir = "work";
   EXPECT_EQ(check_container(spec).error().field, "container_workdir");
 }

@@ -349,6 +349,8 @@ void put_container(Encoder& out, const ContainerRequest& container) {
   out.u64(container.pull);
   out.text(container.entrypoint);
   out.text(container.workdir);
+  put_list(out, container.gpus);
+  put_list(out, container.board_files);
 }
 
 ContainerRequest get_container(Decoder& in) {
@@ -361,6 +363,8 @@ ContainerRequest get_container(Decoder& in) {
   container.pull = get_u8(in);
   container.entrypoint = get_c_text(in);
   container.workdir = get_c_text(in);
+  container.gpus = get_list(in);
+  container.board_files = get_list(in);
   if (container.network >= model::kContainerNetworks || container.pull >= model::kImagePulls) {
     in.reject();
   }

@@ -32,7 +32,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 12;
+inline constexpr std::uint32_t kProtocolVersion = 13;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -226,6 +226,8 @@ struct ContainerRequest {
   std::uint8_t pull = 0;        // model::ImagePull
   std::string_view entrypoint{"\0", 1};
   std::string_view workdir{"\0", 1};
+  std::vector<std::string_view> gpus;         // UUIDs, one for each of the job's GPUs
+  std::vector<std::string_view> board_files;  // of an emulated board, as mounts; empty: real GPUs
 
   bool is_given() const { return image.size() > 1; }
   friend bool operator==(const ContainerRequest&, const ContainerRequest&) = default;

@@ -100,6 +100,11 @@ std::string Engine::make_image() {
                                  "df", "tail", "grep", "dd", "trap", "pwd", "stty", "nc", "yes"}) {
     std::filesystem::create_symlink("busybox", root + "/bin/" + name);
   }
+  // A test may mount the host's programs and libraries.
+  std::filesystem::create_directory(root + "/usr");
+  for (const char* const name : {"lib", "lib64"}) {
+    std::filesystem::create_symlink(std::string("usr/") + name, root + "/" + name);
+  }
   std::ofstream(root + "/etc/motd") << "from the image\n";
   const std::string archive = folder_.path() + "/image.tar";
   const Finished packed = run_command({"/bin/tar", "-C", root, "-cf", archive, "."});

@@ -67,6 +67,15 @@ bool take_rule(ContainerRules& rules, std::string_view key, std::string_view fir
     rules.capabilities.emplace_back(first);
     return first.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string_view::npos;
   }
+  if (key == "gpus") {
+    const bool is_first = rules.gpus.empty();
+    rules.gpus = first;
+    return is_first && (first == "nodes" || first == "cdi" || first == "nvidia");
+  }
+  if (key == "driver") {
+    rules.driver_files.emplace_back(first);
+    return is_absolute(first);
+  }
   if (key == "seccomp") {
     rules.needs_seccomp = false;
     return first == "off";

@@ -23,6 +23,9 @@ namespace gpu_platform::execution {
 //                            the image gain it, and no-new-privileges stops those
 //   ulimit NAME N            of the container's processes, for engines that may not raise theirs
 //   seccomp off              the engine has no filter of system calls
+//   gpus nodes|cdi|nvidia    how the engine gets the GPUs of a job; default: found out
+//   driver FILE              of the driver on this host, which containers with GPUs have at the
+//                            same place to read, for `gpus nodes`
 struct ContainerRules {
   struct Folder {
     std::string path;
@@ -40,6 +43,8 @@ struct ContainerRules {
   std::vector<std::string> capabilities;
   std::vector<Ulimit> ulimits;
   bool needs_seccomp = true;
+  std::string gpus;  // empty: found out
+  std::vector<std::string> driver_files;
 };
 
 // The error names the line.

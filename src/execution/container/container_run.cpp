@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/container/container_failure.h"
+#include "execution/container/container_gpus.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
 #include "execution/container/engine_calls.h"
@@ -95,8 +96,9 @@ class ContainerRun {
 
   ContainerDone<> prepare() {
     if (auto allowed = check_rules(); !allowed) return allowed;
-    if (auto found = engine_.open(); !found) {
-      return container_failed("the container engine at " + rules_.socket, found.error());
+    const auto version = engine_.open();
+    if (!version) {
+      return container_failed("the container engine at " + rules_.socket, version.error());
     }
     const auto mount =
         node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
@@ -104,6 +106,7 @@ class ContainerRun {
       return container_failed("its cgroup cannot be found");
     engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
     if (auto fits = check_engine(); !fits) return fits;
+    if (auto found = find_gpus(); !found) return found;
     if (auto opened = stages_.open(user(), mounts_); !opened) return opened;
     return fetch_image(engine_, image(), static_cast<model::ImagePull>(request_->container.pull));
   }
@@ -124,11 +127,25 @@ class ContainerRun {
     return {};
   }
 
+  // The rules allow the files of an emulated board: they are the job's as its GPUs are. They are
+  // opened as its user, like all mounts.
+  ContainerDone<> find_gpus() {
+    gpu_way_ = gpu_way(*request_, rules_, info_, engine_.api_minor());
+    if (gpu_way_ != GpuWay::kNodes) return {};
+    for (const std::string_view text : request_->container.board_files) {
+      auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
+      if (!mount) return container_failed("the emulated board: " + mount.error().message);
+      mounts_.push_back(*std::move(mount));
+    }
+    return gpu_nodes_.find(*request_);
+  }
+
   // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.
   ContainerDone<> check_engine() {
-    const auto info = engine_.get("/info");
+    auto info = engine_.get("/info");
     if (!info) return container_failed("the container engine", info.error());
-    const std::string driver = info->is_object() ? info->value("CgroupDriver", "") : "";
+    info_ = *std::move(info);
+    const std::string driver = info_.is_object() ? info_.value("CgroupDriver", "") : "";
     if (driver == "cgroupfs") return {};
     return container_failed(
         fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
@@ -185,8 +202,22 @@ class ContainerRun {
     plan.gid = o_.gid;
     plan.groups = o_.groups;
     plan.mounts = stages_.opened();
+    set_gpus(plan);
     name_ = plan.cluster + "-" + o_.attempt;
     return plan;
+  }
+
+  void set_gpus(ContainerPlan& plan) const {
+    plan.gpu_way = gpu_way_;
+    if (gpu_way_ != GpuWay::kNodes) return;
+    if (!request_->container.board_files.empty()) {
+      for (const ContainerDevice& node : gpu_nodes_.found()) {
+        plan.mounts.push_back({node.source, node.target, false});
+      }
+      return;
+    }
+    plan.gpu_nodes = gpu_nodes_.found();
+    for (const std::string& file : rules_.driver_files) plan.mounts.push_back({file, file, true});
   }
 
   // A name that is taken is not this attempt's own container: the attempt is started once.
@@ -229,6 +260,9 @@ class ContainerRun {
     const auto group = node::find_cgroup2_path(groups);
     if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
       return "the engine started it outside of the job's cgroup";
+    }
+    if (const std::string gpu = missing_gpu_node(*request_, folder + "/root"); !gpu.empty()) {
+      return "the engine started it without the GPU " + gpu;
     }
     return objection_to_process(status, plan);
   }
@@ -310,6 +344,9 @@ class ContainerRun {
   std::string id_;
   std::vector<model::ContainerMount> mounts_;
   MountStages stages_;
+  Json info_;  // the engine's
+  GpuWay gpu_way_ = GpuWay::kNone;
+  GpuNodes gpu_nodes_;
   OutputFrames frames_;
   bool is_stopped_ = false;
   bool is_killed_ = false;

@@ -114,14 +114,10 @@ std::string_view first_word(std::string_view text) {
 base::Result<Json> create_body(const ContainerPlan& plan) {
   const node::LaunchRequest& request = *plan.request;
   const node::ContainerRequest& container = request.container;
-  if (!request.devices.empty()) {
-    return base::fail(base::ErrorCode::kFailedPrecondition,
-                      "GPUs of this node cannot be given to a container yet");
-  }
   Json body = {
       {"Image", plain(container.image)},
       {"Cmd", plain(request.command)},
-      {"Env", plain(request.environment)},
+      {"Env", container_environment(request, plan.gpu_way)},
       {"User", fmt::format("{}:{}", plan.uid, plan.gid)},
       {"Labels",
        {{"gpu-platform.cluster", plan.cluster},
@@ -141,6 +137,7 @@ base::Result<Json> create_body(const ContainerPlan& plan) {
   }
   TRY_ASSIGN(Json tmpfs, tmpfs_of(plan));
   if (!tmpfs.empty()) body["HostConfig"]["Tmpfs"] = std::move(tmpfs);
+  put_gpus(body, plan.gpu_way, request, plan.gpu_nodes);
   return body;
 }
 
@@ -161,6 +158,10 @@ std::string difference(const Json& asked, const Json& made) {
   for (const char* const name : {"PidMode", "IpcMode", "UTSMode"}) {
     if (host.value(name, Json()) == "host")
       return fmt::format("the engine made {} the host's", name);
+  }
+  if (std::string gpu = dropped_gpus(wanted, host); !gpu.empty()) {
+    return fmt::format("the engine gives the container no GPU {}; see 'gpus' in the site's rules",
+                       gpu);
   }
   const std::size_t mounts = made.value("Mounts", Json::array()).size();
   const std::size_t folders = wanted.value("Tmpfs", Json::object()).size();

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
+#include "execution/container/container_gpus.h"
 #include "execution/container/container_rules.h"
 #include "node/protocol.h"
 
@@ -32,6 +33,8 @@ struct ContainerPlan {
   std::uint32_t gid = 0;
   std::vector<std::string> groups;
   std::vector<OpenMount> mounts;
+  GpuWay gpu_way = GpuWay::kNone;
+  std::vector<ContainerDevice> gpu_nodes;  // for GpuWay::kNodes
 };
 
 // The body of POST /containers/create, or why there can be none.

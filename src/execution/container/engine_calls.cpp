@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kOurMinor = 44;    // of API version 1
+constexpr int kOurMinor = 50;    // of API version 1
 constexpr int kLeastMinor = 40;  // below it the calls differ
 constexpr std::size_t kMaxWords = 300;
 
@@ -55,6 +55,7 @@ Answered<> EngineCalls::open() {
                        oldest, newest, kLeastMinor, kOurMinor)});
   }
   prefix_ = fmt::format("/v1.{}", minor);
+  minor_ = minor;
   return version;
 }
 

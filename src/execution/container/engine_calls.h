@@ -32,6 +32,7 @@ class EngineCalls {
 
   // Finds the version of the API that both sides speak. Call it first.
   Answered<> open();
+  int api_minor() const { return minor_; }  // of that version, "1.41": 41
 
   Answered<> get(std::string_view path) { return call("GET", path, {}, kUsualTime); }
   // With what body to send; without `at_most` it waits for the answer as long as it takes.
@@ -71,6 +72,7 @@ class EngineCalls {
   int interrupt_fd_;
   std::function<bool()> on_interrupt_;
   std::string prefix_;  // "/v1.41"
+  int minor_ = 0;
 };
 
 }  // namespace gpu_platform::execution

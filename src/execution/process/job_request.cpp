@@ -92,6 +92,8 @@ std::string state_of_board(const LaunchNode& node, const BoardPlaces& places) {
 void set_board(Variables& variables, const StartOrder& order, const BoardPlaces& places) {
   if (places.boards.empty() || order.nodes.empty() || !order.nodes.front().emulated) return;
   variables["GPU_EMULATOR_STATE"] = state_of_board(order.nodes.front(), places);
+  // A container has the device nodes of its own GPUs alone, and its NVML knows of no others.
+  if (!order.spec->image.empty()) variables["GPU_EMULATOR_DEVICES"] = "/dev";
   std::string& libraries = variables["LD_LIBRARY_PATH"];
   libraries = libraries.empty() ? places.library : places.library + ":" + libraries;
 }
@@ -242,9 +244,30 @@ std::string_view c_view(const std::string& text) {
   return {text.c_str(), text.size() + 1};
 }
 
+// The GPUs as a container engine needs them, and the files that stand for an emulated board.
+struct ContainerTexts {
+  std::vector<std::string> gpus;
+  std::vector<std::string> board_files;
+};
+
+ContainerTexts container_texts(const StartOrder& order, const BoardPlaces& places) {
+  ContainerTexts texts;
+  for (const LaunchNode& node : order.nodes) {
+    for (const model::GpuInfo& gpu : node.gpus) texts.gpus.push_back(gpu.uuid);
+    if (!node.emulated || places.boards.empty()) continue;
+    const std::string state = state_of_board(node, places);
+    texts.board_files.push_back(fmt::format("{0}:{0}", state));
+    texts.board_files.push_back(fmt::format("{0}:{0}:ro", places.library));
+  }
+  return texts;
+}
+
 // With views of the specification's texts.
-node::ContainerRequest container_of(const model::JobSpec& spec) {
+node::ContainerRequest container_of(const model::JobSpec& spec, const ContainerTexts& texts) {
   node::ContainerRequest container;
+  if (spec.image.empty()) return container;
+  container.gpus = c_views(texts.gpus);
+  container.board_files = c_views(texts.board_files);
   container.image = c_view(spec.image);
   container.mounts = c_views(spec.mounts);
   container.tmpfs = c_views(spec.tmpfs);
@@ -331,7 +354,8 @@ base::Result<std::string> launch_request(const StartOrder& order, std::string_vi
   request.prolog = {prolog.c_str(), prolog.size() + 1};
   request.epilog = {epilog.c_str(), epilog.size() + 1};
 
-  request.container = container_of(spec);
+  const ContainerTexts container = container_texts(order, options.board_places);
+  request.container = container_of(spec, container);
 
   std::string encoded = node::encode_request(request);
   if (encoded.size() > node::kMaxRequest) {
