@@ -232,7 +232,7 @@ class AttackBudget : public ::testing::Test {
 // Everything that one user can think of at once, for ever: as much in the queue as is taken, then
 // bodies that never end, lists that are never read, streams, headers that never end and connections
 // for their own sake. What the daemon ends is begun again.
-void attack(const std::string& socket, const Attacker::Tell& tell) {
+void attack_door(const std::string& socket, const Attacker::Tell& tell) {
   signal(SIGPIPE, SIG_IGN);
   int taken = 0;
   int refused = 0;
@@ -286,7 +286,7 @@ TEST_F(AttackBudget, RootIsServedWhileFourUsersAttackAndMemoryStaysBounded) {
   std::vector<Attacker> attackers;
   const std::string path = socket();
   for (const uid_t uid : kAttackers) {
-    attackers.emplace_back(uid, [path](const Attacker::Tell& tell) { attack(path, tell); });
+    attackers.emplace_back(uid, [path](const Attacker::Tell& tell) { attack_door(path, tell); });
     attackers.emplace_back(uid, [path](const Attacker::Tell&) { list_for_ever(path); });
   }
   double slowest = 0;

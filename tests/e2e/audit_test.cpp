@@ -26,10 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-// Accounts that every Debian has. Ann's jobs run; Bob only tries.
-constexpr const char* kAnn = "daemon";
-constexpr const char* kBob = "nobody";
-
+// Ann's jobs run; Bob only tries.
 class Audit : public testing::Test {
  protected:
   void SetUp() override {

@@ -106,10 +106,21 @@ std::string Engine::make_image() {
     std::filesystem::create_symlink(std::string("usr/") + name, root + "/" + name);
   }
   std::ofstream(root + "/etc/motd") << "from the image\n";
+  return add_image(kImage, {});
+}
+
+std::string Engine::add_image(const std::string& name,
+                              const std::function<void(const std::string& root)>& change,
+                              const std::vector<std::string>& lines) {
+  const std::string root = folder_.path() + "/image";
+  if (change) change(root);
   const std::string archive = folder_.path() + "/image.tar";
   const Finished packed = run_command({"/bin/tar", "-C", root, "-cf", archive, "."});
   if (packed.exit_code != 0) return "tar: " + packed.err;
-  const Finished imported = run_command(podman({"import", archive, kImage}));
+  std::vector<std::string> words = {"import"};
+  for (const std::string& line : lines) words.insert(words.end(), {"--change", line});
+  words.insert(words.end(), {archive, name});
+  const Finished imported = run_command(podman(words));
   return imported.exit_code == 0 ? "" : "podman import: " + imported.err;
 }
 

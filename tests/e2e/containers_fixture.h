@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ class Engine {
   std::string start();
   std::string serve();
   void stop();
+
+  // Makes an image like kImage, whose root `change` may change first, with further lines as a
+  // Dockerfile has them. Why it cannot; empty: it is there.
+  std::string add_image(const std::string& name,
+                        const std::function<void(const std::string& root)>& change,
+                        const std::vector<std::string>& lines = {});
 
   std::vector<std::string> podman(const std::vector<std::string>& further) const;
   std::vector<std::string> containers() const;

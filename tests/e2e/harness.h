@@ -15,6 +15,10 @@
 
 namespace gpu_platform::e2e {
 
+// Two people: accounts that every Debian has.
+inline constexpr const char* kAnn = "daemon";
+inline constexpr const char* kBob = "nobody";
+
 struct Finished {
   int exit_code = -1;  // 128 + n for a signal
   std::string out;

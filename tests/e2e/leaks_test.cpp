@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr std::size_t kJobs = 10'000;
+constexpr std::size_t kManyJobs = 10'000;
 constexpr std::size_t kBatch = 1'000;
 
 // Device programs that the kernel has; -1 where we may not ask.
@@ -127,7 +127,7 @@ std::string submission() {
   return post("/v1/jobs", R"({"command":["/bin/true"],"gpus":1,"cpus":1,"memory_bytes":67108864})");
 }
 
-bool all_ended(Daemon& daemon) {
+bool all_jobs_ended(Daemon& daemon) {
   const auto status = daemon.json({"status"});
   return status.is_object() && status["queued_jobs"] == 0 && status["running_jobs"] == 0;
 }
@@ -146,7 +146,7 @@ TEST(Leaks, TenThousandJobsAndKilledProcessesLeaveNothing) {
   const std::size_t files_of_launcher = open_files(daemon.processes("launcher").front());
   const std::set<std::string> run_before = entries(daemon.node_folder() + "/run");
 
-  for (std::size_t submitted = 0; submitted < kJobs; submitted += kBatch) {
+  for (std::size_t submitted = 0; submitted < kManyJobs; submitted += kBatch) {
     const LoadResult load =
         run_load({daemon.socket(), 16, kBatch}, [](std::size_t) { return submission(); });
     ASSERT_EQ(load.refused, 0u) << load.first_refusal;
@@ -162,10 +162,10 @@ TEST(Leaks, TenThousandJobsAndKilledProcessesLeaveNothing) {
       ASSERT_TRUE(daemon.start()) << daemon.log();
     }
   }
-  ASSERT_TRUE(eventually([&] { return all_ended(daemon); }, std::chrono::seconds(300)))
+  ASSERT_TRUE(eventually([&] { return all_jobs_ended(daemon); }, std::chrono::seconds(300)))
       << daemon.json({"status"});
   const auto list = daemon.json({"jobs", "list", "--all", "--state", "COMPLETED"});
-  EXPECT_EQ(list["jobs"].size(), kJobs);
+  EXPECT_EQ(list["jobs"].size(), kManyJobs);
 
   EXPECT_TRUE(eventually([&] { return daemon.processes("gp-supervisor").empty(); }));
   EXPECT_TRUE(eventually([&] { return entries(daemon.node_folder() + "/attempts").empty(); }))

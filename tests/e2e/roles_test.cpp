@@ -20,9 +20,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// Accounts that every Debian has.
-constexpr const char* kAnn = "daemon";  // a user of the team vision
-constexpr const char* kBob = "nobody";  // a user without a team
+// Ann is a user of the team vision, Bob has no team; further accounts that every Debian has.
 constexpr const char* kOperator = "bin";
 constexpr const char* kCoordinator = "sys";
 constexpr const char* kViewer = "sync";

@@ -22,9 +22,7 @@ using ::testing::Not;
 
 class Teams : public ::testing::Test {
  protected:
-  // Accounts that every Debian has.
-  static constexpr const char* kAnn = "daemon";
-  static constexpr const char* kBob = "nobody";
+  // As kAnn.
   static constexpr const char* kCoordinator = "sys";
 
   static constexpr int kUsage = 2;

@@ -17,10 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-// Accounts that every Debian has.
-constexpr const char* kAnn = "daemon";
-constexpr const char* kBob = "nobody";
-
 class Tokens : public testing::Test {
  protected:
   void SetUp() override {
