@@ -1,7 +1,10 @@
 #include "cli/http.h"
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
@@ -63,8 +66,10 @@ Transported<> send_all(Connection& connection, std::string_view bytes, const Wai
 std::string request_text(const Server& server, const HttpRequest& request) {
   std::string text = fmt::format(
       "{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: gpu-platform/{}\r\nAccept: {}\r\n"
-      "Connection: close\r\n",
-      request.method, request.target, server.authority(), GP_VERSION, request.accept);
+      "Connection: {}\r\n",
+      request.method, request.target, server.authority(), GP_VERSION, request.accept,
+      request.upgrade.empty() ? "close" : "Upgrade");
+  if (!request.upgrade.empty()) text += fmt::format("Upgrade: {}\r\n", request.upgrade);
   const std::string authorization = authorization_for(server);
   if (!authorization.empty()) text += fmt::format("Authorization: {}\r\n", authorization);
   if (!request.body.empty()) text += fmt::format("Content-Type: {}\r\n", request.content_type);
@@ -162,6 +167,21 @@ Transported<std::string> Exchange::rest(const Waiting& waiting) {
     }
   }
   return std::exchange(state_->parser.body, {});
+}
+
+Transported<RawStream> Exchange::release() {
+  if (server().is_network()) {
+    return std::unexpected(TransportError{Why::kBroken, "only a Unix socket can be released"});
+  }
+  RawStream raw;
+  raw.socket.reset(::fcntl(state_->connection.fd(), F_DUPFD_CLOEXEC, 3));
+  if (!raw.socket.is_open()) {
+    return std::unexpected(
+        TransportError{Why::kBroken, fmt::format("keep a connection: {}", ::strerror(errno))});
+  }
+  raw.early = std::move(state_->parser.body) + state_->unparsed;
+  state_->connection.close();
+  return raw;
 }
 
 std::string authorization_for(const Server& server) {

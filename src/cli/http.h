@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cli/connection.h"
+#include "os/descriptor.h"
 
 // A small HTTP/1.1 client: one connection for each request, answers read whole or as they come.
 // Blocking; each object belongs to one thread.
@@ -17,6 +18,7 @@ struct HttpRequest {
   std::string body;    // of content_type, or empty
   std::string accept = "application/json";
   std::string_view content_type = "application/json";
+  std::string_view upgrade;  // the protocol that is wanted after the answer; empty: none
 };
 
 struct HttpHead {
@@ -27,6 +29,12 @@ struct HttpHead {
 
 // How long a server may take to accept a connection.
 inline constexpr base::Duration kConnectTime = base::seconds(10);
+
+// What a connection is after its last answer of HTTP.
+struct RawStream {
+  os::Descriptor socket;  // never blocks
+  std::string early;      // bytes that came with the answer
+};
 
 // One request and its answer.
 class Exchange {
@@ -45,6 +53,9 @@ class Exchange {
   Transported<std::string> more(const Waiting& waiting);
   // All that is left of the body.
   Transported<std::string> rest(const Waiting& waiting);
+  // Ends HTTP: the rest of the connection is bytes both ways. Call after head(), once and last.
+  // For a Unix socket only.
+  Transported<RawStream> release();
 
  private:
   struct State;

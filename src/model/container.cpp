@@ -140,10 +140,6 @@ base::Status check_places(const JobSpec& spec) {
 
 // Parts of a job that the platform cannot give to a container yet.
 base::Status check_company(const JobSpec& spec) {
-  if (spec.takes_input) {
-    return wrong(spec.terminal ? "terminal" : "takes_input",
-                 "a job with an image can have neither a terminal nor input");
-  }
   if (!spec.prolog.empty() || !spec.epilog.empty()) {
     return wrong(spec.prolog.empty() ? "epilog" : "prolog",
                  "a job with an image cannot have one; write it into the image's command");

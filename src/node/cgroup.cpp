@@ -196,12 +196,11 @@ bool leave_cgroup_base(const CgroupBase& base) {
   return rmdir(base.path.c_str()) == 0 || errno == ENOENT;
 }
 
-bool cgroup_is_empty(int cgroup_fd) {
-  const std::string events = os::read_small_file(cgroup_fd, "cgroup.events");
-  return os::number_after(events, "populated") == 0;
-}
+namespace {
 
-void signal_cgroup(int cgroup_fd, int signal) {
+// Sends the signal to those processes of the cgroup that `is_meant` says.
+template <class IsMeant>
+void signal_those(int cgroup_fd, int signal, const IsMeant& is_meant) {
   struct Target {
     int pid;
     int handle;
@@ -215,9 +214,35 @@ void signal_cgroup(int cgroup_fd, int signal) {
   // the handle is of that process or of a dead one.
   const std::vector<int> still = pids_in(cgroup_fd);
   for (const Target& target : targets) {
-    if (contains(still, target.pid)) signal_pidfd(target.handle, signal);
+    const bool is_here = contains(still, target.pid);
+    if (is_here && is_meant(target.pid)) signal_pidfd(target.handle, signal);
     close(target.handle);
   }
+}
+
+}  // namespace
+
+bool cgroup_is_empty(int cgroup_fd) {
+  const std::string events = os::read_small_file(cgroup_fd, "cgroup.events");
+  return os::number_after(events, "populated") == 0;
+}
+
+void signal_cgroup(int cgroup_fd, int signal) {
+  signal_those(cgroup_fd, signal, [](int) { return true; });
+}
+
+void signal_process_group(int cgroup_fd, int group, int signal) {
+  signal_those(cgroup_fd, signal, [group](int pid) { return getpgid(pid) == group; });
+}
+
+void signal_contained(int cgroup_fd, int signal) {
+  struct stat ours{};
+  if (stat("/proc/self/ns/pid", &ours) != 0) return;
+  signal_those(cgroup_fd, signal, [&ours](int pid) {
+    struct stat theirs{};
+    const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
+    return stat(path.c_str(), &theirs) == 0 && theirs.st_ino != ours.st_ino;
+  });
 }
 
 void kill_cgroup(int cgroup_fd) {

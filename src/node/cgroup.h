@@ -44,6 +44,11 @@ bool cgroup_is_empty(int cgroup_fd);
 // Sends the signal to every process in it, by handles proved to belong to it: no other process can
 // be hit.
 void signal_cgroup(int cgroup_fd, int signal);
+// Likewise to those of them that are in the process group.
+void signal_process_group(int cgroup_fd, int group, int signal);
+// Likewise to those of them that have another PID namespace than the caller: those of a container,
+// and not what its engine has beside them.
+void signal_contained(int cgroup_fd, int signal);
 // Sends SIGKILL to all of it at once, and to what it forks meanwhile. Does not wait.
 void kill_cgroup(int cgroup_fd);
 // Removes the cgroups below it that have no process.

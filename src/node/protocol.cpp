@@ -515,7 +515,6 @@ std::optional<LaunchRequest> decode_request(std::string_view bytes) {
   if (!in.ok() || !in.at_end()) return std::nullopt;
   if (r.command.empty() || r.command.front().size() < 2 || r.umask > 0777) return std::nullopt;
   if (r.limit_signal > kMaxSignal || r.start_timeout_ms == 0) return std::nullopt;
-  if (r.container.is_given() && r.takes_input) return std::nullopt;
   if (!r.takes_input && (r.terminal || r.idle_timeout_ms != 0)) return std::nullopt;
   return r;
 }

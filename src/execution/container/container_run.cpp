@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -21,9 +22,11 @@
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
 #include "execution/container/engine_calls.h"
+#include "execution/container/hijacked_stream.h"
 #include "execution/container/image_fetch.h"
 #include "execution/container/mount_stages.h"
 #include "execution/container/output_frames.h"
+#include "execution/container/terminal_link.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
@@ -88,7 +91,9 @@ class ContainerRun {
   bool take_signals() {
     signalfd_siginfo info;
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      if (info.ssi_signo == SIGTERM) is_stopped_ = true;
+      // A person at the terminal may give up what has not begun.
+      if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) is_stopped_ = true;
+      if (info.ssi_signo == SIGWINCH) is_resized_ = true;
       if (info.ssi_signo == SIGUSR1 && !std::exchange(is_killed_, true)) alarm(kKillPatience);
     }
     return !has_begun_ && (is_stopped_ || is_killed_);
@@ -173,7 +178,7 @@ class ContainerRun {
     if (!body) return container_failed(body.error().message);
     if (take_signals()) return 128 + SIGTERM;
     if (auto made = create(*body); !made) return std::unexpected(made.error());
-    auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
+    auto output = attach();
     if (!output) {  // Podman makes the container's processes here
       const std::string& words = output.error().message;
       return container_failed(words, code_of_start(words));
@@ -185,6 +190,7 @@ class ContainerRun {
     }
     stages_.remove();  // the container has its own of them
     if (std::string why = objection_to_running(plan); !why.empty()) return container_failed(why);
+    is_resized_ = true;
     pump(*output);
     return wait_for_end();
   }
@@ -267,8 +273,34 @@ class ContainerRun {
     return objection_to_process(status, plan);
   }
 
-  void pump(EngineCalls::Stream& output) {
-    for (std::string part = output.more(); !part.empty(); part = output.more()) frames_.take(part);
+  Answered<HijackedStream> attach() {
+    const bool takes_input = request_->takes_input;
+    const bool has_terminal = request_->terminal.has_value();
+    if (has_terminal) terminal_.make_raw();
+    auto raw = engine_.hijack("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1" +
+                              (takes_input ? "&stdin=1" : ""));
+    if (!raw) return std::unexpected(std::move(raw).error());
+    HijackedStream stream(*std::move(raw), {takes_input ? 0 : -1, has_terminal});
+    stream.let_input_in();
+    return stream;
+  }
+
+  void pump(HijackedStream& output) {
+    while (!output.has_ended()) {
+      if (std::exchange(is_resized_, false)) resize();
+      pollfd fds[1 + HijackedStream::kHandles] = {{signal_fd_, POLLIN, 0}};
+      output.watch(fds + 1);
+      poll(fds, std::size(fds), -1);
+      take_signals();
+      output.work();
+    }
+  }
+
+  void resize() {
+    const auto size = request_->terminal ? TerminalLink::size() : std::nullopt;
+    if (!size) return;
+    static_cast<void>(engine_.post(
+        fmt::format("/containers/{}/resize?h={}&w={}", id_, size->rows, size->columns)));
   }
 
   // The engine may be restarted meanwhile: the container goes on, and its end is asked for again.
@@ -299,8 +331,8 @@ class ContainerRun {
     const bool runs = found && found->is_object() &&
                       found->value("State", Json::object()).value("Running", false);
     if (!runs) return;
-    frames_ = {};
-    auto output = engine_.stream("/containers/" + id_ + "/attach?stream=1&stdout=1&stderr=1");
+    auto output = attach();
+    is_resized_ = true;
     if (output) pump(*output);
   }
 
@@ -347,9 +379,10 @@ class ContainerRun {
   Json info_;  // the engine's
   GpuWay gpu_way_ = GpuWay::kNone;
   GpuNodes gpu_nodes_;
-  OutputFrames frames_;
+  TerminalLink terminal_;
   bool is_stopped_ = false;
   bool is_killed_ = false;
+  bool is_resized_ = false;
   bool has_begun_ = false;
   bool ran_out_of_memory_ = false;
 };
@@ -360,11 +393,16 @@ int open_signals() {
   sigemptyset(&ours);
   sigaddset(&ours, SIGTERM);
   sigaddset(&ours, SIGUSR1);
+  sigaddset(&ours, SIGINT);
+  sigaddset(&ours, SIGWINCH);
   sigprocmask(SIG_BLOCK, &ours, nullptr);
   struct sigaction at_once{};
   at_once.sa_handler = end_at_once;
   sigaction(SIGALRM, &at_once, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  // The others that a terminal sends are none of our business.
+  for (const int other : {SIGPIPE, SIGHUP, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU}) {
+    signal(other, SIG_IGN);
+  }
   return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -125,8 +125,10 @@ base::Result<Json> create_body(const ContainerPlan& plan) {
         {"gpu-platform.attempt", plan.attempt}}},
       {"AttachStdout", true},
       {"AttachStderr", true},
-      {"Tty", false},
-      {"OpenStdin", false},
+      {"Tty", request.terminal.has_value()},
+      {"OpenStdin", request.takes_input},
+      {"AttachStdin", request.takes_input},
+      {"StdinOnce", request.takes_input},
       {"HostConfig", host_config(plan)},
   };
   if (const std::string entrypoint = plain(container.entrypoint); !entrypoint.empty()) {

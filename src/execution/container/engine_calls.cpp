@@ -74,11 +74,12 @@ Answered<T> EngineCalls::waited(const std::function<cli::Transported<T>(const cl
 }
 
 Answered<cli::Exchange> EngineCalls::begin(std::string_view method, std::string_view path,
-                                           const Json& body,
-                                           std::optional<base::Duration> at_most) {
+                                           const Json& body, std::optional<base::Duration> at_most,
+                                           std::string_view upgrade) {
   cli::HttpRequest request;
   request.method = method;
   request.target = prefix_ + std::string(path);
+  request.upgrade = upgrade;
   if (!body.is_null()) request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   return waited<cli::Exchange>(
       [&](const cli::Waiting& waiting) { return cli::Exchange::begin(server_, request, waiting); },
@@ -100,24 +101,23 @@ Answered<> EngineCalls::call(std::string_view method, std::string_view path, con
   return json.is_discarded() ? Json(*rest) : json;
 }
 
-Answered<EngineCalls::Stream> EngineCalls::stream(std::string_view path) {
-  auto exchange = begin("POST", path, {}, kUsualTime);
-  if (!exchange) return std::unexpected(std::move(exchange).error());
+Answered<> EngineCalls::head_of(cli::Exchange& exchange) {
   const auto head = waited<cli::HttpHead>(
-      [&](const cli::Waiting& waiting) { return exchange->head(waiting); }, kUsualTime);
+      [&](const cli::Waiting& waiting) { return exchange.head(waiting); }, kUsualTime);
   if (!head) return std::unexpected(head.error());
-  if (head->status >= 300) {
-    const auto rest = waited<std::string>(
-        [&](const cli::Waiting& waiting) { return exchange->rest(waiting); }, kUsualTime);
-    return std::unexpected(EngineFailure{head->status, rest ? words_of(*rest) : ""});
-  }
-  return Stream(*std::move(exchange), *this);
+  if (head->status < 300) return {};
+  const auto rest = waited<std::string>(
+      [&](const cli::Waiting& waiting) { return exchange.rest(waiting); }, kUsualTime);
+  return std::unexpected(EngineFailure{head->status, rest ? words_of(*rest) : ""});
 }
 
-std::string EngineCalls::Stream::more() {
-  auto part = calls_->waited<std::string>(
-      [&](const cli::Waiting& waiting) { return exchange_.more(waiting); }, std::nullopt);
-  return part ? *std::move(part) : std::string();
+Answered<cli::RawStream> EngineCalls::hijack(std::string_view path, const Json& body) {
+  auto exchange = begin("POST", path, body, kUsualTime, "tcp");
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  if (auto head = head_of(*exchange); !head) return std::unexpected(std::move(head).error());
+  auto raw = exchange->release();
+  if (!raw) return std::unexpected(EngineFailure{0, std::move(raw.error().message)});
+  return *std::move(raw);
 }
 
 }  // namespace gpu_platform::execution

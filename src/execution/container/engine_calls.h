@@ -42,26 +42,17 @@ class EngineCalls {
   Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }
   Answered<> remove(std::string_view path) { return call("DELETE", path, {}, kUsualTime); }
 
-  // A stream that the engine begins with the answer to a POST. `take` gets each part of it.
-  class Stream {
-   public:
-    // Waits for more; empty: the stream has ended, well or not.
-    std::string more();
-
-   private:
-    friend class EngineCalls;
-    Stream(cli::Exchange exchange, EngineCalls& calls)
-        : exchange_(std::move(exchange)), calls_(&calls) {}
-    cli::Exchange exchange_;
-    EngineCalls* calls_;
-  };
-  Answered<Stream> stream(std::string_view path);
+  // A POST after which the connection is the container's own, bytes both ways.
+  Answered<cli::RawStream> hijack(std::string_view path, const nlohmann::json& body = {});
 
  private:
   static constexpr base::Duration kUsualTime = base::seconds(60);
 
   Answered<cli::Exchange> begin(std::string_view method, std::string_view path,
-                                const nlohmann::json& body, std::optional<base::Duration> at_most);
+                                const nlohmann::json& body, std::optional<base::Duration> at_most,
+                                std::string_view upgrade = {});
+  // The head of an answer that is no refusal.
+  Answered<> head_of(cli::Exchange& exchange);
   Answered<> call(std::string_view method, std::string_view path, const nlohmann::json& body,
                   std::optional<base::Duration> at_most);
   template <class T>

@@ -5,19 +5,23 @@
 #include <string>
 #include <string_view>
 
+#include "execution/container/container_exec.h"
 #include "execution/container/container_run.h"
 
-// gpu-platform-container: speaks to the container engine for one job with an image. Its supervisor
-// starts it; descriptors 3 and 4 are the request and the report.
+// gpu-platform-container: speaks to the container engine for one job with an image, or for a
+// command or a connection beside one. The job's supervisor or a relay starts it; descriptors 3 and
+// 4 are the request and what it reports to.
 
 namespace {
 
+using gpu_platform::execution::ContainerEntryOptions;
 using gpu_platform::execution::ContainerRunOptions;
 
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
-    "usage: gpu-platform-container run --rules FILE --cgroup PATH --attempt JOB-N\n"
+    "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH --attempt JOB-N\n"
     "                                  --uid N --gid N --groups N,N\n"
+    "                                  [--columns N --rows N] [--port N]\n"
     "Speaks to the container engine for a job. Do not run it by hand: the node part does.\n";
 
 bool parse_number(std::string_view text, std::uint32_t& number) {
@@ -37,6 +41,11 @@ bool parse_groups(std::string_view text, std::vector<std::string>& groups) {
   return true;
 }
 
+bool parse_small(std::string_view text, std::uint16_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number != 0;
+}
+
 bool parse_option(std::string_view name, std::string_view value, ContainerRunOptions& options) {
   if (name == "--rules") options.rules = value;
   if (name == "--cgroup") options.cgroup = value;
@@ -47,16 +56,32 @@ bool parse_option(std::string_view name, std::string_view value, ContainerRunOpt
   return name == "--groups" && parse_groups(value, options.groups);
 }
 
+bool parse_entry_option(std::string_view name, std::string_view value,
+                        ContainerEntryOptions& options) {
+  if (name == "--port") return parse_small(value, options.port);
+  if (name == "--columns" || name == "--rows") {
+    if (!options.terminal) options.terminal.emplace();
+    return parse_small(value,
+                       name == "--rows" ? options.terminal->rows : options.terminal->columns);
+  }
+  return parse_option(name, value, options.place);
+}
+
+bool is_complete(const ContainerRunOptions& options) {
+  return !options.rules.empty() && options.cgroup.starts_with('/') && !options.attempt.empty();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  ContainerRunOptions options;
-  bool is_right = argc > 1 && argc % 2 == 0 && std::string_view(argv[1]) == "run";
+  ContainerEntryOptions entry;
+  const ContainerRunOptions& options = entry.place;
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  bool is_right = argc % 2 == 0 && (what == "run" || what == "exec" || what == "connect");
   for (int i = 2; is_right && i + 1 < argc; i += 2) {
-    is_right = parse_option(argv[i], argv[i + 1], options);
+    is_right = parse_entry_option(argv[i], argv[i + 1], entry);
   }
-  is_right = is_right && !options.rules.empty() && options.cgroup.starts_with('/') &&
-             !options.attempt.empty();
+  is_right = is_right && is_complete(options) && (what == "connect") == (entry.port != 0);
   if (!is_right) {
     fputs(kHelp.data(), stderr);
     return kUsage;
@@ -64,5 +89,7 @@ int main(int argc, char** argv) {
   // The engine is not to get them, nor is anything that is started here.
   fcntl(options.request_fd, F_SETFD, FD_CLOEXEC);
   fcntl(options.report_fd, F_SETFD, FD_CLOEXEC);
+  if (what == "exec") return gpu_platform::execution::run_container_exec(entry);
+  if (what == "connect") return gpu_platform::execution::run_container_connect(entry);
   return gpu_platform::execution::run_container(options);
 }

@@ -18,18 +18,22 @@ void write_all(int fd, std::string_view bytes) {
 
 void OutputFrames::take(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (left_ == 0) {
-      const std::size_t used = std::min(kHead - head_.size(), bytes.size());
-      head_ += bytes.substr(0, used);
-      bytes.remove_prefix(used);
-      if (head_.size() == kHead) begin_part();
-      continue;
-    }
-    const std::size_t used = std::min<std::size_t>(left_, bytes.size());
-    write_all(fd_, bytes.substr(0, used));
-    bytes.remove_prefix(used);
-    left_ -= used;
+    const Piece piece = next(bytes);
+    write_all(piece.fd, piece.bytes);
   }
+}
+
+OutputFrames::Piece OutputFrames::next(std::string_view& bytes) {
+  while (left_ == 0 && !bytes.empty()) {
+    const std::size_t used = std::min(kHead - head_.size(), bytes.size());
+    head_ += bytes.substr(0, used);
+    bytes.remove_prefix(used);
+    if (head_.size() == kHead) begin_part();
+  }
+  const Piece piece{fd_, bytes.substr(0, left_)};
+  bytes.remove_prefix(piece.bytes.size());
+  left_ -= piece.bytes.size();
+  return piece;
 }
 
 void OutputFrames::begin_part() {

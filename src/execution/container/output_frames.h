@@ -14,7 +14,14 @@ void write_all(int fd, std::string_view bytes);
 // pieces; they are written to descriptors 1 and 2.
 class OutputFrames {
  public:
+  struct Piece {
+    int fd = 1;
+    std::string_view bytes;  // may be empty
+  };
+
   void take(std::string_view bytes);
+  // Takes the next piece off the front of `bytes`, which are not empty.
+  Piece next(std::string_view& bytes);
 
  private:
   static constexpr std::size_t kHead = 8;

@@ -512,23 +512,12 @@ class Launcher {
                             found.record.started && !found.record.end;
     if (!is_running) return refuse_channel(fd, "the job has just ended");
     if (order.attach) return hand_to_supervisor(attempt, fd);
-    if (!is_in_its_cgroup(attempt, found.record)) {
-      return refuse_channel(fd, "commands cannot be run in a job with an image");
-    }
     const Identities::Answer user = identities_.find(found.record.beginning->uid, os::boot_ms());
     if (user.kind == Identities::Answer::Kind::kRefused) return refuse_channel(fd, user.why);
     if (user.kind == Identities::Answer::Kind::kKnown) {
       return start_relay(attempt, found.record, user.user, fd);
     }
     if (!keep_waiting(packet, fd)) refuse_channel(fd, "too many wait for the user database");
-  }
-
-  // The process that speaks to a container engine is not: it is ours, and none of the job.
-  static bool is_in_its_cgroup(model::AttemptId attempt, const Record& record) {
-    if (record.beginning->cgroup.empty()) return true;
-    const std::string path = "/proc/" + std::to_string(record.started->pid) + "/cgroup";
-    const auto group = find_cgroup2_path(os::read_small_file(AT_FDCWD, path.c_str()));
-    return !group || (*group + "/").find("/" + attempt_name(attempt) + "/") != std::string::npos;
   }
 
   void start_relay(model::AttemptId attempt, const Record& record, const Identity& user, int fd) {
@@ -579,6 +568,8 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.limits = &confinement_.limits;
     options.filters_syscalls = confinement_.filters_syscalls;
+    options.container_client = container_client_;
+    options.container_rules = o_.containers;
     options.channel = handles.channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.title = o_.title;

@@ -21,6 +21,7 @@
 #include "node/channel_refusal.h"
 #include "node/process_tree.h"
 #include "node/received_request.h"
+#include "node/relay/container_entry.h"
 #include "node/relay/job_entry.h"
 #include "node/syscalls.h"
 #include "node/terminal.h"
@@ -74,6 +75,7 @@ class Relay {
       take_signals();
       look_at_job();
       if (deadline_ != 0 && os::boot_ms() >= deadline_) kill_command();
+      read_control();
       read_frames();
       feed_input();
       pass_output();
@@ -133,11 +135,26 @@ class Relay {
 
   std::string find_job() {
     const Record& record = o_.record;
+    if (request_.container.is_given()) return find_container();
     const int pid = static_cast<int>(record.started->pid);
     job_fd_ = open_pidfd(pid);
     if (job_fd_ < 0 || !is_its_own(pid)) return "the job has just ended";
     entry_ = {&request_,    o_.cgroup_fd,        pid,      o_.limits, attempt_name(o_.attempt),
               o_.oom_score, o_.filters_syscalls, channel_, job_fd_};
+    return {};
+  }
+
+  // Its processes are found by the program that speaks to the engine.
+  std::string find_container() {
+    if (o_.container_client.empty() || o_.cgroup_fd < 0) {
+      return "commands cannot be run in this job's container";
+    }
+    container_ = {&request_,
+                  o_.container_client,
+                  o_.container_rules,
+                  o_.record.beginning->cgroup,
+                  attempt_name(o_.attempt),
+                  channel_};
     return {};
   }
 
@@ -170,7 +187,9 @@ class Relay {
   }
 
   std::string connect_to_port() {
-    const Connected connected = connect_as_job(entry_, start_.port);
+    const Connected connected = request_.container.is_given()
+                                    ? connect_in_container(container_, start_.port)
+                                    : connect_as_job(entry_, start_.port);
     if (connected.fd < 0) return connected.why;
     input_ = connected.fd;
     output_.fd = fcntl(connected.fd, F_DUPFD_CLOEXEC, 3);
@@ -179,6 +198,7 @@ class Relay {
   }
 
   std::string start_command() {
+    if (request_.container.is_given()) return start_in_container();
     Streams streams;
     std::string why = start_.terminal ? make_terminal(streams) : make_pipes(streams);
     if (!why.empty()) return why;
@@ -191,6 +211,19 @@ class Relay {
     pid_ = entered.pid;
     refusal_value_ = entered.value;
     if (pid_ > 0) tell_of_command();
+    return entered.why;
+  }
+
+  // A terminal is the engine's to make, in the container; what is typed and shown comes by pipes.
+  std::string start_in_container() {
+    Streams streams;
+    std::string why = make_pipes(streams);
+    if (!why.empty()) return why;
+    const EnteredContainer entered = enter_container(container_, streams, start_.terminal);
+    for (const int fd : {streams.input, streams.output, streams.error}) close(fd);
+    pid_ = entered.pid;
+    control_ = entered.control;
+    refusal_value_ = entered.value;
     return entered.why;
   }
 
@@ -253,6 +286,7 @@ class Relay {
         {waiting_.empty() ? -1 : input_, POLLOUT, 0},
         {wants_output ? output_.fd : -1, POLLIN, 0},
         {wants_output ? error_.fd : -1, POLLIN, 0},
+        {control_, POLLIN, 0},
     };
     const bool has_more = pid_ < 0 && start_.port == 0 && !drained_ && wants_output;
     int timeout = -1;
@@ -285,6 +319,29 @@ class Relay {
     hang_up_command();
   }
 
+  // What the program beside a container says of its command's end.
+  void read_control() {
+    while (control_ >= 0) {
+      const os::Packet packet = os::receive_packet(control_, buffer_, sizeof buffer_, MSG_DONTWAIT);
+      if (packet.fd >= 0) close(packet.fd);
+      if (packet.kind == os::Packet::Kind::kNothing) return;
+      const auto frame = packet.kind == os::Packet::Kind::kMessage
+                             ? model::decode_frame(packet.bytes)
+                             : std::optional<model::Frame>();
+      const auto* end = frame ? std::get_if<model::EndFrame>(&*frame) : nullptr;
+      if (end != nullptr) words_ = end->text;
+      if (!frame) close_control();
+    }
+  }
+
+  void close_control() {
+    if (control_ >= 0) close(std::exchange(control_, -1));
+  }
+
+  void tell_control(const model::Frame& frame) const {
+    if (control_ >= 0) os::send_packet(control_, model::encode_frame(frame));
+  }
+
   // ---- from the client
 
   void read_frames() {
@@ -306,6 +363,7 @@ class Relay {
       input_ends_ = true;
     } else if (const auto* resize = std::get_if<model::ResizeFrame>(&frame)) {
       if (terminal_ >= 0) resize_terminal(terminal_, resize->size);
+      tell_control(*resize);
     } else if (const auto* order = std::get_if<model::SignalFrame>(&frame)) {
       signal_command(order->signal);
     } else {
@@ -348,7 +406,7 @@ class Relay {
   void close_input() {
     if (start_.port != 0) {
       shutdown(input_, SHUT_WR);
-    } else if (!start_.terminal) {
+    } else if (!start_.terminal || (request_.container.is_given() && !input_ends_)) {
       close(input_);
     } else if (input_ends_) {
       waiting_.clear();
@@ -419,7 +477,7 @@ class Relay {
   void send_end() {
     end_sent_ = true;
     if (is_killed_with_job()) job_ended_ = true;
-    std::string text;
+    std::string text = words_;
     if (job_ended_) text = "job " + std::to_string(o_.attempt.job.value) + " has ended";
     end_.text = text;
     send(end_);
@@ -442,6 +500,7 @@ class Relay {
 
   void hang_up_command() {
     if (pid_ <= 0 || deadline_ != 0) return;
+    if (request_.container.is_given()) return close_control();  // it knows what that means
     signal_command(SIGHUP);
     signal_command(SIGCONT);
     deadline_ = os::boot_ms() + kHangUpGraceMs;
@@ -455,6 +514,9 @@ class Relay {
   // The command is not reaped yet, so its group is its own.
   void signal_command(int signal) {
     if (pid_ <= 0) return;
+    if (request_.container.is_given()) {
+      return tell_control(model::SignalFrame{static_cast<std::uint8_t>(signal)});
+    }
     const pid_t group = foreground_group();
     if (group <= 0) {
       kill(-pid_, signal);
@@ -483,10 +545,13 @@ class Relay {
   ChannelStart start_;
   LaunchRequest request_;
   EntryOptions entry_;
+  ContainerEntry container_;
   std::uint8_t refusal_value_ = 0;
   int signal_fd_ = -1;
-  int job_fd_ = -1;
-  int pid_ = -1;  // of the command, until it is reaped
+  int job_fd_ = -1;    // -1: another process looks at it
+  int control_ = -1;   // to the program beside a container
+  std::string words_;  // its last ones
+  int pid_ = -1;       // of the command, until it is reaped
   int terminal_ = -1;
   int input_ = -1;
   Source output_;

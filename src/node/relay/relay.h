@@ -17,6 +17,8 @@ struct RelayOptions {
   std::string boot_id;                  // of this boot
   const LimitPlaces* limits = nullptr;  // where this host limits jobs
   bool filters_syscalls = false;        // of jobs
+  std::string container_client;         // speaks to the container engine; empty: there is none
+  std::string container_rules;          // the file that bounds what it does
   int channel = -1;                     // to the daemon; ChannelStart comes next
   const char* oom_score = nullptr;      // see EntryOptions
   Identity user;                        // the user of the job

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "execution/container/container_failure.h"
+#include "execution/container/create_body.h"
+#include "execution/container/engine_calls.h"
+#include "os/descriptor.h"
+
+// The running container of an attempt, for what stands beside its main process. Anybody who may use
+// the engine can set our labels, so they only help to search: what counts is that the kernel has
+// its processes in the attempt's cgroup.
+
+namespace gpu_platform::execution {
+
+// A process of the host, held against reuse of its number.
+struct HeldProcess {
+  int pid = 0;
+  os::Descriptor handle;
+
+  bool is_there() const { return handle.is_open(); }
+  bool has_ended() const;
+};
+
+// Opens the process if it is in the cgroup or below it; `cgroup` is an absolute path.
+HeldProcess hold_process_in(const std::string& cgroup, int pid);
+// Opens the process if it has the PID namespace of the other one.
+HeldProcess hold_process_beside(const HeldProcess& other, int pid);
+
+struct AttemptContainer {
+  std::string id;
+  HeldProcess first;  // its first process
+};
+
+ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::string& cgroup,
+                                               const std::string& attempt);
+
+// Returns why a process that the engine started in the container may not stay there; empty: it may.
+// It may have nothing that neither the plan nor the container's first process has. The texts are
+// those of /proc/PID/status.
+std::string objection_to_entered(std::string_view status, std::string_view status_of_first,
+                                 const ContainerPlan& plan);
+
+// A member of an answer of the engine; 0 and empty where it is none or of another type.
+std::int64_t number_in(const nlohmann::json& answer, const char* name);
+std::string text_in(const nlohmann::json& answer, const char* name);
+
+}  // namespace gpu_platform::execution
