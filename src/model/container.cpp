@@ -140,10 +140,6 @@ base::Status check_places(const JobSpec& spec) {
 
 // Parts of a job that the platform cannot give to a container yet.
 base::Status check_company(const JobSpec& spec) {
-  if (!spec.prolog.empty() || !spec.epilog.empty()) {
-    return wrong(spec.prolog.empty() ? "epilog" : "prolog",
-                 "a job with an image cannot have one; write it into the image's command");
-  }
   if (is_gang(spec.request) || spec.per_gpu) {
     return wrong("image",
                  "a job with an image has one process on one node; leave out nodes, "

@@ -84,9 +84,6 @@ TEST(Container, NoTwoThingsInOnePlace) {
 TEST(Container, WhatAContainerCannotHaveIsRefused) {
   JobSpec spec = in_container();
   EXPECT_TRUE(check_container(spec));
-  spec.epilog = "clean";
-  EXPECT_EQ(check_container(spec).error().field, "epilog");
-  spec = in_container();
   spec.request.nodes = 2;
   EXPECT_EQ(check_container(spec).error().field, "image");
   spec = in_container();

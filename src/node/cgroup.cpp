@@ -152,6 +152,17 @@ std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo) {
   return points;
 }
 
+void remove_engine_groups(const std::string& cgroup) {
+  const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+  const auto mount = find_cgroup2_mount(mountinfo);
+  if (!mount || cgroup.size() <= mount->size() || !cgroup.starts_with(*mount)) return;
+  const std::string name = cgroup.substr(*mount == "/" ? 0 : mount->size());
+  for (const std::string& point : find_cgroup1_mounts(mountinfo)) {
+    rmdir((point + name + "/conmon").c_str());
+    rmdir((point + name).c_str());
+  }
+}
+
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup) {
   while (!proc_cgroup.empty()) {
     const std::string_view line = take_line(proc_cgroup);
@@ -260,6 +271,21 @@ void remove_cgroups_below(int cgroup_fd) {
     close(child);
     unlinkat(cgroup_fd, name, AT_REMOVEDIR);
   });
+}
+
+void take_controllers_back(int cgroup_fd) {
+  constexpr const char* kPassedOn = "cgroup.subtree_control";
+  remove_cgroups_below(cgroup_fd);
+  const std::string names = os::read_small_file(cgroup_fd, kPassedOn);
+  std::string orders;
+  bool is_at_name = true;
+  for (const char c : names) {
+    const bool is_of_name = c != ' ' && c != '\n';
+    if (is_of_name && is_at_name) orders += orders.empty() ? "-" : " -";
+    if (is_of_name) orders += c;
+    is_at_name = !is_of_name;
+  }
+  if (!orders.empty()) os::write_small_file(cgroup_fd, kPassedOn, orders);
 }
 
 }  // namespace gpu_platform::node

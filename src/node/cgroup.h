@@ -16,6 +16,9 @@ namespace gpu_platform::node {
 std::optional<std::string> find_cgroup2_mount(std::string_view mountinfo);
 // Returns those of the older trees (v1), of which hybrid systems have one for each controller.
 std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo);
+// In those: removes the empty groups that a container engine has made below the name of an
+// attempt's cgroup, an absolute path in the v2 tree, and those of that name.
+void remove_engine_groups(const std::string& cgroup);
 // Returns the path of the calling process in it, from the text of /proc/self/cgroup.
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
 // Returns the top of the tree that systemd manages, "" or "/a/b", from the text of /proc/1/cgroup;
@@ -53,5 +56,8 @@ void signal_contained(int cgroup_fd, int signal);
 void kill_cgroup(int cgroup_fd);
 // Removes the cgroups below it that have no process.
 void remove_cgroups_below(int cgroup_fd);
+// Does that and passes no controller on to what is below: while it does, the kernel lets no process
+// be born into the cgroup itself. Best effort.
+void take_controllers_back(int cgroup_fd);
 
 }  // namespace gpu_platform::node

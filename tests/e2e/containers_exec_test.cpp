@@ -34,9 +34,25 @@ class ContainersExec : public ::testing::Test {
                                  << "\nulimit nofile 1024\nulimit nproc 1024\n"
                                  << "image localhost/*\nmount " << file("shared") << "\n";
     chmod(file("rules").c_str(), 0644);
+    start_daemon({});
+  }
+
+  void start_daemon(const std::string& keys) {
+    daemon_.reset();
     daemon_ = std::make_unique<Daemon>(
-        DaemonOptions{.config = "execution:\n  containers: " + file("rules") + "\n"});
+        DaemonOptions{.config = "execution:\n  containers: " + file("rules") + "\n" + keys});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  }
+  // A shell script with these lines; its path.
+  std::string script(const std::string& name, const std::string& lines) const {
+    std::ofstream(file(name)) << "#!/bin/sh\n" << lines << "\n";
+    chmod(file(name).c_str(), 0755);
+    return file(name);
+  }
+  bool says(const std::string& id, const std::string& text) {
+    const bool does = eventually([&] { return output(id).find(text) != std::string::npos; });
+    if (!does) ADD_FAILURE() << output(id) << daemon_->job(id).dump(2);
+    return does;
   }
 
   std::string file(const std::string& name) const { return site_.path() + "/" + name; }
@@ -128,7 +144,7 @@ TEST_F(ContainersExec, ACommandOnATerminalHasItsKeysAndItsSize) {
   terminal.resize(100, 30);
   terminal.type("until [ \"$(stty size)\" = '30 100' ]; do :; done; echo again''sized\r");
   EXPECT_TRUE(terminal.shows("againsized")) << terminal.screen();
-  terminal.type("echo as''leep; sleep 1000\r");
+  terminal.type("sh -c 'echo as\"\"leep; exec sleep 1000'\r");
   EXPECT_TRUE(terminal.shows("asleep")) << terminal.screen();
   terminal.type("\x03");
   terminal.type("echo inter''rupted $?\r");
@@ -208,7 +224,7 @@ TEST_F(ContainersExec, AJobOnATerminalHasItsKeysItsSizeAndItsExitCode) {
   terminal.resize(100, 30);
   terminal.type("until [ \"$(stty size)\" = '30 100' ]; do :; done; echo again''sized\r");
   EXPECT_TRUE(terminal.shows("againsized")) << terminal.screen();
-  terminal.type("id -u; cat /etc/motd; echo as''leep; sleep 1000\r");
+  terminal.type("id -u; cat /etc/motd; sh -c 'echo as\"\"leep; exec sleep 1000'\r");
   EXPECT_TRUE(terminal.shows("asleep")) << terminal.screen();
   EXPECT_THAT(terminal.screen(), HasSubstr("65534\r\nfrom the image\r\n"));
   terminal.type("\x03");
@@ -283,6 +299,62 @@ TEST_F(ContainersExec, APortIsTheContainersOwn) {
   Terminal outside(client({"jobs", "port-forward", id, "0:7778"}));
   EXPECT_EQ(forwarded(7778, outside), "");
   EXPECT_TRUE(outside.shows("Connection refused")) << outside.screen();
+}
+
+// ---- signals
+
+TEST_F(ContainersExec, SignalsReachTheContainersProcessesAndNothingOfItsEngine) {
+  const std::string traps =
+      "for s in USR1 USR2 HUP INT QUIT; do trap \"echo got $s\" $s; done; "
+      "trap 'echo bye; exit 9' TERM; echo trapped; while :; do sleep 0.1; done";
+  const std::string id = start({}, traps);
+  ASSERT_TRUE(says(id, "trapped"));
+  for (const char* const name : {"USR1", "USR2", "HUP", "INT", "QUIT"}) {
+    EXPECT_EQ(daemon_->cli({"jobs", "signal", id, "-s", name}).exit_code, 0) << name;
+    EXPECT_TRUE(says(id, std::string("got ") + name));
+  }
+  EXPECT_EQ(exec(id, {"true"}).exit_code, 0);
+  EXPECT_EQ(daemon_->cli({"jobs", "signal", id, "-s", "TERM"}).exit_code, 0);
+  EXPECT_EQ(ended(id)["exit_code"], 9) << output(id);
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(ContainersExec, TheWarningBeforeTheTimeLimitReachesTheContainer) {
+  const std::string id = start({"--time", "1h", "--signal", "USR2@3595"},
+                               "trap 'echo saved; exit 0' USR2; while :; do sleep 0.1; done");
+  EXPECT_EQ(ended(id)["state"], "COMPLETED") << output(id);
+  EXPECT_THAT(output(id), HasSubstr("saved"));
+}
+
+// ---- programs around the job
+
+TEST_F(ContainersExec, TheJobsPrologAndEpilogRunOnTheNodeAsItsUser) {
+  const std::string log = file("shared/log");
+  const std::string before =
+      script("before", "echo before $(id -u) $GPU_PLATFORM_JOB_ID >> " + log);
+  const std::string after =
+      script("after", "echo after $(id -u) $GPU_PLATFORM_EXIT_CODE >> " + log + "; echo aside");
+  const Finished done = daemon_->cli(in_image("run", {"--prolog", before, "--epilog", after},
+                                              "echo inside >> /shared/log; cat /etc/motd; exit 3"));
+  EXPECT_EQ(done.exit_code, 3) << done.err;
+  EXPECT_EQ(read_file(log), "before 65534 1\ninside\nafter 65534 3\n") << daemon_->job("1").dump(2);
+  EXPECT_THAT(done.out, AllOf(HasSubstr("from the image"), HasSubstr("aside")));
+  const Finished failed = daemon_->cli(
+      in_image("run", {"--prolog", script("no", "exit 8")}, "echo never >> /shared/log"));
+  EXPECT_NE(failed.exit_code, 0);
+  EXPECT_THAT(read_file(log), Not(HasSubstr("never")));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(ContainersExec, TheSitesProgramsRunAroundAContainer) {
+  const std::string log = file("log");
+  start_daemon("  prolog: " + script("prolog", "echo prolog $(id -u) >> " + log) +
+               "\n  epilog: " + script("epilog", "echo epilog $(id -u) >> " + log) + "\n");
+  const Finished done = daemon_->cli(in_image("run", {}, "exit 2"));
+  EXPECT_EQ(done.exit_code, 2) << done.err;
+  EXPECT_TRUE(eventually([&] { return read_file(log) == "prolog 0\nepilog 0\n"; }))
+      << read_file(log) << daemon_->job("1").dump(2) << daemon_->log();
+  EXPECT_TRUE(nothing_is_left());
 }
 
 }  // namespace

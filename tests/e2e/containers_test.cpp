@@ -197,7 +197,6 @@ TEST_F(Containers, WhatMakesNoSenseIsRefusedAtOnce) {
       {{"--pull", "sometimes"}, "--pull"},
       {{"--container-workdir", "a"}, "--container-workdir"},
       {{"--nodes", "2", "--gpus", "2"}, "--image"},
-      {{"--prolog", "/p"}, "--prolog"},
   };
   for (const auto& [options, why] : cases) {
     const Finished done = refused(options);

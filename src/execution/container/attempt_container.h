@@ -8,7 +8,7 @@
 #include "execution/container/engine_calls.h"
 #include "os/descriptor.h"
 
-// The running container of an attempt, for what stands beside its main process. Anybody who may use
+// The running container of an attempt, for what stands beside its main process. Every user of
 // the engine can set our labels, so they only help to search: what counts is that the kernel has
 // its processes in the attempt's cgroup.
 

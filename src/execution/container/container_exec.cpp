@@ -265,9 +265,9 @@ class ContainerExec {
     if (!command_.is_there()) return;
     for (const int signal : std::exchange(owed_signals_, {})) send_signal(signal);
     const auto size = std::exchange(size_, std::nullopt);
-    if (!size || !o_.terminal) return;
-    static_cast<void>(
-        engine_->post(fmt::format("/exec/{}/resize?h={}&w={}", id_, size->rows, size->columns)));
+    if (!size || !o_.terminal || is_gone_) return;
+    static_cast<void>(engine_->post_brief(
+        fmt::format("/exec/{}/resize?h={}&w={}", id_, size->rows, size->columns)));
   }
 
   // The relay has gone: its command may end by itself, but not stay.

@@ -299,7 +299,7 @@ class ContainerRun {
   void resize() {
     const auto size = request_->terminal ? TerminalLink::size() : std::nullopt;
     if (!size) return;
-    static_cast<void>(engine_.post(
+    static_cast<void>(engine_.post_brief(
         fmt::format("/containers/{}/resize?h={}&w={}", id_, size->rows, size->columns)));
   }
 
@@ -351,18 +351,6 @@ class ContainerRun {
     has_begun_ = true;  // no signal stops this
     stages_.remove();
     if (!id_.empty()) static_cast<void>(engine_.remove("/containers/" + id_ + "?force=1&v=1"));
-    remove_older_groups();
-  }
-
-  // Hierarchies of cgroup v1 beside v2: the engine made its groups' parents there, and leaves them.
-  // The launcher removes the last of them, which may be its own.
-  void remove_older_groups() const {
-    if (engine_cgroup_.empty()) return;
-    const std::string names[] = {engine_cgroup_ + "/conmon", engine_cgroup_};
-    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
-    for (const std::string& point : node::find_cgroup1_mounts(mountinfo)) {
-      for (const std::string& name : names) rmdir((point + name).c_str());
-    }
   }
 
   const ContainerRunOptions& o_;

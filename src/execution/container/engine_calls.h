@@ -39,6 +39,8 @@ class EngineCalls {
   Answered<> post(std::string_view path, const nlohmann::json& body = {}) {
     return call("POST", path, body, kUsualTime);
   }
+  // Of something that may as well not be done.
+  Answered<> post_brief(std::string_view path) { return call("POST", path, {}, base::seconds(3)); }
   Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }
   Answered<> remove(std::string_view path) { return call("DELETE", path, {}, kUsualTime); }
 

@@ -75,7 +75,7 @@ class Launcher {
       // A supervisor that is left may be about to make its job's groups in these places.
       if (leave_cgroup_base(base_)) {
         leave_confinement(confinement_);
-        if (!container_client_.empty()) remove_engine_groups();
+        if (!container_client_.empty()) remove_engine_groups(base_.path);
       }
       return 0;
     }
@@ -135,14 +135,6 @@ class Launcher {
     if (access(container_client_.c_str(), X_OK) != 0) {
       error_ = "containers: " + container_client_ + ": " + strerror(errno);
     }
-  }
-
-  // In the older trees (v1) a container engine makes the groups of attempts, and leaves what is
-  // above.
-  void remove_engine_groups() const {
-    const std::string name = base_.path.substr(base_.path.rfind('/'));
-    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
-    for (const std::string& point : find_cgroup1_mounts(mountinfo)) rmdir((point + name).c_str());
   }
 
   // Below a cgroup that systemd gives us; without --jobs-scope else at the top of the tree, with
@@ -360,7 +352,12 @@ class Launcher {
       answer(TreeState{kill_order->attempt, empty});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
       for (const auto& attempt : forget_order->attempts) {
-        if (!attempts_->forget(attempt)) answer(ForgetRefused{attempt});
+        const bool is_forgotten = attempts_->forget(attempt);
+        if (!is_forgotten) answer(ForgetRefused{attempt});
+        // Of a supervisor that was killed.
+        if (is_forgotten && !container_client_.empty()) {
+          remove_engine_groups(base_.path + "/" + attempt_name(attempt));
+        }
       }
     } else if (const auto* removal = std::get_if<RemoveOutput>(&message)) {
       for (const model::JobId job : removal->jobs) attempts_->remove_output(job);

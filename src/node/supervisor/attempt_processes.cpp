@@ -40,6 +40,14 @@ void AttemptProcesses::signal(int signal) {
   }
 }
 
+void AttemptProcesses::signal_contained(int signal) {
+  if (cgroup_ >= 0) node::signal_contained(cgroup_, signal);
+}
+
+void AttemptProcesses::give_room() {
+  if (cgroup_ >= 0) take_controllers_back(cgroup_);
+}
+
 void AttemptProcesses::kill() {
   if (cgroup_ >= 0) {
     kill_cgroup(cgroup_);

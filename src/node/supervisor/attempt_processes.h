@@ -26,7 +26,12 @@ class AttemptProcesses {
   void remove();
 
   void signal(int signal);
+  // To those in a container alone.
+  void signal_contained(int signal);
   void kill();
+  // Lets processes be born into the cgroup again after a container engine has divided it. Nothing
+  // happens where it is whole.
+  void give_room();
 
   struct Exited {
     int pid = -1;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "node/cgroup.h"
+
 namespace gpu_platform::node {
 
 namespace {
@@ -73,6 +75,10 @@ void ContainerJob::stop(int client_pid) const {
 
 void ContainerJob::kill(int client_pid) const {
   if (is_given() && client_pid > 0) ::kill(client_pid, SIGUSR1);
+}
+
+void ContainerJob::remove_groups() const {
+  if (is_given()) remove_engine_groups(o_.cgroup_base + "/" + attempt_name(o_.attempt));
 }
 
 std::string ContainerJob::report() const {

@@ -31,6 +31,9 @@ class ContainerJob {
   // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
   void kill(int client_pid) const;
 
+  // Of an attempt that has no process left: what the engine has made for it in older cgroup trees.
+  void remove_groups() const;
+
   // These are for a client that has ended.
   bool ran_out_of_memory() const { return report() == "oom"; }
   // Returns why there was no container, or why the engine lost it; empty: it ended by itself.

@@ -224,6 +224,7 @@ class Supervisor {
     has_begun_epilog_ = true;
     killing_ = false;
     in_grace_ = false;
+    processes_.give_room();
     confinement_.drop_mounts();  // the memory of its /dev/shm is not to be the epilog's
     begin_hook(epilog_, o_.hooks->epilog, "epilog", o_.hooks->epilog_timeout_ms);
   }
@@ -233,6 +234,7 @@ class Supervisor {
   void finish() {
     pump_all();  // what the last processes wrote
     confinement_.remove_groups();
+    container_.remove_groups();
     record_cleaned();
     confinement_.remove_folder();  // afterwards, so that nothing waits for it
     phase_ = Phase::kOver;
@@ -281,13 +283,15 @@ class Supervisor {
     options.cgroup_fd = processes_.cgroup();
     options.confinement = &confinement_;
     options.oom_score = o_.oom_score;
-    if (container_.is_given()) {
+    if (is_in_container()) {
       options.container = container_.start();
       options.cgroup_fd = -1;  // the engine puts the container there, and that alone
     }
     return options;
   }
 
+  // The steps around the command are the node's, whatever the command runs in.
+  bool is_in_container() const { return container_.is_given() && step_ == JobStep::kCommand; }
   bool is_starting() const { return start_ != nullptr; }
 
   void look_at_start() {
@@ -347,7 +351,7 @@ class Supervisor {
     report_.write(encode_slot(started_));
     if (step_ == JobStep::kCommand) session_.begin(os::boot_ns());
     if (std::exchange(owes_warning_, false)) send_warning();
-    for (const int signal : std::exchange(owed_signals_, {})) processes_.signal(signal);
+    for (const int signal : std::exchange(owed_signals_, {})) signal_job(signal);
     Notice notice;
     notice.kind = has_started_ ? Notice::Kind::kEntered : Notice::Kind::kStarted;
     notice.started = started_;
@@ -434,13 +438,22 @@ class Supervisor {
     if (is_starting()) {
       owed_signals_.push_back(static_cast<int>(signal));
     } else {
-      processes_.signal(static_cast<int>(signal));
+      signal_job(static_cast<int>(signal));
+    }
+  }
+
+  // In a container's cgroup are its engine's processes, too, which would die of it.
+  void signal_job(int signal) {
+    if (phase_ == Phase::kJob && is_in_container()) {
+      processes_.signal_contained(signal);
+    } else {
+      processes_.signal(signal);
     }
   }
 
   void send_warning() {
     if (!request_.limit_signal_first_only) {
-      processes_.signal(request_.limit_signal);
+      signal_job(request_.limit_signal);
     } else if (main_pid_ > 0) {
       kill(main_pid_, request_.limit_signal);  // not reaped yet, so the number is still its own
     }
@@ -532,9 +545,9 @@ class Supervisor {
     if (killing_) return;
     const std::int64_t kill_at = after_ms(grace_ms);
     if (!in_grace_) {
-      container_.stop(main_pid_);
-      processes_.signal(SIGTERM);
-      processes_.signal(SIGCONT);  // one that is stopped could not end itself
+      if (is_in_container()) container_.stop(main_pid_);
+      signal_job(SIGTERM);
+      signal_job(SIGCONT);  // one that is stopped could not end itself
     }
     if (!in_grace_ || kill_at < deadline_) arm(kill_at);
     in_grace_ = true;
@@ -545,7 +558,7 @@ class Supervisor {
     killing_ = true;
     warn_at_ = 0;
     processes_.kill();
-    container_.kill(main_pid_);
+    if (is_in_container()) container_.kill(main_pid_);
     if (is_starting()) start_->give_up();
     if (phase_ == Phase::kProlog) prolog_.kill_now();
     if (phase_ == Phase::kEpilog) epilog_.kill_now();
@@ -585,11 +598,11 @@ class Supervisor {
     end_.cause = cause_;
     if (step_ == JobStep::kProlog) {
       end_job(told);
-    } else if (container_.is_given()) {
-      end_job(container_.failure());
     } else if (steps_.is_last(step_)) {
-      end_job({});
+      end_job(container_.failure());
     } else {
+      end_.detail = container_.failure();
+      processes_.give_room();
       next_step_ = JobStep::kEpilog;
     }
   }
