@@ -165,6 +165,7 @@ class ContainerExec {
   }
 
   int patience() const {
+    if (is_gone_ && kill_at_ == 0) return 0;  // it went during a call to the engine
     const bool looks = !command_.is_there() && !container_has_ended_;
     std::int64_t next = 0;
     for (const std::int64_t at : {looks ? next_look_ : 0, kill_at_, give_up_at_}) {
