@@ -55,6 +55,11 @@ std::string read_all(int fd) {
   return bytes;
 }
 
+// The text of /proc/PID/status; there is none when its parent has seen the end.
+bool has_ended(const std::string& status) {
+  return status.empty() || status.find("\nState:\tZ") != std::string::npos;
+}
+
 extern "C" void end_at_once(int) {
   _exit(128 + SIGKILL);
 }
@@ -261,15 +266,14 @@ class ContainerRun {
     const std::string folder = "/proc/" + std::to_string(pid);
     const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
     const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
-    if (groups.empty() || status.empty() || status.find("\nState:\tZ") != std::string::npos)
-      return {};
+    if (groups.empty() || has_ended(status)) return {};
     const auto group = node::find_cgroup2_path(groups);
     if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
       return "the engine started it outside of the job's cgroup";
     }
-    if (const std::string gpu = missing_gpu_node(*request_, folder + "/root"); !gpu.empty()) {
-      return "the engine started it without the GPU " + gpu;
-    }
+    const std::string gpu = missing_gpu_node(*request_, folder + "/root");
+    const bool is_there = !has_ended(os::read_small_file(AT_FDCWD, (folder + "/status").c_str()));
+    if (!gpu.empty() && is_there) return "the engine started it without the GPU " + gpu;
     return objection_to_process(status, plan);
   }
 
