@@ -94,6 +94,7 @@ class JobsOnly final : public CommandSink,
   OutputReader reader(const model::Job&, std::uint32_t) const override {
     return {false, [](std::uint64_t, std::size_t) { return OutputPiece(); }};
   }
+  std::string container_step(const model::Job&, std::uint32_t) const override { return {}; }
 
  private:
   std::shared_ptr<const controller::Snapshot> snapshot_;

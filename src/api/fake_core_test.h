@@ -95,6 +95,7 @@ class FakeCore final : public CommandSink,
   base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const override;
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
+  std::string container_step(const model::Job&, std::uint32_t) const override { return {}; }
 
  private:
   void run();

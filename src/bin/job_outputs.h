@@ -8,6 +8,7 @@
 #include "api/convert/job.h"
 #include "api/core_access.h"
 #include "bin/users_files.h"
+#include "execution/process/kept_output.h"
 
 namespace gpu_platform::bin {
 
@@ -24,6 +25,10 @@ class JobOutputs : public api::OutputSource {
   // A file that the user named is opened as that user: the daemon may read more than the user may,
   // or less, and a name or a link must not become a way to other people's files.
   api::OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
+
+  std::string container_step(const model::Job& job, std::uint32_t attempt) const override {
+    return execution::container_step(folder_(), {job.id, attempt});
+  }
 
  private:
   std::function<std::string()> folder_;

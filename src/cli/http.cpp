@@ -76,7 +76,7 @@ std::string request_text(const Server& server, const HttpRequest& request) {
   if (!request.body.empty() || request.method != "GET") {
     text += fmt::format("Content-Length: {}\r\n", request.body.size());
   }
-  return text + "\r\n" + request.body;
+  return text + request.header_lines + "\r\n" + request.body;
 }
 
 }  // namespace

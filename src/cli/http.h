@@ -19,6 +19,7 @@ struct HttpRequest {
   std::string accept = "application/json";
   std::string_view content_type = "application/json";
   std::string_view upgrade;  // the protocol that is wanted after the answer; empty: none
+  std::string header_lines;  // further ones, each with its "\r\n"; secrets may stand there
 };
 
 struct HttpHead {

@@ -63,7 +63,9 @@ std::string place_or_reason(const Json& job) {
     return state == "COMPLETED" ? place_of(job) : result;
   }
   const std::string reason = text_at(object_at(job, "wait_reason"), "text");
-  return reason.empty() ? place_of(job) : reason;
+  if (!reason.empty()) return reason;
+  const std::string step = text_at(job, "detail");  // before its container runs
+  return step.empty() ? place_of(job) : fmt::format("{}: {}", place_of(job), step);
 }
 
 std::string asked_for(const Json& spec) {
@@ -414,7 +416,7 @@ std::string job_page(const Json& job, base::Instant now) {
       {"Ended", when(job, "ended_at", now)},
       {"Waited", waited(job, now)},
       {"Ran", ran(job, now)},
-      {"Result", result_of(job)},
+      {is_ended_state(text_at(job, "state")) ? "Result" : "Doing", result_of(job)},
       {"Used", efficiency_of(job)},
       {"Retries", fmt::format("{} allowed; {} failed, {} lost so far", text_at(spec, "retries"),
                               text_at(job, "failures"), text_at(job, "losses"))},

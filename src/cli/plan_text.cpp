@@ -92,6 +92,7 @@ std::string running_lines(const Json& job, base::Instant now) {
   if (attempts.empty()) return {};
   const Json& last = attempts.back();
   std::string lines = line("Place", place_of(last));
+  lines += line("Doing", text_at(job, "detail"));
   lines += line("Waited", waited(job, now));
   lines += line("Waited for", enumerated(texts_at(object_at(job, "forecast"), "after_jobs")));
   lines += line("Started", why_it_started(last));

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/container/answer_fields.h"
 #include "node/cgroup.h"
 #include "node/syscalls.h"
 #include "os/small_file.h"
@@ -120,13 +121,13 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
   std::size_t looked_at = 0;
   for (const nlohmann::json& one : listed->is_array() ? *listed : nlohmann::json::array()) {
     AttemptContainer found;
-    found.id = text_in(one, "Id");
+    found.id = text_field(one, "Id");
     const bool is_id =
         !found.id.empty() && found.id.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (!is_id || ++looked_at > kMaxCandidates) continue;
     const auto told = engine.get("/containers/" + found.id + "/json");
-    if (!told || !told->is_object() || !told->contains("State")) continue;
-    const auto pid = static_cast<int>(number_in((*told)["State"], "Pid"));
+    if (!told) continue;
+    const auto pid = static_cast<int>(number_field(field(*told, "State"), "Pid"));
     found.first = hold_process_in(cgroup, pid);
     // What only stands beside it there, as the engine's own monitor does, is no container.
     if (found.first.is_there() && !share_pid_namespace(pid, getpid())) return found;
@@ -148,18 +149,6 @@ std::string objection_to_entered(std::string_view status, std::string_view statu
     }
   }
   return {};
-}
-
-std::int64_t number_in(const nlohmann::json& answer, const char* name) {
-  if (!answer.is_object()) return 0;
-  const auto found = answer.find(name);
-  return found != answer.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
-std::string text_in(const nlohmann::json& answer, const char* name) {
-  if (!answer.is_object()) return {};
-  const auto found = answer.find(name);
-  return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace gpu_platform::execution

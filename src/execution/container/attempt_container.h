@@ -42,8 +42,4 @@ ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::s
 std::string objection_to_entered(std::string_view status, std::string_view status_of_first,
                                  const ContainerPlan& plan);
 
-// A member of an answer of the engine; 0 and empty where it is none or of another type.
-std::int64_t number_in(const nlohmann::json& answer, const char* name);
-std::string text_in(const nlohmann::json& answer, const char* name);
-
 }  // namespace gpu_platform::execution

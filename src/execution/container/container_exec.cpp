@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/container/answer_fields.h"
 #include "execution/container/attempt_container.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/hijacked_stream.h"
@@ -136,7 +137,7 @@ class ContainerExec {
       return container_failed("the job's container does not run");
     }
     if (!made) return container_failed("the engine starts no command", made.error());
-    id_ = text_in(*made, "Id");
+    id_ = text_field(*made, "Id");
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
       return container_failed("the engine names no command");
     }
@@ -192,7 +193,7 @@ class ContainerExec {
     look_ms_ = std::min(look_ms_ * 2, kMaxLookMs);
     next_look_ = now + look_ms_;
     const auto told = engine_->get("/exec/" + id_ + "/json");
-    const auto pid = static_cast<int>(told ? number_in(*told, "Pid") : 0);
+    const auto pid = static_cast<int>(told ? number_field(*told, "Pid") : 0);
     if (pid <= 0) return;
     HeldProcess process = hold_process_in(o_.place.cgroup, pid);
     const std::string why = process.is_there() ? objection_to(pid) : outside(pid);
@@ -343,8 +344,8 @@ class ContainerExec {
     std::int64_t until = os::boot_ms() + kExitCodeMs;
     while (failure_.empty() && os::boot_ms() < until) {
       const auto told = engine_->get("/exec/" + id_ + "/json");
-      const bool runs = told && told->is_object() && told->value("Running", EntryJson()) == true;
-      if (told && !runs) return static_cast<int>(number_in(*told, "ExitCode") & 0xff);
+      const bool runs = told && flag_field(*told, "Running");
+      if (told && !runs) return static_cast<int>(number_field(*told, "ExitCode") & 0xff);
       look_at_container();
       if (container_has_ended_) return 128 + SIGKILL;
       if (is_gone_) hang_up();

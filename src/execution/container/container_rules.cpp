@@ -49,6 +49,18 @@ bool take_ulimit(ContainerRules& rules, std::string_view name, std::string_view 
   return !name.empty();
 }
 
+// A size as the engines write it: a number and one of k, m, g, t.
+bool take_writable(ContainerRules& rules, std::string_view size) {
+  rules.is_read_only = size == "none";
+  if (rules.is_read_only) return true;
+  rules.writable = size;
+  if (size.empty() || std::string_view("kmgtKMGT").find(size.back()) == std::string_view::npos) {
+    return false;
+  }
+  size.remove_suffix(1);
+  return base::parse_count(size, 1, 1'000'000).has_value();
+}
+
 bool take_rule(ContainerRules& rules, std::string_view key, std::string_view first,
                std::string_view second) {
   if (key == "mount") return take_mount(rules, first, second);
@@ -62,6 +74,11 @@ bool take_rule(ContainerRules& rules, std::string_view key, std::string_view fir
   if (key == "image") {
     rules.images.emplace_back(first);
     return true;
+  }
+  if (key == "writable") return take_writable(rules, first);
+  if (key == "pull") {
+    rules.always_pulls = true;
+    return first == "always";
   }
   if (key == "capability") {
     rules.capabilities.emplace_back(first);

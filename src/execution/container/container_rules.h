@@ -26,6 +26,9 @@ namespace gpu_platform::execution {
 //   gpus nodes|cdi|nvidia    how the engine gets the GPUs of a job; default: found out
 //   driver FILE              of the driver on this host, which containers with GPUs have at the
 //                            same place to read, for `gpus nodes`
+//   writable SIZE|none       what a container may write outside of its mounts; none: nothing, its
+//                            root filesystem is read-only
+//   pull always              the registry is asked for every use of an image
 struct ContainerRules {
   struct Folder {
     std::string path;
@@ -45,6 +48,9 @@ struct ContainerRules {
   bool needs_seccomp = true;
   std::string gpus;  // empty: found out
   std::vector<std::string> driver_files;
+  bool is_read_only = false;
+  std::string writable;  // as the engine takes a size: "10g"; empty: the engine's default
+  bool always_pulls = false;
 };
 
 // The error names the line.

@@ -19,7 +19,7 @@ ContainerRules rules_of(std::string_view text) {
 TEST(ContainerRules, AFileOfLines) {
   const ContainerRules rules = rules_of(
       "# a comment\n\nimage localhost/*\n mount /data/ ro # read\nnetwork host\n"
-      "ulimit nofile 1024\ncapability CHOWN\nseccomp off");
+      "ulimit nofile 1024\ncapability CHOWN\nseccomp off\nwritable 10g\npull always\n");
   EXPECT_EQ(rules.socket, "/run/engine.sock");
   EXPECT_THAT(rules.images, ::testing::ElementsAre("localhost/*"));
   ASSERT_EQ(rules.mounts.size(), 1U);
@@ -29,13 +29,17 @@ TEST(ContainerRules, AFileOfLines) {
   EXPECT_FALSE(rules.allow_bridge_network);
   EXPECT_EQ(rules.ulimits.at(0).limit, 1024);
   EXPECT_FALSE(rules.needs_seccomp);
+  EXPECT_EQ(rules.writable, "10g");
+  EXPECT_FALSE(rules.is_read_only);
+  EXPECT_TRUE(rules_of("writable none\n").is_read_only);
+  EXPECT_TRUE(rules.always_pulls);
 }
 
 TEST(ContainerRules, ALineThatIsNoRuleIsRefusedWithItsNumber) {
   for (const char* const line :
        {"images a", "image", "image a b", "mount data", "mount /a rw", "mount /a/../b",
         "network all", "socket /b", "ulimit nofile", "ulimit nofile -1", "capability sys_admin",
-        "seccomp on", "privileged yes"}) {
+        "seccomp on", "privileged yes", "writable", "writable 10", "writable g", "pull never"}) {
     const auto rules = parse_container_rules(std::string("socket /a\n") + line);
     ASSERT_FALSE(rules) << line;
     EXPECT_THAT(rules.error().message, HasSubstr("line 2")) << line;

@@ -17,11 +17,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "execution/container/answer_fields.h"
+#include "execution/container/container_cleanup.h"
 #include "execution/container/container_failure.h"
 #include "execution/container/container_gpus.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
 #include "execution/container/engine_calls.h"
+#include "execution/container/engine_open.h"
 #include "execution/container/hijacked_stream.h"
 #include "execution/container/image_fetch.h"
 #include "execution/container/mount_stages.h"
@@ -43,8 +46,10 @@ using Json = nlohmann::json;
 
 constexpr unsigned kKillPatience = 10;  // seconds
 constexpr int kRetryMs = 500;
+constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
+constexpr int kStarts = 3;  // where the engine goes away meanwhile
 
 std::string read_all(int fd) {
   std::string bytes;
@@ -60,6 +65,16 @@ bool has_ended(const std::string& status) {
   return status.empty() || status.find("\nState:\tZ") != std::string::npos;
 }
 
+// The report is one line, which is written over the one before; a second one at the end says that
+// nothing is left to clean up.
+void write_report(int fd, std::string text, bool is_clean = false) {
+  text.resize(std::min(text.size(), kMaxReport));
+  std::ranges::replace(text, '\n', ' ');
+  text += is_clean ? "\nclean\n" : "\n";
+  const ssize_t wrote = pwrite(fd, text.data(), text.size(), 0);
+  if (wrote > 0 && ftruncate(fd, wrote) != 0) return;  // what follows the line is not read
+}
+
 extern "C" void end_at_once(int) {
   _exit(128 + SIGKILL);
 }
@@ -72,7 +87,9 @@ class ContainerRun {
         rules_(std::move(rules)),
         bytes_(std::move(bytes)),
         signal_fd_(signal_fd),
-        engine_(rules_.socket, signal_fd, [this] { return take_signals(); }) {}
+        engine_(rules_.socket, signal_fd, [this] { return take_signals(); }) {
+    engine_.set_hopeless([this] { return is_hopeless(); });
+  }
 
   ContainerDone<int> run() {
     const auto request = node::decode_request(bytes_);
@@ -86,10 +103,18 @@ class ContainerRun {
   }
 
   bool ran_out_of_memory() const { return ran_out_of_memory_; }
+  // Nothing is left with the engine.
+  bool is_clean() const { return id_.empty(); }
 
  private:
   std::string image() const {
     return std::string(request_->container.image.substr(0, request_->container.image.size() - 1));
+  }
+
+  model::ImagePull pull() const {
+    const auto asked = static_cast<model::ImagePull>(request_->container.pull);
+    const bool asks_registry = rules_.always_pulls && asked == model::ImagePull::kMissing;
+    return asks_registry ? model::ImagePull::kAlways : asked;
   }
 
   // Returns whether what waits is to be given up.
@@ -104,12 +129,24 @@ class ContainerRun {
     return !has_begun_ && (is_stopped_ || is_killed_);
   }
 
+  // Waits for signals besides; false: one of them ends what waits.
+  bool wait(base::Duration time) {
+    const std::int64_t until = os::boot_ms() + base::whole_milliseconds(time);
+    for (std::int64_t left = 1; left > 0; left = until - os::boot_ms()) {
+      pollfd signals{signal_fd_, POLLIN, 0};
+      poll(&signals, 1, static_cast<int>(std::max<std::int64_t>(until - os::boot_ms(), 0)));
+      if (take_signals()) return false;
+    }
+    return true;
+  }
+  LongStep long_step() {
+    return {[this](const std::string& doing) { write_report(o_.report_fd, "doing: " + doing); },
+            [this](base::Duration time) { return wait(time); }};
+  }
+
   ContainerDone<> prepare() {
     if (auto allowed = check_rules(); !allowed) return allowed;
-    const auto version = engine_.open();
-    if (!version) {
-      return container_failed("the container engine at " + rules_.socket, version.error());
-    }
+    if (auto opened = open_engine(engine_, rules_.socket, long_step()); !opened) return opened;
     const auto mount =
         node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
     if (!mount || !o_.cgroup.starts_with(*mount))
@@ -117,8 +154,19 @@ class ContainerRun {
     engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
     if (auto fits = check_engine(); !fits) return fits;
     if (auto found = find_gpus(); !found) return found;
-    if (auto opened = stages_.open(user(), mounts_); !opened) return opened;
-    return fetch_image(engine_, image(), static_cast<model::ImagePull>(request_->container.pull));
+    if (auto opened = open_mounts(); !opened) return opened;
+    auto fetched = fetch_image(engine_, {image(), pull()}, long_step());
+    long_step().tell("");
+    return fetched;
+  }
+
+  std::string cluster() const {
+    const std::string base = o_.cgroup.substr(0, o_.cgroup.rfind('/'));
+    return base.substr(base.rfind('/') + 1);
+  }
+
+  ContainerDone<> open_mounts() {
+    return stages_.open(user(), mounts_, mounts_folder_begin(cluster(), o_.attempt));
   }
 
   ContainerDone<> check_rules() {
@@ -155,7 +203,7 @@ class ContainerRun {
     auto info = engine_.get("/info");
     if (!info) return container_failed("the container engine", info.error());
     info_ = *std::move(info);
-    const std::string driver = info_.is_object() ? info_.value("CgroupDriver", "") : "";
+    const std::string driver = text_field(info_, "CgroupDriver");
     if (driver == "cgroupfs") return {};
     return container_failed(
         fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
@@ -183,21 +231,39 @@ class ContainerRun {
     if (!body) return container_failed(body.error().message);
     if (take_signals()) return 128 + SIGTERM;
     if (auto made = create(*body); !made) return std::unexpected(made.error());
+    for (int starts = 1;; ++starts) {
+      auto output = start();
+      if (output || !output.error().is_away || starts == kStarts) {
+        if (!output) return not_started(output.error());
+        stages_.remove();  // the container has its own of them
+        if (std::string why = objection_to_running(plan); !why.empty())
+          return container_failed(why);
+        is_resized_ = true;
+        pump(*output);
+        return wait_for_end();
+      }
+      if (auto back = open_engine(engine_, rules_.socket, long_step()); !back)
+        return std::unexpected(back.error());
+      if (take_signals()) return 128 + SIGTERM;
+    }
+  }
+
+  // Podman makes the container's processes when it is attached to. A container that an engine
+  // started before it went away says so: 304.
+  Answered<HijackedStream> start() {
     auto output = attach();
-    if (!output) {  // Podman makes the container's processes here
-      const std::string& words = output.error().message;
-      return container_failed(words, code_of_start(words));
-    }
-    if (take_signals()) return 128 + SIGTERM;
+    if (!output) return output;
+    if (take_signals()) return std::unexpected(EngineFailure{});
     has_begun_ = true;
-    if (const auto started = engine_.post("/containers/" + id_ + "/start"); !started) {
-      return container_failed(started.error().message, code_of_start(started.error().message));
-    }
-    stages_.remove();  // the container has its own of them
-    if (std::string why = objection_to_running(plan); !why.empty()) return container_failed(why);
-    is_resized_ = true;
-    pump(*output);
-    return wait_for_end();
+    const auto started = engine_.post("/containers/" + id_ + "/start");
+    if (started || started.error().status == 304) return output;
+    has_begun_ = !started.error().is_away;
+    return std::unexpected(started.error());
+  }
+
+  ContainerDone<int> not_started(const EngineFailure& failure) const {
+    if (failure.message.empty()) return 128 + SIGTERM;  // stopped before it
+    return container_failed(failure.message, code_of_start(failure.message));
   }
 
   ContainerPlan plan() {
@@ -205,9 +271,7 @@ class ContainerRun {
     plan.request = request_;
     plan.rules = &rules_;
     plan.attempt = o_.attempt;
-    const std::size_t end = o_.cgroup.rfind('/');
-    plan.cluster = o_.cgroup.substr(0, end);
-    plan.cluster.erase(0, plan.cluster.rfind('/') + 1);
+    plan.cluster = cluster();
     plan.cgroup = engine_cgroup_;
     plan.uid = o_.uid;
     plan.gid = o_.gid;
@@ -233,9 +297,14 @@ class ContainerRun {
 
   // A name that is taken is not this attempt's own container: the attempt is started once.
   ContainerDone<> create(const Json& body) {
-    const auto made = engine_.post("/containers/create?name=" + name_, body);
+    auto made = engine_.post("/containers/create?name=" + name_, body);
+    if (!made && made.error().is_away) {
+      if (auto back = open_engine(engine_, rules_.socket, long_step()); !back) return back;
+      remove_half_made(body);
+      made = engine_.post("/containers/create?name=" + name_, body);
+    }
     if (!made) return container_failed("the engine makes no container", made.error());
-    id_ = made->is_object() ? made->value("Id", "") : "";
+    id_ = text_field(*made, "Id");
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
       id_.clear();
       return container_failed("the engine names no container");
@@ -244,6 +313,16 @@ class ContainerRun {
     if (!read_back) return container_failed("the engine", read_back.error());
     if (std::string why = difference(body, *read_back); !why.empty()) return container_failed(why);
     return {};
+  }
+
+  // An engine that went away in the middle of a create may have made it. What has our name and not
+  // our labels and our place is not ours.
+  void remove_half_made(const Json& body) {
+    const auto found = engine_.get("/containers/" + name_ + "/json");
+    if (!found) return;
+    const bool is_ours = field(field(*found, "Config"), "Labels") == body["Labels"] &&
+                         text_field(field(*found, "HostConfig"), "CgroupParent") == engine_cgroup_;
+    if (is_ours) static_cast<void>(engine_.remove("/containers/" + name_ + "?force=1&v=1"));
   }
 
   // The runtimes' own words say whose fault it is.
@@ -261,7 +340,7 @@ class ContainerRun {
   std::string objection_to_running(const ContainerPlan& plan) {
     const auto found = engine_.get("/containers/" + id_ + "/json");
     if (!found || !found->is_object()) return "the engine does not say what runs";
-    const int pid = found->value("State", Json::object()).value("Pid", 0);
+    const std::int64_t pid = number_field(field(*found, "State"), "Pid");
     if (pid <= 0) return {};
     const std::string folder = "/proc/" + std::to_string(pid);
     const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
@@ -294,8 +373,9 @@ class ContainerRun {
       if (std::exchange(is_resized_, false)) resize();
       pollfd fds[1 + HijackedStream::kHandles] = {{signal_fd_, POLLIN, 0}};
       output.watch(fds + 1);
-      poll(fds, std::size(fds), -1);
+      const int ready = poll(fds, std::size(fds), kLookMs);
       take_signals();
+      if (ready == 0 && is_hopeless()) return;
       output.work();
     }
   }
@@ -309,19 +389,15 @@ class ContainerRun {
 
   // The engine may be restarted meanwhile: the container goes on, and its end is asked for again.
   ContainerDone<int> wait_for_end() {
-    std::int64_t gone_since = 0;
     while (true) {
       const auto waited = engine_.post_slow("/containers/" + id_ + "/wait");
-      if (waited && waited->is_object() && waited->contains("StatusCode")) {
+      if (waited && field(*waited, "StatusCode").is_number_integer()) {
         note_memory();
-        return waited->value("StatusCode", kNoContainer);
+        return static_cast<int>(number_field(*waited, "StatusCode"));
       }
       if (!waited && waited.error().status == 404)
         return container_failed("the engine has lost it");
-      const std::int64_t now = os::boot_ms();
-      if (gone_since == 0 || !is_empty()) gone_since = now;
-      if (now - gone_since > kLostAfterMs)
-        return container_failed("the engine was gone at its end");
+      if (is_hopeless()) return container_failed("the engine did not say how it ended");
       pollfd signals{signal_fd_, POLLIN, 0};
       poll(&signals, 1, kRetryMs);
       take_signals();
@@ -332,12 +408,18 @@ class ContainerRun {
   // What the container prints while the engine is away is lost.
   void follow_again() {
     const auto found = engine_.get("/containers/" + id_ + "/json");
-    const bool runs = found && found->is_object() &&
-                      found->value("State", Json::object()).value("Running", false);
-    if (!runs) return;
+    if (!found || !flag_field(field(*found, "State"), "Running")) return;
     auto output = attach();
     is_resized_ = true;
     if (output) pump(*output);
+  }
+
+  // No process of it is left for a while, and the engine has not said that it ended.
+  bool is_hopeless() {
+    if (!has_begun_) return false;
+    const std::int64_t now = os::boot_ms();
+    if (empty_since_ == 0 || !is_empty()) empty_since_ = now;
+    return now - empty_since_ > kLostAfterMs;
   }
 
   bool is_empty() const {
@@ -347,14 +429,16 @@ class ContainerRun {
 
   void note_memory() {
     const auto found = engine_.get("/containers/" + id_ + "/json");
-    ran_out_of_memory_ = found && found->is_object() &&
-                         found->value("State", Json::object()).value("OOMKilled", false);
+    ran_out_of_memory_ = found && flag_field(field(*found, "State"), "OOMKilled");
   }
 
   void remove() {
     has_begun_ = true;  // no signal stops this
     stages_.remove();
-    if (!id_.empty()) static_cast<void>(engine_.remove("/containers/" + id_ + "?force=1&v=1"));
+    if (!id_.empty()) {
+      const auto removed = engine_.remove("/containers/" + id_ + "?force=1&v=1");
+      if (removed || removed.error().status == 404) id_.clear();
+    }
   }
 
   const ContainerRunOptions& o_;
@@ -377,6 +461,7 @@ class ContainerRun {
   bool is_resized_ = false;
   bool has_begun_ = false;
   bool ran_out_of_memory_ = false;
+  std::int64_t empty_since_ = 0;  // on the boot clock; 0: not known to be
 };
 
 // Signals wait for us to look.
@@ -401,13 +486,9 @@ int open_signals() {
 }  // namespace
 
 int run_container(const ContainerRunOptions& options) {
-  const auto report = [&](std::string text) {
-    text.resize(std::min(text.size(), kMaxReport));
-    write_all(options.report_fd, text);
-  };
-  const auto give_up = [&](const ContainerFailure& failure) {
+  const auto give_up = [&](const ContainerFailure& failure, bool is_clean = true) {
     write_all(2, fmt::format("gpu-platform: {}\n", failure.why));
-    report("failed: " + failure.why);
+    write_report(options.report_fd, "failed: " + failure.why, is_clean);
     return failure.exit_code;
   };
   const int signals = open_signals();
@@ -417,8 +498,8 @@ int run_container(const ContainerRunOptions& options) {
   if (!rules) return give_up({options.rules + ": " + rules.error().message});
   ContainerRun run(options, *std::move(rules), read_all(options.request_fd), signals);
   const auto code = run.run();
-  if (!code) return give_up(code.error());
-  if (run.ran_out_of_memory()) report("oom");
+  if (!code) return give_up(code.error(), run.is_clean());
+  write_report(options.report_fd, run.ran_out_of_memory() ? "oom" : "ended", run.is_clean());
   return *code;
 }
 

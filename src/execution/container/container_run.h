@@ -18,7 +18,7 @@ struct ContainerRunOptions {
   std::uint32_t gid = 0;
   std::vector<std::string> groups;  // numbers
   int request_fd = 3;               // an encoded node::LaunchRequest
-  int report_fd = 4;                // gets "oom", or "failed: why"
+  int report_fd = 4;  // a file: gets the line "doing: what", "failed: why", "oom" or "ended"
 };
 
 // Copies the container's output to descriptors 1 and 2 and returns its exit code. SIGTERM before

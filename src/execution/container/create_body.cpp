@@ -85,6 +85,8 @@ Json host_config(const ContainerPlan& plan) {
       {"LogConfig", {{"Type", "none"}}},  // the output is the supervisor's to keep
       {"Mounts", mounts_of(plan)},
   };
+  if (plan.rules->is_read_only) host["ReadonlyRootfs"] = true;
+  if (!plan.rules->writable.empty()) host["StorageOpt"] = {{"size", plan.rules->writable}};
   if (!plan.rules->capabilities.empty()) host["CapAdd"] = plan.rules->capabilities;
   if (!plan.groups.empty()) host["GroupAdd"] = plan.groups;
   put_limits(host, plan);
@@ -150,6 +152,11 @@ std::string difference(const Json& asked, const Json& made) {
   const Json& host = made["HostConfig"];
   const Json& wanted = asked["HostConfig"];
   if (host.value("Privileged", false)) return "the engine made it privileged";
+  for (const char* const name : {"ReadonlyRootfs", "StorageOpt"}) {
+    if (!wanted.contains(name) || host.value(name, Json()) == wanted[name]) continue;
+    return fmt::format("the engine cannot limit what a container writes ({} {})", name,
+                       wanted[name].dump());
+  }
   for (const char* const name : {"CgroupParent", "NetworkMode", "Memory", "PidsLimit", "ShmSize"}) {
     if (!wanted.contains(name) || !host.contains(name)) continue;
     if (wanted[name] != host[name]) {

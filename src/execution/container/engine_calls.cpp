@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "os/clock.h"
+
 namespace gpu_platform::execution {
 
 namespace {
@@ -15,6 +17,8 @@ using Json = nlohmann::json;
 constexpr int kOurMinor = 50;    // of API version 1
 constexpr int kLeastMinor = 40;  // below it the calls differ
 constexpr std::size_t kMaxWords = 300;
+constexpr base::Duration kLook = base::seconds(5);  // how often an endless wait is looked at
+constexpr std::int64_t kAnswerMs = 120'000;         // for the whole of a usual answer
 
 // "1.41" -> 41; 0: it is no version of API 1.
 int minor_of(const Json& version) {
@@ -33,6 +37,34 @@ std::string words_of(const std::string& body) {
     return json["message"].get<std::string>().substr(0, kMaxWords);
   }
   return body.substr(0, kMaxWords);
+}
+
+using Why = cli::TransportError::Kind;
+
+EngineFailure failure_of(const cli::TransportError& error) {
+  switch (error.kind) {
+    case Why::kNoDaemon:
+      return {0, "nothing answers there", true};
+    case Why::kBroken:
+      return {0, "it hung up before its answer", true};
+    case Why::kTimedOut:
+      return {0, "it does not answer", true};
+    case Why::kMalformed:
+      return {0, "what it answers is not HTTP", true};
+    case Why::kInterrupted:
+      return {0, "stopped meanwhile"};
+    case Why::kUntrusted:
+      break;
+  }
+  return {0, error.message};
+}
+
+cli::HttpRequest request_for(std::string_view method, std::string_view path, const Json& body) {
+  cli::HttpRequest request;
+  request.method = method;
+  request.target = path;
+  if (!body.is_null()) request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return request;
 }
 
 }  // namespace
@@ -59,42 +91,55 @@ Answered<> EngineCalls::open() {
   return version;
 }
 
-// A signal ends a wait; what waited goes on unless it is to be given up.
+// A signal ends a wait; what waited goes on unless it is to be given up. So does a wait without an
+// end of its own, every few seconds.
 template <class T>
 Answered<T> EngineCalls::waited(const std::function<cli::Transported<T>(const cli::Waiting&)>& step,
                                 std::optional<base::Duration> at_most) {
   while (true) {
-    auto done = step({at_most, interrupt_fd_});
+    auto done = step({at_most.value_or(kLook), interrupt_fd_});
     if (done) return *std::move(done);
-    const bool is_signal = done.error().kind == cli::TransportError::Kind::kInterrupted;
-    if (!is_signal || on_interrupt_()) {
-      return std::unexpected(EngineFailure{0, std::move(done.error().message)});
+    const Why why = done.error().kind;
+    const bool goes_on = (why == Why::kInterrupted && !on_interrupt_()) ||
+                         (why == Why::kTimedOut && !at_most && !(hopeless_ && hopeless_()));
+    if (!goes_on) return std::unexpected(failure_of(done.error()));
+  }
+}
+
+Answered<cli::Exchange> EngineCalls::begin(cli::HttpRequest request,
+                                           std::optional<base::Duration> at_most) {
+  request.target = prefix_ + request.target;
+  return waited<cli::Exchange>(
+      [&](const cli::Waiting& waiting) { return cli::Exchange::begin(server_, request, waiting); },
+      at_most.value_or(kUsualTime));
+}
+
+Answered<std::string> EngineCalls::whole_body(cli::Exchange& exchange,
+                                              std::optional<base::Duration> at_most) {
+  const std::int64_t begun = os::boot_ms();
+  std::string body;
+  while (true) {
+    auto part = waited<std::string>(
+        [&](const cli::Waiting& waiting) { return exchange.more(waiting); }, at_most);
+    if (!part || part->empty()) return part ? Answered<std::string>(std::move(body)) : part;
+    body += *part;
+    if (body.size() > kMaxAnswer) {
+      return std::unexpected(EngineFailure{0, "its answer is too long"});
+    }
+    if (at_most && os::boot_ms() - begun > kAnswerMs) {
+      return std::unexpected(EngineFailure{0, "its answer does not end", true});
     }
   }
 }
 
-Answered<cli::Exchange> EngineCalls::begin(std::string_view method, std::string_view path,
-                                           const Json& body, std::optional<base::Duration> at_most,
-                                           std::string_view upgrade) {
-  cli::HttpRequest request;
-  request.method = method;
-  request.target = prefix_ + std::string(path);
-  request.upgrade = upgrade;
-  if (!body.is_null()) request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return waited<cli::Exchange>(
-      [&](const cli::Waiting& waiting) { return cli::Exchange::begin(server_, request, waiting); },
-      at_most);
-}
-
 Answered<> EngineCalls::call(std::string_view method, std::string_view path, const Json& body,
                              std::optional<base::Duration> at_most) {
-  auto exchange = begin(method, path, body, at_most);
+  auto exchange = begin(request_for(method, path, body), at_most);
   if (!exchange) return std::unexpected(std::move(exchange).error());
   const auto head = waited<cli::HttpHead>(
       [&](const cli::Waiting& waiting) { return exchange->head(waiting); }, at_most);
   if (!head) return std::unexpected(head.error());
-  const auto rest = waited<std::string>(
-      [&](const cli::Waiting& waiting) { return exchange->rest(waiting); }, at_most);
+  const auto rest = whole_body(*exchange, at_most);
   if (!rest) return std::unexpected(rest.error());
   if (head->status >= 300) return std::unexpected(EngineFailure{head->status, words_of(*rest)});
   Json json = Json::parse(*rest, nullptr, false);
@@ -106,18 +151,33 @@ Answered<> EngineCalls::head_of(cli::Exchange& exchange) {
       [&](const cli::Waiting& waiting) { return exchange.head(waiting); }, kUsualTime);
   if (!head) return std::unexpected(head.error());
   if (head->status < 300) return {};
-  const auto rest = waited<std::string>(
-      [&](const cli::Waiting& waiting) { return exchange.rest(waiting); }, kUsualTime);
+  const auto rest = whole_body(exchange, kUsualTime);
   return std::unexpected(EngineFailure{head->status, rest ? words_of(*rest) : ""});
 }
 
+Answered<EngineCalls::Stream> EngineCalls::stream(std::string_view path, std::string header_lines) {
+  cli::HttpRequest request = request_for("POST", path, {});
+  request.header_lines = std::move(header_lines);
+  auto exchange = begin(std::move(request), kUsualTime);
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  if (auto head = head_of(*exchange); !head) return std::unexpected(std::move(head).error());
+  return Stream(*std::move(exchange), *this);
+}
+
 Answered<cli::RawStream> EngineCalls::hijack(std::string_view path, const Json& body) {
-  auto exchange = begin("POST", path, body, kUsualTime, "tcp");
+  cli::HttpRequest request = request_for("POST", path, body);
+  request.upgrade = "tcp";
+  auto exchange = begin(std::move(request), kUsualTime);
   if (!exchange) return std::unexpected(std::move(exchange).error());
   if (auto head = head_of(*exchange); !head) return std::unexpected(std::move(head).error());
   auto raw = exchange->release();
   if (!raw) return std::unexpected(EngineFailure{0, std::move(raw.error().message)});
   return *std::move(raw);
+}
+
+Answered<std::string> EngineCalls::Stream::next() {
+  return calls_->waited<std::string>(
+      [&](const cli::Waiting& waiting) { return exchange_.more(waiting); }, std::nullopt);
 }
 
 }  // namespace gpu_platform::execution

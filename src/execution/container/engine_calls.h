@@ -18,9 +18,13 @@
 namespace gpu_platform::execution {
 
 struct EngineFailure {
-  int status = 0;       // of HTTP; 0: no answer
-  std::string message;  // the engine's words, or why there are none
+  int status = 0;        // of HTTP; 0: no answer
+  std::string message;   // the engine's words, or why there are none
+  bool is_away = false;  // nothing answered, which may pass
 };
+// What an answer must be shorter than, and a line of a stream.
+inline constexpr std::size_t kMaxAnswer = std::size_t{8} << 20;
+
 template <class T = nlohmann::json>
 using Answered = std::expected<T, EngineFailure>;
 
@@ -29,6 +33,9 @@ class EngineCalls {
   // `interrupt_fd` becomes readable when a signal waits; `on_interrupt` takes it and returns
   // whether to give up the call that waits.
   EngineCalls(std::string socket, int interrupt_fd, std::function<bool()> on_interrupt);
+
+  // Asked every few seconds of a wait that has no end of its own: returns whether it is over.
+  void set_hopeless(std::function<bool()> hopeless) { hopeless_ = std::move(hopeless); }
 
   // Finds the version of the API that both sides speak. Call it first.
   Answered<> open();
@@ -44,17 +51,32 @@ class EngineCalls {
   Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }
   Answered<> remove(std::string_view path) { return call("DELETE", path, {}, kUsualTime); }
 
+  // A stream that the engine begins with the answer to a POST.
+  class Stream {
+   public:
+    // Waits for the next part; empty: the stream has ended.
+    Answered<std::string> next();
+
+   private:
+    friend class EngineCalls;
+    Stream(cli::Exchange exchange, EngineCalls& calls)
+        : exchange_(std::move(exchange)), calls_(&calls) {}
+    cli::Exchange exchange_;
+    EngineCalls* calls_;
+  };
+  // `header_lines`: further ones of the request, each with its "\r\n".
+  Answered<Stream> stream(std::string_view path, std::string header_lines = {});
   // A POST after which the connection is the container's own, bytes both ways.
   Answered<cli::RawStream> hijack(std::string_view path, const nlohmann::json& body = {});
 
  private:
   static constexpr base::Duration kUsualTime = base::seconds(60);
 
-  Answered<cli::Exchange> begin(std::string_view method, std::string_view path,
-                                const nlohmann::json& body, std::optional<base::Duration> at_most,
-                                std::string_view upgrade = {});
+  // The target is a path without the version.
+  Answered<cli::Exchange> begin(cli::HttpRequest request, std::optional<base::Duration> at_most);
   // The head of an answer that is no refusal.
   Answered<> head_of(cli::Exchange& exchange);
+  Answered<std::string> whole_body(cli::Exchange& exchange, std::optional<base::Duration> at_most);
   Answered<> call(std::string_view method, std::string_view path, const nlohmann::json& body,
                   std::optional<base::Duration> at_most);
   template <class T>
@@ -64,7 +86,8 @@ class EngineCalls {
   cli::Server server_;
   int interrupt_fd_;
   std::function<bool()> on_interrupt_;
-  std::string prefix_;  // "/v1.41"
+  std::function<bool()> hopeless_;  // may be null
+  std::string prefix_;              // "/v1.41"
   int minor_ = 0;
 };
 

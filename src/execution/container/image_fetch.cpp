@@ -1,7 +1,12 @@
 #include "execution/container/image_fetch.h"
 
-#include <string_view>
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <utility>
 
+#include "execution/container/answer_fields.h"
 #include "execution/container/output_frames.h"
 
 namespace gpu_platform::execution {
@@ -10,42 +15,159 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Lines of JSON, or one; errors come with the status of success.
-std::string pull_error(const Json& answer) {
-  const std::string text = answer.is_string() ? answer.get<std::string>() : answer.dump();
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    const Json line = Json::parse(rest.substr(0, end), nullptr, false);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (line.is_object() && line.contains("error") && line["error"].is_string()) {
-      return line["error"].get<std::string>();
-    }
+constexpr std::size_t kMaxLine = std::size_t{1} << 20;
+constexpr std::size_t kMaxLayers = 1000;
+constexpr std::size_t kMaxRegistryWords = 400;
+constexpr std::array kPauses = {base::seconds(1), base::seconds(2), base::seconds(4)};
+
+bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+// Why it could not be fetched.
+struct PullFailure {
+  std::string words;
+  bool may_pass = false;
+};
+
+// The lines end with the fetch; an error is one of them, after the status of success.
+std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& order,
+                                     const LongStep& step) {
+  std::string header;
+  if (order.credentials) header = order.credentials();
+  if (!header.empty()) header = "X-Registry-Auth: " + header + "\r\n";
+  auto lines = engine.stream("/images/create?" + pull_query(order.image), std::move(header));
+  if (!lines) {
+    const EngineFailure& failure = lines.error();
+    return PullFailure{failure.message, failure.is_away || may_pass(failure.message)};
   }
-  return {};
+  PullProgress progress;
+  int shown = -1;
+  while (true) {
+    const auto part = lines->next();
+    if (!part) return PullFailure{part.error().message, part.error().is_away};
+    if (!progress.take(*part)) return PullFailure{"the engine's answer makes no sense"};
+    if (!progress.error().empty()) return PullFailure{progress.error(), may_pass(progress.error())};
+    if (part->empty()) return std::nullopt;
+    if (progress.percent() == shown) continue;
+    shown = progress.percent();
+    step.tell(fmt::format("pulling the image, {} %", shown));
+  }
+}
+
+ContainerDone<> pull(EngineCalls& engine, const ImageOrder& order, const LongStep& step) {
+  for (std::size_t tries = 0;; ++tries) {
+    step.tell("pulling the image");
+    const auto failure = pull_once(engine, order, step);
+    if (!failure) return {};
+    if (!failure->may_pass || tries == kPauses.size()) {
+      return container_failed(fmt::format("fetching image {}: {}", order.image, failure->words));
+    }
+    step.tell(
+        fmt::format("the image cannot be pulled now, and is tried again: {}", failure->words));
+    if (!step.wait(kPauses[tries])) return container_failed("stopped while its image was fetched");
+  }
 }
 
 }  // namespace
 
-ContainerDone<> fetch_image(EngineCalls& engine, const std::string& image, model::ImagePull pull) {
-  if (pull != model::ImagePull::kAlways) {
-    const auto found = engine.get("/images/" + image + "/json");
-    if (found) return {};
-    if (found.error().status != 404) return container_failed("image " + image, found.error());
-    if (pull == model::ImagePull::kNever) {
-      return container_failed(
-          fmt::format("image {} is not here, and --pull never forbids to fetch it", image));
-    }
-  }
-  write_all(2, fmt::format("gpu-platform: fetching image {}\n", image));
+std::string pull_query(std::string_view image) {
+  const std::size_t slash = image.rfind('/');
+  const std::string_view name = slash == std::string_view::npos ? image : image.substr(slash + 1);
   std::string query;
   cli::append_query(query, "fromImage", image);
-  const auto pulled = engine.post_slow("/images/create?" + query);
-  if (!pulled) return container_failed("fetching image " + image, pulled.error());
-  if (const std::string why = pull_error(*pulled); !why.empty()) {
-    return container_failed(fmt::format("fetching image {}: {}", image, why));
+  if (name.find_first_of(":@") == std::string_view::npos) cli::append_query(query, "tag", "latest");
+  return query;
+}
+
+bool may_pass(std::string_view words) {
+  static constexpr std::string_view kLasting[] = {
+      "not found",      "manifest unknown", "denied",         "unauthorized", "forbidden",
+      "authentication", "no such image",    "does not exist", "invalid",      "unsupported"};
+  static constexpr std::string_view kPassing[] = {"timeout",
+                                                  "timed out",
+                                                  "connection refused",
+                                                  "connection reset",
+                                                  "no such host",
+                                                  "temporary failure",
+                                                  "unreachable",
+                                                  "eof",
+                                                  "too many requests",
+                                                  "toomanyrequests",
+                                                  "429",
+                                                  "500 internal",
+                                                  "502",
+                                                  "503",
+                                                  "504",
+                                                  "unavailable",
+                                                  "bad gateway",
+                                                  "received unexpected http status: 5"};
+  std::string small(words);
+  std::ranges::transform(small, small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return !contains_any(small, kLasting) && contains_any(small, kPassing);
+}
+
+bool PullProgress::take(std::string_view bytes) {
+  rest_ += bytes;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    take_line(std::string_view(rest_).substr(begin, end - begin));
   }
-  return {};
+  rest_.erase(0, begin);
+  if (bytes.empty()) take_line(std::exchange(rest_, {}));  // the last may have no end
+  return rest_.size() <= kMaxLine;
+}
+
+PullProgress::Layer& PullProgress::layer(const std::string& id) {
+  const auto found = std::ranges::find(layers_, id, &Layer::id);
+  if (found != layers_.end()) return *found;
+  if (layers_.size() < kMaxLayers) layers_.push_back({id});
+  return layers_.back();
+}
+
+void PullProgress::take_line(std::string_view text) {
+  const Json line = Json::parse(text, nullptr, false);
+  const std::string words = text_field(line, "error");
+  if (error_.empty() && !words.empty()) error_ = words.substr(0, kMaxRegistryWords);
+  const std::string id = text_field(line, "id");
+  if (id.empty()) return;
+  const std::string status = text_field(line, "status");
+  const Json detail = field(line, "progressDetail");
+  const std::int64_t size = number_field(detail, "total");
+  if (status == "Downloading" && size > 0 && size < (std::int64_t{1} << 50)) {
+    Layer& known = layer(id);
+    known.size = size;
+    known.done = std::clamp<std::int64_t>(number_field(detail, "current"), 0, size);
+  } else if (status == "Download complete" || status == "Pull complete") {
+    Layer& known = layer(id);
+    known.done = known.size;
+  }
+  std::int64_t done = 0;
+  std::int64_t all = 0;
+  for (const Layer& known : layers_) {
+    done += known.done / 1024;
+    all += known.size / 1024;
+  }
+  if (all > 0) percent_ = std::max(percent_, static_cast<int>(done * 100 / all));
+}
+
+ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const LongStep& step) {
+  if (order.pull != model::ImagePull::kAlways) {
+    const auto found = engine.get("/images/" + order.image + "/json");
+    if (found) return {};
+    if (found.error().status != 404) {
+      return container_failed("image " + order.image, found.error());
+    }
+    if (order.pull == model::ImagePull::kNever) {
+      return container_failed(
+          fmt::format("image {} is not here, and --pull never forbids to fetch it", order.image));
+    }
+  }
+  write_all(2, fmt::format("gpu-platform: fetching image {}\n", order.image));
+  return pull(engine, order, step);
 }
 
 }  // namespace gpu_platform::execution

@@ -1,15 +1,63 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "execution/container/container_failure.h"
 #include "execution/container/engine_calls.h"
+#include "execution/container/long_step.h"
 #include "model/job.h"
 
 namespace gpu_platform::execution {
 
-// Makes the engine have the image, which it fetches from its registry where `pull` says so.
-// Blocking, as long as the engine takes. The failure has the registry's words.
-ContainerDone<> fetch_image(EngineCalls& engine, const std::string& image, model::ImagePull pull);
+struct ImageOrder {
+  std::string image;
+  model::ImagePull pull = model::ImagePull::kMissing;
+  // Gives the value of X-Registry-Auth, or nothing. Asked only where the image is fetched; may be
+  // null.
+  std::function<std::string()> credentials = nullptr;
+};
+
+// Makes the engine have the image, which it fetches from its registry where the order says so. A
+// fetch that failed for what may pass is tried again, after 1, 2 and 4 s. Blocking, as long as the
+// engine takes. The failure has the registry's words.
+ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const LongStep& step);
+
+// The query of the call that fetches it. A name alone means its tag "latest", as with the engines'
+// own tools: the call would fetch all tags.
+std::string pull_query(std::string_view image);
+
+// Returns whether a registry that said so may say otherwise soon: it was not reached, was busy or
+// broken. "Not found" and "denied" stay.
+bool may_pass(std::string_view words);
+
+// How far a fetch is, from the lines of progress that an engine sends, in any pieces.
+class PullProgress {
+ public:
+  // Returns false if a line is too long to be one.
+  bool take(std::string_view bytes);
+  // The registry's words, if a line was an error.
+  const std::string& error() const { return error_; }
+  // Of the layers that are known so far; it never goes back. -1: nothing is known.
+  int percent() const { return percent_; }
+
+ private:
+  struct Layer {
+    std::string id;
+    std::int64_t done = 0;
+    std::int64_t size = 0;
+  };
+
+  void take_line(std::string_view line);
+  Layer& layer(const std::string& id);
+
+  std::string rest_;
+  std::string error_;
+  std::vector<Layer> layers_;
+  int percent_ = -1;
+};
 
 }  // namespace gpu_platform::execution

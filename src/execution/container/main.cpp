@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "execution/container/container_cleanup.h"
 #include "execution/container/container_exec.h"
 #include "execution/container/container_run.h"
 
@@ -22,7 +23,11 @@ constexpr std::string_view kHelp =
     "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH --attempt JOB-N\n"
     "                                  --uid N --gid N --groups N,N\n"
     "                                  [--columns N --rows N] [--port N]\n"
-    "Speaks to the container engine for a job. Do not run it by hand: the node part does.\n";
+    "       gpu-platform-container clean --rules FILE --cgroup PATH --root DIR\n"
+    "run, exec, connect: speak to the container engine for a job. clean: removes what attempts "
+    "that\n"
+    "are over have left with the engine and below /run. Do not run them by hand: the node part "
+    "does.\n";
 
 bool parse_number(std::string_view text, std::uint32_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -71,9 +76,26 @@ bool is_complete(const ContainerRunOptions& options) {
   return !options.rules.empty() && options.cgroup.starts_with('/') && !options.attempt.empty();
 }
 
+int run_clean(int argc, char** argv) {
+  gpu_platform::execution::ContainerCleanOptions options;
+  bool is_right = argc == 8;
+  for (int i = 2; is_right && i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--rules") options.rules = argv[i + 1];
+    if (name == "--cgroup") options.cgroup = argv[i + 1];
+    if (name == "--root") options.root = argv[i + 1];
+  }
+  is_right = is_right && !options.rules.empty() && options.cgroup.starts_with('/') &&
+             options.root.starts_with('/');
+  if (is_right) return gpu_platform::execution::clean_containers(options);
+  fputs(kHelp.data(), stderr);
+  return kUsage;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "clean") return run_clean(argc, argv);
   ContainerEntryOptions entry;
   const ContainerRunOptions& options = entry.place;
   const std::string_view what = argc > 1 ? argv[1] : "";

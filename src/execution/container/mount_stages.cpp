@@ -17,7 +17,9 @@
 namespace gpu_platform::execution {
 
 ContainerDone<> MountStages::open(node::Identity user,
-                                  const std::vector<model::ContainerMount>& mounts) {
+                                  const std::vector<model::ContainerMount>& mounts,
+                                  std::string begin) {
+  begin_ = std::move(begin);
   const node::UserSwitch as_user(std::move(user));
   for (const model::ContainerMount& mount : mounts) {
     if (auto opened = open_one(as_user, mount); !opened) return opened;
@@ -51,8 +53,8 @@ ContainerDone<> MountStages::open_one(const node::UserSwitch& as_user,
 
 std::string MountStages::make_stage(int source) {
   if (folder_.empty()) {
-    char folder[] = "/run/gpu-platform-mounts-XXXXXX";
-    if (mkdtemp(folder) == nullptr) return {};
+    std::string folder = begin_ + "XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) return {};
     folder_ = folder;
   }
   struct stat about{};

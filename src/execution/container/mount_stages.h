@@ -20,8 +20,10 @@ class MountStages {
   MountStages& operator=(const MountStages&) = delete;
   ~MountStages() { remove(); }
 
-  // No link on the way is followed: what is opened is what the site's rules have seen.
-  ContainerDone<> open(node::Identity user, const std::vector<model::ContainerMount>& mounts);
+  // No link on the way is followed: what is opened is what the site's rules have seen. `begin`: of
+  // the name of the folder that they are mounted in (mounts_folder_begin).
+  ContainerDone<> open(node::Identity user, const std::vector<model::ContainerMount>& mounts,
+                       std::string begin);
   // In the order of what was opened.
   const std::vector<OpenMount>& opened() const { return opened_; }
   // Undoes all of it; a running container has its own mounts of them.
@@ -33,6 +35,7 @@ class MountStages {
 
   std::vector<OpenMount> opened_;
   std::size_t stages_ = 0;
+  std::string begin_;
   std::string folder_;  // empty: there is none
 };
 

@@ -115,6 +115,19 @@ bool has_output_files(const std::string& path) {
   return access(path.c_str(), F_OK) == 0 || !full_parts(path).empty();
 }
 
+std::string container_step(const std::string& folder, model::AttemptId attempt) {
+  constexpr std::string_view kDoing = "doing: ";
+  const OpenFile file(folder + "/attempts/" + node::container_report_name(attempt));
+  char text[1024];
+  const ssize_t got = file.fd < 0 ? 0 : pread(file.fd, text, sizeof text, 0);
+  std::string_view line(text, got < 0 ? 0 : static_cast<std::size_t>(got));
+  line = line.substr(0, line.find('\n'));
+  if (!line.starts_with(kDoing)) return {};
+  std::string step(line.substr(kDoing.size()));
+  std::ranges::replace_if(step, [](char c) { return c < ' ' || c > '~'; }, ' ');
+  return step;
+}
+
 base::Result<OutputRange> read_kept_output(const std::string& path, std::uint64_t offset,
                                            std::size_t most) {
   constexpr int kTries = 100;

@@ -22,6 +22,10 @@ bool has_kept_output(const std::string& folder, model::JobId job);
 // that file before the job's first process.
 bool has_output_files(const std::string& path);
 
+// Returns what the client of a container engine does for the attempt now ("pulling the image,
+// 43 %"); empty: the container runs, or there is none.
+std::string container_step(const std::string& folder, model::AttemptId attempt);
+
 struct OutputRange {
   std::uint64_t offset =
       0;              // of the first byte; past the one asked for where older output was dropped

@@ -139,6 +139,11 @@ void AttemptsOnDisk::remove_output(model::JobId job) const {
   close(fd);
 }
 
+bool AttemptsOnDisk::has_container_left(model::AttemptId attempt) const {
+  const std::string name = container_report_name(attempt);
+  return faccessat(folders_.attempts, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool AttemptsOnDisk::forget(model::AttemptId attempt) const {
   const std::string name = attempt_name(attempt);
   if (base_fd_ >= 0 && unlinkat(base_fd_, name.c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY) {
@@ -146,6 +151,7 @@ bool AttemptsOnDisk::forget(model::AttemptId attempt) const {
   }
   sweep(attempt);
   remove_session_socket(folders_.run, attempt);  // of a supervisor that was killed
+  unlinkat(folders_.attempts, container_report_name(attempt).c_str(), 0);  // likewise
   unlinkat(folders_.attempts, name.c_str(), 0);
   return true;
 }

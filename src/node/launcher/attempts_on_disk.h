@@ -41,6 +41,8 @@ class AttemptsOnDisk {
   // Removes what a killed supervisor has left beside processes. A living supervisor does that
   // itself.
   void sweep(model::AttemptId attempt) const;
+  // Returns whether its client of a container engine may have left a container there.
+  bool has_container_left(model::AttemptId attempt) const;
   // Returns false if processes are left. Otherwise nothing is left: no record, no folder, no group.
   bool forget(model::AttemptId attempt) const;
   // Removes the kept output of all attempts of a job; nothing happens if there is none. The folder

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -118,6 +119,7 @@ class Launcher {
     protect_from_oom();
     let_children_vanish();
     remove_lost_folders(confinement_);
+    clean_containers();
     return true;
   }
 
@@ -135,6 +137,24 @@ class Launcher {
     if (access(container_client_.c_str(), X_OK) != 0) {
       error_ = "containers: " + container_client_ + ": " + strerror(errno);
     }
+  }
+
+  // What attempts that are over have left with the container engine. No process waits for it.
+  void clean_containers() {
+    if (container_client_.empty() || base_.path.empty()) return;
+    std::string words[] = {container_client_, "clean",    "--rules", o_.containers,
+                           "--cgroup",        base_.path, "--root",  folders_.path};
+    char* arguments[std::size(words) + 1] = {};
+    for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+    posix_spawnattr_t how;
+    posix_spawnattr_init(&how);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    int pid = 0;
+    posix_spawn(&pid, arguments[0], nullptr, &how, arguments, environ);
+    posix_spawnattr_destroy(&how);
   }
 
   // Below a cgroup that systemd gives us; without --jobs-scope else at the top of the tree, with
@@ -351,14 +371,7 @@ class Launcher {
       if (empty) attempts_->sweep(kill_order->attempt);
       answer(TreeState{kill_order->attempt, empty});
     } else if (const auto* forget_order = std::get_if<Forget>(&message)) {
-      for (const auto& attempt : forget_order->attempts) {
-        const bool is_forgotten = attempts_->forget(attempt);
-        if (!is_forgotten) answer(ForgetRefused{attempt});
-        // Of a supervisor that was killed.
-        if (is_forgotten && !container_client_.empty()) {
-          remove_engine_groups(base_.path + "/" + attempt_name(attempt));
-        }
-      }
+      forget(*forget_order);
     } else if (const auto* removal = std::get_if<RemoveOutput>(&message)) {
       for (const model::JobId job : removal->jobs) attempts_->remove_output(job);
     } else if (const auto* channel_order = std::get_if<OpenChannel>(&message)) {
@@ -369,6 +382,20 @@ class Launcher {
       return refuse("a message that only a launcher sends");
     }
     return true;
+  }
+
+  void forget(const Forget& order) {
+    bool has_containers = false;
+    for (const auto& attempt : order.attempts) {
+      has_containers = has_containers || attempts_->has_container_left(attempt);
+      const bool is_forgotten = attempts_->forget(attempt);
+      if (!is_forgotten) answer(ForgetRefused{attempt});
+      // Of a supervisor that was killed.
+      if (is_forgotten && !container_client_.empty()) {
+        remove_engine_groups(base_.path + "/" + attempt_name(attempt));
+      }
+    }
+    if (has_containers) clean_containers();
   }
 
   bool greet(const Hello& hello) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +19,7 @@ namespace {
 constexpr std::size_t kMaxReport = 1024;  // bytes
 
 // Above the numbers that the client gets them as.
-int make_memory_file(const char* name) {
-  const int fd = memfd_create(name, MFD_CLOEXEC);
+int moved_up(int fd) {
   if (fd < 0) return -1;
   const int high = fcntl(fd, F_DUPFD_CLOEXEC, 10);
   close(fd);
@@ -39,12 +39,27 @@ std::string joined(const std::vector<gid_t>& groups) {
 
 bool ContainerJob::open() {
   if (!is_given()) return true;
-  request_fd_ = make_memory_file("container-request");
-  report_fd_ = make_memory_file("container-report");
+  request_fd_ = moved_up(memfd_create("container-request", MFD_CLOEXEC));
+  report_fd_ = moved_up(make_report());
   if (request_fd_ < 0 || report_fd_ < 0) return false;
   const std::string bytes = encode_request(request_);
   return write(request_fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
          lseek(request_fd_, 0, SEEK_SET) == 0;
+}
+
+// For those who may read the record.
+int ContainerJob::make_report() const {
+  const int folder = o_.folders->attempts;
+  struct stat about{};
+  if (fstat(folder, &about) != 0) return -1;
+  const unsigned mode = (about.st_mode & S_IRGRP) != 0 ? 0640 : 0600;
+  return open_below(folder, container_report_name(o_.attempt).c_str(), O_RDWR | O_CREAT | O_TRUNC,
+                    mode);
+}
+
+ContainerJob::~ContainerJob() {
+  if (report_fd_ < 0 || !is_clean()) return;
+  unlinkat(o_.folders->attempts, container_report_name(o_.attempt).c_str(), 0);
 }
 
 ContainerStart ContainerJob::start() const {
@@ -85,7 +100,16 @@ std::string ContainerJob::report() const {
   if (report_fd_ < 0) return {};
   char text[kMaxReport];
   const ssize_t got = pread(report_fd_, text, sizeof text, 0);
-  return {text, got < 0 ? 0 : static_cast<std::size_t>(got)};
+  const std::string_view all(text, got < 0 ? 0 : static_cast<std::size_t>(got));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+// One that never began has left nothing.
+bool ContainerJob::is_clean() const {
+  char text[kMaxReport];
+  const ssize_t got = pread(report_fd_, text, sizeof text, 0);
+  return got == 0 ||
+         std::string_view(text, got < 0 ? 0 : static_cast<std::size_t>(got)).ends_with("\nclean\n");
 }
 
 std::string ContainerJob::failure() const {

@@ -12,16 +12,20 @@ namespace gpu_platform::node {
 // container engine (execution/container), which ends as the container ends; the container's own
 // processes are in the attempt's cgroup, where signals and the end reach them.
 //
-// The client gets the request in a memory file, and leaves in another one what its exit code cannot
-// say.
+// The client gets the request in a memory file. What its exit code cannot say it writes to a file
+// beside the attempt's record, where the daemon can read what it does now. The file stays if the
+// client has left something with the engine: the launcher then has that cleaned up.
 class ContainerJob {
  public:
   // Both must outlive this object.
   ContainerJob(const SupervisorOptions& options, const LaunchRequest& request)
       : o_(options), request_(request) {}
+  ~ContainerJob();
+  ContainerJob(const ContainerJob&) = delete;
+  ContainerJob& operator=(const ContainerJob&) = delete;
 
   bool is_given() const { return request_.container.is_given(); }
-  // Makes the memory files. False: errno says why not. Does nothing for a job without an image.
+  // Makes both files. False: errno says why not. Does nothing for a job without an image.
   bool open();
   ContainerStart start() const;
 
@@ -40,7 +44,9 @@ class ContainerJob {
   std::string failure() const;
 
  private:
+  int make_report() const;
   std::string report() const;
+  bool is_clean() const;
 
   const SupervisorOptions& o_;
   const LaunchRequest& request_;

@@ -127,7 +127,8 @@ class Supervisor {
     if (signal_fd_ < 0 || !timer_.open()) return setup_failed("make signal and timer handles");
     if (keeps_output_ && !pump_.open()) return setup_failed("make the output pipe");
     setup_error_ = session_.open();
-    if (setup_error_.empty() && !container_.open()) return setup_failed("make memory files");
+    if (setup_error_.empty() && !container_.open())
+      return setup_failed("make the files of a container's client");
     if (!setup_error_.empty()) return false;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     setup_error_ = processes_.make();

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+// Removes what attempts have left with the engine and on the host because the process that spoke to
+// the engine for them was killed, or the engine was away at their end.
+
+namespace gpu_platform::execution {
+
+struct ContainerCleanOptions {
+  std::string rules;   // path of the site's rules
+  std::string cgroup;  // absolute path of the launcher's base, below which the attempts' are
+  std::string root;    // the launcher's folder
+};
+
+// For a process of its own, with root's rights. Waits for an engine that is away. Several at once
+// take turns, and one that would find nothing new ends at once. Returns an exit code.
+int clean_containers(const ContainerCleanOptions& options);
+
+// Returns the attempt ("42-1") of a container of this cluster, from the answer to GET
+// /containers/ID/json. Empty: it is none of ours, whatever its labels say: only the engine can put
+// a container below `engine_cgroup`, the launcher's base as the engine names it.
+std::string attempt_of(const nlohmann::json& container, std::string_view engine_cgroup);
+
+// Where the sources of an attempt's mounts are. `cluster`: "gpu-platform-TOKEN".
+std::string mounts_folder_begin(std::string_view cluster, std::string_view attempt);
+
+}  // namespace gpu_platform::execution

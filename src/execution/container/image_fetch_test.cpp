@@ -1,0 +1,130 @@
+#include "execution/container/image_fetch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "execution/container/fake_engine_test.h"
+
+namespace gpu_platform::execution {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* kDownloading =
+    R"({"status":"Downloading","id":"a","progressDetail":{"current":43008,"total":102400}})"
+    "\n";
+
+// Fetches an image from an engine that has none.
+struct Fetched {
+  explicit Fetched(FakeEngine::Answer answer, ImageOrder order = {.image = "registry.org/a:1"})
+      : engine([answer](const EngineRequest& request) {
+          return request.is("POST /images/create") ? answer(request) : usual_answer(request);
+        }) {
+    EngineCalls calls(engine.socket(), -1, [] { return true; });
+    const auto done =
+        fetch_image(calls, order,
+                    {[this](const std::string& what) { told.push_back(what); },
+                     [this](base::Duration time) { return waits.push_back(time), true; }});
+    if (!done) why = done.error().why;
+  }
+  std::size_t pulls() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        engine.requests(), [](const auto& request) { return request.is("POST /images/create"); }));
+  }
+
+  std::vector<std::string> told;
+  std::vector<base::Duration> waits;
+  FakeEngine engine;
+  std::string why = {};
+};
+
+TEST(ImageFetch, ANameAloneIsItsLatestTag) {
+  EXPECT_EQ(pull_query("busybox"), "fromImage=busybox&tag=latest");
+  EXPECT_EQ(pull_query("registry:5000/a"), "fromImage=registry%3A5000%2Fa&tag=latest");
+  EXPECT_EQ(pull_query("registry:5000/a:1"), "fromImage=registry%3A5000%2Fa%3A1");
+  EXPECT_EQ(pull_query("a@sha256:00"), "fromImage=a%40sha256%3A00");
+}
+
+TEST(ImageFetch, ProgressIsTold) {
+  const Fetched it([](const EngineRequest&) {
+    return http_answer(200,
+                       std::string(kDownloading) + R"({"status":"Download complete","id":"a"})");
+  });
+  EXPECT_THAT(it.why, IsEmpty());
+  EXPECT_THAT(it.told, Contains("pulling the image, 42 %"));
+}
+
+TEST(ImageFetch, ProgressOfSeveralLayersInPiecesNeverGoesBack) {
+  PullProgress progress;
+  EXPECT_EQ(progress.percent(), -1);
+  const std::string line(kDownloading);
+  EXPECT_TRUE(progress.take(line.substr(0, 20)));
+  EXPECT_TRUE(progress.take(line.substr(20)));
+  EXPECT_EQ(progress.percent(), 42);
+  EXPECT_TRUE(progress.take(
+      R"({"status":"Downloading","id":"b","progressDetail":{"current":0,"total":102400}})"
+      "\n{\"status\":\"Pull complete\",\"id\":\"a\"}\n"));
+  EXPECT_EQ(progress.percent(), 50);
+  EXPECT_TRUE(progress.take(
+      R"({"status":"Downloading","id":"c","progressDetail":{"current":-7,"total":"x"}})"
+      "\ngarbage\n[1]\n"));
+  EXPECT_EQ(progress.percent(), 50);
+  EXPECT_FALSE(progress.take(std::string(2'000'000, 'x')));
+}
+
+TEST(ImageFetch, WhatMayPassIsTriedAgainAndWhatStaysIsNot) {
+  const Fetched busy([](const EngineRequest&) {
+    return http_answer(200, R"({"error":"toomanyrequests: slow down"})");
+  });
+  EXPECT_EQ(busy.pulls(), 4U);
+  EXPECT_THAT(busy.waits, ElementsAre(base::seconds(1), base::seconds(2), base::seconds(4)));
+  EXPECT_THAT(busy.why, HasSubstr("fetching image registry.org/a:1: toomanyrequests: slow down"));
+  for (const char* const words : {"manifest unknown", "denied: not yours", "unauthorized"}) {
+    const Fetched denied([&](const EngineRequest&) {
+      return http_answer(200, std::string(R"({"error":")") + words + "\"}");
+    });
+    EXPECT_EQ(denied.pulls(), 1U) << words;
+    EXPECT_THAT(denied.why, HasSubstr(words));
+  }
+}
+
+TEST(ImageFetch, AFetchThatBreaksOffIsTriedAgain) {
+  std::atomic<int> pulls = 0;
+  const Fetched it([&](const EngineRequest&) {
+    return ++pulls == 1 ? std::string("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}")
+                        : http_answer(200, "{}");
+  });
+  EXPECT_THAT(it.why, IsEmpty());
+  EXPECT_EQ(pulls, 2);
+}
+
+TEST(ImageFetch, FailuresOfTheEngineItselfHaveItsWords) {
+  const Fetched it(
+      [](const EngineRequest&) { return http_answer(500, R"({"message":"manifest unknown"})"); });
+  EXPECT_EQ(it.pulls(), 1U);
+  EXPECT_THAT(it.why, HasSubstr("manifest unknown"));
+}
+
+TEST(ImageFetch, CredentialsAreAHeaderAndNothingElse) {
+  const Fetched it(
+      [](const EngineRequest&) { return http_answer(200, R"({"error":"denied"})"); },
+      {.image = "registry.org/a:1", .credentials = [] { return std::string("c2VjcmV0"); }});
+  const EngineRequest request = it.engine.requests().back();
+  EXPECT_THAT(request.head, HasSubstr("\r\nX-Registry-Auth: c2VjcmV0"));
+  EXPECT_THAT(request.target, Not(HasSubstr("c2VjcmV0")));
+  EXPECT_THAT(it.why, Not(HasSubstr("c2VjcmV0")));
+}
+
+TEST(ImageFetch, NeverIsNever) {
+  const Fetched it([](const EngineRequest&) { return http_answer(200, "{}"); },
+                   {.image = "a", .pull = model::ImagePull::kNever});
+  EXPECT_EQ(it.pulls(), 0U);
+  EXPECT_THAT(it.why, HasSubstr("--pull never"));
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution
