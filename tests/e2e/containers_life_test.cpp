@@ -168,6 +168,14 @@ TEST_F(ContainersLife, AContainerWithOurLabelsThatSomebodyElseMadeIsNotTouched) 
   EXPECT_THAT(made.out, HasSubstr(engine_.containers().at(0)));
 }
 
+TEST_F(ContainersLife, AContainerOverItsMemoryEndsAsOutOfMemory) {
+  const std::string id = submit({"--memory", "64MiB"}, "tail -c 400m /dev/zero");
+  const nlohmann::json job = ended(id);
+  EXPECT_EQ(job["state"], "FAILED") << job.dump(2);
+  EXPECT_EQ(job["reason"], "OUT_OF_MEMORY") << job.dump(2);
+  EXPECT_TRUE(nothing_is_left());
+}
+
 TEST_F(ContainersLife, AnImageThatCannotBeFetchedFailsWithTheRegistrysWords) {
   const std::string id = submit({"--image", "127.0.0.1:1/team/tool"}, "true");
   EXPECT_TRUE(eventually([&] { return doing(id).find("pull") != std::string::npos; }));

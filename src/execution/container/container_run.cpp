@@ -392,8 +392,9 @@ class ContainerRun {
     while (true) {
       const auto waited = engine_.post_slow("/containers/" + id_ + "/wait");
       if (waited && field(*waited, "StatusCode").is_number_integer()) {
-        note_memory();
-        return static_cast<int>(number_field(*waited, "StatusCode"));
+        const int code = static_cast<int>(number_field(*waited, "StatusCode"));
+        note_memory(code);
+        return code;
       }
       if (!waited && waited.error().status == 404)
         return container_failed("the engine has lost it");
@@ -427,9 +428,29 @@ class ContainerRun {
     return !group.is_open() || node::cgroup_is_empty(group.get());
   }
 
-  void note_memory() {
+  void note_memory(int code) {
     const auto found = engine_.get("/containers/" + id_ + "/json");
     ran_out_of_memory_ = found && flag_field(field(*found, "State"), "OOMKilled");
+    if (code == 128 + SIGKILL && !is_killed_ && !is_stopped_ && used_up_memory()) {
+      ran_out_of_memory_ = true;
+    }
+  }
+
+  // Engines miss that at times (Podman with cgroup v1 beside v2), and the container's group, which
+  // knows it, is gone by now. The group above has the peak: a process that was killed where all of
+  // the memory had been used was killed for that.
+  bool used_up_memory() const {
+    if (request_->memory_bytes == 0) return false;
+    constexpr std::uint64_t kPage = 4096;
+    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+    for (const std::string& point : node::find_cgroup1_mounts(mountinfo)) {
+      const std::string file = point + engine_cgroup_ + "/memory.max_usage_in_bytes";
+      const std::string text = os::read_small_file(AT_FDCWD, file.c_str());
+      std::uint64_t peak = 0;
+      std::from_chars(text.data(), text.data() + text.size(), peak);
+      if (peak + kPage > request_->memory_bytes) return true;
+    }
+    return false;
   }
 
   void remove() {
