@@ -205,6 +205,7 @@ base::Result<ContainerMount> parse_container_mount(std::string_view text) {
     if (mode != "ro" && mode != "rw") return invalid("ends with neither ro nor rw");
     mount.read_only = mode == "ro";
   }
+  if (mount.source == "/") return invalid("has the host's root as its source");
   if (const std::string why = objection_to_target(mount.source); !why.empty()) {
     return invalid("has a source that " + why);
   }

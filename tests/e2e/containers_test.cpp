@@ -163,7 +163,7 @@ TEST_F(Containers, WhatTheSitesRulesForbidIsNotStarted) {
   } cases[] = {
       {{"--image", "docker.io/library/busybox:1"}, "not allowed by this site's rules"},
       {{"--network", "host"}, "network host"},
-      {{"--mount", "/etc:/in:ro"}, "allow it not"},
+      {{"--mount", "/etc:/in:ro"}, "do not allow it"},
       {{"--mount", file("data") + ":/in"}, "only to read"},
       {{"--mount", file("out") + "/link:/in"}, "symbolic link"},
       {{"--mount", file("closed") + "/file:/in"}, "Permission denied"},

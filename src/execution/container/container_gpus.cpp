@@ -87,6 +87,19 @@ std::string first_missing(const Json& asked, const Json& made, const char* list,
 
 }  // namespace
 
+std::string strange_gpu_name(const node::LaunchRequest& request) {
+  const auto is_allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  };
+  for (const std::string_view c_text : request.container.gpus) {
+    std::string name = plain_text(c_text);
+    const bool is_uuid = begins_with_any(name, {"GPU-", "MIG-"}) && name.size() > 4 &&
+                         std::ranges::all_of(name, is_allowed);
+    if (!is_uuid) return name.empty() ? "no name" : name;
+  }
+  return {};
+}
+
 GpuWay gpu_way(const node::LaunchRequest& request, const ContainerRules& rules, const Json& info,
                int minor) {
   if (request.container.gpus.empty()) return GpuWay::kNone;
@@ -96,8 +109,8 @@ GpuWay gpu_way(const node::LaunchRequest& request, const ContainerRules& rules, 
   return minor >= kCdiMinor && names_cdi_folders(info) ? GpuWay::kCdi : GpuWay::kNvidia;
 }
 
-ContainerDone<> GpuNodes::find(const node::LaunchRequest& request) {
-  if (is_emulated(request)) return make(request);
+ContainerDone<> GpuNodes::find(const node::LaunchRequest& request, const std::string& begin) {
+  if (is_emulated(request)) return make(request, begin + "XXXXXX");
   struct stat about{};
   for (const node::DeviceNumber& device : request.devices) {
     if (device.major != node::kGpuMajor) continue;
@@ -114,12 +127,11 @@ ContainerDone<> GpuNodes::find(const node::LaunchRequest& request) {
   return {};
 }
 
-ContainerDone<> GpuNodes::make(const node::LaunchRequest& request) {
-  char folder[] = "/run/gpu-platform-devices-XXXXXX";
-  if (mkdtemp(folder) == nullptr) {
+ContainerDone<> GpuNodes::make(const node::LaunchRequest& request, std::string folder) {
+  if (mkdtemp(folder.data()) == nullptr) {
     return container_failed(fmt::format("the emulated GPUs' nodes in /run: {}", strerror(errno)));
   }
-  folder_ = folder;
+  folder_ = std::move(folder);
   for (const node::DeviceNumber& device : request.devices) {
     const std::string path = fmt::format("{}/nvidia{}", folder_, device.minor);
     if (mknod(path.c_str(), S_IFCHR | 0666, makedev(device.major, device.minor)) != 0) {

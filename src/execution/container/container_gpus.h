@@ -21,6 +21,10 @@ struct ContainerDevice {
   std::string target;
 };
 
+// Returns which of the request's GPUs has a name that is no UUID: an engine knows names that mean
+// all of them. Empty: none.
+std::string strange_gpu_name(const node::LaunchRequest& request);
+
 // How an engine gets the GPUs: a rule of the site, else GpuWay::kNodes for an emulated board, CDI
 // for an engine that says that it can, and NVIDIA's runtime for the others.
 enum class GpuWay : std::uint8_t { kNone, kNodes, kCdi, kNvidia };
@@ -40,12 +44,13 @@ class GpuNodes {
   GpuNodes& operator=(const GpuNodes&) = delete;
   ~GpuNodes() { remove(); }
 
-  ContainerDone<> find(const node::LaunchRequest& request);
+  // `begin`: of the name of that folder (mounts_folder_begin).
+  ContainerDone<> find(const node::LaunchRequest& request, const std::string& begin);
   const std::vector<ContainerDevice>& found() const { return found_; }
   void remove();
 
  private:
-  ContainerDone<> make(const node::LaunchRequest& request);
+  ContainerDone<> make(const node::LaunchRequest& request, std::string folder);
 
   std::vector<ContainerDevice> found_;
   std::string folder_;  // empty: there is none

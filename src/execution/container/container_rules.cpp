@@ -168,8 +168,9 @@ std::string objection_to_mount(const ContainerRules& rules, const model::Contain
     is_in_a_folder = true;
     if (mount.read_only || !folder.read_only) return {};
   }
-  return fmt::format("mount of '{}': this site's rules allow it {}", mount.source,
-                     is_in_a_folder ? "only to read; write SRC:DST:ro" : "not");
+  return fmt::format(
+      "mount of '{}': this site's rules {}", mount.source,
+      is_in_a_folder ? "allow it only to read; write SRC:DST:ro" : "do not allow it");
 }
 
 std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network) {

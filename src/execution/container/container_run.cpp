@@ -49,7 +49,8 @@ constexpr int kRetryMs = 500;
 constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
-constexpr int kStarts = 3;  // where the engine goes away meanwhile
+constexpr std::size_t kMaxPlaces = 256;  // twice what a specification may have
+constexpr int kStarts = 3;               // where the engine goes away meanwhile
 
 std::string read_all(int fd) {
   std::string bytes;
@@ -175,6 +176,12 @@ class ContainerRun {
     const auto network = static_cast<model::ContainerNetwork>(request_->container.network);
     if (std::string why = objection_to_network(rules_, network); !why.empty())
       return container_failed(why);
+    if (const std::string name = strange_gpu_name(*request_); !name.empty()) {
+      return container_failed(fmt::format("'{}' is not the UUID of a GPU", name));
+    }
+    const node::ContainerRequest& asked = request_->container;
+    if (asked.mounts.size() + asked.tmpfs.size() + asked.board_files.size() > kMaxPlaces)
+      return container_failed(fmt::format("it has more than {} mounts", kMaxPlaces));
     for (const std::string_view text : request_->container.mounts) {
       auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
       if (!mount) return container_failed("mount " + mount.error().message);
@@ -195,7 +202,7 @@ class ContainerRun {
       if (!mount) return container_failed("the emulated board: " + mount.error().message);
       mounts_.push_back(*std::move(mount));
     }
-    return gpu_nodes_.find(*request_);
+    return gpu_nodes_.find(*request_, mounts_folder_begin(cluster(), o_.attempt));
   }
 
   // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.

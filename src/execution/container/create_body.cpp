@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "execution/container/answer_fields.h"
+
 namespace gpu_platform::execution {
 
 namespace {
@@ -93,6 +95,20 @@ Json host_config(const ContainerPlan& plan) {
   return host;
 }
 
+// Volumes of the image may be there besides, and the folders in memory.
+std::string objection_to_mounts(const Json& asked, const Json& made) {
+  for (const Json& mount : asked) {
+    const std::string target = mount["Target"];
+    const auto is_it = [&](const Json& one) { return text_field(one, "Destination") == target; };
+    const auto found = std::ranges::find_if(made, is_it);
+    if (found == made.end()) return fmt::format("the engine dropped the mount at {}", target);
+    if (mount["ReadOnly"] == true && flag_field(*found, "RW")) {
+      return fmt::format("the engine made the mount at {} writable", target);
+    }
+  }
+  return {};
+}
+
 // The value of a line "Name:\tvalue" of /proc/PID/status.
 std::string_view status_value(std::string_view status, std::string_view name) {
   std::size_t at = 0;
@@ -172,11 +188,7 @@ std::string difference(const Json& asked, const Json& made) {
     return fmt::format("the engine gives the container no GPU {}; see 'gpus' in the site's rules",
                        gpu);
   }
-  const std::size_t mounts = made.value("Mounts", Json::array()).size();
-  const std::size_t folders = wanted.value("Tmpfs", Json::object()).size();
-  // Volumes of the image may be there besides; tmpfs may be counted or not.
-  if (mounts + folders < wanted["Mounts"].size()) return "the engine dropped a mount";
-  return {};
+  return objection_to_mounts(wanted["Mounts"], field(made, "Mounts"));
 }
 
 std::string objection_to_process(std::string_view status, const ContainerPlan& plan) {
