@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -14,49 +15,91 @@ namespace gpu_platform::e2e {
 namespace {
 
 constexpr const char* kBusybox = "/bin/busybox";
+constexpr std::size_t kMaxLog = 500;  // of it is shown
+// Names a folder with Docker's programs (dockerd, docker, containerd, …): the tests' engine is then
+// Docker's.
+constexpr const char* kDockerFolder = "GPU_PLATFORM_TEST_DOCKER";
 
 }  // namespace
 
+Engine::Engine() {
+  if (const char* const folder = getenv(kDockerFolder)) docker_ = folder;
+}
+
 Engine::~Engine() {
   if (pid_ > 0) {
-    run_command(podman({"rm", "--all", "--force", "--time", "0"}));
+    for (const std::string& id : containers()) run_command(tool({"rm", "--force", id}));
     stop();
+  }
+  if (const std::string pid = read_file(folder_.path() + "/exec/containerd/containerd.pid");
+      !pid.empty()) {
+    kill(std::stoi(pid), SIGKILL);
   }
   // Its layers are mounted nowhere now, so the folder's own end removes them.
 }
 
 std::string Engine::start() {
   if (geteuid() != 0) return "needs root: the engine's containers are root's";
-  for (const char* const program : {"/usr/bin/podman", "/usr/sbin/runc", kBusybox}) {
-    if (access(program, X_OK) != 0) return std::string(program) + " is not installed";
+  for (const std::string& program :
+       {is_docker() ? docker_ + "/dockerd" : std::string("/usr/bin/podman"),
+        std::string("/usr/sbin/runc"), std::string(kBusybox)}) {
+    if (access(program.c_str(), X_OK) != 0) return program + " is not installed";
   }
-  if (std::string why = make_image(); !why.empty()) return why;
   if (std::string why = serve(); !why.empty()) return why;
+  if (std::string why = make_image(); !why.empty()) return why;
   // What this host cannot do at all is no fault of the platform.
   const Finished tried =
-      run_command(podman({"run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
-                          "--ulimit", "nproc=1024:1024", kImage, "true"}));
-  return tried.exit_code == 0 ? "" : "podman runs no container here: " + tried.err;
+      run_command(tool({"run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
+                        "--ulimit", "nproc=1024:1024", kImage, "true"}));
+  return tried.exit_code == 0 ? "" : "the engine runs no container here: " + tried.err;
+}
+
+std::vector<std::string> Engine::service() const {
+  if (!is_docker()) return tool({"system", "service", "--time", "0", "unix://" + socket()});
+  return {docker_ + "/dockerd",
+          "--host=unix://" + socket(),
+          "--data-root=" + folder_.path() + "/data",
+          "--exec-root=" + folder_.path() + "/exec",
+          "--pidfile=" + folder_.path() + "/pid",
+          "--storage-driver=vfs",
+          "--bridge=none",
+          "--iptables=false",
+          "--live-restore",
+          "--exec-opt=native.cgroupdriver=cgroupfs"};
 }
 
 std::string Engine::serve() {
   std::filesystem::remove(socket());
-  std::vector<std::string> words =
-      podman({"system", "service", "--time", "0", "unix://" + socket()});
+  // Docker's processes die with it, and nobody may have reaped them.
+  for (const char* const name : {"/pid", "/exec/containerd/containerd.pid"}) {
+    std::filesystem::remove(folder_.path() + name);
+  }
+  std::vector<std::string> words = service();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 2, log_path().c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                   0600);
+  for (const int fd : {1, 2}) {
+    posix_spawn_file_actions_addopen(&files, fd, log_path().c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0600);
+  }
+  // Docker's programs call each other by name.
+  const std::string path =
+      "PATH=" + (is_docker() ? docker_ + ":" : "") + "/usr/sbin:/usr/bin:/sbin:/bin";
+  std::vector<char*> environment = {const_cast<char*>(path.c_str()), nullptr};
   const int error =
-      posix_spawn(&pid_, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+      posix_spawn(&pid_, words[0].c_str(), &files, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return "podman cannot be started";
-  const bool answers = eventually([&] { return std::filesystem::exists(socket()); });
-  return answers ? "" : "podman's service does not answer: " + read_file(log_path());
+  if (error != 0) return words[0] + " cannot be started";
+  const bool answers = eventually([&] {
+    return std::filesystem::exists(socket()) &&
+           (!is_docker() || run_command(tool({"version"})).exit_code == 0);
+  });
+  if (answers) return "";
+  const std::string log = read_file(log_path());
+  return "the engine's service does not answer: " +
+         log.substr(log.size() - std::min(log.size(), kMaxLog));
 }
 
 void Engine::stop() {
@@ -65,7 +108,7 @@ void Engine::stop() {
   pid_ = -1;
 }
 
-std::vector<std::string> Engine::podman(const std::vector<std::string>& further) const {
+std::vector<std::string> Engine::tool(const std::vector<std::string>& further) const {
   std::vector<std::string> words = {"/usr/bin/podman",
                                     "--root",
                                     folder_.path() + "/root",
@@ -81,12 +124,13 @@ std::vector<std::string> Engine::podman(const std::vector<std::string>& further)
                                     "/usr/sbin/runc",
                                     "--events-backend",
                                     "none"};
+  if (is_docker()) words = {docker_ + "/docker", "--host", "unix://" + socket()};
   words.insert(words.end(), further.begin(), further.end());
   return words;
 }
 
 std::vector<std::string> Engine::containers() const {
-  return lines_of(run_command(podman({"ps", "--all", "--quiet"})).out);
+  return lines_of(run_command(tool({"ps", "--all", "--quiet"})).out);
 }
 
 // Of busybox alone, with its most needed names.
@@ -120,8 +164,8 @@ std::string Engine::add_image(const std::string& name,
   std::vector<std::string> words = {"import"};
   for (const std::string& line : lines) words.insert(words.end(), {"--change", line});
   words.insert(words.end(), {archive, name});
-  const Finished imported = run_command(podman(words));
-  return imported.exit_code == 0 ? "" : "podman import: " + imported.err;
+  const Finished imported = run_command(tool(words));
+  return imported.exit_code == 0 ? "" : "import: " + imported.err;
 }
 
 }  // namespace gpu_platform::e2e

@@ -12,9 +12,11 @@ namespace gpu_platform::e2e {
 
 inline constexpr const char* kImage = "localhost/gp-test:1";  // of busybox alone
 
-// A Podman service with everything of its own below one folder: images, containers, socket.
+// A Podman service, or Docker's where the environment names its programs, with everything of its
+// own below one folder: images, containers, socket.
 class Engine {
  public:
+  Engine();
   ~Engine();
 
   // Why there is none; empty: it answers, and runs containers of kImage.
@@ -28,15 +30,19 @@ class Engine {
                         const std::function<void(const std::string& root)>& change,
                         const std::vector<std::string>& lines = {});
 
-  std::vector<std::string> podman(const std::vector<std::string>& further) const;
+  bool is_docker() const { return !docker_.empty(); }
+  // The engine's own command line.
+  std::vector<std::string> tool(const std::vector<std::string>& further) const;
   std::vector<std::string> containers() const;
   std::string socket() const { return folder_.path() + "/engine.sock"; }
   std::string log_path() const { return folder_.path() + "/log"; }
 
  private:
+  std::vector<std::string> service() const;
   std::string make_image();
 
   TemporaryDirectory folder_;
+  std::string docker_;  // the folder of its programs; empty: Podman
   pid_t pid_ = -1;
 };
 

@@ -96,7 +96,7 @@ TEST_F(ContainersLife, AJobWaitsForAnEngineThatIsAwayAndSaysSo) {
   })) << daemon_->job(id).dump(2);
   EXPECT_THAT(daemon_->cli({"jobs", "describe", id}).out, HasSubstr("waiting for the container"));
   EXPECT_THAT(daemon_->cli({"jobs", "explain", id}).out, HasSubstr("waiting for the container"));
-  ASSERT_TRUE(engine_.serve().empty());
+  ASSERT_EQ(engine_.serve(), "");
   const nlohmann::json job = ended(id);
   EXPECT_EQ(job["state"], "COMPLETED") << job.dump(2);
   EXPECT_TRUE(job["detail"].is_null()) << job.dump(2);
@@ -109,7 +109,7 @@ TEST_F(ContainersLife, AJobThatWaitsForAnEngineCanBeCancelled) {
   EXPECT_TRUE(eventually([&] { return !doing(id).empty(); }));
   daemon_->cli({"jobs", "cancel", id});
   EXPECT_EQ(ended(id)["state"], "CANCELLED");
-  ASSERT_TRUE(engine_.serve().empty());
+  ASSERT_EQ(engine_.serve(), "");
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -120,7 +120,7 @@ TEST_F(ContainersLife, AnEndWhileTheEngineIsAwayHasItsExitCode) {
   engine_.stop();
   std::ofstream(file("data/go")) << "";
   EXPECT_EQ(daemon_->job(id)["state"], "RUNNING");
-  ASSERT_TRUE(engine_.serve().empty());
+  ASSERT_EQ(engine_.serve(), "");
   EXPECT_EQ(ended(id)["exit_code"], 9) << daemon_->job(id).dump(2);
   EXPECT_TRUE(nothing_is_left());
 }
@@ -153,12 +153,13 @@ TEST_F(ContainersLife, AContainerWithOurLabelsThatSomebodyElseMadeIsNotTouched) 
   const std::string id = submit({}, kLoop);
   ASSERT_TRUE(says(id, "ready"));
   const auto labels = run_command(
-      engine_.podman({"ps", "--format", R"({{index .Labels "gpu-platform.cluster"}})"}));
+      engine_.tool({"inspect", "--format", R"({{index .Config.Labels "gpu-platform.cluster"}})",
+                    engine_.containers().at(0)}));
   const std::string cluster = lines_of(labels.out).at(0);
   ASSERT_THAT(cluster, HasSubstr("gpu-platform-"));
-  const Finished made = run_command(engine_.podman(
-      {"create", "--label", "gpu-platform.cluster=" + cluster, "--label",
-       "gpu-platform.attempt=1-1", "--label", "gpu-platform.job=1", kImage, "true"}));
+  const Finished made = run_command(
+      engine_.tool({"create", "--label", "gpu-platform.cluster=" + cluster, "--label",
+                    "gpu-platform.attempt=1-1", "--label", "gpu-platform.job=1", kImage, "true"}));
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const auto running = clients();
   ASSERT_EQ(running.size(), 1U);

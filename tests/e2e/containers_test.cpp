@@ -133,7 +133,7 @@ TEST_F(Containers, AContainerOutlivesTheDaemonAndTheEngine) {
   ASSERT_TRUE(says(id, "ready"));
   daemon_->kill_now();
   engine_.stop();
-  ASSERT_TRUE(engine_.serve().empty());
+  ASSERT_EQ(engine_.serve(), "");
   ASSERT_TRUE(daemon_->start()) << daemon_->log();
   EXPECT_EQ(daemon_->job(id)["state"], "RUNNING");
   std::ofstream(file("data/go")) << "";

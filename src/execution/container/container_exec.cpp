@@ -345,7 +345,7 @@ class ContainerExec {
     while (failure_.empty() && os::boot_ms() < until) {
       const auto told = engine_->get("/exec/" + id_ + "/json");
       const bool runs = told && flag_field(*told, "Running");
-      if (told && !runs) return static_cast<int>(number_field(*told, "ExitCode") & 0xff);
+      if (told && !runs) return told_code(*told);
       look_at_container();
       if (container_has_ended_) return 128 + SIGKILL;
       if (is_gone_) hang_up();
@@ -361,6 +361,15 @@ class ContainerExec {
     kill_command();
     if (failure_.empty()) failure_ = "the engine does not say how the command ended";
     return kNoContainer;
+  }
+
+  // A job's kill reaches its processes one after the other, this one maybe first.
+  int told_code(const EntryJson& told) {
+    const int code = static_cast<int>(number_field(told, "ExitCode") & 0xff);
+    pollfd container{container_.first.handle.get(), POLLIN, 0};
+    if (code == 128 + SIGKILL && !is_gone_) poll(&container, 1, kMaxLookMs);
+    look_at_container();
+    return code;
   }
 
   void say_end(int code) const {
