@@ -25,9 +25,11 @@ constexpr std::string_view kPlacement =
     "the nodes of a job are placed as near to each other in the network as they can be";
 constexpr std::string_view kBinding = "the platform binds a job to the CPUs next to its GPUs";
 constexpr std::string_view kTasks = "give it to srun, which starts the tasks";
-constexpr std::string_view kNoContainer =
-    "the platform starts no containers: start one in the job, with apptainer or podman";
-constexpr std::string_view kWithoutContainer = "there is no container that it could be about";
+constexpr std::string_view kNoBundle = "name an image with --container-image";
+constexpr std::string_view kNoNamedContainer =
+    "a container ends with its job; an image is made elsewhere and lies in a registry";
+constexpr std::string_view kNoAllocation =
+    "an allocation has no image: give it to sbatch, or to srun outside of an allocation";
 constexpr std::string_view kNoNodes =
     "name the nodes with --nodelist, or ask for a type with --gres=gpu:TYPE:N";
 
@@ -123,23 +125,50 @@ constexpr Option kShared[] = {
     {"cluster-constraint", 0, kValue, kRefused, "there is one cluster", ""},
     {"bb", 0, kValue, kRefused, "there are no burst buffers", ""},
     {"bbf", 0, kValue, kRefused, "there are no burst buffers", ""},
-    {"container", 0, kValue, kRefused, kNoContainer, ""},
-    // These are options of Slurm's plugin pyxis.
-    {"container-image", 0, kValue, kRefused, kNoContainer, ""},
-    {"container-name", 0, kValue, kRefused, kNoContainer, ""},
-    {"container-save", 0, kValue, kRefused, kNoContainer, ""},
-    {"container-mounts", 0, kValue, kIgnored, kWithoutContainer, ""},
-    {"container-workdir", 0, kValue, kIgnored, kWithoutContainer, ""},
-    {"container-env", 0, kValue, kIgnored, kWithoutContainer, ""},
-    {"container-mount-home", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"no-container-mount-home", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"container-remap-root", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"no-container-remap-root", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"container-entrypoint", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"no-container-entrypoint", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"container-entrypoint-log", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"container-writable", 0, kNothing, kIgnored, kWithoutContainer, ""},
-    {"container-readonly", 0, kNothing, kIgnored, kWithoutContainer, ""},
+};
+
+// Those of Slurm's plugin pyxis.
+constexpr Option kContainer[] = {
+    {"container", 0, kValue, kRefused, kNoBundle, ""},
+    {"container-image", 0, kValue, kHonoured,
+     "[docker://][REGISTRY#]NAME[:TAG]; the script or program runs in it. docs/containers.md", ""},
+    {"container-mounts", 0, kValue, kHonoured, "SRC:DST[:ro],… of what the site lets be mounted",
+     ""},
+    {"container-workdir", 0, kValue, kHonoured, "", ""},
+    {"container-env", 0, kValue, kHonoured,
+     "variables of the caller that the container gets, besides those of --export=NAME,…", ""},
+    {"container-mount-home", 0, kNothing, kHonoured, "", ""},
+    {"no-container-mount-home", 0, kNothing, kAccepted, "", ""},
+    {"container-entrypoint", 0, kNothing, kHonoured, "", ""},
+    {"no-container-entrypoint", 0, kNothing, kAccepted, "", ""},
+    {"container-entrypoint-log", 0, kNothing, kAccepted, "", ""},
+    {"container-writable", 0, kNothing, kAccepted, "", ""},
+    {"container-readonly", 0, kNothing, kRefused,
+     "the site's rules say whether containers are ('writable none')", ""},
+    {"container-remap-root", 0, kNothing, kRefused, "programs in an image run as the job's user",
+     ""},
+    {"no-container-remap-root", 0, kNothing, kAccepted, "", ""},
+    {"container-name", 0, kValue, kRefused, kNoNamedContainer, ""},
+    {"container-save", 0, kValue, kRefused, kNoNamedContainer, ""},
+};
+
+constexpr Option kSallocContainer[] = {
+    {"container", 0, kValue, kRefused, kNoBundle, ""},
+    {"container-image", 0, kValue, kRefused, kNoAllocation, ""},
+    {"container-mounts", 0, kValue, kRefused, kNoAllocation, ""},
+    {"container-workdir", 0, kValue, kRefused, kNoAllocation, ""},
+    {"container-env", 0, kValue, kRefused, kNoAllocation, ""},
+    {"container-mount-home", 0, kNothing, kRefused, kNoAllocation, ""},
+    {"no-container-mount-home", 0, kNothing, kAccepted, "", ""},
+    {"container-entrypoint", 0, kNothing, kRefused, kNoAllocation, ""},
+    {"no-container-entrypoint", 0, kNothing, kAccepted, "", ""},
+    {"container-entrypoint-log", 0, kNothing, kAccepted, "", ""},
+    {"container-writable", 0, kNothing, kAccepted, "", ""},
+    {"container-readonly", 0, kNothing, kRefused, kNoAllocation, ""},
+    {"container-remap-root", 0, kNothing, kRefused, kNoAllocation, ""},
+    {"no-container-remap-root", 0, kNothing, kAccepted, "", ""},
+    {"container-name", 0, kValue, kRefused, kNoNamedContainer, ""},
+    {"container-save", 0, kValue, kRefused, kNoNamedContainer, ""},
 };
 
 constexpr Option kSbatchAlone[] = {
@@ -220,9 +249,12 @@ constexpr Option kSallocAlone[] = {
     {"x11", 0, kMayHaveValue, kRefused, "there is no X11 forwarding; 'ssh -X' has it", ""},
 };
 
-constexpr auto kSbatch = joined(kShared, kSbatchAlone, kVerboseOption, kHelpOption, kCommonOptions);
-constexpr auto kSrun = joined(kShared, kSrunAlone, kVerboseOption, kHelpOption, kCommonOptions);
-constexpr auto kSalloc = joined(kShared, kSallocAlone, kVerboseOption, kHelpOption, kCommonOptions);
+constexpr auto kSbatch =
+    joined(kShared, kContainer, kSbatchAlone, kVerboseOption, kHelpOption, kCommonOptions);
+constexpr auto kSrun =
+    joined(kShared, kContainer, kSrunAlone, kVerboseOption, kHelpOption, kCommonOptions);
+constexpr auto kSalloc =
+    joined(kShared, kSallocContainer, kSallocAlone, kVerboseOption, kHelpOption, kCommonOptions);
 
 constexpr std::string_view kDirective = "#SBATCH";
 

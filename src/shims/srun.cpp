@@ -13,6 +13,7 @@
 #include "cli/follow.h"
 #include "shims/batch_options.h"
 #include "shims/call.h"
+#include "shims/container_options.h"
 #include "shims/input_variables.h"
 #include "shims/step.h"
 #include "shims/step_entry.h"
@@ -25,6 +26,9 @@ namespace gpu_platform::shims {
 
 namespace {
 
+constexpr std::string_view kNoStepInImage =
+    "--container-image: a step of a job cannot have an image of its own: give it to sbatch, which "
+    "runs its script there, or to srun outside of the job";
 constexpr std::string_view kSrunSynopsis = "[options] COMMAND [ARGUMENT…]";
 
 base::Result<std::optional<std::int64_t>> limit_of(const Settings& settings) {
@@ -91,6 +95,8 @@ void put_cpus_of_step(const std::vector<NodeShare>& shares, Step& step) {
 
 int run_inside(Call& call, Settings settings, const std::vector<std::string>& command,
                Variables variables) {
+  if (wants_container(settings)) return call.fail(std::string(kNoStepInImage));
+  call.warn_all(container_warnings(settings));
   if (settings.has("signal")) call.warn("--signal is ignored: it belongs to the submission");
   add_defaults(settings, variables);
   Step step;
@@ -177,12 +183,28 @@ std::optional<model::TerminalSize> put_terminal(Call& call, const Settings& sett
   return terminal;
 }
 
+// One program, as it is: nothing of ours is in the image that could start more.
+base::Status check_contained(Call& call, const Settings& settings, const std::string& rules) {
+  std::vector<std::string> warnings;
+  TRY_ASSIGN(const Resources resources, resources_of(settings, warnings));
+  if (resources.tasks > 1) {
+    return base::invalid("--ntasks", "a program in an image is one task: submit an array");
+  }
+  if (!rules.empty())
+    call.warn("options that say how tasks run are ignored: a program in an image runs as it is");
+  return {};
+}
+
 // A job of its own, followed to its end.
 int run_outside(Call& call, Settings settings, const std::vector<std::string>& command) {
   auto client = call.client();
   if (!client) return 1;
   const auto rules = carried_rules(settings, command.front());
   if (!rules) return call.fail(rules.error());
+  if (wants_container(settings)) {
+    if (const auto is_fit = check_contained(call, settings, *rules); !is_fit)
+      return call.fail(is_fit.error());
+  }
   Work work;
   work.step = "job-step";
   work.name = command.front().substr(command.front().rfind('/') + 1);
@@ -229,6 +251,8 @@ int srun_as(Call& call, Variables variables) {
   const bool is_here = inside && (asked.empty() || asked == variable(variables, "SLURM_JOB_ID"));
   const std::string other = asked.empty() ? allocation_of(variables) : asked;
   // Inside, srun reads the words again, and the variables, and tells the warnings.
+  if (!inside && !other.empty() && wants_container(command_line))
+    return call.fail(std::string(kNoStepInImage));
   if (!inside && !other.empty())
     return step_from_outside(call, other, call.words(), command_line.has("pty"));
   if (!is_here && !asked.empty())

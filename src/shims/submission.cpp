@@ -10,6 +10,7 @@
 #include "api/convert/text_forms.h"
 #include "cli/input.h"
 #include "cli/submission.h"
+#include "shims/container_options.h"
 #include "shims/file_pattern.h"
 #include "shims/gpu_binding.h"
 #include "shims/placement.h"
@@ -200,17 +201,30 @@ void put_resources(const Resources& resources, Json& body) {
 // What the daemon finds wrong is told by the name of the option.
 std::string option_of_field(const std::string& field) {
   constexpr std::pair<std::string_view, std::string_view> kOptionsOfFields[] = {
-      {"array", "array"},         {"begin", "begin"},
-      {"comment", "comment"},     {"cpus", "cpus-per-task"},
-      {"deadline", "deadline"},   {"dependency", "dependency"},
-      {"error", "error"},         {"exclude", "exclude"},
-      {"gpu_types", "gres"},      {"gpus", "gpus"},
-      {"limit_signal", "signal"}, {"memory_bytes", "mem"},
-      {"name", "job-name"},       {"nodelist", "nodelist"},
-      {"nodes", "nodes"},         {"output", "output"},
-      {"priority", "qos"},        {"reservation", "reservation"},
-      {"team", "account"},        {"time_limit_seconds", "time"},
-      {"workdir", "chdir"}};
+      {"array", "array"},
+      {"begin", "begin"},
+      {"comment", "comment"},
+      {"cpus", "cpus-per-task"},
+      {"deadline", "deadline"},
+      {"dependency", "dependency"},
+      {"error", "error"},
+      {"exclude", "exclude"},
+      {"gpu_types", "gres"},
+      {"gpus", "gpus"},
+      {"limit_signal", "signal"},
+      {"memory_bytes", "mem"},
+      {"name", "job-name"},
+      {"nodelist", "nodelist"},
+      {"nodes", "nodes"},
+      {"output", "output"},
+      {"priority", "qos"},
+      {"reservation", "reservation"},
+      {"team", "account"},
+      {"time_limit_seconds", "time"},
+      {"workdir", "chdir"},
+      {"image", "container-image"},
+      {"mounts", "container-mounts"},
+      {"container_workdir", "container-workdir"}};
   const std::string name = field.substr(0, field.find('['));
   const auto found = std::ranges::find(kOptionsOfFields, name,
                                        &std::pair<std::string_view, std::string_view>::first);
@@ -355,6 +369,11 @@ base::Result<Json> job_request(Call& call, cli::Client& client, const Settings& 
   submitted.time_limit_seconds = cli::integer_at(body, "time_limit_seconds");
   body["environment"] = environment_for(call, settings, work, submitted, resources);
   TRY(put_signal(settings, work, body));
+  call.warn_all(container_warnings(settings));
+  if (wants_container(settings)) {
+    const auto callers = cli::environment_of(call.console()).get<Variables>();
+    TRY(put_container(settings, work, {callers, std::string(variable(callers, "HOME"))}, body));
+  }
   if (const std::string key = cli::random_request_id(); !key.empty()) body["request_id"] = key;
   return body;
 }
