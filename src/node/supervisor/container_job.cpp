@@ -121,4 +121,9 @@ std::string ContainerJob::failure() const {
   return text;
 }
 
+bool ContainerJob::could_not_execute(const EndRecord& end) const {
+  const bool says_so = end.value == 126 || end.value == 127;
+  return end.kind == EndKind::kExited && says_so && !failure().empty();
+}
+
 }  // namespace gpu_platform::node

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "node/protocol.h"
+#include "node/record.h"
 #include "node/supervisor/job_start.h"
 #include "node/supervisor/supervisor.h"
 
@@ -42,6 +43,9 @@ class ContainerJob {
   bool ran_out_of_memory() const { return report() == "oom"; }
   // Returns why there was no container, or why the engine lost it; empty: it ended by itself.
   std::string failure() const;
+  // Returns whether the program is not in the image, or cannot be executed. One that itself ends
+  // with these codes was.
+  bool could_not_execute(const EndRecord& end) const;
 
  private:
   int make_report() const;

@@ -590,7 +590,8 @@ class Supervisor {
       end_job(did_well ? std::string() : told);
       return;
     }
-    end_.kind = end.kind;
+    const bool is_launched = !is_in_container() || !container_.could_not_execute(end);
+    end_.kind = is_launched ? end.kind : EndKind::kNotStarted;
     end_.value = end.value;
     end_.peak_memory = base::Bytes(usage.ru_maxrss * 1024);
     const bool ran_out =
