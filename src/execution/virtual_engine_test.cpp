@@ -60,8 +60,8 @@ class VirtualEngineTest : public ::testing::Test,
     order.stop_grace = seconds(10);
     return order;
   }
-  static StopOrder stop(bool without_grace = false) {
-    return {{model::JobId(1), 1}, without_grace, seconds(10), EndReason::kCancelledBy};
+  static StopOrder stop() {
+    return {{model::JobId(1), 1}, false, seconds(10), EndReason::kCancelledBy};
   }
   void advance(std::int64_t to_second) { engine_.advance(kNoon + seconds(to_second)); }
   std::vector<std::string> told() { return std::exchange(told_, {}); }
@@ -99,20 +99,6 @@ TEST_F(VirtualEngineTest, RunsAsScriptedAndTellsEachStep) {
   EXPECT_EQ(engine_.next_event(), std::nullopt);
 }
 
-TEST_F(VirtualEngineTest, StartsAnAttemptOnceHoweverOftenItIsAsked) {
-  engine_.start(order());
-  engine_.start(order());
-  advance(1);
-  told();
-  engine_.start(order());
-  EXPECT_EQ(told(), Told{"started"});
-  advance(200);
-  told();
-  engine_.start(order());
-  EXPECT_EQ(told(), (Told{"started", "ended", "cleaned"}));
-  EXPECT_EQ(processes_, 1);
-}
-
 TEST_F(VirtualEngineTest, KeepsTheTimeLimitAndTheGrace) {
   run_.ignores_term = true;
   engine_.start(order());
@@ -135,37 +121,6 @@ TEST_F(VirtualEngineTest, ObeysSigtermInItsOwnTime) {
   EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
   EXPECT_EQ(ended_.exit.signal, 15);
   EXPECT_EQ(ended_.reason, EndReason::kCancelledBy);
-}
-
-TEST_F(VirtualEngineTest, AKillDoesNotWaitForTheGrace) {
-  run_.ignores_term = true;
-  engine_.start(order());
-  advance(5);
-  engine_.stop(stop());
-  engine_.stop(stop(true));
-  advance(5);
-  EXPECT_EQ(told(), (Told{"started", "ended", "cleaned"}));
-  EXPECT_EQ(ended_.exit.signal, 9);
-}
-
-TEST_F(VirtualEngineTest, AStopThatComesFirstKeepsTheStartAway) {
-  engine_.stop(stop());
-  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
-  EXPECT_EQ(ended_.reason, EndReason::kLaunchFailed);
-  engine_.start(order());
-  advance(10);
-  EXPECT_EQ(processes_, 0);
-}
-
-TEST_F(VirtualEngineTest, AFailedLaunchHasNoProcess) {
-  run_.launch_error = "no such program";
-  run_.exit.code = 127;
-  engine_.start(order());
-  advance(0);
-  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
-  EXPECT_EQ(ended_.reason, EndReason::kLaunchFailed);
-  EXPECT_EQ(ended_.exit.code, 127);
-  EXPECT_EQ(processes_, 0);
 }
 
 TEST_F(VirtualEngineTest, WhatRunsOnALostNodeRunsOnAndIsToldWhenItReturns) {
@@ -199,42 +154,6 @@ TEST_F(VirtualEngineTest, ANewBootEndsEverythingAndStartsNothingOfTheOldOne) {
   engine_.start(order(3, "boot-2"));
   advance(3);
   EXPECT_EQ(processes_, 2);
-}
-
-TEST_F(VirtualEngineTest, AnswersWhatTheControllerBelievesWithWhatIsTrue) {
-  engine_.adopt({{order(), model::AttemptState::kRequested}});
-  EXPECT_EQ(told(), Told{});  // nothing is known: the start will be repeated
-  engine_.adopt({{order(), model::AttemptState::kRunning}});
-  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
-  EXPECT_EQ(ended_.exit.lost, Lost::kUnknown);
-  engine_.start(order());
-  advance(10);
-  EXPECT_EQ(processes_, 0);  // said to be gone: never started afterwards
-  engine_.start(order(2));
-  advance(20);
-  told();
-  engine_.adopt({{order(2), model::AttemptState::kRequested}});
-  EXPECT_EQ(told(), Told{"started"});
-}
-
-TEST_F(VirtualEngineTest, ForgetsOnlyWhatIsGone) {
-  engine_.start(order());
-  advance(1);
-  engine_.forget({order().attempt});
-  EXPECT_EQ(engine_.remembered(), 1U);
-  advance(200);
-  engine_.forget({order().attempt});
-  EXPECT_EQ(engine_.remembered(), 0U);
-}
-
-TEST_F(VirtualEngineTest, ALostSupervisorLeavesNothingThatCouldBeKnown) {
-  engine_.start(order());
-  advance(1);
-  told();
-  engine_.lose_supervisor(order().attempt);
-  EXPECT_EQ(told(), (Told{"ended", "cleaned"}));
-  EXPECT_EQ(ended_.exit.lost, Lost::kUnknown);
-  EXPECT_EQ(ended_.reason, EndReason::kSupervisorLost);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ int run_attack(int argc, char** argv);  // attack_job_test.cpp
 
 namespace {
 
-// The tests of the file NAME_test.cpp, where the program is called as e2e_NAME_test; otherwise all.
+// The tests of the file NAME_test.cpp, or of a suite NAME.h that it brings in, where the program is
+// called as e2e_NAME_test; otherwise all.
 std::string filter_for(std::string_view program) {
   constexpr std::string_view kPrefix = "e2e_";
   if (program.starts_with(kPrefix)) program.remove_prefix(kPrefix.size());
@@ -22,7 +23,8 @@ std::string filter_for(std::string_view program) {
     const ::testing::TestSuite& suite = *all.GetTestSuite(i);
     for (int j = 0; j < suite.total_test_count(); ++j) {
       const ::testing::TestInfo& test = *suite.GetTestInfo(j);
-      if (std::filesystem::path(test.file()).stem() != program) continue;
+      const std::string file = std::filesystem::path(test.file()).stem();
+      if (file != program && file + "_test" != program) continue;
       filter += std::string(suite.name()) + "." + test.name() + ":";
     }
   }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "execution/engine_harness_fixture.h"
 #include "execution/process/process_engine.h"
 
 // A fixture for tests: a process engine with real processes in a data directory of its own.
@@ -24,13 +25,7 @@ namespace gpu_platform::execution::testing {
 // Keeps the observations of each attempt. Waits for conditions, never for a time.
 class Observed : public ObservationSink {
  public:
-  struct OfAttempt {
-    std::vector<Started> started;
-    std::vector<Ended> ended;
-    int cleaned = 0;
-    std::string epilog_failure;  // of the last of these
-    bool in_order = true;        // started, ended, cleaned
-  };
+  using OfAttempt = Told;
 
   void observe(Observation observation) override;
   OfAttempt of(model::AttemptId attempt) const;
@@ -59,6 +54,7 @@ class EngineTest : public ::testing::Test {
   explicit EngineTest(Mode mode = Mode::kCgroup) : mode_(mode) {}
   void SetUp() override;
   void TearDown() override;
+  virtual void prepare() {}  // once the folders are there, before the engine
 
   void open_engine();      // the observations begin anew
   void close_engine();     // as a daemon that is killed: jobs stay
@@ -91,6 +87,7 @@ class EngineTest : public ::testing::Test {
   void start_service();
   void prepare_service();
   void run_service();
+  bool is_alone(const std::string& processes) const;
 };
 
 // True once the condition holds; false after the limit.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -52,16 +53,11 @@ std::string boot_id() {
 void Observed::observe(Observation observation) {
   const std::lock_guard lock(mutex_);
   if (const auto* started = std::get_if<Started>(&observation)) {
-    OfAttempt& a = attempts_[started->attempt];
-    a.in_order = a.in_order && a.ended.empty() && a.cleaned == 0;
-    a.started.push_back(*started);
+    attempts_[started->attempt].note(*started);
   } else if (const auto* ended = std::get_if<Ended>(&observation)) {
-    OfAttempt& a = attempts_[ended->attempt];
-    a.in_order = a.in_order && a.cleaned == 0;
-    a.ended.push_back(*ended);
+    attempts_[ended->attempt].note(*ended);
   } else if (const auto* cleaned = std::get_if<Cleaned>(&observation)) {
-    ++attempts_[cleaned->attempt].cleaned;
-    attempts_[cleaned->attempt].epilog_failure = cleaned->epilog_failure;
+    attempts_[cleaned->attempt].note(*cleaned);
   }
   changed_.notify_all();
 }
@@ -116,6 +112,7 @@ void EngineTest::SetUp() {
   options_.private_folders = true;
   options_.launcher_rules = {.allow_root = true, .min_uid = 1};
   options_.hide_processes = true;
+  prepare();
   if (mode_ == Mode::kAdvisory) start_service();
   open_engine();
 }
@@ -160,6 +157,10 @@ void EngineTest::TearDown() {
     engine_->adopt({});
     EXPECT_TRUE(eventually([&] { return list_attempts(folder()).empty(); }));
     const std::string base = engine_->node_part().detail;
+    // What cleans up after containers is the launcher's and outlives it, with the cgroup it is in.
+    if (mode_ == Mode::kCgroup) {
+      EXPECT_TRUE(eventually([&] { return is_alone(base + "/node/cgroup.procs"); }));
+    }
     close_engine();
     if (mode_ == Mode::kCgroup) {
       EXPECT_TRUE(eventually([&] { return access(base.c_str(), F_OK) != 0; })) << "left: " << base;
@@ -218,6 +219,11 @@ Ended EngineTest::run(const StartOrder& start) {
 
 void EngineTest::adopt(const StartOrder& start, model::AttemptState state) {
   engine_->adopt({{start, state}});
+}
+
+bool EngineTest::is_alone(const std::string& processes) const {
+  const std::string lines = read(processes);
+  return std::ranges::count(lines, '\n') <= 1;
 }
 
 std::string EngineTest::read(const std::string& file) const {
