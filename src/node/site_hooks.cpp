@@ -66,6 +66,14 @@ std::string objection_to_rules(const std::string& path) {
   return objection_to_owner(folder, about);
 }
 
+std::string objection_to_secret(const std::string& path) {
+  struct stat about{};
+  if (std::string why = objection_to_rules(path); !why.empty()) return why;
+  if (stat(path.c_str(), &about) != 0) return path + ": " + strerror(errno);
+  const bool is_secret = (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  return is_secret ? "" : path + " can be read by others than its owner: chmod go= " + path;
+}
+
 std::string objection_to(const SiteHooks& hooks) {
   for (const std::string* file : {&hooks.prolog, &hooks.epilog}) {
     if (file->empty()) continue;

@@ -28,6 +28,8 @@ std::string objection_to_hook(const std::string& path);
 std::string objection_to(const SiteHooks& hooks);
 // The same for a file that decides what such a program does; it need not be executable.
 std::string objection_to_rules(const std::string& path);
+// The same for a file that, besides, no other user may read.
+std::string objection_to_secret(const std::string& path);
 
 // All that a hook gets as environment, NAME=VALUE. Of the job's own environment only what the
 // platform itself has set in it.

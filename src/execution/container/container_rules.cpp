@@ -61,6 +61,16 @@ bool take_writable(ContainerRules& rules, std::string_view size) {
   return base::parse_count(size, 1, 1'000'000).has_value();
 }
 
+bool take_credentials(ContainerRules& rules, std::string_view whose) {
+  if (whose == "users") {
+    rules.allow_user_credentials = true;
+    return true;
+  }
+  const bool is_first = rules.site_credentials.empty();
+  rules.site_credentials = whose;
+  return is_first && is_absolute(whose);
+}
+
 bool take_rule(ContainerRules& rules, std::string_view key, std::string_view first,
                std::string_view second) {
   if (key == "mount") return take_mount(rules, first, second);
@@ -80,6 +90,7 @@ bool take_rule(ContainerRules& rules, std::string_view key, std::string_view fir
     rules.always_pulls = true;
     return first == "always";
   }
+  if (key == "credentials") return take_credentials(rules, first);
   if (key == "capability") {
     rules.capabilities.emplace_back(first);
     return first.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string_view::npos;

@@ -29,6 +29,8 @@ namespace gpu_platform::execution {
 //   writable SIZE|none       what a container may write outside of its mounts; none: nothing, its
 //                            root filesystem is read-only
 //   pull always              the registry is asked for every use of an image
+//   credentials FILE         the site's own for registries, root's alone to read
+//   credentials users        jobs may use the files of their users' homes
 struct ContainerRules {
   struct Folder {
     std::string path;
@@ -51,6 +53,8 @@ struct ContainerRules {
   bool is_read_only = false;
   std::string writable;  // as the engine takes a size: "10g"; empty: the engine's default
   bool always_pulls = false;
+  std::string site_credentials;  // a file; empty: none
+  bool allow_user_credentials = false;
 };
 
 // The error names the line.

@@ -19,7 +19,8 @@ ContainerRules rules_of(std::string_view text) {
 TEST(ContainerRules, AFileOfLines) {
   const ContainerRules rules = rules_of(
       "# a comment\n\nimage localhost/*\n mount /data/ ro # read\nnetwork host\n"
-      "ulimit nofile 1024\ncapability CHOWN\nseccomp off\nwritable 10g\npull always\n");
+      "ulimit nofile 1024\ncapability CHOWN\nseccomp off\nwritable 10g\npull always\n"
+      "credentials /etc/pulls.json\ncredentials users\n");
   EXPECT_EQ(rules.socket, "/run/engine.sock");
   EXPECT_THAT(rules.images, ::testing::ElementsAre("localhost/*"));
   ASSERT_EQ(rules.mounts.size(), 1U);
@@ -33,13 +34,32 @@ TEST(ContainerRules, AFileOfLines) {
   EXPECT_FALSE(rules.is_read_only);
   EXPECT_TRUE(rules_of("writable none\n").is_read_only);
   EXPECT_TRUE(rules.always_pulls);
+  EXPECT_EQ(rules.site_credentials, "/etc/pulls.json");
+  EXPECT_TRUE(rules.allow_user_credentials);
+  EXPECT_FALSE(rules_of("").allow_user_credentials);
 }
 
 TEST(ContainerRules, ALineThatIsNoRuleIsRefusedWithItsNumber) {
-  for (const char* const line :
-       {"images a", "image", "image a b", "mount data", "mount /a rw", "mount /a/../b",
-        "network all", "socket /b", "ulimit nofile", "ulimit nofile -1", "capability sys_admin",
-        "seccomp on", "privileged yes", "writable", "writable 10", "writable g", "pull never"}) {
+  for (const char* const line : {"images a",
+                                 "image",
+                                 "image a b",
+                                 "mount data",
+                                 "mount /a rw",
+                                 "mount /a/../b",
+                                 "network all",
+                                 "socket /b",
+                                 "ulimit nofile",
+                                 "ulimit nofile -1",
+                                 "capability sys_admin",
+                                 "seccomp on",
+                                 "privileged yes",
+                                 "writable",
+                                 "writable 10",
+                                 "writable g",
+                                 "pull never",
+                                 "credentials",
+                                 "credentials all",
+                                 "credentials /a /b"}) {
     const auto rules = parse_container_rules(std::string("socket /a\n") + line);
     ASSERT_FALSE(rules) << line;
     EXPECT_THAT(rules.error().message, HasSubstr("line 2")) << line;

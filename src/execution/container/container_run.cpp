@@ -23,6 +23,7 @@
 #include "execution/container/container_gpus.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/create_body.h"
+#include "execution/container/credentials_search.h"
 #include "execution/container/engine_calls.h"
 #include "execution/container/engine_open.h"
 #include "execution/container/hijacked_stream.h"
@@ -156,9 +157,15 @@ class ContainerRun {
     if (auto fits = check_engine(); !fits) return fits;
     if (auto found = find_gpus(); !found) return found;
     if (auto opened = open_mounts(); !opened) return opened;
-    auto fetched = fetch_image(engine_, {image(), pull()}, long_step());
+    auto fetched =
+        fetch_image(engine_, {image(), pull(), [this] { return credentials(); }}, long_step());
     long_step().tell("");
     return fetched;
+  }
+
+  RegistryCredentials credentials() {
+    return search_credentials(
+        {&rules_, user(), image(), signal_fd_, [this] { return take_signals(); }});
   }
 
   std::string cluster() const {
@@ -173,6 +180,9 @@ class ContainerRun {
   ContainerDone<> check_rules() {
     if (std::string why = objection_to_image(rules_, image()); !why.empty())
       return container_failed(why);
+    const std::string& secret = rules_.site_credentials;
+    if (std::string why = secret.empty() ? "" : node::objection_to_secret(secret); !why.empty())
+      return container_failed("credentials: " + why);
     const auto network = static_cast<model::ContainerNetwork>(request_->container.network);
     if (std::string why = objection_to_network(rules_, network); !why.empty())
       return container_failed(why);

@@ -18,7 +18,16 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxLine = std::size_t{1} << 20;
 constexpr std::size_t kMaxLayers = 1000;
 constexpr std::size_t kMaxRegistryWords = 400;
+constexpr const char* kStopped = "stopped while its image was fetched";
 constexpr std::array kPauses = {base::seconds(1), base::seconds(2), base::seconds(4)};
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return small;
+}
 
 bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(
@@ -33,10 +42,9 @@ struct PullFailure {
 
 // The lines end with the fetch; an error is one of them, after the status of success.
 std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& order,
-                                     const LongStep& step) {
+                                     const RegistryCredentials& credentials, const LongStep& step) {
   std::string header;
-  if (order.credentials) header = order.credentials();
-  if (!header.empty()) header = "X-Registry-Auth: " + header + "\r\n";
+  if (!credentials.header.empty()) header = "X-Registry-Auth: " + credentials.header + "\r\n";
   auto lines = engine.stream("/images/create?" + pull_query(order.image), std::move(header));
   if (!lines) {
     const EngineFailure& failure = lines.error();
@@ -57,16 +65,24 @@ std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& orde
 }
 
 ContainerDone<> pull(EngineCalls& engine, const ImageOrder& order, const LongStep& step) {
+  RegistryCredentials credentials;
+  if (order.credentials) {
+    credentials = order.credentials();
+    // A signal may have come meanwhile.
+    if (!step.wait(base::Duration())) return container_failed(kStopped);
+  }
   for (std::size_t tries = 0;; ++tries) {
     step.tell("pulling the image");
-    const auto failure = pull_once(engine, order, step);
+    const auto failure = pull_once(engine, order, credentials, step);
     if (!failure) return {};
+    const std::string words = without_secrets(failure->words, credentials);
     if (!failure->may_pass || tries == kPauses.size()) {
-      return container_failed(fmt::format("fetching image {}: {}", order.image, failure->words));
+      const std::string hint = is_denied(words) ? credentials.hint : "";
+      return container_failed(fmt::format("fetching image {}: {}{}{}", order.image, words,
+                                          hint.empty() ? "" : "; ", hint));
     }
-    step.tell(
-        fmt::format("the image cannot be pulled now, and is tried again: {}", failure->words));
-    if (!step.wait(kPauses[tries])) return container_failed("stopped while its image was fetched");
+    step.tell(fmt::format("the image cannot be pulled now, and is tried again: {}", words));
+    if (!step.wait(kPauses[tries])) return container_failed(kStopped);
   }
 }
 
@@ -103,11 +119,14 @@ bool may_pass(std::string_view words) {
                                                   "unavailable",
                                                   "bad gateway",
                                                   "received unexpected http status: 5"};
-  std::string small(words);
-  std::ranges::transform(small, small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
+  const std::string small = in_small_letters(words);
   return !contains_any(small, kLasting) && contains_any(small, kPassing);
+}
+
+bool is_denied(std::string_view words) {
+  static constexpr std::string_view kDenied[] = {"denied", "unauthorized", "forbidden",
+                                                 "authentication", "authorization"};
+  return contains_any(in_small_letters(words), kDenied);
 }
 
 bool PullProgress::take(std::string_view bytes) {

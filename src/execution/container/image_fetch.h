@@ -9,6 +9,7 @@
 #include "execution/container/container_failure.h"
 #include "execution/container/engine_calls.h"
 #include "execution/container/long_step.h"
+#include "execution/container/registry_credentials.h"
 #include "model/job.h"
 
 namespace gpu_platform::execution {
@@ -16,14 +17,13 @@ namespace gpu_platform::execution {
 struct ImageOrder {
   std::string image;
   model::ImagePull pull = model::ImagePull::kMissing;
-  // Gives the value of X-Registry-Auth, or nothing. Asked only where the image is fetched; may be
-  // null.
-  std::function<std::string()> credentials = nullptr;
+  // Asked only where the image is fetched; may be null.
+  std::function<RegistryCredentials()> credentials = nullptr;
 };
 
 // Makes the engine have the image, which it fetches from its registry where the order says so. A
 // fetch that failed for what may pass is tried again, after 1, 2 and 4 s. Blocking, as long as the
-// engine takes. The failure has the registry's words.
+// engine takes. The failure has the registry's words, without the credentials.
 ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const LongStep& step);
 
 // The query of the call that fetches it. A name alone means its tag "latest", as with the engines'
@@ -33,6 +33,8 @@ std::string pull_query(std::string_view image);
 // Returns whether a registry that said so may say otherwise soon: it was not reached, was busy or
 // broken. "Not found" and "denied" stay.
 bool may_pass(std::string_view words);
+// Returns whether they mean that the registry wants other credentials.
+bool is_denied(std::string_view words);
 
 // How far a fetch is, from the lines of progress that an engine sends, in any pieces.
 class PullProgress {

@@ -109,14 +109,44 @@ TEST(ImageFetch, FailuresOfTheEngineItselfHaveItsWords) {
   EXPECT_THAT(it.why, HasSubstr("manifest unknown"));
 }
 
+// With the password "opensesame".
+RegistryCredentials secret_credentials() {
+  return find_credentials(R"({"auths": {"registry.org": {"auth": "YW5uOm9wZW5zZXNhbWU="}}})",
+                          "registry.org/a:1", "x");
+}
+
 TEST(ImageFetch, CredentialsAreAHeaderAndNothingElse) {
-  const Fetched it(
-      [](const EngineRequest&) { return http_answer(200, R"({"error":"denied"})"); },
-      {.image = "registry.org/a:1", .credentials = [] { return std::string("c2VjcmV0"); }});
-  const EngineRequest request = it.engine.requests().back();
-  EXPECT_THAT(request.head, HasSubstr("\r\nX-Registry-Auth: c2VjcmV0"));
-  EXPECT_THAT(request.target, Not(HasSubstr("c2VjcmV0")));
-  EXPECT_THAT(it.why, Not(HasSubstr("c2VjcmV0")));
+  for (const char* const words : {"denied: opensesame", "503: YW5uOm9wZW5zZXNhbWU="}) {
+    const Fetched it(
+        [&](const EngineRequest&) {
+          return http_answer(200, std::string(R"({"error":")") + words + "\"}");
+        },
+        {.image = "registry.org/a:1", .credentials = secret_credentials});
+    const std::string header = secret_credentials().header;
+    const EngineRequest request = it.engine.requests().back();
+    EXPECT_THAT(request.head, HasSubstr("\r\nX-Registry-Auth: " + header));
+    std::vector<std::string> said = it.told;
+    said.push_back(request.target);
+    said.push_back(it.why);
+    EXPECT_THAT(it.why, HasSubstr("***"));
+    for (const std::string& secret : {header, std::string("opensesame"), std::string("YW5uOm9")}) {
+      EXPECT_THAT(said, Not(Contains(HasSubstr(secret))));
+    }
+  }
+}
+
+TEST(ImageFetch, ADeniedFetchSaysWhyThereAreNoCredentials) {
+  const auto credentials = [] {
+    return find_credentials(R"({"credsStore": "pass"})", "registry.org/a:1", "~/x.json");
+  };
+  const auto why = [&](const std::string& words) {
+    const Fetched it(
+        [&](const EngineRequest&) { return http_answer(500, "{\"message\":\"" + words + "\"}"); },
+        {.image = "registry.org/a:1", .credentials = credentials});
+    return it.why;
+  };
+  EXPECT_THAT(why("unauthorized"), HasSubstr("unauthorized; ~/x.json leaves the credentials"));
+  EXPECT_THAT(why("manifest unknown"), Not(HasSubstr("~/x.json")));
 }
 
 TEST(ImageFetch, NeverIsNever) {
