@@ -33,7 +33,7 @@ constexpr const char* kWrongAuth = "YW5uOnNob290bm9ib2R5";  // "ann:shootnobody"
 constexpr const char* kSecrets[] = {"opensesame",    "YW5uOm9wZW5z", "shootnobody",  "YW5uOnNob290",
                                     "b3BlbnNlc2FtZ", "9wZW5zZXNhbW", "vcGVuc2VzYW1l"};
 
-// The registry serves kImage as team/tool:1.
+// The registry serves one image under every name; a container of it says "from the registry".
 class Registry {
  public:
   ~Registry() {
@@ -42,23 +42,28 @@ class Registry {
     waitpid(pid_, nullptr, 0);
   }
 
-  void start(const Engine& engine) {
+  void start(Engine& engine, const std::string& words = "from the registry\n") {
+    constexpr const char* kServed = "localhost/served:1";
+    const std::string why = engine.add_image(
+        kServed, [&](const std::string& root) { std::ofstream(root + "/etc/motd") << words; });
+    ASSERT_EQ(why, "");
     const std::string layout = folder_.path() + "/layout";
     const Finished saved = run_command(
-        engine.podman({"save", "--quiet", "--format", "oci-dir", "--output", layout, kImage}));
+        engine.podman({"save", "--quiet", "--format", "oci-dir", "--output", layout, kServed}));
     ASSERT_EQ(saved.exit_code, 0) << saved.err;
+    ASSERT_EQ(run_command(engine.podman({"rmi", kServed})).exit_code, 0);
     const std::string port = folder_.path() + "/port";
-    std::string words[] = {"/usr/bin/python3",
-                           std::string(GP_SOURCE_DIRECTORY) + "/tests/e2e/registry.py", layout,
-                           kPair, port};
-    char* arguments[std::size(words) + 1] = {};
-    for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+    std::string command[] = {"/usr/bin/python3",
+                             std::string(GP_SOURCE_DIRECTORY) + "/tests/e2e/registry.py", layout,
+                             kPair, port};
+    char* arguments[std::size(command) + 1] = {};
+    for (std::size_t i = 0; i < std::size(command); ++i) arguments[i] = command[i].data();
     ASSERT_EQ(posix_spawn(&pid_, arguments[0], nullptr, nullptr, arguments, environ), 0);
     ASSERT_TRUE(eventually([&] { return std::filesystem::exists(port); }));
     address_ = "127.0.0.1:" + read_file(port);
   }
   const std::string& address() const { return address_; }
-  std::string image() const { return address_ + "/team/tool:1"; }
+  std::string image(const std::string& name = "tool:1") const { return address_ + "/team/" + name; }
 
  private:
   TemporaryDirectory folder_;
@@ -106,7 +111,7 @@ class ContainersImages : public ::testing::Test {
   }
   nlohmann::json run(const std::string& image) {
     const std::string id = daemon_->submit(
-        {"--gpus", "0", "--user", "nobody", "--image", image, "--", "echo", "it ran"});
+        {"--gpus", "0", "--user", "nobody", "--image", image, "--", "cat", "/etc/motd"});
     daemon_->cli({"jobs", "wait", id});
     shown_ += daemon_->cli({"jobs", "logs", id}).out + daemon_->cli({"jobs", "describe", id}).out;
     shown_ += daemon_->cli({"jobs", "list", "--all"}).out;
@@ -146,7 +151,7 @@ TEST_F(ContainersImages, ThePasswordOfARegistryIsTheSitesAndIsShownNowhere) {
   EXPECT_EQ(job["state"], "COMPLETED") << job.dump(2);
   EXPECT_TRUE(has_image(registry_.image()));
   const std::string all = written();
-  EXPECT_THAT(all, HasSubstr("it ran"));
+  EXPECT_THAT(all, HasSubstr("from the registry"));
   for (const char* const secret : kSecrets) EXPECT_THAT(all, Not(HasSubstr(secret)));
 }
 
@@ -162,6 +167,37 @@ TEST_F(ContainersImages, AUsersOwnPasswordComesBeforeTheSites) {
   EXPECT_TRUE(has_image(registry_.image()));
   const std::string all = written();
   for (const char* const secret : kSecrets) EXPECT_THAT(all, Not(HasSubstr(secret)));
+}
+
+TEST_F(ContainersImages, FetchedImagesThatNoJobUsesAreRemovedAndOthersStay) {
+  Registry second;
+  second.start(engine_, "another image\n");
+  std::ofstream(file("pulls.json")) << nlohmann::json{
+      {"auths", {{registry_.address(), {{"auth", kAuth}}}, {second.address(), {{"auth", kAuth}}}}}};
+  chmod(file("pulls.json").c_str(), 0600);
+  write_rules("credentials " + file("pulls.json") + "\nimages keep 1s\n");
+  const std::string used[] = {registry_.image(), registry_.image("same:1")};
+  const std::string other = second.image();
+  const std::string running = daemon_->submit(
+      {"--gpus", "0", "--user", "nobody", "--image", used[0], "--", "sleep", "1000"});
+  EXPECT_EQ(run(used[1])["state"], "COMPLETED");
+  EXPECT_EQ(run(other)["state"], "COMPLETED");
+  EXPECT_EQ(run(kImage)["state"], "COMPLETED");
+  ASSERT_TRUE(eventually([&] { return engine_.containers().size() == 1; }));
+  const auto clean_until = [&](const std::function<bool()>& is_done) {
+    return eventually([&] {
+      // The launcher cleans when it starts.
+      daemon_->terminate();
+      return daemon_->start() && eventually(is_done, std::chrono::seconds(3));
+    });
+  };
+  EXPECT_TRUE(clean_until([&] { return !has_image(other); }));
+  for (const std::string& image : used) EXPECT_TRUE(has_image(image)) << image;
+  EXPECT_EQ(daemon_->job(running)["state"], "RUNNING");
+  daemon_->cli({"jobs", "kill", running});
+  daemon_->cli({"jobs", "wait", running});
+  EXPECT_TRUE(clean_until([&] { return !has_image(used[0]) && !has_image(used[1]); }));
+  EXPECT_TRUE(has_image(kImage));
 }
 
 TEST_F(ContainersImages, ADeniedFetchSaysThatProgramsForCredentialsAreNotRun) {

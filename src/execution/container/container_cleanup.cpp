@@ -16,9 +16,11 @@
 #include "execution/container/answer_fields.h"
 #include "execution/container/container_rules.h"
 #include "execution/container/engine_open.h"
+#include "execution/container/fetched_images.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
+#include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/small_file.h"
 
@@ -85,25 +87,28 @@ class Cleanup {
     }
   }
 
-  ContainerDone<> clean_engine(const std::string& socket) const {
+  ContainerDone<> clean_engine(const ContainerRules& rules) const {
     const auto mount =
         node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
     if (!mount || !o_.cgroup.starts_with(*mount)) return container_failed("there is no cgroup v2");
     const std::string cgroup = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
-    EngineCalls engine(socket, -1, [] { return false; });
+    EngineCalls engine(rules.socket, -1, [] { return false; });
     const LongStep patient{[](const std::string&) {},
                            [](base::Duration time) {
                              const auto ms = base::whole_milliseconds(time);
                              poll(nullptr, 0, static_cast<int>(ms));
                              return true;
                            }};
-    if (auto opened = open_engine(engine, socket, patient); !opened) return opened;
+    if (auto opened = open_engine(engine, rules.socket, patient); !opened) return opened;
     std::string query = "all=1";
     cli::append_query(query, "filters",
                       Json{{"label", {"gpu-platform.cluster=" + cluster_}}}.dump());
     const auto found = engine.get("/containers/json?" + query);
     if (!found || !found->is_array()) return container_failed("the engine lists no containers");
     for (const Json& container : *found) clean_one(engine, text_field(container, "Id"), cgroup);
+    if (rules.keep_images) {
+      FetchedImages(o_.root).remove_unused(engine, *rules.keep_images, os::wall_now());
+    }
     return {};
   }
 
@@ -165,7 +170,7 @@ int clean_containers(const ContainerCleanOptions& options) {
     fprintf(stderr, "%s\n", why.empty() ? rules.error().message.c_str() : why.c_str());
     return 1;
   }
-  const auto cleaned = cleanup.clean_engine(rules->socket);
+  const auto cleaned = cleanup.clean_engine(*rules);
   if (!cleaned) fprintf(stderr, "%s\n", cleaned.error().why.c_str());
   return cleaned ? 0 : 1;
 }

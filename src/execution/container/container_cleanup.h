@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 // Removes what attempts have left with the engine and on the host because the process that spoke to
-// the engine for them was killed, or the engine was away at their end.
+// the engine for them was killed, or the engine was away at their end; and images that no job has
+// used for as long as the site's rules say.
 
 namespace gpu_platform::execution {
 

@@ -71,9 +71,17 @@ bool take_credentials(ContainerRules& rules, std::string_view whose) {
   return is_first && is_absolute(whose);
 }
 
+bool take_images(ContainerRules& rules, std::string_view what, std::string_view duration) {
+  const auto time = base::parse_duration(duration);
+  const bool is_first = !rules.keep_images;
+  if (time) rules.keep_images = *time;
+  return what == "keep" && is_first && time && *time > base::Duration();
+}
+
 bool take_rule(ContainerRules& rules, std::string_view key, std::string_view first,
                std::string_view second) {
   if (key == "mount") return take_mount(rules, first, second);
+  if (key == "images") return take_images(rules, first, second);
   if (key == "ulimit") return take_ulimit(rules, first, second);
   if (first.empty() || !second.empty()) return false;
   if (key == "socket") {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "model/container.h"
 
 // What a site allows jobs with an image. The rules are a file of root's that only the node part
@@ -29,6 +31,7 @@ namespace gpu_platform::execution {
 //   writable SIZE|none       what a container may write outside of its mounts; none: nothing, its
 //                            root filesystem is read-only
 //   pull always              the registry is asked for every use of an image
+//   images keep DURATION     images that jobs had fetched are removed when unused for that long
 //   credentials FILE         the site's own for registries, root's alone to read
 //   credentials users        jobs may use the files of their users' homes
 struct ContainerRules {
@@ -53,7 +56,8 @@ struct ContainerRules {
   bool is_read_only = false;
   std::string writable;  // as the engine takes a size: "10g"; empty: the engine's default
   bool always_pulls = false;
-  std::string site_credentials;  // a file; empty: none
+  std::optional<base::Duration> keep_images;  // unused; nothing: for ever
+  std::string site_credentials;               // a file; empty: none
   bool allow_user_credentials = false;
 };
 

@@ -20,7 +20,7 @@ TEST(ContainerRules, AFileOfLines) {
   const ContainerRules rules = rules_of(
       "# a comment\n\nimage localhost/*\n mount /data/ ro # read\nnetwork host\n"
       "ulimit nofile 1024\ncapability CHOWN\nseccomp off\nwritable 10g\npull always\n"
-      "credentials /etc/pulls.json\ncredentials users\n");
+      "credentials /etc/pulls.json\ncredentials users\nimages keep 14d\n");
   EXPECT_EQ(rules.socket, "/run/engine.sock");
   EXPECT_THAT(rules.images, ::testing::ElementsAre("localhost/*"));
   ASSERT_EQ(rules.mounts.size(), 1U);
@@ -34,6 +34,8 @@ TEST(ContainerRules, AFileOfLines) {
   EXPECT_FALSE(rules.is_read_only);
   EXPECT_TRUE(rules_of("writable none\n").is_read_only);
   EXPECT_TRUE(rules.always_pulls);
+  EXPECT_EQ(rules.keep_images, base::hours(14 * 24));
+  EXPECT_FALSE(rules_of("").keep_images);
   EXPECT_EQ(rules.site_credentials, "/etc/pulls.json");
   EXPECT_TRUE(rules.allow_user_credentials);
   EXPECT_FALSE(rules_of("").allow_user_credentials);
@@ -59,7 +61,11 @@ TEST(ContainerRules, ALineThatIsNoRuleIsRefusedWithItsNumber) {
                                  "pull never",
                                  "credentials",
                                  "credentials all",
-                                 "credentials /a /b"}) {
+                                 "credentials /a /b",
+                                 "images keep",
+                                 "images keep long",
+                                 "images keep 0s",
+                                 "images drop 1d"}) {
     const auto rules = parse_container_rules(std::string("socket /a\n") + line);
     ASSERT_FALSE(rules) << line;
     EXPECT_THAT(rules.error().message, HasSubstr("line 2")) << line;

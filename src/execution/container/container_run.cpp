@@ -26,6 +26,7 @@
 #include "execution/container/credentials_search.h"
 #include "execution/container/engine_calls.h"
 #include "execution/container/engine_open.h"
+#include "execution/container/fetched_images.h"
 #include "execution/container/hijacked_stream.h"
 #include "execution/container/image_fetch.h"
 #include "execution/container/mount_stages.h"
@@ -89,6 +90,7 @@ class ContainerRun {
         rules_(std::move(rules)),
         bytes_(std::move(bytes)),
         signal_fd_(signal_fd),
+        images_(options.root),
         engine_(rules_.socket, signal_fd, [this] { return take_signals(); }) {
     engine_.set_hopeless([this] { return is_hopeless(); });
   }
@@ -157,10 +159,18 @@ class ContainerRun {
     if (auto fits = check_engine(); !fits) return fits;
     if (auto found = find_gpus(); !found) return found;
     if (auto opened = open_mounts(); !opened) return opened;
-    auto fetched =
+    return get_image();
+  }
+
+  // What is about to be used is not removed meanwhile.
+  ContainerDone<> get_image() {
+    images_.note_use(image(), os::wall_now());
+    const auto fetched =
         fetch_image(engine_, {image(), pull(), [this] { return credentials(); }}, long_step());
     long_step().tell("");
-    return fetched;
+    if (!fetched) return std::unexpected(fetched.error());
+    images_.note_fetch(image(), *fetched, os::wall_now());
+    return {};
   }
 
   RegistryCredentials credentials() {
@@ -474,6 +484,7 @@ class ContainerRun {
     has_begun_ = true;  // no signal stops this
     stages_.remove();
     if (!id_.empty()) {
+      images_.note_use(image(), os::wall_now());
       const auto removed = engine_.remove("/containers/" + id_ + "?force=1&v=1");
       if (removed || removed.error().status == 404) id_.clear();
     }
@@ -483,6 +494,7 @@ class ContainerRun {
   const ContainerRules rules_;
   const std::string bytes_;
   const int signal_fd_;
+  const FetchedImages images_;
   EngineCalls engine_;
   const node::LaunchRequest* request_ = nullptr;
   std::string engine_cgroup_;

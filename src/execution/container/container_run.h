@@ -14,6 +14,7 @@ struct ContainerRunOptions {
   std::string rules;    // path of the site's rules
   std::string cgroup;   // absolute path of the attempt's
   std::string attempt;  // "42-1"
+  std::string root;     // the launcher's folder; empty: fetched images are not remembered
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::string> groups;  // numbers

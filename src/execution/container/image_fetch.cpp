@@ -173,10 +173,17 @@ void PullProgress::take_line(std::string_view text) {
   if (all > 0) percent_ = std::max(percent_, static_cast<int>(done * 100 / all));
 }
 
-ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const LongStep& step) {
+ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& order,
+                                       const LongStep& step) {
+  const std::string path = "/images/" + order.image + "/json";
+  ImageOnHost image;
+  const auto found = engine.get(path);
+  if (found) image.id_before = text_field(*found, "Id");
   if (order.pull != model::ImagePull::kAlways) {
-    const auto found = engine.get("/images/" + order.image + "/json");
-    if (found) return {};
+    if (found) {
+      image.id = image.id_before;
+      return image;
+    }
     if (found.error().status != 404) {
       return container_failed("image " + order.image, found.error());
     }
@@ -186,7 +193,11 @@ ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const 
     }
   }
   write_all(2, fmt::format("gpu-platform: fetching image {}\n", order.image));
-  return pull(engine, order, step);
+  if (auto pulled = pull(engine, order, step); !pulled) return std::unexpected(pulled.error());
+  image.is_fetched = true;
+  const auto fetched = engine.get(path);
+  if (fetched) image.id = text_field(*fetched, "Id");
+  return image;
 }
 
 }  // namespace gpu_platform::execution

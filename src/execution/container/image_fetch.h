@@ -21,10 +21,17 @@ struct ImageOrder {
   std::function<RegistryCredentials()> credentials = nullptr;
 };
 
+struct ImageOnHost {
+  std::string id;         // the engine's; empty: not known
+  std::string id_before;  // what the image's name meant before; empty: nothing was there
+  bool is_fetched = false;
+};
+
 // Makes the engine have the image, which it fetches from its registry where the order says so. A
 // fetch that failed for what may pass is tried again, after 1, 2 and 4 s. Blocking, as long as the
 // engine takes. The failure has the registry's words, without the credentials.
-ContainerDone<> fetch_image(EngineCalls& engine, const ImageOrder& order, const LongStep& step);
+ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& order,
+                                       const LongStep& step);
 
 // The query of the call that fetches it. A name alone means its tag "latest", as with the engines'
 // own tools: the call would fetch all tags.

@@ -21,13 +21,13 @@ using gpu_platform::execution::ContainerRunOptions;
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
     "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH --attempt JOB-N\n"
-    "                                  --uid N --gid N --groups N,N\n"
+    "                                  --uid N --gid N --groups N,N [--root DIR]\n"
     "                                  [--columns N --rows N] [--port N]\n"
     "       gpu-platform-container clean --rules FILE --cgroup PATH --root DIR\n"
     "run, exec, connect: speak to the container engine for a job. clean: removes what attempts "
     "that\n"
-    "are over have left with the engine and below /run. Do not run them by hand: the node part "
-    "does.\n";
+    "are over have left with the engine and below /run, and images that the rules do not keep.\n"
+    "Do not run them by hand: the node part does.\n";
 
 bool parse_number(std::string_view text, std::uint32_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -56,6 +56,10 @@ bool parse_option(std::string_view name, std::string_view value, ContainerRunOpt
   if (name == "--cgroup") options.cgroup = value;
   if (name == "--attempt") options.attempt = value;
   if (name == "--rules" || name == "--cgroup" || name == "--attempt") return !value.empty();
+  if (name == "--root") {
+    options.root = value;
+    return value.starts_with('/');
+  }
   if (name == "--uid") return parse_number(value, options.uid);
   if (name == "--gid") return parse_number(value, options.gid);
   return name == "--groups" && parse_groups(value, options.groups);

@@ -44,6 +44,7 @@ namespace {
 constexpr std::size_t kMaxWaiting = 4096;
 constexpr const char* kNotices = "notices";
 constexpr int kNoticesSize = 1 << 20;
+constexpr std::int64_t kCleanEveryMs = 3'600'000;
 
 // Nothing where there is no driver of NVIDIA's.
 std::optional<std::vector<std::uint32_t>> read_gpu_minors() {
@@ -139,9 +140,11 @@ class Launcher {
     }
   }
 
-  // What attempts that are over have left with the container engine. No process waits for it.
+  // What attempts that are over have left with the container engine, and unused images. No process
+  // waits for it.
   void clean_containers() {
     if (container_client_.empty() || base_.path.empty()) return;
+    cleaned_ms_ = os::boot_ms();
     std::string words[] = {container_client_, "clean",    "--rules", o_.containers,
                            "--cgroup",        base_.path, "--root",  folders_.path};
     char* arguments[std::size(words) + 1] = {};
@@ -395,7 +398,9 @@ class Launcher {
         remove_engine_groups(base_.path + "/" + attempt_name(attempt));
       }
     }
-    if (has_containers) clean_containers();
+    // Jobs' images grow old meanwhile.
+    const bool is_due = os::boot_ms() - cleaned_ms_ >= kCleanEveryMs;
+    if (has_containers || is_due) clean_containers();
   }
 
   bool greet(const Hello& hello) {
@@ -630,6 +635,7 @@ class Launcher {
   ChannelLines channel_lines_;
   FileOpener files_;
   std::vector<Waiting> waiting_;
+  std::int64_t cleaned_ms_ = 0;  // when clean_containers was started last, on the boot clock
   int base_fd_ = -1;
   int lock_fd_ = -1;
   int listener_ = -1;

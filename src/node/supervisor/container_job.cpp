@@ -77,7 +77,9 @@ ContainerStart ContainerJob::start() const {
                    "--gid",
                    std::to_string(request_.user.gid),
                    "--groups",
-                   joined(request_.user.groups)};
+                   joined(request_.user.groups),
+                   "--root",
+                   o_.folders->path};
   start.request_fd = request_fd_;
   start.report_fd = report_fd_;
   return start;
