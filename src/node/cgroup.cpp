@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -152,15 +153,37 @@ std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo) {
   return points;
 }
 
-void remove_engine_groups(const std::string& cgroup) {
+namespace {
+
+// In each older tree.
+std::vector<std::string> engine_groups(const std::string& cgroup) {
   const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
   const auto mount = find_cgroup2_mount(mountinfo);
-  if (!mount || cgroup.size() <= mount->size() || !cgroup.starts_with(*mount)) return;
+  if (!mount || cgroup.size() <= mount->size() || !cgroup.starts_with(*mount)) return {};
   const std::string name = cgroup.substr(*mount == "/" ? 0 : mount->size());
-  for (const std::string& point : find_cgroup1_mounts(mountinfo)) {
-    rmdir((point + name + "/conmon").c_str());
-    rmdir((point + name).c_str());
+  std::vector<std::string> groups = find_cgroup1_mounts(mountinfo);
+  for (std::string& group : groups) group += name;
+  return groups;
+}
+
+}  // namespace
+
+void remove_engine_groups(const std::string& cgroup) {
+  for (const std::string& group : engine_groups(cgroup)) {
+    rmdir((group + "/conmon").c_str());
+    rmdir(group.c_str());
   }
+}
+
+std::optional<std::uint64_t> peak_of_engine_groups(const std::string& cgroup) {
+  for (const std::string& group : engine_groups(cgroup)) {
+    const std::string file = group + "/memory.max_usage_in_bytes";
+    const std::string text = os::read_small_file(AT_FDCWD, file.c_str());
+    std::uint64_t peak = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), peak);
+    if (error == std::errc()) return peak;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup) {

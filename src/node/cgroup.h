@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::vector<std::string> find_cgroup1_mounts(std::string_view mountinfo);
 // In those: removes the empty groups that a container engine has made below the name of an
 // attempt's cgroup, an absolute path in the v2 tree, and those of that name.
 void remove_engine_groups(const std::string& cgroup);
+// There: returns the most memory that all processes of the attempt's containers had at a time, in
+// bytes; nothing where no older tree counts it.
+std::optional<std::uint64_t> peak_of_engine_groups(const std::string& cgroup);
 // Returns the path of the calling process in it, from the text of /proc/self/cgroup.
 std::optional<std::string> find_cgroup2_path(std::string_view proc_cgroup);
 // Returns the top of the tree that systemd manages, "" or "/a/b", from the text of /proc/1/cgroup;

@@ -177,6 +177,21 @@ TEST_F(ContainersLife, AContainerOverItsMemoryEndsAsOutOfMemory) {
   EXPECT_TRUE(nothing_is_left());
 }
 
+// With and without a limit: where memory is counted differs.
+TEST_F(ContainersLife, TheMemoryAndTheCpuTimeOfAContainerAreItsJobs) {
+  const std::string script = "dd if=/dev/zero of=/dev/null bs=100M count=5";
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--memory", "512MiB"}, std::vector<std::string>{}}) {
+    const std::string id = submit(options, script);
+    const nlohmann::json job = ended(id);
+    ASSERT_EQ(job["state"], "COMPLETED") << job.dump(2);
+    const nlohmann::json attempt = job["attempts"][0];
+    EXPECT_GE(attempt["peak_memory_bytes"].get<std::int64_t>(), 100 << 20) << job.dump(2);
+    EXPECT_LE(attempt["peak_memory_bytes"].get<std::int64_t>(), 512 << 20) << job.dump(2);
+    EXPECT_GT(attempt["cpu_time_seconds"].get<double>(), 0.01) << job.dump(2);
+  }
+}
+
 TEST_F(ContainersLife, AnImageThatCannotBeFetchedFailsWithTheRegistrysWords) {
   const std::string id = submit({"--image", "127.0.0.1:1/team/tool"}, "true");
   EXPECT_TRUE(eventually([&] { return doing(id).find("pull") != std::string::npos; }));

@@ -469,15 +469,8 @@ class ContainerRun {
   bool used_up_memory() const {
     if (request_->memory_bytes == 0) return false;
     constexpr std::uint64_t kPage = 4096;
-    const std::string mountinfo = os::read_small_file(AT_FDCWD, "/proc/self/mountinfo");
-    for (const std::string& point : node::find_cgroup1_mounts(mountinfo)) {
-      const std::string file = point + engine_cgroup_ + "/memory.max_usage_in_bytes";
-      const std::string text = os::read_small_file(AT_FDCWD, file.c_str());
-      std::uint64_t peak = 0;
-      std::from_chars(text.data(), text.data() + text.size(), peak);
-      if (peak + kPage > request_->memory_bytes) return true;
-    }
-    return false;
+    const auto peak = node::peak_of_engine_groups(o_.cgroup);
+    return peak && *peak + kPage > request_->memory_bytes;
   }
 
   void remove() {

@@ -69,7 +69,7 @@ ContainerStart ContainerJob::start() const {
                    "--rules",
                    o_.containers.rules,
                    "--cgroup",
-                   o_.cgroup_base + "/" + attempt_name(o_.attempt),
+                   cgroup(),
                    "--attempt",
                    attempt_name(o_.attempt),
                    "--uid",
@@ -95,7 +95,15 @@ void ContainerJob::kill(int client_pid) const {
 }
 
 void ContainerJob::remove_groups() const {
-  if (is_given()) remove_engine_groups(o_.cgroup_base + "/" + attempt_name(o_.attempt));
+  if (is_given()) remove_engine_groups(cgroup());
+}
+
+std::optional<std::uint64_t> ContainerJob::peak_memory_bytes() const {
+  return is_given() ? peak_of_engine_groups(cgroup()) : std::nullopt;
+}
+
+std::string ContainerJob::cgroup() const {
+  return o_.cgroup_base + "/" + attempt_name(o_.attempt);
 }
 
 std::string ContainerJob::report() const {

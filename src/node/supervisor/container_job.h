@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "node/protocol.h"
@@ -36,6 +38,9 @@ class ContainerJob {
   // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
   void kill(int client_pid) const;
 
+  // Returns the most memory that the container had, where an older cgroup tree counts it and the
+  // attempt's own cgroup does not.
+  std::optional<std::uint64_t> peak_memory_bytes() const;
   // Of an attempt that has no process left: what the engine has made for it in older cgroup trees.
   void remove_groups() const;
 
@@ -48,6 +53,7 @@ class ContainerJob {
   bool could_not_execute(const EndRecord& end) const;
 
  private:
+  std::string cgroup() const;
   int make_report() const;
   std::string report() const;
   bool is_clean() const;

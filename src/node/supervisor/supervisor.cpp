@@ -627,7 +627,9 @@ class Supervisor {
 
   void measure_usage() {
     end_.cpu_time = processes_.cpu_time();
-    const auto peak = confinement_.limits().peak_memory_bytes();
+    std::optional<std::uint64_t> peak = confinement_.limits().peak_memory_bytes();
+    // Nothing is less than any number.
+    peak = std::max(peak, container_.peak_memory_bytes());
     if (peak) end_.peak_memory = base::Bytes(static_cast<std::int64_t>(*peak));
   }
 
