@@ -49,9 +49,9 @@ class Registry {
     ASSERT_EQ(why, "");
     const std::string layout = folder_.path() + "/layout";
     const Finished saved = run_command(
-        engine.podman({"save", "--quiet", "--format", "oci-dir", "--output", layout, kServed}));
+        engine.tool({"save", "--quiet", "--format", "oci-dir", "--output", layout, kServed}));
     ASSERT_EQ(saved.exit_code, 0) << saved.err;
-    ASSERT_EQ(run_command(engine.podman({"rmi", kServed})).exit_code, 0);
+    ASSERT_EQ(run_command(engine.tool({"rmi", kServed})).exit_code, 0);
     const std::string port = folder_.path() + "/port";
     std::string command[] = {"/usr/bin/python3",
                              std::string(GP_SOURCE_DIRECTORY) + "/tests/e2e/registry.py", layout,
@@ -122,7 +122,7 @@ class ContainersImages : public ::testing::Test {
     return detail.is_string() ? detail.get<std::string>() : "";
   }
   bool has_image(const std::string& image) const {
-    return run_command(engine_.podman({"image", "exists", image})).exit_code == 0;
+    return run_command(engine_.tool({"image", "inspect", image})).exit_code == 0;
   }
   // Everything that the daemon and the node part have written, and that users saw.
   std::string written() const {

@@ -274,14 +274,14 @@ srun --wait=60 --kill-on-bad-exit=1 bash -c '[ $SLURM_PROCID = 1 ] && exit 3; sl
   EXPECT_NE(daemon.job(id_)["exit_code"], 0);
 }
 
-TEST_F(Sites, ContainersAreRefusedWithWhatToDo) {
+TEST_F(Sites, ContainersOfAStepAndWithoutAnEngineAreRefusedWithWhatToDo) {
   const std::string text = printed(R"sh(#!/bin/bash
 #SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 10 -o out-%j.out
 srun --container-image=nvcr.io/nvidia/nemo:24.07 --container-mounts=/data:/data \
   --no-container-mount-home bash -c 'echo never'
 echo "code $?"
 )sh");
-  EXPECT_NE(text.find("srun: error: --container-image: the platform starts no containers"),
+  EXPECT_NE(text.find("srun: error: --container-image: a step of a job cannot have an image"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("code 1\n"), std::string::npos);
@@ -291,6 +291,8 @@ echo "code $?"
             std::string::npos);
   const std::size_t jobs = daemon.json({"jobs", "list", "--all"})["jobs"].size();
   write("job.sh", "#!/bin/sh\n#SBATCH --container-image=x\n");
+  EXPECT_NE(refusal({"sbatch", "job.sh"}).find("no container engine"), std::string::npos);
+  write("job.sh", "#!/bin/sh\n#SBATCH --container-name=x\n");
   EXPECT_NE(refusal({"sbatch", "job.sh"}).find("line 2"), std::string::npos);
   EXPECT_EQ(daemon.json({"jobs", "list", "--all"})["jobs"].size(), jobs);
 }
