@@ -31,11 +31,13 @@ class AnswerParser : public http::basic_parser<false> {
   void on_response_impl(int status, string_view, int, error_code&) override {
     head.status = status;
   }
-  void on_field_impl(http::field name, string_view, string_view value, error_code&) override {
+  void on_field_impl(http::field name, string_view text, string_view value, error_code&) override {
     if (name == http::field::content_type) {
       head.content_type = std::string(value.substr(0, value.find(';')));
     }
     if (name == http::field::location) head.location = std::string(value);
+    if (boost::beast::iequals(text, "Api-Version")) head.api_version = std::string(value);
+    if (boost::beast::iequals(text, "Libpod-Api-Version")) head.is_podman = true;
   }
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}

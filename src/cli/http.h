@@ -26,6 +26,8 @@ struct HttpHead {
   int status = 0;
   std::string content_type;  // without parameters
   std::string location;      // where a redirect leads; it is never followed
+  std::string api_version;   // of a container engine: the newest of its API
+  bool is_podman = false;
 };
 
 // How long a server may take to accept a connection.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -48,6 +49,7 @@ using Json = nlohmann::json;
 
 constexpr unsigned kKillPatience = 10;  // seconds
 constexpr int kRetryMs = 500;
+constexpr int kLongestPauseMs = 32;
 constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
@@ -225,17 +227,30 @@ class ContainerRun {
     return gpu_nodes_.find(*request_, mounts_folder_begin(cluster(), o_.attempt));
   }
 
-  // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.
+  // Podman takes a quarter of a second for this, and says the driver of a container that is made in
+  // no time: see check_driver_of_made().
   ContainerDone<> check_engine() {
+    if (engine_.is_podman() && request_->container.gpus.empty()) return {};
     auto info = engine_.get("/info");
     if (!info) return container_failed("the container engine", info.error());
     info_ = *std::move(info);
-    const std::string driver = text_field(info_, "CgroupDriver");
+    return check_driver(text_field(info_, "CgroupDriver"));
+  }
+
+  // With systemd's driver the parent must be one of systemd's slices, and the attempt's is none.
+  static ContainerDone<> check_driver(const std::string& driver) {
     if (driver == "cgroupfs") return {};
     return container_failed(
         fmt::format("the container engine has the cgroup driver '{}'; jobs need one with "
                     "cgroupfs",
                     driver));
+  }
+
+  ContainerDone<> check_driver_of_made() {
+    if (!info_.is_null()) return {};
+    const auto made = engine_.get("/libpod/containers/" + id_ + "/json");
+    if (!made) return container_failed("the engine", made.error());
+    return check_driver(text_field(field(*made, "HostConfig"), "CgroupManager"));
   }
 
   node::Identity user() const {
@@ -330,7 +345,7 @@ class ContainerRun {
       remove_half_made(body);
       made = engine_.post("/containers/create?name=" + name_, body);
     }
-    if (!made) return container_failed("the engine makes no container", made.error());
+    if (!made) return not_made(made.error());
     id_ = text_field(*made, "Id");
     if (id_.empty() || id_.find_first_not_of("0123456789abcdef") != std::string::npos) {
       id_.clear();
@@ -339,7 +354,17 @@ class ContainerRun {
     const auto read_back = engine_.get("/containers/" + id_ + "/json");
     if (!read_back) return container_failed("the engine", read_back.error());
     if (std::string why = difference(body, *read_back); !why.empty()) return container_failed(why);
-    return {};
+    return check_driver_of_made();
+  }
+
+  // An engine with another driver refuses the cgroup as a parent, in words about slices.
+  std::unexpected<ContainerFailure> not_made(const EngineFailure& failure) {
+    if (info_.is_null() && !failure.is_away) {
+      const auto info = engine_.get("/info");
+      const auto fits = info ? check_driver(text_field(*info, "CgroupDriver")) : ContainerDone<>();
+      if (!fits) return std::unexpected(fits.error());
+    }
+    return container_failed("the engine makes no container", failure);
   }
 
   // An engine that went away in the middle of a create may have made it. What has our name and not
@@ -415,12 +440,22 @@ class ContainerRun {
   }
 
   // The engine may be restarted meanwhile: the container goes on, and its end is asked for again.
+  // An engine that lists it as ended is not waited for: Podman's wait is for its own cleanup, too,
+  // which takes as long as the start. Its output ends some milliseconds before the engine knows.
   ContainerDone<int> wait_for_end() {
+    for (int pause_ms = 1; pause_ms <= kLongestPauseMs; pause_ms *= 2) {
+      const auto found = engine_.get_brief("/containers/" + id_ + "/json");
+      if (!found) break;
+      if (const auto code = code_of_ended(*found)) return *code;
+      pollfd signals{signal_fd_, POLLIN, 0};
+      poll(&signals, 1, pause_ms);
+      take_signals();
+    }
     while (true) {
       const auto waited = engine_.post_slow("/containers/" + id_ + "/wait");
       if (waited && field(*waited, "StatusCode").is_number_integer()) {
         const int code = static_cast<int>(number_field(*waited, "StatusCode"));
-        note_memory(code);
+        note_memory(code, engine_.get("/containers/" + id_ + "/json"));
         return code;
       }
       if (!waited && waited.error().status == 404)
@@ -431,6 +466,17 @@ class ContainerRun {
       take_signals();
       follow_again();
     }
+  }
+
+  std::optional<int> code_of_ended(const Json& found) {
+    const Json state = field(found, "State");
+    const std::string status = text_field(state, "Status");
+    const bool is_over = status == "exited" || status == "stopped";
+    if (!is_over || flag_field(state, "Running")) return std::nullopt;
+    if (!field(state, "ExitCode").is_number_integer()) return std::nullopt;
+    const int code = static_cast<int>(number_field(state, "ExitCode"));
+    note_memory(code, found);
+    return code;
   }
 
   // What the container prints while the engine is away is lost.
@@ -455,8 +501,7 @@ class ContainerRun {
     return !group.is_open() || node::cgroup_is_empty(group.get());
   }
 
-  void note_memory(int code) {
-    const auto found = engine_.get("/containers/" + id_ + "/json");
+  void note_memory(int code, const Answered<>& found) {
     ran_out_of_memory_ = found && flag_field(field(*found, "State"), "OOMKilled");
     if (code == 128 + SIGKILL && !is_killed_ && !is_stopped_ && used_up_memory()) {
       ran_out_of_memory_ = true;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/container/answer_fields.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution {
@@ -21,9 +22,7 @@ constexpr base::Duration kLook = base::seconds(5);  // how often an endless wait
 constexpr std::int64_t kAnswerMs = 120'000;         // for the whole of a usual answer
 
 // "1.41" -> 41; 0: it is no version of API 1.
-int minor_of(const Json& version) {
-  if (!version.is_string()) return 0;
-  const std::string text = version.get<std::string>();
+int minor_of(const std::string& text) {
   int minor = 0;
   if (!text.starts_with("1.")) return 0;
   std::from_chars(text.data() + 2, text.data() + text.size(), minor);
@@ -74,12 +73,41 @@ EngineCalls::EngineCalls(std::string socket, int interrupt_fd, std::function<boo
   server_.path = std::move(socket);
 }
 
+// Podman takes nearly half a second to say its version, for which it starts other programs, and
+// none to answer a ping, which says it, too. Only the oldest that an engine speaks is not there.
 Answered<> EngineCalls::open() {
+  prefix_.clear();
+  const auto pong = ping();
+  if (!pong && (pong.error().is_away || pong.error().status >= 500)) {
+    return std::unexpected(pong.error());
+  }
+  is_podman_ = pong && pong->is_podman;
+  const int newest = pong ? minor_of(pong->api_version) : 0;
+  if (newest < kLeastMinor || newest > kOurMinor) return ask_version();
+  prefix_ = fmt::format("/v1.{}", newest);
+  minor_ = newest;
+  return {};
+}
+
+Answered<cli::HttpHead> EngineCalls::ping() {
+  constexpr base::Duration kTime = base::seconds(10);
+  auto exchange = begin(request_for("GET", "/_ping", {}), kTime);
+  if (!exchange) return std::unexpected(std::move(exchange).error());
+  const auto head = waited<cli::HttpHead>(
+      [&](const cli::Waiting& waiting) { return exchange->head(waiting); }, kTime);
+  if (!head) return head;
+  const auto rest = whole_body(*exchange, kTime);
+  if (!rest) return std::unexpected(rest.error());
+  if (head->status >= 300) return std::unexpected(EngineFailure{head->status, words_of(*rest)});
+  return head;
+}
+
+Answered<> EngineCalls::ask_version() {
   auto version = call("GET", "/version", {}, base::seconds(10));
   if (!version) return version;
   if (!version->is_object()) return std::unexpected(EngineFailure{0, "it is no container engine"});
-  const int newest = minor_of(version->value("ApiVersion", Json()));
-  const int oldest = minor_of(version->value("MinAPIVersion", Json()));
+  const int newest = minor_of(text_field(*version, "ApiVersion"));
+  const int oldest = minor_of(text_field(*version, "MinAPIVersion"));
   const int minor = std::min(newest, kOurMinor);
   if (minor < kLeastMinor || minor < oldest) {
     return std::unexpected(EngineFailure{

@@ -40,13 +40,15 @@ class EngineCalls {
   // Finds the version of the API that both sides speak. Call it first.
   Answered<> open();
   int api_minor() const { return minor_; }  // of that version, "1.41": 41
+  bool is_podman() const { return is_podman_; }
 
   Answered<> get(std::string_view path) { return call("GET", path, {}, kUsualTime); }
   // With what body to send; without `at_most` it waits for the answer as long as it takes.
   Answered<> post(std::string_view path, const nlohmann::json& body = {}) {
     return call("POST", path, body, kUsualTime);
   }
-  // Of something that may as well not be done.
+  // Of something that may as well not be done, or is done in another way then.
+  Answered<> get_brief(std::string_view path) { return call("GET", path, {}, base::seconds(3)); }
   Answered<> post_brief(std::string_view path) { return call("POST", path, {}, base::seconds(3)); }
   Answered<> post_slow(std::string_view path) { return call("POST", path, {}, std::nullopt); }
   Answered<> remove(std::string_view path) { return call("DELETE", path, {}, kUsualTime); }
@@ -77,6 +79,8 @@ class EngineCalls {
   // The head of an answer that is no refusal.
   Answered<> head_of(cli::Exchange& exchange);
   Answered<std::string> whole_body(cli::Exchange& exchange, std::optional<base::Duration> at_most);
+  Answered<cli::HttpHead> ping();
+  Answered<> ask_version();
   Answered<> call(std::string_view method, std::string_view path, const nlohmann::json& body,
                   std::optional<base::Duration> at_most);
   template <class T>
@@ -89,6 +93,7 @@ class EngineCalls {
   std::function<bool()> hopeless_;  // may be null
   std::string prefix_;              // "/v1.41"
   int minor_ = 0;
+  bool is_podman_ = false;
 };
 
 }  // namespace gpu_platform::execution

@@ -35,6 +35,33 @@ TEST(EngineCalls, TheVersionThatBothSpeakIsInEveryPath) {
   EXPECT_EQ(it.engine.requests().back().target, "/v1.41/info");
 }
 
+std::string pong(const std::string& headers) {
+  return "HTTP/1.1 200 OK\r\n" + headers + "Content-Length: 2\r\n\r\nOK";
+}
+
+TEST(EngineCalls, APingThatSaysTheVersionIsEnough) {
+  CalledEngine it([](const EngineRequest& request) {
+    if (!request.is("GET /_ping")) return usual_answer(request);
+    return pong("Api-Version: 1.43\r\nLibpod-Api-Version: 5.0.0\r\n");
+  });
+  ASSERT_TRUE(it.calls.open());
+  EXPECT_EQ(it.engine.requests().size(), 1U);
+  EXPECT_EQ(it.calls.api_minor(), 43);
+  EXPECT_TRUE(it.calls.is_podman());
+}
+
+TEST(EngineCalls, AnEngineWhosePingIsNotEnoughIsAskedForItsVersion) {
+  for (const char* const version : {"1.90", "1.30", "", "x"}) {
+    CalledEngine it([&](const EngineRequest& request) {
+      if (!request.is("GET /_ping")) return usual_answer(request);
+      return pong(fmt::format("Api-Version: {}\r\n", version));
+    });
+    ASSERT_TRUE(it.calls.open()) << version;
+    EXPECT_EQ(it.calls.api_minor(), 41) << version;
+    EXPECT_FALSE(it.calls.is_podman());
+  }
+}
+
 TEST(EngineCalls, AnEngineOfAnotherVersionIsRefusedAtOnce) {
   for (const char* const version : {R"({"ApiVersion":"1.30","MinAPIVersion":"1.12"})",
                                     R"({"ApiVersion":"1.90","MinAPIVersion":"1.60"})",
