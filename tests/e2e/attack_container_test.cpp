@@ -295,9 +295,9 @@ TEST_F(AttackFromAContainer, ProgramsThatCannotBeExecutedSayWhy) {
 }
 
 TEST_F(AttackFromAContainer, OutputWithoutEndIsCutAndTheJobCanBeCancelled) {
-  const std::string id = submit({"--mount", file("open") + ":/open"},
-                                "yes 0123456789 | head -c 8M; touch /open/printed; yes for ever");
-  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(file("open/printed")); }));
+  const std::string id = submit({}, "yes 0123456789 | head -c 8M; yes for ever");
+  // The mark stands behind what is kept. What the engine still holds may never come.
+  EXPECT_TRUE(eventually([&] { return output(id).contains("[gpu-platform: more than"); }));
   EXPECT_EQ(daemon_->cli({"jobs", "kill", id}).exit_code, 0);
   const nlohmann::json job = ended(id);
   EXPECT_EQ(job["state"], "CANCELLED");
