@@ -7,3 +7,10 @@ add_library(gp_boost STATIC ${CMAKE_BINARY_DIR}/gp_boost.cpp)
 target_compile_options(gp_boost PRIVATE -w)
 target_compile_definitions(gp_boost PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION)
 target_link_libraries(gp_boost PUBLIC Boost::headers Threads::Threads)
+
+# gp_boost_tls: TLS over OpenSSL in addition, for those who have no TLS of their own.
+find_package(OpenSSL REQUIRED)
+file(WRITE ${CMAKE_BINARY_DIR}/gp_boost_tls.cpp "#include <boost/asio/ssl/impl/src.hpp>\n")
+add_library(gp_boost_tls STATIC ${CMAKE_BINARY_DIR}/gp_boost_tls.cpp)
+target_compile_options(gp_boost_tls PRIVATE -w)
+target_link_libraries(gp_boost_tls PUBLIC gp_boost OpenSSL::SSL)

@@ -1,0 +1,412 @@
+#include "kubernetes/client.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "kubernetes/credentials.h"
+#include "kubernetes/endpoint.h"
+#include "kubernetes/text_file.h"
+#include "kubernetes/transfer.h"
+#include "os/clock.h"
+
+namespace gpu_platform::kubernetes {
+namespace {
+
+constexpr int kMaxRetries = 4;                             // of a request that gets 429
+constexpr base::Duration kLongestRest = base::minutes(1);  // a longer Retry-After is not waited for
+constexpr std::int64_t kNever = INT64_MAX;
+
+using Multi = std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)>;
+
+// Once for the program; libcurl guards against other threads itself.
+bool has_library() {
+  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  return code == CURLE_OK;
+}
+
+struct Call {
+  Request request;
+  bool is_stream = false;
+  std::function<void(const Answer&)> done;  // of a request
+  StreamHandlers handlers;                  // of a stream
+
+  enum class State : std::uint8_t { kWaiting, kActive, kResting, kDone };
+  State state = State::kWaiting;
+  std::unique_ptr<Transfer> transfer;  // while active
+  std::uint64_t generation = 0;        // of the credential that it carries
+  std::int64_t deadline_ns = 0;        // of a request; 0: it was not sent yet
+  std::int64_t rests_until_ns = 0;
+  int retries = 0;
+  bool was_renewed = false;  // its credential, after a 401
+  bool is_open = false;      // of a stream: to be told, or told
+  bool has_told_open = false;
+  std::string bytes;  // of a stream, to be told
+  Answer answer;      // once done
+};
+
+}  // namespace
+
+class Client::Impl {
+ public:
+  Impl(ClusterAccess access, Endpoint endpoint, ClientOptions options, Multi multi)
+      : endpoint_(std::move(endpoint)),
+        options_(std::move(options)),
+        credentials_(std::move(access), ExecLimits{.time = options_.plugin_time}),
+        multi_(std::move(multi)) {}
+
+  ~Impl() {
+    for (auto& [id, call] : calls_) drop_transfer(*call);
+  }
+
+  std::uint64_t add(std::unique_ptr<Call> call) {
+    const std::uint64_t id = ++last_id_;
+    (call->is_stream ? waiting_streams_ : waiting_).insert(id);
+    if (!call->is_stream) ++pending_;
+    calls_.emplace(id, std::move(call));
+    return id;
+  }
+
+  void remove(std::uint64_t id, bool is_stream) {
+    const auto found = calls_.find(id);
+    if (found == calls_.end() || found->second->is_stream != is_stream) return;
+    // Its own handler may be what is running.
+    ended_.push_back(take_out(found));
+  }
+
+  void ask_credential(std::function<void(base::Result<Credential>)> done) {
+    askers_.push_back(std::move(done));
+  }
+
+  void poll(base::Duration timeout) {
+    const std::int64_t until = os::monotonic_ns() + timeout.value();
+    while (true) {
+      const bool has_told = step();
+      const std::int64_t now = os::monotonic_ns();
+      if (has_told || woken_.exchange(false) || now >= until) return;
+      wait(std::min(until, due_ns()) - now);
+    }
+  }
+
+  void wake() {
+    woken_ = true;
+    curl_multi_wakeup(multi_.get());
+  }
+
+  std::size_t pending() const { return pending_; }
+
+ private:
+  using Calls = std::map<std::uint64_t, std::unique_ptr<Call>>;
+
+  // All that can be done now. Returns whether a callback ran.
+  bool step() {
+    ended_.clear();
+    start_calls(os::monotonic_ns());
+    int running = 0;
+    curl_multi_perform(multi_.get(), &running);
+    collect_bytes();
+    finish_transfers();
+    expire(os::monotonic_ns());
+    return tell();
+  }
+
+  void start_calls(std::int64_t now) {
+    std::erase_if(resting_, [&](std::uint64_t id) {
+      Call& call = *calls_.at(id);
+      if (call.rests_until_ns > now) return false;
+      call.state = Call::State::kWaiting;
+      (call.is_stream ? waiting_streams_ : waiting_).insert(id);
+      if (!call.is_stream) --in_flight_;
+      return true;
+    });
+    const bool has_waiting = !waiting_.empty() || !waiting_streams_.empty() || !askers_.empty();
+    if (!has_waiting && credentials_.due_ns() == 0) return;
+    const Credentials::State state = credentials_.prepare(now);
+    if (state == Credentials::State::kWaiting) return;
+    if (state == Credentials::State::kFailed) return fail_waiting();
+    answer_askers(credentials_.current());
+    for (const std::uint64_t id : std::exchange(waiting_streams_, {})) begin(id, now);
+    while (!waiting_.empty() && in_flight_ < options_.max_in_flight) {
+      begin(*waiting_.begin(), now);
+    }
+  }
+
+  void answer_askers(const base::Result<Credential>& answer) {
+    for (auto& done : std::exchange(askers_, {})) {
+      answered_.push_back([done = std::move(done), answer] { done(answer); });
+    }
+  }
+
+  void fail_waiting() {
+    const std::string why = printable(credentials_.failure(), 1000);
+    answer_askers(base::fail(base::ErrorCode::kUnavailable, why));
+    for (auto* ids : {&waiting_streams_, &waiting_}) {
+      for (const std::uint64_t id : std::exchange(*ids, {})) {
+        finish(id, *calls_.at(id), {.failure = why});
+      }
+    }
+  }
+
+  void begin(std::uint64_t id, std::int64_t now) {
+    Call& call = *calls_.at(id);
+    waiting_.erase(id);
+    if (call.deadline_ns == 0) call.deadline_ns = now + call.request.timeout.value();
+    call.generation = credentials_.generation();
+    call.transfer = Transfer::make(call.request, endpoint_, credentials_.current(),
+                                   {.sockets = &sockets_,
+                                    .is_stream = call.is_stream,
+                                    .max_body = options_.max_body,
+                                    .user_agent = options_.user_agent});
+    if (call.transfer == nullptr) return finish(id, call, {.failure = "there is no memory for it"});
+    active_.emplace(call.transfer->handle(), id);
+    call.state = Call::State::kActive;
+    if (!call.is_stream) ++in_flight_;
+    curl_multi_add_handle(multi_.get(), call.transfer->handle());
+  }
+
+  // The call is not under way any more, whatever it was.
+  void drop_transfer(Call& call) {
+    if (call.transfer == nullptr) return;
+    heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());
+    curl_multi_remove_handle(multi_.get(), call.transfer->handle());
+    active_.erase(call.transfer->handle());
+    call.transfer.reset();
+    if (!call.is_stream) --in_flight_;
+  }
+
+  std::unique_ptr<Call> take_out(Calls::iterator found) {
+    std::unique_ptr<Call> call = std::move(found->second);
+    drop_transfer(*call);
+    if (call->state == Call::State::kResting && !call->is_stream) --in_flight_;
+    if (!call->is_stream) --pending_;
+    waiting_.erase(found->first);
+    waiting_streams_.erase(found->first);
+    resting_.erase(found->first);
+    ready_.erase(found->first);
+    calls_.erase(found);
+    return call;
+  }
+
+  void collect_bytes() {
+    for (const auto& [handle, id] : active_) {
+      Call& call = *calls_.at(id);
+      if (!call.is_stream) continue;
+      const bool is_newly_open = call.transfer->is_open() && !call.is_open;
+      if (!is_newly_open && !call.transfer->has_bytes()) continue;
+      call.is_open = call.transfer->is_open();
+      call.bytes += call.transfer->take_bytes();
+      ready_.insert(id);
+    }
+  }
+
+  void finish_transfers() {
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+      if (message->msg != CURLMSG_DONE) continue;
+      const std::uint64_t id = active_.at(message->easy_handle);
+      judge(id, *calls_.at(id), message->data.result);
+    }
+  }
+
+  // libcurl is done with it: it is told, or tried again.
+  void judge(std::uint64_t id, Call& call, CURLcode code) {
+    const std::int64_t now = os::monotonic_ns();
+    const int status = code == CURLE_OK ? call.transfer->status() : 0;
+    const base::Duration rest = call.transfer->retry_after();
+    if (status == 401 && !call.was_renewed && credentials_.refuse(call.generation, now)) {
+      call.was_renewed = true;
+      drop_transfer(call);
+      call.state = Call::State::kWaiting;
+      (call.is_stream ? waiting_streams_ : waiting_).insert(id);
+      return;
+    }
+    const bool may_rest = call.retries < kMaxRetries && rest <= kLongestRest &&
+                          rest > base::Duration() &&
+                          (call.is_stream || now + rest.value() < call.deadline_ns);
+    if (status == 429 && may_rest) {
+      ++call.retries;
+      drop_transfer(call);
+      call.state = Call::State::kResting;
+      call.rests_until_ns = now + rest.value();
+      // It keeps its place among those in flight: the server wants fewer of them.
+      if (!call.is_stream) ++in_flight_;
+      resting_.insert(id);
+      return;
+    }
+    if (status != 0 && status != 401) credentials_.accept(call.generation);
+    finish(id, call, call.transfer->answer(code));
+  }
+
+  void finish(std::uint64_t id, Call& call, Answer answer) {
+    drop_transfer(call);
+    call.state = Call::State::kDone;
+    call.answer = std::move(answer);
+    ready_.insert(id);
+  }
+
+  // When something came of the call last, or it was sent.
+  static std::int64_t alive_ns(const Call& call) {
+    return std::max(call.transfer->begun_ns(), call.transfer->last_byte_ns());
+  }
+
+  // When the call has waited for too long: a request as a whole, a stream in silence.
+  static std::int64_t deadline_of(const Call& call) {
+    return call.is_stream ? alive_ns(call) + call.request.timeout.value() : call.deadline_ns;
+  }
+
+  void expire(std::int64_t now) {
+    std::vector<std::uint64_t> late;
+    for (const auto& [handle, id] : active_) {
+      const Call& call = *calls_.at(id);
+      heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());
+      if (now >= deadline_of(call)) late.push_back(id);
+    }
+    for (const std::uint64_t id : late) {
+      Call& call = *calls_.at(id);
+      // Nothing came on any connection since: they may be dead without the kernel's knowing.
+      const std::int64_t silence_ns = now - alive_ns(call);
+      if (heard_ns_ <= alive_ns(call) && silence_ns >= options_.dead_after.value()) {
+        sockets_.break_all();
+      }
+      const auto seconds =
+          static_cast<double>(base::whole_milliseconds(call.request.timeout)) / 1e3;
+      const auto what = call.is_stream ? "nothing came for" : "the server did not answer within";
+      finish(id, call, {.failure = fmt::format("{} {} s", what, seconds)});
+    }
+  }
+
+  // Runs the callbacks of what is ready. They may add and remove calls.
+  bool tell() {
+    bool has_told = !answered_.empty();
+    for (const auto& answer : std::exchange(answered_, {})) answer();
+    for (const std::uint64_t id : std::exchange(ready_, {})) {
+      const auto found = calls_.find(id);
+      if (found == calls_.end()) continue;
+      has_told = true;
+      tell_bytes(*found->second);
+      const auto still = calls_.find(id);
+      if (still == calls_.end() || still->second->state != Call::State::kDone) continue;
+      const std::unique_ptr<Call> over = take_out(still);
+      const auto& callback = over->is_stream ? over->handlers.on_end : over->done;
+      if (callback) callback(over->answer);
+    }
+    return has_told;
+  }
+
+  // The call stays in memory, in `ended_`, where a handler removes it.
+  void tell_bytes(Call& call) {
+    const std::uint64_t removed = ended_.size();
+    if (call.is_open && !std::exchange(call.has_told_open, true) && call.handlers.on_open) {
+      call.handlers.on_open();
+    }
+    if (call.bytes.empty()) return;
+    const std::string bytes = std::exchange(call.bytes, {});
+    const bool is_removed =
+        std::any_of(ended_.begin() + static_cast<std::ptrdiff_t>(removed), ended_.end(),
+                    [&](const std::unique_ptr<Call>& one) { return one.get() == &call; });
+    if (!is_removed && call.handlers.on_bytes) call.handlers.on_bytes(bytes);
+  }
+
+  // When something is due although nothing comes.
+  std::int64_t due_ns() const {
+    std::int64_t due = credentials_.due_ns() == 0 ? kNever : credentials_.due_ns();
+    for (const std::uint64_t id : resting_) due = std::min(due, calls_.at(id)->rests_until_ns);
+    for (const auto& [handle, id] : active_) due = std::min(due, deadline_of(*calls_.at(id)));
+    // What callbacks of this round have asked for, unless it waits for a credential or its turn.
+    const bool can_begin = !waiting_streams_.empty() || !askers_.empty() ||
+                           (!waiting_.empty() && in_flight_ < options_.max_in_flight);
+    return can_begin && credentials_.due_ns() == 0 ? 0 : due;
+  }
+
+  void wait(std::int64_t time_ns) {
+    std::vector<curl_waitfd> extra;
+    for (const int fd : credentials_.descriptors()) {
+      if (fd >= 0) extra.push_back({fd, CURL_WAIT_POLLIN, 0});
+    }
+    const std::int64_t time_ms = (std::max<std::int64_t>(time_ns, 0) + 999'999) / 1'000'000;
+    curl_multi_poll(multi_.get(), extra.data(), static_cast<unsigned>(extra.size()),
+                    static_cast<int>(std::min<std::int64_t>(time_ms, 60'000)), nullptr);
+  }
+
+  Endpoint endpoint_;
+  ClientOptions options_;
+  Credentials credentials_;
+  Sockets sockets_;  // libcurl closes the last ones with multi_
+  Multi multi_;
+  Calls calls_;
+  std::uint64_t last_id_ = 0;
+  std::set<std::uint64_t> waiting_;
+  std::set<std::uint64_t> waiting_streams_;
+  std::set<std::uint64_t> resting_;
+  std::set<std::uint64_t> ready_;  // to be told
+  std::vector<std::function<void(base::Result<Credential>)>> askers_;
+  std::vector<std::function<void()>> answered_;  // to be told
+  std::map<CURL*, std::uint64_t> active_;
+  std::vector<std::unique_ptr<Call>> ended_;  // until no handler of theirs can be running
+  std::size_t in_flight_ = 0;                 // requests, with those that rest
+  std::size_t pending_ = 0;
+  std::int64_t heard_ns_ = 0;  // when something came from the server last
+  std::atomic<bool> woken_ = false;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+base::Result<std::unique_ptr<Client>> Client::make(ClusterAccess access, ClientOptions options) {
+  TRY_ASSIGN(Endpoint endpoint, endpoint_of(access));
+  Multi multi(has_library() ? curl_multi_init() : nullptr, curl_multi_cleanup);
+  if (multi == nullptr) {
+    return base::fail(base::ErrorCode::kInternal, "libcurl cannot be used: it has no memory");
+  }
+  curl_multi_setopt(multi.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(
+      std::move(access), std::move(endpoint), std::move(options), std::move(multi))));
+}
+
+RequestId Client::send(Request request, std::function<void(const Answer&)> done) {
+  auto call = std::make_unique<Call>();
+  call->request = std::move(request);
+  call->done = std::move(done);
+  return impl_->add(std::move(call));
+}
+
+StreamId Client::open_stream(Request request, StreamHandlers handlers) {
+  auto call = std::make_unique<Call>();
+  call->request = std::move(request);
+  call->is_stream = true;
+  call->handlers = std::move(handlers);
+  return impl_->add(std::move(call));
+}
+
+void Client::close_stream(StreamId stream) {
+  impl_->remove(stream, true);
+}
+
+void Client::cancel(RequestId request) {
+  impl_->remove(request, false);
+}
+
+void Client::ask_credential(std::function<void(base::Result<Credential>)> done) {
+  impl_->ask_credential(std::move(done));
+}
+
+void Client::poll(base::Duration timeout) {
+  impl_->poll(timeout);
+}
+
+void Client::wake() {
+  impl_->wake();
+}
+
+std::size_t Client::pending() const {
+  return impl_->pending();
+}
+
+}  // namespace gpu_platform::kubernetes
