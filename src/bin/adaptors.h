@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "api/core_access.h"
 #include "bin/channel_log.h"
+#include "bin/kubernetes_site.h"
 #include "controller/loop/loop.h"
 #include "execution/environment_source.h"
 #include "execution/process/process_engine.h"
@@ -59,20 +61,35 @@ class MonitoredReadings : public api::GpuReadingSource {
 
 class EngineChannels : public api::ChannelSource {
  public:
-  EngineChannels(execution::ProcessEngine& engine, logging::Log& log)
-      : engine_(engine), log_(log) {}
+  // `cluster` may be null: the site has none.
+  using Snapshots = std::function<std::shared_ptr<const controller::Snapshot>()>;
+  EngineChannels(execution::ProcessEngine& engine, execution::KubernetesEngine* cluster,
+                 Snapshots snapshot, logging::Log& log)
+      : engine_(engine), cluster_(cluster), snapshot_(std::move(snapshot)), log_(log) {}
   void open(model::ChannelOrder order, Opened opened) override {
     const std::uint64_t number = ++last_;
-    engine_.open_channel(order, [&log = log_, order, number,
-                                 opened = std::move(opened)](base::Result<os::Descriptor> channel) {
+    auto then = [&log = log_, order, number,
+                 opened = std::move(opened)](base::Result<os::Descriptor> channel) {
       if (!channel) return opened(std::unexpected(std::move(channel).error()));
       opened(api::ChannelSocket(channel->release(),
                                 std::make_shared<const ChannelLog>(log, number, order)));
-    });
+    };
+    if (cluster_ != nullptr && is_in_cluster(order.attempt)) {
+      return cluster_->open_channel(order, std::move(then));
+    }
+    engine_.open_channel(order, std::move(then));
   }
 
  private:
+  bool is_in_cluster(model::AttemptId attempt) const {
+    const auto snapshot = snapshot_();
+    const model::Job* job = snapshot->jobs.find(attempt.job.value);
+    return job != nullptr && runs_in_kubernetes(*snapshot, *job, attempt.attempt);
+  }
+
   execution::ProcessEngine& engine_;
+  execution::KubernetesEngine* const cluster_;
+  const Snapshots snapshot_;
   logging::Log& log_;
   std::atomic<std::uint64_t> last_ = 0;  // number of the latest channel
 };

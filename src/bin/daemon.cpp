@@ -31,6 +31,7 @@
 #include "bin/emulated_boards.h"
 #include "bin/event_log.h"
 #include "bin/job_outputs.h"
+#include "bin/kubernetes_site.h"
 #include "bin/network_door.h"
 #include "bin/notifier.h"
 #include "bin/program_paths.h"
@@ -41,6 +42,8 @@
 #include "controller/controller.h"
 #include "controller/loop/clock.h"
 #include "controller/loop/loop.h"
+#include "execution/engine_router.h"
+#include "execution/process/kept_output.h"
 #include "execution/process/process_engine.h"
 #include "host/user_directory.h"
 #include "logging/log.h"
@@ -73,6 +76,8 @@ model::Policy policy_of(const config::Configuration& configuration) {
   policy.allow_root_jobs = configuration.root_jobs == config::RootJobs::kAllow;
   policy.can_notify = !configuration.notify_command.empty();
   policy.has_containers = !configuration.containers.path.empty();
+  policy.has_processes = configuration.local_engine;
+  policy.has_kubernetes = has_kubernetes(configuration);
   policy.own_uid = geteuid();
   return policy;
 }
@@ -121,7 +126,9 @@ base::Result<std::unique_ptr<store::SqliteStore>> open_store(
 // Returns the targets of the probes: the emulated boards, or this host.
 base::Result<std::vector<node::ProbeTarget>> probe_targets(const DaemonOptions& options,
                                                            const std::string& data_dir,
-                                                           const ProgramPaths& paths) {
+                                                           const ProgramPaths& paths,
+                                                           bool has_local_nodes) {
+  if (!has_local_nodes) return std::vector<node::ProbeTarget>();
   if (options.emulate.empty()) {
     char name[256] = {};
     gethostname(name, sizeof name - 1);
@@ -241,13 +248,14 @@ struct Daemon::Parts {
       : data_dir(std::move(directory)),
         event_log(log),
         outputs([this] { return engine->node_part().folder; }, [this] { return loop->snapshot(); },
-                users_files) {}
+                users_files, [this] { return cluster.get(); }) {}
 
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
   base::Status recover(const config::Configuration& configuration);
+  KeptOutputs kept_outputs();
   base::Status discover(std::vector<node::ProbeTarget> targets,
                         const config::Configuration& configuration, const ProgramPaths& paths);
   // What a credential that others have signed proves here.
@@ -265,6 +273,9 @@ struct Daemon::Parts {
   std::unique_ptr<StoredEnvironments> environments;
   std::unique_ptr<BoardRegistrar> registrar;  // null: no emulated boards
   std::unique_ptr<execution::ProcessEngine> engine;
+  LateSink cluster_observations;  // no driver of ours confirms a release there: they pass no gate
+  std::unique_ptr<execution::KubernetesEngine> cluster;  // null: the site names none
+  std::unique_ptr<execution::EngineRouter> engines;
   controller::Clock clock;
   std::unique_ptr<controller::Controller> controller;
   EventLog event_log;
@@ -311,6 +322,7 @@ Daemon::Parts::~Parts() {
   if (loop != nullptr) loop->stop();
   users_files.disconnect();
   observations.disconnect();
+  cluster_observations.disconnect();
 }
 
 base::Result<config::NetworkPlaces> network_places_of(const std::string& path) {
@@ -378,8 +390,25 @@ base::Status set_launcher(const config::Configuration& configuration, const std:
   return {};
 }
 
+// Of this machine's jobs and of the cluster's.
+KeptOutputs Daemon::Parts::kept_outputs() {
+  return {
+      [this](model::JobId job) {
+        return execution::has_kept_output(engine->node_part().folder, job) ||
+               (cluster != nullptr && execution::has_kept_output(cluster->output_folder(), job));
+      },
+      [this](const std::vector<model::JobId>& jobs) {
+        engine->remove_output(jobs);
+        if (cluster != nullptr) cluster->remove_output(jobs);
+      }};
+}
+
 base::Status Daemon::Parts::recover(const config::Configuration& configuration) {
-  controller = std::make_unique<controller::Controller>(*store, *engine);
+  std::map<model::EngineKind, execution::Engine*> by_kind;
+  by_kind[model::EngineKind::kProcess] = engine.get();
+  if (cluster != nullptr) by_kind[model::EngineKind::kKubernetes] = cluster.get();
+  engines = std::make_unique<execution::EngineRouter>(std::move(by_kind));
+  controller = std::make_unique<controller::Controller>(*store, *engines);
   loop = std::make_unique<controller::Loop>(*controller, clock, end_now);
   std::string note;
   TRY(controller->recover(clock.now(), &note));
@@ -411,6 +440,7 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
       },
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
   observations.connect(*gate);
+  cluster_observations.connect(*loop);
   loop->start();
   return {};
 }
@@ -465,6 +495,11 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
         "not every node was described within {} s; the others are added when they are described",
         kDiscoveryLimit.count());
   }
+  const std::chrono::milliseconds patience = kDiscoveryLimit;
+  if (cluster != nullptr && !cluster->wait_for_nodes(patience)) {
+    spdlog::warn(
+        "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
+  }
   loop->wait_until_published();
   const std::size_t found = nodes->gpu_count();
   if (configuration.total_gpus && *configuration.total_gpus != found) {
@@ -493,7 +528,8 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   snapshots = std::make_unique<LoopSnapshots>(*loop);
   archive = std::make_unique<StoredJobs>(*store);
   audit = std::make_unique<StoredAudit>(*store);
-  channels = std::make_unique<EngineChannels>(*engine, log);
+  channels = std::make_unique<EngineChannels>(
+      *engine, cluster.get(), [this] { return loop->snapshot(); }, log);
   identities.set(configuration.identities);
   const auto warn = [this](const std::string& line) {
     log.warn(logging::of_platform("credentials"), "api {}", line);
@@ -567,7 +603,8 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   parts->last_read = configuration;
   TRY_ASSIGN(parts->store, open_store(parts->data_dir, configuration, !options.emulate.empty()));
   const ProgramPaths paths = find_program_paths();
-  TRY_ASSIGN(auto targets, probe_targets(options, parts->data_dir, paths));
+  TRY_ASSIGN(auto targets,
+             probe_targets(options, parts->data_dir, paths, configuration.local_engine));
 
   parts->environments = std::make_unique<StoredEnvironments>(*parts->store);
   execution::ProcessEngineOptions engine;
@@ -602,9 +639,12 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
         "running as root: jobs of root are allowed and run as root "
         "(execution.root_jobs: refuse forbids them)");
   }
+  TRY_ASSIGN(parts->cluster, open_kubernetes(configuration, parts->data_dir, *parts->environments,
+                                             parts->cluster_observations, end_now));
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));
-  parts->retention = std::make_unique<RetentionThread>(*parts->store, *parts->loop, *parts->engine);
+  parts->retention =
+      std::make_unique<RetentionThread>(*parts->store, *parts->loop, parts->kept_outputs());
   TRY(parts->open_door(options, configuration, paths));
   return std::unique_ptr<Daemon>(new Daemon(std::move(parts)));
 }

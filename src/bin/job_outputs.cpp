@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/parse.h"
+#include "bin/kubernetes_site.h"
 #include "execution/process/kept_output.h"
 #include "model/states.h"
 #include "os/clock.h"
@@ -44,7 +45,22 @@ std::unexpected<base::Error> removed_output(model::JobId job, const model::Polic
 
 }  // namespace
 
+execution::KubernetesEngine* JobOutputs::cluster_of(const model::Job& job,
+                                                    std::uint32_t attempt) const {
+  execution::KubernetesEngine* const cluster = cluster_();
+  return cluster != nullptr && runs_in_kubernetes(*snapshot_(), job, attempt) ? cluster : nullptr;
+}
+
+std::string JobOutputs::container_step(const model::Job& job, std::uint32_t attempt) const {
+  const model::AttemptId id{job.id, attempt};
+  if (const auto* cluster = cluster_of(job, attempt)) return cluster->step_of(id);
+  return execution::container_step(folder_(), id);
+}
+
 std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const {
+  if (const auto* cluster = cluster_of(job, attempt)) {
+    return execution::kept_output_path(cluster->output_folder(), {job.id, attempt});
+  }
   const std::string& named = job.spec->output;
   if (named.empty()) return execution::kept_output_path(folder_(), {job.id, attempt});
   return api::users_file(job, attempt, named, snapshot_()->nodes);
@@ -52,7 +68,11 @@ std::string JobOutputs::path(const model::Job& job, std::uint32_t attempt) const
 
 api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attempt) const {
   const std::string file = path(job, attempt);
-  if (!job.spec->output.empty()) {
+  execution::KubernetesEngine* const cluster = cluster_of(job, attempt);
+  if (cluster != nullptr && model::is_active(job.state)) {
+    cluster->follow_output({job.id, attempt});
+  }
+  if (cluster == nullptr && !job.spec->output.empty()) {
     return {true,
             [files = files_, uid = job.spec->uid, file](std::uint64_t offset, std::size_t most) {
               return read_users_file(files.open(uid, file), file, offset, most);

@@ -6,7 +6,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "execution/process/kept_output.h"
 #include "os/clock.h"
 
 namespace gpu_platform::bin {
@@ -23,13 +22,10 @@ constexpr int kTimesUntilWarning = 5;
 }  // namespace
 
 RetentionThread::RetentionThread(const store::Archive& archive, controller::Loop& loop,
-                                 execution::ProcessEngine& engine)
+                                 KeptOutputs outputs)
     : loop_(loop),
-      engine_(engine),
-      retention_(archive,
-                 [this](model::JobId job) {
-                   return execution::has_kept_output(engine_.node_part().folder, job);
-                 }),
+      outputs_(std::move(outputs)),
+      retention_(archive, outputs_.has),
       thread_([this] { work(); }) {
   pthread_setname_np(thread_.native_handle(), "retention");
 }
@@ -76,7 +72,7 @@ base::Duration RetentionThread::ask_to_remove(const std::vector<model::JobId>& o
     spdlog::warn("retention why=\"the output of job {} and {} others is still there\"",
                  outputs.front().value, outputs.size() - 1);
   }
-  engine_.remove_output(outputs);
+  outputs_.remove(outputs);
   return base::milliseconds(kIntervalMs);
 }
 

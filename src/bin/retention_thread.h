@@ -1,16 +1,23 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "controller/loop/loop.h"
 #include "controller/retention.h"
-#include "execution/process/process_engine.h"
 #include "store/store.h"
 
 namespace gpu_platform::bin {
+
+// The kept output of jobs, wherever it is.
+struct KeptOutputs {
+  std::function<bool(model::JobId)> has;  // true also where that cannot be seen
+  // Has it removed; the order may be lost on its way.
+  std::function<void(const std::vector<model::JobId>&)> remove;
+};
 
 // Carries out the site's retention policy (controller/retention.h): has the launcher remove output,
 // and the loop drop jobs from the history. It looks from time to time, so a reloaded policy counts
@@ -18,8 +25,7 @@ namespace gpu_platform::bin {
 class RetentionThread {
  public:
   // All outlive it.
-  RetentionThread(const store::Archive& archive, controller::Loop& loop,
-                  execution::ProcessEngine& engine);
+  RetentionThread(const store::Archive& archive, controller::Loop& loop, KeptOutputs outputs);
   ~RetentionThread();
   RetentionThread(const RetentionThread&) = delete;
   RetentionThread& operator=(const RetentionThread&) = delete;
@@ -31,7 +37,7 @@ class RetentionThread {
   base::Duration ask_to_remove(const std::vector<model::JobId>& outputs);
 
   controller::Loop& loop_;
-  execution::ProcessEngine& engine_;
+  const KeptOutputs outputs_;
   controller::Retention retention_;
   std::vector<model::JobId> asked_;  // the output that was asked for last
   int asked_times_ = 0;

@@ -57,21 +57,29 @@ std::string totals(const Json& status) {
   return line + advisory_guards(status);
 }
 
-Table node_table(const Json& status) {
-  Table table({{"NODE", Align::kLeft, 12},
-               {"STATE"},
-               {"GPUS", Align::kRight},
-               {"FREE", Align::kRight},
-               {"CPUS USED", Align::kRight, std::nullopt, 1},
-               {"MEMORY USED", Align::kRight, std::nullopt, 2},
-               {"DRIVER", Align::kLeft, std::nullopt, 3},
-               {"REASON", Align::kLeft, 8}});
+// A wide one also has the engine of each node.
+Table node_table(const Json& status, bool is_wide) {
+  std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
+                                 {"STATE"},
+                                 {"GPUS", Align::kRight},
+                                 {"FREE", Align::kRight},
+                                 {"CPUS USED", Align::kRight, std::nullopt, 1},
+                                 {"MEMORY USED", Align::kRight, std::nullopt, 2},
+                                 {"DRIVER", Align::kLeft, std::nullopt, 3}};
+  if (is_wide) columns.push_back({"ENGINE"});
+  columns.push_back({"REASON", Align::kLeft, 8});
+  Table table(std::move(columns));
   for (const Json& node : in_node_order(list_at(status, "nodes"), "/name")) {
-    table.add({marked_name(node, "name"), text_at(node, "state"), text_at(node, "total_gpus"),
-               text_at(node, "available_gpus"),
-               of(text_at(node, "cpus_allocated"), text_at(node, "cpus")),
-               memory_of(node, "memory_allocated_bytes", "memory_bytes"),
-               text_at(node, "driver_version"), text_at(node, "reason")});
+    std::vector<std::string> row = {marked_name(node, "name"),
+                                    text_at(node, "state"),
+                                    text_at(node, "total_gpus"),
+                                    text_at(node, "available_gpus"),
+                                    of(text_at(node, "cpus_allocated"), text_at(node, "cpus")),
+                                    memory_of(node, "memory_allocated_bytes", "memory_bytes"),
+                                    text_at(node, "driver_version")};
+    if (is_wide) row.push_back(text_at(node, "engine"));
+    row.push_back(text_at(node, "reason"));
+    table.add(std::move(row));
   }
   return table;
 }
@@ -164,8 +172,8 @@ int run_status(const CommandText& text, Invocation& invocation) {
   if (all) output.names = {"gpus", "uuid"};
   return show_answer(
       invocation.console, *client, output, "/v1/status", [&](Console& console, const Json& status) {
-        const Table table =
-            all ? gpu_table(in_node_order(list_at(status, "gpus"), "/node")) : node_table(status);
+        const Table table = all ? gpu_table(in_node_order(list_at(status, "gpus"), "/node"))
+                                : node_table(status, output.is_wide());
         console.out(totals(status));
         if (!table.empty()) console.out("\n" + table.render(output.width(console)));
       });
@@ -187,7 +195,7 @@ int run_nodes(const CommandText& text, Invocation& invocation) {
     if (output.is_document()) {
       print_document(console, output, json_text(Json{{"nodes", nodes}}));
     } else {
-      console.out(node_table(*status).render(output.width(console)));
+      console.out(node_table(*status, output.is_wide()).render(output.width(console)));
     }
     return {};
   });

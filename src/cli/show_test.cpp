@@ -231,7 +231,7 @@ TEST_F(Show, NoDaemonIsAProblemDocumentToo) {
 
 constexpr std::string_view kStatus =
     R"({"total_gpus":8,"available_gpus":6,"utilization":0.25,"queued_jobs":3,"running_jobs":1,"held_jobs":0,"suspended_jobs":0,)"
-    R"("nodes":[{"name":"dgx-1","state":"UP","emulated":true,"cpus":112,"cpus_allocated":28,"memory_bytes":2199023255552,"memory_allocated_bytes":549755813888,"total_gpus":8,"available_gpus":6,"driver_version":"535.1","reason":null}],)"
+    R"("nodes":[{"name":"dgx-1","state":"UP","emulated":true,"cpus":112,"cpus_allocated":28,"memory_bytes":2199023255552,"memory_allocated_bytes":549755813888,"total_gpus":8,"available_gpus":6,"driver_version":"535.1","reason":null,"engine":"process"}],)"
     R"("gpus":[{"node":"dgx-1","index":0,"uuid":"GPU-1","type":"H100-80GB","state":"IN_USE","emulated":true,"jobs":["7"],"memory_total_bytes":85899345920,"memory_used_bytes":1073741824,"utilization_percent":93.4,"temperature_c":61,"power_watts":null,"reason":null}]})";
 
 TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
@@ -242,6 +242,13 @@ TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
             "1 job running, 3 queued, 0 held, 0 suspended\n\n"
             "NODE              STATE  GPUS  FREE  CPUS USED    MEMORY USED  DRIVER  REASON\n"
             "dgx-1 (emulated)  UP        8     6     28/112  512 GiB/2 TiB  535.1   -\n");
+}
+
+TEST_F(Show, AWideStatusNamesTheEngineOfEachNode) {
+  FakeServer server([](const Request&) { return json_answer(kStatus); });
+  EXPECT_EQ(call(server, {"status", "-o", "wide"}), 0);
+  EXPECT_TRUE(has(out(), "DRIVER  ENGINE   REASON\n")) << out();
+  EXPECT_TRUE(has(out(), "535.1   process  -\n")) << out();
 }
 
 TEST_F(Show, StatusNamesTheGuardsThatAreNotHeld) {

@@ -19,6 +19,7 @@ namespace gpu_platform::config {
 
 enum class RootJobs : std::uint8_t { kAllow, kRefuse };
 enum class Seccomp : std::uint8_t { kDefault, kOff };
+enum class KubernetesDevices : std::uint8_t { kPinned, kOwned, kCounts };
 
 // A program by its absolute path; empty: none.
 struct ProgramFile {
@@ -97,6 +98,22 @@ struct Configuration {
   base::Duration prolog_timeout = base::minutes(5);
   base::Duration epilog_timeout = base::minutes(5);
   ProgramFile containers;  // the rules of the container engine; empty: no jobs with an image
+
+  bool local_engine = true;        // jobs run on this machine
+  SiteFile kubernetes_kubeconfig;  // empty, and not in a cluster: no Kubernetes
+  bool kubernetes_in_cluster = false;
+  SiteName kubernetes_context;  // of the kubeconfig; empty: its current one
+  SiteName kubernetes_cluster{"default"};
+  SiteName kubernetes_namespace{"gpu-platform-jobs"};
+  WordList kubernetes_pull_secrets;
+  WordList kubernetes_node_selector;  // LABEL=VALUE
+  KubernetesDevices kubernetes_devices = KubernetesDevices::kPinned;
+  SiteName kubernetes_device_class{"gpu.nvidia.com"};
+  SiteName kubernetes_driver{"gpu.nvidia.com"};
+  SiteName kubernetes_priority_class;
+  bool kubernetes_runs_as_user = true;
+  base::Duration kubernetes_start_timeout = base::minutes(10);
+  base::Duration kubernetes_lost_after = base::minutes(5);
 
   base::Duration monitoring_interval = base::seconds(5);
 

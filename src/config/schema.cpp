@@ -39,6 +39,7 @@ constexpr std::array kSections = {
     Section{"policies", "The limits of all jobs."},
     Section{"fault_tolerance", "What happens when a job, a node or a GPU fails."},
     Section{"execution", "How jobs are run."},
+    Section{"engines", "Where jobs run: on this machine, in a Kubernetes cluster, or both. docs/kubernetes.md takes a site to the first job."},
     Section{"monitoring", "How often the hardware is read."},
     Section{"health", "What makes a GPU unfit for work."},
     Section{"store", "What is kept on disk."},
@@ -275,6 +276,58 @@ const std::array kKeys = {
         "that jobs may use. It must belong to root and be writable by no other user. A launcher that is a service needs "
         "--containers with this file, too. Empty: jobs with an image are refused."},
 
+    Key{"engines.local", +[](C& c) -> bool& { return c.local_engine; },
+        0, 0, Effect::kRestart,
+        "Whether jobs run on this machine. With false the machine's own GPUs are not looked at, and a cluster must be named."},
+    Key{"engines.kubernetes.kubeconfig", +[](C& c) -> SiteFile& { return c.kubernetes_kubeconfig; },
+        0, 0, Effect::kRestart,
+        "The kubeconfig file, by its absolute path, that names the cluster whose nodes run jobs with an image. Empty: none."},
+    Key{"engines.kubernetes.in_cluster", +[](C& c) -> bool& { return c.kubernetes_in_cluster; },
+        0, 0, Effect::kRestart,
+        "Whether the daemon runs as a pod of the cluster whose nodes run its jobs. It then uses its service account and no "
+        "kubeconfig."},
+    Key{"engines.kubernetes.context", +[](C& c) -> SiteName& { return c.kubernetes_context; },
+        0, 0, Effect::kRestart,
+        "The context of the kubeconfig. Empty: its current context."},
+    Key{"engines.kubernetes.cluster", +[](C& c) -> SiteName& { return c.kubernetes_cluster; },
+        0, 0, Effect::kRestart,
+        "The name by which the platform knows what it has made in the cluster: at most 24 lower-case letters, digits and "
+        "'-'. One controller at a time uses a name; a second one is refused."},
+    Key{"engines.kubernetes.namespace", +[](C& c) -> SiteName& { return c.kubernetes_namespace; },
+        0, 0, Effect::kRestart,
+        "The namespace of the jobs' pods. '{team}' in it stands for the job's team. Namespaces are not made by the platform."},
+    Key{"engines.kubernetes.image_pull_secrets", +[](C& c) -> WordList& { return c.kubernetes_pull_secrets; },
+        0, 0, Effect::kRestart,
+        "The secrets in the jobs' namespace with credentials for registries, separated by blanks."},
+    Key{"engines.kubernetes.node_selector", +[](C& c) -> WordList& { return c.kubernetes_node_selector; },
+        0, 0, Effect::kRestart,
+        "Labels of the nodes that the platform uses, as LABEL=VALUE, separated by blanks. Empty: all nodes."},
+    Key{"engines.kubernetes.devices", +[](C& c) -> KubernetesDevices& { return c.kubernetes_devices; },
+        0, 0, Effect::kRestart,
+        "How a pod gets the GPUs that the platform chose. pinned: by a claim on just these devices, which kube-scheduler "
+        "allocates; owned: the platform allocates the devices and binds the pod itself, and no other user may have claims "
+        "on them; counts: for clusters without dynamic resource allocation, the pod asks for a number of nvidia.com/gpu and "
+        "the kubelet chooses the devices."},
+    Key{"engines.kubernetes.driver", +[](C& c) -> SiteName& { return c.kubernetes_driver; },
+        0, 0, Effect::kRestart,
+        "The driver whose ResourceSlices are the cluster's GPUs."},
+    Key{"engines.kubernetes.device_class", +[](C& c) -> SiteName& { return c.kubernetes_device_class; },
+        0, 0, Effect::kRestart,
+        "The DeviceClass that claims name."},
+    Key{"engines.kubernetes.priority_class", +[](C& c) -> SiteName& { return c.kubernetes_priority_class; },
+        0, 0, Effect::kRestart,
+        "The PriorityClass of the jobs' pods. Empty: the cluster's default. kube-scheduler may evict them for pods of a higher one."},
+    Key{"engines.kubernetes.runs_as_user", +[](C& c) -> bool& { return c.kubernetes_runs_as_user; },
+        0, 0, Effect::kRestart,
+        "Whether pods run with the uid and gid of the job's user. With false they run as the image's user, which must not be "
+        "root."},
+    Key{"engines.kubernetes.start_timeout", +[](C& c) -> base::Duration& { return c.kubernetes_start_timeout; },
+        0, kDay, Effect::kRestart,
+        "The time after which a start is taken back if a pod of it has no node yet. 0: never."},
+    Key{"engines.kubernetes.lost_after", +[](C& c) -> base::Duration& { return c.kubernetes_lost_after; },
+        1, kDay, Effect::kRestart,
+        "The time after which a node that Kubernetes cannot reach is lost, and its jobs with it."},
+
     Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,
         "The time between two readings of each GPU.", base::seconds(1)},
@@ -444,6 +497,18 @@ const std::array kKeys = {
 };
 // clang-format on
 
+constexpr bool has_kubernetes(const C& c) {
+  return c.kubernetes_in_cluster || !c.kubernetes_kubeconfig.path.empty();
+}
+
+bool is_cluster_label(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 24;
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= kMaxBytes && is_plain(text.front()) &&
+         is_plain(text.back()) &&
+         std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
+}
+
 constexpr bool has_tls(const C& c) {
   return !c.tls_certificate.path.empty() && !c.tls_key.path.empty();
 }
@@ -496,6 +561,23 @@ const std::array kRules = {
          },
          "access.openid.issuer, access.openid.audience and access.openid.keys belong together: set "
          "all or none"},
+    Rule{"engines.local", [](const C& c) { return c.local_engine || has_kubernetes(c); },
+         "without this machine a cluster must be named: engines.kubernetes.kubeconfig or "
+         "engines.kubernetes.in_cluster"},
+    Rule{
+        "engines.kubernetes.in_cluster",
+        [](const C& c) { return !c.kubernetes_in_cluster || c.kubernetes_kubeconfig.path.empty(); },
+        "excludes engines.kubernetes.kubeconfig: set one of the two"},
+    Rule{"engines.kubernetes.cluster",
+         [](const C& c) { return is_cluster_label(c.kubernetes_cluster.text); },
+         "must be 1 to 24 lower-case letters, digits and '-', with a letter or digit at both ends"},
+    Rule{"engines.kubernetes.node_selector",
+         [](const C& c) {
+           return std::ranges::all_of(
+               c.kubernetes_node_selector.words,
+               [](const std::string& word) { return word.find('=', 1) != std::string::npos; });
+         },
+         "must be LABEL=VALUE; several are separated by blanks"},
     Rule{"access.openid.algorithms", [](const C& c) { return are_algorithms(c.openid_algorithms); },
          "the algorithms are RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"},
     Rule{"access.openid.user_claim", [](const C& c) { return !c.openid_user_claim.text.empty(); },
@@ -712,6 +794,8 @@ constexpr std::array<std::string_view, 2> kWords<model::Role>{"viewer", "user"};
 template <>
 constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience>{"owner", "team",
                                                                                   "all"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "owned", "counts"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>

@@ -28,6 +28,7 @@ using Field =
                  model::Role& (*)(Configuration&),                    // likewise
                  model::Audience& (*)(Configuration&),                // likewise
                  Seccomp& (*)(Configuration&),                        // likewise
+                 KubernetesDevices& (*)(Configuration&),              // likewise
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise
                  model::PriorityClass& (*)(Configuration&),           // likewise
                  model::QueueOrder& (*)(Configuration&),              // likewise

@@ -191,7 +191,8 @@ Core::Reply Core::on(const model::RaiseJob& command, const Request& request) {
 
 Core::Reply Core::on(const model::SignalJob& command, const Request& request) {
   const auto send = [&](const Job& job) -> base::Result<bool> {
-    TRY_ASSIGN(model::SignalRequested signal, judge_signal(request.caller, job, command.signal));
+    TRY_ASSIGN(model::SignalRequested signal,
+               judge_signal(state_, request.caller, job, command.signal));
     emit(std::move(signal), request.now);
     return true;
   };
@@ -329,6 +330,14 @@ void Core::on(const execution::Cleaned& seen, base::Instant now) {
 
 void Core::on(const execution::UnmanagedProcessesObserved& seen, base::Instant now) {
   emit_if(judge_unmanaged_processes(state_, seen), now);
+}
+
+void Core::on(const execution::NodeServiceObserved& seen, base::Instant now) {
+  emit_if(judge_service(state_, seen), now);
+}
+
+void Core::on(const execution::GpuUnavailableObserved& seen, base::Instant now) {
+  emit_if(judge_unavailable(state_, seen), now);
 }
 
 void Core::on(const execution::NodeObserved& seen, base::Instant now) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -66,6 +67,22 @@ void check_node(const State& state, const Node& node, Found& found) {
   for (std::size_t i = 0; i < node.gpus.size(); ++i) check_gpu(state, node, i, found);
 }
 
+// Its nodes are of one engine, which can run it.
+void check_engine(const State& state, const Job& job, const Attempt& attempt, Found& found) {
+  std::optional<model::EngineKind> first;
+  for (const model::NodeAllocation& part : attempt.allocation.nodes) {
+    const Node* node = state.nodes.find(part.node.value);
+    if (node == nullptr) continue;  // check_attempt says so
+    if (!job.spec->request.engines.contains(node->engine) ||
+        first.value_or(node->engine) != node->engine) {
+      found.push_back(fmt::format("engine: attempt {} of job {} is on node {} of engine {}",
+                                  attempt.number, job.id.value, node->name,
+                                  model::to_string(node->engine)));
+    }
+    first = node->engine;
+  }
+}
+
 // All that it asks for or nothing, in equal parts on nodes that it accepts.
 void check_gang(const Job& job, const Attempt& attempt, Found& found) {
   const model::ResourceRequest& request = job.spec->request;
@@ -96,6 +113,7 @@ void check_gang(const Job& job, const Attempt& attempt, Found& found) {
 void check_attempt(const State& state, const Job& job, const Attempt& attempt, Found& found) {
   if (!model::holds_resources(attempt.state)) return;
   check_gang(job, attempt, found);
+  check_engine(state, job, attempt, found);
   const model::AttemptId id{job.id, attempt.number};
   for (const auto& part : attempt.allocation.nodes) {
     const Node* node = state.nodes.find(part.node.value);
@@ -134,7 +152,7 @@ void check_hold(const State& state, const Job& job, const model::PreemptionHold&
     const Node* node = state.nodes.find(part.node.value);
     if (node == nullptr) return violated("holds a node that is not there");
     const scheduling::GpuMask gpus = scheduling::gpus_of(part);
-    if (node->state != model::NodeState::kUp ||
+    if (model::state_of(*node) != model::NodeState::kUp ||
         (scheduling::gpus_in_service(*node) & gpus) != gpus) {
       violated("holds what is out of service");
     }

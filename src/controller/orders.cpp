@@ -25,7 +25,7 @@ execution::StartOrder start_order(const State& state, const Job& job, const Atte
     const model::Node* node = state.nodes.find(part.node.value);
     CHECK(node != nullptr);
     execution::LaunchNode launch{part.node, node->name, node->emulated, {}, part.cpus, part.memory,
-                                 {},        {}};
+                                 {},        {},         node->engine};
     for (const auto& grant : part.grants) {
       launch.gpus.push_back(node->gpus.at(grant.gpu_index).info);
       launch.gpu_indices.push_back(grant.gpu_index);

@@ -18,6 +18,8 @@
 
 namespace gpu_platform::execution {
 
+using model::NodeService;
+
 // An attempt's GPUs on one node, with the facts that its processes need.
 struct LaunchNode {
   model::NodeId node;
@@ -28,6 +30,7 @@ struct LaunchNode {
   base::Bytes memory;
   std::vector<std::uint32_t> gpu_indices;  // within the node, one for each of `gpus`
   std::vector<model::NumaNode> near;       // where its processes should run; empty: anywhere
+  model::EngineKind engine = model::EngineKind::kProcess;  // the same for all nodes of an order
 };
 
 struct StartOrder {
@@ -85,7 +88,8 @@ struct Started {
 // The attempt ended, or could not be started (reason kLaunchFailed, detail says why; exit code 127
 // or 126 where the command was missing or not executable), or was lost. Reason kPrologFailed: the
 // site's prolog failed there; nothing of the job was started. Reason kTimeLimit: `time_limit` says
-// which limit was over, for a LimitOrder may have been on its way.
+// which limit was over, for a LimitOrder may have been on its way. Reason kPreempted without a
+// StopOrder: the cluster took its place away, by no fault of the job.
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;
@@ -103,7 +107,8 @@ struct Cleaned {
   std::string epilog_failure;  // of the site's epilog, in words; empty: none
 };
 
-// The node exists as described. Repeated after each change of it.
+// The node exists as described. Repeated after each change of it. A name belongs to one engine: the
+// report of another one is no news while jobs hold something of the node.
 struct NodeObserved {
   model::NodeInfo info;
 };
@@ -121,8 +126,28 @@ struct UnmanagedProcessesObserved {
   std::string text;
 };
 
-using Observation = std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable,
-                                 UnmanagedProcessesObserved>;
+// What its cluster lets a node do, and why not all. Reported after each change. It takes no attempt
+// away, and leaves alone what people have decided about the node.
+struct NodeServiceObserved {
+  std::string node_name;
+  NodeService service = NodeService::kUp;
+  std::string cause;
+
+  friend bool operator==(const NodeServiceObserved&, const NodeServiceObserved&) = default;
+};
+
+// Why a GPU is not ours to give, in words; empty: it is. Reported after each change.
+struct GpuUnavailableObserved {
+  std::string node_name;
+  std::string gpu_uuid;
+  std::string text;
+
+  friend bool operator==(const GpuUnavailableObserved&, const GpuUnavailableObserved&) = default;
+};
+
+using Observation =
+    std::variant<Started, Ended, Cleaned, NodeObserved, NodeUnreachable, UnmanagedProcessesObserved,
+                 NodeServiceObserved, GpuUnavailableObserved>;
 
 // Receives observations. Safe from any thread; never blocks for long.
 class ObservationSink {

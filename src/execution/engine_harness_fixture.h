@@ -69,6 +69,7 @@ class EngineHarness {
   virtual std::string open() = 0;  // why it cannot be had here; empty: it is there
   // What the engine by its nature has not, as a reason to skip; empty: it has it.
   virtual std::string why_no_signals() const { return {}; }
+  virtual std::string why_no_limit_while_away() const { return {}; }
   virtual Engine& engine() = 0;
 
   virtual void close() = 0;   // as a daemon that is killed: jobs go on

@@ -17,7 +17,8 @@ struct VirtualRun {
   base::Duration start_delay;  // from the order to the first process
   base::Duration duration;     // from there to its end if it is left alone
   model::Exit exit = {.code = 0, .signal = {}, .lost = model::Lost::kNo};  // of that end
-  model::EndReason reason = model::EndReason::kNone;  // kOutOfMemory, kIdleTimeout, none
+  model::EndReason reason =
+      model::EndReason::kNone;  // kOutOfMemory, kIdleTimeout, kPreempted, none
   // If it is not empty, no process ever starts; `exit` is then the code of a missing or forbidden
   // program, or nothing where the host is at fault.
   std::string launch_error;

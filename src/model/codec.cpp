@@ -91,6 +91,12 @@ template <>
 constexpr std::uint64_t kRecordNumber<TeamSet> = 41;
 template <>
 constexpr std::uint64_t kRecordNumber<TeamRemoved> = 42;
+template <>
+constexpr std::uint64_t kRecordNumber<GpuUnavailableChanged> = 43;
+template <>
+constexpr std::uint64_t kRecordNumber<NodeServiceChanged> = 44;
+template <>
+constexpr std::uint64_t kRecordNumber<NodeOthersChanged> = 45;
 
 constexpr std::size_t kLengthBytes = 4;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,10 @@ namespace {
 constexpr std::size_t kMaxReference = 512;
 constexpr std::size_t kMaxTag = 128;
 constexpr std::size_t kDigestDigits = 64;
+constexpr std::size_t kMaxPlatform = 64;
+constexpr std::size_t kMaxAnnotations = 64;
+constexpr std::size_t kMaxAnnotationKey = 253;
+constexpr std::size_t kMaxAnnotationValue = 1024;
 constexpr std::size_t kMaxShown = 64;  // of a text in an error
 
 bool is_lower_or_digit(char c) {
@@ -138,17 +143,30 @@ base::Status check_places(const JobSpec& spec) {
   return {};
 }
 
-// Parts of a job that the platform cannot give to a container yet.
-base::Status check_company(const JobSpec& spec) {
-  if (is_gang(spec.request) || spec.per_gpu) {
-    return wrong("image",
-                 "a job with an image has one process on one node; leave out nodes, "
-                 "allow_cross_node and per_gpu");
+base::Status check_annotations(const JobSpec& spec) {
+  if (spec.annotations.size() > kMaxAnnotations) {
+    return wrong("annotations", fmt::format("there are more than {}", kMaxAnnotations));
   }
-  if (spec.limit_signal && spec.limit_signal->first_process_only) {
-    return wrong("limit_signal", "with an image the signal goes to all processes; leave out 'B:'");
+  for (const Label& annotation : spec.annotations) {
+    const std::string why = objection_to_annotation(annotation.key, annotation.value);
+    if (!why.empty()) {
+      return wrong("annotations", fmt::format("'{}' {}", shown(annotation.key), why));
+    }
   }
   return {};
+}
+
+// One reason why a job cannot run on an engine.
+struct Hindrance {
+  std::string_view field;
+  bool is_there = false;
+  std::string_view why;
+};
+
+Objection first_of(std::span<const Hindrance> hindrances) {
+  const auto found = std::ranges::find_if(hindrances, &Hindrance::is_there);
+  if (found == hindrances.end()) return {};
+  return {std::string(found->field), fmt::format("{}: {}", found->field, found->why)};
 }
 
 base::Status check_no_container(const JobSpec& spec) {
@@ -161,6 +179,8 @@ base::Status check_no_container(const JobSpec& spec) {
       {"entrypoint", !spec.entrypoint.empty()},
       {"pull", spec.pull != none.pull},
       {"container_workdir", !spec.container_workdir.empty()},
+      {"container_platform", !spec.container_platform.empty()},
+      {"annotations", !spec.annotations.empty()},
   };
   for (const auto& [field, is_given] : given) {
     if (is_given) return wrong(field, "is for a job with an image, and the job names none");
@@ -187,6 +207,39 @@ std::string objection_to_image(std::string_view reference) {
   }
   if (has_tag) rest = rest.substr(0, colon);
   return is_path_of_names(rest, true) ? "" : std::string(kForm);
+}
+
+std::string objection_to_platform(std::string_view platform) {
+  constexpr std::string_view kForm =
+      "is not the platform of an image; write linux/ARCH or linux/ARCH/VARIANT, as in linux/arm64";
+  constexpr std::string_view kSystem = "linux/";
+  if (platform.size() > kMaxPlatform || !platform.starts_with(kSystem)) return std::string(kForm);
+  const std::string_view rest = platform.substr(kSystem.size());
+  const std::size_t slash = rest.find('/');
+  const bool has_variant = slash != std::string_view::npos;
+  const bool is_right =
+      is_name_part(rest.substr(0, slash)) && (!has_variant || is_name_part(rest.substr(slash + 1)));
+  return is_right ? "" : std::string(kForm);
+}
+
+std::string objection_to_annotation(std::string_view key, std::string_view value) {
+  const auto is_allowed = [](char c) {
+    return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-' || c == '/';
+  };
+  const bool is_key = !key.empty() && key.size() <= kMaxAnnotationKey &&
+                      is_letter_or_digit(key.front()) && is_letter_or_digit(key.back()) &&
+                      std::ranges::all_of(key, is_allowed);
+  if (!is_key) {
+    return fmt::format(
+        "is not a key of 1 to {} letters, digits, '.', '_', '-' and '/' with a letter or digit at "
+        "both ends",
+        kMaxAnnotationKey);
+  }
+  if (key.starts_with("gpu-platform.")) return "begins with gpu-platform., which is the platform's";
+  if (value.size() > kMaxAnnotationValue) {
+    return fmt::format("has a value of more than {} bytes", kMaxAnnotationValue);
+  }
+  return value.find('\0') != value.npos ? "has a value with a NUL" : "";
 }
 
 base::Result<ContainerMount> parse_container_mount(std::string_view text) {
@@ -246,7 +299,49 @@ base::Status check_container(const JobSpec& spec) {
       return wrong("container_workdir", fmt::format("'{}' {}", shown(spec.container_workdir), why));
     }
   }
-  return check_company(spec);
+  if (!spec.container_platform.empty()) {
+    const std::string why = objection_to_platform(spec.container_platform);
+    if (!why.empty()) {
+      return wrong("container_platform",
+                   fmt::format("'{}' {}", shown(spec.container_platform), why));
+    }
+  }
+  return check_annotations(spec);
+}
+
+Objection objection_to_host_container(const JobSpec& spec) {
+  const Hindrance hindrances[] = {
+      {"image", is_gang(spec.request) || spec.per_gpu,
+       "in a container of this host a job has one process on one node; leave out nodes, "
+       "allow_cross_node and per_gpu"},
+      {"limit_signal", spec.limit_signal && spec.limit_signal->first_process_only,
+       "in a container of this host the signal goes to all processes; leave out 'B:'"},
+  };
+  return first_of(hindrances);
+}
+
+Objection objection_to_kubernetes(const JobSpec& spec) {
+  const Hindrance hindrances[] = {
+      {"image", spec.image.empty(), "a pod runs an image, and the job names none"},
+      {"user", spec.uid == 0, "a pod does not run as root"},
+      {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},
+      {"container_platform", !spec.container_platform.empty(),
+       "a pod runs what its node's processor runs"},
+      {"annotations", !spec.annotations.empty(), "a pod has the platform's annotations alone"},
+      {"terminal", spec.terminal.has_value(), "a pod has no terminal"},
+      {"takes_input", spec.takes_input, "a pod has no standard input"},
+      {"output", !spec.output.empty(),
+       "a pod writes to no file of the user; leave it out, and the platform keeps the output"},
+      {"error", !spec.error.empty(),
+       "a pod writes to no file of the user; leave it out, and the platform keeps the output"},
+      {"prolog", !spec.prolog.empty(), "a pod runs no program before the command"},
+      {"epilog", !spec.epilog.empty(), "a pod runs no program after the command"},
+      {"container_network", spec.container_network == ContainerNetwork::kHost,
+       "a pod does not use the network of its host"},
+      {"limit_signal", spec.limit_signal && spec.limit_signal->first_process_only,
+       "in a pod the signal goes to all processes; leave out 'B:'"},
+  };
+  return first_of(hindrances);
 }
 
 }  // namespace gpu_platform::model

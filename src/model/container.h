@@ -35,6 +35,27 @@ base::Result<ContainerTmpfs> parse_container_tmpfs(std::string_view text);
 // "[HOST[:PORT]/]NAME[/NAME][:TAG][@sha256:DIGEST]" in lower case, as registries have it.
 std::string objection_to_image(std::string_view reference);
 
+// Returns what is wrong with a platform of an image; empty: nothing. It is "linux/ARCH" or
+// "linux/ARCH/VARIANT".
+std::string objection_to_platform(std::string_view platform);
+
+// Returns what is wrong with an annotation of a container; empty: nothing. Keys that begin with
+// "gpu-platform." are the platform's own.
+std::string objection_to_annotation(std::string_view key, std::string_view value);
+
+// What keeps a job from an engine: a field of the API, and why, as a sentence that begins with the
+// field. No field: nothing does.
+struct Objection {
+  std::string field;
+  std::string why;
+
+  friend bool operator==(const Objection&, const Objection&) = default;
+};
+// Returns what of a job with an image a container of this host cannot have yet.
+Objection objection_to_host_container(const JobSpec& spec);
+// Returns what of a job a pod cannot have.
+Objection objection_to_kubernetes(const JobSpec& spec);
+
 // Checks the container of a specification; without an image there must be no other part of one.
 // Errors are kInvalidArgument and name the API's field.
 base::Status check_container(const JobSpec& spec);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 namespace gpu_platform::model {
 namespace {
 
@@ -81,14 +83,91 @@ TEST(Container, NoTwoThingsInOnePlace) {
   EXPECT_THAT(check_container(spec).error().message, HasSubstr("twice"));
 }
 
+TEST(Container, APlatformIsLinuxAndAnArchitecture) {
+  for (const char* const right : {"linux/amd64", "linux/arm64/v8", "linux/riscv64"}) {
+    EXPECT_EQ(objection_to_platform(right), "") << right;
+  }
+  for (const char* const wrong :
+       {"", "linux", "linux/", "linux/amd64/", "linux/amd64/v3/x", "freebsd/amd64", "linux/AMD64",
+        "linux/../x", "linux/a b", "linux/a?b", "linux/a&b=c", " linux/amd64", "all"}) {
+    EXPECT_THAT(objection_to_platform(wrong), HasSubstr("linux/ARCH")) << wrong;
+  }
+  EXPECT_NE(objection_to_platform("linux/" + std::string(100, 'a')), "");
+  JobSpec spec = in_container();
+  spec.container_platform = "linux/arm64";
+  EXPECT_TRUE(check_container(spec));
+  spec.container_platform = "arm64";
+  EXPECT_EQ(check_container(spec).error().field, "container_platform");
+}
+
+TEST(Container, AnnotationsHaveKeysOfTheirOwn) {
+  for (const char* const right : {"a", "team", "org.example/purpose", "a_b-c.d/e"}) {
+    EXPECT_EQ(objection_to_annotation(right, "any text = ä\n"), "") << right;
+  }
+  for (const char* const wrong : {"", "/a", "a/", "a b", "a=b", "ä", "a\nb", "-a"}) {
+    EXPECT_THAT(objection_to_annotation(wrong, ""), HasSubstr("is not a key")) << wrong;
+  }
+  EXPECT_THAT(objection_to_annotation("gpu-platform.attempt", "1-1"), HasSubstr("the platform's"));
+  EXPECT_NE(objection_to_annotation(std::string(254, 'a'), ""), "");
+  EXPECT_NE(objection_to_annotation("a", std::string(1025, 'a')), "");
+  EXPECT_NE(objection_to_annotation("a", std::string_view("\0", 1)), "");
+  JobSpec spec = in_container();
+  for (int i = 0; i < 65; ++i) spec.annotations.push_back({fmt::format("a{:02}", i), "x"});
+  EXPECT_EQ(check_container(spec).error().field, "annotations");
+  spec.annotations.pop_back();
+  EXPECT_TRUE(check_container(spec));
+  spec.annotations = {{"gpu-platform.job", "1"}};
+  EXPECT_EQ(check_container(spec).error().field, "annotations");
+}
+
 TEST(Container, WhatAContainerCannotHaveIsRefused) {
   JobSpec spec = in_container();
   EXPECT_TRUE(check_container(spec));
-  spec.request.nodes = 2;
-  EXPECT_EQ(check_container(spec).error().field, "image");
-  spec = in_container();
   spec.container_workdir = "work";
   EXPECT_EQ(check_container(spec).error().field, "container_workdir");
+}
+
+TEST(Container, OnThisHostItHasOneProcessOnOneNode) {
+  JobSpec spec = in_container();
+  EXPECT_EQ(objection_to_host_container(spec), Objection());
+  spec.request.nodes = 2;
+  EXPECT_EQ(objection_to_host_container(spec).field, "image");
+  EXPECT_TRUE(check_container(spec)) << "another engine may have it";
+  spec = in_container();
+  spec.request.gpus = 2;
+  spec.per_gpu = true;
+  EXPECT_EQ(objection_to_host_container(spec).field, "image");
+  spec = in_container();
+  spec.limit_signal = LimitSignal{10, base::seconds(60), true};
+  EXPECT_EQ(objection_to_host_container(spec).field, "limit_signal");
+}
+
+TEST(Container, APodCannotHaveEverything) {
+  const auto field_of = [](const auto& change) {
+    JobSpec spec = in_container();
+    spec.uid = 1000;
+    change(spec);
+    const Objection objection = objection_to_kubernetes(spec);
+    EXPECT_TRUE(objection.field.empty() || objection.why.starts_with(objection.field + ": "));
+    return objection.field;
+  };
+  EXPECT_EQ(field_of([](JobSpec&) {}), "");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.request.nodes = 4; }), "") << "gangs are pods too";
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.tmpfs = {"/scratch:1G"}; }), "");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.image.clear(); }), "image");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.uid = 0; }), "user");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.mounts = {"/a:/b"}; }), "mounts");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.terminal.emplace(); }), "terminal");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.takes_input = true; }), "takes_input");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.output = "out.txt"; }), "output");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.error = "err.txt"; }), "error");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.prolog = "p"; }), "prolog");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.epilog = "e"; }), "epilog");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.container_network = ContainerNetwork::kHost; }),
+            "container_network");
+  EXPECT_EQ(
+      field_of([](JobSpec& spec) { spec.limit_signal = LimitSignal{10, base::seconds(60), true}; }),
+      "limit_signal");
 }
 
 }  // namespace

@@ -38,7 +38,10 @@ std::string_view name_of(const Event& event) {
                                          "TokenRevoked",
                                          "TokenUsed",
                                          "TeamSet",
-                                         "TeamRemoved"};
+                                         "TeamRemoved",
+                                         "GpuUnavailableChanged",
+                                         "NodeServiceChanged",
+                                         "NodeOthersChanged"};
   static_assert(std::size(kNames) == std::variant_size_v<Event>);
   return kNames[event.index()];
 }

@@ -60,6 +60,26 @@ struct UnmanagedProcessesChanged {
   bool avoid = false;  // no new work for it while they are there
 };
 
+// A GPU is not ours to give, or is again.
+struct GpuUnavailableChanged {
+  GpuRef gpu;
+  std::string text;  // why not; empty: it is ours
+};
+
+// The cluster of a node lets it do something else.
+struct NodeServiceChanged {
+  NodeId node;
+  NodeService service = NodeService::kUp;
+  std::string cause;
+};
+
+// Others use more or less of the node. It may change often, so it does not repeat the description.
+struct NodeOthersChanged {
+  NodeId node;
+  std::uint32_t cpus = 0;
+  base::Bytes memory;
+};
+
 // For an array, `job` is its first member, and the others follow it in the order of their indices.
 // The jobs share the specification, which is there.
 struct JobSubmitted {
@@ -294,13 +314,15 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using Event = std::variant<
-    PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted, JobEligible,
-    StartRequested, AttemptStarted, StopRequested, AttemptEnded, AttemptReleased, JobRequeued,
-    JobEnded, UnmanagedProcessesChanged, JobHoldChanged, JobChanged, UseCounted, QuotaPeriodBegan,
-    PreemptionDecided, JobOverdue, ReservationMade, ReservationEnded, PreemptionHoldDropped,
-    StartPredicted, YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
-    ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet, TeamRemoved>;
+using Event =
+    std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
+                 JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
+                 AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
+                 JobChanged, UseCounted, QuotaPeriodBegan, PreemptionDecided, JobOverdue,
+                 ReservationMade, ReservationEnded, PreemptionHoldDropped, StartPredicted,
+                 YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
+                 ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
+                 TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged>;
 
 // `at` never runs backwards along the journal, except that of StoreRepaired, which may be earlier
 // than the state: a repair cannot read the time of a snapshot.

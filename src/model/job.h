@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "model/allocation.h"
 #include "model/dependency.h"
+#include "model/engine_kind.h"
 #include "model/exit.h"
 #include "model/ids.h"
 #include "model/job_array.h"
@@ -81,6 +82,9 @@ struct ResourceRequest {
   // Percent of each node's CPUs and memory that the shares of GPU jobs leave to CPU jobs: the
   // site's rule when the job was submitted.
   std::uint32_t reserve_percent = 0;
+  // It is placed on nodes of these engines alone, and the nodes of a gang are all of one: decided
+  // when the job was submitted.
+  EngineSet engines = kProcessesOnly;
   // GPU types that it may not have at present, for a limit by type (scheduling/cycle/limits.h).
   // Only in copies made for one decision: it is never stored.
   std::vector<std::string> barred_types = {};
@@ -196,7 +200,9 @@ struct JobSpec {
   ContainerNetwork container_network = ContainerNetwork::kNone;
   std::string entrypoint;  // instead of the image's; empty: the image's
   ImagePull pull = ImagePull::kMissing;
-  std::string container_workdir;  // absolute, in the container; empty: the image's
+  std::string container_workdir;   // absolute, in the container; empty: the image's
+  std::string container_platform;  // "linux/ARCH[/VARIANT]" of the image; empty: the node's
+  std::vector<Label> annotations;  // of the container, ascending key
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -71,6 +71,7 @@ inline constexpr auto kRequestFields = std::tuple{
     spec_field(10, "gpu_speeds", "", &ResourceRequest::gpu_speeds, Change::kSetOrClear),
     spec_field(43, "reservation", "reservation", &ResourceRequest::reservation),
     spec_field(0, "", "", &ResourceRequest::reserve_percent),
+    spec_field(0, "", "", &ResourceRequest::engines),
 };
 
 // The same. `request` comes first; the table above has its members.
@@ -123,6 +124,8 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(58, "entrypoint", "entrypoint", &JobSpec::entrypoint),
     spec_field(59, "pull", "pull", &JobSpec::pull),
     spec_field(60, "container_workdir", "container-workdir", &JobSpec::container_workdir),
+    spec_field(61, "container_platform", "platform", &JobSpec::container_platform),
+    spec_field(62, "annotations", "annotation", &JobSpec::annotations),
 };
 
 inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);

@@ -26,9 +26,18 @@ std::vector<GpuLink> pick_links(const Topology& from, std::size_t gpus, const In
 }  // namespace
 
 NodeInfo info_of(const Node& node) {
-  NodeInfo info{node.name,   node.emulated,       node.boot_id, node.cpus,
-                node.memory, node.driver_version, {},           {node.topology.numa_nodes, {}},
-                node.network};
+  NodeInfo info{node.name,
+                node.emulated,
+                node.boot_id,
+                node.cpus,
+                node.memory,
+                node.driver_version,
+                {},
+                {node.topology.numa_nodes, {}},
+                node.network,
+                node.engine,
+                node.others_cpus,
+                node.others_memory};
   Indices reported;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     if (!node.gpus[i].is_reported) continue;
@@ -46,6 +55,9 @@ void describe(Node& node, const NodeInfo& info) {
   node.cpus = info.cpus;
   node.memory = info.memory;
   node.network = info.network;
+  node.engine = info.engine;
+  node.others_cpus = info.others_cpus;
+  node.others_memory = info.others_memory;
   for (Gpu& gpu : node.gpus) gpu.is_reported = false;
   for (const GpuInfo& described : info.gpus) {
     auto known = std::ranges::find(node.gpus, described.uuid,
@@ -61,6 +73,32 @@ void describe(Node& node, const NodeInfo& info) {
     described_at.push_back(static_cast<std::size_t>(at - info.gpus.begin()));
   }
   node.topology.links = pick_links(info.topology, info.gpus.size(), described_at);
+}
+
+NodeState state_of(const Node& node) {
+  if (node.state != NodeState::kUp || node.service == NodeService::kUp) return node.state;
+  return node.service == NodeService::kDraining ? NodeState::kDraining : NodeState::kOffline;
+}
+
+const std::string& cause_of(const Node& node) {
+  return node.state == NodeState::kUp ? node.service_cause : node.cause;
+}
+
+Node as_idle(const Node& node) {
+  Node idle = node;
+  idle.state = NodeState::kUp;
+  idle.service = NodeService::kUp;
+  idle.cpus_used = 0;
+  idle.memory_used = {};
+  idle.others_cpus = 0;
+  idle.others_memory = {};
+  for (Gpu& gpu : idle.gpus) {
+    gpu.state = GpuState::kAvailable;
+    gpu.holders.clear();
+    gpu.avoids_unmanaged_processes = false;
+    gpu.unavailable.clear();
+  }
+  return idle;
 }
 
 std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/engine_kind.h"
 #include "model/ids.h"
 #include "model/network.h"
 #include "model/states.h"
@@ -41,9 +42,22 @@ struct NodeInfo {
   std::vector<GpuInfo> gpus;   // by index
   Topology topology;
   NetworkPlace network;
+  EngineKind engine = EngineKind::kProcess;
+  // What others use on it who are not ours: the pods of others. CPUs are rounded up.
+  std::uint32_t others_cpus = 0;
+  base::Bytes others_memory;
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
+
+// What the cluster of a node lets the node do. It is kept apart from NodeState, which people and
+// the platform decide: neither undoes what the other has decided.
+enum class NodeService : std::uint8_t {
+  kUp,
+  kDraining,  // it takes no new work; what runs there runs on
+  kOffline,
+};
+inline constexpr std::size_t kNodeServices = 3;
 
 // An attempt's part of a GPU.
 struct GpuHolder {
@@ -63,6 +77,8 @@ struct Gpu {
   // Processes on it that belong to no job, in words; empty: none.
   std::string unmanaged_processes;
   bool avoids_unmanaged_processes = false;  // takes no new work because of them
+  // Why it is not ours to give, in words: it takes no new work. Empty: it is ours.
+  std::string unavailable;
   std::string changed_by;    // the user who took it out of service; empty if it is in service
   base::Instant changed_at;  // when
 
@@ -88,6 +104,11 @@ struct Node {
   JobId prolog_failed_for;
   JobId epilog_failed_for;
   NetworkPlace network;
+  EngineKind engine = EngineKind::kProcess;
+  std::uint32_t others_cpus = 0;  // as in NodeInfo, likewise the next
+  base::Bytes others_memory;
+  NodeService service = NodeService::kUp;
+  std::string service_cause;  // why it is not kUp, in words
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -100,22 +121,35 @@ NodeInfo info_of(const Node& node);
 // in it stay, not reported.
 void describe(Node& node, const NodeInfo& info);
 
+// Returns the state as people see it and as decides about new work: that of the node itself, or, if
+// that is kUp, what its cluster lets it do.
+NodeState state_of(const Node& node);
+// Returns why that is not kUp.
+const std::string& cause_of(const Node& node);
+
+// Returns the node as it would be if it were up and healthy, and nothing of it were in use.
+Node as_idle(const Node& node);
+
 // The NUMA nodes of these GPUs, ascending: where a job on them should run. Empty where one of them
 // is not known, or where they are all that the node has.
 std::vector<NumaNode> numa_nodes_near(const Node& node, const std::vector<std::uint32_t>& gpus);
+
+// True when no new work may come to the GPU, whatever its state.
+inline bool is_kept_from_work(const Gpu& gpu) {
+  return gpu.avoids_unmanaged_processes || !gpu.unavailable.empty();
+}
 
 // True when the GPU takes new work as soon as no attempt holds it.
 inline bool is_in_service(const Gpu& gpu) {
   const bool has_its_turn = gpu.state == GpuState::kAvailable ||
                             gpu.state == GpuState::kAllocated || gpu.state == GpuState::kInUse ||
                             gpu.state == GpuState::kCleaning;
-  return has_its_turn && !gpu.avoids_unmanaged_processes;
+  return has_its_turn && !is_kept_from_work(gpu);
 }
 
 // True when the GPU can take new exclusive work now, as far as it alone is concerned.
 inline bool is_free(const Gpu& gpu) {
-  return gpu.state == GpuState::kAvailable && gpu.holders.empty() &&
-         !gpu.avoids_unmanaged_processes;
+  return gpu.state == GpuState::kAvailable && gpu.holders.empty() && !is_kept_from_work(gpu);
 }
 
 }  // namespace gpu_platform::model

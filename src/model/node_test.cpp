@@ -24,11 +24,51 @@ NodeInfo node_with(std::vector<std::string> uuids) {
 }
 
 TEST(Node, SaysOfItselfWhatItWasDescribedAs) {
-  const NodeInfo info = node_with({"a", "b", "c"});
+  NodeInfo info = node_with({"a", "b", "c"});
+  info.engine = EngineKind::kKubernetes;
+  info.others_cpus = 3;
+  info.others_memory = base::kGiB;
   Node node;
   node.name = "n1";
   describe(node, info);
   EXPECT_EQ(info_of(node), info);
+}
+
+TEST(Node, ItsOwnStateGoesBeforeWhatItsClusterLetsItDo) {
+  Node node;
+  node.service = NodeService::kDraining;
+  node.service_cause = "cordoned";
+  EXPECT_EQ(state_of(node), NodeState::kDraining);
+  EXPECT_EQ(cause_of(node), "cordoned");
+  node.state = NodeState::kOffline;
+  node.cause = "a fan is broken";
+  EXPECT_EQ(state_of(node), NodeState::kOffline);
+  EXPECT_EQ(cause_of(node), "a fan is broken");
+  node.service = NodeService::kUp;
+  EXPECT_EQ(state_of(node), NodeState::kOffline) << "what a person has decided stays";
+}
+
+TEST(Node, AGpuThatIsNotOursToGiveTakesNoNewWork) {
+  Gpu gpu;
+  EXPECT_TRUE(is_free(gpu));
+  gpu.unavailable = "a pod of others has it";
+  EXPECT_FALSE(is_free(gpu));
+  EXPECT_FALSE(is_in_service(gpu));
+}
+
+TEST(EngineSets, HaveTheKindsThatWereAdded) {
+  EngineSet set;
+  EXPECT_TRUE(set.empty());
+  set.add(EngineKind::kKubernetes);
+  EXPECT_TRUE(set.contains(EngineKind::kKubernetes));
+  EXPECT_FALSE(set.contains(EngineKind::kProcess));
+  set.add(EngineKind::kProcess);
+  EXPECT_EQ(set, kAnyEngine);
+  EXPECT_EQ(kinds_in(set), (std::vector{EngineKind::kProcess, EngineKind::kKubernetes}));
+  for (const EngineKind kind : kAllEngineKinds) {
+    EXPECT_EQ(parse_engine_kind(to_string(kind)), kind);
+  }
+  EXPECT_EQ(parse_engine_kind("slurm"), std::nullopt);
 }
 
 TEST(Node, AGpuThatIsNotReportedKeepsItsIndexAndLosesItsLinks) {

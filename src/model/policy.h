@@ -119,6 +119,8 @@ struct Policy {
   std::uint64_t max_ended_jobs = 0;
   base::Duration max_token_lifetime;  // of new tokens; zero: they may be without an end
   bool has_containers = false;        // jobs may name an image (execution.containers)
+  bool has_processes = true;          // this host, or its emulated nodes, run jobs
+  bool has_kubernetes = false;        // a cluster runs jobs
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

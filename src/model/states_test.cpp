@@ -36,6 +36,7 @@ const std::set<std::tuple<J, JT, J>> kJobPromise = {
     {J::kRunning, JT::kStopRequested, J::kStopping},
     {J::kRunning, JT::kSuspend, J::kSuspended},
     {J::kRunning, JT::kPreempt, J::kPreempted},
+    {J::kStarting, JT::kPreempt, J::kPreempted},
     {J::kRunning, JT::kRequeue, J::kPending},
     {J::kRunning, JT::kComplete, J::kCompleted},
     {J::kRunning, JT::kFail, J::kFailed},

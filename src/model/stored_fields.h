@@ -42,6 +42,9 @@ inline auto fields(Allocation& v) {
 inline auto fields(Priority& v) {
   return std::tie(v.priority_class, v.number);
 }
+inline auto fields(EngineSet& v) {
+  return std::tie(v.bits);
+}
 inline auto fields(ResourceRequest& v) {
   return std::apply([&v](const auto&... field) { return std::tie(v.*field.member...); },
                     kRequestFields);
@@ -130,7 +133,7 @@ inline auto fields(Topology& v) {
 }
 inline auto fields(NodeInfo& v) {
   return std::tie(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus,
-                  v.topology, v.network);
+                  v.topology, v.network, v.engine, v.others_cpus, v.others_memory);
 }
 inline auto fields(AttemptId& v) {
   return std::tie(v.job, v.attempt);
@@ -143,12 +146,13 @@ inline auto fields(GpuHolder& v) {
 }
 inline auto fields(Gpu& v) {
   return std::tie(v.info, v.state, v.cause, v.holders, v.is_reported, v.unmanaged_processes,
-                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at);
+                  v.avoids_unmanaged_processes, v.changed_by, v.changed_at, v.unavailable);
 }
 inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
                   v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard,
-                  v.prolog_failed_for, v.epilog_failed_for, v.network);
+                  v.prolog_failed_for, v.epilog_failed_for, v.network, v.engine, v.others_cpus,
+                  v.others_memory, v.service, v.service_cause);
 }
 inline auto fields(TypeQuota& v) {
   return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
@@ -196,7 +200,7 @@ inline auto fields(Policy& v) {
       v.max_audit_entries, v.max_queue_percent_per_user, v.max_specification_bytes,
       v.max_specification_bytes_per_user, v.percent_for_root, v.own_uid, v.cpu_job_reserve_percent,
       v.reclaim_min_runtime, v.max_reclaims_per_job, v.max_token_lifetime, v.output_keep,
-      v.job_keep, v.max_ended_jobs, v.has_containers);
+      v.job_keep, v.max_ended_jobs, v.has_containers, v.has_processes, v.has_kubernetes);
 }
 inline auto fields(PreemptionHold& v) {
   return std::tie(v.beneficiary, v.allocation, v.victims, v.decided_at, v.rule);
@@ -226,6 +230,15 @@ inline auto fields(GpuStateChanged& v) {
 }
 inline auto fields(UnmanagedProcessesChanged& v) {
   return std::tie(v.gpu, v.text, v.avoid);
+}
+inline auto fields(GpuUnavailableChanged& v) {
+  return std::tie(v.gpu, v.text);
+}
+inline auto fields(NodeServiceChanged& v) {
+  return std::tie(v.node, v.service, v.cause);
+}
+inline auto fields(NodeOthersChanged& v) {
+  return std::tie(v.node, v.cpus, v.memory);
 }
 inline auto fields(JobSubmitted& v) {
   return std::tie(v.job, v.spec, v.hold, v.waits_for, v.dependency_failure, v.by);
@@ -388,6 +401,10 @@ template <>
 inline constexpr std::size_t kValues<NodeState> = kNodeStates;
 template <>
 inline constexpr std::size_t kValues<NodeTrigger> = kNodeTriggers;
+template <>
+inline constexpr std::size_t kValues<NodeService> = kNodeServices;
+template <>
+inline constexpr std::size_t kValues<EngineKind> = kEngineKinds;
 template <>
 inline constexpr std::size_t kValues<PriorityClass> = 4;
 template <>

@@ -18,7 +18,7 @@ namespace {
 constexpr Shortage kTellingOrder[] = {
     Shortage::kNodeState, Shortage::kGpusOffline, Shortage::kSockets,   Shortage::kGpus,
     Shortage::kCpus,      Shortage::kMemory,      Shortage::kGpuMemory, Shortage::kGpuType,
-    Shortage::kFits,      Shortage::kReserved,    Shortage::kExcluded};
+    Shortage::kFits,      Shortage::kReserved,    Shortage::kExcluded,  Shortage::kEngine};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -43,6 +43,8 @@ std::string predicate(const WaitCount& count) {
   switch (count.shortage) {
     case Shortage::kExcluded:
       return fmt::format("{} not among those it may use", are);
+    case Shortage::kEngine:
+      return fmt::format("{} of another engine", are);
     case Shortage::kNodeState:
       return fmt::format("{} draining or down", are);
     case Shortage::kGpuType:
@@ -243,6 +245,8 @@ std::string_view to_string(Shortage shortage) {
   switch (shortage) {
     case Shortage::kExcluded:
       return "excluded";
+    case Shortage::kEngine:
+      return "other_engine";
     case Shortage::kNodeState:
       return "not_up";
     case Shortage::kGpuType:

@@ -38,6 +38,7 @@ std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 // the first constraint that it fails.
 enum class Shortage : std::uint8_t {
   kExcluded,  // not on the job's nodelist, or one that it excludes
+  kEngine,    // of an engine that cannot run the job
   kNodeState,
   kGpuType,
   kGpuMemory,
@@ -49,7 +50,7 @@ enum class Shortage : std::uint8_t {
   kFits,
   kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 11;
+inline constexpr std::size_t kShortages = 12;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {

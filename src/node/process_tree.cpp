@@ -75,13 +75,13 @@ std::uint64_t start_ticks_of(int pid) {
   return std::strtoull(stat_field(pid, 22).c_str(), nullptr, 10);
 }
 
-bool kill_process_group(int leader, std::uint64_t start_ticks) {
+bool end_process_group(int leader, std::uint64_t start_ticks, int signal) {
   if (leader <= 1) return true;
   const std::uint64_t now = start_ticks_of(leader);
   // While members of the group live, its number is given to no new process: another start time
   // means that none is left.
   if (now != 0 && now != start_ticks) return true;
-  if (kill(-leader, SIGKILL) == 0) return false;
+  if (kill(-leader, signal) == 0) return false;
   return errno == ESRCH;
 }
 

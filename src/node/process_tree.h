@@ -15,9 +15,9 @@ int signal_descendants(int signal);
 // it names a process for the whole boot.
 std::uint64_t start_ticks_of(int pid);
 
-// Sends, for a job with a dead supervisor, SIGKILL to the session and process group that its first
-// process led. Refuses if the pid now belongs to another process. Returns true if nothing of the
-// group is left.
-bool kill_process_group(int leader, std::uint64_t start_ticks);
+// Sends, for a job with a dead supervisor, a signal that ends it to the session and process group
+// that its first process led. Refuses if the pid now belongs to another process. Returns true if
+// nothing of the group is left.
+bool end_process_group(int leader, std::uint64_t start_ticks, int signal);
 
 }  // namespace gpu_platform::node

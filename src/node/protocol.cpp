@@ -349,6 +349,8 @@ void put_container(Encoder& out, const ContainerRequest& container) {
   out.u64(container.pull);
   out.text(container.entrypoint);
   out.text(container.workdir);
+  out.text(container.platform);
+  put_list(out, container.annotations);
   put_list(out, container.gpus);
   put_list(out, container.board_files);
 }
@@ -363,6 +365,8 @@ ContainerRequest get_container(Decoder& in) {
   container.pull = get_u8(in);
   container.entrypoint = get_c_text(in);
   container.workdir = get_c_text(in);
+  container.platform = get_c_text(in);
+  container.annotations = get_list(in);
   container.gpus = get_list(in);
   container.board_files = get_list(in);
   if (container.network >= model::kContainerNetworks || container.pull >= model::kImagePulls) {
@@ -585,6 +589,10 @@ int limit_signal_number() {
 
 int send_signal_number() {
   return SIGRTMIN + 7;
+}
+
+int container_signal_number() {
+  return SIGRTMIN + 8;
 }
 
 std::string attempts_dir(std::string_view folder) {

@@ -32,7 +32,7 @@
 
 namespace gpu_platform::node {
 
-inline constexpr std::uint32_t kProtocolVersion = 14;
+inline constexpr std::uint32_t kProtocolVersion = 15;
 
 // A request that fits goes inside its Launch message, a larger one in a memory file beside it.
 inline constexpr std::size_t kMaxInlineRequest = 32 * 1024;
@@ -226,6 +226,8 @@ struct ContainerRequest {
   std::uint8_t pull = 0;        // model::ImagePull
   std::string_view entrypoint{"\0", 1};
   std::string_view workdir{"\0", 1};
+  std::string_view platform{"\0", 1};         // of the image; just "\0": this host's
+  std::vector<std::string_view> annotations;  // KEY=VALUE
   std::vector<std::string_view> gpus;         // UUIDs, one for each of the job's GPUs
   std::vector<std::string_view> board_files;  // of an emulated board, as mounts; empty: real GPUs
 
@@ -320,6 +322,9 @@ int stop_signal_number();
 int limit_signal_number();
 // Its 64 bits are SendSignal::signal. A supervisor that does not know it yet takes no notice.
 int send_signal_number();
+// To what speaks to a container engine, where the container is in no cgroup of ours: its number is
+// that of a signal for the container's processes.
+int container_signal_number();
 
 // ---- where things are, below the launcher's folder
 

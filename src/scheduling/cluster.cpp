@@ -74,6 +74,7 @@ void encode(base::Encoder& out, const NodeShape& shape) {
     out.i64(gpu.socket);
   }
   for (const Nearness nearness : shape.nearness) out.u64(nearness);
+  out.u64(static_cast<std::uint64_t>(shape.engine));
 }
 
 void encode(base::Encoder& out, const model::NetworkPlace& place) {
@@ -87,6 +88,8 @@ void encode(base::Encoder& out, const FreeState& free) {
   out.u64(free.gpus);
   out.u64(free.cpus);
   out.i64(free.memory.value());
+  out.u64(free.missing_cpus);
+  out.i64(free.missing_memory.value());
 }
 
 }  // namespace

@@ -53,6 +53,24 @@ TEST(Cluster, CountsNoMoreUsedThanThereIs) {
   EXPECT_EQ(cluster.find(model::NodeId(1))->free.memory, base::Bytes());
 }
 
+TEST(Cluster, WhatOthersUseMakesNoShapesOfItsOwn) {
+  const Cluster cluster =
+      cluster_of({node(1).cpus(64), node(2).cpus(64).others(10, base::kGiB), node(3).cpus(64)});
+  EXPECT_EQ(cluster.shapes().size(), 1U);
+  EXPECT_EQ(cluster.find(model::NodeId(2))->free.cpus, 54U);
+  EXPECT_EQ(cluster_of({node(1), node(2).kubernetes()}).shapes().size(), 2U);
+}
+
+TEST(Cluster, OursAndOthersTogetherLeaveNothingAndNeverLess) {
+  const Cluster cluster =
+      cluster_of({node(1).cpus(8).used(6, base::kGiB * 500).others(5, base::kGiB * 20)});
+  const FreeState& free = cluster.find(model::NodeId(1))->free;
+  EXPECT_EQ(free.cpus, 0U);
+  EXPECT_EQ(free.memory, base::Bytes());
+  EXPECT_EQ(free.missing_cpus, 3U);
+  EXPECT_EQ(free.missing_memory, base::kGiB * 8);
+}
+
 TEST(ClusterProperty, UpdatedStepByStepEqualsBuiltAnew) {
   EXPECT_TRUE(rc::check([] {
     Cluster grown;

@@ -15,10 +15,19 @@ std::size_t pairs_of(std::size_t gpus) {
   return gpus == 0 ? 0 : gpus * (gpus - 1) / 2;
 }
 
+// Moves an amount out of what is free; what is not free is missing.
+template <class Amount>
+void take(Amount amount, Amount& free, Amount& missing) {
+  const Amount there = std::min(amount, free);
+  free -= there;
+  missing += amount - there;
+}
+
 }  // namespace
 
 NodeShape shape_of(const model::Node& node) {
-  NodeShape shape{.cpus = node.cpus, .memory = node.memory, .gpus = {}, .nearness = {}};
+  NodeShape shape{
+      .cpus = node.cpus, .memory = node.memory, .gpus = {}, .nearness = {}, .engine = node.engine};
   shape.gpus.reserve(node.gpus.size());
   for (const model::Gpu& gpu : node.gpus) {
     shape.gpus.push_back({gpu.info.type, gpu.info.memory, gpu.info.numa_node,
@@ -34,7 +43,7 @@ NodeShape shape_of(const model::Node& node) {
 
 bool has_shape(const model::Node& node, const NodeShape& shape) {
   const bool has_parts =
-      node.cpus == shape.cpus && node.memory == shape.memory &&
+      node.engine == shape.engine && node.cpus == shape.cpus && node.memory == shape.memory &&
       std::ranges::equal(node.gpus, shape.gpus, [&](const model::Gpu& gpu, const GpuKind& kind) {
         return gpu.info.memory == kind.memory && gpu.info.numa_node == kind.numa_node &&
                model::socket_of(node.topology, kind.numa_node) == kind.socket &&
@@ -66,15 +75,28 @@ GpuLayout layout_of(const NodeShape& shape) {
 }
 
 FreeState free_state_of(const model::Node& node) {
-  FreeState free{.is_up = node.state == model::NodeState::kUp,
+  FreeState free{.is_up = model::state_of(node) == model::NodeState::kUp,
                  .gpus = 0,
-                 .cpus = node.cpus - std::min(node.cpus, node.cpus_used),
-                 .memory = node.memory - std::min(node.memory, node.memory_used)};
+                 .cpus = node.cpus,
+                 .memory = node.memory};
+  take(node.cpus_used, free.cpus, free.missing_cpus);
+  take(node.others_cpus, free.cpus, free.missing_cpus);
+  take(node.memory_used, free.memory, free.missing_memory);
+  take(node.others_memory, free.memory, free.missing_memory);
   const std::size_t count = std::min(node.gpus.size(), kMaxGpusPerNode);
   for (std::size_t i = 0; i < count; ++i) {
     if (model::is_free(node.gpus[i])) free.gpus |= GpuMask{1} << i;
   }
   return free;
+}
+
+void give_back(FreeState& free, const model::NodeAllocation& part) {
+  const std::uint32_t cpus = std::min(part.cpus, free.missing_cpus);
+  const base::Bytes memory = std::min(part.memory, free.missing_memory);
+  free.missing_cpus -= cpus;
+  free.missing_memory -= memory;
+  free.cpus += part.cpus - cpus;
+  free.memory += part.memory - memory;
 }
 
 GpuMask gpus_in_service(const model::Node& node) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/allocation.h"
 #include "model/ids.h"
 #include "model/node.h"
 #include "scheduling/gpu_layout.h"
@@ -30,6 +31,7 @@ struct NodeShape {
   base::Bytes memory;
   std::vector<GpuKind> gpus;       // by index
   std::vector<Nearness> nearness;  // of each pair of GPUs, in the order of model::Topology::links
+  model::EngineKind engine = model::EngineKind::kProcess;
 
   friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
 };
@@ -42,17 +44,22 @@ bool has_shape(const model::Node& node, const NodeShape& shape);
 GpuLayout layout_of(const NodeShape& shape);
 
 // The resources of a node that new work can get now. A node that is not up gives none, whatever is
-// free.
+// free. Our jobs and others together may use more than the node has, because others come without
+// asking us: what jobs give back makes up for that first.
 struct FreeState {
   bool is_up = false;
   GpuMask gpus = 0;
   std::uint32_t cpus = 0;
   base::Bytes memory;
+  std::uint32_t missing_cpus = 0;  // used beyond what the node has; then `cpus` is zero
+  base::Bytes missing_memory = {};
 
   friend auto operator<=>(const FreeState&, const FreeState&) = default;
 };
 
 FreeState free_state_of(const model::Node& node);
+// Adds the CPUs and the memory that a job gives back.
+void give_back(FreeState& free, const model::NodeAllocation& part);
 // The GPUs that take new work as soon as no attempt holds them.
 GpuMask gpus_in_service(const model::Node& node);
 

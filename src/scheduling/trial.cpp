@@ -49,8 +49,9 @@ void Trial::release(const model::Allocation& allocation) {
     const NodeShape& shape = *record->shape_class->shape;
     free.gpus |= gpus & record->in_service;
     // A node may have fewer than when the job was placed.
-    free.cpus = std::min(free.cpus + part.cpus, shape.cpus);
-    free.memory = std::min(free.memory + part.memory, shape.memory);
+    give_back(free, part);
+    free.cpus = std::min(free.cpus, shape.cpus);
+    free.memory = std::min(free.memory, shape.memory);
     log_.write(cluster_, part.node, free);
   }
 }

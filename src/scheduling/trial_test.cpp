@@ -33,6 +33,21 @@ bool is_nothing(const model::Allocation& allocation) {
   });
 }
 
+TEST(Trial, WhatAJobGivesBackMakesUpFirstForWhatOthersTook) {
+  Cluster cluster = cluster_of({node(1).cpus(8).used(6, base::kGiB * 8).others(5)});
+  Trial trial(cluster);
+  model::NodeAllocation part;
+  part.node = model::NodeId(1);
+  part.cpus = 2;
+  part.memory = base::kGiB;
+  trial.release({{part}});
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.cpus, 0U);
+  trial.release({{part}});
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.cpus, 1U);
+  trial.release({{part}});
+  EXPECT_EQ(cluster.find(model::NodeId(1))->free.cpus, 3U) << "others still have theirs";
+}
+
 TEST(TrialProperty, RolledBackLeavesTheClusterAsItWas) {
   EXPECT_TRUE(rc::check([] {
     Cluster cluster = cluster_of(random_world(draw).nodes);

@@ -85,6 +85,12 @@ TEST_F(AttackOnTheContainerPart, WhatTheSitesRulesDoNotAllowIsRefusedWhoeverAsks
   EXPECT_THAT(tried([&](auto& c) { c.image = text("docker.io/evil/image:1"); }),
               HasSubstr("not allowed by this site's rules"));
   EXPECT_THAT(tried([&](auto& c) { c.network = 1; }), HasSubstr("network"));
+  for (const char* const annotation :
+       {"run.oci.handler=krun", "cdi.k8s.io/all=nvidia.com/gpu=all", "gpu-platform.attempt=9-9"}) {
+    EXPECT_THAT(tried([&](auto& c) { c.annotations = {text(annotation)}; }),
+                HasSubstr("annotation '"))
+        << annotation;
+  }
   for (const std::string& mount :
        {folder_.path() + ":/x", std::string("/:/x"), std::string("/etc:/x"),
         place("secret") + ":/x", folder_.path() + "/jobs/../secret:/x", std::string("relative:/x"),
@@ -106,6 +112,10 @@ TEST_F(AttackOnTheContainerPart, RequestsThatNoSpecificationHasAreRefused) {
                   c.mounts.push_back(text("/a:/b" + std::to_string(i)));
               }),
               HasSubstr("more than"));
+  for (const char* const platform : {"all", "linux/a&name=x", "windows/amd64", "linux/../x"}) {
+    EXPECT_THAT(tried([&](auto& c) { c.platform = text(platform); }), HasSubstr("linux/ARCH"))
+        << platform;
+  }
   for (const char* const image :
        {"localhost/../x", "localhost/a?b=c", "localhost/a/json?x=", "-a"}) {
     EXPECT_THAT(tried([&](auto& c) { c.image = text(image); }), Not(HasSubstr("it ran"))) << image;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,14 +23,19 @@ constexpr const char* kDockerFolder = "GPU_PLATFORM_TEST_DOCKER";
 
 }  // namespace
 
-Engine::Engine() {
-  if (const char* const folder = getenv(kDockerFolder)) docker_ = folder;
+Engine::Engine(std::uint32_t uid) : uid_(uid) {
+  const char* const folder = getenv(kDockerFolder);
+  if (folder != nullptr && !is_rootless()) docker_ = folder;
 }
 
 Engine::~Engine() {
   if (pid_ > 0) {
     for (const std::string& id : containers()) run_command(tool({"rm", "--force", id}));
     stop();
+  }
+  // It keeps the user namespace of all its processes.
+  if (const std::string pause = read_file(folder_.path() + "/tmp/pause.pid"); !pause.empty()) {
+    kill(std::stoi(pause), SIGKILL);
   }
   if (const std::string pid = read_file(folder_.path() + "/exec/containerd/containerd.pid");
       !pid.empty()) {
@@ -45,6 +51,7 @@ std::string Engine::start() {
         std::string("/usr/sbin/runc"), std::string(kBusybox)}) {
     if (access(program.c_str(), X_OK) != 0) return program + " is not installed";
   }
+  if (std::string why = is_rootless() ? make_user() : ""; !why.empty()) return why;
   if (std::string why = serve(); !why.empty()) return why;
   if (std::string why = make_image(); !why.empty()) return why;
   // What this host cannot do at all is no fault of the platform.
@@ -52,6 +59,42 @@ std::string Engine::start() {
       run_command(tool({"run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
                         "--ulimit", "nproc=1024:1024", kImage, "true"}));
   return tried.exit_code == 0 ? "" : "the engine runs no container here: " + tried.err;
+}
+
+// The user has a home and, for the user namespaces of its containers, numbers of users besides its
+// own. Other processes do not see these files.
+std::string Engine::make_user() {
+  if (access("/usr/bin/newuidmap", X_OK) != 0) return "newuidmap (uidmap) is not installed";
+  const std::string uid = std::to_string(uid_);
+  std::ofstream(folder_.path() + "/passwd")
+      << "root:x:0:0::/root:/bin/sh\nrootless:x:" << uid << ":" << uid << "::" << folder_.path()
+      << "/home:/bin/sh\n";
+  std::ofstream(folder_.path() + "/subid") << "rootless:200000:65536\n";
+  chmod(folder_.path().c_str(), 0755);
+  for (const char* const name : {"home", "xdg", "root", "run", "tmp", "place"}) {
+    const std::string path = folder_.path() + "/" + name;
+    std::filesystem::create_directory(path);
+    if (chown(path.c_str(), uid_, uid_) != 0) return "chown " + path;
+    chmod(path.c_str(), 0700);
+  }
+  return "";
+}
+
+std::vector<std::string> Engine::as_user() const {
+  const std::string uid = std::to_string(uid_);
+  return {"/usr/bin/unshare",
+          "--mount",
+          "--propagation",
+          "private",
+          "/bin/sh",
+          "-c",
+          "mount --bind \"$0/passwd\" /etc/passwd && touch /etc/subuid /etc/subgid && "
+          "mount --bind \"$0/subid\" /etc/subuid && mount --bind \"$0/subid\" /etc/subgid && "
+          "cd / && exec setpriv --reuid " +
+              uid + " --regid " + uid +
+              " --clear-groups env HOME=\"$0/home\" XDG_RUNTIME_DIR=\"$0/xdg\" "
+              "PATH=/usr/sbin:/usr/bin:/sbin:/bin \"$@\"",
+          folder_.path()};
 }
 
 std::vector<std::string> Engine::service() const {
@@ -93,8 +136,13 @@ std::string Engine::serve() {
       "PATH=" + (is_docker() ? docker_ + ":" : "") + "/usr/sbin:/usr/bin:/sbin:/bin";
   std::vector<char*> environment = {const_cast<char*>(path.c_str()),
                                     const_cast<char*>(setting.c_str()), nullptr};
+  // Without root's rights the service is a child of what is started here.
+  posix_spawnattr_t group;
+  posix_spawnattr_init(&group);
+  posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
   const int error =
-      posix_spawn(&pid_, words[0].c_str(), &files, nullptr, arguments.data(), environment.data());
+      posix_spawn(&pid_, words[0].c_str(), &files, &group, arguments.data(), environment.data());
+  posix_spawnattr_destroy(&group);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return words[0] + " cannot be started";
   const bool answers = eventually([&] {
@@ -107,8 +155,16 @@ std::string Engine::serve() {
          log.substr(log.size() - std::min(log.size(), kMaxLog));
 }
 
+void Engine::hang() const {
+  kill(is_rootless() ? -pid_ : pid_, SIGSTOP);
+}
+
+void Engine::go_on() const {
+  kill(is_rootless() ? -pid_ : pid_, SIGCONT);
+}
+
 void Engine::stop() {
-  kill(pid_, SIGKILL);
+  kill(is_rootless() ? -pid_ : pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   pid_ = -1;
 }
@@ -130,6 +186,10 @@ std::vector<std::string> Engine::tool(const std::vector<std::string>& further) c
                                     "--events-backend",
                                     "none"};
   if (is_docker()) words = {docker_ + "/docker", "--host", "unix://" + socket()};
+  if (is_rootless()) {
+    const std::vector<std::string> user = as_user();
+    words.insert(words.begin(), user.begin(), user.end());
+  }
   words.insert(words.end(), further.begin(), further.end());
   return words;
 }
@@ -160,7 +220,7 @@ std::string Engine::make_image() {
 
 std::string Engine::add_image(const std::string& name,
                               const std::function<void(const std::string& root)>& change,
-                              const std::vector<std::string>& lines) {
+                              const std::vector<std::string>& lines, const std::string& platform) {
   const std::string root = folder_.path() + "/image";
   if (change) change(root);
   const std::string archive = folder_.path() + "/image.tar";
@@ -168,6 +228,10 @@ std::string Engine::add_image(const std::string& name,
   if (packed.exit_code != 0) return "tar: " + packed.err;
   std::vector<std::string> words = {"import"};
   for (const std::string& line : lines) words.insert(words.end(), {"--change", line});
+  if (!platform.empty() && is_docker()) words.insert(words.end(), {"--platform", platform});
+  if (!platform.empty() && !is_docker()) {
+    words.insert(words.end(), {"--arch", platform.substr(platform.rfind('/') + 1)});
+  }
   words.insert(words.end(), {archive, name});
   const Finished imported = run_command(tool(words));
   return imported.exit_code == 0 ? "" : "import: " + imported.err;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -30,13 +31,18 @@ class Containers : public ::testing::Test {
     std::ofstream(file("data/hello")) << "from the host\n";
     std::ofstream(file("secret")) << "root's\n";
     chmod(file("secret").c_str(), 0600);
-    write_rules("image localhost/gp-test:*\nmount " + file("data") + " ro\nmount " + file("out") +
-                "\nmount " + file("closed") + "\n");
+    write_rules("image localhost/gp-test:*\nannotation org.example/*\nmount " + file("data") +
+                " ro\nmount " + file("out") + "\nmount " + file("closed") + "\n");
     daemon_ = std::make_unique<Daemon>(
         DaemonOptions{.config = "execution:\n  containers: " + file("rules") + "\n"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 
+  static bool is_on_arm() {
+    utsname host{};
+    uname(&host);
+    return std::string(host.machine) == "aarch64";
+  }
   std::string file(const std::string& name) const { return site_.path() + "/" + name; }
   void write_rules(const std::string& lines) const {
     std::ofstream(file("rules")) << "socket " << engine_.socket()
@@ -113,6 +119,46 @@ TEST_F(Containers, TheContainerHasWhatWasAskedForAndNoMore) {
   EXPECT_TRUE(nothing_is_left());
 }
 
+TEST_F(Containers, AnAnnotationThatTheRulesAllowIsTheContainers) {
+  const std::string id =
+      submit({"--annotation", "org.example/purpose=test=1"}, "echo ready; sleep 1000");
+  ASSERT_TRUE(says(id, "ready"));
+  EXPECT_EQ(daemon_->job(id)["spec"]["annotations"],
+            nlohmann::json({{"org.example/purpose", "test=1"}}));
+  EXPECT_THAT(daemon_->cli({"jobs", "describe", id}).out, HasSubstr("org.example/purpose=test=1"));
+  const Finished found =
+      run_command(engine_.tool({"ps", "--quiet", "--filter", "label=org.example/purpose=test=1"}));
+  EXPECT_EQ(lines_of(found.out).size(), 1U) << found.out << found.err;
+  daemon_->cli({"jobs", "kill", id});
+  ended(id);
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Containers, AnImageForAnotherArchitectureIsRefusedBeforeItIsUsed) {
+  const bool is_arm = is_on_arm();
+  const std::string ours = is_arm ? "linux/arm64" : "linux/amd64";
+  const std::string other = is_arm ? "linux/amd64" : "linux/arm64";
+  ASSERT_EQ(engine_.add_image("localhost/gp-test:other", {}, {}, other), "");
+  const struct {
+    std::vector<std::string> options;
+    std::string why;
+  } cases[] = {
+      {{"--image", "localhost/gp-test:other"}, "is for " + other + ", and this node is " + ours},
+      {{"--image", "localhost/gp-test:other", "--platform", ours, "--pull", "never"},
+       "is here for " + other + " and not for " + ours},
+      {{"--platform", other}, "--platform is for " + other + ", and this node is " + ours},
+  };
+  for (const auto& [options, why] : cases) {
+    const nlohmann::json job = ended(submit(options, "echo it ran"));
+    EXPECT_EQ(job["exit_code"], 125) << job.dump(2);
+    EXPECT_THAT(job["attempts"][0]["detail"].get<std::string>(), HasSubstr(why));
+  }
+  const nlohmann::json right = ended(submit({"--platform", ours}, "echo it ran"));
+  EXPECT_EQ(right["state"], "COMPLETED") << right.dump(2);
+  EXPECT_EQ(right["spec"]["container_platform"], ours);
+  EXPECT_TRUE(nothing_is_left());
+}
+
 TEST_F(Containers, ACancelledContainerGetsItsGraceAndOneThatIgnoresItIsKilled) {
   const std::string polite =
       submit({}, "trap 'echo bye; exit 3' TERM; echo ready; while true; do sleep 0.1; done");
@@ -164,6 +210,7 @@ TEST_F(Containers, WhatTheSitesRulesForbidIsNotStarted) {
   } cases[] = {
       {{"--image", "docker.io/library/busybox:1"}, "not allowed by this site's rules"},
       {{"--network", "host"}, "network host"},
+      {{"--annotation", "run.oci.handler=x"}, "allowed are: org.example/*"},
       {{"--mount", "/etc:/in:ro"}, "do not allow it"},
       {{"--mount", file("data") + ":/in"}, "only to read"},
       {{"--mount", file("out") + "/link:/in"}, "symbolic link"},
@@ -197,6 +244,9 @@ TEST_F(Containers, WhatMakesNoSenseIsRefusedAtOnce) {
       {{"--network", "all"}, "--network"},
       {{"--pull", "sometimes"}, "--pull"},
       {{"--container-workdir", "a"}, "--container-workdir"},
+      {{"--platform", "windows/amd64"}, "--platform"},
+      {{"--annotation", "gpu-platform.attempt=1-1"}, "--annotation"},
+      {{"--annotation", "a b=c"}, "--annotation"},
       {{"--nodes", "2", "--gpus", "2"}, "--image"},
   };
   for (const auto& [options, why] : cases) {

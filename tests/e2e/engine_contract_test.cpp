@@ -19,10 +19,11 @@ constexpr std::uint32_t kNobody = 65534;
 // One container engine for the whole suite: it takes longer to start than a test.
 class ContainerEngine : public ::testing::Environment {
  public:
+  explicit ContainerEngine(std::uint32_t uid) : uid_(uid) {}
   // Why there is none; empty: it runs.
   std::string start() {
     if (engine_ == nullptr) {
-      engine_ = std::make_unique<e2e::Engine>();
+      engine_ = std::make_unique<e2e::Engine>(uid_);
       why_ = engine_->start();
     }
     return why_;
@@ -31,30 +32,39 @@ class ContainerEngine : public ::testing::Environment {
   void TearDown() override { engine_.reset(); }
 
  private:
+  const std::uint32_t uid_;
   std::unique_ptr<e2e::Engine> engine_;
   std::string why_;
 };
 
-// GoogleTest is its owner.
+// GoogleTest is their owner. One is root's, one is the user's own.
 ContainerEngine& container_engine() {
-  static auto* const only = new ContainerEngine;
+  static auto* const only = new ContainerEngine(0);
   return *only;
 }
-const ::testing::Environment* const registered =
-    ::testing::AddGlobalTestEnvironment(&container_engine());
+ContainerEngine& rootless_engine() {
+  static auto* const only = new ContainerEngine(kNobody);
+  return *only;
+}
+const ::testing::Environment* const registered[] = {
+    ::testing::AddGlobalTestEnvironment(&container_engine()),
+    ::testing::AddGlobalTestEnvironment(&rootless_engine())};
 
-// The job's directory is its directory in the container, too.
+// The job's directory is its directory in the container, too. With an engine of the user's own the
+// launcher is that user's, and makes no cgroups.
 class ContainerHarness : public ProcessHarness {
  public:
-  ContainerHarness() : ProcessHarness(Mode::kCgroup) {}
+  ContainerHarness(Mode mode, ContainerEngine& containers)
+      : ProcessHarness(mode), containers_(containers) {}
   ~ContainerHarness() override {
     if (engine_ == nullptr) return;
     TearDown();
-    EXPECT_TRUE(e2e::eventually([] { return container_engine().engine().containers().empty(); }));
+    EXPECT_TRUE(e2e::eventually([&] { return containers_.engine().containers().empty(); }));
   }
 
   std::string open() override {
-    if (std::string why = container_engine().start(); !why.empty()) return why;
+    if (std::string why = containers_.start(); !why.empty()) return why;
+    chmod(rules_.path().c_str(), 0755);
     options_.containers = rules_.path() + "/rules";
     return ProcessHarness::open();
   }
@@ -72,11 +82,12 @@ class ContainerHarness : public ProcessHarness {
  private:
   void prepare() override {
     std::ofstream(options_.containers)
-        << "socket " << container_engine().engine().socket()
+        << "socket " << containers_.engine().socket()
         << "\nulimit nofile 1024\nulimit nproc 1024\nimage localhost/*\nmount " << work_ << "\n";
     chmod(options_.containers.c_str(), 0644);
   }
 
+  ContainerEngine& containers_;
   e2e::TemporaryDirectory rules_;
 };
 
@@ -84,7 +95,16 @@ INSTANTIATE_TEST_SUITE_P(Container, EngineContract,
                          ::testing::Values(EngineUnderTest{
                              "Container",
                              []() -> std::unique_ptr<EngineHarness> {
-                               return std::make_unique<ContainerHarness>();
+                               return std::make_unique<ContainerHarness>(Mode::kCgroup,
+                                                                         container_engine());
+                             }}),
+                         name_of_engine);
+INSTANTIATE_TEST_SUITE_P(RootlessContainer, EngineContract,
+                         ::testing::Values(EngineUnderTest{
+                             "RootlessContainer",
+                             []() -> std::unique_ptr<EngineHarness> {
+                               return std::make_unique<ContainerHarness>(Mode::kAdvisory,
+                                                                         rootless_engine());
                              }}),
                          name_of_engine);
 

@@ -11,7 +11,7 @@ namespace {
 
 // A node that is not up takes no new work, whatever its GPUs say.
 bool can_take_work(const model::Node& node, const model::Gpu& gpu) {
-  return node.state == model::NodeState::kUp && model::is_free(gpu);
+  return model::state_of(node) == model::NodeState::kUp && model::is_free(gpu);
 }
 
 base::GpuShare held_share(const model::Gpu& gpu) {
@@ -36,7 +36,7 @@ void put_reading(const model::GpuReading& reading, v1::Gpu& out) {
 
 void to_proto(const model::Node& node, v1::Node& out) {
   out.set_name(node.name);
-  out.set_state(to_proto(node.state));
+  out.set_state(to_proto(model::state_of(node)));
   out.set_emulated(node.emulated);
   out.set_cpus(node.cpus);
   out.set_cpus_allocated(node.cpus_used);
@@ -48,10 +48,14 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_available_gpus(available);
   if (!node.driver_version.empty()) out.set_driver_version(node.driver_version);
   out.set_boot_id(node.boot_id);
-  if (!node.cause.empty()) out.set_reason(node.cause);
+  const std::string& cause = model::cause_of(node);
+  if (!cause.empty()) out.set_reason(cause);
   if (!node.network.domain.empty()) out.set_domain(node.network.domain);
   if (!node.network.rack.empty()) out.set_rack(node.network.rack);
   if (!node.network.zone.empty()) out.set_zone(node.network.zone);
+  out.set_engine(std::string(model::to_string(node.engine)));
+  out.set_others_cpus(node.others_cpus);
+  out.set_others_memory_bytes(static_cast<std::uint64_t>(node.others_memory.value()));
 }
 
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,

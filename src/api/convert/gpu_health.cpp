@@ -44,8 +44,10 @@ std::string cleaning_text(const model::GpuReading* reading) {
 }
 
 std::string node_text(const model::Node& node) {
-  std::string text = fmt::format("node {} is {}", node.name, model::to_string(node.state));
-  if (!node.cause.empty()) text += ": " + node.cause;
+  std::string text =
+      fmt::format("node {} is {}", node.name, model::to_string(model::state_of(node)));
+  const std::string& cause = model::cause_of(node);
+  if (!cause.empty()) text += ": " + cause;
   return text;
 }
 
@@ -125,10 +127,11 @@ std::string reason_of(const model::Gpu& gpu, const model::Node& node,
   if (gpu.state == model::GpuState::kCleaning) parts.push_back(cleaning_text(reading));
   if (gpu.avoids_unmanaged_processes && !gpu.unmanaged_processes.empty())
     parts.push_back("unmanaged processes: " + gpu.unmanaged_processes);
+  if (!gpu.unavailable.empty()) parts.push_back("not ours to give: " + gpu.unavailable);
   if (reading != nullptr && !reading->problem.empty()) {
     parts.push_back("does not answer: " + reading->problem);
   }
-  if (node.state != model::NodeState::kUp) parts.push_back(node_text(node));
+  if (model::state_of(node) != model::NodeState::kUp) parts.push_back(node_text(node));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -23,9 +23,12 @@ namespace {
 namespace pb = google::protobuf;
 using Field = pb::FieldDescriptor;
 
-// The API knows whole GPUs only.
+// The API knows whole GPUs only, and the engines of a job are the site's.
+template <class Value>
+constexpr bool kHasNoField =
+    std::is_same_v<Value, base::GpuShare> || std::is_same_v<Value, model::EngineSet>;
 template <class Row>
-constexpr bool kIsSaid = !std::is_same_v<typename std::remove_cvref_t<Row>::Type, base::GpuShare>;
+constexpr bool kIsSaid = !kHasNoField<typename std::remove_cvref_t<Row>::Type>;
 
 // By number: a search in the descriptor for each field would take half the time of a conversion.
 const Field& field_of(std::uint32_t number) {
@@ -72,8 +75,10 @@ class SpecWriter {
     out_.set_columns(value->columns);
     out_.set_rows(value->rows);
   }
-  void put(const Field&, const std::vector<model::Label>& labels) {
-    for (const model::Label& label : labels) (*out_.mutable_labels())[label.key] = label.value;
+  void put(const Field& field, const std::vector<model::Label>& labels) {
+    auto& map = field.number() == v1::JobSpec::kLabelsFieldNumber ? *out_.mutable_labels()
+                                                                  : *out_.mutable_annotations();
+    for (const model::Label& label : labels) map[label.key] = label.value;
   }
   void put(const Field& field, const std::vector<std::string>& texts) {
     for (const std::string& text : texts) reflection_.AddString(&out_, &field, text);
@@ -244,9 +249,11 @@ class SpecReader {
     TRY_ASSIGN(out, to_gpu_speeds(message_));
     return {};
   }
-  base::Status take(const Field&, std::vector<model::Label>& out) {
+  base::Status take(const Field& field, std::vector<model::Label>& out) {
     out.clear();
-    for (const auto& [key, value] : message_.labels()) out.push_back({key, value});
+    const auto& map = field.number() == v1::JobSpec::kLabelsFieldNumber ? message_.labels()
+                                                                        : message_.annotations();
+    for (const auto& [key, value] : map) out.push_back({key, value});
     std::ranges::sort(out, {}, &model::Label::key);
     return {};
   }

@@ -170,8 +170,10 @@ struct Draw {
 model::JobSpec drawn_spec(Prng& random) {
   model::JobSpec spec;
   model::for_each_spec_field([&](const auto& row) {
-    if constexpr (!std::is_same_v<typename std::remove_cvref_t<decltype(row)>::Type,
-                                  base::GpuShare>) {
+    using Value = typename std::remove_cvref_t<decltype(row)>::Type;
+    constexpr bool kHasNoField =
+        std::is_same_v<Value, base::GpuShare> || std::is_same_v<Value, model::EngineSet>;
+    if constexpr (!kHasNoField) {
       if (row.number != 0) Draw{random}(row.of(spec));
     }
   });

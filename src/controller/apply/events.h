@@ -25,6 +25,9 @@ void apply(Application& a, const model::NodeSeen& event);
 void apply(Application& a, const model::NodeStateChanged& event);
 void apply(Application& a, const model::GpuStateChanged& event);
 void apply(Application& a, const model::UnmanagedProcessesChanged& event);
+void apply(Application& a, const model::GpuUnavailableChanged& event);
+void apply(Application& a, const model::NodeServiceChanged& event);
+void apply(Application& a, const model::NodeOthersChanged& event);
 
 // job_events.cpp
 void apply(Application& a, const model::JobSubmitted& event);

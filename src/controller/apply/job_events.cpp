@@ -229,7 +229,8 @@ void apply(Application& a, const model::JobRequeued& event) {
     j.prolog_failed_on.push_back(j.attempts.back().first_node());
     if (event.holds && j.hold == model::Hold::kNone) j.hold = model::Hold::kByPlatform;
   } else if (event.preempted) {
-    ++j.preemptions;
+    // A cluster that evicts it makes room for no job of ours.
+    if (j.attempts.back().stop_reason == model::EndReason::kPreempted) ++j.preemptions;
   } else if (!event.asked_for) {
     (event.counts_as_failure ? j.failures : j.losses) += 1;
   }

@@ -108,4 +108,31 @@ void apply(Application& a, const model::UnmanagedProcessesChanged& event) {
   drop_holds_that_cannot_be_met(a, n);
 }
 
+void apply(Application& a, const model::GpuUnavailableChanged& event) {
+  Node& n = a.node(event.gpu.node);
+  n.gpus.at(event.gpu.index).unavailable = event.text;
+  a.state.books.put(n);
+  drop_holds_that_cannot_be_met(a, n);
+}
+
+void apply(Application& a, const model::NodeServiceChanged& event) {
+  Node& n = a.node(event.node);
+  n.service = event.service;
+  n.service_cause = event.cause;
+  a.state.books.put(n);
+  drop_holds_that_cannot_be_met(a, n);
+}
+
+// A hold counts on CPUs and memory that others may have now; room is made anew where there is some.
+void apply(Application& a, const model::NodeOthersChanged& event) {
+  Node& n = a.node(event.node);
+  const bool has_less = event.cpus > n.others_cpus || event.memory > n.others_memory;
+  n.others_cpus = event.cpus;
+  n.others_memory = event.memory;
+  a.state.books.put(n);
+  if (!has_less) return;
+  drop_holds_that(a,
+                  [&](const model::PreemptionHold& hold) { return is_on(hold.allocation, n.id); });
+}
+
 }  // namespace gpu_platform::controller

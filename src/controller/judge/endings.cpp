@@ -13,6 +13,20 @@ using model::JobTrigger;
 
 namespace {
 
+// The cluster took its place away, and no order of ours did: no fault of the job, which begins anew
+// elsewhere. Where it cannot, it has failed.
+bool was_evicted(const Job& job, const Attempt& attempt) {
+  return attempt.reason == EndReason::kPreempted && attempt.stop_reason == EndReason::kNone &&
+         model::can_begin_anew(*job.spec);
+}
+
+// Returns whether a process of it was there. A pod may be evicted before it has one.
+bool has_run(const execution::Ended& seen) {
+  if (seen.reason == EndReason::kPreempted) return seen.exit.code || seen.exit.signal;
+  return seen.reason != EndReason::kLaunchFailed && seen.reason != EndReason::kPrologFailed &&
+         seen.exit.lost == model::Lost::kNo;
+}
+
 // The attempt was stopped at a time limit that had been raised; the order had not reached it yet.
 bool was_given_more_time(const Job& job, const Attempt& attempt, const execution::Ended& seen) {
   return attempt.reason == EndReason::kTimeLimit && seen.time_limit &&
@@ -58,12 +72,14 @@ class Settlement {
 
   model::Event of(const execution::Ended& seen) const {
     if (is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
-    const bool comes_back = goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
+    const bool is_evicted = was_evicted(job_, attempt_);
+    const bool comes_back =
+        is_evicted || goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
     if (!comes_back) return by_end();
     if (attempt_.exit.code == 0 && job_.spec->complete_on_exit_zero) {
       return ended(JobTrigger::kComplete);
     }
-    const bool preempted = attempt_.stop_reason == EndReason::kPreempted;
+    const bool preempted = is_evicted || attempt_.stop_reason == EndReason::kPreempted;
     return model::JobRequeued{
         .job = job_.id, .eligible_at = now_, .preempted = preempted, .asked_for = !preempted};
   }
@@ -144,9 +160,7 @@ Events judge_end(const State& state, const execution::Ended& seen, base::Instant
   const Attempt* attempt = find_attempt(state, seen.attempt);
   if (attempt == nullptr || !model::may_have_processes(attempt->state)) return {};
   Events events;
-  const bool ran = seen.reason != EndReason::kLaunchFailed &&
-                   seen.reason != EndReason::kPrologFailed && seen.exit.lost == model::Lost::kNo;
-  if (ran && !attempt->started_at.is_set()) {
+  if (has_run(seen) && !attempt->started_at.is_set()) {
     // The news of its start was lost; that it ended proves it.
     events.push_back(model::AttemptStarted{seen.attempt, 0, seen.at.is_set() ? seen.at : now});
   }

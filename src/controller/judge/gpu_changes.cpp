@@ -136,6 +136,15 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
         ErrorCode::kFailedPrecondition,
         fmt::format("node {} cannot be brought online: it is not heard of", node.name), "node");
   }
+  const bool is_up = node.state == model::NodeState::kUp;
+  if (command.action == GpuAction::kBringOnline && is_up &&
+      node.service != model::NodeService::kUp) {
+    return base::fail(ErrorCode::kFailedPrecondition,
+                      fmt::format("node {} cannot be brought online here: its cluster keeps it out "
+                                  "of service ({}); put it back there",
+                                  node.name, node.service_cause),
+                      "node");
+  }
   if (!model::next(node.state, trigger)) return Events();  // it is so already
   std::vector<model::AttemptId> there;
   for (const model::AttemptId attempt : state.held_attempts) {
@@ -149,6 +158,18 @@ base::Result<Events> change_node(const State& state, model::NodeId id,
   Events events = {model::NodeStateChanged{id, trigger, cause_of(command), by}};
   if (takes_away) stop_holders(state, there, by, events);
   return events;
+}
+
+// Returns nothing if the node, or the GPU on it, is not known.
+std::optional<model::GpuRef> find_gpu(const State& state, std::string_view node_name,
+                                      std::string_view uuid) {
+  const auto known = state.node_ids.find(node_name);
+  if (known == state.node_ids.end()) return std::nullopt;
+  const model::Node& node = *state.nodes.find(known->second.value);
+  const auto gpu = std::ranges::find(
+      node.gpus, uuid, [](const model::Gpu& g) -> std::string_view { return g.info.uuid; });
+  if (gpu == node.gpus.end()) return std::nullopt;
+  return model::GpuRef{node.id, static_cast<std::uint32_t>(gpu - node.gpus.begin())};
 }
 
 // Returns nothing if the state says so already.
@@ -188,14 +209,17 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
 
 std::optional<model::Event> judge_unmanaged_processes(
     const State& state, const execution::UnmanagedProcessesObserved& seen) {
-  const auto known = state.node_ids.find(seen.node_name);
-  if (known == state.node_ids.end()) return std::nullopt;
-  const model::Node& node = *state.nodes.find(known->second.value);
-  const auto gpu = std::ranges::find(
-      node.gpus, seen.gpu_uuid, [](const model::Gpu& g) -> const auto& { return g.info.uuid; });
-  if (gpu == node.gpus.end()) return std::nullopt;
-  const auto index = static_cast<std::uint32_t>(gpu - node.gpus.begin());
-  return judge_unmanaged_processes(state, {node.id, index}, seen.text);
+  const auto gpu = find_gpu(state, seen.node_name, seen.gpu_uuid);
+  return gpu ? judge_unmanaged_processes(state, *gpu, seen.text) : std::nullopt;
+}
+
+std::optional<model::Event> judge_unavailable(const State& state,
+                                              const execution::GpuUnavailableObserved& seen) {
+  const auto ref = find_gpu(state, seen.node_name, seen.gpu_uuid);
+  if (!ref) return std::nullopt;
+  const model::Gpu& gpu = state.nodes.find(ref->node.value)->gpus.at(ref->index);
+  if (gpu.unavailable == seen.text) return std::nullopt;
+  return model::GpuUnavailableChanged{*ref, seen.text};
 }
 
 Events judge_unmanaged_processes_again(const State& state) {

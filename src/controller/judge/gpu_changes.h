@@ -23,6 +23,9 @@ base::Result<GpuChange> judge_gpus(const State& state, const model::Caller& call
 // Returns nothing if it is no news or the GPU is not known.
 std::optional<model::Event> judge_unmanaged_processes(
     const State& state, const execution::UnmanagedProcessesObserved& seen);
+// The same for a GPU that is not ours to give. The policy has no say in it.
+std::optional<model::Event> judge_unavailable(const State& state,
+                                              const execution::GpuUnavailableObserved& seen);
 // Judges the processes that are present when the policy changes. The probes report again those that
 // were ignored.
 Events judge_unmanaged_processes_again(const State& state);

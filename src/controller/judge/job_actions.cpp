@@ -116,13 +116,20 @@ base::Result<Events> judge_action(const model::Caller& caller, const Job& job, J
   return events;
 }
 
-base::Result<model::SignalRequested> judge_signal(const model::Caller& caller, const Job& job,
-                                                  std::uint8_t signal) {
+base::Result<model::SignalRequested> judge_signal(const State& state, const model::Caller& caller,
+                                                  const Job& job, std::uint8_t signal) {
   if (!model::is_job_signal(signal)) return base::invalid("signal", "signal: may not be sent");
   const model::Attempt* attempt = job.current_attempt();
   const bool has_processes =
       (job.state == JobState::kRunning || job.state == JobState::kStopping) &&
       attempt->started_at.is_set() && !attempt->ended_at.is_set();
+  const model::Node* node = has_processes ? state.nodes.find(attempt->first_node().value) : nullptr;
+  if (node != nullptr && node->engine == model::EngineKind::kKubernetes) {
+    return refused(
+        fmt::format("job {} runs in Kubernetes, which delivers no signals; 'jobs cancel' "
+                    "ends it with SIGTERM, 'jobs exec' runs a command in it",
+                    model::name_of(job)));
+  }
   if (has_processes) return model::SignalRequested{{job.id, attempt->number}, signal, caller.user};
   return refused(fmt::format("job {} is {}: it has no processes that a signal could be sent to",
                              model::name_of(job), to_string(job.state)));

@@ -33,7 +33,7 @@ base::Result<Events> judge_action(const model::Caller& caller, const model::Job&
                                   model::JobAction action);
 
 // Returns the order to send the signal to the processes of the job; refused unless it has some.
-base::Result<model::SignalRequested> judge_signal(const model::Caller& caller,
+base::Result<model::SignalRequested> judge_signal(const State& state, const model::Caller& caller,
                                                   const model::Job& job, std::uint8_t signal);
 
 // Returns whether the action would change the job.

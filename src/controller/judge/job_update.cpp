@@ -5,6 +5,7 @@
 
 #include "controller/judge/admission.h"
 #include "controller/judge/dependencies.h"
+#include "controller/judge/engines.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
 #include "controller/judge/refusals.h"
@@ -206,6 +207,7 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
   JobSpec then = change.to.applied_to(*job.spec);
   TRY(model::check_request(then.request));
   TRY(model::check_processes(then));
+  TRY(check_engines(then));
   TRY(check_speeds(state, then.request, then.time_limit));
   TRY(feasibility.check(state.nodes, then.request));
   TRY(enter_reservation(state, then, now));

@@ -41,6 +41,22 @@ void judge_missing_gpus(const model::Node& node, const model::NodeInfo& info, Ev
   }
 }
 
+bool is_in_use(const model::Node& node) {
+  return node.cpus_used > 0 || node.memory_used > base::Bytes() ||
+         std::ranges::any_of(node.gpus, [](const model::Gpu& gpu) { return !gpu.holders.empty(); });
+}
+
+// What others use changes often, and alone.
+std::optional<model::Event> judge_description(const model::Node& node,
+                                              const model::NodeInfo& info) {
+  model::NodeInfo known = model::info_of(node);
+  if (known == info) return std::nullopt;
+  known.others_cpus = info.others_cpus;
+  known.others_memory = info.others_memory;
+  if (known != info) return model::NodeSeen{node.id, info};
+  return model::NodeOthersChanged{node.id, info.others_cpus, info.others_memory};
+}
+
 }  // namespace
 
 Events judge_node(const State& state, const execution::NodeObserved& seen) {
@@ -49,14 +65,25 @@ Events judge_node(const State& state, const execution::NodeObserved& seen) {
     return {model::NodeSeen{model::NodeId(state.last_node_id + 1), seen.info}};
   }
   const model::Node& node = *state.nodes.find(known->second.value);
+  if (node.engine != seen.info.engine && is_in_use(node)) return {};
   const model::NodeInfo info = widened_to_what_is_held(seen.info, node);
   Events events;
-  if (model::info_of(node) != info) events.push_back(model::NodeSeen{node.id, info});
+  if (auto event = judge_description(node, info)) events.push_back(*std::move(event));
   if (!node.is_heard) {
     events.push_back(model::NodeStateChanged{node.id, model::NodeTrigger::kSeen, {}, "node"});
   }
   judge_missing_gpus(node, info, events);
   return events;
+}
+
+std::optional<model::Event> judge_service(const State& state,
+                                          const execution::NodeServiceObserved& seen) {
+  const auto known = state.node_ids.find(seen.node_name);
+  if (known == state.node_ids.end()) return std::nullopt;
+  const model::Node& node = *state.nodes.find(known->second.value);
+  const std::string cause = seen.service == model::NodeService::kUp ? std::string() : seen.cause;
+  if (node.service == seen.service && node.service_cause == cause) return std::nullopt;
+  return model::NodeServiceChanged{node.id, seen.service, cause};
 }
 
 std::vector<model::AttemptId> attempts_on(const State& state, model::NodeId node,

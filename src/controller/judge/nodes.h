@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace gpu_platform::controller {
 // Judges what is new in a node's report: a description, that the node is heard, GPUs that it no
 // longer reports or reports again. Its attempts of former boots have been given up before.
 Events judge_node(const State& state, const execution::NodeObserved& seen);
+
+// Judges what the cluster of a node lets it do. Returns nothing if it is no news or the node is not
+// known.
+std::optional<model::Event> judge_service(const State& state,
+                                          const execution::NodeServiceObserved& seen);
 
 // Returns the attempts that hold something on the node; `boot_id`: only of that boot, or of all if
 // it is empty.

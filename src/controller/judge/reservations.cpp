@@ -269,6 +269,7 @@ base::Result<std::vector<ReservationPart>> parts_by_count(const State& state,
   request.cpus = 0;
   request.memory = base::Bytes();
   request.numa = model::NumaPolicy::kAllowCross;
+  request.engines = model::kAnyEngine;
   if (!command.gpu_type.empty()) request.gpu_types = {command.gpu_type};
   scheduling::Trial trial(cluster);
   std::vector<const model::Allocation*> running_on;

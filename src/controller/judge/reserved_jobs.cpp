@@ -37,17 +37,10 @@ bool could_hold(const Reservation& reservation, const base::PersistentMap<model:
   for (const ReservationPart& part : reservation.parts) {
     const model::Node* node = nodes.find(part.node.value);
     if (node == nullptr) continue;
-    model::Node empty = *node;
-    empty.state = model::NodeState::kUp;
-    empty.cpus_used = 0;
-    empty.memory_used = {};
+    model::Node empty = model::as_idle(*node);
     for (std::size_t i = 0; i < empty.gpus.size(); ++i) {
-      model::Gpu& gpu = empty.gpus[i];
       const bool is_in = i < scheduling::kMaxGpusPerNode && (part.gpus >> i & 1) != 0;
-      gpu.state =
-          part.whole_node || is_in ? model::GpuState::kAvailable : model::GpuState::kOffline;
-      gpu.holders.clear();
-      gpu.avoids_unmanaged_processes = false;
+      if (!part.whole_node && !is_in) empty.gpus[i].state = model::GpuState::kOffline;
     }
     cluster.update(empty);
   }

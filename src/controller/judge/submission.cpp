@@ -6,6 +6,7 @@
 
 #include "controller/judge/admission.h"
 #include "controller/judge/dependencies.h"
+#include "controller/judge/engines.h"
 #include "controller/judge/job_actions.h"
 #include "controller/judge/job_limits.h"
 #include "controller/judge/reserved_jobs.h"
@@ -76,10 +77,6 @@ base::Status check_submission(const State& state, Feasibility& feasibility,
                       "notify: this site has no notification command (execution.notify_command)",
                       "notify");
   }
-  if (!spec.image.empty() && !policy.has_containers) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      "image: this daemon has no container engine (execution.containers)", "image");
-  }
   TRY(check_times(spec, now, limit_from));
   TRY(check_array(state, spec));
   TRY(check_queue_limits(state, caller, spec));
@@ -132,6 +129,7 @@ base::Result<Submission> judge_submission(const State& state, Feasibility& feasi
     spec->time_limit = rules.default_time_limit;
     spec->time_limit_default_of = std::move(rules.default_time_limit_of);
   }
+  TRY_ASSIGN(spec->request.engines, engines_for(*state.policy, *spec));
   TRY(check_submission(state, feasibility, caller, *spec, now, limit_from));
   TRY_ASSIGN(model::NewDependencies dependencies,
              judge_dependencies(state, caller, {*spec, {}, {}}, spec->dependencies, command.ended));

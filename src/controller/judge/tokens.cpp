@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "model/access.h"
 #include "model/utc.h"
 

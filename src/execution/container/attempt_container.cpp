@@ -1,5 +1,6 @@
 #include "execution/container/attempt_container.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -38,6 +39,11 @@ bool is_below(int pid, const std::string& cgroup) {
   const std::string wanted = path_below_mount(cgroup);
   const auto group = node::find_cgroup2_path(file_of(pid, "cgroup"));
   return wanted.size() > 1 && group && (*group + "/").find(wanted + "/") != std::string::npos;
+}
+
+bool has_pid_namespace(int pid) {
+  struct stat about{};
+  return stat(fmt::format("/proc/{}/ns/pid", pid).c_str(), &about) == 0;
 }
 
 bool share_pid_namespace(int one, int other) {
@@ -109,6 +115,25 @@ HeldProcess hold_process_in(const std::string& cgroup, int pid) {
 
 HeldProcess hold_process_beside(const HeldProcess& other, int pid) {
   return hold_if(pid, [&] { return share_pid_namespace(pid, other.pid) && !other.has_ended(); });
+}
+
+HeldProcess hold_first_process(int pid) {
+  return hold_if(pid,
+                 [&] { return has_pid_namespace(pid) && !share_pid_namespace(pid, getpid()); });
+}
+
+void signal_processes_beside(const HeldProcess& first, int signal) {
+  DIR* const processes = opendir("/proc");
+  if (processes == nullptr) return;
+  while (const dirent* entry = readdir(processes)) {
+    const std::string_view name = entry->d_name;
+    int pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    const HeldProcess process = hold_process_beside(first, pid);
+    if (process.is_there()) node::signal_pidfd(process.handle.get(), signal);
+  }
+  closedir(processes);
 }
 
 ContainerDone<AttemptContainer> find_container(EngineCalls& engine, const std::string& cgroup,

@@ -28,6 +28,11 @@ HeldProcess hold_process_in(const std::string& cgroup, int pid);
 // Opens the process if it has the PID namespace of the other one.
 HeldProcess hold_process_beside(const HeldProcess& other, int pid);
 
+// Opens the first process of a container; it is one if it has a PID namespace of its own.
+HeldProcess hold_first_process(int pid);
+// Sends the signal to every process of the container whose first one this is.
+void signal_processes_beside(const HeldProcess& first, int signal);
+
 struct AttemptContainer {
   std::string id;
   HeldProcess first;  // its first process

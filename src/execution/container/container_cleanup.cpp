@@ -63,7 +63,8 @@ void remove_stages(const std::string& folder) {
 class Cleanup {
  public:
   explicit Cleanup(const ContainerCleanOptions& options)
-      : o_(options), cluster_(last_name(options.cgroup)) {}
+      : o_(options),
+        cluster_(options.cgroup.empty() ? options.cluster : last_name(options.cgroup)) {}
 
   // False: another one waits already, and will see what we would.
   bool take_turn() {
@@ -90,8 +91,12 @@ class Cleanup {
   ContainerDone<> clean_engine(const ContainerRules& rules) const {
     const auto mount =
         node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
-    if (!mount || !o_.cgroup.starts_with(*mount)) return container_failed("there is no cgroup v2");
-    const std::string cgroup = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
+    std::string cgroup;  // as the engine names it
+    if (!o_.cgroup.empty()) {
+      if (!mount || !o_.cgroup.starts_with(*mount))
+        return container_failed("there is no cgroup v2");
+      cgroup = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
+    }
     EngineCalls engine(rules.socket, -1, [] { return false; });
     const LongStep patient{[](const std::string&) {},
                            [](base::Duration time) {
@@ -132,7 +137,8 @@ class Cleanup {
     if (id.empty() || id.find_first_not_of("0123456789abcdef") != std::string::npos) return;
     const auto container = engine.get("/containers/" + id + "/json");
     if (!container) return;
-    const std::string attempt = attempt_of(*container, cgroup);
+    const std::string attempt =
+        cgroup.empty() ? rootless_attempt_of(*container, cluster_) : attempt_of(*container, cgroup);
     if (attempt.empty() || !is_over(attempt)) return;
     static_cast<void>(engine.remove("/containers/" + id + "?force=1&v=1"));
   }
@@ -144,11 +150,16 @@ class Cleanup {
 
 }  // namespace
 
-std::string attempt_of(const Json& container, std::string_view engine_cgroup) {
+std::string rootless_attempt_of(const Json& container, std::string_view cluster) {
   const Json labels = field(field(container, "Config"), "Labels");
   std::string attempt = text_field(labels, "gpu-platform.attempt");
-  if (text_field(labels, "gpu-platform.cluster") != last_name(engine_cgroup)) return {};
-  if (!node::parse_attempt_name(attempt)) return {};
+  if (text_field(labels, "gpu-platform.cluster") != cluster) return {};
+  return node::parse_attempt_name(attempt) ? attempt : std::string();
+}
+
+std::string attempt_of(const Json& container, std::string_view engine_cgroup) {
+  std::string attempt = rootless_attempt_of(container, last_name(engine_cgroup));
+  if (attempt.empty()) return {};
   const std::string parent = text_field(field(container, "HostConfig"), "CgroupParent");
   return parent == std::string(engine_cgroup) + "/" + attempt ? attempt : std::string();
 }

@@ -35,6 +35,14 @@ TEST(ContainerCleanup, OnlyWhatLiesBelowOurCgroupIsOurs) {
   for (const Json& other : others) EXPECT_EQ(attempt_of(other, kBase), "") << other.dump();
 }
 
+TEST(ContainerCleanup, WithoutCgroupsTheLabelsOfTheUsersOwnEngineCount) {
+  const std::string ours = "gpu-platform-ab12";
+  EXPECT_EQ(rootless_attempt_of(container_of(ours, "42-1", ""), ours), "42-1");
+  EXPECT_EQ(rootless_attempt_of(container_of("gpu-platform-cd34", "42-1", ""), ours), "");
+  EXPECT_EQ(rootless_attempt_of(container_of(ours, "../x", ""), ours), "");
+  EXPECT_EQ(rootless_attempt_of(Json("text"), ours), "");
+}
+
 TEST(ContainerCleanup, TheMountsOfAnAttemptHaveItsName) {
   EXPECT_EQ(mounts_folder_begin("gpu-platform-ab12", "42-1"),
             "/run/gpu-platform-mounts-ab12-42-1-");

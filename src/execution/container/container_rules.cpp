@@ -93,6 +93,10 @@ bool take_rule(ContainerRules& rules, std::string_view key, std::string_view fir
     rules.images.emplace_back(first);
     return true;
   }
+  if (key == "annotation") {
+    rules.annotations.emplace_back(first);
+    return true;
+  }
   if (key == "writable") return take_writable(rules, first);
   if (key == "pull") {
     rules.always_pulls = true;
@@ -190,6 +194,20 @@ std::string objection_to_mount(const ContainerRules& rules, const model::Contain
   return fmt::format(
       "mount of '{}': this site's rules {}", mount.source,
       is_in_a_folder ? "allow it only to read; write SRC:DST:ro" : "do not allow it");
+}
+
+std::string objection_to_annotation(const ContainerRules& rules, std::string_view annotation) {
+  const std::size_t equals = std::min(annotation.find('='), annotation.size());
+  const std::string_view key = annotation.substr(0, equals);
+  const std::string_view value = annotation.substr(std::min(equals + 1, annotation.size()));
+  if (std::string why = model::objection_to_annotation(key, value); !why.empty()) {
+    return fmt::format("annotation '{}' {}", key, why);
+  }
+  const auto allows = [&](const std::string& pattern) { return matches(pattern, key); };
+  if (std::ranges::any_of(rules.annotations, allows)) return {};
+  return fmt::format(
+      "annotation '{}' is not allowed by this site's rules; allowed are: {}", key,
+      rules.annotations.empty() ? "none" : fmt::format("{}", fmt::join(rules.annotations, ", ")));
 }
 
 std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network) {

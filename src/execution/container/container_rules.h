@@ -30,6 +30,7 @@ namespace gpu_platform::execution {
 //                            same place to read, for `gpus nodes`
 //   writable SIZE|none       what a container may write outside of its mounts; none: nothing, its
 //                            root filesystem is read-only
+//   annotation PATTERN       a key of annotations that jobs may set; runtimes and hooks act on some
 //   pull always              the registry is asked for every use of an image
 //   images keep DURATION     images that jobs had fetched are removed when unused for that long
 //   credentials FILE         the site's own for registries, root's alone to read
@@ -53,6 +54,7 @@ struct ContainerRules {
   bool needs_seccomp = true;
   std::string gpus;  // empty: found out
   std::vector<std::string> driver_files;
+  std::vector<std::string> annotations;  // patterns of keys
   bool is_read_only = false;
   std::string writable;  // as the engine takes a size: "10g"; empty: the engine's default
   bool always_pulls = false;
@@ -68,6 +70,8 @@ base::Result<ContainerRules> parse_container_rules(std::string_view text);
 std::string objection_to_image(const ContainerRules& rules, std::string_view image);
 std::string objection_to_mount(const ContainerRules& rules, const model::ContainerMount& mount);
 std::string objection_to_network(const ContainerRules& rules, model::ContainerNetwork network);
+// Of "KEY=VALUE".
+std::string objection_to_annotation(const ContainerRules& rules, std::string_view annotation);
 
 // Returns whether the text is what the pattern says, where each * stands for any text.
 bool matches(std::string_view pattern, std::string_view text);

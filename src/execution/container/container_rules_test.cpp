@@ -55,6 +55,8 @@ TEST(ContainerRules, ALineThatIsNoRuleIsRefusedWithItsNumber) {
                                  "capability sys_admin",
                                  "seccomp on",
                                  "privileged yes",
+                                 "annotation",
+                                 "annotation a b",
                                  "writable",
                                  "writable 10",
                                  "writable g",
@@ -98,6 +100,18 @@ TEST(ContainerRules, MountsLieInAllowedFolders) {
   EXPECT_THAT(objection_to_mount(rules, {"/models", "/m", true}), IsEmpty());
   EXPECT_THAT(objection_to_mount(rules, {"/models", "/m", false}), HasSubstr("only to read"));
   EXPECT_THAT(objection_to_mount(rules, {"/database", "/m", true}), HasSubstr("not"));
+}
+
+TEST(ContainerRules, KeysOfAnnotationsByPattern) {
+  const ContainerRules rules = rules_of("annotation org.example/*\n");
+  EXPECT_THAT(objection_to_annotation(rules, "org.example/purpose=a=b"), IsEmpty());
+  EXPECT_THAT(objection_to_annotation(rules, "run.oci.handler=x"),
+              HasSubstr("allowed are: org.example/*"));
+  EXPECT_THAT(objection_to_annotation(rules_of(""), "a=b"), HasSubstr("none"));
+  const ContainerRules all = rules_of("annotation *\n");
+  for (const char* const wrong : {"gpu-platform.attempt=1-1", "=x", "", "a b=c"}) {
+    EXPECT_THAT(objection_to_annotation(all, wrong), Not(IsEmpty())) << wrong;
+  }
 }
 
 TEST(ContainerRules, NetworksButNoneMustBeAllowed) {

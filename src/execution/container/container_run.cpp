@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/container/answer_fields.h"
+#include "execution/container/attempt_container.h"
 #include "execution/container/container_cleanup.h"
 #include "execution/container/container_failure.h"
 #include "execution/container/container_gpus.h"
@@ -30,12 +33,14 @@
 #include "execution/container/fetched_images.h"
 #include "execution/container/hijacked_stream.h"
 #include "execution/container/image_fetch.h"
+#include "execution/container/image_platform.h"
 #include "execution/container/mount_stages.h"
 #include "execution/container/output_frames.h"
 #include "execution/container/terminal_link.h"
 #include "node/cgroup.h"
 #include "node/protocol.h"
 #include "node/site_hooks.h"
+#include "node/syscalls.h"
 #include "node/user_switch.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
@@ -54,7 +59,9 @@ constexpr int kLookMs = 5'000;                 // how often a silent container i
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
 constexpr std::size_t kMaxReport = 600;
 constexpr std::size_t kMaxPlaces = 256;  // twice what a specification may have
-constexpr int kStarts = 3;               // where the engine goes away meanwhile
+constexpr std::size_t kMaxOrders = 64;
+constexpr int kAnnotationsMinor = 43;  // the first version of the API that has them
+constexpr int kStarts = 3;             // where the engine goes away meanwhile
 
 std::string read_all(int fd) {
   std::string bytes;
@@ -68,6 +75,12 @@ std::string read_all(int fd) {
 // The text of /proc/PID/status; there is none when its parent has seen the end.
 bool has_ended(const std::string& status) {
   return status.empty() || status.find("\nState:\tZ") != std::string::npos;
+}
+
+bool has_all(const Json& labels, const Json& wanted) {
+  return std::ranges::all_of(wanted.items(), [&](const auto& one) {
+    return text_field(labels, one.key().c_str()) == one.value();
+  });
 }
 
 // The report is one line, which is written over the one before; a second one at the end says that
@@ -117,6 +130,14 @@ class ContainerRun {
     return std::string(request_->container.image.substr(0, request_->container.image.size() - 1));
   }
 
+  std::string platform() const {
+    return std::string(
+        request_->container.platform.substr(0, request_->container.platform.size() - 1));
+  }
+
+  // The engine is our own user's, and puts the container into no cgroup of ours.
+  bool is_rootless() const { return o_.cgroup.empty(); }
+
   model::ImagePull pull() const {
     const auto asked = static_cast<model::ImagePull>(request_->container.pull);
     const bool asks_registry = rules_.always_pulls && asked == model::ImagePull::kMissing;
@@ -131,8 +152,20 @@ class ContainerRun {
       if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) is_stopped_ = true;
       if (info.ssi_signo == SIGWINCH) is_resized_ = true;
       if (info.ssi_signo == SIGUSR1 && !std::exchange(is_killed_, true)) alarm(kKillPatience);
+      const bool is_order = static_cast<int>(info.ssi_signo) == node::container_signal_number();
+      if (is_order && owed_signals_.size() < kMaxOrders) owed_signals_.push_back(info.ssi_int);
     }
+    pass_on_signals();
     return !has_begun_ && (is_stopped_ || is_killed_);
+  }
+
+  // Those of a rootless container, once its first process is known: no cgroup has it.
+  void pass_on_signals() {
+    if (!first_.is_there()) return;
+    for (const int signal : std::exchange(owed_signals_, {})) {
+      signal_processes_beside(first_, signal);
+    }
+    if (is_killed_) node::signal_pidfd(first_.handle.get(), SIGKILL);
   }
 
   // Waits for signals besides; false: one of them ends what waits.
@@ -153,26 +186,51 @@ class ContainerRun {
   ContainerDone<> prepare() {
     if (auto allowed = check_rules(); !allowed) return allowed;
     if (auto opened = open_engine(engine_, rules_.socket, long_step()); !opened) return opened;
-    const auto mount =
-        node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
-    if (!mount || !o_.cgroup.starts_with(*mount))
-      return container_failed("its cgroup cannot be found");
-    engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
+    if (auto fits = is_rootless() ? check_own_engine() : find_cgroup(); !fits) return fits;
     if (auto fits = check_engine(); !fits) return fits;
     if (auto found = find_gpus(); !found) return found;
     if (auto opened = open_mounts(); !opened) return opened;
     return get_image();
   }
 
+  ContainerDone<> find_cgroup() {
+    const auto mount =
+        node::find_cgroup2_mount(os::read_small_file(AT_FDCWD, "/proc/self/mountinfo"));
+    if (!mount || !o_.cgroup.starts_with(*mount))
+      return container_failed("its cgroup cannot be found");
+    engine_cgroup_ = o_.cgroup.substr(*mount == "/" ? 0 : mount->size());
+    return {};
+  }
+
+  // Another's engine would have other rights than the job's user, and would not know its uid.
+  ContainerDone<> check_own_engine() {
+    auto info = engine_.get("/info");
+    if (!info) return container_failed("the container engine", info.error());
+    info_ = *std::move(info);
+    if (engine_.is_podman() && flag_field(info_, "Rootless")) return {};
+    return container_failed(
+        "the container engine is not a Podman without root's rights, and the node part has none "
+        "itself");
+  }
+
   // What is about to be used is not removed meanwhile.
   ContainerDone<> get_image() {
     images_.note_use(image(), os::wall_now());
-    const auto fetched =
-        fetch_image(engine_, {image(), pull(), [this] { return credentials(); }}, long_step());
+    const auto fetched = fetch_image(
+        engine_, {image(), pull(), platform(), [this] { return credentials(); }}, long_step());
     long_step().tell("");
     if (!fetched) return std::unexpected(fetched.error());
     images_.note_fetch(image(), *fetched, os::wall_now());
-    return {};
+    return check_platform("image " + image(), fetched->platform);
+  }
+
+  // Else the kernel refuses the program: "exec format error", whatever the reason is.
+  static ContainerDone<> check_platform(const std::string& what, const std::string& platform) {
+    utsname host{};
+    uname(&host);
+    const std::string ours = platform_of_machine(host.machine);
+    if (platform.empty() || can_execute(ours, platform)) return {};
+    return container_failed(fmt::format("{} is for {}, and this node is {}", what, platform, ours));
   }
 
   RegistryCredentials credentials() {
@@ -181,17 +239,20 @@ class ContainerRun {
   }
 
   std::string cluster() const {
+    if (is_rootless()) return o_.cluster;
     const std::string base = o_.cgroup.substr(0, o_.cgroup.rfind('/'));
     return base.substr(base.rfind('/') + 1);
   }
 
   ContainerDone<> open_mounts() {
+    if (is_rootless()) return stages_.look_at(mounts_);
     return stages_.open(user(), mounts_, mounts_folder_begin(cluster(), o_.attempt));
   }
 
   ContainerDone<> check_rules() {
     if (std::string why = objection_to_image(rules_, image()); !why.empty())
       return container_failed(why);
+    if (auto fits = check_asked_platform(); !fits) return fits;
     const std::string& secret = rules_.site_credentials;
     if (std::string why = secret.empty() ? "" : node::objection_to_secret(secret); !why.empty())
       return container_failed("credentials: " + why);
@@ -204,7 +265,11 @@ class ContainerRun {
     const node::ContainerRequest& asked = request_->container;
     if (asked.mounts.size() + asked.tmpfs.size() + asked.board_files.size() > kMaxPlaces)
       return container_failed(fmt::format("it has more than {} mounts", kMaxPlaces));
-    for (const std::string_view text : request_->container.mounts) {
+    for (const std::string_view text : asked.annotations) {
+      std::string why = objection_to_annotation(rules_, text.substr(0, text.size() - 1));
+      if (!why.empty()) return container_failed(why);
+    }
+    for (const std::string_view text : asked.mounts) {
       auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
       if (!mount) return container_failed("mount " + mount.error().message);
       if (std::string why = objection_to_mount(rules_, *mount); !why.empty())
@@ -214,11 +279,25 @@ class ContainerRun {
     return {};
   }
 
+  // Before the image is fetched: the engine would have the image of another architecture under its
+  // name from then on, for everyone.
+  ContainerDone<> check_asked_platform() const {
+    const std::string asked = platform();
+    if (asked.empty()) return {};
+    if (std::string why = model::objection_to_platform(asked); !why.empty())
+      return container_failed(fmt::format("platform '{}' {}", asked, why));
+    return check_platform("--platform", asked);
+  }
+
   // The rules allow the files of an emulated board: they are the job's as its GPUs are. They are
   // opened as its user, like all mounts.
   ContainerDone<> find_gpus() {
     gpu_way_ = gpu_way(*request_, rules_, info_, engine_.api_minor());
     if (gpu_way_ != GpuWay::kNodes) return {};
+    if (is_rootless() && !request_->container.board_files.empty()) {
+      return container_failed(
+          "a container has emulated GPUs only where the node part has root's rights");
+    }
     for (const std::string_view text : request_->container.board_files) {
       auto mount = model::parse_container_mount(text.substr(0, text.size() - 1));
       if (!mount) return container_failed("the emulated board: " + mount.error().message);
@@ -230,6 +309,7 @@ class ContainerRun {
   // Podman takes a quarter of a second for this, and says the driver of a container that is made in
   // no time: see check_driver_of_made().
   ContainerDone<> check_engine() {
+    if (is_rootless()) return {};  // whatever its cgroups are, they are not ours
     if (engine_.is_podman() && request_->container.gpus.empty()) return {};
     auto info = engine_.get("/info");
     if (!info) return container_failed("the container engine", info.error());
@@ -317,8 +397,9 @@ class ContainerRun {
     plan.cgroup = engine_cgroup_;
     plan.uid = o_.uid;
     plan.gid = o_.gid;
-    plan.groups = o_.groups;
+    if (!is_rootless()) plan.groups = o_.groups;  // no others are in its user namespace
     plan.mounts = stages_.opened();
+    plan.has_annotations = engine_.api_minor() >= kAnnotationsMinor;
     set_gpus(plan);
     name_ = plan.cluster + "-" + o_.attempt;
     return plan;
@@ -337,13 +418,20 @@ class ContainerRun {
     for (const std::string& file : rules_.driver_files) plan.mounts.push_back({file, file, true});
   }
 
+  std::string create_path() const {
+    std::string query;
+    cli::append_query(query, "name", name_);
+    if (!platform().empty()) cli::append_query(query, "platform", platform());
+    return "/containers/create?" + query;
+  }
+
   // A name that is taken is not this attempt's own container: the attempt is started once.
   ContainerDone<> create(const Json& body) {
-    auto made = engine_.post("/containers/create?name=" + name_, body);
+    auto made = engine_.post(create_path(), body);
     if (!made && made.error().is_away) {
       if (auto back = open_engine(engine_, rules_.socket, long_step()); !back) return back;
       remove_half_made(body);
-      made = engine_.post("/containers/create?name=" + name_, body);
+      made = engine_.post(create_path(), body);
     }
     if (!made) return not_made(made.error());
     id_ = text_field(*made, "Id");
@@ -372,7 +460,8 @@ class ContainerRun {
   void remove_half_made(const Json& body) {
     const auto found = engine_.get("/containers/" + name_ + "/json");
     if (!found) return;
-    const bool is_ours = field(field(*found, "Config"), "Labels") == body["Labels"] &&
+    // An image may have labels of its own.
+    const bool is_ours = has_all(field(field(*found, "Config"), "Labels"), body["Labels"]) &&
                          text_field(field(*found, "HostConfig"), "CgroupParent") == engine_cgroup_;
     if (is_ours) static_cast<void>(engine_.remove("/containers/" + name_ + "?force=1&v=1"));
   }
@@ -398,6 +487,7 @@ class ContainerRun {
     const std::string groups = os::read_small_file(AT_FDCWD, (folder + "/cgroup").c_str());
     const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
     if (groups.empty() || has_ended(status)) return {};
+    if (is_rootless()) return objection_to_rootless(pid, plan);
     const auto group = node::find_cgroup2_path(groups);
     if (!group || (*group + "/").find(engine_cgroup_ + "/") == std::string::npos) {
       return "the engine started it outside of the job's cgroup";
@@ -405,6 +495,19 @@ class ContainerRun {
     const std::string gpu = missing_gpu_node(*request_, folder + "/root");
     const bool is_there = !has_ended(os::read_small_file(AT_FDCWD, (folder + "/status").c_str()));
     if (!gpu.empty() && is_there) return "the engine started it without the GPU " + gpu;
+    return objection_to_process(status, plan);
+  }
+
+  // What came for it before it could be found is for it, too.
+  std::string objection_to_rootless(std::int64_t pid, const ContainerPlan& plan) {
+    first_ = hold_first_process(static_cast<int>(pid));
+    if (!first_.is_there()) return {};  // it has just ended
+    pass_on_signals();
+    const std::string folder = "/proc/" + std::to_string(pid);
+    const std::string status = os::read_small_file(AT_FDCWD, (folder + "/status").c_str());
+    const std::string gpu = missing_gpu_node(*request_, folder + "/root");
+    if (first_.has_ended()) return {};
+    if (!gpu.empty()) return "the engine started it without the GPU " + gpu;
     return objection_to_process(status, plan);
   }
 
@@ -497,6 +600,7 @@ class ContainerRun {
   }
 
   bool is_empty() const {
+    if (is_rootless()) return !first_.is_there() || first_.has_ended();
     const os::Descriptor group(open(o_.cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return !group.is_open() || node::cgroup_is_empty(group.get());
   }
@@ -512,7 +616,7 @@ class ContainerRun {
   // knows it, is gone by now. The group above has the peak: a process that was killed where all of
   // the memory had been used was killed for that.
   bool used_up_memory() const {
-    if (request_->memory_bytes == 0) return false;
+    if (request_->memory_bytes == 0 || is_rootless()) return false;
     constexpr std::uint64_t kPage = 4096;
     const auto peak = node::peak_of_engine_groups(o_.cgroup);
     return peak && *peak + kPage > request_->memory_bytes;
@@ -544,6 +648,8 @@ class ContainerRun {
   GpuWay gpu_way_ = GpuWay::kNone;
   GpuNodes gpu_nodes_;
   TerminalLink terminal_;
+  HeldProcess first_;              // of a rootless container
+  std::vector<int> owed_signals_;  // to its processes
   bool is_stopped_ = false;
   bool is_killed_ = false;
   bool is_resized_ = false;
@@ -560,6 +666,7 @@ int open_signals() {
   sigaddset(&ours, SIGUSR1);
   sigaddset(&ours, SIGINT);
   sigaddset(&ours, SIGWINCH);
+  sigaddset(&ours, node::container_signal_number());
   sigprocmask(SIG_BLOCK, &ours, nullptr);
   struct sigaction at_once{};
   at_once.sa_handler = end_at_once;
@@ -580,6 +687,8 @@ int run_container(const ContainerRunOptions& options) {
     return failure.exit_code;
   };
   const int signals = open_signals();
+  // A supervisor that is killed leaves its container to its cgroup; without one it ends with us.
+  if (options.cgroup.empty()) prctl(PR_SET_PDEATHSIG, SIGUSR1);
   std::string why = node::objection_to_rules(options.rules);
   if (!why.empty()) return give_up({why});
   auto rules = parse_container_rules(os::read_small_file(AT_FDCWD, options.rules.c_str()));

@@ -58,25 +58,41 @@ base::Result<Json> tmpfs_of(const ContainerPlan& plan) {
   return folders;
 }
 
+// An engine without root's rights may take a limit and not keep it, as it does with cgroup v1.
 void put_limits(Json& host, const ContainerPlan& plan) {
   const node::LaunchRequest& request = *plan.request;
+  if (request.container.shm_bytes != 0) host["ShmSize"] = request.container.shm_bytes;
+  for (const ContainerRules::Ulimit& limit : plan.rules->ulimits) {
+    host["Ulimits"].push_back({{"Name", limit.name}, {"Soft", limit.limit}, {"Hard", limit.limit}});
+  }
+  if (plan.cgroup.empty()) return;
   if (request.memory_bytes != 0) {
     host["Memory"] = request.memory_bytes;
     host["MemorySwap"] = request.memory_bytes;  // the same: no swap
   }
   if (request.max_processes != 0) host["PidsLimit"] = request.max_processes;
   if (!request.near_cpus.empty()) host["CpusetCpus"] = std::string(request.near_cpus);
-  if (request.container.shm_bytes != 0) host["ShmSize"] = request.container.shm_bytes;
-  for (const ContainerRules::Ulimit& limit : plan.rules->ulimits) {
-    host["Ulimits"].push_back({{"Name", limit.name}, {"Soft", limit.limit}, {"Hard", limit.limit}});
+}
+
+// The annotations are labels, too, by which an engine's own tools list containers. Ours come last:
+// no annotation has their place.
+void put_annotations(Json& body, const ContainerPlan& plan) {
+  Json annotations = Json::object();
+  for (const std::string& text : plain(plan.request->container.annotations)) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    annotations[text.substr(0, equals)] = text.substr(std::min(equals + 1, text.size()));
   }
+  if (annotations.empty()) return;
+  Json labels = annotations;
+  labels.update(body["Labels"]);
+  body["Labels"] = std::move(labels);
+  if (plan.has_annotations) body["HostConfig"]["Annotations"] = std::move(annotations);
 }
 
 // Nothing in it comes from the request that the rules or the checks of a specification have not
 // seen: no privileges, no namespace of the host but a network that is allowed.
 Json host_config(const ContainerPlan& plan) {
   Json host = {
-      {"CgroupParent", plan.cgroup},
       {"NetworkMode", network_of(plan)},
       {"Privileged", false},
       {"IpcMode", "private"},
@@ -87,6 +103,11 @@ Json host_config(const ContainerPlan& plan) {
       {"LogConfig", {{"Type", "none"}}},  // the output is the supervisor's to keep
       {"Mounts", mounts_of(plan)},
   };
+  if (plan.cgroup.empty()) {
+    host["UsernsMode"] = "keep-id";  // else its own user would be the engine's root there
+  } else {
+    host["CgroupParent"] = plan.cgroup;
+  }
   if (plan.rules->is_read_only) host["ReadonlyRootfs"] = true;
   if (!plan.rules->writable.empty()) host["StorageOpt"] = {{"size", plan.rules->writable}};
   if (!plan.rules->capabilities.empty()) host["CapAdd"] = plan.rules->capabilities;
@@ -104,6 +125,15 @@ std::string objection_to_mounts(const Json& asked, const Json& made) {
     if (found == made.end()) return fmt::format("the engine dropped the mount at {}", target);
     if (mount["ReadOnly"] == true && flag_field(*found, "RW")) {
       return fmt::format("the engine made the mount at {} writable", target);
+    }
+  }
+  return {};
+}
+
+std::string objection_to_annotations(const Json& asked, const Json& made) {
+  for (const auto& [key, value] : asked.items()) {
+    if (made.value(key, Json()) != value) {
+      return fmt::format("the engine dropped the annotation {}", key);
     }
   }
   return {};
@@ -157,6 +187,7 @@ base::Result<Json> create_body(const ContainerPlan& plan) {
   }
   TRY_ASSIGN(Json tmpfs, tmpfs_of(plan));
   if (!tmpfs.empty()) body["HostConfig"]["Tmpfs"] = std::move(tmpfs);
+  put_annotations(body, plan);
   put_gpus(body, plan.gpu_way, request, plan.gpu_nodes);
   return body;
 }
@@ -187,6 +218,12 @@ std::string difference(const Json& asked, const Json& made) {
   if (std::string gpu = dropped_gpus(wanted, host); !gpu.empty()) {
     return fmt::format("the engine gives the container no GPU {}; see 'gpus' in the site's rules",
                        gpu);
+  }
+  const Json annotations = field(host, "Annotations");
+  if (wanted.contains("Annotations")) {
+    std::string why = objection_to_annotations(
+        wanted["Annotations"], annotations.is_object() ? annotations : Json::object());
+    if (!why.empty()) return why;
   }
   return objection_to_mounts(wanted["Mounts"], field(made, "Mounts"));
 }

@@ -28,11 +28,12 @@ struct ContainerPlan {
   const ContainerRules* rules = nullptr;
   std::string attempt;  // "42-1"
   std::string cluster;  // names the launcher's folder, so that engines may serve several
-  std::string cgroup;   // of the attempt, as the engine names it
+  std::string cgroup;   // of the attempt, as the engine names it; empty: rootless, no limits
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::string> groups;
   std::vector<OpenMount> mounts;
+  bool has_annotations = false;  // the engine knows annotations; else they are labels alone
   GpuWay gpu_way = GpuWay::kNone;
   std::vector<ContainerDevice> gpu_nodes;  // for GpuWay::kNodes
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "execution/container/answer_fields.h"
+#include "execution/container/image_platform.h"
 #include "execution/container/output_frames.h"
 
 namespace gpu_platform::execution {
@@ -45,7 +46,8 @@ std::optional<PullFailure> pull_once(EngineCalls& engine, const ImageOrder& orde
                                      const RegistryCredentials& credentials, const LongStep& step) {
   std::string header;
   if (!credentials.header.empty()) header = "X-Registry-Auth: " + credentials.header + "\r\n";
-  auto lines = engine.stream("/images/create?" + pull_query(order.image), std::move(header));
+  auto lines =
+      engine.stream("/images/create?" + pull_query(order.image, order.platform), std::move(header));
   if (!lines) {
     const EngineFailure& failure = lines.error();
     return PullFailure{failure.message, failure.is_away || may_pass(failure.message)};
@@ -86,14 +88,29 @@ ContainerDone<> pull(EngineCalls& engine, const ImageOrder& order, const LongSte
   }
 }
 
+// An image that does not say its platform is taken for the right one.
+bool is_another(const ImageOnHost& image, const ImageOrder& order) {
+  return !order.platform.empty() && !image.platform.empty() &&
+         !is_of_platform(image.platform, order.platform);
+}
+
+std::unexpected<ContainerFailure> not_here(const ImageOnHost& image, const ImageOrder& order) {
+  const std::string what = is_another(image, order) ? fmt::format("is here for {} and not for {}",
+                                                                  image.platform, order.platform)
+                                                    : "is not here";
+  return container_failed(
+      fmt::format("image {} {}, and --pull never forbids to fetch it", order.image, what));
+}
+
 }  // namespace
 
-std::string pull_query(std::string_view image) {
+std::string pull_query(std::string_view image, std::string_view platform) {
   const std::size_t slash = image.rfind('/');
   const std::string_view name = slash == std::string_view::npos ? image : image.substr(slash + 1);
   std::string query;
   cli::append_query(query, "fromImage", image);
   if (name.find_first_of(":@") == std::string_view::npos) cli::append_query(query, "tag", "latest");
+  if (!platform.empty()) cli::append_query(query, "platform", platform);
   return query;
 }
 
@@ -178,25 +195,31 @@ ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& or
   const std::string path = "/images/" + order.image + "/json";
   ImageOnHost image;
   const auto found = engine.get(path);
-  if (found) image.id_before = text_field(*found, "Id");
+  if (found) {
+    image.id_before = text_field(*found, "Id");
+    image.platform = platform_of_image(*found);
+  }
   if (order.pull != model::ImagePull::kAlways) {
-    if (found) {
+    if (found && !is_another(image, order)) {
       image.id = image.id_before;
       return image;
     }
-    if (found.error().status != 404) {
+    if (!found && found.error().status != 404) {
       return container_failed("image " + order.image, found.error());
     }
-    if (order.pull == model::ImagePull::kNever) {
-      return container_failed(
-          fmt::format("image {} is not here, and --pull never forbids to fetch it", order.image));
-    }
+    if (order.pull == model::ImagePull::kNever) return not_here(image, order);
   }
   write_all(2, fmt::format("gpu-platform: fetching image {}\n", order.image));
   if (auto pulled = pull(engine, order, step); !pulled) return std::unexpected(pulled.error());
   image.is_fetched = true;
   const auto fetched = engine.get(path);
-  if (fetched) image.id = text_field(*fetched, "Id");
+  if (!fetched) return image;
+  image.id = text_field(*fetched, "Id");
+  image.platform = platform_of_image(*fetched);
+  if (is_another(image, order)) {
+    return container_failed(fmt::format("image {} is for {}, and --platform asks for {}",
+                                        order.image, image.platform, order.platform));
+  }
   return image;
 }
 

@@ -17,6 +17,7 @@ namespace gpu_platform::execution {
 struct ImageOrder {
   std::string image;
   model::ImagePull pull = model::ImagePull::kMissing;
+  std::string platform = {};  // empty: the engine's own
   // Asked only where the image is fetched; may be null.
   std::function<RegistryCredentials()> credentials = nullptr;
 };
@@ -25,17 +26,19 @@ struct ImageOnHost {
   std::string id;         // the engine's; empty: not known
   std::string id_before;  // what the image's name meant before; empty: nothing was there
   bool is_fetched = false;
+  std::string platform = {};  // "linux/amd64"; empty: not known
 };
 
 // Makes the engine have the image, which it fetches from its registry where the order says so. A
 // fetch that failed for what may pass is tried again, after 1, 2 and 4 s. Blocking, as long as the
-// engine takes. The failure has the registry's words, without the credentials.
+// engine takes. An image of another platform than the order's is as good as none. The failure has
+// the registry's words, without the credentials.
 ContainerDone<ImageOnHost> fetch_image(EngineCalls& engine, const ImageOrder& order,
                                        const LongStep& step);
 
 // The query of the call that fetches it. A name alone means its tag "latest", as with the engines'
 // own tools: the call would fetch all tags.
-std::string pull_query(std::string_view image);
+std::string pull_query(std::string_view image, std::string_view platform = {});
 
 // Returns whether a registry that said so may say otherwise soon: it was not reached, was busy or
 // broken. "Not found" and "denied" stay.

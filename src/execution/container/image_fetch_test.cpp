@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
 #include "execution/container/fake_engine_test.h"
 
 namespace gpu_platform::execution {
@@ -147,6 +151,53 @@ TEST(ImageFetch, ADeniedFetchSaysWhyThereAreNoCredentials) {
   };
   EXPECT_THAT(why("unauthorized"), HasSubstr("unauthorized; ~/x.json leaves the credentials"));
   EXPECT_THAT(why("manifest unknown"), Not(HasSubstr("~/x.json")));
+}
+
+TEST(ImageFetch, TheWantedPlatformIsAskedFor) {
+  EXPECT_EQ(pull_query("a:1", "linux/arm64/v8"), "fromImage=a%3A1&platform=linux%2Farm64%2Fv8");
+}
+
+// An engine with an image for arm64, until it fetches another.
+struct OfAnotherPlatform {
+  explicit OfAnotherPlatform(std::string fetched) : after(std::move(fetched)) {}
+  ContainerDone<ImageOnHost> fetch(model::ImagePull pull, const std::string& platform) {
+    EngineCalls calls(engine.socket(), -1, [] { return true; });
+    return fetch_image(calls, {.image = "a:1", .pull = pull, .platform = platform},
+                       {[](const std::string&) {}, [](base::Duration) { return true; }});
+  }
+  std::size_t pulls() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        engine.requests(), [](const auto& request) { return request.is("POST /images/create"); }));
+  }
+
+  std::string after;
+  std::atomic<bool> is_fetched = false;
+  FakeEngine engine{[this](const EngineRequest& request) {
+    if (request.is("POST /images/create")) is_fetched = true;
+    if (!request.is("GET /images/a:1/json")) return http_answer(200, "{}");
+    return http_answer(200, R"({"Id":"1","Os":"linux","Architecture":")" +
+                                (is_fetched ? after : std::string("arm64")) + "\"}");
+  }};
+};
+
+TEST(ImageFetch, AnImageOfAnotherPlatformIsFetchedAgainOrRefused) {
+  OfAnotherPlatform right("amd64");
+  const auto unasked = right.fetch(model::ImagePull::kMissing, "");
+  ASSERT_TRUE(unasked);
+  EXPECT_EQ(unasked->platform, "linux/arm64");
+  EXPECT_EQ(right.pulls(), 0U);
+  const auto never = right.fetch(model::ImagePull::kNever, "linux/amd64");
+  ASSERT_FALSE(never);
+  EXPECT_THAT(never.error().why, HasSubstr("is here for linux/arm64 and not for linux/amd64"));
+  const auto fetched = right.fetch(model::ImagePull::kMissing, "linux/amd64");
+  ASSERT_TRUE(fetched);
+  EXPECT_EQ(fetched->platform, "linux/amd64");
+  EXPECT_EQ(right.pulls(), 1U);
+  OfAnotherPlatform wrong("s390x");
+  const auto refused = wrong.fetch(model::ImagePull::kMissing, "linux/amd64");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().why,
+              HasSubstr("is for linux/s390x, and --platform asks for linux/amd64"));
 }
 
 TEST(ImageFetch, NeverIsNever) {

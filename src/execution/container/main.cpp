@@ -20,10 +20,10 @@ using gpu_platform::execution::ContainerRunOptions;
 
 constexpr int kUsage = 2;
 constexpr std::string_view kHelp =
-    "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH --attempt JOB-N\n"
-    "                                  --uid N --gid N --groups N,N [--root DIR]\n"
+    "usage: gpu-platform-container run|exec|connect --rules FILE --cgroup PATH | --cluster NAME\n"
+    "                                  --attempt JOB-N --uid N --gid N --groups N,N [--root DIR]\n"
     "                                  [--columns N --rows N] [--port N]\n"
-    "       gpu-platform-container clean --rules FILE --cgroup PATH --root DIR\n"
+    "       gpu-platform-container clean --rules FILE --cgroup PATH | --cluster NAME --root DIR\n"
     "run, exec, connect: speak to the container engine for a job. clean: removes what attempts "
     "that\n"
     "are over have left with the engine and below /run, and images that the rules do not keep.\n"
@@ -54,8 +54,11 @@ bool parse_small(std::string_view text, std::uint16_t& number) {
 bool parse_option(std::string_view name, std::string_view value, ContainerRunOptions& options) {
   if (name == "--rules") options.rules = value;
   if (name == "--cgroup") options.cgroup = value;
+  if (name == "--cluster") options.cluster = value;
   if (name == "--attempt") options.attempt = value;
-  if (name == "--rules" || name == "--cgroup" || name == "--attempt") return !value.empty();
+  for (const char* const text : {"--rules", "--cgroup", "--cluster", "--attempt"}) {
+    if (name == text) return !value.empty();
+  }
   if (name == "--root") {
     options.root = value;
     return value.starts_with('/');
@@ -77,7 +80,8 @@ bool parse_entry_option(std::string_view name, std::string_view value,
 }
 
 bool is_complete(const ContainerRunOptions& options) {
-  return !options.rules.empty() && options.cgroup.starts_with('/') && !options.attempt.empty();
+  const bool has_place = options.cgroup.starts_with('/') != !options.cluster.empty();
+  return !options.rules.empty() && has_place && !options.attempt.empty();
 }
 
 int run_clean(int argc, char** argv) {
@@ -87,10 +91,11 @@ int run_clean(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--rules") options.rules = argv[i + 1];
     if (name == "--cgroup") options.cgroup = argv[i + 1];
+    if (name == "--cluster") options.cluster = argv[i + 1];
     if (name == "--root") options.root = argv[i + 1];
   }
-  is_right = is_right && !options.rules.empty() && options.cgroup.starts_with('/') &&
-             options.root.starts_with('/');
+  const bool has_place = options.cgroup.starts_with('/') != !options.cluster.empty();
+  is_right = is_right && !options.rules.empty() && has_place && options.root.starts_with('/');
   if (is_right) return gpu_platform::execution::clean_containers(options);
   fputs(kHelp.data(), stderr);
   return kUsage;
@@ -107,7 +112,9 @@ int main(int argc, char** argv) {
   for (int i = 2; is_right && i + 1 < argc; i += 2) {
     is_right = parse_entry_option(argv[i], argv[i + 1], entry);
   }
-  is_right = is_right && is_complete(options) && (what == "connect") == (entry.port != 0);
+  const bool may_be_rootless = what == "run" || options.cluster.empty();
+  is_right = is_right && is_complete(options) && may_be_rootless &&
+             (what == "connect") == (entry.port != 0);
   if (!is_right) {
     fputs(kHelp.data(), stderr);
     return kUsage;

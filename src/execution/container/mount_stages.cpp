@@ -16,6 +16,23 @@
 
 namespace gpu_platform::execution {
 
+namespace {
+
+int open_without_links(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how));
+}
+
+std::unexpected<ContainerFailure> not_opened(const model::ContainerMount& mount, int error) {
+  return container_failed(
+      fmt::format("mount of '{}': {}", mount.source,
+                  error == ELOOP ? "its path has a symbolic link" : strerror(error)));
+}
+
+}  // namespace
+
 ContainerDone<> MountStages::open(node::Identity user,
                                   const std::vector<model::ContainerMount>& mounts,
                                   std::string begin) {
@@ -27,22 +44,22 @@ ContainerDone<> MountStages::open(node::Identity user,
   return {};
 }
 
+ContainerDone<> MountStages::look_at(const std::vector<model::ContainerMount>& mounts) {
+  for (const model::ContainerMount& mount : mounts) {
+    const os::Descriptor source(open_without_links(mount.source));
+    if (!source.is_open()) return not_opened(mount, errno);
+    opened_.push_back({mount.source, mount.target, mount.read_only});
+  }
+  return {};
+}
+
 ContainerDone<> MountStages::open_one(const node::UserSwitch& as_user,
                                       const model::ContainerMount& mount) {
   if (!as_user.borrow()) return container_failed("the job's user cannot be taken on");
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const int fd =
-      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, mount.source.c_str(), &how, sizeof how));
+  const os::Descriptor source(open_without_links(mount.source));
   const int error = errno;
   if (!node::UserSwitch::give_back()) return container_failed("root's rights are gone");
-  if (fd < 0) {
-    return container_failed(
-        fmt::format("mount of '{}': {}", mount.source,
-                    error == ELOOP ? "its path has a symbolic link" : strerror(error)));
-  }
-  const os::Descriptor source(fd);
+  if (!source.is_open()) return not_opened(mount, error);
   const std::string stage = make_stage(source.get());
   if (stage.empty()) {
     return container_failed(fmt::format("mount of '{}': {}", mount.source, strerror(errno)));

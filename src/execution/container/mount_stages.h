@@ -12,7 +12,8 @@ namespace gpu_platform::execution {
 
 // The sources of a container's mounts, each opened as the job's user and then mounted at a place
 // that only root can reach: the engine opens that by its name, which no user can change meanwhile.
-// (A runtime cannot bind a descriptor of another mount namespace.) Needs root's rights.
+// (A runtime cannot bind a descriptor of another mount namespace.) Needs root's rights, but for
+// look_at().
 class MountStages {
  public:
   MountStages() = default;
@@ -24,6 +25,9 @@ class MountStages {
   // the name of the folder that they are mounted in (mounts_folder_begin).
   ContainerDone<> open(node::Identity user, const std::vector<model::ContainerMount>& mounts,
                        std::string begin);
+  // The same without a place of root's, as ourselves: an engine that has no more rights than we
+  // opens the names again.
+  ContainerDone<> look_at(const std::vector<model::ContainerMount>& mounts);
   // In the order of what was opened.
   const std::vector<OpenMount>& opened() const { return opened_; }
   // Undoes all of it; a running container has its own mounts of them.

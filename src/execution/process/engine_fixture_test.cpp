@@ -118,9 +118,14 @@ void EngineTest::SetUp() {
 }
 
 void EngineTest::start_service() {
-  const std::string program = root_ + "/gpu-platform-node";
-  std::filesystem::copy_file(options_.node_program, program);
-  chmod(program.c_str(), 0755);
+  for (const char* const name : {"gpu-platform-node", "gpu-platform-container"}) {
+    const std::filesystem::path from =
+        std::filesystem::path(options_.node_program).parent_path() / name;
+    if (!std::filesystem::exists(from)) continue;  // for jobs with an image alone
+    const std::string program = root_ + "/" + name;
+    std::filesystem::copy_file(from, program);
+    chmod(program.c_str(), 0755);
+  }
   prepare_service();
   run_service();
 }
@@ -142,8 +147,12 @@ void EngineTest::run_service() {
       "setpriv",      "--reuid=65534", "--regid=65534", "--clear-groups", program,
       "launcher",     "--root",        folder(),        "--listen",       options_.launcher_socket,
       "--client-uid", "65534"};
+  std::string containers[] = {"--containers", options_.containers};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
+  if (!options_.containers.empty()) {
+    for (std::string& argument : containers) argv.push_back(argument.data());
+  }
   argv.push_back(nullptr);
   if (posix_spawnp(&service_, "setpriv", nullptr, nullptr, argv.data(), environ) != 0) {
     GTEST_SKIP() << "setpriv is not installed";

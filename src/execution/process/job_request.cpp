@@ -1,11 +1,11 @@
 #include "execution/process/job_request.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "execution/job_variables.h"
 #include "model/output_pattern.h"
 #include "node/protocol.h"
 
@@ -13,49 +13,12 @@ namespace gpu_platform::execution {
 
 namespace {
 
-using Variables = std::map<std::string, std::string, std::less<>>;
-
-constexpr std::string_view kOurs = "GPU_PLATFORM_";
-
-// Entries without a name or '=' cannot be named and are dropped; of two with one name the first
-// counts, as for getenv.
-Variables parse(std::string_view submitted) {
-  Variables variables;
-  while (!submitted.empty()) {
-    const std::size_t end = submitted.find('\0');
-    const std::string_view entry = submitted.substr(0, end);
-    submitted.remove_prefix(end == std::string_view::npos ? submitted.size() : end + 1);
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || equals == 0) continue;
-    const std::string_view name = entry.substr(0, equals);
-    // A job submitted from within a job must not believe it is that one.
-    if (name.starts_with(kOurs) && name != "GPU_PLATFORM_SERVER") continue;
-    variables.emplace(name, entry.substr(equals + 1));
-  }
-  return variables;
-}
-
 void set_login_defaults(Variables& variables, const UserIdentity& user) {
   variables.emplace("HOME", user.home.empty() ? "/" : user.home);
   variables.emplace("SHELL", user.shell.empty() ? "/bin/sh" : user.shell);
   if (user.name.empty()) return;
   variables.emplace("USER", user.name);
   variables.emplace("LOGNAME", user.name);
-}
-
-// A job submitted from within a member is not one: none of these is passed on by chance.
-void set_array(Variables& variables, const StartOrder& order) {
-  constexpr const char* kNames[] = {"GPU_PLATFORM_ARRAY_ID",    "GPU_PLATFORM_ARRAY_INDEX",
-                                    "GPU_PLATFORM_ARRAY_COUNT", "GPU_PLATFORM_ARRAY_MIN",
-                                    "GPU_PLATFORM_ARRAY_MAX",   "GPU_PLATFORM_ARRAY_STEP"};
-  for (const char* name : kNames) variables.erase(name);
-  if (!order.array_id.valid() || !order.spec->array) return;
-  const model::ArraySpec& array = *order.spec->array;
-  const std::uint64_t values[] = {order.array_id.value, order.array_index,    member_count(array),
-                                  least_index(array),   largest_index(array), index_step(array)};
-  for (std::size_t i = 0; i < std::size(kNames); ++i) {
-    variables[kNames[i]] = fmt::format("{}", values[i]);
-  }
 }
 
 void set_ours(Variables& variables, const StartOrder& order) {
@@ -74,14 +37,11 @@ void set_ours(Variables& variables, const StartOrder& order) {
   // Empty, not absent, for a CPU job: absent would mean every GPU of the machine.
   variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(uuids, ","));
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  variables["GPU_PLATFORM_JOB_ID"] = fmt::format("{}", order.attempt.job.value);
-  variables["GPU_PLATFORM_ATTEMPT"] = fmt::format("{}", order.attempt.attempt);
-  variables["GPU_PLATFORM_JOB_NAME"] = order.spec->name;
+  set_identity(variables, order);
   variables["GPU_PLATFORM_NODE"] = fmt::format("{}", fmt::join(nodes, ","));
   variables["GPU_PLATFORM_GPUS"] = fmt::format("{}", fmt::join(indices, ","));
   variables["GPU_PLATFORM_CPUS"] = fmt::format("{}", cpus);
   variables["GPU_PLATFORM_MEMORY_BYTES"] = fmt::format("{}", memory.value());
-  set_array(variables, order);
 }
 
 std::string state_of_board(const LaunchNode& node, const BoardPlaces& places) {
@@ -105,10 +65,6 @@ std::uint64_t milliseconds_up(base::Duration d) {
 // Sets the variables that are the same for all processes; a port that its user chose stays. All
 // nodes of a job that this engine starts are on this host.
 void set_gang(Variables& variables, const StartOrder& order) {
-  constexpr std::uint64_t kFirstPort = 20'000;
-  constexpr std::uint64_t kPorts = 10'000;
-  const std::uint64_t port =
-      kFirstPort + (order.attempt.job.value * 7 + order.attempt.attempt) % kPorts;
   std::vector<std::string> nodes;
   std::size_t gpus = 0;
   for (const LaunchNode& node : order.nodes) {
@@ -116,7 +72,7 @@ void set_gang(Variables& variables, const StartOrder& order) {
     gpus += node.gpus.size();
   }
   variables.emplace("MASTER_ADDR", "127.0.0.1");
-  variables.emplace("MASTER_PORT", fmt::format("{}", port));
+  variables.emplace("MASTER_PORT", fmt::format("{}", gang_port(order.attempt)));
   variables["NNODES"] = fmt::format("{}", nodes.size());
   variables["GPU_PLATFORM_NODELIST"] = fmt::format("{}", fmt::join(nodes, ","));
   if (order.spec->per_gpu) variables["WORLD_SIZE"] = fmt::format("{}", gpus);
@@ -244,14 +200,19 @@ std::string_view c_view(const std::string& text) {
   return {text.c_str(), text.size() + 1};
 }
 
-// The GPUs as a container engine needs them, and the files that stand for an emulated board.
+// The GPUs as a container engine needs them, the files that stand for an emulated board, and the
+// annotations as one text each.
 struct ContainerTexts {
+  std::vector<std::string> annotations;
   std::vector<std::string> gpus;
   std::vector<std::string> board_files;
 };
 
 ContainerTexts container_texts(const StartOrder& order, const BoardPlaces& places) {
   ContainerTexts texts;
+  for (const model::Label& annotation : order.spec->annotations) {
+    texts.annotations.push_back(annotation.key + '=' + annotation.value);
+  }
   for (const LaunchNode& node : order.nodes) {
     for (const model::GpuInfo& gpu : node.gpus) texts.gpus.push_back(gpu.uuid);
     if (!node.emulated || places.boards.empty()) continue;
@@ -276,6 +237,8 @@ node::ContainerRequest container_of(const model::JobSpec& spec, const ContainerT
   container.pull = static_cast<std::uint8_t>(spec.pull);
   container.entrypoint = c_view(spec.entrypoint);
   container.workdir = c_view(spec.container_workdir);
+  container.platform = c_view(spec.container_platform);
+  container.annotations = c_views(texts.annotations);
   return container;
 }
 
@@ -288,7 +251,7 @@ std::string path_in_workdir(const std::string& path) {
 
 std::vector<std::string> job_environment(const StartOrder& order, std::string_view submitted,
                                          const UserIdentity& user, const BoardPlaces& places) {
-  Variables variables = parse(submitted);
+  Variables variables = parse_variables(submitted);
   // An image has its own PATH, shell and home.
   if (order.spec->image.empty()) set_login_defaults(variables, user);
   if (order.spec->terminal) variables.emplace("TERM", "xterm");
@@ -296,10 +259,7 @@ std::vector<std::string> job_environment(const StartOrder& order, std::string_vi
   if (order.spec->per_gpu || model::is_gang(order.spec->request)) set_gang(variables, order);
   if (is_led(order)) set_parts(variables, order, places);
   set_board(variables, order, places);
-  std::vector<std::string> list;
-  list.reserve(variables.size());
-  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
-  return list;
+  return entries_of(variables);
 }
 
 base::Result<std::string> launch_request(const StartOrder& order, std::string_view submitted,

@@ -34,6 +34,12 @@ int give_up(int fd, int error) {
   return -1;
 }
 
+// It ends its container first, which a SIGKILL would leave running.
+bool is_container_client(int pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/comm";
+  return os::read_small_file(AT_FDCWD, path.c_str()).starts_with("gpu-platform-co");
+}
+
 }  // namespace
 
 OpenRecord AttemptsOnDisk::look_at(model::AttemptId attempt) const {
@@ -108,7 +114,9 @@ bool AttemptsOnDisk::kill_tree(model::AttemptId attempt) const {
   const bool has_none = record.beginning ? record.beginning->cgroup.empty() : base_fd_ < 0;
   if (has_none) {
     if (!record.started || !is_of_this_boot(record)) return true;
-    return kill_process_group(static_cast<int>(record.started->pid), record.started->start_ticks);
+    const auto pid = static_cast<int>(record.started->pid);
+    const bool ends_container = has_container_left(attempt) && is_container_client(pid);
+    return end_process_group(pid, record.started->start_ticks, ends_container ? SIGUSR1 : SIGKILL);
   }
   const int parent = open_parent_of_cgroup(attempt, record);
   if (parent < 0) return errno == ENOENT;

@@ -108,15 +108,15 @@ class Launcher {
     const ssize_t size = readlink(handle.c_str(), real, sizeof real);
     if (size <= 0 || fstat(folders_.root, &about) != 0) return failed("find", o_.root);
     folders_.path.assign(real, static_cast<std::size_t>(size));
-    const std::string token = root_token(folders_.path, about.st_dev, about.st_ino);
-    if (!make_cgroups(token)) return false;
+    token_ = root_token(folders_.path, about.st_dev, about.st_ino);
+    if (!make_cgroups(token_)) return false;
     if (!base_.path.empty()) {
       base_fd_ = open(base_.path.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC);
       if (base_fd_ < 0) return failed("open", base_.path);
     }
     boot_id_ = os::read_small_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
     if (!boot_id_.empty() && boot_id_.back() == '\n') boot_id_.pop_back();
-    attempts_.emplace(folders_, confinement_, token, boot_id_, base_fd_);
+    attempts_.emplace(folders_, confinement_, token_, boot_id_, base_fd_);
     protect_from_oom();
     let_children_vanish();
     remove_lost_folders(confinement_);
@@ -140,13 +140,23 @@ class Launcher {
     }
   }
 
+  // Without root's rights the engine is our user's own, and puts containers into no cgroup of ours.
+  std::string rootless_cluster() const { return geteuid() == 0 ? "" : "gpu-platform-" + token_; }
+
   // What attempts that are over have left with the container engine, and unused images. No process
   // waits for it.
   void clean_containers() {
-    if (container_client_.empty() || base_.path.empty()) return;
+    const std::string cluster = rootless_cluster();
+    if (container_client_.empty() || (base_.path.empty() && cluster.empty())) return;
     cleaned_ms_ = os::boot_ms();
-    std::string words[] = {container_client_, "clean",    "--rules", o_.containers,
-                           "--cgroup",        base_.path, "--root",  folders_.path};
+    std::string words[] = {container_client_,
+                           "clean",
+                           "--rules",
+                           o_.containers,
+                           cluster.empty() ? "--cgroup" : "--cluster",
+                           cluster.empty() ? base_.path : cluster,
+                           "--root",
+                           folders_.path};
     char* arguments[std::size(words) + 1] = {};
     for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
     posix_spawnattr_t how;
@@ -452,14 +462,14 @@ class Launcher {
     return keep_waiting(packet, fd) ? "" : "too many jobs wait for the user database";
   }
 
-  // A container is held by the attempt's cgroup, into which its engine puts it.
+  // A container is held by the attempt's cgroup, into which its engine puts it. The engine of our
+  // own user has no rights but ours, and its containers are held as our processes are.
   std::string objection_to_container(const LaunchRequest& request) const {
     if (!request.container.is_given()) return {};
     if (container_client_.empty()) {
       return "this launcher starts no jobs with an image (--containers)";
     }
-    if (geteuid() != 0) return "jobs with an image need a launcher with root's rights";
-    if (base_fd_ < 0) return "jobs with an image need cgroups: " + base_.why;
+    if (geteuid() == 0 && base_fd_ < 0) return "jobs with an image need cgroups: " + base_.why;
     return {};
   }
 
@@ -517,7 +527,7 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
     options.hooks = &o_.hooks;
-    options.containers = {container_client_, o_.containers};
+    options.containers = {container_client_, o_.containers, rootless_cluster()};
     options.title = o_.title;
     run_supervisor(options);
   }
@@ -597,7 +607,7 @@ class Launcher {
     options.notice_fd = notice_fd_;
     options.limits = &confinement_.limits;
     options.filters_syscalls = confinement_.filters_syscalls;
-    options.container_client = container_client_;
+    if (rootless_cluster().empty()) options.container_client = container_client_;
     options.container_rules = o_.containers;
     options.channel = handles.channel;
     options.oom_score = job_oom_score_.empty() ? nullptr : job_oom_score_.c_str();
@@ -635,6 +645,7 @@ class Launcher {
   ChannelLines channel_lines_;
   FileOpener files_;
   std::vector<Waiting> waiting_;
+  std::string token_;            // of our folder, which names our cgroup
   std::int64_t cleaned_ms_ = 0;  // when clean_containers was started last, on the boot clock
   int base_fd_ = -1;
   int lock_fd_ = -1;

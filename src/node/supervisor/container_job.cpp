@@ -68,8 +68,8 @@ ContainerStart ContainerJob::start() const {
                    "run",
                    "--rules",
                    o_.containers.rules,
-                   "--cgroup",
-                   cgroup(),
+                   is_rootless() ? "--cluster" : "--cgroup",
+                   is_rootless() ? o_.containers.cluster : cgroup(),
                    "--attempt",
                    attempt_name(o_.attempt),
                    "--uid",
@@ -94,12 +94,16 @@ void ContainerJob::kill(int client_pid) const {
   if (is_given() && client_pid > 0) ::kill(client_pid, SIGUSR1);
 }
 
+void ContainerJob::signal(int client_pid, int signal) const {
+  if (client_pid > 0) sigqueue(client_pid, container_signal_number(), {.sival_int = signal});
+}
+
 void ContainerJob::remove_groups() const {
-  if (is_given()) remove_engine_groups(cgroup());
+  if (is_in_cgroup()) remove_engine_groups(cgroup());
 }
 
 std::optional<std::uint64_t> ContainerJob::peak_memory_bytes() const {
-  return is_given() ? peak_of_engine_groups(cgroup()) : std::nullopt;
+  return is_in_cgroup() ? peak_of_engine_groups(cgroup()) : std::nullopt;
 }
 
 std::string ContainerJob::cgroup() const {

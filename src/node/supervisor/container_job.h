@@ -13,7 +13,8 @@ namespace gpu_platform::node {
 
 // The supervisor's side of a job with an image. Such a job is the process that speaks to the
 // container engine (execution/container), which ends as the container ends; the container's own
-// processes are in the attempt's cgroup, where signals and the end reach them.
+// processes are in the attempt's cgroup, where signals and the end reach them. Without root's
+// rights they are in none of ours, and the client passes on signals and the end.
 //
 // The client gets the request in a memory file. What its exit code cannot say it writes to a file
 // beside the attempt's record, where the daemon can read what it does now. The file stays if the
@@ -28,6 +29,8 @@ class ContainerJob {
   ContainerJob& operator=(const ContainerJob&) = delete;
 
   bool is_given() const { return request_.container.is_given(); }
+  // Returns whether signals and the end reach the container through its client alone.
+  bool is_rootless() const { return is_given() && !o_.containers.cluster.empty(); }
   // Makes both files. False: errno says why not. Does nothing for a job without an image.
   bool open();
   ContainerStart start() const;
@@ -37,6 +40,8 @@ class ContainerJob {
   void stop(int client_pid) const;
   // Tells it that the container was killed (SIGUSR1): it gives the engine a little time to say so.
   void kill(int client_pid) const;
+  // Has it pass the signal on to the container's processes; for a rootless one.
+  void signal(int client_pid, int signal) const;
 
   // Returns the most memory that the container had, where an older cgroup tree counts it and the
   // attempt's own cgroup does not.
@@ -54,6 +59,7 @@ class ContainerJob {
 
  private:
   std::string cgroup() const;
+  bool is_in_cgroup() const { return is_given() && !is_rootless(); }
   int make_report() const;
   std::string report() const;
   bool is_clean() const;

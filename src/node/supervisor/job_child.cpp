@@ -83,14 +83,15 @@ void go_to_workdir(JobChild& child) {
   check(child, raw_call(SYS_chdir, c_text(child.request->workdir)));
 }
 
+// Without root's rights it is the job's user already.
 void borrow_user(JobChild& child) {
   at(child, StartStep::kUser);
-  if (!child.user.borrow()) give_up(child, EPERM);
+  if (child.switches_user && !child.user.borrow()) give_up(child, EPERM);
 }
 
 void return_user(JobChild& child) {
   at(child, StartStep::kUser);
-  if (!UserSwitch::give_back()) give_up(child, EPERM);
+  if (child.switches_user && !UserSwitch::give_back()) give_up(child, EPERM);
 }
 
 void send_descriptor(int socket, int fd) {

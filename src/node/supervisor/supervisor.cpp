@@ -293,6 +293,10 @@ class Supervisor {
 
   // The steps around the command are the node's, whatever the command runs in.
   bool is_in_container() const { return container_.is_given() && step_ == JobStep::kCommand; }
+  // Its client is not killed: the container would stay.
+  bool is_in_rootless_container() const {
+    return is_in_container() && container_.is_rootless() && main_pid_ > 0;
+  }
   bool is_starting() const { return start_ != nullptr; }
 
   void look_at_start() {
@@ -445,7 +449,9 @@ class Supervisor {
 
   // In a container's cgroup are its engine's processes, too, which would die of it.
   void signal_job(int signal) {
-    if (phase_ == Phase::kJob && is_in_container()) {
+    if (phase_ == Phase::kJob && is_in_rootless_container()) {
+      container_.signal(main_pid_, signal);
+    } else if (phase_ == Phase::kJob && is_in_container()) {
       processes_.signal_contained(signal);
     } else {
       processes_.signal(signal);
@@ -558,7 +564,7 @@ class Supervisor {
   void begin_kill() {
     killing_ = true;
     warn_at_ = 0;
-    processes_.kill();
+    if (!is_in_rootless_container()) processes_.kill();
     if (is_in_container()) container_.kill(main_pid_);
     if (is_starting()) start_->give_up();
     if (phase_ == Phase::kProlog) prolog_.kill_now();

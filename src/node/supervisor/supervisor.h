@@ -14,6 +14,9 @@ namespace gpu_platform::node {
 struct ContainerClient {
   std::string program;  // empty: there is none
   std::string rules;    // its file
+  // Of a launcher without root's rights, whose containers are in no cgroup of ours: the name by
+  // which they are told from those of other launchers. Else empty.
+  std::string cluster;
 };
 
 struct SupervisorOptions {

@@ -59,6 +59,10 @@ FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request)
 }
 
 void FeasibilityCheck::visit(const model::Node& node) {
+  if (!request_.engines.contains(node.engine)) {
+    has_passed_engine_ = true;
+    return;
+  }
   if (!may_use(request_, node.id)) return;
   for (Choice& choice : choices_) visit(node, choice);
 }
@@ -132,7 +136,7 @@ base::Status FeasibilityCheck::status() const {
 }
 
 std::string_view FeasibilityCheck::allowed() const {
-  const bool is_all = request_.nodelist.empty() && request_.exclude.empty();
+  const bool is_all = request_.nodelist.empty() && request_.exclude.empty() && !has_passed_engine_;
   return is_all ? "" : " that it may use";
 }
 
@@ -150,16 +154,7 @@ std::string_view FeasibilityCheck::with_the_rest() const {
 }
 
 void EmptyCluster::add(const model::Node& node) {
-  model::Node empty = node;
-  empty.state = model::NodeState::kUp;
-  empty.cpus_used = 0;
-  empty.memory_used = {};
-  for (model::Gpu& gpu : empty.gpus) {
-    gpu.state = model::GpuState::kAvailable;
-    gpu.holders.clear();
-    gpu.avoids_unmanaged_processes = false;
-  }
-  cluster_.update(empty);
+  cluster_.update(model::as_idle(node));
 }
 
 bool EmptyCluster::fits(const model::ResourceRequest& request) {

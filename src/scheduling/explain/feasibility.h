@@ -49,15 +49,16 @@ class FeasibilityCheck {
     GpuOffers offers;  // refers to it
   };
   void visit(const model::Node& node, Choice& choice);
-  // For a request that may not use all nodes.
+  // For a request that may not use all nodes: by its lists, or by its engines.
   std::string_view allowed() const;
   std::string_view kind() const;  // the GPU type, if the request narrows it
   std::string_view with_the_gpus() const;
   std::string_view with_the_rest() const;
 
   const model::ResourceRequest& request_;
-  std::deque<Choice> choices_;  // one for each type, as placement tries them
-  Feasibility verdict_;         // the verdict of the node that comes furthest
+  std::deque<Choice> choices_;      // one for each type, as placement tries them
+  bool has_passed_engine_ = false;  // a node of an engine that cannot run it was left out
+  Feasibility verdict_;             // the verdict of the node that comes furthest
   // The largest amounts on nodes that satisfy all earlier constraints.
   base::Bytes max_gpu_memory_;
   std::uint32_t max_gpus_ = 0;

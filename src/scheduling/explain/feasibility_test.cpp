@@ -93,15 +93,7 @@ TEST(FeasibilityProperty, AgreesWithPlacementOnEmptyHealthyNodes) {
     NodeList list{random_world(draw).nodes};
     const model::ResourceRequest request = random_request(draw);
     const bool could = could_ever_fit(list, request).has_value();
-    for (model::Node& each : list.nodes) {
-      each.state = model::NodeState::kUp;
-      each.cpus_used = 0;
-      each.memory_used = {};
-      for (model::Gpu& gpu : each.gpus) {
-        gpu.state = model::GpuState::kAvailable;
-        gpu.holders.clear();
-      }
-    }
+    for (model::Node& each : list.nodes) each = model::as_idle(each);
     RC_ASSERT(could == naive_place(list.nodes, request).has_value());
   }));
 }

@@ -60,7 +60,7 @@ WaitCount ShortageCounter::shortage_on(Choice& choice, const model::Node& node,
   const Demand demand = demand_on(request, {.cpus = node.cpus,
                                             .memory = node.memory,
                                             .gpus = static_cast<std::uint32_t>(node.gpus.size())});
-  could_hold |= node.state == model::NodeState::kUp &&
+  could_hold |= model::state_of(node) == model::NodeState::kUp &&
                 gpus_when_empty(request, offer) >= request.gpus && demand.cpus <= node.cpus &&
                 demand.memory <= node.memory;
   return first_shortage(request, node, offer, demand);
@@ -70,6 +70,10 @@ ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
   Judgement judgement{{Shortage::kExcluded, 1, 0}};
   if (!may_use(choices_.front().request, node.id)) return judgement;
   WaitCount& found = judgement.shortage;
+  if (!choices_.front().request.engines.contains(node.engine)) {
+    found.shortage = Shortage::kEngine;
+    return judgement;
+  }
   for (Choice& choice : choices_) {
     const WaitCount of_choice = shortage_on(choice, node, judgement.could_hold);
     const bool is_further =
@@ -80,28 +84,32 @@ ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
   return judgement;
 }
 
-void ShortageCounter::count(const Judgement& judgement) {
+void ShortageCounter::count(const model::Node& node, const Judgement& judgement) {
   const WaitCount& found = judgement.shortage;
   WaitCount& count = counts_[static_cast<std::size_t>(found.shortage)];
   count.short_by = count.nodes == 0 ? found.short_by : std::min(count.short_by, found.short_by);
   ++count.nodes;
-  nodes_up_that_could_hold_ += judgement.could_hold ? 1 : 0;
+  could_hold_[static_cast<std::size_t>(node.engine)] += judgement.could_hold ? 1 : 0;
 }
 
 void ShortageCounter::visit(const model::Node& node) {
-  count(judge(node));
+  count(node, judge(node));
 }
 
 bool ShortageCounter::visit(const model::Node& node, const model::Node& left) {
   Judgement judgement = judge(node);
   const bool is_reserved = judgement.shortage.shortage == Shortage::kFits && !fits_on(left);
   if (is_reserved) judgement.shortage.shortage = Shortage::kReserved;
-  count(judgement);
+  count(node, judgement);
   return is_reserved;
 }
 
 bool ShortageCounter::fits_on(const model::Node& node) {
   return judge(node).shortage.shortage == Shortage::kFits;
+}
+
+std::uint32_t ShortageCounter::nodes_up_that_could_hold() const {
+  return std::ranges::max(could_hold_);
 }
 
 std::vector<WaitCount> ShortageCounter::counts() const {

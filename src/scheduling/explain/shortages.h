@@ -32,8 +32,9 @@ class ShortageCounter {
   // Only constraints that some node fails (or kFits), ascending. They add up to the number of
   // visited nodes.
   std::vector<model::WaitCount> counts() const;
-  // The visited nodes that are up and could hold the request if nothing else ran on them.
-  std::uint32_t nodes_up_that_could_hold() const { return nodes_up_that_could_hold_; }
+  // The visited nodes that are up and could hold the request if nothing else ran on them; of the
+  // engine that has most of them, because a gang lies on nodes of one.
+  std::uint32_t nodes_up_that_could_hold() const;
 
  private:
   struct Choice {
@@ -46,12 +47,12 @@ class ShortageCounter {
     bool could_hold = false;
   };
   Judgement judge(const model::Node& node);
-  void count(const Judgement& judgement);
+  void count(const model::Node& node, const Judgement& judgement);
   model::WaitCount shortage_on(Choice& choice, const model::Node& node, bool& could_hold) const;
 
   std::deque<Choice> choices_;  // one for each type, as placement tries them
   std::array<model::WaitCount, model::kShortages> counts_ = {};
-  std::uint32_t nodes_up_that_could_hold_ = 0;
+  std::array<std::uint32_t, model::kEngineKinds> could_hold_ = {};
 };
 
 // `nodes` offers for_each(visit(key, const model::Node&)), as base::PersistentMap<model::Node>

@@ -40,6 +40,23 @@ TEST(CountShortages, CountsEachNodeUnderItsFirstFailingConstraint) {
                                                      {Shortage::kFits, 1, 0}}));
 }
 
+TEST(CountShortages, CountsNodesOfAnotherEngineAsSuch) {
+  const NodeList nodes{
+      {node(1).gpus(1).busy(0), node(2).gpus(8).kubernetes(), node(3).gpus(8).kubernetes()}};
+  EXPECT_EQ(count_shortages(nodes, gpus(1)),
+            (Counts{{Shortage::kEngine, 2, 0}, {Shortage::kGpus, 1, 1}}));
+}
+
+TEST(CountShortages, CountsNodesThatCouldHoldAPartByEngine) {
+  model::ResourceRequest request = gpus(8);
+  request.engines = model::kAnyEngine;
+  ShortageCounter counter(request);
+  counter.visit(node(1).gpus(8));
+  counter.visit(node(2).gpus(8).kubernetes());
+  counter.visit(node(3).gpus(8).kubernetes());
+  EXPECT_EQ(counter.nodes_up_that_could_hold(), 2U);
+}
+
 TEST(CountShortages, CallsANodeWithoutGpusShortOfGpusWhenNoTypeIsAsked) {
   EXPECT_EQ(count_shortages(NodeList{{node(1)}}, gpus(2)), (Counts{{Shortage::kGpus, 1, 2}}));
   model::ResourceRequest request = gpus(2);
@@ -138,6 +155,8 @@ TEST(ShortageProperty, WhatCouldBeHeldFitsOnceTheNodesAreEmpty) {
       counter.visit(each);
       each.cpus_used = 0;
       each.memory_used = {};
+      each.others_cpus = 0;
+      each.others_memory = {};
       for (model::Gpu& gpu : each.gpus) {
         if (!model::is_in_service(gpu)) continue;
         gpu.state = model::GpuState::kAvailable;

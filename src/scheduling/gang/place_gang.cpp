@@ -181,12 +181,16 @@ std::optional<model::Allocation> place_gang(const Cluster& cluster,
   }
   std::optional<Choice> best;
   std::optional<Site> best_site;
-  for (const GpuFilter& each : filters) {
-    Choice choice(cluster, candidates_for(cluster, part, each));
-    std::optional<Site> site = choice.best_site(parts, part.within);
-    if (!site || (best_site && !is_better(*site, *best_site))) continue;
-    best.emplace(std::move(choice));
-    best_site = std::move(site);
+  model::ResourceRequest of_engine = part;
+  for (const model::EngineKind kind : model::kinds_in(part.engines)) {
+    of_engine.engines = model::EngineSet::of(kind);
+    for (const GpuFilter& each : filters) {
+      Choice choice(cluster, candidates_for(cluster, of_engine, each));
+      std::optional<Site> site = choice.best_site(parts, part.within);
+      if (!site || (best_site && !is_better(*site, *best_site))) continue;
+      best.emplace(std::move(choice));
+      best_site = std::move(site);
+    }
   }
   if (!best) return std::nullopt;
   return best->take(*best_site, parts);

@@ -34,14 +34,15 @@ void for_each_split(const model::ResourceRequest& request, std::uint64_t max_nod
 }
 
 // Returns nodes and GPUs for a number of equal parts, each on a node of its own and as the request
-// asks of one node: all of them or nothing. All GPUs are of one type.
+// asks of one node: all of them or nothing. All GPUs are of one type, and all nodes of one engine.
 //
 // The parts lie within one domain if one has room for all, else within one rack, else one zone,
 // else anywhere; the request's `within` ends that list earlier. Among several domains (racks,
 // zones) the one with the fewest nodes that could give a part is taken, so that places where larger
 // gangs fit stay whole; then the first by name. Beyond one domain the parts fill the largest places
-// of the next nearer level first, so that they use few of them. Among several types the one with
-// the nearest parts is taken, then the one that fits best, then the first by name. Within a place
+// of the next nearer level first, so that they use few of them. Among several engines
+// and types the one with the nearest parts is taken, then the one that fits best, then the first
+// engine, then the first type by name. Within a place
 // the best nodes come first, as for jobs on one node (place.cpp). Ties end with the node's id.
 //
 // Cost: by groups of equal nodes and by places, and O(log) for each part; nodes are not visited.

@@ -56,6 +56,22 @@ TEST(PlaceGang, HasGpusOfOneTypeOnAllItsNodes) {
   EXPECT_EQ(nodes_of(place(cluster, gang(4, 0))), (Ids{1, 2, 3, 4}));
 }
 
+TEST(PlaceGang, LiesOnNodesOfOneEngine) {
+  const Cluster cluster =
+      cluster_of({node(1).gpus(8), node(2).gpus(8).kubernetes(), node(3).gpus(8),
+                  node(4).gpus(8).kubernetes(), node(5).gpus(8).kubernetes()});
+  model::ResourceRequest request = gang(2, 8);
+  EXPECT_EQ(nodes_of(place(cluster, request)), (Ids{1, 3})) << "processes alone";
+  request.engines = model::EngineSet::of(model::EngineKind::kKubernetes);
+  EXPECT_EQ(nodes_of(place(cluster, request)), (Ids{2, 4}));
+  request.engines = model::kAnyEngine;
+  request.nodes = 3;
+  EXPECT_EQ(nodes_of(place(cluster, request)), (Ids{2, 4, 5}));
+  request.nodes = 4;
+  EXPECT_EQ(place(cluster, request), std::nullopt);
+  EXPECT_FALSE(some_node_up_could_hold(cluster, request));
+}
+
 TEST(PlaceGang, TakesTheSmallestDomainThatHoldsIt) {
   const Cluster cluster =
       cluster_of({node(1).gpus(8).network("big"), node(2).gpus(8).network("big"),

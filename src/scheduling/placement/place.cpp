@@ -209,10 +209,14 @@ std::optional<model::Allocation> place_choice(const Cluster& cluster,
 
 bool some_node_up_could_hold(const Cluster& cluster, const model::ResourceRequest& request) {
   bool could = false;
-  for_each_split(request, cluster.nodes_up(), [&](const auto& part, std::uint32_t parts) {
-    could = nodes_up_for(cluster, part) >= parts;
-    return !could;
-  });
+  model::ResourceRequest of_engine = request;
+  for (const model::EngineKind kind : model::kinds_in(request.engines)) {
+    of_engine.engines = model::EngineSet::of(kind);
+    for_each_split(of_engine, cluster.nodes_up(), [&](const auto& part, std::uint32_t parts) {
+      could = could || nodes_up_for(cluster, part) >= parts;
+      return !could;
+    });
+  }
   return could;
 }
 

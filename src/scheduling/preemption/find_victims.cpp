@@ -49,9 +49,10 @@ class NodeNeed {
       : node_(node), gpus_(request.gpus) {
     const Cluster::NodeRecord* record = trial.cluster().find(node);
     if (record == nullptr || !record->free.is_up) return;
+    const NodeShape& shape = *record->shape_class->shape;
+    if (!request.engines.contains(shape.engine)) return;
     is_up_ = true;
     free_ = record->free;
-    const NodeShape& shape = *record->shape_class->shape;
     demand_ = demand_on(request, {.cpus = shape.cpus,
                                   .memory = shape.memory,
                                   .gpus = static_cast<std::uint32_t>(shape.gpus.size())});
@@ -61,13 +62,13 @@ class NodeNeed {
     usable_ = accepted & record->in_service;
   }
 
+  // Returns whether the job may start there.
   bool is_up() const { return is_up_; }
   void give_back(const Victim& victim) {
     for (const auto& part : victim.allocation.nodes) {
       if (part.node != node_) continue;
       free_.gpus |= gpus_of(part);
-      free_.cpus += part.cpus;
-      free_.memory += part.memory;
+      scheduling::give_back(free_, part);
     }
   }
   bool is_met() const {

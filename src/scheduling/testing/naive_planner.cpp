@@ -178,12 +178,7 @@ Option best_option(const Board& board, const Indices& free, std::size_t count) {
 bool is_allowed(const model::Node& node, const model::ResourceRequest& request, std::int64_t rank) {
   if (rank < 3 || request.numa == model::NumaPolicy::kAllowCross) return true;
   if (request.numa == model::NumaPolicy::kStrict) return false;
-  model::Node idle = node;
-  for (model::Gpu& gpu : idle.gpus) {
-    gpu.state = model::GpuState::kAvailable;
-    gpu.holders.clear();
-    gpu.avoids_unmanaged_processes = false;
-  }
+  const model::Node idle = model::as_idle(node);
   const Board board(node);
   return std::ranges::all_of(free_by_type(idle, request), [&](const Indices& gpus) {
     return board.most(&Board::numa, gpus) < request.gpus;
@@ -234,17 +229,23 @@ using Score = std::tuple<std::int64_t, std::uint64_t, std::uint32_t, std::int64_
 
 // Returns the score of the node for a request for one node; nothing if it cannot hold that now.
 std::optional<Score> score_on(const model::Node& node, const model::ResourceRequest& request) {
-  if (node.state != model::NodeState::kUp || !may_use(request, node.id)) return std::nullopt;
+  const bool is_up = node.state == model::NodeState::kUp && node.service == model::NodeService::kUp;
+  if (!is_up || !may_use(request, node.id)) return std::nullopt;
+  if (!request.engines.contains(node.engine)) return std::nullopt;
   const Demand demand =
       demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
-  const std::int64_t cpus = std::int64_t{node.cpus} - node.cpus_used - demand.cpus;
-  if (cpus < 0 || node.memory_used > node.memory) return std::nullopt;
-  if (node.memory - node.memory_used < demand.memory) return std::nullopt;
+  const auto left = [](std::int64_t all, std::int64_t ours, std::int64_t of_others) {
+    return std::max<std::int64_t>(0, all - ours - of_others);
+  };
+  const std::int64_t cpus = left(node.cpus, node.cpus_used, node.others_cpus) - demand.cpus;
+  const std::int64_t memory =
+      left(node.memory.value(), node.memory_used.value(), node.others_memory.value()) -
+      demand.memory.value();
+  if (cpus < 0 || memory < 0) return std::nullopt;
   const std::optional<std::int64_t> rank = rank_on(node, request);
   if (!rank.has_value()) return std::nullopt;
   const auto free = static_cast<std::uint64_t>(std::ranges::count_if(node.gpus, model::is_free));
-  return Score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus),
-               (node.memory - node.memory_used - demand.memory).value(), node.id};
+  return Score{*rank, free - request.gpus, static_cast<std::uint32_t>(cpus), memory, node.id};
 }
 
 // Each type that the request would take as a request for that alone, in its order.
@@ -300,6 +301,19 @@ std::vector<model::ResourceRequest> by_type(const std::vector<model::Node>& node
   return requests;
 }
 
+std::vector<model::ResourceRequest> by_type_and_engine(const std::vector<model::Node>& nodes,
+                                                       const model::ResourceRequest& request) {
+  std::vector<model::ResourceRequest> requests;
+  for (const model::EngineKind kind : model::kAllEngineKinds) {
+    if (!request.engines.contains(kind)) continue;
+    for (model::ResourceRequest& of_type : by_type(nodes, request)) {
+      of_type.engines = model::EngineSet::of(kind);
+      requests.push_back(std::move(of_type));
+    }
+  }
+  return requests;
+}
+
 // Returns how near so many nodes that can each give the part can be, and the least number of such
 // nodes in a place of that level.
 std::optional<NaiveGang> nearest(const std::vector<model::Node>& nodes,
@@ -340,8 +354,8 @@ std::optional<NaiveGang> naive_gang(const std::vector<model::Node>& nodes,
       model::ResourceRequest part = choice;
       part.gpus = request.cross_node ? request.gpus / parts : request.gpus;
       std::optional<NaiveGang> best;
-      for (const model::ResourceRequest& of_type : by_type(nodes, part)) {
-        const std::optional<NaiveGang> found = nearest(nodes, of_type, parts);
+      for (const model::ResourceRequest& of_kind : by_type_and_engine(nodes, part)) {
+        const std::optional<NaiveGang> found = nearest(nodes, of_kind, parts);
         if (!found) continue;
         const bool is_better =
             !best || found->level > best->level ||

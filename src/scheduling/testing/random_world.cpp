@@ -79,6 +79,7 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
                                         model::NodeState::kOffline};
   if (draw(6) == 5) result.state = kDown[draw(3)];
   for (model::Gpu& gpu : result.gpus) {
+    if (draw(16) == 15) gpu.unavailable = "it has another driver";
     if (draw(4) != 3) continue;
     gpu.state = static_cast<model::GpuState>(draw(model::kGpuStates));
     if (gpu.state == model::GpuState::kInUse) {
@@ -86,6 +87,10 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
     }
   }
   result.network = random_place(draw);
+  if (draw(4) == 3) result.engine = model::EngineKind::kKubernetes;
+  if (draw(12) == 11) result.service = static_cast<model::NodeService>(draw(model::kNodeServices));
+  if (draw(5) == 4) result.others_cpus = static_cast<std::uint32_t>(draw(result.cpus + 1));
+  if (draw(5) == 4) result.others_memory = base::kGiB * static_cast<std::int64_t>(draw(65));
   if (draw(3) == 2) result.cpus_used = static_cast<std::uint32_t>(draw(result.cpus + 1));
   if (draw(3) == 2) result.memory_used = base::kGiB * static_cast<std::int64_t>(draw(65));
   return result;
@@ -103,6 +108,9 @@ model::ResourceRequest random_request(const Draw& draw) {
   if (draw(3) == 2) request.numa = static_cast<model::NumaPolicy>(draw(model::kNumaPolicies));
   if (draw(6) == 5) request.nodelist = random_nodes(draw);
   if (draw(4) == 3) request.exclude = random_nodes(draw);
+  constexpr model::EngineSet kSets[] = {model::kAnyEngine, model::kProcessesOnly,
+                                        model::EngineSet::of(model::EngineKind::kKubernetes)};
+  request.engines = kSets[draw(3)];
   return request;
 }
 

@@ -90,6 +90,16 @@ class NodeBuilder {
     node_.network = {std::move(domain), std::move(rack), std::move(zone)};
     return *this;
   }
+  NodeBuilder& kubernetes() {
+    node_.engine = model::EngineKind::kKubernetes;
+    return *this;
+  }
+  // Of what the node has, pods of others use this much.
+  NodeBuilder& others(std::uint32_t cpus, base::Bytes memory = {}) {
+    node_.others_cpus = cpus;
+    node_.others_memory = memory;
+    return *this;
+  }
   NodeBuilder& busy(std::uint32_t gpu) { return gpu_state(gpu, model::GpuState::kInUse); }
   operator model::Node() const { return node_; }  // NOLINT(google-explicit-constructor): a builder
 

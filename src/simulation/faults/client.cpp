@@ -349,8 +349,11 @@ void Client::check_submission(const Submission& submission) {
   if (!job.valid()) return;
   for (std::uint64_t position = 0; position < members_of(job); ++position) {
     const JobId member(job.value + position);
-    if (ledger_.find(member)->has_ended) continue;
-    findings_.violated("acknowledged", fmt::format("job {} never ended", member.value));
+    const Ledger::Job* known = ledger_.find(member);
+    if (known != nullptr && known->has_ended) continue;
+    findings_.violated("acknowledged",
+                       fmt::format("job {} {}", member.value,
+                                   known == nullptr ? "does not exist" : "never ended"));
   }
 }
 

@@ -70,6 +70,10 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "token_expired",
     "team_set",
     "team_removed",
+    "evicted",
+    "others_came",
+    "service_changed",
+    "gpu_unavailable",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {

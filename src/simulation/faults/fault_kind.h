@@ -76,8 +76,12 @@ enum class FaultKind : std::uint8_t {
   kTokenExpired,         // the time of one is over
   kTeamSet,              // a person makes or changes a team at run time
   kTeamRemoved,          // a person removes one
+  kEvicted,              // its cluster takes the place of a job away
+  kOthersCame,           // others use more or less of a node
+  kServiceChanged,       // a cluster takes a node out of service, or puts it back
+  kGpuUnavailable,       // a GPU of a cluster is not ours to give
 };
-inline constexpr std::size_t kFaultKinds = 65;
+inline constexpr std::size_t kFaultKinds = 69;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 

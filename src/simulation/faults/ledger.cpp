@@ -177,6 +177,9 @@ void Ledger::check_holds_ended(const scheduling::PreemptionHolds& before,
                               std::holds_alternative<model::NodeStateChanged>(event) ||
                               std::holds_alternative<model::GpuStateChanged>(event) ||
                               std::holds_alternative<model::UnmanagedProcessesChanged>(event) ||
+                              std::holds_alternative<model::GpuUnavailableChanged>(event) ||
+                              std::holds_alternative<model::NodeServiceChanged>(event) ||
+                              std::holds_alternative<model::NodeOthersChanged>(event) ||
                               std::holds_alternative<model::AttemptReleased>(event);
   const bool is_change = std::holds_alternative<model::JobChanged>(event) ||
                          std::holds_alternative<model::ReservationMade>(event) ||

@@ -244,6 +244,15 @@ model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
   return request;
 }
 
+// Some of the nodes, so that there are two engines, or all.
+void put_into_cluster(Prng& random, Setup& setup) {
+  const bool is_all = random.chance(1, 4);
+  for (model::NodeInfo& node : setup.nodes) {
+    if (is_all || random.chance(1, 2)) node.engine = model::EngineKind::kKubernetes;
+  }
+  setup.weights.cluster = random.below(10);
+}
+
 }  // namespace
 
 std::uint32_t uid_of(std::string_view user) {
@@ -274,6 +283,8 @@ model::Policy draw_policy(Prng& random) {
   policy.request_id_lifetime = base::hours(24 * 365 * 10);
   policy.organisation = draw_organisation(random);
   draw_order(random, policy);
+  policy.has_kubernetes = true;
+  policy.has_containers = random.chance(1, 2);
   return policy;
 }
 
@@ -292,7 +303,14 @@ Setup draw_setup(Prng& random) {
   setup.actions = 20 + random.below(40);
   setup.mean_gap = seconds_below(random, random.chance(1, 2) ? 5 : 60) + base::milliseconds(1);
   setup.hook_failures = random.chance(1, 3) ? random.below(400) : 0;
+  if (random.chance(1, 2)) put_into_cluster(random, setup);
   return setup;
+}
+
+bool has_cluster(const Setup& setup) {
+  return std::ranges::any_of(setup.nodes, [](const model::NodeInfo& node) {
+    return node.engine == model::EngineKind::kKubernetes;
+  });
 }
 
 model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string name) {
@@ -320,6 +338,7 @@ model::JobSpec draw_submission(Prng& random, const Setup& setup, std::string nam
     const auto limit = static_cast<std::uint32_t>(random.below(3));
     spec.array = model::ArraySpec{{{0, last, 1}}, limit};
   }
+  if (has_cluster(setup) && random.chance(2, 3)) spec.image = "registry.example.org/lab/train:1";
   spec.name = std::move(name);
   return spec;
 }

@@ -38,6 +38,7 @@ struct Weights {
   std::uint64_t unmanaged_processes = 0;
   std::uint64_t change = 0;
   std::uint64_t crossing = 0;
+  std::uint64_t cluster = 0;  // what a cluster, or others there, do with its nodes
 };
 
 // Everything about one world that follows from its seed before it begins to run.
@@ -56,6 +57,8 @@ struct Setup {
 
 Setup draw_setup(base::Prng& random);
 model::Policy draw_policy(base::Prng& random);
+// Returns whether nodes of a cluster are among them.
+bool has_cluster(const Setup& setup);
 // A request that mostly fits some node of the cluster; `name` becomes the job's name.
 model::JobSpec draw_submission(base::Prng& random, const Setup& setup, std::string name);
 // Draws what the attempt does: the same for the same seed, job name and attempt, whenever it is

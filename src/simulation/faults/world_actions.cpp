@@ -58,7 +58,8 @@ void World::act() {
   const Weights& w = setup_.weights;
   if (random_.chance(w.submit, w.submit + w.stop + w.repeat_submission + w.policy + w.crash +
                                    w.node + w.clock + w.disk + w.snapshot + w.supervisor +
-                                   w.operators + w.unmanaged_processes + w.change + w.crossing)) {
+                                   w.operators + w.unmanaged_processes + w.change + w.crossing +
+                                   w.cluster)) {
     for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
       client_.submit_new(commands_);
     }
@@ -78,6 +79,7 @@ void World::act() {
       {w.unmanaged_processes, &World::bring_unmanaged_processes},
       {w.change, &World::change_job},
       {w.crossing, &World::cross},
+      {w.cluster, &World::change_cluster},
   };
   std::uint64_t total = 0;
   for (const Choice& choice : choices) total += choice.weight;

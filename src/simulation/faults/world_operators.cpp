@@ -196,8 +196,49 @@ void World::bring_unmanaged_processes() {
       execution::UnmanagedProcessesObserved{node.name, uuid, come ? "pid 7 of eve" : ""}));
 }
 
+// Others come and go on a node of a cluster, which lets it do more or less.
+void World::change_cluster() {
+  if (random_.chance(1, 3)) return evict();
+  const std::size_t at = random_.below(setup_.nodes.size());
+  const model::NodeInfo& node = setup_.nodes[at];
+  if (node.engine != model::EngineKind::kKubernetes) return;
+  if (random_.chance(1, 3)) {
+    findings_.count(FaultKind::kServiceChanged);
+    const auto service = static_cast<model::NodeService>(random_.below(model::kNodeServices));
+    commands_.emplace_back(execution::Observation(
+        execution::NodeServiceObserved{node.name, service, "its cluster says so"}));
+  } else if (!node.gpus.empty() && random_.chance(1, 2)) {
+    const bool is_lent = random_.chance(1, 2);
+    if (is_lent) findings_.count(FaultKind::kGpuUnavailable);
+    const std::string& uuid = node.gpus[random_.below(node.gpus.size())].uuid;
+    commands_.emplace_back(execution::Observation(execution::GpuUnavailableObserved{
+        node.name, uuid, is_lent ? "a pod of others has it" : ""}));
+  } else {
+    findings_.count(FaultKind::kOthersCame);
+    model::NodeInfo info = node;
+    info.boot_id = boot_id(at);
+    info.others_cpus = static_cast<std::uint32_t>(random_.below(info.cpus + 1));
+    info.others_memory = base::Bytes(static_cast<std::int64_t>(
+        random_.below(static_cast<std::uint64_t>(info.memory.value()) + 1)));
+    engine_.put_node(info);
+  }
+}
+
+// The cluster takes the place of a job away.
+void World::evict() {
+  const std::vector<model::AttemptId> live = engine_.live_attempts();
+  if (live.empty()) return;
+  const model::AttemptId id = live[random_.below(live.size())];
+  const model::Attempt* attempt = controller::find_attempt(ledger_.state(), id);
+  if (attempt == nullptr) return;
+  const model::Node& node = *ledger_.state().nodes.find(attempt->first_node().value);
+  if (node.engine != model::EngineKind::kKubernetes) return;
+  const model::Exit exit{.code = {}, .signal = std::uint8_t{15}, .lost = model::Lost::kNo};
+  if (engine_.finish(id, exit, model::EndReason::kPreempted)) findings_.count(FaultKind::kEvicted);
+}
+
 // When nothing goes wrong any more, people put back what is out as soon as that is possible and
-// release what is held, and unmanaged processes leave.
+// release what is held, unmanaged processes leave, and clusters give back what they took.
 void World::put_back() {
   if (!commands_.empty()) return;
   controller_->core().state().jobs.for_each([&](std::uint64_t, const model::Job& job) {
@@ -210,6 +251,10 @@ void World::put_back() {
     if (node.is_heard && node.state != model::NodeState::kUp) {
       commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));
     }
+    if (node.service != model::NodeService::kUp) {
+      commands_.emplace_back(execution::Observation(
+          execution::NodeServiceObserved{node.name, model::NodeService::kUp, {}}));
+    }
     for (std::uint32_t i = 0; i < node.gpus.size(); ++i) {
       const model::Gpu& gpu = node.gpus[i];
       const bool is_out =
@@ -217,6 +262,10 @@ void World::put_back() {
       if (is_out && gpu.is_reported) {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
+      }
+      if (!gpu.unavailable.empty()) {
+        commands_.emplace_back(execution::Observation(
+            execution::GpuUnavailableObserved{node.name, gpu.info.uuid, ""}));
       }
       if (!gpu.unmanaged_processes.empty()) {
         commands_.emplace_back(execution::Observation(

@@ -242,8 +242,9 @@ base::Status ScenarioRunner::expect_free(const Statement& statement) {
   TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
   const auto free = std::ranges::count_if(node->gpus, &model::is_free);
   TRY(compare(statement, "gpus", fmt::format("{}", free)));
-  TRY(compare(statement, "cpus", fmt::format("{}", node->cpus - node->cpus_used)));
-  base::Bytes memory = node->memory - node->memory_used;
+  const scheduling::FreeState left = scheduling::free_state_of(*node);
+  TRY(compare(statement, "cpus", fmt::format("{}", left.cpus)));
+  const base::Bytes memory = left.memory;
   base::Bytes expected = memory;
   TRY(set_size(statement, "memory", expected));
   if (expected == memory) return {};
@@ -252,12 +253,14 @@ base::Status ScenarioRunner::expect_free(const Statement& statement) {
 
 base::Status ScenarioRunner::expect_node(const Statement& statement) {
   TRY_ASSIGN(const model::Node* node, find_node(statement.arguments[0]));
-  if (base::to_lower(to_string(node->state)) != base::to_lower(statement.arguments[1])) {
-    return differs("node state", statement.arguments[1], base::to_lower(to_string(node->state)));
+  const std::string state = base::to_lower(to_string(model::state_of(*node)));
+  if (state != base::to_lower(statement.arguments[1])) {
+    return differs("node state", statement.arguments[1], state);
   }
   const std::string* text = option(statement, "text");
-  if (text == nullptr || node->cause.find(*text) != std::string::npos) return {};
-  return differs("cause", *text, node->cause);
+  const std::string& cause = model::cause_of(*node);
+  if (text == nullptr || cause.find(*text) != std::string::npos) return {};
+  return differs("cause", *text, cause);
 }
 
 base::Status ScenarioRunner::expect_gpu(const Statement& statement) {

@@ -26,6 +26,14 @@ model::JobId job_in(const execution::Observation& observation) {
   return {};
 }
 
+// Why a process may end by itself.
+base::Result<model::EndReason> reason_of(std::string_view text) {
+  if (text == "out_of_memory") return model::EndReason::kOutOfMemory;
+  if (text == "idle_timeout") return model::EndReason::kIdleTimeout;
+  if (text == "preempted") return model::EndReason::kPreempted;
+  return failed("reason: only out_of_memory, idle_timeout and preempted can be asked for");
+}
+
 }  // namespace
 
 ScenarioRunner::ScenarioRunner() : now_(kStart), engine_(*this, *this, this) {
@@ -39,6 +47,7 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"policy", &R::policy},
       {"team", &R::organisation},
       {"quota", &R::organisation},
+      {"engines", &R::engines},
       {"submit", &R::submit},
       {"at", &R::at},
       {"after", &R::after},
@@ -59,6 +68,8 @@ const std::map<std::string, ScenarioRunner::Action, std::less<>>& ScenarioRunner
       {"drain", &R::drain},
       {"offline", &R::offline},
       {"online", &R::online},
+      {"service", &R::service},
+      {"unavailable", &R::unavailable},
       {"disk", &R::disk},
       {"restart", &R::restart},
       {"mute", &R::mute},
@@ -190,6 +201,25 @@ base::Status ScenarioRunner::node(const Statement& statement) {
   return {};
 }
 
+// The engines that the site has from here on.
+base::Status ScenarioRunner::engines(const Statement& statement) {
+  model::Policy& policy = configuration_.policy;
+  policy.has_processes = policy.has_containers = policy.has_kubernetes = false;
+  for (const std::string& engine : parts_of(statement.arguments[0])) {
+    if (engine == "process") {
+      policy.has_processes = true;
+    } else if (engine == "containers") {
+      policy.has_containers = true;
+    } else if (engine == "kubernetes") {
+      policy.has_kubernetes = true;
+    } else {
+      return failed("engines: process, containers or kubernetes");
+    }
+  }
+  inputs_.emplace_back(controller::PolicyChange{policy, "root"});
+  return {};
+}
+
 base::Status ScenarioRunner::policy(const Statement& statement) {
   TRY(change_policy(statement, configuration_));
   inputs_.emplace_back(controller::PolicyChange{configuration_.policy, "root"});
@@ -249,11 +279,7 @@ base::Status ScenarioRunner::end(const Statement& statement) {
   TRY_ASSIGN(const model::Exit exit, exit_of(statement));
   model::EndReason reason = model::EndReason::kNone;
   if (const std::string* text = option(statement, "reason")) {
-    const bool is_memory = *text == "out_of_memory";
-    if (!is_memory && *text != "idle_timeout") {
-      return failed("reason: only out_of_memory and idle_timeout can be asked for");
-    }
-    reason = is_memory ? model::EndReason::kOutOfMemory : model::EndReason::kIdleTimeout;
+    TRY_ASSIGN(reason, reason_of(*text));
   }
   std::uint32_t attempt = 0;
   for (const auto& [id, count] : jobs_[job.spec->name].starts) {
@@ -393,6 +419,34 @@ base::Status ScenarioRunner::change_gpus(const Statement& statement, model::GpuA
   }
   TRY(set_bool(statement, "force", change.force));
   return command({model::root_caller(), std::move(change)});
+}
+
+// The node's cluster tells what it lets the node do.
+base::Status ScenarioRunner::service(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  execution::NodeServiceObserved seen{info->name, model::NodeService::kUp, {}};
+  const std::string& what = statement.arguments[1];
+  if (what == "draining") {
+    seen.service = model::NodeService::kDraining;
+  } else if (what == "offline") {
+    seen.service = model::NodeService::kOffline;
+  } else if (what != "up") {
+    return failed("a node's service is up, draining or offline");
+  }
+  if (const std::string* cause = option(statement, "cause")) seen.cause = *cause;
+  inputs_.emplace_back(execution::Observation(std::move(seen)));
+  return {};
+}
+
+// The node's cluster tells that a GPU is not ours to give, or, without a text, that it is.
+base::Status ScenarioRunner::unavailable(const Statement& statement) {
+  TRY_ASSIGN(const model::NodeInfo* info, find_info(statement.arguments[0]));
+  std::size_t gpu = 0;
+  TRY(set_count(statement, "gpu", 0, info->gpus.size() - 1, gpu));
+  const std::string* text = option(statement, "text");
+  inputs_.emplace_back(execution::Observation(execution::GpuUnavailableObserved{
+      info->name, info->gpus[gpu].uuid, text == nullptr ? std::string() : *text}));
+  return {};
 }
 
 base::Status ScenarioRunner::disk(const Statement& statement) {

@@ -58,6 +58,7 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status node(const Statement& statement);
   base::Status policy(const Statement& statement);
   base::Status organisation(const Statement& statement);
+  base::Status engines(const Statement& statement);
   base::Status submit(const Statement& statement);
   base::Status at(const Statement& statement);
   base::Status after(const Statement& statement);
@@ -79,6 +80,8 @@ class ScenarioRunner final : private execution::VirtualScript,
   base::Status offline(const Statement& statement);
   base::Status online(const Statement& statement);
   base::Status change_gpus(const Statement& statement, model::GpuAction action);
+  base::Status service(const Statement& statement);
+  base::Status unavailable(const Statement& statement);
   base::Status disk(const Statement& statement);
   base::Status restart(const Statement& statement);
   base::Status mute(const Statement& statement);

@@ -124,6 +124,13 @@ base::Result<model::NodeInfo> node_of(const Statement& statement) {
   if (const std::string* domain = option(statement, "domain")) node.network.domain = *domain;
   if (const std::string* rack = option(statement, "rack")) node.network.rack = *rack;
   if (const std::string* zone = option(statement, "zone")) node.network.zone = *zone;
+  if (const std::string* engine = option(statement, "engine")) {
+    const auto kind = model::parse_engine_kind(*engine);
+    if (!kind) return base::invalid({}, "engine: process or kubernetes");
+    node.engine = *kind;
+  }
+  TRY(set_count(statement, "others_cpus", 0, 100'000, node.others_cpus));
+  TRY(set_size(statement, "others_memory", node.others_memory));
   if (!node.gpus.empty()) node.driver_version = "virtual";
   return node;
 }

@@ -1,0 +1,137 @@
+#include "bin/kubernetes_site.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "kubernetes/kubeconfig.h"
+#include "os/small_file.h"
+
+namespace gpu_platform::bin {
+
+namespace {
+
+execution::DeviceMode mode_of(config::KubernetesDevices devices) {
+  switch (devices) {
+    case config::KubernetesDevices::kPinned:
+      return execution::DeviceMode::kPinned;
+    case config::KubernetesDevices::kOwned:
+      return execution::DeviceMode::kOwned;
+    case config::KubernetesDevices::kCounts:
+      return execution::DeviceMode::kCounts;
+  }
+  CHECK(false);
+}
+
+execution::KubernetesSettings settings_of(const config::Configuration& configuration) {
+  execution::KubernetesSettings settings;
+  settings.cluster = configuration.kubernetes_cluster.text;
+  settings.namespace_name = configuration.kubernetes_namespace.text;
+  settings.image_pull_secrets = configuration.kubernetes_pull_secrets.words;
+  for (const std::string& word : configuration.kubernetes_node_selector.words) {
+    const std::size_t equals = word.find('=');
+    settings.node_selector.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  settings.devices = mode_of(configuration.kubernetes_devices);
+  settings.driver = configuration.kubernetes_driver.text;
+  settings.device_class = configuration.kubernetes_device_class.text;
+  settings.priority_class = configuration.kubernetes_priority_class.text;
+  settings.runs_as_user = configuration.kubernetes_runs_as_user;
+  settings.start_patience = configuration.kubernetes_start_timeout;
+  settings.lost_after = configuration.kubernetes_lost_after;
+  return settings;
+}
+
+std::string text_of_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+base::Result<kubernetes::ClusterAccess> access_of(const config::Configuration& configuration) {
+  if (configuration.kubernetes_in_cluster) {
+    return kubernetes::in_cluster_access(text_of_variable("KUBERNETES_SERVICE_HOST"),
+                                         text_of_variable("KUBERNETES_SERVICE_PORT"));
+  }
+  return kubernetes::load_kubeconfig(configuration.kubernetes_kubeconfig.path,
+                                     configuration.kubernetes_context.text);
+}
+
+// Stays the same over restarts on this data directory, so that a daemon that was killed has its
+// lease at once, and differs from that of every other daemon.
+base::Result<std::string> identity_in(const std::string& data_dir) {
+  const std::string path = data_dir + "/kubernetes-identity";
+  std::string identity = os::read_small_file(AT_FDCWD, path.c_str());
+  if (!identity.empty()) return identity;
+  char host[65] = {};
+  gethostname(host, sizeof host - 1);
+  std::random_device random;
+  identity = fmt::format("{}-{:08x}{:08x}", host, random(), random());
+  std::ofstream file(path, std::ios::binary);
+  file << identity;
+  file.close();
+  if (!file) return std::unexpected(base::system_error("write " + path, errno));
+  return identity;
+}
+
+// The lease lies in the jobs' namespace, where the platform has rights; with one namespace for each
+// team, in the context's own.
+std::string lease_namespace(const execution::KubernetesSettings& settings,
+                            const kubernetes::ClusterAccess& access) {
+  if (!access.namespace_name.empty()) return access.namespace_name;
+  const bool is_per_team = settings.namespace_name.find('{') != std::string::npos;
+  return is_per_team ? std::string("default") : settings.namespace_name;
+}
+
+}  // namespace
+
+bool has_kubernetes(const config::Configuration& configuration) {
+  return configuration.kubernetes_in_cluster || !configuration.kubernetes_kubeconfig.path.empty();
+}
+
+bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,
+                        std::uint32_t attempt) {
+  if (attempt == 0 || attempt > job.attempts.size()) return false;
+  const model::Allocation& allocation = job.attempts[attempt - 1].allocation;
+  if (allocation.nodes.empty()) return false;
+  const model::Node* node = snapshot.nodes.find(allocation.nodes.front().node.value);
+  return node != nullptr && node->engine == model::EngineKind::kKubernetes;
+}
+
+base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
+    const config::Configuration& configuration, const std::string& data_dir,
+    const execution::EnvironmentSource& environment, execution::ObservationSink& sink,
+    std::function<void(const base::Error&)> end) {
+  if (!has_kubernetes(configuration)) return nullptr;
+  execution::KubernetesEngineOptions options;
+  TRY_ASSIGN(options.access, access_of(configuration));
+  options.settings = settings_of(configuration);
+  options.lease.namespace_name = lease_namespace(options.settings, options.access);
+  options.lease.name = "gpu-platform-" + options.settings.cluster;
+  TRY_ASSIGN(options.lease.identity, identity_in(data_dir));
+  options.output_folder = data_dir + "/kubernetes";
+  options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
+  options.on_fatal = std::move(end);
+  options.warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
+  const std::string origin = options.access.origin;
+  const std::string server = options.access.server;
+  auto engine = execution::KubernetesEngine::open(std::move(options), environment, sink);
+  if (!engine) {
+    base::Error error = std::move(engine).error();
+    error.message = fmt::format("the Kubernetes cluster of {}: {}", origin, error.message);
+    return std::unexpected(std::move(error));
+  }
+  spdlog::info("kubernetes cluster=\"{}\" server=\"{}\" devices={}",
+               configuration.kubernetes_cluster.text, server,
+               static_cast<int>(configuration.kubernetes_devices));
+  return engine;
+}
+
+}  // namespace gpu_platform::bin

@@ -1,0 +1,361 @@
+// Nodes of two engines: where jobs may go, and what a cluster says of its nodes and does to jobs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/core.h"
+#include "controller/invariants.h"
+#include "controller/test_support.h"
+
+namespace gpu_platform::controller {
+namespace {
+
+using base::ErrorCode;
+using model::EndReason;
+using model::EngineKind;
+using model::EngineSet;
+using model::JobState;
+using model::NodeService;
+using model::NodeState;
+using testing::attempt;
+using ::testing::HasSubstr;
+using testing::kNoon;
+using ::testing::Not;
+
+model::NodeInfo cluster_node(std::string name, std::uint32_t gpus) {
+  model::NodeInfo info = testing::node_info(std::move(name), gpus);
+  info.engine = EngineKind::kKubernetes;
+  return info;
+}
+
+model::JobSpec with_image(std::uint32_t gpus) {
+  model::JobSpec spec = testing::spec(gpus);
+  spec.image = "registry.example.org/lab/train:1";
+  return spec;
+}
+
+class EnginesTest : public ::testing::Test {
+ protected:
+  EnginesTest() {
+    policy_.has_containers = true;
+    policy_.has_kubernetes = true;
+    apply_policy();
+    see(execution::NodeObserved{testing::node_info("host", 2)});
+    see(execution::NodeObserved{cluster_node("k1", 4)});
+    see(execution::NodeObserved{cluster_node("k2", 4)});
+  }
+
+  void apply_policy() { core_.apply_policy(policy_, "test", kNoon); }
+  void see(execution::Observation observation) {
+    core_.observe(observation, kNoon);
+    core_.advance(kNoon);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+  }
+  base::Result<model::CommandReply> command(const model::Command& command) {
+    auto reply = core_.command(command, kNoon, store::Headroom::kAmple);
+    core_.advance(kNoon);
+    EXPECT_EQ(check_invariants(core_.state()), std::vector<std::string>());
+    return reply;
+  }
+  base::Result<model::CommandReply> submit(model::JobSpec spec) {
+    return command(testing::submission(std::move(spec)));
+  }
+  std::uint64_t accepted(model::JobSpec spec) {
+    const auto reply = submit(std::move(spec));
+    EXPECT_TRUE(reply) << reply.error().message;
+    return reply ? reply->job.value : 0;
+  }
+  base::Error refusal_of(model::JobSpec spec) {
+    const auto reply = submit(std::move(spec));
+    EXPECT_FALSE(reply);
+    return reply ? base::Error() : reply.error();
+  }
+  base::Result<model::CommandReply> change_node(const std::string& name, model::GpuAction action) {
+    model::ChangeGpus change;
+    change.which.node = name;
+    change.action = action;
+    return command({testing::kRoot, std::move(change)});
+  }
+  const model::Job& job(std::uint64_t id) const { return *core_.state().jobs.find(id); }
+  const model::Node& node(std::string_view name) const {
+    return *core_.state().nodes.find(core_.state().node_ids.find(name)->second.value);
+  }
+  EngineSet engines_of(std::uint64_t id) const { return job(id).spec->request.engines; }
+  // The start orders since the last call.
+  std::vector<execution::StartOrder> starts() {
+    std::vector<execution::StartOrder> orders;
+    for (const Effect& effect : core_.take_batch().effects) {
+      if (const auto* start = std::get_if<execution::StartOrder>(&effect)) {
+        orders.push_back(*start);
+      }
+    }
+    return orders;
+  }
+
+  model::Policy policy_;
+  Core core_;
+};
+
+TEST_F(EnginesTest, AJobWithoutAnImageRunsAsProcessesAlone) {
+  const std::uint64_t id = accepted(testing::spec(2));
+  EXPECT_EQ(engines_of(id), model::kProcessesOnly);
+  const auto orders = starts();
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(orders[0].nodes[0].node_name, "host");
+  EXPECT_EQ(orders[0].nodes[0].engine, EngineKind::kProcess);
+  const base::Error refusal = refusal_of(testing::spec(4));
+  EXPECT_EQ(refusal.field, "gpus");
+  EXPECT_THAT(refusal.message, HasSubstr("the largest node that it may use has 2 GPUs"));
+}
+
+TEST_F(EnginesTest, AJobWithAnImageGoesWhereThereIsRoomForIt) {
+  EXPECT_EQ(engines_of(accepted(with_image(2))), model::kAnyEngine);
+  const std::uint64_t large = accepted(with_image(4));
+  EXPECT_EQ(job(large).state, JobState::kStarting);
+  const auto orders = starts();
+  ASSERT_EQ(orders.size(), 2U);
+  EXPECT_EQ(orders[1].nodes[0].engine, EngineKind::kKubernetes);
+}
+
+TEST_F(EnginesTest, AGangWithAnImageIsForKubernetes) {
+  model::JobSpec gang = with_image(2);
+  gang.request.nodes = 2;
+  const std::uint64_t id = accepted(gang);
+  EXPECT_EQ(engines_of(id), EngineSet::of(EngineKind::kKubernetes));
+  const auto orders = starts();
+  ASSERT_EQ(orders.size(), 1U);
+  ASSERT_EQ(orders[0].nodes.size(), 2U);
+  EXPECT_EQ(orders[0].nodes[0].node_name, "k1");
+  EXPECT_EQ(orders[0].nodes[1].node_name, "k2");
+  gang.request.nodes = 3;
+  EXPECT_EQ(refusal_of(gang).field, "nodes") << "the host is no third node of it";
+}
+
+TEST_F(EnginesTest, WithMountsItIsForThisHost) {
+  model::JobSpec spec = with_image(1);
+  spec.mounts = {"/data:/data"};
+  EXPECT_EQ(engines_of(accepted(spec)), model::kProcessesOnly);
+}
+
+TEST_F(EnginesTest, ARefusalSaysWhatKeepsTheJobFromEachEngine) {
+  model::JobSpec spec = with_image(1);
+  spec.request.nodes = 2;
+  spec.mounts = {"/data:/data"};
+  const base::Error both = refusal_of(spec);
+  EXPECT_EQ(both.code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(both.field, "image");
+  EXPECT_THAT(both.message, HasSubstr("on this host, image: "));
+  EXPECT_THAT(both.message, HasSubstr("in Kubernetes, mounts: "));
+  policy_.has_kubernetes = false;
+  apply_policy();
+  EXPECT_THAT(refusal_of(spec).message, Not(HasSubstr("Kubernetes"))) << "it is not there";
+  policy_.has_kubernetes = true;
+  policy_.has_processes = false;
+  apply_policy();
+  EXPECT_EQ(refusal_of(spec).field, "mounts");
+  EXPECT_EQ(refusal_of(testing::spec(1)).field, "image") << "a pod needs one";
+}
+
+TEST_F(EnginesTest, WithoutAnyContainersAnImageIsRefused) {
+  policy_.has_containers = false;
+  policy_.has_kubernetes = false;
+  apply_policy();
+  const base::Error refusal = refusal_of(with_image(1));
+  EXPECT_EQ(refusal.field, "image");
+  EXPECT_THAT(refusal.message, HasSubstr("execution.containers"));
+}
+
+TEST_F(EnginesTest, AChangedJobKeepsItsEngines) {
+  model::JobSpec spec = with_image(1);
+  spec.mounts = {"/data:/data"};
+  model::SubmitJob submission;
+  submission.spec = spec;
+  submission.hold = true;
+  const auto held = command({testing::kOwner, std::move(submission)});
+  ASSERT_TRUE(held) << held.error().message;
+  model::UpdateJob update;
+  update.job = held->job;
+  update.to.set(&model::ResourceRequest::gpus, 2U);
+  ASSERT_TRUE(command({testing::kOwner, update}));
+  EXPECT_EQ(engines_of(held->job.value), model::kProcessesOnly);
+  update.to.set(&model::ResourceRequest::nodes, 2U);
+  const auto gang = command({testing::kOwner, update});
+  ASSERT_FALSE(gang);
+  EXPECT_EQ(gang.error().field, "image") << "its engine cannot run that";
+}
+
+TEST_F(EnginesTest, WhatOthersUseIsNotGivenOut) {
+  model::NodeInfo info = cluster_node("k1", 4);
+  info.others_cpus = 60;
+  const model::EventSeq before = core_.state().seq;
+  see(execution::NodeObserved{info});
+  EXPECT_EQ(core_.state().seq.value, before.value + 1);
+  core_.take_batch();
+  model::JobSpec spec = with_image(3);
+  spec.request.cpus = 8;
+  const std::uint64_t first = accepted(spec);
+  EXPECT_EQ(starts().at(0).nodes[0].node_name, "k2");
+  const std::uint64_t second = accepted(spec);
+  EXPECT_EQ(job(second).state, JobState::kQueued);
+  info.others_cpus = 0;
+  see(execution::NodeObserved{info});
+  EXPECT_EQ(job(second).state, JobState::kStarting);
+  EXPECT_EQ(job(first).state, JobState::kStarting);
+}
+
+TEST_F(EnginesTest, WhatOthersUseIsWrittenWithoutTheWholeNode) {
+  core_.take_batch();
+  model::NodeInfo info = cluster_node("k1", 4);
+  info.others_memory = base::kGiB;
+  see(execution::NodeObserved{info});
+  const Batch batch = core_.take_batch();
+  ASSERT_EQ(batch.events.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<model::NodeOthersChanged>(batch.events[0].event));
+}
+
+TEST_F(EnginesTest, AJobThatOnlyOthersKeepOutCouldRun) {
+  for (const char* const name : {"k1", "k2"}) {
+    model::NodeInfo info = cluster_node(name, 4);
+    info.others_cpus = 64;
+    info.others_memory = base::kGiB * 512;
+    see(execution::NodeObserved{info});
+  }
+  model::JobSpec gang = with_image(4);
+  gang.request.nodes = 2;
+  EXPECT_EQ(job(accepted(gang)).state, JobState::kQueued);
+}
+
+TEST_F(EnginesTest, ACordonedNodeTakesNoNewWorkAndKeepsWhatRuns) {
+  const std::uint64_t id = accepted(with_image(4));
+  see(execution::Started{attempt(id), 0, kNoon});
+  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
+  EXPECT_EQ(job(id).state, JobState::kRunning);
+  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
+  see(execution::NodeServiceObserved{"k2", NodeService::kOffline, "being deleted"});
+  EXPECT_EQ(model::state_of(node("k2")), NodeState::kOffline);
+  const std::uint64_t next = accepted(with_image(4));
+  EXPECT_EQ(job(next).state, JobState::kQueued);
+  const model::EventSeq before = core_.state().seq;
+  see(execution::NodeServiceObserved{"k2", NodeService::kOffline, "being deleted"});
+  EXPECT_EQ(core_.state().seq, before) << "told twice, written once";
+  see(execution::NodeServiceObserved{"k2", NodeService::kUp, ""});
+  EXPECT_EQ(job(next).state, JobState::kStarting);
+}
+
+TEST_F(EnginesTest, WhatAnOperatorDecidedIsNotUndoneByTheCluster) {
+  ASSERT_TRUE(change_node("k1", model::GpuAction::kDrain));
+  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
+  see(execution::NodeServiceObserved{"k1", NodeService::kUp, ""});
+  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
+  EXPECT_EQ(model::cause_of(node("k1")), "drained");
+}
+
+TEST_F(EnginesTest, WhatTheClusterDecidedIsNotUndoneByAnOperator) {
+  see(execution::NodeServiceObserved{"k1", NodeService::kDraining, "cordoned"});
+  const auto refused = change_node("k1", model::GpuAction::kBringOnline);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("cordoned"));
+  ASSERT_TRUE(change_node("k1", model::GpuAction::kTakeOffline));
+  EXPECT_EQ(model::state_of(node("k1")), NodeState::kOffline);
+  ASSERT_TRUE(change_node("k1", model::GpuAction::kBringOnline)) << "takes back the operator's";
+  EXPECT_EQ(model::state_of(node("k1")), NodeState::kDraining);
+}
+
+TEST_F(EnginesTest, AGpuThatIsNotOursTakesNoWorkWhateverThePolicySays) {
+  policy_.unmanaged_processes = model::UnmanagedProcessPolicy::kIgnore;
+  apply_policy();
+  see(execution::GpuUnavailableObserved{"k1", "k1-2", "a pod of others has it"});
+  see(execution::GpuUnavailableObserved{"k2", "k2-0", "a pod of others has it"});
+  EXPECT_EQ(node("k1").gpus[2].unavailable, "a pod of others has it");
+  const std::uint64_t id = accepted(with_image(4));
+  EXPECT_EQ(job(id).state, JobState::kQueued);
+  see(execution::GpuUnavailableObserved{"k1", "k1-2", ""});
+  EXPECT_EQ(job(id).state, JobState::kStarting);
+  const model::EventSeq before = core_.state().seq;
+  see(execution::GpuUnavailableObserved{"k1", "k1-9", "no such GPU"});
+  see(execution::GpuUnavailableObserved{"k9", "k1-2", "no such node"});
+  see(execution::GpuUnavailableObserved{"k1", "k1-2", ""});
+  EXPECT_EQ(core_.state().seq, before);
+}
+
+TEST_F(EnginesTest, ANameBelongsToOneEngineWhileJobsAreThere) {
+  accepted(with_image(4));
+  const model::EventSeq before = core_.state().seq;
+  see(execution::NodeObserved{testing::node_info("k1", 4)});
+  EXPECT_EQ(core_.state().seq, before);
+  EXPECT_EQ(node("k1").engine, EngineKind::kKubernetes);
+  see(execution::NodeObserved{testing::node_info("k2", 4)});
+  EXPECT_EQ(node("k2").engine, EngineKind::kProcess) << "nothing of it was held";
+}
+
+class EvictionTest : public EnginesTest {
+ protected:
+  void evict(std::uint64_t id, std::uint32_t number, std::optional<std::uint8_t> code) {
+    execution::Ended ended;
+    ended.attempt = attempt(id, number);
+    ended.at = kNoon;
+    ended.exit.code = code;
+    ended.reason = EndReason::kPreempted;
+    see(ended);
+  }
+};
+
+TEST_F(EvictionTest, AnEvictedJobGoesBackToTheQueueAndLosesNothing) {
+  const std::uint64_t id = accepted(with_image(4));
+  see(execution::Started{attempt(id), 0, kNoon});
+  evict(id, 1, std::uint8_t{143});
+  EXPECT_EQ(job(id).state, JobState::kPreempted);
+  see(execution::Cleaned{attempt(id)});
+  EXPECT_EQ(job(id).state, JobState::kStarting);
+  EXPECT_EQ(job(id).attempts.size(), 2U);
+  EXPECT_EQ(job(id).failures, 0U);
+  EXPECT_EQ(job(id).losses, 0U);
+  EXPECT_EQ(job(id).preemptions, 0U) << "it made room for no job of ours";
+  EXPECT_EQ(job(id).attempts[0].reason, EndReason::kPreempted);
+}
+
+TEST_F(EvictionTest, ItCostsNoRetryHoweverOftenItHappens) {
+  policy_.max_loss_retries = 0;
+  apply_policy();
+  const std::uint64_t id = accepted(with_image(4));
+  for (std::uint32_t number = 1; number <= 5; ++number) {
+    see(execution::Started{attempt(id, number), 0, kNoon});
+    evict(id, number, std::uint8_t{143});
+    see(execution::Cleaned{attempt(id, number)});
+    ASSERT_EQ(job(id).state, JobState::kStarting) << number;
+  }
+}
+
+TEST_F(EvictionTest, AJobThatNeverStartedIsNotSaidToHaveRun) {
+  const std::uint64_t id = accepted(with_image(4));
+  evict(id, 1, std::nullopt);
+  EXPECT_EQ(job(id).state, JobState::kPreempted);
+  EXPECT_FALSE(job(id).attempts[0].started_at.is_set());
+}
+
+TEST_F(EvictionTest, ACancelledJobStaysCancelled) {
+  const std::uint64_t id = accepted(with_image(4));
+  see(execution::Started{attempt(id), 0, kNoon});
+  ASSERT_TRUE(command(testing::stop(id)));
+  evict(id, 1, std::uint8_t{143});
+  EXPECT_EQ(job(id).state, JobState::kCancelled);
+}
+
+TEST_F(EvictionTest, ALostNodeCountsAsALoss) {
+  const std::uint64_t id = accepted(with_image(4));
+  see(execution::Started{attempt(id), 0, kNoon});
+  execution::Ended ended;
+  ended.attempt = attempt(id);
+  ended.at = kNoon;
+  ended.exit.lost = model::Lost::kNodeLost;
+  ended.reason = EndReason::kNodeLost;
+  see(ended);
+  EXPECT_EQ(job(id).state, JobState::kPending);
+  EXPECT_EQ(job(id).losses, 1U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::controller

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "execution/engine.h"
+
+// The environment variables of jobs, as far as they are the same whatever engine runs them. Pure.
+
+namespace gpu_platform::execution {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+// Reads NAME=VALUE entries, each ended by a NUL. Entries without a name or '=' cannot be named and
+// are dropped; of two with one name the first counts, as for getenv. Variables of the platform are
+// dropped, because a job submitted from within a job must not believe it is that one.
+Variables parse_variables(std::string_view submitted);
+
+// Sets what tells an attempt who it is: its job, and its place in an array. The variables of an
+// array that are passed on by chance are removed.
+void set_identity(Variables& variables, const StartOrder& order);
+
+// Returns the port at which the processes of a gang find each other, another for each attempt.
+std::uint64_t gang_port(model::AttemptId attempt);
+
+// NAME=VALUE each, ascending by name.
+std::vector<std::string> entries_of(const Variables& variables);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,243 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/prng.h"
+#include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/cluster_fixture.h"
+#include "execution/kubernetes/cluster_view.h"
+
+// Whatever came before, a view says of the same objects what a new one says.
+
+namespace gpu_platform::execution {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = ClusterView::Kind;
+
+constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod};
+constexpr std::uint64_t kNodes = 4;
+
+// What is known to a core that has heard all observations.
+struct Known {
+  model::NodeInfo info;
+  NodeServiceObserved service;
+  std::map<std::string, std::string> gpus;
+  friend bool operator==(const Known&, const Known&) = default;
+};
+
+class Listener {
+ public:
+  void take(ClusterView& view, base::Instant now) {
+    for (const ClusterObservation& one : view.take_changes(now)) {
+      std::visit([this](const auto& seen) { on(seen); }, one);
+    }
+  }
+  const std::map<std::string, Known>& known() const { return known_; }
+
+ private:
+  void on(const NodeObserved& seen) {
+    Known& node = known_[seen.info.name];
+    node.info = seen.info;
+    std::erase_if(node.gpus, [&](const auto& entry) {
+      return std::ranges::find(seen.info.gpus, entry.first, &model::GpuInfo::uuid) ==
+             seen.info.gpus.end();
+    });
+  }
+  void on(const NodeUnreachable& seen) { known_.erase(seen.node_name); }
+  void on(const NodeServiceObserved& seen) { known_.at(seen.node_name).service = seen; }
+  void on(const GpuUnavailableObserved& seen) {
+    known_.at(seen.node_name).gpus[seen.gpu_uuid] = seen.text;
+  }
+
+  std::map<std::string, Known> known_;
+};
+
+// The objects of a cluster that changes at random, and what a watch tells of it.
+class World {
+ public:
+  World(std::uint64_t seed, DeviceMode devices) : prng_(seed) {
+    settings_.cluster = "lab";
+    settings_.devices = devices;
+    settings_.node_selector = {{"pool", "gpu"}};
+  }
+
+  void list(ClusterView& view, Kind kind) {
+    view.begin_list(kind);
+    for (const auto& [key, object] : objects_[kind]) view.put(kind, object);
+    view.end_list(kind);
+  }
+
+  // Changes something and tells of it, or says nothing and lists everything of that kind anew.
+  void step(ClusterView& view, Listener& listener, base::Instant now) {
+    const Kind kind = kKinds[prng_.below(std::size(kKinds))];
+    if (kind == Kind::kSlice) return change_pool(view, listener, now);
+    const bool is_missed = prng_.chance(1, 6);
+    const std::string name = fmt::format("o{}", prng_.below(kNodes));
+    const auto old = objects_[kind].find(name);
+    if (old != objects_[kind].end() && prng_.chance(1, 4)) {
+      if (!is_missed) view.remove(kind, old->second);
+      objects_[kind].erase(old);
+    } else {
+      objects_[kind][name] = new_object(kind, name);
+      if (!is_missed) view.put(kind, objects_[kind][name]);
+    }
+    if (is_missed) list(view, kind);
+  }
+
+  const KubernetesSettings& settings() const { return settings_; }
+
+ private:
+  std::string a_node() { return fmt::format("o{}", prng_.below(kNodes)); }
+
+  Json new_object(Kind kind, const std::string& name) {
+    if (kind == Kind::kClaim) {
+      Json claim = claim_object(name, a_node(), fmt::format("gpu-{}", prng_.below(4)));
+      if (prng_.chance(1, 3)) claim["status"].erase("allocation");
+      if (prng_.chance(1, 3)) claim["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"}};
+      return claim;
+    }
+    if (kind == Kind::kOtherPod) {
+      Json pod = pod_object(name, a_node(),
+                            {{"cpu", fmt::format("{}m", prng_.below(4000))},
+                             {"memory", fmt::format("{}Mi", prng_.below(4000))},
+                             {"nvidia.com/gpu", fmt::format("{}", prng_.below(3))}});
+      if (prng_.chance(1, 4)) pod["status"]["phase"] = "Failed";
+      return pod;
+    }
+    Json node = node_object(name);
+    if (prng_.chance(1, 3)) node["status"]["conditions"][1]["status"] = "Unknown";
+    if (prng_.chance(1, 2)) {
+      node["status"]["conditions"][1]["lastTransitionTime"] = "2026-11-22T08:58:00Z";
+    }
+    if (!prng_.chance(1, 8)) node["metadata"]["labels"]["pool"] = "gpu";
+    if (prng_.chance(1, 4)) node["spec"]["unschedulable"] = true;
+    if (prng_.chance(1, 4)) node["status"]["allocatable"]["nvidia.com/gpu"] = "5";
+    node["metadata"]["uid"] = fmt::format("uid-{}", prng_.below(2));
+    return node;
+  }
+
+  // A new generation of one or two slices, told one by one in any order, the old ones removed
+  // before or after; or all slices go.
+  void change_pool(ClusterView& view, Listener& listener, base::Instant now) {
+    const std::string node = a_node();
+    auto& slices = objects_[Kind::kSlice];
+    std::vector<Json> gone;
+    for (auto i = slices.begin(); i != slices.end();) {
+      const bool is_of_pool = i->second["spec"]["nodeName"] == node;
+      if (is_of_pool) gone.push_back(i->second);
+      i = is_of_pool ? slices.erase(i) : std::next(i);
+    }
+    std::vector<Json> come;
+    const std::uint64_t count = prng_.below(3);
+    ++generation_;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::string name = fmt::format("{}-{}", node, prng_.below(2) * 10 + i);
+      std::vector<Json> devices;
+      for (std::uint32_t minor = 0; minor < 2; ++minor) {
+        if (!prng_.chance(1, 4))
+          devices.push_back(gpu_device(node, static_cast<std::uint32_t>(i) * 2 + minor));
+      }
+      come.push_back(slice_object({name, node, generation_, static_cast<std::int64_t>(count)},
+                                  std::move(devices)));
+      slices[name] = come.back();
+    }
+    const bool removes_first = prng_.chance(1, 2);
+    if (removes_first) remove_slices(view, gone, listener, now);
+    for (const Json& slice : come) {
+      view.put(Kind::kSlice, slice);
+      if (prng_.chance(1, 2)) listener.take(view, now);
+    }
+    if (!removes_first) remove_slices(view, gone, listener, now);
+  }
+
+  // Those whose names are used again are not removed.
+  void remove_slices(ClusterView& view, const std::vector<Json>& gone, Listener& listener,
+                     base::Instant now) {
+    for (const Json& slice : gone) {
+      if (objects_[Kind::kSlice].contains(slice["metadata"]["name"].get<std::string>())) continue;
+      view.remove(Kind::kSlice, slice);
+      if (prng_.chance(1, 2)) listener.take(view, now);
+    }
+  }
+
+  base::Prng prng_;
+  KubernetesSettings settings_;
+  std::int64_t generation_ = 0;
+  std::map<Kind, std::map<std::string, Json>> objects_;
+};
+
+void run(std::uint64_t seed, DeviceMode devices) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  World world(seed, devices);
+  ClusterView view(world.settings());
+  Listener listener;
+  base::Instant now = parse_time("2026-11-22T09:00:00Z");
+  for (const Kind kind : kKinds) world.list(view, kind);
+  for (int i = 0; i < 60; ++i) {
+    world.step(view, listener, now);
+    now = now + base::seconds(5);
+    if (i % 3 == 0) listener.take(view, now);
+  }
+  listener.take(view, now);
+  ClusterView fresh(world.settings());
+  Listener newcomer;
+  for (const Kind kind : kKinds) world.list(fresh, kind);
+  newcomer.take(fresh, now);
+  ASSERT_EQ(listener.known(), newcomer.known());
+  EXPECT_EQ(view.nodes(), fresh.nodes());
+  EXPECT_EQ(view.next_due(), fresh.next_due());
+}
+
+TEST(ClusterViewProperty, TheWayToTheSameObjectsDoesNotMatter) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    run(seed, DeviceMode::kPinned);
+    run(seed, DeviceMode::kCounts);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Replaces one value somewhere in `value` by another kind.
+void spoil(Json& value, base::Prng& prng) {
+  static const std::vector<Json> kOthers = {
+      nullptr, true, -1, 1e300, "9E", Json::array({1}), Json::object({{"a", 1}}), "\xff"};
+  if (!value.is_structured() || value.empty() || prng.chance(1, 8)) {
+    value = kOthers[prng.below(kOthers.size())];
+    return;
+  }
+  auto place = value.begin();
+  std::advance(place, static_cast<std::ptrdiff_t>(prng.below(value.size())));
+  spoil(*place, prng);
+}
+
+TEST(ClusterViewProperty, NoJsonEndsTheProgram) {
+  base::Prng prng(7);
+  KubernetesSettings settings;
+  settings.cluster = "lab";
+  ClusterView view(settings);
+  for (const Kind kind : kKinds) {
+    view.begin_list(kind);
+    view.end_list(kind);
+  }
+  Json node = node_object("n1");
+  node["spec"]["taints"] = Json::parse(R"([{"key":"a","value":"b","effect":"NoExecute"}])");
+  const std::vector<std::pair<Kind, Json>> whole = {
+      {Kind::kNode, node},
+      {Kind::kSlice, slice_object({"s1", "n1"}, {gpu_device("n1", 0)})},
+      {Kind::kClaim, claim_object("c", "n1", "gpu-0")},
+      {Kind::kOtherPod, pod_object("p", "n1", {{"cpu", "1"}, {"memory", "7Ei"}})}};
+  std::size_t told = 0;
+  for (int i = 0; i < 4'000; ++i) {
+    auto [kind, object] = whole[prng.below(whole.size())];
+    for (std::uint64_t n = prng.below(4); n > 0; --n) spoil(object, prng);
+    if (prng.chance(1, 5)) {
+      view.remove(kind, object);
+    } else {
+      view.put(kind, object);
+    }
+    told += view.take_changes(parse_time("2026-11-22T09:00:00Z")).size();
+  }
+  EXPECT_GT(told, 400U);
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution

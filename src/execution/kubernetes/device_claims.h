@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "execution/kubernetes/device_name.h"
+
+// The devices that others hold, from their ResourceClaims. Pure. Thread: one owner.
+
+namespace gpu_platform::execution {
+
+// A claim that is not this platform's and has devices allocated.
+struct DeviceClaim {
+  std::string key;  // "namespace/name"
+  std::vector<DeviceName> devices;
+  std::string text;  // "claim NAMESPACE/NAME of pod A, B"
+  friend bool operator==(const DeviceClaim&, const DeviceClaim&) = default;
+};
+
+// Nothing if the claim is this platform's, or holds no device. Access for administration holds
+// none.
+std::optional<DeviceClaim> view_of_claim(const nlohmann::json& claim, std::string_view cluster);
+
+class DeviceClaims {
+ public:
+  // Both return the devices whose claims have changed.
+  std::set<DeviceName> put(DeviceClaim claim);
+  std::set<DeviceName> remove(std::string_view key);
+
+  // What holds the device, in words; empty: nothing does.
+  std::string holders_of(const DeviceName& device) const;
+  std::set<std::string> keys() const;
+
+ private:
+  std::map<std::string, DeviceClaim, std::less<>> claims_;
+  std::map<DeviceName, std::set<std::string>> by_device_;
+};
+
+}  // namespace gpu_platform::execution

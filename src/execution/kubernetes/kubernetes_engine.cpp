@@ -1,0 +1,465 @@
+#include "execution/kubernetes/kubernetes_engine.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/call_requests.h"
+#include "execution/kubernetes/channel_target.h"
+#include "execution/kubernetes/cluster_view.h"
+#include "execution/kubernetes/lease_keeper.h"
+#include "execution/kubernetes/names.h"
+#include "execution/kubernetes/output_follower.h"
+#include "execution/kubernetes/output_spool.h"
+#include "execution/kubernetes/pod_attempts.h"
+#include "kubernetes/endpoint.h"
+#include "kubernetes/pod_streams.h"
+#include "kubernetes/reflector.h"
+#include "os/clock.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using kubernetes::Answer;
+using kubernetes::Client;
+using kubernetes::Followed;
+using kubernetes::FollowHandlers;
+using kubernetes::Reflector;
+using Json = nlohmann::json;
+
+constexpr base::Duration kLongestSleep = base::seconds(1);
+
+struct Adopt {
+  std::vector<KnownAttempt> known;
+};
+struct Follow {
+  model::AttemptId attempt;
+};
+struct Remove {
+  std::vector<model::JobId> jobs;
+};
+struct OpenChannel {
+  model::ChannelOrder order;
+  KubernetesEngine::ChannelOpened done;
+};
+using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, Adopt, Follow, Remove,
+                           OpenChannel>;
+
+std::string reason_of(const Answer& answer) {
+  return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
+}
+
+std::string uid_of(const Answer& answer) {
+  return std::string(text_at(Json::parse(answer.body, nullptr, false), {"metadata", "uid"}));
+}
+
+// A server without the feature drops the fields that it does not know, and says nothing.
+bool has_allocation(const Answer& answer) {
+  const Json object = Json::parse(answer.body, nullptr, false);
+  return at(object, {"status", "allocation"}).is_object();
+}
+
+std::string selector(const KubernetesSettings& settings, std::string_view comparison) {
+  // The label's '/' and '=' are encoded for a query.
+  return fmt::format("labelSelector=gpu-platform%2Fcluster{}{}", comparison, settings.cluster);
+}
+
+}  // namespace
+
+class KubernetesEngine::Worker {
+ public:
+  Worker(KubernetesEngineOptions options, const EnvironmentSource& environment,
+         ObservationSink& sink, std::unique_ptr<Client> client, kubernetes::Endpoint endpoint,
+         OutputSpool spool)
+      : options_(std::move(options)),
+        environment_(environment),
+        sink_(sink),
+        client_(std::move(client)),
+        streams_(std::move(endpoint)),
+        spool_(std::move(spool)),
+        output_(*client_, spool_),
+        lease_(*client_, options_.lease,
+               [this](const base::Error& error) {
+                 if (options_.on_fatal) options_.on_fatal(error);
+               }),
+        view_(options_.settings),
+        attempts_(options_.settings,
+                  [this](std::string_view node) { return view_.boot_id_of(node); }) {
+    follow_all();
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    client_->wake();
+    thread_.join();
+  }
+
+  void post(Order order) {
+    {
+      const std::lock_guard lock(mutex_);
+      orders_.push_back(std::move(order));
+    }
+    client_->wake();
+  }
+
+  bool wait_for_nodes(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return nodes_known_.wait_for(lock, time, [this] { return are_nodes_known_; });
+  }
+
+  std::string step_of(model::AttemptId attempt) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = steps_.find(attempt);
+    return found == steps_.end() ? std::string() : found->second;
+  }
+
+  const std::string& output_folder() const { return spool_.folder(); }
+
+ private:
+  void run() {
+    while (true) {
+      std::vector<Order> orders;
+      {
+        const std::lock_guard lock(mutex_);
+        if (is_stopping_) return;
+        orders.swap(orders_);
+      }
+      for (Order& order : orders) carry_out(order);
+      const std::int64_t now_ns = os::monotonic_ns();
+      for (const auto& reflector : reflectors_) reflector->advance(now_ns);
+      lease_.advance(now_ns);
+      output_.advance(now_ns);
+      work();
+      client_->poll(sleep_time());
+    }
+  }
+
+  // What is known leads to observations and calls, which may at once lead to more.
+  void work() {
+    const base::Instant now = os::wall_now();
+    tell_nodes(now);
+    attempts_.advance(now);
+    for (const Call& call : attempts_.take_calls()) make(call);
+    for (Observation& observation : attempts_.take_observations()) {
+      sink_.observe(std::move(observation));
+    }
+    const std::vector<model::AttemptId> changed = attempts_.take_changed_steps();
+    if (changed.empty()) return;
+    const std::lock_guard lock(mutex_);
+    for (const model::AttemptId attempt : changed) {
+      std::string step = attempts_.step_of(attempt);
+      if (step.empty()) {
+        steps_.erase(attempt);
+      } else {
+        steps_[attempt] = std::move(step);
+      }
+    }
+  }
+
+  void tell_nodes(base::Instant now) {
+    for (auto& observation : view_.take_changes(now)) {
+      std::visit([this](auto& each) { sink_.observe(std::move(each)); }, observation);
+    }
+    const bool all = std::ranges::all_of(reflectors_, [](const auto& r) { return r->is_listed(); });
+    if (!all || is_listed_) return;
+    is_listed_ = true;
+    attempts_.listed(now);
+    const std::lock_guard lock(mutex_);
+    are_nodes_known_ = true;
+    nodes_known_.notify_all();
+  }
+
+  base::Duration sleep_time() const {
+    const std::int64_t now_ns = os::monotonic_ns();
+    const base::Instant now = os::wall_now();
+    base::Duration sleep = kLongestSleep;
+    const auto until_ns = [&](std::int64_t due) {
+      if (due != 0) sleep = std::min(sleep, base::nanoseconds(due - now_ns));
+    };
+    const auto until = [&](base::Instant due) {
+      if (due.is_set()) sleep = std::min(sleep, due - now);
+    };
+    for (const auto& reflector : reflectors_) until_ns(reflector->due_ns());
+    until_ns(lease_.due_ns());
+    until_ns(output_.due_ns());
+    until(attempts_.next_due());
+    until(view_.next_due());
+    return std::max(sleep, base::Duration());
+  }
+
+  // ---- orders
+
+  void carry_out(Order& order) {
+    std::visit([this](auto& each) { on(each); }, order);
+  }
+  void on(StartOrder& order) {
+    const std::string& ref = order.spec->environment_ref;
+    auto environment = ref.empty() ? std::string() : environment_.environment(ref);
+    if (!environment) {
+      Ended ended;
+      ended.attempt = order.attempt;
+      ended.at = os::wall_now();
+      ended.reason = model::EndReason::kLaunchFailed;
+      ended.detail = "the job's environment cannot be read: " + environment.error().message;
+      sink_.observe(std::move(ended));
+      sink_.observe(Cleaned{order.attempt, {}});
+      return;
+    }
+    attempts_.start(order, *std::move(environment), os::wall_now());
+  }
+  void on(StopOrder& order) { attempts_.stop(order); }
+  void on(LimitOrder& order) { attempts_.set_limit(order); }
+  void on(ForgetOrder& order) {
+    attempts_.forget(order);
+    output_.forget(order.attempt);
+  }
+  void on(Adopt& order) { attempts_.adopt(order.known, os::wall_now()); }
+  void on(Follow& order) {
+    for (const PodView& pod : attempts_.pods_of(order.attempt)) output_.follow(pod);
+  }
+  void on(Remove& order) {
+    for (const model::JobId job : order.jobs) spool_.remove(job);
+  }
+
+  // The way to a pod is asked for with the credential that is good now.
+  void on(OpenChannel& order) {
+    auto stream = channel_target(order.order, attempts_.pods_of(order.order.attempt));
+    if (!stream) return order.done(std::unexpected(std::move(stream).error()));
+    client_->ask_credential([this, stream = *std::move(stream), done = std::move(order.done)](
+                                base::Result<kubernetes::Credential> credential) {
+      if (!credential) return done(std::unexpected(std::move(credential).error()));
+      int ends[2];
+      if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return done(std::unexpected(base::system_error("make a channel", errno)));
+      }
+      streams_.run(stream, *std::move(credential), os::Descriptor(ends[0]));
+      done(os::Descriptor(ends[1]));
+    });
+  }
+
+  // ---- calls
+
+  CallContext context_of(const Call& call) const {
+    CallContext context;
+    context.order = attempts_.order_of(call.attempt);
+    context.environment = attempts_.environment_of(call.attempt);
+    context.output_bytes = spool_.limit();
+    context.pod_uid = attempts_.pod_uid_of(call.attempt, call.rank);
+    if (call.kind != CallKind::kAllocate || context.order == nullptr) return context;
+    const Rank rank = ranks_of(*context.order)[call.rank];
+    const std::string& node = context.order->nodes[rank.node].node_name;
+    for (const model::GpuInfo& gpu : rank.gpus) {
+      if (auto device = view_.device_of(node, gpu.uuid)) context.devices.push_back(*device);
+    }
+    return context;
+  }
+
+  void make(const Call& call) {
+    if (call.kind == CallKind::kFetchOutput) {
+      return output_.complete(call, [this, id = call.id](const CallAnswer& answer) {
+        attempts_.answer(id, answer, os::wall_now());
+      });
+    }
+    auto request = request_of(call, context_of(call), options_.settings);
+    if (!request) {
+      return attempts_.answer(call.id, {.status = 422, .text = request.error().message},
+                              os::wall_now());
+    }
+    client_->send(*std::move(request), [this, id = call.id,
+                                        kind = call.kind](const Answer& answer) {
+      CallAnswer told{.status = answer.status};
+      if (kind == CallKind::kAllocate && answer.is_ok() && !has_allocation(answer)) {
+        told = {.status = 422, .text = "the API server has dropped the allocation of the claim"};
+      } else if (answer.is_ok()) {
+        told.uid = uid_of(answer);
+      } else {
+        told.reason = reason_of(answer);
+        told.text = kubernetes::complaint_of(answer);
+      }
+      attempts_.answer(id, told, os::wall_now());
+    });
+  }
+
+  // ---- what is followed
+
+  void follow_all() {
+    const KubernetesSettings& settings = options_.settings;
+    follow({"/api/v1/nodes", {}}, of_view(ClusterView::Kind::kNode));
+    // Bound pods of others that may still use something.
+    follow({"/api/v1/pods", selector(settings, "!%3D") +
+                                "&fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded"
+                                "%2Cstatus.phase%21%3DFailed"},
+           of_view(ClusterView::Kind::kOtherPod));
+    if (settings.devices != DeviceMode::kCounts) {
+      follow({"/apis/resource.k8s.io/v1/resourceslices",
+              fmt::format("fieldSelector=spec.driver%3D{}", settings.driver)},
+             of_view(ClusterView::Kind::kSlice));
+      follow({"/apis/resource.k8s.io/v1/resourceclaims", {}}, of_claims());
+    }
+    follow({"/api/v1/pods", selector(settings, "%3D")}, of_pods());
+  }
+
+  void follow(Followed what, FollowHandlers handlers) {
+    handlers.on_trouble = [this, path = what.path](const std::string& why) {
+      if (!options_.warn) return;
+      options_.warn(why.empty() ? fmt::format("{} can be followed again", path)
+                                : fmt::format("{} cannot be followed: {}", path, why));
+    };
+    kubernetes::ReflectorOptions options;
+    options.seed = reflectors_.size() + 1;
+    reflectors_.push_back(
+        std::make_unique<Reflector>(*client_, std::move(what), std::move(handlers), options));
+  }
+
+  FollowHandlers of_view(ClusterView::Kind kind) {
+    return {.on_list_begin = [this, kind] { view_.begin_list(kind); },
+            .on_object = [this, kind](const Json& object) { view_.put(kind, object); },
+            .on_deleted = [this, kind](const Json& object) { view_.remove(kind, object); },
+            .on_listed = [this, kind] { view_.end_list(kind); },
+            .on_trouble = {}};
+  }
+
+  FollowHandlers of_claims() {
+    FollowHandlers handlers = of_view(ClusterView::Kind::kClaim);
+    handlers.on_object = [this](const Json& object) {
+      view_.put(ClusterView::Kind::kClaim, object);
+      see_claim(object, true);
+    };
+    handlers.on_deleted = [this](const Json& object) {
+      view_.remove(ClusterView::Kind::kClaim, object);
+      see_claim(object, false);
+    };
+    handlers.on_list_begin = [this] {
+      view_.begin_list(ClusterView::Kind::kClaim);
+      attempts_.begin_claim_list();
+    };
+    handlers.on_listed = [this] {
+      view_.end_list(ClusterView::Kind::kClaim);
+      attempts_.claims_listed();
+    };
+    return handlers;
+  }
+
+  void see_claim(const Json& object, bool is_there) {
+    const auto claim = own_claim_of(object, options_.settings.cluster);
+    if (!claim) return;
+    attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
+  }
+
+  FollowHandlers of_pods() {
+    const auto seen = [this](const Json& object, auto then) {
+      if (auto pod = view_of_pod(object, options_.settings.cluster)) then(*pod);
+    };
+    return {.on_list_begin = [this] { attempts_.begin_list(); },
+            .on_object =
+                [this, seen](const Json& object) {
+                  seen(object, [this](const PodView& pod) { attempts_.see(pod); });
+                },
+            .on_deleted =
+                [this, seen](const Json& object) {
+                  seen(object, [this](const PodView& pod) { attempts_.see_gone(pod); });
+                },
+            .on_listed =
+                [this] {
+                  if (is_listed_) attempts_.listed(os::wall_now());
+                },
+            .on_trouble = {}};
+  }
+
+  const KubernetesEngineOptions options_;
+  const EnvironmentSource& environment_;
+  ObservationSink& sink_;
+  const std::unique_ptr<Client> client_;
+  kubernetes::PodStreams streams_;
+  OutputSpool spool_;
+  OutputFollower output_;
+  LeaseKeeper lease_;
+  ClusterView view_;
+  PodAttempts attempts_;
+  std::vector<std::unique_ptr<Reflector>> reflectors_;
+  bool is_listed_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable nodes_known_;
+  bool is_stopping_ = false;  // guarded by mutex_, as all below
+  bool are_nodes_known_ = false;
+  std::vector<Order> orders_;
+  std::map<model::AttemptId, std::string> steps_;
+  std::thread thread_;  // last: it uses all others
+};
+
+KubernetesEngine::KubernetesEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+KubernetesEngine::~KubernetesEngine() = default;
+
+base::Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(
+    KubernetesEngineOptions options, const EnvironmentSource& environment, ObservationSink& sink) {
+  TRY_ASSIGN(OutputSpool spool,
+             OutputSpool::open(options.output_folder, options.output_limit_bytes));
+  TRY_ASSIGN(kubernetes::Endpoint endpoint, kubernetes::endpoint_of(options.access));
+  TRY_ASSIGN(std::unique_ptr<Client> client, Client::make(options.access));
+  const base::Status checked =
+      check_cluster(*client, options.settings, options.lease, options.patience);
+  if (!checked && checked.error().code != base::ErrorCode::kUnavailable) {
+    return std::unexpected(checked.error());
+  }
+  if (!checked && options.warn) {
+    options.warn("the cluster does not answer yet: " + checked.error().message);
+  }
+  return std::unique_ptr<KubernetesEngine>(new KubernetesEngine(
+      std::make_unique<Worker>(std::move(options), environment, sink, std::move(client),
+                               std::move(endpoint), std::move(spool))));
+}
+
+void KubernetesEngine::start(const StartOrder& order) {
+  worker_->post(order);
+}
+void KubernetesEngine::stop(const StopOrder& order) {
+  worker_->post(order);
+}
+void KubernetesEngine::set_limit(const LimitOrder& order) {
+  worker_->post(order);
+}
+void KubernetesEngine::signal(const SignalOrder&) {}
+void KubernetesEngine::forget(const ForgetOrder& order) {
+  worker_->post(order);
+}
+void KubernetesEngine::adopt(const std::vector<KnownAttempt>& known) {
+  worker_->post(Adopt{known});
+}
+void KubernetesEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
+  worker_->post(OpenChannel{std::move(order), std::move(done)});
+}
+bool KubernetesEngine::wait_for_nodes(std::chrono::milliseconds time) const {
+  return worker_->wait_for_nodes(time);
+}
+std::string KubernetesEngine::step_of(model::AttemptId attempt) const {
+  return worker_->step_of(attempt);
+}
+const std::string& KubernetesEngine::output_folder() const {
+  return worker_->output_folder();
+}
+void KubernetesEngine::follow_output(model::AttemptId attempt) {
+  worker_->post(Follow{attempt});
+}
+void KubernetesEngine::remove_output(std::vector<model::JobId> jobs) {
+  worker_->post(Remove{std::move(jobs)});
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "execution/engine.h"
+#include "execution/environment_source.h"
+#include "execution/kubernetes/preflight.h"
+#include "execution/kubernetes/settings.h"
+#include "kubernetes/kubeconfig.h"
+#include "model/channel.h"
+#include "os/descriptor.h"
+
+namespace gpu_platform::execution {
+
+struct KubernetesEngineOptions {
+  kubernetes::ClusterAccess access;
+  KubernetesSettings settings;
+  LeaseTerms lease;
+  std::string output_folder;             // of what jobs print; made if it is not there
+  std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
+  base::Duration patience = base::seconds(30);  // of open()
+  // The engine has found that it must not go on: another controller took the lease. Called once, on
+  // the engine's thread.
+  std::function<void(const base::Error&)> on_fatal;
+  // Troubles and their ends, one line each.
+  std::function<void(const std::string& line)> warn;
+};
+
+// Runs jobs as pods of a Kubernetes cluster: we choose the node and the GPUs, Kubernetes does the
+// rest (docs/kubernetes.md). What an attempt has in the cluster follows from its id, so a repeated
+// start makes nothing twice, and what runs is found again by its labels.
+//
+// A job's time limit is kept by this engine: a daemon that is away enforces none until it is back.
+// Signals are not delivered: Kubernetes has none.
+//
+// Thread: one of its own; calls post an order and return. Observations come from that thread, of
+// nodes and GPUs, too. The end of the engine ends no job.
+class KubernetesEngine : public Engine {
+ public:
+  // Looks at the cluster (check_cluster) and waits until its nodes are known. A cluster that does
+  // not answer is no error: the engine goes on trying and says so. Environment and sink outlive it.
+  static base::Result<std::unique_ptr<KubernetesEngine>> open(KubernetesEngineOptions options,
+                                                              const EnvironmentSource& environment,
+                                                              ObservationSink& sink);
+  ~KubernetesEngine() override;
+
+  void start(const StartOrder& order) override;
+  void stop(const StopOrder& order) override;
+  void set_limit(const LimitOrder& order) override;
+  void signal(const SignalOrder& order) override;
+  void forget(const ForgetOrder& order) override;
+  void adopt(const std::vector<KnownAttempt>& known) override;
+
+  // Opens a channel into the pod of an attempt's first rank: a SOCK_SEQPACKET socket that carries
+  // its frames (model/channel.h; kubernetes/pod_streams.h has what Kubernetes cannot do). Closing
+  // it hangs up. An error if the pod does not run, or if the job itself is meant: a job in
+  // Kubernetes takes no input. What the cluster refuses is told on the channel. Any thread; `done`
+  // is called once, on the engine's thread, or dropped when the engine ends first.
+  using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
+  void open_channel(model::ChannelOrder order, ChannelOpened done);
+
+  // Waits until all nodes were told; false after the time. Any thread.
+  bool wait_for_nodes(std::chrono::milliseconds time) const;
+  // What the attempt waits for in Kubernetes, in words; empty: it runs, or is not known. Any
+  // thread.
+  std::string step_of(model::AttemptId attempt) const;
+  // The folder for kept_output_path(). Any thread.
+  const std::string& output_folder() const;
+  // A client reads the output of an attempt: it is followed from now on. Any thread; returns at
+  // once.
+  void follow_output(model::AttemptId attempt);
+  // Has the kept output of jobs that have ended removed. Any thread.
+  void remove_output(std::vector<model::JobId> jobs);
+
+ private:
+  class Worker;
+  explicit KubernetesEngine(std::unique_ptr<Worker> worker);
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,61 @@
+#include "execution/kubernetes/lease.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "execution/kubernetes/api_values.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// RFC 3339 with the six digits that MicroTime has.
+std::string micro_time(base::Instant now) {
+  using std::chrono::microseconds;
+  const std::chrono::sys_time<microseconds> time{microseconds(now.unix_ns() / 1000)};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss<microseconds> clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
+}
+
+}  // namespace
+
+LeaseState state_of_lease(const Json& lease) {
+  return {.holder = std::string(text_at(lease, {"spec", "holderIdentity"})),
+          .renewed = std::string(text_at(lease, {"spec", "renewTime"})),
+          .resource_version = std::string(text_at(lease, {"metadata", "resourceVersion"})),
+          .transitions = number_at(lease, {"spec", "leaseTransitions"})};
+}
+
+std::string leases_path(const LeaseTerms& terms) {
+  return fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases", terms.namespace_name);
+}
+
+std::string lease_path(const LeaseTerms& terms) {
+  return leases_path(terms) + "/" + terms.name;
+}
+
+Json lease_manifest(const LeaseTerms& terms, const LeaseState& before, base::Instant now) {
+  Json metadata = {{"name", terms.name}, {"namespace", terms.namespace_name}};
+  if (!before.resource_version.empty()) metadata["resourceVersion"] = before.resource_version;
+  const bool is_change = !before.holder.empty() && before.holder != terms.identity;
+  return {{"apiVersion", "coordination.k8s.io/v1"},
+          {"kind", "Lease"},
+          {"metadata", metadata},
+          {"spec",
+           {{"holderIdentity", terms.identity},
+            {"leaseDurationSeconds", base::whole_milliseconds(terms.duration) / 1000},
+            {"acquireTime", micro_time(now)},
+            {"renewTime", micro_time(now)},
+            {"leaseTransitions", before.transitions + (is_change ? 1 : 0)}}}};
+}
+
+}  // namespace gpu_platform::execution

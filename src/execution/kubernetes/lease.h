@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/units.h"
+#include "execution/kubernetes/preflight.h"
+
+// A Lease of coordination.k8s.io/v1, as client-go's leader election uses it. Pure.
+
+namespace gpu_platform::execution {
+
+struct LeaseState {
+  std::string holder;   // empty: none
+  std::string renewed;  // the text of renewTime: compared for equality alone, clocks may differ
+  std::string resource_version;
+  std::int64_t transitions = 0;
+};
+LeaseState state_of_lease(const nlohmann::json& lease);
+
+std::string lease_path(const LeaseTerms& terms);  // of the lease itself
+std::string leases_path(const LeaseTerms& terms);
+// The lease as it is written: ours, renewed now. `before`: what it was; its version guards the
+// write.
+nlohmann::json lease_manifest(const LeaseTerms& terms, const LeaseState& before, base::Instant now);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/units.h"
+#include "execution/engine.h"
+#include "execution/kubernetes/settings.h"
+#include "model/network.h"
+
+// What the platform keeps of a Node. Pure: from the JSON of the API to a small value.
+
+namespace gpu_platform::execution {
+
+struct NodeFacts {
+  std::string uid;
+  std::uint32_t cpus = 0;  // whole ones that pods may have
+  base::Bytes memory;      // that pods may have
+  std::string driver_version;
+  // Of DeviceMode::kCounts: the label of its GPUs, the memory of each, and how many there are and
+  // may be given to pods.
+  std::string gpu_product;
+  base::Bytes gpu_memory;
+  std::uint32_t counted_gpus = 0;
+  std::uint32_t given_gpus = 0;
+  model::NetworkPlace network;
+  NodeService service = NodeService::kUp;
+  std::string cause;  // of the service; empty: kUp
+  // Its kubelet has not been heard of, since this time; the time is unset if it is not told.
+  bool is_unreachable = false;
+  base::Instant unreachable_since;
+
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
+};
+
+// Nothing if the Node does not have the labels of settings.node_selector.
+//
+// The service is kOffline while the Node is not ready, has a taint NoExecute that our pods do not
+// tolerate, or is found to be faulty by a health tool: node-problem-detector's conditions, those of
+// NVSentinel ("SysLogs…", "Gpu…") and its label. It is kDraining while it is cordoned, about to be
+// deleted, or has such a taint NoSchedule.
+std::optional<NodeFacts> facts_of_node(const nlohmann::json& node,
+                                       const KubernetesSettings& settings);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "execution/kubernetes/settings.h"
+#include "kubernetes/client.h"
+
+// What is looked at before the first job: that the server answers, that this platform may do what
+// it needs, that the cluster has what the settings say, and that no other controller has the
+// cluster.
+
+namespace gpu_platform::execution {
+
+// A permission that the engine needs.
+struct Right {
+  std::string verb;
+  std::string group;  // "" for the core group
+  std::string resource;
+  std::string subresource;
+  bool is_everywhere = false;  // in all namespaces; else in those of jobs
+};
+std::vector<Right> needed_rights(const KubernetesSettings& settings);
+
+// A lease of the cluster, which one controller holds.
+struct LeaseTerms {
+  std::string namespace_name;
+  std::string name;      // "gpu-platform-CLUSTER"
+  std::string identity;  // stays the same over restarts of one daemon
+  base::Duration duration = base::seconds(15);
+};
+
+// Waits for each answer, at most `patience` in all. Errors:
+//   kUnavailable         the server does not answer; it may later
+//   kUnauthenticated     it does not know us (expired token, wrong certificate)
+//   kPermissionDenied    rights are missing: says which verbs on what
+//   kFailedPrecondition  the cluster has no DRA and the settings need it; another controller has it
+// Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
+// still renews it.
+base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
+                           const LeaseTerms& lease, base::Duration patience);
+
+}  // namespace gpu_platform::execution

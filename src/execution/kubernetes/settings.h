@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+
+namespace gpu_platform::execution {
+
+// What writes which GPUs a pod gets (docs/kubernetes.md has what is promised where).
+enum class DeviceMode : std::uint8_t {
+  kPinned,  // P1: a claim pinned to the devices by their UUIDs; kube-scheduler allocates them
+  kOwned,   // P2: we write the allocation, the reservation and the binding; the pools are ours
+  kCounts,  // no DRA: `nvidia.com/gpu: n`; the kubelet chooses the devices
+};
+
+// What the site says of its cluster (config keys engines.kubernetes.*).
+struct KubernetesSettings {
+  std::string cluster;  // names this platform's objects; a DNS label of at most 24 characters
+  std::string namespace_name;  // of all jobs' pods; "{team}" stands for the job's team
+  std::vector<std::string> image_pull_secrets;
+  std::vector<std::pair<std::string, std::string>>
+      node_selector;  // labels of the nodes that are ours
+  DeviceMode devices = DeviceMode::kPinned;
+  std::string driver = "gpu.nvidia.com";                           // of ResourceSlices
+  std::string device_class = "gpu.nvidia.com";                     // that claims name
+  std::string mig_device_class = "mig.nvidia.com";                 // likewise, for MIG instances
+  std::string resource = "nvidia.com/gpu";                         // of kCounts
+  std::string priority_class;                                      // of pods; empty: none
+  std::vector<std::string> tolerated_taints = {"nvidia.com/gpu"};  // keys; pods tolerate them
+  std::string rack_label = "topology.kubernetes.io/rack";          // of nodes: names their rack
+  bool runs_as_user = true;  // pods have the uid and gid of their job's user; else the image's user
+  // A start is taken back if a pod of it has no node after this time; zero: never.
+  base::Duration start_patience = base::minutes(10);
+  base::Duration lost_after = base::minutes(5);  // a node that is unreachable for so long is lost
+};
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,271 @@
+#include <sys/stat.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/prng.h"
+#include "harness.h"
+#include "kubernetes/testing/fake_api_server.h"
+#include "kubernetes/testing/pod_runner.h"
+
+// Jobs as pods, from outside: the real daemon, and an API server of the tests with a cluster that
+// does what a cluster in good order does.
+
+namespace gpu_platform::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* kPods = "/api/v1/namespaces/jobs/pods";
+constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/jobs/resourceclaims";
+
+class Kubernetes : public ::testing::Test {
+ protected:
+  Kubernetes() : runner_(server_) {
+    server_.call("POST", "/api/v1/namespaces",
+                 {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "jobs"}}}});
+    for (const std::string node : {"alpha", "beta"}) {
+      kubernetes::NodeOptions options;
+      for (int gpu = 0; gpu < 4; ++gpu) {
+        options.gpus.push_back("GPU-" + node + "-" + std::to_string(gpu));
+      }
+      runner_.add_node(node, options);
+    }
+    mover_ = std::jthread([this](const std::stop_token& stop) { move(stop); });
+  }
+  ~Kubernetes() override {
+    daemon_.reset();
+    mover_.request_stop();
+    wake_.notify_all();
+  }
+
+  void make_daemon(const std::string& further = "") {
+    const std::string path = folder_.path() + "/kubeconfig";
+    std::ofstream(path) << server_.kubeconfig();
+    daemon_ = std::make_unique<Daemon>(
+        DaemonOptions{.emulate = "",
+                      .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
+                                "\n    namespace: jobs\n" + further});
+  }
+  void start_daemon(const std::string& further = "") {
+    make_daemon(further);
+    ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  }
+
+  std::string submit(std::vector<std::string> options, const std::string& program = "train") {
+    options.insert(options.end(),
+                   {"--image", "registry.example.org/torch:2", "--user", "nobody", "--", program});
+    return daemon_->submit(std::move(options));
+  }
+  static std::string pod_name(const std::string& job, int attempt = 1, int rank = 0) {
+    return "gp-default-" + job + "-" + std::to_string(attempt) + "-" + std::to_string(rank);
+  }
+  bool end(const std::string& job, std::int32_t code, int attempt = 1, int rank = 0) {
+    return eventually([&] { return runner_.end("jobs/" + pod_name(job, attempt, rank), {code}); });
+  }
+  bool is_clean() {
+    return eventually([&] {
+      return server_.objects(kPods).empty() && server_.objects(kClaims).empty() &&
+             server_.objects("/api/v1/namespaces/jobs/services").empty();
+    });
+  }
+  Json node(const std::string& name) {
+    const Json nodes = daemon_->json({"nodes"});
+    for (const Json& each : nodes["nodes"]) {
+      if (each["name"] == name) return each;
+    }
+    return nullptr;
+  }
+  void set_moves(bool moves) { moves_ = moves; }
+
+  kubernetes::FakeApiServer server_;
+  kubernetes::PodRunner runner_;
+  TemporaryDirectory folder_;
+  std::unique_ptr<Daemon> daemon_;
+
+ private:
+  // The cluster's own life.
+  void move(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      wake_.wait_for(lock, std::chrono::milliseconds(20));
+      if (moves_) runner_.advance();
+    }
+  }
+
+  std::atomic<bool> moves_ = true;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::jthread mover_;
+};
+
+TEST_F(Kubernetes, AJobRunsOnJustTheGpusThatItWasGivenAndLeavesNothing) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "2", "--time", "1h"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2) << daemon_->log();
+  std::set<std::string> given;
+  const Json running = daemon_->job(id);
+  for (const Json& gpu : running["gpus"]) given.insert(gpu["uuid"].get<std::string>());
+  EXPECT_EQ(given.size(), 2U);
+  const Json used = server_.object(std::string(kClaims) + "/" + pod_name(id));
+  for (const Json& request : used["spec"]["devices"]["requests"]) {
+    const std::string rule = request["exactly"]["selectors"][0]["cel"]["expression"];
+    EXPECT_TRUE(std::ranges::any_of(given, [&](const auto& uuid) { return rule.contains(uuid); }));
+  }
+  server_.append_log("jobs", pod_name(id), "epoch 1\n");
+  EXPECT_TRUE(eventually([&] { return daemon_->cli({"jobs", "logs", id}).out == "epoch 1\n"; }));
+  ASSERT_TRUE(end(id, 7));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED"));
+  EXPECT_EQ(daemon_->job(id)["exit_code"], 7);
+  EXPECT_TRUE(is_clean());
+  EXPECT_EQ(daemon_->cli({"jobs", "logs", id}).out, "epoch 1\n");
+}
+
+TEST_F(Kubernetes, NodesAreShownWithTheirEngineAndWithWhatClusterAndOthersDoThere) {
+  start_daemon();
+  EXPECT_EQ(node("alpha")["engine"], "kubernetes");
+  server_.call("PATCH", "/api/v1/nodes/alpha", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "DRAINING"; }));
+  EXPECT_THAT(node("alpha").dump(), HasSubstr("cordoned"));
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  EXPECT_EQ(daemon_->job(id)["gpus"][0]["node"], "beta");
+  server_.call("PATCH", "/api/v1/nodes/alpha", {{"spec", {{"unschedulable", nullptr}}}});
+  EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "UP"; })) << node("alpha");
+}
+
+TEST_F(Kubernetes, GpusThatOthersHoldAreNotGivenAndAreShownWithWhoseTheyAre) {
+  start_daemon();
+  const Json request = {
+      {"name", "gpu"},
+      {"exactly",
+       {{"deviceClassName", "gpu.nvidia.com"},
+        {"selectors",
+         {{{"cel",
+            {{"expression",
+              "device.attributes[\"gpu.nvidia.com\"].uuid == \"GPU-alpha-2\""}}}}}}}}};
+  server_.call("POST", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+               {{"apiVersion", "resource.k8s.io/v1"},
+                {"kind", "ResourceClaim"},
+                {"metadata", {{"name", "theirs"}}},
+                {"spec", {{"devices", {{"requests", {request}}}}}}});
+  server_.call("POST", "/api/v1/namespaces/default/pods",
+               {{"apiVersion", "v1"},
+                {"kind", "Pod"},
+                {"metadata", {{"name", "other"}}},
+                {"spec",
+                 {{"schedulerName", "default-scheduler"},
+                  {"containers", {{{"name", "main"}, {"image", "x"}}}},
+                  {"resourceClaims", {{{"name", "g"}, {"resourceClaimName", "theirs"}}}}}}});
+  EXPECT_TRUE(eventually([&] {
+    return daemon_->json({"status"}).dump().find("default/theirs") != std::string::npos;
+  })) << daemon_->json({"status"}).dump(2);
+  const std::string wide = submit({"--gpus", "4"});
+  ASSERT_TRUE(daemon_->reaches(wide, "RUNNING"));
+  EXPECT_EQ(daemon_->job(wide)["gpus"][0]["node"], "beta");
+}
+
+TEST_F(Kubernetes, AGangRunsOnSeveralNodesAndEndsWithItsFirstFailure) {
+  start_daemon();
+  const std::string id = submit({"--nodes", "2", "--gpus", "2"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(server_.objects(kPods).size(), 2U);
+  ASSERT_TRUE(end(id, 3, 1, 1));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED"));
+  EXPECT_EQ(daemon_->job(id)["exit_code"], 3);
+  EXPECT_TRUE(is_clean());
+}
+
+TEST_F(Kubernetes, ACancelledJobsPodIsStoppedWithItsGrace) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  EXPECT_EQ(daemon_->cli({"jobs", "cancel", id}).exit_code, 0);
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED"));
+  EXPECT_EQ(daemon_->job(id)["attempts"][0]["exit_code"], 143) << daemon_->job(id).dump(2);
+  EXPECT_TRUE(is_clean());
+}
+
+TEST_F(Kubernetes, APodThatKubernetesEvictsComesBackWithoutCostingARetry) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  ASSERT_TRUE(runner_.disrupt("jobs/" + pod_name(id), "EvictionByEvictionAPI", "drain"));
+  ASSERT_TRUE(eventually([&] { return end(id, 0, 2); }));
+  ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+  const Json job = daemon_->job(id);
+  EXPECT_EQ(job["failures"], 0);
+  EXPECT_EQ(job["attempts"][0]["reason"], "PREEMPTED") << job.dump(2);
+  EXPECT_THAT(job["attempts"][0].dump(), HasSubstr("EvictionByEvictionAPI"));
+}
+
+TEST_F(Kubernetes, WhatCannotRunInAPodIsRefusedWithTheFieldAndTheReason) {
+  start_daemon();
+  const Finished none = daemon_->cli({"submit", "--user", "nobody", "--", "true"});
+  EXPECT_EQ(none.exit_code, 4) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("image"));
+  const Finished root = daemon_->cli({"submit", "--image", "x", "--", "true"});
+  EXPECT_EQ(root.exit_code, 4) << root.err;
+  EXPECT_THAT(root.err, HasSubstr("root"));
+  const Finished mount = daemon_->cli(
+      {"submit", "--image", "x", "--user", "nobody", "--mount", "/data:/data", "--", "true"});
+  EXPECT_EQ(mount.exit_code, 4) << mount.err;
+  EXPECT_THAT(mount.err, HasSubstr("mount"));
+}
+
+TEST_F(Kubernetes, TheDaemonSaysWhatIsWrongWithAKubeconfigAndEnds) {
+  make_daemon("    context: no-such\n");
+  EXPECT_FALSE(daemon_->start());
+  EXPECT_THAT(daemon_->log(), HasSubstr("no-such"));
+  EXPECT_THAT(daemon_->log(), HasSubstr("kubeconfig"));
+  server_.lack("create", "resourceclaims");
+  make_daemon();
+  EXPECT_FALSE(daemon_->start());
+  EXPECT_THAT(daemon_->log(), HasSubstr("create resourceclaims.resource.k8s.io in namespace jobs"));
+}
+
+TEST_F(Kubernetes, ADaemonThatIsKilledAgainAndAgainLosesDoublesAndLeaksNothing) {
+  start_daemon();
+  base::Prng prng(16);
+  constexpr int kSubmitted = 20;
+  std::vector<std::string> ids;
+  std::set<std::string> ended;
+  for (int i = 0; i < kSubmitted; ++i) {
+    ids.push_back(submit({"--gpus", "1"}));
+    if (prng.below(2) == 0) {
+      // Some of what runs ends while the daemon is away.
+      if (prng.below(2) == 0) daemon_->kill_now();
+      const std::string& id = ids[prng.below(ids.size())];
+      const bool has =
+          runner_.end("jobs/" + pod_name(id), {static_cast<std::int32_t>(std::stoi(id) % 100)});
+      if (has) ended.insert(id);
+      if (daemon_->is_running()) daemon_->kill_now();
+      ASSERT_TRUE(daemon_->start()) << daemon_->log();
+    }
+  }
+  for (const std::string& id : ids) {
+    if (!ended.contains(id)) {
+      ASSERT_TRUE(end(id, std::stoi(id) % 100)) << daemon_->job(id).dump(2);
+    }
+    ASSERT_TRUE(eventually([&] { return !daemon_->job(id)["ended_at"].is_null(); }));
+    const Json job = daemon_->job(id);
+    EXPECT_EQ(job["exit_code"], std::stoi(id) % 100) << job.dump(2);
+    EXPECT_EQ(job["attempts"].size(), 1U) << job.dump(2);
+  }
+  EXPECT_TRUE(is_clean());
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
