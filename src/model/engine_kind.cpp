@@ -4,12 +4,12 @@ namespace gpu_platform::model {
 
 namespace {
 
-constexpr std::string_view kNames[kEngineKinds] = {"process", "kubernetes"};
+constexpr std::string_view kEngineNames[kEngineKinds] = {"process", "kubernetes"};
 
 }  // namespace
 
 std::string_view to_string(EngineKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+  return kEngineNames[static_cast<std::size_t>(kind)];
 }
 
 std::optional<EngineKind> parse_engine_kind(std::string_view text) {

@@ -171,13 +171,9 @@ TEST(PlanProperty, PassesOnlyJobsThatNoNodeUpCouldHold) {
     // An empty, healthy copy of the nodes that are up.
     std::vector<model::Node> empty = world.nodes;
     for (model::Node& each : empty) {
-      each.cpus_used = each.others_cpus = 0;
-      each.memory_used = each.others_memory = {};
-      for (model::Gpu& gpu : each.gpus) {
-        gpu.state = model::GpuState::kAvailable;
-        gpu.holders.clear();
-        gpu.unavailable.clear();
-      }
+      const model::NodeState state = model::state_of(each);
+      each = model::as_idle(each);
+      each.state = state;
     }
     std::erase_if(world.jobs, [&](const WaitingJob& job) {
       return !naive_place(empty, job.spec->request).has_value();

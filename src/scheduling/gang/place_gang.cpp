@@ -181,9 +181,17 @@ std::optional<model::Allocation> place_gang(const Cluster& cluster,
   }
   std::optional<Choice> best;
   std::optional<Site> best_site;
+  // One part is of one engine in any case: there the best node decides, whatever runs it.
+  std::vector<model::EngineSet> engines = {part.engines};
+  if (parts > 1) {
+    engines.clear();
+    for (const auto kind : model::kinds_in(part.engines)) {
+      engines.push_back(model::EngineSet::of(kind));
+    }
+  }
   model::ResourceRequest of_engine = part;
-  for (const model::EngineKind kind : model::kinds_in(part.engines)) {
-    of_engine.engines = model::EngineSet::of(kind);
+  for (const model::EngineSet engine : engines) {
+    of_engine.engines = engine;
     for (const GpuFilter& each : filters) {
       Choice choice(cluster, candidates_for(cluster, of_engine, each));
       std::optional<Site> site = choice.best_site(parts, part.within);

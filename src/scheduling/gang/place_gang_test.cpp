@@ -72,6 +72,15 @@ TEST(PlaceGang, LiesOnNodesOfOneEngine) {
   EXPECT_FALSE(some_node_up_could_hold(cluster, request));
 }
 
+TEST(PlaceGang, OnePartTakesTheBestNodeWhateverItsEngine) {
+  const Cluster cluster =
+      cluster_of({node(1).gpus(8), node(2).gpus(2), node(3).gpus(8).kubernetes()});
+  model::ResourceRequest request = gpus(2);
+  request.engines = model::kAnyEngine;
+  request.nodelist = {model::NodeId(1), model::NodeId(2), model::NodeId(3)};
+  EXPECT_EQ(nodes_of(place(cluster, request)), (Ids{2}));
+}
+
 TEST(PlaceGang, TakesTheSmallestDomainThatHoldsIt) {
   const Cluster cluster =
       cluster_of({node(1).gpus(8).network("big"), node(2).gpus(8).network("big"),
