@@ -112,7 +112,8 @@ TEST_P(EngineContract, ManyAtOnceAllEndWithTheirOwnCodes) {
     engine().start(starts.back());
   }
   for (const StartOrder& start : starts) {
-    EXPECT_EQ(end_of(start).exit.code, start.attempt.job.value);
+    const Ended ended = end_of(start);
+    EXPECT_EQ(ended.exit.code, start.attempt.job.value) << ended.detail;
     EXPECT_EQ(harness_->runs(start.attempt), 1);
   }
 }

@@ -425,13 +425,28 @@ class ContainerRun {
     return "/containers/create?" + query;
   }
 
+  // Podman reads a user's subordinate ids with a library that creates at the same time confuse
+  // (4.3.1): it then finds none. The next try finds them, so only what is refused again is.
+  Answered<> post_create(const Json& body) {
+    constexpr int kTries = 6;
+    base::Duration pause = base::milliseconds(50);
+    auto made = engine_.post(create_path(), body);
+    for (int tries = 1; tries < kTries; ++tries, pause = pause * 2) {
+      const bool is_confused = !made && is_rootless() && made.error().status == 500 &&
+                               made.error().message.contains("/etc/subuid");
+      if (!is_confused || !wait(pause)) break;
+      made = engine_.post(create_path(), body);
+    }
+    return made;
+  }
+
   // A name that is taken is not this attempt's own container: the attempt is started once.
   ContainerDone<> create(const Json& body) {
-    auto made = engine_.post(create_path(), body);
+    auto made = post_create(body);
     if (!made && made.error().is_away) {
       if (auto back = open_engine(engine_, rules_.socket, long_step()); !back) return back;
       remove_half_made(body);
-      made = engine_.post(create_path(), body);
+      made = post_create(body);
     }
     if (!made) return not_made(made.error());
     id_ = text_field(*made, "Id");
