@@ -81,13 +81,9 @@ base::Result<std::string> identity_in(const std::string& data_dir) {
   return identity;
 }
 
-// The lease lies in the jobs' namespace, where the platform has rights; with one namespace for each
-// team, in the context's own.
-std::string lease_namespace(const execution::KubernetesSettings& settings,
-                            const kubernetes::ClusterAccess& access) {
-  if (!access.namespace_name.empty()) return access.namespace_name;
-  const bool is_per_team = settings.namespace_name.find('{') != std::string::npos;
-  return is_per_team ? std::string("default") : settings.namespace_name;
+// The platform's own namespace: the one of its context or service account.
+std::string own_namespace(const kubernetes::ClusterAccess& access) {
+  return access.namespace_name.empty() ? std::string("gpu-platform") : access.namespace_name;
 }
 
 }  // namespace
@@ -113,7 +109,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
   options.settings = settings_of(configuration);
-  options.lease.namespace_name = lease_namespace(options.settings, options.access);
+  options.lease.namespace_name = own_namespace(options.access);
   options.lease.name = "gpu-platform-" + options.settings.cluster;
   TRY_ASSIGN(options.lease.identity, identity_in(data_dir));
   options.output_folder = data_dir + "/kubernetes";
@@ -128,9 +124,8 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     error.message = fmt::format("the Kubernetes cluster of {}: {}", origin, error.message);
     return std::unexpected(std::move(error));
   }
-  spdlog::info("kubernetes cluster=\"{}\" server=\"{}\" devices={}",
-               configuration.kubernetes_cluster.text, server,
-               static_cast<int>(configuration.kubernetes_devices));
+  spdlog::info("kubernetes cluster=\"{}\" server=\"{}\"", configuration.kubernetes_cluster.text,
+               server);
   return engine;
 }
 

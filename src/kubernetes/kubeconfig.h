@@ -41,12 +41,12 @@ struct ClusterAccess {
   std::string proxy_url;
   UserAccess user;
   std::string namespace_name;  // the context's; empty: none named
-  std::string origin;          // for messages: "/root/.kube/config, context lab"
+  std::string origin;          // for messages: "/etc/kubeconfig, context lab"
 };
 
 // `context`: empty for the file's current one. Files that it names are relative to its folder.
 // Errors name the file, the key and what is expected, as in
-// "/root/.kube/config: users[ann].user.client-key-data: is not base64".
+// "/etc/kubeconfig: users[ann].user.client-key-data: is not base64".
 base::Result<ClusterAccess> load_kubeconfig(const std::string& path, std::string_view context);
 // The same from a text. `folder`: where relative names begin.
 base::Result<ClusterAccess> parse_kubeconfig(std::string_view text, const std::string& path,

@@ -338,8 +338,10 @@ Objection objection_to_kubernetes(const JobSpec& spec) {
       {"epilog", !spec.epilog.empty(), "a pod runs no program after the command"},
       {"container_network", spec.container_network == ContainerNetwork::kHost,
        "a pod does not use the network of its host"},
-      {"limit_signal", spec.limit_signal && spec.limit_signal->first_process_only,
-       "in a pod the signal goes to all processes; leave out 'B:'"},
+      {"limit_signal", spec.limit_signal.has_value(),
+       "Kubernetes delivers no signals; a pod gets SIGTERM and its grace at its time limit"},
+      {"first_node_only", spec.first_node_only && is_gang(spec.request),
+       "the pods of a gang are one for each node or GPU"},
   };
   return first_of(hindrances);
 }

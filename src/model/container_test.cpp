@@ -165,9 +165,13 @@ TEST(Container, APodCannotHaveEverything) {
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.epilog = "e"; }), "epilog");
   EXPECT_EQ(field_of([](JobSpec& spec) { spec.container_network = ContainerNetwork::kHost; }),
             "container_network");
-  EXPECT_EQ(
-      field_of([](JobSpec& spec) { spec.limit_signal = LimitSignal{10, base::seconds(60), true}; }),
-      "limit_signal");
+  EXPECT_EQ(field_of([](JobSpec& spec) { spec.limit_signal = LimitSignal{10, base::seconds(60)}; }),
+            "limit_signal");
+  const auto lead = [](JobSpec& spec) {
+    spec.request.nodes = 2;
+    spec.first_node_only = true;
+  };
+  EXPECT_EQ(field_of(lead), "first_node_only");
 }
 
 }  // namespace

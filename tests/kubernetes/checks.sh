@@ -92,7 +92,7 @@ decider_rights="/events create patch
 /pods/log get
 /pods/portforward create get
 /resourcequotas get list watch
-/services create delete get
+/services create
 resource.k8s.io/deviceclasses get list watch
 resource.k8s.io/resourceclaims create delete get list watch
 resource.k8s.io/resourceslices get list watch"
@@ -107,7 +107,7 @@ allocator_rights="/events create patch
 /pods/portforward create get
 /pods/status patch
 /resourcequotas get list watch
-/services create delete get
+/services create
 resource.k8s.io/deviceclasses get list watch
 resource.k8s.io/resourceclaims create delete get list patch update watch
 resource.k8s.io/resourceclaims/binding patch update

@@ -32,12 +32,13 @@ Request post(std::string path, const Json& body) {
   return {.method = Method::kPost, .path = std::move(path), .body = json_text(body)};
 }
 
-// Takes the platform's entry out of a list in which it is the first: it made the object.
-Request without_first(std::string path, std::string_view list, std::string_view entry,
-                      std::string_view key) {
-  const Json patch = {
-      {{"op", "test"}, {"path", fmt::format("{}/0{}", list, key)}, {"value", std::string(entry)}},
-      {{"op", "remove"}, {"path", fmt::format("{}/0", list)}}};
+// Takes the platform's entry out of a list of entries of several owners. If another entry stands at
+// its place by now, nothing is changed.
+Request without(std::string path, std::string_view list, std::uint32_t place, std::string_view key,
+                std::string_view entry) {
+  const std::string at = fmt::format("{}/{}", list, place);
+  const Json patch = {{{"op", "test"}, {"path", fmt::format("{}{}", at, key)}, {"value", entry}},
+                      {{"op", "remove"}, {"path", at}}};
   return {.method = Method::kPatch,
           .path = std::move(path),
           .body = json_text(patch),
@@ -115,7 +116,7 @@ base::Result<Request> request_of(const Call& call, const CallContext& context,
     case CallKind::kBind:
       return binding(call, context);
     case CallKind::kLiftGate:
-      return without_first(pod_path, "/spec/schedulingGates", kGangGate, "/name");
+      return without(pod_path, "/spec/schedulingGates", call.place, "/name", kGangGate);
     case CallKind::kDeletePod:
       return removal(pod_path, call.grace_seconds, context.pod_uid);
     case CallKind::kFetchOutput:
@@ -125,7 +126,7 @@ base::Result<Request> request_of(const Call& call, const CallContext& context,
     case CallKind::kReleasePod:
       break;
   }
-  return without_first(pod_path, "/metadata/finalizers", kFinalizer, {});
+  return without(pod_path, "/metadata/finalizers", call.place, {}, kFinalizer);
 }
 
 }  // namespace gpu_platform::execution

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/prng.h"
 
 // Objects of a cluster for tests, in the shapes that an API server of Kubernetes 1.36 answers.
 
@@ -92,6 +95,20 @@ inline nlohmann::json pod_object(const std::string& name, const std::string& nod
   return {{"metadata", {{"name", name}, {"namespace", "web"}}},
           {"spec", {{"nodeName", node}, {"containers", Json::array({container})}}},
           {"status", {{"phase", "Running"}}}};
+}
+
+// Replaces one value somewhere in `value` by another kind, for tests that no JSON ends the program.
+inline void spoil(nlohmann::json& value, base::Prng& prng) {
+  using Json = nlohmann::json;
+  static const std::vector<Json> kOthers = {
+      nullptr, true, -1, 1e300, "9E", "text", Json::array({1}), Json::object({{"a", 1}}), "\xff"};
+  if (!value.is_structured() || value.empty() || prng.chance(1, 8)) {
+    value = kOthers[prng.below(kOthers.size())];
+    return;
+  }
+  auto place = value.begin();
+  std::advance(place, static_cast<std::ptrdiff_t>(prng.below(value.size())));
+  spoil(*place, prng);
 }
 
 }  // namespace gpu_platform::execution

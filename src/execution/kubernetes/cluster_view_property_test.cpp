@@ -196,19 +196,6 @@ TEST(ClusterViewProperty, TheWayToTheSameObjectsDoesNotMatter) {
   }
 }
 
-// Replaces one value somewhere in `value` by another kind.
-void spoil(Json& value, base::Prng& prng) {
-  static const std::vector<Json> kOthers = {
-      nullptr, true, -1, 1e300, "9E", Json::array({1}), Json::object({{"a", 1}}), "\xff"};
-  if (!value.is_structured() || value.empty() || prng.chance(1, 8)) {
-    value = kOthers[prng.below(kOthers.size())];
-    return;
-  }
-  auto place = value.begin();
-  std::advance(place, static_cast<std::ptrdiff_t>(prng.below(value.size())));
-  spoil(*place, prng);
-}
-
 TEST(ClusterViewProperty, NoJsonEndsTheProgram) {
   base::Prng prng(7);
   KubernetesSettings settings;

@@ -180,7 +180,7 @@ class KubernetesEngine::Worker {
     const bool all = std::ranges::all_of(reflectors_, [](const auto& r) { return r->is_listed(); });
     if (!all || is_listed_) return;
     is_listed_ = true;
-    attempts_.listed(now);
+    attempts_.listed();
     const std::lock_guard lock(mutex_);
     are_nodes_known_ = true;
     nodes_known_.notify_all();
@@ -378,7 +378,7 @@ class KubernetesEngine::Worker {
                 },
             .on_listed =
                 [this] {
-                  if (is_listed_) attempts_.listed(os::wall_now());
+                  if (is_listed_) attempts_.listed();
                 },
             .on_trouble = {}};
   }

@@ -21,6 +21,10 @@ constexpr const char* kPods = "/api/v1/namespaces/jobs/pods";
 constexpr const char* kClaims = "/apis/resource.k8s.io/v1/namespaces/jobs/resourceclaims";
 constexpr const char* kServices = "/api/v1/namespaces/jobs/services";
 
+class NoEnvironment : public EnvironmentSource {
+  base::Result<std::string> environment(std::string_view) const override { return std::string(); }
+};
+
 class KubernetesEngineTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(harness_.open(), ""); }
@@ -247,9 +251,7 @@ TEST_F(KubernetesEngineTest, ASecondControllerIsRefusedAndTheSameOneIsNot) {
   second.lease.identity = "another";
   second.lease.duration = base::seconds(2);
   second.patience = base::seconds(10);
-  class None : public EnvironmentSource {
-    base::Result<std::string> environment(std::string_view) const override { return std::string(); }
-  } none;
+  const NoEnvironment none;
   ToldByAttempt told;
   harness_.close();
   harness_.options().lease.duration = base::seconds(2);
@@ -267,9 +269,7 @@ TEST_F(KubernetesEngineTest, MissingRightsAreNamedBeforeTheFirstJob) {
   harness_.close();
   harness_.server().lack("create", "pods");
   harness_.server().lack("get", "pods/log");
-  class None : public EnvironmentSource {
-    base::Result<std::string> environment(std::string_view) const override { return std::string(); }
-  } none;
+  const NoEnvironment none;
   ToldByAttempt told;
   const auto refused = KubernetesEngine::open(harness_.options(), none, told);
   ASSERT_FALSE(refused.has_value());
@@ -281,9 +281,7 @@ TEST_F(KubernetesEngineTest, MissingRightsAreNamedBeforeTheFirstJob) {
 TEST_F(KubernetesEngineTest, AClusterWithoutDynamicAllocationIsRefusedWithWhatHelps) {
   harness_.close();
   harness_.server().set_served("resource.k8s.io/v1", false);
-  class None : public EnvironmentSource {
-    base::Result<std::string> environment(std::string_view) const override { return std::string(); }
-  } none;
+  const NoEnvironment none;
   ToldByAttempt told;
   const auto refused = KubernetesEngine::open(harness_.options(), none, told);
   ASSERT_FALSE(refused.has_value());

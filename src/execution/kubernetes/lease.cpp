@@ -30,6 +30,7 @@ std::string micro_time(base::Instant now) {
 
 LeaseState state_of_lease(const Json& lease) {
   return {.holder = std::string(text_at(lease, {"spec", "holderIdentity"})),
+          .acquired = std::string(text_at(lease, {"spec", "acquireTime"})),
           .renewed = std::string(text_at(lease, {"spec", "renewTime"})),
           .resource_version = std::string(text_at(lease, {"metadata", "resourceVersion"})),
           .transitions = number_at(lease, {"spec", "leaseTransitions"})};
@@ -47,13 +48,14 @@ Json lease_manifest(const LeaseTerms& terms, const LeaseState& before, base::Ins
   Json metadata = {{"name", terms.name}, {"namespace", terms.namespace_name}};
   if (!before.resource_version.empty()) metadata["resourceVersion"] = before.resource_version;
   const bool is_change = !before.holder.empty() && before.holder != terms.identity;
+  const bool is_ours = before.holder == terms.identity && !before.acquired.empty();
   return {{"apiVersion", "coordination.k8s.io/v1"},
           {"kind", "Lease"},
           {"metadata", metadata},
           {"spec",
            {{"holderIdentity", terms.identity},
             {"leaseDurationSeconds", base::whole_milliseconds(terms.duration) / 1000},
-            {"acquireTime", micro_time(now)},
+            {"acquireTime", is_ours ? before.acquired : micro_time(now)},
             {"renewTime", micro_time(now)},
             {"leaseTransitions", before.transitions + (is_change ? 1 : 0)}}}};
 }

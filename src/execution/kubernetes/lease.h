@@ -14,8 +14,9 @@
 namespace gpu_platform::execution {
 
 struct LeaseState {
-  std::string holder;   // empty: none
-  std::string renewed;  // the text of renewTime: compared for equality alone, clocks may differ
+  std::string holder;    // empty: none
+  std::string acquired;  // the text of acquireTime
+  std::string renewed;   // the text of renewTime: compared for equality alone, clocks may differ
   std::string resource_version;
   std::int64_t transitions = 0;
 };

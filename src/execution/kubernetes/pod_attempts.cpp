@@ -131,19 +131,14 @@ void PodAttempts::wake_at(Attempt& attempt, base::Instant at) {
 
 // ---- orders
 
-namespace {
-
-// Takes over an order; ranks that were seen before keep what is known of them.
-template <class Attempt>
-void take_order(Attempt& attempt, const StartOrder& order) {
+// Ranks that were seen before keep what is known of them.
+void PodAttempts::take_order(Attempt& attempt, const StartOrder& order) {
   if (attempt.has_order) return;
   attempt.order = order;
   attempt.has_order = true;
   attempt.shape = ranks_of(order);
   if (attempt.ranks.size() < attempt.shape.size()) attempt.ranks.resize(attempt.shape.size());
 }
-
-}  // namespace
 
 void PodAttempts::start(const StartOrder& order, std::string environment, base::Instant now) {
   Attempt& attempt = entry(order.attempt);
@@ -210,12 +205,12 @@ void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant no
     attempt.asked_at = now;
   }
   is_adopted_ = true;
-  sweep(now);
+  sweep();
 }
 
 // What the core does not know, of this cluster's name: it was forgotten or given up, and a crash
 // came before it was removed.
-void PodAttempts::sweep(base::Instant) {
+void PodAttempts::sweep() {
   if (!is_listed_ || !is_adopted_) return;
   for (auto& [id, attempt] : attempts_) {
     if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
@@ -241,7 +236,7 @@ void PodAttempts::begin_list() {
   }
 }
 
-void PodAttempts::listed(base::Instant now) {
+void PodAttempts::listed() {
   for (const auto& [id, index] : std::exchange(not_in_list_, {})) {
     Attempt* attempt = find(id);
     if (attempt == nullptr) continue;
@@ -252,7 +247,7 @@ void PodAttempts::listed(base::Instant now) {
     touch(id);
   }
   is_listed_ = true;
-  sweep(now);
+  sweep();
 }
 
 void PodAttempts::see(const PodView& pod) {
@@ -274,10 +269,10 @@ void PodAttempts::see(const PodView& pod) {
   rank.is_pod_made = true;
   rank.awaits_sight = false;
   rank.pod_uid = pod.uid;
-  rank.is_gate_lifted = rank.is_gate_lifted || !pod.is_gated;
+  rank.is_gate_lifted = rank.is_gate_lifted || !pod.gang_gate_at;
   attempt.is_service_made = attempt.is_service_made || rank.is_gate_lifted;
   rank.is_bound = rank.is_bound || !pod.node.empty();
-  rank.is_released = !pod.has_finalizer;
+  rank.is_released = !pod.finalizer_at;
   if (!attempt.has_order) sweep_one(attempt);
   touch(attempt.id);
 }
@@ -534,7 +529,13 @@ std::optional<Call> PodAttempts::next_creation(const Attempt& attempt, std::uint
       std::ranges::all_of(attempt.ranks, [](const Rank& each) { return each.is_pod_made; });
   if (!all_made || (rank.pod && rank.pod->is_being_deleted)) return std::nullopt;
   if (attempt.is_gang() && !rank.is_gate_lifted) {
-    if (attempt.is_service_made) return call(CallKind::kLiftGate);
+    if (attempt.is_service_made) {
+      // Webhooks may have added gates of others: where ours stands is known when the pod is seen.
+      if (!rank.pod || !rank.pod->gang_gate_at) return std::nullopt;
+      Call lifting = call(CallKind::kLiftGate);
+      lifting.place = *rank.pod->gang_gate_at;
+      return lifting;
+    }
     const bool is_known = index == 0 && !rank.pod_uid.empty();
     return is_known ? std::optional(call(CallKind::kMakeService)) : std::nullopt;
   }
@@ -559,7 +560,11 @@ std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint3
   }
   if (!attempt.is_forgotten) return std::nullopt;
   if (rank.is_there) {
-    if (!rank.is_released) return call(CallKind::kReleasePod);
+    if (!rank.is_released) {
+      Call release = call(CallKind::kReleasePod);
+      release.place = rank.pod->finalizer_at.value_or(0);
+      return release;
+    }
     if (!rank.pod->is_being_deleted && !rank.is_delete_sent) {
       Call removal = call(CallKind::kDeletePod);
       removal.grace_seconds = 0;

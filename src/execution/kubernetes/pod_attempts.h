@@ -51,6 +51,7 @@ struct Call {
   std::string namespace_name;
   std::string name;
   std::uint32_t grace_seconds = 0;  // of kDeletePod
+  std::uint32_t place = 0;          // of the entry that kLiftGate and kReleasePod take away
 };
 
 struct CallAnswer {
@@ -89,7 +90,7 @@ class PodAttempts {
   void begin_list();
   void see(const PodView& pod);
   void see_gone(const PodView& pod);
-  void listed(base::Instant now);
+  void listed();
   // Likewise claims, between begin_claim_list() and claims_listed().
   void begin_claim_list();
   void see_claim(const ClaimSeen& claim);
@@ -133,6 +134,7 @@ class PodAttempts {
   void judge_gone(Attempt& attempt);
   void make_calls(Attempt& attempt, base::Instant now);
   void tell_again(Attempt& attempt);
+  static void take_order(Attempt& attempt, const StartOrder& order);
   static void begin_stop(Attempt& attempt, const StopOrder& order);
   void give_up(Attempt& attempt, Ended ended);
   static RankEnd end_of_rank(const Rank& rank);
@@ -150,7 +152,7 @@ class PodAttempts {
   void refuse(Attempt& attempt, Rank& rank, CallKind kind, const CallAnswer& answer,
               base::Instant now);
   void set_step(Attempt& attempt, std::string text);
-  void sweep(base::Instant now);
+  void sweep();
   void sweep_one(Attempt& attempt);
 
   KubernetesSettings settings_;

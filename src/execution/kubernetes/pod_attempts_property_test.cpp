@@ -78,7 +78,7 @@ class Cluster {
   }
 
   // As after a watch that ended: everything anew, and no change from before.
-  void list(PodAttempts& platform, base::Instant now) {
+  void list(PodAttempts& platform) {
     events_.clear();
     claim_events_.clear();
     platform.begin_claim_list();
@@ -88,7 +88,7 @@ class Cluster {
     platform.claims_listed();
     platform.begin_list();
     for (const auto& [key, pod] : pods_) platform.see(pod.view);
-    platform.listed(now);
+    platform.listed();
   }
   void forget_answers() { answers_.clear(); }
 
@@ -140,8 +140,8 @@ class Cluster {
         return is_there ? made(false) : make_pod(call);
       case CallKind::kLiftGate:
         if (!is_there) return {.status = 404};
-        if (!pod->second.view.is_gated) return {.status = 422};
-        pod->second.view.is_gated = false;
+        if (pod->second.view.gang_gate_at != call.place) return {.status = 422};
+        pod->second.view.gang_gate_at.reset();
         break;
       case CallKind::kDeletePod:
         if (!is_there) return {.status = 404};
@@ -149,7 +149,8 @@ class Cluster {
         break;
       case CallKind::kReleasePod:
         if (!is_there) return {.status = 404};
-        pod->second.view.has_finalizer = false;
+        if (pod->second.view.finalizer_at != call.place) return {.status = 422};
+        pod->second.view.finalizer_at.reset();
         break;
       case CallKind::kFetchOutput:
         return {.status = is_there ? 200 : 404};
@@ -170,8 +171,11 @@ class Cluster {
     pod.view.uid = fmt::format("uid-{}", ++last_uid_);
     pod.view.attempt = call.attempt;
     pod.view.rank = call.rank;
-    pod.view.has_finalizer = true;
-    pod.view.is_gated = gangs_.contains(call.attempt);
+    // Others may have put entries of their own before the platform's.
+    pod.view.finalizer_at = static_cast<std::uint32_t>(prng_.below(2));
+    if (gangs_.contains(call.attempt)) {
+      pod.view.gang_gate_at = static_cast<std::uint32_t>(prng_.below(2));
+    }
     tell(pod.view, false);
     const std::string uid = pod.view.uid;
     pods_[{call.attempt, call.rank}] = std::move(pod);
@@ -187,7 +191,7 @@ class Cluster {
     PodView& view = pod.view;
     if (view.is_over() || (view.is_being_deleted && view.node.empty())) return;
     if (view.node.empty()) {
-      if (!view.is_gated) view.node = kNode;
+      if (!view.gang_gate_at) view.node = kNode;
       return;
     }
     if (view.is_being_deleted) return end(view, prng_.below(2) == 0 ? 143 : 137, now);
@@ -219,7 +223,7 @@ class Cluster {
   void collect() {
     for (auto it = pods_.begin(); it != pods_.end();) {
       const PodView& view = it->second.view;
-      const bool goes = view.is_being_deleted && !view.has_finalizer && is_dead(view);
+      const bool goes = view.is_being_deleted && !view.finalizer_at && is_dead(view);
       if (goes) tell(view, true);
       if (goes && view.rank == 0) services_.erase(view.attempt);
       it = goes ? pods_.erase(it) : std::next(it);
@@ -281,7 +285,7 @@ class World {
     if (!is_ending_ && prng_.below(12) == 0) submit();
     order_something();
     if (!is_ending_ && prng_.below(60) == 0) crash();
-    if (prng_.below(25) == 0) cluster_.list(*platform_, now_);
+    if (prng_.below(25) == 0) cluster_.list(*platform_);
     cluster_.live(now_);
     cluster_.deliver(*platform_, now_);
     platform_->advance(now_);
@@ -351,7 +355,7 @@ class World {
     open();
     ++life_;
     cluster_.forget_answers();
-    cluster_.list(*platform_, now_);
+    cluster_.list(*platform_);
     std::vector<KnownAttempt> adopted;
     for (const auto& [id, known] : jobs_) {
       if (known.state != AttemptState::kReleased) adopted.push_back({known.order, known.state});
@@ -410,7 +414,7 @@ class World {
 
  public:
   void begin() {
-    cluster_.list(*platform_, now_);
+    cluster_.list(*platform_);
     platform_->adopt({}, now_);
   }
 };

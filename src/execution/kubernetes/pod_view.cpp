@@ -29,8 +29,12 @@ std::optional<Number> label_number(const Json& pod, std::string_view label) {
   return number_of<Number>(text_at(pod, {"metadata", "labels", label}));
 }
 
-bool has_text(const Json& list, std::string_view text) {
-  return std::ranges::any_of(list, [&](const Json& one) { return one == text; });
+// The place of the first entry that says the text; entries are texts, or objects with a name.
+std::optional<std::uint32_t> place_of(const Json& list, std::string_view text) {
+  const auto is_it = [&](const Json& one) { return one == text || text_at(one, {"name"}) == text; };
+  const auto found = std::ranges::find_if(list, is_it);
+  if (found == list.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - list.begin());
 }
 
 // Of a list of objects, the one whose `key` is `value`; null if there is none.
@@ -252,9 +256,9 @@ std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
   view.rank = *rank;
   view.node = line_at(pod, {"spec", "nodeName"});
   view.phase = phase_of(pod);
-  view.is_gated = !list_at(pod, {"spec", "schedulingGates"}).empty();
+  view.gang_gate_at = place_of(list_at(pod, {"spec", "schedulingGates"}), kGangGate);
   view.is_being_deleted = at(pod, {"metadata", "deletionTimestamp"}).is_string();
-  view.has_finalizer = has_text(list_at(pod, {"metadata", "finalizers"}), kFinalizer);
+  view.finalizer_at = place_of(list_at(pod, {"metadata", "finalizers"}), kFinalizer);
   view.ip = line_at(pod, {"status", "podIP"});
   read_main_container(view, pod);
   read_end_of_pod(view, pod);

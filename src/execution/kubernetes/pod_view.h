@@ -36,11 +36,12 @@ struct PodView {
   std::uint32_t rank = 0;
   std::string node;  // empty: not bound
   PodPhase phase = PodPhase::kPending;
-  bool is_gated = false;          // by a gate of whatever kind
   bool is_being_deleted = false;  // has a deletionTimestamp
-  bool has_finalizer = false;     // kFinalizer
-  base::Instant started_at;       // of its main container; unset: it has not started
-  base::Instant finished_at;      // unset: it runs, or it never started
+  // The places of the platform's entries among those of others; absent: it has none there.
+  std::optional<std::uint32_t> gang_gate_at;  // of kGangGate among its gates
+  std::optional<std::uint32_t> finalizer_at;  // of kFinalizer among its finalizers
+  base::Instant started_at;                   // of its main container; unset: it has not started
+  base::Instant finished_at;                  // unset: it runs, or it never started
   std::optional<std::int32_t> exit_code;
   // "OOMKilled", "Error", "StartError", … of its main container; "Evicted", "OutOfcpu", … of the
   // pod itself where that has one. With "ContainerStatusUnknown" the exit code is made up.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/prng.h"
+#include "execution/kubernetes/cluster_fixture.h"
 #include "execution/kubernetes/names.h"
 
 namespace gpu_platform::execution {
@@ -38,7 +39,7 @@ TEST(PodViews, KnowTheirAttempt) {
   EXPECT_EQ(pod.attempt, (model::AttemptId{model::JobId(42), 2}));
   EXPECT_EQ(pod.rank, 1U);
   EXPECT_EQ(pod.node, "kn1");
-  EXPECT_TRUE(pod.has_finalizer);
+  EXPECT_EQ(pod.finalizer_at, 0U);
   EXPECT_FALSE(pod.is_being_deleted);
   EXPECT_FALSE(pod.is_over());
 }
@@ -61,9 +62,10 @@ TEST(PodViews, AGatedPodSaysWhatItWaitsFor) {
   Json pod = a_pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
     "lastProbeTime":null,"reason":"SchedulingGated",
     "message":"Scheduling is blocked due to non-empty scheduling gates"}]})");
-  pod["spec"] = Json::parse(R"({"schedulingGates":[{"name":"gpu-platform/gang"}]})");
+  pod["spec"] =
+      Json::parse(R"({"schedulingGates":[{"name":"other"},{"name":"gpu-platform/gang"}]})");
   const PodView gated = view_of_pod(pod, "lab").value_or(PodView());
-  EXPECT_TRUE(gated.is_gated);
+  EXPECT_EQ(gated.gang_gate_at, 1U) << "a webhook has put another before it";
   EXPECT_EQ(gated.node, "");
   EXPECT_EQ(gated.waiting,
             "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates");
@@ -242,19 +244,6 @@ TEST(OtherPods, AbsurdRequestsStayWithinBounds) {
                                      "r");
   EXPECT_EQ(pod->memory.value(), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(pod->counted_gpus, 0U);
-}
-
-// Replaces one value somewhere in `value` by another kind.
-void spoil(Json& value, base::Prng& prng) {
-  static const std::vector<Json> kOthers = {
-      nullptr, true, -1, 1e300, "text", Json::array({1}), Json::object({{"a", 1}}), "\xff"};
-  if (!value.is_structured() || value.empty() || prng.chance(1, 8)) {
-    value = kOthers[prng.below(kOthers.size())];
-    return;
-  }
-  auto place = value.begin();
-  std::advance(place, static_cast<std::ptrdiff_t>(prng.below(value.size())));
-  spoil(*place, prng);
 }
 
 TEST(PodViews, NoJsonEndsTheProgram) {

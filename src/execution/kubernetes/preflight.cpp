@@ -60,10 +60,20 @@ base::Status failure_of(const Answer& answer, std::string_view what) {
   return base::fail(ErrorCode::kFailedPrecondition, said);
 }
 
+// The namespace that a right counts in; empty: all.
+std::string namespace_of_right(const Right& right, const KubernetesSettings& settings,
+                               const LeaseTerms& lease) {
+  if (right.where == Right::Where::kLease) return lease.namespace_name;
+  // A namespace of each team's own is not known before its first job.
+  const bool is_per_team = settings.namespace_name.contains('{');
+  const bool is_everywhere = right.where == Right::Where::kEverywhere || is_per_team;
+  return is_everywhere ? std::string() : settings.namespace_name;
+}
+
 Json review_of(const Right& right, const std::string& namespace_name) {
   Json attributes = {{"verb", right.verb}, {"group", right.group}, {"resource", right.resource}};
   if (!right.subresource.empty()) attributes["subresource"] = right.subresource;
-  if (!right.is_everywhere) attributes["namespace"] = namespace_name;
+  if (!namespace_name.empty()) attributes["namespace"] = namespace_name;
   return {{"apiVersion", "authorization.k8s.io/v1"},
           {"kind", "SelfSubjectAccessReview"},
           {"spec", {{"resourceAttributes", attributes}}}};
@@ -77,24 +87,22 @@ std::string words_for(const Right& right, const std::string& namespace_name) {
   std::string what = right.resource;
   if (!right.subresource.empty()) what += "/" + right.subresource;
   if (!right.group.empty()) what += "." + right.group;
-  return right.is_everywhere
+  return namespace_name.empty()
              ? fmt::format("{} {} in all namespaces", right.verb, what)
              : fmt::format("{} {} in namespace {}", right.verb, what, namespace_name);
 }
 
-// A namespace of each team's own is looked at when its first job starts.
-base::Status check_rights(Caller& caller, const KubernetesSettings& settings) {
-  const std::string& pattern = settings.namespace_name;
-  const bool is_per_team = pattern.find('{') != std::string::npos;
+base::Status check_rights(Caller& caller, const KubernetesSettings& settings,
+                          const LeaseTerms& lease) {
   std::vector<std::string> missing;
-  for (Right right : needed_rights(settings)) {
-    right.is_everywhere = right.is_everywhere || is_per_team;
+  for (const Right& right : needed_rights(settings)) {
+    const std::string name = namespace_of_right(right, settings, lease);
     const Answer answer =
         caller.call({.method = Method::kPost,
                      .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                     .body = review_of(right, pattern).dump()});
+                     .body = review_of(right, name).dump()});
     if (!answer.is_ok()) return failure_of(answer, "asking for the platform's rights");
-    if (!is_allowed(answer)) missing.push_back(words_for(right, pattern));
+    if (!is_allowed(answer)) missing.push_back(words_for(right, name));
   }
   if (missing.empty()) return {};
   return base::fail(ErrorCode::kPermissionDenied,
@@ -160,26 +168,27 @@ base::Status take_lease(Caller& caller, const LeaseTerms& terms) {
 
 std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   std::vector<Right> rights;
-  const auto add = [&](std::initializer_list<const char*> verbs, const char* group,
-                       const char* resource, const char* subresource, bool is_everywhere) {
-    for (const char* verb : verbs) {
-      rights.push_back({verb, group, resource, subresource, is_everywhere});
-    }
+  using Where = Right::Where;
+  const auto add = [&](Where where, std::initializer_list<const char*> verbs, const char* group,
+                       const char* resource, const char* subresource = "") {
+    for (const char* verb : verbs) rights.push_back({verb, group, resource, subresource, where});
   };
-  add({"list", "watch"}, "", "nodes", "", true);
-  add({"list", "watch"}, "", "pods", "", true);
-  add({"create", "patch", "delete"}, "", "pods", "", false);
-  add({"get"}, "", "pods", "log", false);
-  add({"create", "delete"}, "", "services", "", false);
+  constexpr const char* kDevices = "resource.k8s.io";
+  add(Where::kLease, {"get", "create", "update"}, "coordination.k8s.io", "leases");
+  add(Where::kEverywhere, {"list", "watch"}, "", "nodes");
+  add(Where::kEverywhere, {"list", "watch"}, "", "pods");
+  add(Where::kJobs, {"create", "patch", "delete"}, "", "pods");
+  add(Where::kJobs, {"get"}, "", "pods", "log");
+  add(Where::kJobs, {"create"}, "", "services");
   if (settings.devices == DeviceMode::kCounts) return rights;
-  add({"list", "watch"}, "resource.k8s.io", "resourceslices", "", true);
-  add({"list", "watch"}, "resource.k8s.io", "resourceclaims", "", true);
-  add({"create", "delete"}, "resource.k8s.io", "resourceclaims", "", false);
+  add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceslices");
+  add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceclaims");
+  add(Where::kJobs, {"create", "delete"}, kDevices, "resourceclaims");
   if (settings.devices != DeviceMode::kOwned) return rights;
-  add({"create"}, "", "pods", "binding", false);
-  add({"patch"}, "resource.k8s.io", "resourceclaims", "status", false);
-  // Since 1.36; the server asks for it cluster-wide.
-  add({"patch"}, "resource.k8s.io", "resourceclaims", "binding", true);
+  add(Where::kJobs, {"create"}, "", "pods", "binding");
+  add(Where::kJobs, {"patch"}, kDevices, "resourceclaims", "status");
+  // Since 1.36; the server asks for it in all namespaces.
+  add(Where::kEverywhere, {"patch"}, kDevices, "resourceclaims", "binding");
   return rights;
 }
 
@@ -188,7 +197,7 @@ base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings&
   Caller caller(client, patience);
   const Answer version = caller.call({.path = "/version"});
   if (!version.is_ok()) return failure_of(version, "asking for the server's version");
-  TRY(check_rights(caller, settings));
+  TRY(check_rights(caller, settings, lease));
   TRY(check_devices(caller, settings));
   return take_lease(caller, lease);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct Right {
   std::string group;  // "" for the core group
   std::string resource;
   std::string subresource;
-  bool is_everywhere = false;  // in all namespaces; else in those of jobs
+  enum class Where : std::uint8_t { kJobs, kEverywhere, kLease };
+  Where where = Where::kJobs;  // the namespaces of jobs, all, or the lease's
 };
 std::vector<Right> needed_rights(const KubernetesSettings& settings);
 
