@@ -103,9 +103,10 @@ TEST_F(AttackFromAContainer, ProgramsOfRootWithTheSetuidBitGiveNoRights) {
     std::ofstream(root + "/etc/shadow") << "root::::::::\n";
   });
   ASSERT_EQ(image, "");
-  const std::string text = said({"--image", "localhost/setuid:1"},
-                                "/bin/su root -c 'echo root is: ; id -u' || echo no root; id -u; "
-                                "grep -e CapBnd -e CapPrm -e NoNewPrivs /proc/self/status");
+  const std::string text =
+      said({"--image", "localhost/setuid:1"},
+           "/bin/su root -c 'echo root is: ; id -u' 2>&1 || echo no root; id -u; "
+           "grep -e CapBnd -e CapPrm -e NoNewPrivs /proc/self/status");
   EXPECT_THAT(text, AllOf(HasSubstr("no root\n65534\n"), Not(HasSubstr("root is")),
                           HasSubstr("CapBnd:\t0000000000000000"), HasSubstr("NoNewPrivs:\t1")));
 }

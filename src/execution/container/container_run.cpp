@@ -78,9 +78,10 @@ bool has_ended(const std::string& status) {
 }
 
 bool has_all(const Json& labels, const Json& wanted) {
-  return std::ranges::all_of(wanted.items(), [&](const auto& one) {
-    return text_field(labels, one.key().c_str()) == one.value();
-  });
+  for (const auto& [key, value] : wanted.items()) {
+    if (Json(text_field(labels, key.c_str())) != value) return false;
+  }
+  return true;
 }
 
 // The report is one line, which is written over the one before; a second one at the end says that
