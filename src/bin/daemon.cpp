@@ -550,7 +550,9 @@ base::Status Daemon::Parts::open_door(const DaemonOptions& options,
   server_options.socket_path = options.socket;
   server_options.version = GP_VERSION;
   server_options.io_threads = configuration.api_threads;
-  if (!engine->node_part().can_switch_user) server_options.only_uid = geteuid();
+  // A pod has the uid of its job's user whatever the daemon is.
+  const bool runs_as_itself = configuration.local_engine && !engine->node_part().can_switch_user;
+  if (runs_as_itself) server_options.only_uid = geteuid();
   server_options.min_uid = configuration.min_uid;
   server_options.authenticator = authenticator.get();
   server_options.budgets = budgets_of(configuration);
