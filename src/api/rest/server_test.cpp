@@ -458,15 +458,14 @@ TEST_F(ServerTest, RemovesItsPathAndLetsTheRequestUnderWayFinish) {
   RawClient client(options_.socket_path);
   client.send(request_text("POST", "/v1/jobs", R"({"command":["true"]})"));
   ASSERT_TRUE(eventually([&] { return core_.held_commands() == 1; }));
-  std::thread stopper([&] { server_->stop(); });
+  const std::jthread stopper([&] { server_->stop(); });
   EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(options_.socket_path); }));
   core_.hold_commands(false);
   const auto response = client.receive();
   ASSERT_TRUE(response.has_value());
   EXPECT_EQ(response->status, 201);
-  EXPECT_EQ(response->headers.at("connection"), "close");
-  client.close();
-  stopper.join();
+  // The answer may have been under way before the connection heard of the stop.
+  EXPECT_TRUE(client.is_closed());
 }
 
 TEST_F(ServerTest, SurvivesAnswersThatComeAfterItsEnd) {
