@@ -130,6 +130,29 @@ TEST_F(MisbehavingEngine, AnswersThatMakeNoSenseEndTheJobWithThatReason) {
     EXPECT_FALSE(request.is("POST /containers/0a/start"));
 }
 
+TEST_F(MisbehavingEngine, WhatIsMadeWhileTheJobIsCancelledIsRemoved) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  std::atomic<bool> is_making = false;
+  std::atomic<bool> is_made = false;
+  std::atomic<bool> is_removed = false;
+  FakeEngine engine([&](const EngineRequest& request) {
+    if (request.is("GET /images/localhost/gp-test:1/json")) return http_answer(200, "{}");
+    if (request.is("DELETE /containers/0a")) is_removed = true;
+    if (!request.is("POST /containers/create")) return usual_answer(request);
+    is_making = true;
+    eventually([&] { return is_made.load(); });
+    return http_answer(201, R"({"Id":"0a"})");
+  });
+  start(engine.socket());
+  const std::string id = submit("true");
+  ASSERT_TRUE(eventually([&] { return is_making.load(); })) << daemon_->job(id).dump(2);
+  EXPECT_EQ(daemon_->cli({"jobs", "cancel", id}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return daemon_->job(id)["state"] == "STOPPING"; }));
+  is_made = true;
+  EXPECT_TRUE(eventually([&] { return is_removed.load(); }));
+  EXPECT_EQ(ended(id)["state"], "CANCELLED");
+}
+
 // The tests' storage has no limit for one container, as most have none.
 TEST_F(MisbehavingEngine, ALimitOfWhatIsWrittenThatTheEngineCannotKeepIsNoSilentNone) {
   Engine engine;

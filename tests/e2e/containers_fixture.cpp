@@ -30,7 +30,7 @@ Engine::Engine(std::uint32_t uid) : uid_(uid) {
 
 Engine::~Engine() {
   if (pid_ > 0) {
-    for (const std::string& id : containers()) run_command(tool({"rm", "--force", id}));
+    clear();
     stop();
   }
   // It keeps the user namespace of all its processes.
@@ -51,6 +51,10 @@ std::string Engine::start() {
         std::string("/usr/sbin/runc"), std::string(kBusybox)}) {
     if (access(program.c_str(), X_OK) != 0) return program + " is not installed";
   }
+  // Engines of one user would share their locks in /dev/shm otherwise, and one that starts resets
+  // those that another one holds.
+  std::ofstream(settings_path()) << "[engine]\nlock_type = \"file\"\n";
+  chmod(settings_path().c_str(), 0644);
   if (std::string why = is_rootless() ? make_user() : ""; !why.empty()) return why;
   if (std::string why = serve(); !why.empty()) return why;
   if (std::string why = make_image(); !why.empty()) return why;
@@ -185,6 +189,7 @@ std::vector<std::string> Engine::tool(const std::vector<std::string>& further) c
                                     "/usr/sbin/runc",
                                     "--events-backend",
                                     "none"};
+  words.insert(words.begin(), {"/usr/bin/env", "CONTAINERS_CONF=" + settings_path()});
   if (is_docker()) words = {docker_ + "/docker", "--host", "unix://" + socket()};
   if (is_rootless()) {
     const std::vector<std::string> user = as_user();
@@ -192,6 +197,10 @@ std::vector<std::string> Engine::tool(const std::vector<std::string>& further) c
   }
   words.insert(words.end(), further.begin(), further.end());
   return words;
+}
+
+void Engine::clear() const {
+  for (const std::string& id : containers()) run_command(tool({"rm", "--force", id}));
 }
 
 std::vector<std::string> Engine::containers() const {

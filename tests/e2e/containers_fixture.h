@@ -41,12 +41,14 @@ class Engine {
   // The engine's own command line.
   std::vector<std::string> tool(const std::vector<std::string>& further) const;
   std::vector<std::string> containers() const;
+  void clear() const;  // removes them
   std::string socket() const {
     return folder_.path() + (is_rootless() ? "/place" : "") + "/engine.sock";
   }
   std::string log_path() const { return folder_.path() + "/log"; }
 
  private:
+  std::string settings_path() const { return folder_.path() + "/containers.conf"; }
   std::vector<std::string> service() const;
   std::vector<std::string> as_user() const;
   std::string make_user();

@@ -60,6 +60,7 @@ class ContainerHarness : public ProcessHarness {
     if (engine_ == nullptr) return;
     TearDown();
     EXPECT_TRUE(e2e::eventually([&] { return containers_.engine().containers().empty(); }));
+    containers_.engine().clear();  // what was left shall fail no other test
   }
 
   std::string open() override {

@@ -157,7 +157,7 @@ class ContainerRun {
       if (is_order && owed_signals_.size() < kMaxOrders) owed_signals_.push_back(info.ssi_int);
     }
     pass_on_signals();
-    return !has_begun_ && (is_stopped_ || is_killed_);
+    return !has_begun_ && !is_making_ && (is_stopped_ || is_killed_);
   }
 
   // Those of a rootless container, once its first process is known: no cgroup has it.
@@ -426,17 +426,26 @@ class ContainerRun {
     return "/containers/create?" + query;
   }
 
+  // A stop waits for the answer: an engine that is left alone with it makes the container all the
+  // same, and nobody would know of it.
+  Answered<> post_create_once(const Json& body) {
+    is_making_ = true;
+    auto made = engine_.post(create_path(), body);
+    is_making_ = false;
+    return made;
+  }
+
   // Podman reads a user's subordinate ids with a library that creates at the same time confuse
   // (4.3.1): it then finds none. The next try finds them, so only what is refused again is.
   Answered<> post_create(const Json& body) {
     constexpr int kTries = 6;
     base::Duration pause = base::milliseconds(50);
-    auto made = engine_.post(create_path(), body);
+    auto made = post_create_once(body);
     for (int tries = 1; tries < kTries; ++tries, pause = pause * 2) {
       const bool is_confused = !made && is_rootless() && made.error().status == 500 &&
                                made.error().message.contains("/etc/subuid");
       if (!is_confused || !wait(pause)) break;
-      made = engine_.post(create_path(), body);
+      made = post_create_once(body);
     }
     return made;
   }
@@ -669,6 +678,7 @@ class ContainerRun {
   bool is_stopped_ = false;
   bool is_killed_ = false;
   bool is_resized_ = false;
+  bool is_making_ = false;  // the engine has been asked to make the container
   bool has_begun_ = false;
   bool ran_out_of_memory_ = false;
   std::int64_t empty_since_ = 0;  // on the boot clock; 0: not known to be
