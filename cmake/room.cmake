@@ -101,12 +101,18 @@ endfunction()
 
 # Tests that take long begin first, so that none is left to run alone at the end: seconds, roughly.
 set(GP_SECONDS_scheduling_test 180)
-set(GP_SECONDS_e2e_attack_budget_test 150)
 set(GP_SECONDS_execution_process_test 110)
-set(GP_SECONDS_e2e_attack_doors_test 80)
-set(GP_SECONDS_e2e_attack_job_test 60)
+set(GP_SECONDS_e2e_crash_test 110)
+set(GP_SECONDS_e2e_attack_doors_test 60)
 set(GP_SECONDS_api_test 60)
+set(GP_SECONDS_e2e_engine_contract_test 45)
+set(GP_SECONDS_e2e_containers_exec_test 45)
+set(GP_SECONDS_e2e_containers_life_test 30)
+set(GP_SECONDS_e2e_attack_job_test 30)
+set(GP_SECONDS_e2e_attack_budget_test 30)
 set(GP_SECONDS_e2e_isolation_test 30)
+set(GP_SECONDS_e2e_shims_test 30)
+set(GP_SECONDS_e2e_change_test 28)
 set(GP_SECONDS_store_test 20)
 
 # gp_test_program(<name> SOURCES <files> [DEPENDS <targets>]): a GoogleTest program.
