@@ -477,8 +477,9 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
   monitor = std::make_unique<monitoring::GpuMonitor>(
       observations, [this] { return loop->snapshot(); }, engine->node_part().detail, *users);
   TRY_ASSIGN(config::NetworkPlaces places, network_places_of(configuration.network_file.path));
-  nodes = std::make_unique<monitoring::NodeObserver>(observations, *monitor, *gate, log,
-                                                     std::move(places));
+  nodes = std::make_unique<monitoring::NodeObserver>(
+      observations, *monitor, *gate, log,
+      monitoring::NodeObserver::Site{std::move(places), configuration.local_capacity});
   node::ProbeRunnerOptions options;
   options.executable = paths.probe;
   options.interval = configuration.monitoring_interval;

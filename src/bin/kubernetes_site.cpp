@@ -40,6 +40,7 @@ execution::KubernetesSettings settings_of(const config::Configuration& configura
     const std::size_t equals = word.find('=');
     settings.node_selector.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
+  settings.capacity_label = configuration.kubernetes_capacity_label.text;
   settings.devices = mode_of(configuration.kubernetes_devices);
   settings.driver = configuration.kubernetes_driver.text;
   settings.device_class = configuration.kubernetes_device_class.text;

@@ -172,11 +172,13 @@ TEST_F(Cli, SendsWhatEachNodeOfAGangIsToHave) {
     return json_answer(kJob, 201);
   });
   EXPECT_EQ(call(server, {"submit", "--gpus", "16", "--nodes", "2", "--network-level", "rack",
-                          "--exclude", "n[1-2],n4", "--gpu-type", "H100:1.0,A100:0.5", "--", "x"}),
+                          "--exclude", "n[1-2],n4", "--gpu-type", "H100:1.0,A100:0.5", "--capacity",
+                          "on-demand", "--", "x"}),
             0);
   EXPECT_EQ(sent["gpus"], 8);
   EXPECT_EQ(sent["nodes"], 2);
   EXPECT_EQ(sent["network_level"], "RACK");
+  EXPECT_EQ(sent["capacity"], "ON_DEMAND");
   EXPECT_EQ(sent["exclude"], Json::array({"n[1-2],n4"}));
   EXPECT_EQ(sent["gpu_types"], Json::array({"H100", "A100"}));
   EXPECT_EQ(sent["gpu_speeds"], Json::array({1.0, 0.5}));

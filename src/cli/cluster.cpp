@@ -57,7 +57,7 @@ std::string totals(const Json& status) {
   return line + advisory_guards(status);
 }
 
-// A wide one also has the engine of each node.
+// A wide one also has the engine and the capacity class of each node.
 Table node_table(const Json& status, bool is_wide) {
   std::vector<Column> columns = {{"NODE", Align::kLeft, 12},
                                  {"STATE"},
@@ -67,6 +67,7 @@ Table node_table(const Json& status, bool is_wide) {
                                  {"MEMORY USED", Align::kRight, std::nullopt, 2},
                                  {"DRIVER", Align::kLeft, std::nullopt, 3}};
   if (is_wide) columns.push_back({"ENGINE"});
+  if (is_wide) columns.push_back({"CAPACITY"});
   columns.push_back({"REASON", Align::kLeft, 8});
   Table table(std::move(columns));
   for (const Json& node : in_node_order(list_at(status, "nodes"), "/name")) {
@@ -78,6 +79,7 @@ Table node_table(const Json& status, bool is_wide) {
                                     memory_of(node, "memory_allocated_bytes", "memory_bytes"),
                                     text_at(node, "driver_version")};
     if (is_wide) row.push_back(text_at(node, "engine"));
+    if (is_wide) row.push_back(as_word(text_at(node, "capacity")));
     row.push_back(text_at(node, "reason"));
     table.add(std::move(row));
   }

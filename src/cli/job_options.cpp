@@ -69,6 +69,13 @@ base::Result<Json> size_of(const std::string& text) {
   return Json(size.value());
 }
 
+// "on-demand" stands for ON_DEMAND.
+std::string enum_name(std::string_view text) {
+  std::string name = base::to_upper(text);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 // One text as the field's value; errors need no field.
 base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field,
                             base::Instant now) {
@@ -80,7 +87,7 @@ base::Result<Json> value_of(const std::string& text, const api::FieldPlan& field
     case JsonKind::kDouble:
       return seconds_of(text);
     case JsonKind::kEnum:
-      return Json(base::to_upper(text));
+      return Json(enum_name(text));
     case JsonKind::kTimestamp: {
       TRY_ASSIGN(const base::Instant at, parse_future_time(text, now));
       std::string time;
@@ -154,7 +161,7 @@ base::Status JobOptions::put(Json& spec, std::vector<std::string>& clear, base::
       spec[field.name] = fmt::format("{}", fmt::join(given.texts, ","));
     } else if (field.kind == JsonKind::kEnum && field.is_repeated) {
       for (const std::string& word : words_of_lists(given.texts)) {
-        spec[field.name].push_back(base::to_upper(word));
+        spec[field.name].push_back(enum_name(word));
       }
     } else if (field.is_repeated) {
       // Lists as they are written: the daemon knows what they name.

@@ -77,6 +77,10 @@ std::string asked_for(const Json& spec) {
       !level.empty() && level != "ANYWHERE") {
     line += " in one " + base::to_lower(level);
   }
+  if (const std::string capacity = text_at(spec, "capacity");
+      !capacity.empty() && capacity != "ANY") {
+    line += fmt::format(" on {} capacity", as_word(capacity));
+  }
   const auto named = [&](std::string_view key, std::string_view before) {
     const std::vector<std::string> names = texts_at(spec, key);
     if (!names.empty()) line += fmt::format(", {}{}", before, joined(names, ","));

@@ -231,7 +231,7 @@ TEST_F(Show, NoDaemonIsAProblemDocumentToo) {
 
 constexpr std::string_view kStatus =
     R"({"total_gpus":8,"available_gpus":6,"utilization":0.25,"queued_jobs":3,"running_jobs":1,"held_jobs":0,"suspended_jobs":0,)"
-    R"("nodes":[{"name":"dgx-1","state":"UP","emulated":true,"cpus":112,"cpus_allocated":28,"memory_bytes":2199023255552,"memory_allocated_bytes":549755813888,"total_gpus":8,"available_gpus":6,"driver_version":"535.1","reason":null,"engine":"process"}],)"
+    R"("nodes":[{"name":"dgx-1","state":"UP","emulated":true,"cpus":112,"cpus_allocated":28,"memory_bytes":2199023255552,"memory_allocated_bytes":549755813888,"total_gpus":8,"available_gpus":6,"driver_version":"535.1","reason":null,"engine":"process","capacity":"ON_DEMAND"}],)"
     R"("gpus":[{"node":"dgx-1","index":0,"uuid":"GPU-1","type":"H100-80GB","state":"IN_USE","emulated":true,"jobs":["7"],"memory_total_bytes":85899345920,"memory_used_bytes":1073741824,"utilization_percent":93.4,"temperature_c":61,"power_watts":null,"reason":null}]})";
 
 TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
@@ -244,11 +244,11 @@ TEST_F(Show, StatusHasTotalsAndOneRowForEachNode) {
             "dgx-1 (emulated)  UP        8     6     28/112  512 GiB/2 TiB  535.1   -\n");
 }
 
-TEST_F(Show, AWideStatusNamesTheEngineOfEachNode) {
+TEST_F(Show, AWideStatusNamesTheEngineAndTheCapacityOfEachNode) {
   FakeServer server([](const Request&) { return json_answer(kStatus); });
   EXPECT_EQ(call(server, {"status", "-o", "wide"}), 0);
-  EXPECT_TRUE(has(out(), "DRIVER  ENGINE   REASON\n")) << out();
-  EXPECT_TRUE(has(out(), "535.1   process  -\n")) << out();
+  EXPECT_TRUE(has(out(), "DRIVER  ENGINE   CAPACITY   REASON\n")) << out();
+  EXPECT_TRUE(has(out(), "535.1   process  on-demand  -\n")) << out();
 }
 
 TEST_F(Show, StatusNamesTheGuardsThatAreNotHeld) {

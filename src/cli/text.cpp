@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/letters.h"
 #include "base/utf8.h"
 
 namespace gpu_platform::cli {
@@ -162,6 +163,12 @@ std::string ranges_of(std::span<const std::int64_t> numbers) {
 
 std::string joined(std::span<const std::string> words, std::string_view between) {
   return fmt::format("{}", fmt::join(words, between));
+}
+
+std::string as_word(std::string_view name) {
+  std::string word = base::to_lower(name);
+  std::ranges::replace(word, '_', '-');
+  return word;
 }
 
 std::string counted(std::uint64_t count, std::string_view noun) {

@@ -48,6 +48,9 @@ std::string ranges_of(std::span<const std::int64_t> numbers);
 // The words with `between` between each two.
 std::string joined(std::span<const std::string> words, std::string_view between);
 
+// A name of the API as the command line has it: "on-demand" for "ON_DEMAND".
+std::string as_word(std::string_view name);
+
 // "1 job", "3 jobs".
 std::string counted(std::uint64_t count, std::string_view noun);
 

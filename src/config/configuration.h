@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "config/slurm_names.h"
 #include "model/access_rules.h"
+#include "model/capacity.h"
 #include "model/policy.h"
 
 // The site's configuration: the values of a YAML file over the defaults written here. schema.cpp
@@ -99,7 +100,8 @@ struct Configuration {
   base::Duration epilog_timeout = base::minutes(5);
   ProgramFile containers;  // the rules of the container engine; empty: no jobs with an image
 
-  bool local_engine = true;        // jobs run on this machine
+  bool local_engine = true;  // jobs run on this machine
+  model::CapacityClass local_capacity = model::CapacityClass::kOnDemand;
   SiteFile kubernetes_kubeconfig;  // empty, and not in a cluster: no Kubernetes
   bool kubernetes_in_cluster = false;
   SiteName kubernetes_context;  // of the kubeconfig; empty: its current one
@@ -107,6 +109,7 @@ struct Configuration {
   SiteName kubernetes_namespace{"gpu-platform-jobs"};
   WordList kubernetes_pull_secrets;
   WordList kubernetes_node_selector;  // LABEL=VALUE
+  SiteName kubernetes_capacity_label;
   KubernetesDevices kubernetes_devices = KubernetesDevices::kPinned;
   SiteName kubernetes_device_class{"gpu.nvidia.com"};
   SiteName kubernetes_driver{"gpu.nvidia.com"};

@@ -89,6 +89,9 @@ constexpr std::array<std::string_view, model::kAudiences> kWords<model::Audience
 template <>
 constexpr std::array<std::string_view, 3> kWords<KubernetesDevices>{"pinned", "owned", "counts"};
 template <>
+constexpr std::array<std::string_view, model::kCapacityClasses> kWords<model::CapacityClass>{
+    "on_demand", "spot", "reserved"};
+template <>
 constexpr std::array<std::string_view, 2> kWords<Seccomp>{"default", "off"};
 template <>
 constexpr std::array<std::string_view, 4> kWords<model::PriorityClass>{"critical", "high", "medium",

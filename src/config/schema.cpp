@@ -277,6 +277,9 @@ const std::array kKeys = {
     Key{"engines.local", +[](C& c) -> bool& { return c.local_engine; },
         0, 0, Effect::kRestart,
         "Whether jobs run on this machine. With false the machine's own GPUs are not looked at, and a cluster must be named."},
+    Key{"engines.local_capacity", +[](C& c) -> model::CapacityClass& { return c.local_capacity; },
+        0, 0, Effect::kRestart,
+        "The capacity class of this machine, for jobs with --capacity: spot if its provider may take it away at any time."},
     Key{"engines.kubernetes.kubeconfig", +[](C& c) -> SiteFile& { return c.kubernetes_kubeconfig; },
         0, 0, Effect::kRestart,
         "The kubeconfig file, by its absolute path, that names the cluster whose nodes run jobs with an image. Empty: none."},
@@ -300,6 +303,10 @@ const std::array kKeys = {
     Key{"engines.kubernetes.node_selector", +[](C& c) -> WordList& { return c.kubernetes_node_selector; },
         0, 0, Effect::kRestart,
         "Labels of the nodes that the platform uses, as LABEL=VALUE, separated by blanks. Empty: all nodes."},
+    Key{"engines.kubernetes.capacity_label", +[](C& c) -> SiteName& { return c.kubernetes_capacity_label; },
+        0, 0, Effect::kRestart,
+        "The label of nodes whose value is their capacity class: on-demand, spot or reserved. It goes before the labels of "
+        "Karpenter, GKE, EKS and AKS. Empty: theirs alone."},
     Key{"engines.kubernetes.devices", +[](C& c) -> KubernetesDevices& { return c.kubernetes_devices; },
         0, 0, Effect::kRestart,
         "How a pod gets the GPUs that the platform chose. pinned: by a claim on just these devices, which kube-scheduler "

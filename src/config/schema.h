@@ -29,6 +29,7 @@ using Field =
                  model::Audience& (*)(Configuration&),                // likewise
                  Seccomp& (*)(Configuration&),                        // likewise
                  KubernetesDevices& (*)(Configuration&),              // likewise
+                 model::CapacityClass& (*)(Configuration&),           // likewise
                  model::UnmanagedProcessPolicy& (*)(Configuration&),  // likewise
                  model::PriorityClass& (*)(Configuration&),           // likewise
                  model::QueueOrder& (*)(Configuration&),              // likewise

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "model/allocation.h"
+#include "model/capacity.h"
 #include "model/dependency.h"
 #include "model/engine_kind.h"
 #include "model/exit.h"
@@ -85,6 +86,7 @@ struct ResourceRequest {
   // It is placed on nodes of these engines alone, and the nodes of a gang are all of one: decided
   // when the job was submitted.
   EngineSet engines = kProcessesOnly;
+  CapacityRequest capacity = CapacityRequest::kAny;  // it is placed on such nodes alone
   // GPU types that it may not have at present, for a limit by type (scheduling/cycle/limits.h).
   // Only in copies made for one decision: it is never stored.
   std::vector<std::string> barred_types = {};

@@ -72,6 +72,7 @@ inline constexpr auto kRequestFields = std::tuple{
     spec_field(43, "reservation", "reservation", &ResourceRequest::reservation),
     spec_field(0, "", "", &ResourceRequest::reserve_percent),
     spec_field(0, "", "", &ResourceRequest::engines),
+    spec_field(63, "capacity", "capacity", &ResourceRequest::capacity, Change::kSetOrClear),
 };
 
 // The same. `request` comes first; the table above has its members.

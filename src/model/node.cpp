@@ -37,7 +37,8 @@ NodeInfo info_of(const Node& node) {
                 node.network,
                 node.engine,
                 node.others_cpus,
-                node.others_memory};
+                node.others_memory,
+                node.capacity};
   Indices reported;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     if (!node.gpus[i].is_reported) continue;
@@ -58,6 +59,7 @@ void describe(Node& node, const NodeInfo& info) {
   node.engine = info.engine;
   node.others_cpus = info.others_cpus;
   node.others_memory = info.others_memory;
+  node.capacity = info.capacity;
   for (Gpu& gpu : node.gpus) gpu.is_reported = false;
   for (const GpuInfo& described : info.gpus) {
     auto known = std::ranges::find(node.gpus, described.uuid,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/capacity.h"
 #include "model/engine_kind.h"
 #include "model/ids.h"
 #include "model/network.h"
@@ -46,6 +47,7 @@ struct NodeInfo {
   // What others use on it who are not ours: the pods of others. CPUs are rounded up.
   std::uint32_t others_cpus = 0;
   base::Bytes others_memory;
+  CapacityClass capacity = CapacityClass::kOnDemand;
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -109,6 +111,7 @@ struct Node {
   base::Bytes others_memory;
   NodeService service = NodeService::kUp;
   std::string service_cause;  // why it is not kUp, in words
+  CapacityClass capacity = CapacityClass::kOnDemand;
 
   friend bool operator==(const Node&, const Node&) = default;
 };

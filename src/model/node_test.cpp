@@ -28,6 +28,7 @@ TEST(Node, SaysOfItselfWhatItWasDescribedAs) {
   info.engine = EngineKind::kKubernetes;
   info.others_cpus = 3;
   info.others_memory = base::kGiB;
+  info.capacity = CapacityClass::kSpot;
   Node node;
   node.name = "n1";
   describe(node, info);
@@ -54,6 +55,19 @@ TEST(Node, AGpuThatIsNotOursToGiveTakesNoNewWork) {
   gpu.unavailable = "a pod of others has it";
   EXPECT_FALSE(is_free(gpu));
   EXPECT_FALSE(is_in_service(gpu));
+}
+
+TEST(Capacity, ReservedNodesCountAsOnDemandForAJob) {
+  using Class = CapacityClass;
+  using Request = CapacityRequest;
+  for (const Class any : {Class::kOnDemand, Class::kSpot, Class::kReserved}) {
+    EXPECT_TRUE(accepts(Request::kAny, any));
+    EXPECT_EQ(accepts(Request::kSpot, any), any == Class::kSpot);
+    EXPECT_EQ(accepts(Request::kOnDemand, any), any != Class::kSpot);
+    EXPECT_EQ(parse_capacity_class(to_string(any)), any);
+  }
+  EXPECT_EQ(parse_capacity_class("ON_DEMAND"), Class::kOnDemand);
+  EXPECT_EQ(parse_capacity_class("any"), std::nullopt);
 }
 
 TEST(EngineSets, HaveTheKindsThatWereAdded) {

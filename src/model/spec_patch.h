@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <bitset>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -17,31 +18,34 @@ class SpecPatch {
   // The new value; null where the member stays.
   template <class Owner, class Value>
   const Value* get(Value Owner::* member) const {
-    if ((given_ & bit_of(member)) == 0) return nullptr;
+    const std::size_t row = row_of(member);
+    if (row == kSpecFieldCount || !given_.test(row)) return nullptr;
     return &SpecField<Owner, Value>{.member = member}.of(*values_);
   }
 
   template <class Owner, class Value>
   SpecPatch& set(Value Owner::* member, std::type_identity_t<Value> value) {
-    const std::uint64_t bit = bit_of(member);
-    CHECK(bit != 0);
+    const std::size_t row = row_of(member);
+    CHECK(row != kSpecFieldCount);
     JobSpec values = *values_;
     SpecField<Owner, Value>{.member = member}.of(values) = std::move(value);
     values_ = std::move(values);
-    given_ |= bit;
+    given_.set(row);
     return *this;
   }
 
   template <class Owner, class Value>
   void drop(Value Owner::* member) {
-    keep(given_ & ~bit_of(member));
+    Rows rest = given_;
+    if (const std::size_t row = row_of(member); row != kSpecFieldCount) rest.reset(row);
+    keep(rest);
   }
   // Leaves only what is new to that specification.
   void drop_what_is_so(const JobSpec& spec);
 
-  bool empty() const { return given_ == 0; }
+  bool empty() const { return given_.none(); }
   // Returns whether the patch changes what the job needs of nodes.
-  bool changes_request() const { return (given_ & kRequestBits) != 0; }
+  bool changes_request() const;
 
   void apply_to(JobSpec& spec) const;
   JobSpec applied_to(JobSpec spec) const {
@@ -53,10 +57,9 @@ class SpecPatch {
   // is field.of(values()).
   template <class Visit>
   void for_each_given(Visit&& visit) const {
-    std::uint64_t rest = given_;
+    std::size_t row = 0;
     for_each_spec_field([&](const auto& field) {
-      if ((rest & 1) != 0) visit(field);
-      rest >>= 1;
+      if (given_.test(row++)) visit(field);
     });
   }
   // The members that are not in the patch have their defaults.
@@ -65,28 +68,25 @@ class SpecPatch {
   friend bool operator==(const SpecPatch&, const SpecPatch&) = default;
 
  private:
-  // Returns the row of the member; zero for a member that may not change.
+  using Rows = std::bitset<kSpecFieldCount>;
+
+  // Returns the row of the member; kSpecFieldCount for a member that may not change.
   template <class Owner, class Value>
-  static constexpr std::uint64_t bit_of(Value Owner::* member) {
-    std::uint64_t bit = 1;
-    std::uint64_t found = 0;
+  static constexpr std::size_t row_of(Value Owner::* member) {
+    std::size_t row = 0;
+    std::size_t found = kSpecFieldCount;
     for_each_spec_field([&](const auto& field) {
       if constexpr (std::is_same_v<decltype(field.member), Value Owner::*>) {
-        if (field.member == member && field.change != Change::kNever) found = bit;
+        if (field.member == member && field.change != Change::kNever) found = row;
       }
-      bit <<= 1;
+      ++row;
     });
     return found;
   }
-  void keep(std::uint64_t given);
+  void keep(const Rows& given);
 
-  // The first rows of the table.
-  static constexpr std::uint64_t kRequestBits =
-      (std::uint64_t{1} << std::tuple_size_v<decltype(kRequestFields)>)-1;
-
-  std::uint64_t given_ = 0;  // bit i: the table's row i
+  Rows given_;  // of the table
   base::Shared<JobSpec> values_;
 };
-static_assert(kSpecFieldCount <= 64, "more rows than SpecPatch has bits");
 
 }  // namespace gpu_platform::model

@@ -133,7 +133,7 @@ inline auto fields(Topology& v) {
 }
 inline auto fields(NodeInfo& v) {
   return std::tie(v.name, v.emulated, v.boot_id, v.cpus, v.memory, v.driver_version, v.gpus,
-                  v.topology, v.network, v.engine, v.others_cpus, v.others_memory);
+                  v.topology, v.network, v.engine, v.others_cpus, v.others_memory, v.capacity);
 }
 inline auto fields(AttemptId& v) {
   return std::tie(v.job, v.attempt);
@@ -152,7 +152,7 @@ inline auto fields(Node& v) {
   return std::tie(v.id, v.state, v.cause, v.name, v.emulated, v.boot_id, v.driver_version, v.cpus,
                   v.memory, v.cpus_used, v.memory_used, v.gpus, v.topology, v.is_heard,
                   v.prolog_failed_for, v.epilog_failed_for, v.network, v.engine, v.others_cpus,
-                  v.others_memory, v.service, v.service_cause);
+                  v.others_memory, v.service, v.service_cause, v.capacity);
 }
 inline auto fields(TypeQuota& v) {
   return std::tie(v.type, v.max_gpus, v.guaranteed_gpus, v.borrow_limit, v.lend_limit, v.gpu_hours);
@@ -405,6 +405,10 @@ template <>
 inline constexpr std::size_t kValues<NodeService> = kNodeServices;
 template <>
 inline constexpr std::size_t kValues<EngineKind> = kEngineKinds;
+template <>
+inline constexpr std::size_t kValues<CapacityClass> = kCapacityClasses;
+template <>
+inline constexpr std::size_t kValues<CapacityRequest> = kCapacityRequests;
 template <>
 inline constexpr std::size_t kValues<PriorityClass> = 4;
 template <>

@@ -18,7 +18,8 @@ namespace {
 constexpr Shortage kTellingOrder[] = {
     Shortage::kNodeState, Shortage::kGpusOffline, Shortage::kSockets,   Shortage::kGpus,
     Shortage::kCpus,      Shortage::kMemory,      Shortage::kGpuMemory, Shortage::kGpuType,
-    Shortage::kFits,      Shortage::kReserved,    Shortage::kExcluded,  Shortage::kEngine};
+    Shortage::kCapacity,  Shortage::kFits,        Shortage::kReserved,  Shortage::kExcluded,
+    Shortage::kEngine};
 static_assert(std::size(kTellingOrder) == kShortages);
 
 std::string counted(std::uint64_t n, std::string_view singular, std::string_view plural) {
@@ -45,6 +46,8 @@ std::string predicate(const WaitCount& count) {
       return fmt::format("{} not among those it may use", are);
     case Shortage::kEngine:
       return fmt::format("{} of another engine", are);
+    case Shortage::kCapacity:
+      return fmt::format("{} not of the capacity asked for (--capacity)", are);
     case Shortage::kNodeState:
       return fmt::format("{} draining or down", are);
     case Shortage::kGpuType:
@@ -247,6 +250,8 @@ std::string_view to_string(Shortage shortage) {
       return "excluded";
     case Shortage::kEngine:
       return "other_engine";
+    case Shortage::kCapacity:
+      return "other_capacity";
     case Shortage::kNodeState:
       return "not_up";
     case Shortage::kGpuType:

@@ -39,6 +39,7 @@ std::string_view to_string(WaitCode code);  // "NO_CAPACITY"
 enum class Shortage : std::uint8_t {
   kExcluded,  // not on the job's nodelist, or one that it excludes
   kEngine,    // of an engine that cannot run the job
+  kCapacity,  // of a capacity class that the job does not accept
   kNodeState,
   kGpuType,
   kGpuMemory,
@@ -50,7 +51,7 @@ enum class Shortage : std::uint8_t {
   kFits,
   kReserved  // has enough free, but a reservation of others begins before the job must have ended
 };
-inline constexpr std::size_t kShortages = 12;
+inline constexpr std::size_t kShortages = 13;
 std::string_view to_string(Shortage shortage);  // "gpus_short"
 
 struct WaitCount {

@@ -63,8 +63,9 @@ void NodeObserver::take_inventory(const node::ProbeReport& report,
   log_.info(probe_of(report.node_name), "node={} gpus={} cpus={} memory_bytes={} emulated={}",
             described->info.name, described->info.gpus.size(), described->info.cpus,
             described->info.memory.value(), described->info.emulated);
-  const auto place = places_.find(described->info.name);
-  if (place != places_.end()) described->info.network = place->second;
+  described->info.capacity = site_.capacity;
+  const auto place = site_.places.find(described->info.name);
+  if (place != site_.places.end()) described->info.network = place->second;
   const std::size_t gpus = described->info.gpus.size();
   sink_.observe(execution::NodeObserved{std::move(described->info)});
   settle(report.node_name, gpus);

@@ -23,12 +23,16 @@ namespace gpu_platform::monitoring {
 class NodeObserver : public node::ProbeListener {
  public:
   using Places = std::map<std::string, model::NetworkPlace, std::less<>>;  // by node
+  // What the site says of nodes, for they do not know it themselves.
+  struct Site {
+    Places places;
+    model::CapacityClass capacity = model::CapacityClass::kOnDemand;  // of all of them
+  };
 
-  // `places`: where the site says that nodes are, for those that do not know it themselves. `log`
-  // outlives this.
+  // `log` outlives this.
   NodeObserver(execution::ObservationSink& sink, GpuMonitor& monitor, ReleaseGate& gate,
-               logging::Log& log, Places places)
-      : sink_(sink), monitor_(monitor), gate_(gate), log_(log), places_(std::move(places)) {}
+               logging::Log& log, Site site)
+      : sink_(sink), monitor_(monitor), gate_(gate), log_(log), site_(std::move(site)) {}
 
   void on_report(node::ProbeReport report) override;
 
@@ -47,7 +51,7 @@ class NodeObserver : public node::ProbeListener {
   GpuMonitor& monitor_;
   ReleaseGate& gate_;
   logging::Log& log_;
-  const Places places_;
+  const Site site_;
   std::map<std::string, std::vector<std::string>> uuids_;   // likewise; by the driver's index
   std::map<std::string, discovery::KnownGpus> known_gpus_;  // of the runner's thread; by node
   mutable std::mutex mutex_;

@@ -75,6 +75,7 @@ void encode(base::Encoder& out, const NodeShape& shape) {
   }
   for (const Nearness nearness : shape.nearness) out.u64(nearness);
   out.u64(static_cast<std::uint64_t>(shape.engine));
+  out.u64(static_cast<std::uint64_t>(shape.capacity));
 }
 
 void encode(base::Encoder& out, const model::NetworkPlace& place) {

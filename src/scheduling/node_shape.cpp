@@ -25,9 +25,17 @@ void take(Amount amount, Amount& free, Amount& missing) {
 
 }  // namespace
 
+bool may_use(const model::ResourceRequest& request, const NodeShape& shape) {
+  return request.engines.contains(shape.engine) && model::accepts(request.capacity, shape.capacity);
+}
+
 NodeShape shape_of(const model::Node& node) {
-  NodeShape shape{
-      .cpus = node.cpus, .memory = node.memory, .gpus = {}, .nearness = {}, .engine = node.engine};
+  NodeShape shape{.cpus = node.cpus,
+                  .memory = node.memory,
+                  .gpus = {},
+                  .nearness = {},
+                  .engine = node.engine,
+                  .capacity = node.capacity};
   shape.gpus.reserve(node.gpus.size());
   for (const model::Gpu& gpu : node.gpus) {
     shape.gpus.push_back({gpu.info.type, gpu.info.memory, gpu.info.numa_node,
@@ -43,7 +51,8 @@ NodeShape shape_of(const model::Node& node) {
 
 bool has_shape(const model::Node& node, const NodeShape& shape) {
   const bool has_parts =
-      node.engine == shape.engine && node.cpus == shape.cpus && node.memory == shape.memory &&
+      node.engine == shape.engine && node.capacity == shape.capacity && node.cpus == shape.cpus &&
+      node.memory == shape.memory &&
       std::ranges::equal(node.gpus, shape.gpus, [&](const model::Gpu& gpu, const GpuKind& kind) {
         return gpu.info.memory == kind.memory && gpu.info.numa_node == kind.numa_node &&
                model::socket_of(node.topology, kind.numa_node) == kind.socket &&

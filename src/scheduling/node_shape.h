@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "model/allocation.h"
 #include "model/ids.h"
+#include "model/job.h"
 #include "model/node.h"
 #include "scheduling/gpu_layout.h"
 
@@ -32,9 +33,13 @@ struct NodeShape {
   std::vector<GpuKind> gpus;       // by index
   std::vector<Nearness> nearness;  // of each pair of GPUs, in the order of model::Topology::links
   model::EngineKind engine = model::EngineKind::kProcess;
+  model::CapacityClass capacity = model::CapacityClass::kOnDemand;
 
   friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
 };
+
+// Returns whether the request may use nodes of that shape at all, by its engines and its capacity.
+bool may_use(const model::ResourceRequest& request, const NodeShape& shape);
 
 NodeShape shape_of(const model::Node& node);
 // The same as shape == shape_of(node), without building one.

@@ -56,6 +56,7 @@ void to_proto(const model::Node& node, v1::Node& out) {
   out.set_engine(std::string(model::to_string(node.engine)));
   out.set_others_cpus(node.others_cpus);
   out.set_others_memory_bytes(static_cast<std::uint64_t>(node.others_memory.value()));
+  out.set_capacity(to_proto(node.capacity));
 }
 
 void to_proto(const model::Gpu& gpu, const model::Node& node, std::uint32_t index,

@@ -35,6 +35,12 @@ constexpr v1::NumaPolicy to_proto(model::NumaPolicy policy) {
 constexpr v1::NetworkLevel to_proto(model::NetworkLevel level) {
   return static_cast<v1::NetworkLevel>(static_cast<int>(level) + 1);
 }
+constexpr v1::CapacityClass to_proto(model::CapacityClass capacity) {
+  return static_cast<v1::CapacityClass>(static_cast<int>(capacity) + 1);
+}
+constexpr v1::CapacityRequest to_proto(model::CapacityRequest request) {
+  return static_cast<v1::CapacityRequest>(static_cast<int>(request) + 1);
+}
 constexpr v1::ReservationRepeat to_proto(model::Repeat repeat) {
   return static_cast<v1::ReservationRepeat>(static_cast<int>(repeat) + 1);
 }

@@ -114,6 +114,9 @@ struct Draw {
   void operator()(model::NumaPolicy& value) const {
     value = static_cast<model::NumaPolicy>(random.below(model::kNumaPolicies));
   }
+  void operator()(model::CapacityRequest& value) const {
+    value = static_cast<model::CapacityRequest>(random.below(model::kCapacityRequests));
+  }
   void operator()(model::NetworkLevel& value) const {
     value = static_cast<model::NetworkLevel>(random.below(model::kNetworkLevels));
   }

@@ -238,6 +238,7 @@ void ClusterView::tell(const std::string& name, Node& node,
   info.gpus = std::move(gpus.gpus);
   info.network = facts.network;
   info.engine = model::EngineKind::kKubernetes;
+  info.capacity = facts.capacity;
   info.others_cpus =
       static_cast<std::uint32_t>(bounded((node.others_milli_cpus + 999) / 1000, kMaxOthersCpus));
   info.others_memory = base::Bytes(bounded(node.others_memory, kMaxOthersMemory));

@@ -99,6 +99,48 @@ TEST_F(ClusterViewTest, DescribesANode) {
   EXPECT_FALSE(view_.device_of("n1", "GPU-n1-9").has_value());
 }
 
+TEST_F(ClusterViewTest, TellsTheCapacityClassByTheLabelsOfTheSiteAndOfClouds) {
+  using model::CapacityClass;
+  KubernetesSettings with = settings();
+  with.capacity_label = "example.org/capacity";
+  use(with);
+  struct Case {
+    std::map<std::string, std::string> labels;
+    CapacityClass is = CapacityClass::kOnDemand;
+  };
+  const std::vector<Case> cases = {
+      {{}, CapacityClass::kOnDemand},
+      {{{"karpenter.sh/capacity-type", "spot"}}, CapacityClass::kSpot},
+      {{{"karpenter.sh/capacity-type", "on-demand"}}, CapacityClass::kOnDemand},
+      {{{"karpenter.sh/capacity-type", "reserved"}}, CapacityClass::kReserved},
+      {{{"cloud.google.com/gke-spot", "true"}}, CapacityClass::kSpot},
+      {{{"cloud.google.com/gke-preemptible", "true"}}, CapacityClass::kSpot},
+      {{{"cloud.google.com/gke-provisioning", "spot"}}, CapacityClass::kSpot},
+      {{{"cloud.google.com/gke-provisioning", "standard"}}, CapacityClass::kOnDemand},
+      {{{"eks.amazonaws.com/capacityType", "SPOT"}}, CapacityClass::kSpot},
+      {{{"eks.amazonaws.com/capacityType", "ON_DEMAND"}}, CapacityClass::kOnDemand},
+      {{{"eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"}}, CapacityClass::kReserved},
+      {{{"kubernetes.azure.com/scalesetpriority", "spot"}}, CapacityClass::kSpot},
+      {{{"example.org/capacity", "Reserved"}, {"karpenter.sh/capacity-type", "spot"}},
+       CapacityClass::kReserved},
+  };
+  std::vector<Json> nodes;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    nodes.push_back(node_object(fmt::format("c{}", i)));
+    for (const auto& [key, value] : cases[i].labels) {
+      nodes.back()["metadata"]["labels"][key] = value;
+    }
+  }
+  list_all(nodes);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(infos_[fmt::format("c{}", i)].capacity, cases[i].is) << nodes[i]["metadata"];
+  }
+  nodes[0]["metadata"]["labels"]["karpenter.sh/capacity-type"] = "spot";
+  view_.put(Kind::kNode, nodes[0]);
+  take();
+  EXPECT_EQ(infos_["c0"].capacity, CapacityClass::kSpot) << "a label that changes is told";
+}
+
 TEST_F(ClusterViewTest, TellsNothingBeforeEverythingWasListedOnce) {
   view_.begin_list(Kind::kNode);
   view_.put(Kind::kNode, node_object("n1"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.h"
 #include "execution/kubernetes/api_values.h"
 
 namespace gpu_platform::execution {
@@ -120,6 +122,31 @@ void set_service(NodeFacts& facts, const Causes& causes) {
   }
 }
 
+// "ON_DEMAND", "spot", "true" of a label that says whether the Node is spot; empty: nothing is
+// said.
+std::optional<model::CapacityClass> class_of_value(std::string_view value) {
+  if (value.empty()) return std::nullopt;
+  const std::string word = base::to_lower(value);
+  if (word == "true" || word == "preemptible") return model::CapacityClass::kSpot;
+  if (word == "capacity_block" || word == "reservation") return model::CapacityClass::kReserved;
+  return model::parse_capacity_class(word).value_or(model::CapacityClass::kOnDemand);
+}
+
+model::CapacityClass capacity_of(const Json& node, const KubernetesSettings& settings) {
+  const std::array<std::string_view, 7> labels = {settings.capacity_label,
+                                                  "karpenter.sh/capacity-type",
+                                                  "cloud.google.com/gke-spot",
+                                                  "cloud.google.com/gke-preemptible",
+                                                  "cloud.google.com/gke-provisioning",
+                                                  "eks.amazonaws.com/capacityType",
+                                                  "kubernetes.azure.com/scalesetpriority"};
+  for (const std::string_view name : labels) {
+    if (name.empty()) continue;
+    if (const auto found = class_of_value(label(node, name))) return *found;
+  }
+  return model::CapacityClass::kOnDemand;
+}
+
 // The label of GPU feature discovery counts MiB.
 base::Bytes labelled_memory(const Json& node) {
   const std::int64_t mib = parse_quantity(label(node, "nvidia.com/gpu.memory")).value_or(0);
@@ -141,6 +168,7 @@ std::optional<NodeFacts> facts_of_node(const Json& node, const KubernetesSetting
   facts.given_gpus = gpu_count(node, "allocatable", settings.resource);
   facts.network.zone = printable_line(label(node, "topology.kubernetes.io/zone"));
   facts.network.rack = printable_line(label(node, settings.rack_label));
+  facts.capacity = capacity_of(node, settings);
   facts.network.domain = printable_line(label(node, "nvidia.com/gpu.clique"));
   Causes causes;
   read_conditions(facts, causes, node);

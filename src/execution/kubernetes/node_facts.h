@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "execution/engine.h"
 #include "execution/kubernetes/settings.h"
+#include "model/capacity.h"
 #include "model/network.h"
 
 // What the platform keeps of a Node. Pure: from the JSON of the API to a small value.
@@ -27,6 +28,7 @@ struct NodeFacts {
   std::uint32_t counted_gpus = 0;
   std::uint32_t given_gpus = 0;
   model::NetworkPlace network;
+  model::CapacityClass capacity = model::CapacityClass::kOnDemand;
   NodeService service = NodeService::kUp;
   std::string cause;  // of the service; empty: kUp
   // Its kubelet has not been heard of, since this time; the time is unset if it is not told.
@@ -37,6 +39,10 @@ struct NodeFacts {
 };
 
 // Nothing if the Node does not have the labels of settings.node_selector.
+//
+// The capacity class is that of the first of these labels that the Node has: the site's own
+// (settings.capacity_label), Karpenter's, GKE's, EKS', AKS'. Without any of them, or with a value
+// that is none of their classes, the Node is on-demand.
 //
 // The service is kOffline while the Node is not ready, has a taint NoExecute that our pods do not
 // tolerate, or is found to be faulty by a health tool: node-problem-detector's conditions, those of

@@ -31,6 +31,8 @@ struct KubernetesSettings {
   std::string priority_class;                                      // of pods; empty: none
   std::vector<std::string> tolerated_taints = {"nvidia.com/gpu"};  // keys; pods tolerate them
   std::string rack_label = "topology.kubernetes.io/rack";          // of nodes: names their rack
+  std::string
+      capacity_label;        // of nodes: their capacity class, before the clouds' own; empty: none
   bool runs_as_user = true;  // pods have the uid and gid of their job's user; else the image's user
   // A start is taken back if a pod of it has no node after this time; zero: never.
   base::Duration start_patience = base::minutes(10);

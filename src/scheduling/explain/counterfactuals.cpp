@@ -45,6 +45,7 @@ class Search {
     other_types();
     less_gpu_memory();
     across_sockets();
+    any_capacity();
     fewer_cpus();
     less_memory();
     less_time();
@@ -148,6 +149,13 @@ class Search {
     if (starts(request)) found(Change::kNuma, request);
   }
 
+  void any_capacity() {
+    model::ResourceRequest request = job_.spec->request;
+    if (request.capacity == model::CapacityRequest::kAny) return;
+    request.capacity = model::CapacityRequest::kAny;
+    if (starts(request)) found(Change::kCapacity, request);
+  }
+
   // Returns the most CPUs, or the most memory, of any node.
   template <class Amount>
   std::uint64_t most_of_a_node(const Amount& amount_of) const {
@@ -229,6 +237,8 @@ std::string_view to_string(Change change) {
       return "gpu_memory";
     case Change::kNuma:
       return "numa";
+    case Change::kCapacity:
+      return "capacity";
     case Change::kCpus:
       return "cpus";
     case Change::kMemory:
@@ -253,6 +263,8 @@ std::string option_of(const Counterfactual& changed) {
       return fmt::format("--gpu-memory {}", base::written(request.gpu_memory));
     case Change::kNuma:
       return "--allow-cross-numa";
+    case Change::kCapacity:
+      return fmt::format("--capacity {}", model::to_string(request.capacity));
     case Change::kCpus:
       return fmt::format("--cpus {}", request.cpus.value_or(0));
     case Change::kMemory:

@@ -19,6 +19,7 @@ enum class Change : std::uint8_t {
   kGpuTypes,
   kGpuMemory,
   kNuma,
+  kCapacity,
   kCpus,
   kMemory,
   kTimeLimit,

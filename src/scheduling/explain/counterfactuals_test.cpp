@@ -103,6 +103,15 @@ TEST(Counterfactuals, AJobOnOneSocketCouldLieOnTwo) {
   EXPECT_EQ(options(world.of(model::JobId(1))), (Texts{"--gpus 2", "--allow-cross-numa"}));
 }
 
+TEST(Counterfactuals, AJobOfOneCapacityClassCouldTakeAny) {
+  model::ResourceRequest request = gpus(1);
+  request.capacity = model::CapacityRequest::kSpot;
+  AtRest world =
+      at_rest({node(1).gpus(1), node(2).gpus(1).busy(0).capacity(model::CapacityClass::kSpot)},
+              {waiting(1, request)});
+  EXPECT_EQ(options(world.of(model::JobId(1))), Texts{"--capacity any"});
+}
+
 TEST(Counterfactuals, AJobWithManyCpusCouldHaveFewer) {
   model::ResourceRequest request = gpus(1);
   request.cpus = 60;

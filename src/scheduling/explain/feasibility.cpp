@@ -38,10 +38,18 @@ std::unexpected<base::Error> refusal(std::string_view field, std::string_view wh
 std::string where(const model::ResourceRequest& request) {
   std::string text;
   if (!request.nodelist.empty() || !request.exclude.empty()) text += " of those it may use";
+  if (request.capacity != model::CapacityRequest::kAny) {
+    text += fmt::format(" of {} capacity", model::to_string(request.capacity));
+  }
   if (request.within != model::NetworkLevel::kAnywhere) {
     text += fmt::format(" in one {}", to_string(request.within));
   }
   return text;
+}
+
+// The first verdict about a node that the request may use.
+Feasibility first_of_node(const model::ResourceRequest& request) {
+  return request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus;
 }
 
 std::string part_text(const model::ResourceRequest& request) {
@@ -53,17 +61,23 @@ std::string part_text(const model::ResourceRequest& request) {
 }  // namespace
 
 FeasibilityCheck::FeasibilityCheck(const model::ResourceRequest& request)
-    : request_(request), verdict_(request.gpus > 0 ? Feasibility::kGpuType : Feasibility::kCpus) {
+    : request_(request), verdict_(first_of_node(request)) {
+  if (request.capacity != model::CapacityRequest::kAny) verdict_ = Feasibility::kCapacity;
   for (model::ResourceRequest& choice : by_choice(request))
     choices_.emplace_back(std::move(choice));
 }
 
 void FeasibilityCheck::visit(const model::Node& node) {
   if (!request_.engines.contains(node.engine)) {
-    has_passed_engine_ = true;
+    has_passed_ = true;
     return;
   }
   if (!may_use(request_, node.id)) return;
+  if (!model::accepts(request_.capacity, node.capacity)) {
+    has_passed_ = true;
+    return;
+  }
+  verdict_ = std::max(verdict_, first_of_node(request_));
   for (Choice& choice : choices_) visit(node, choice);
 }
 
@@ -96,6 +110,10 @@ void FeasibilityCheck::visit(const model::Node& node, Choice& choice) {
 
 base::Status FeasibilityCheck::status() const {
   switch (verdict_) {
+    case Feasibility::kCapacity:
+      return refusal("capacity", fmt::format("{} asked, no node{} is of that capacity class",
+                                             model::to_string(request_.capacity),
+                                             are_all_listed() ? "" : " that it may use"));
     case Feasibility::kGpuType:
       if (request_.gpu_types.empty()) {
         return refusal("gpus",
@@ -135,9 +153,12 @@ base::Status FeasibilityCheck::status() const {
   std::unreachable();
 }
 
+bool FeasibilityCheck::are_all_listed() const {
+  return request_.nodelist.empty() && request_.exclude.empty();
+}
+
 std::string_view FeasibilityCheck::allowed() const {
-  const bool is_all = request_.nodelist.empty() && request_.exclude.empty() && !has_passed_engine_;
-  return is_all ? "" : " that it may use";
+  return are_all_listed() && !has_passed_ ? "" : " that it may use";
 }
 
 std::string_view FeasibilityCheck::kind() const {

@@ -17,6 +17,7 @@ namespace gpu_platform::scheduling {
 // The reason why no node could ever hold a request: the first constraint that fails on every node
 // that satisfies all earlier ones.
 enum class Feasibility : std::uint8_t {
+  kCapacity,
   kGpuType,
   kGpuMemory,
   kGpus,
@@ -49,16 +50,17 @@ class FeasibilityCheck {
     GpuOffers offers;  // refers to it
   };
   void visit(const model::Node& node, Choice& choice);
-  // For a request that may not use all nodes: by its lists, or by its engines.
+  bool are_all_listed() const;  // its lists exclude no node
+  // For a request that may not use all nodes: by its lists, its engines or its capacity.
   std::string_view allowed() const;
   std::string_view kind() const;  // the GPU type, if the request narrows it
   std::string_view with_the_gpus() const;
   std::string_view with_the_rest() const;
 
   const model::ResourceRequest& request_;
-  std::deque<Choice> choices_;      // one for each type, as placement tries them
-  bool has_passed_engine_ = false;  // a node of an engine that cannot run it was left out
-  Feasibility verdict_;             // the verdict of the node that comes furthest
+  std::deque<Choice> choices_;  // one for each type, as placement tries them
+  bool has_passed_ = false;     // a node was left out for its engine or its capacity class
+  Feasibility verdict_;         // the verdict of the node that comes furthest
   // The largest amounts on nodes that satisfy all earlier constraints.
   base::Bytes max_gpu_memory_;
   std::uint32_t max_gpus_ = 0;

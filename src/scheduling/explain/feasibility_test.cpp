@@ -80,6 +80,23 @@ TEST_F(CouldEverFit, RefusesStrictRequestsLargerThanEverySocket) {
   EXPECT_EQ(refusal(request), "");
 }
 
+TEST_F(CouldEverFit, RefusesACapacityClassThatNoNodeHas) {
+  nodes_ = {{node(1).gpus(8)}};
+  model::ResourceRequest request = gpus(1);
+  request.capacity = model::CapacityRequest::kOnDemand;
+  EXPECT_EQ(refusal(request), "");
+  request.capacity = model::CapacityRequest::kSpot;
+  EXPECT_EQ(refusal(request), "capacity: spot asked, no node is of that capacity class");
+  request.gpus = 0;
+  request.exclude = {model::NodeId(2)};
+  EXPECT_EQ(refusal(request),
+            "capacity: spot asked, no node that it may use is of that capacity class");
+  nodes_ = {{node(1).gpus(8), node(3).gpus(2).capacity(model::CapacityClass::kSpot)}};
+  EXPECT_EQ(refusal(request), "");
+  request.gpus = 3;
+  EXPECT_EQ(refusal(request), "gpus: 3 asked, the largest node that it may use has 2 GPUs");
+}
+
 TEST_F(CouldEverFit, RefusesGpusWhereThereAreNone) {
   nodes_ = {{node(1)}};
   EXPECT_EQ(refusal(gpus(2)), "gpus: 2 asked, no node has a GPU");

@@ -74,6 +74,10 @@ ShortageCounter::Judgement ShortageCounter::judge(const model::Node& node) {
     found.shortage = Shortage::kEngine;
     return judgement;
   }
+  if (!model::accepts(choices_.front().request.capacity, node.capacity)) {
+    found.shortage = Shortage::kCapacity;
+    return judgement;
+  }
   for (Choice& choice : choices_) {
     const WaitCount of_choice = shortage_on(choice, node, judgement.could_hold);
     const bool is_further =

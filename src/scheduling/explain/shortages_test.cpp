@@ -47,6 +47,19 @@ TEST(CountShortages, CountsNodesOfAnotherEngineAsSuch) {
             (Counts{{Shortage::kEngine, 2, 0}, {Shortage::kGpus, 1, 1}}));
 }
 
+TEST(CountShortages, CountsNodesOfAnotherCapacityClassAsSuch) {
+  using model::CapacityClass;
+  const NodeList nodes{{node(1).gpus(1).capacity(CapacityClass::kSpot),
+                        node(2).gpus(8).capacity(CapacityClass::kReserved), node(3).gpus(8)}};
+  model::ResourceRequest request = gpus(2);
+  request.capacity = model::CapacityRequest::kSpot;
+  EXPECT_EQ(count_shortages(nodes, request),
+            (Counts{{Shortage::kCapacity, 2, 0}, {Shortage::kGpus, 1, 1}}));
+  request.capacity = model::CapacityRequest::kOnDemand;
+  EXPECT_EQ(count_shortages(nodes, request),
+            (Counts{{Shortage::kCapacity, 1, 0}, {Shortage::kFits, 2, 0}}));
+}
+
 TEST(CountShortages, CountsNodesThatCouldHoldAPartByEngine) {
   model::ResourceRequest request = gpus(8);
   request.engines = model::kAnyEngine;

@@ -22,6 +22,7 @@ std::size_t WaitingClasses::Hash::operator()(const Key& key) const {
   mix(request.nodes * 2 + (request.cross_node ? 1 : 0));
   mix(static_cast<std::size_t>(request.within));
   mix(request.engines.bits);
+  mix(static_cast<std::size_t>(request.capacity));
   for (const model::NodeId node : request.nodelist) mix(node.value);
   for (const model::NodeId node : request.exclude) mix(node.value);
   for (const std::uint32_t speed : request.gpu_speeds) mix(speed);

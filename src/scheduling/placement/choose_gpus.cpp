@@ -81,7 +81,7 @@ PlacementRank widest_rank(const ShapeClass& shape_class, const model::ResourceRe
 bool could_hold(const ShapeClass& shape_class, const model::ResourceRequest& request,
                 const GpuFilter& filter) {
   const NodeShape& shape = *shape_class.shape;
-  if (!request.engines.contains(shape.engine)) return false;
+  if (!may_use(request, shape)) return false;
   const Demand demand = demand_on_shape(shape_class, request);
   return demand.cpus <= shape.cpus && demand.memory <= shape.memory &&
          has_gpus_when_empty(shape_class, request, filter);

@@ -50,7 +50,7 @@ class NodeNeed {
     const Cluster::NodeRecord* record = trial.cluster().find(node);
     if (record == nullptr || !record->free.is_up) return;
     const NodeShape& shape = *record->shape_class->shape;
-    if (!request.engines.contains(shape.engine)) return;
+    if (!may_use(request, shape)) return;
     is_up_ = true;
     free_ = record->free;
     demand_ = demand_on(request, {.cpus = shape.cpus,

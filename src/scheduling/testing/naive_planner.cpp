@@ -232,6 +232,7 @@ std::optional<Score> score_on(const model::Node& node, const model::ResourceRequ
   const bool is_up = node.state == model::NodeState::kUp && node.service == model::NodeService::kUp;
   if (!is_up || !may_use(request, node.id)) return std::nullopt;
   if (!request.engines.contains(node.engine)) return std::nullopt;
+  if (!model::accepts(request.capacity, node.capacity)) return std::nullopt;
   const Demand demand =
       demand_on(request, {node.cpus, node.memory, static_cast<std::uint32_t>(node.gpus.size())});
   const auto left = [](std::int64_t all, std::int64_t ours, std::int64_t of_others) {

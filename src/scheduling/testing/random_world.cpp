@@ -88,6 +88,8 @@ model::Node random_node(const Draw& draw, std::uint64_t id) {
   }
   result.network = random_place(draw);
   if (draw(4) == 3) result.engine = model::EngineKind::kKubernetes;
+  if (draw(3) == 2)
+    result.capacity = static_cast<model::CapacityClass>(draw(model::kCapacityClasses));
   if (draw(12) == 11) result.service = static_cast<model::NodeService>(draw(model::kNodeServices));
   if (draw(5) == 4) result.others_cpus = static_cast<std::uint32_t>(draw(result.cpus + 1));
   if (draw(5) == 4) result.others_memory = base::kGiB * static_cast<std::int64_t>(draw(65));
@@ -111,6 +113,9 @@ model::ResourceRequest random_request(const Draw& draw) {
   constexpr model::EngineSet kSets[] = {model::kAnyEngine, model::kProcessesOnly,
                                         model::EngineSet::of(model::EngineKind::kKubernetes)};
   request.engines = kSets[draw(3)];
+  if (draw(3) == 2) {
+    request.capacity = static_cast<model::CapacityRequest>(draw(model::kCapacityRequests));
+  }
   return request;
 }
 

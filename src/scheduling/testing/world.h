@@ -94,6 +94,10 @@ class NodeBuilder {
     node_.engine = model::EngineKind::kKubernetes;
     return *this;
   }
+  NodeBuilder& capacity(model::CapacityClass capacity) {
+    node_.capacity = capacity;
+    return *this;
+  }
   // Of what the node has, pods of others use this much.
   NodeBuilder& others(std::uint32_t cpus, base::Bytes memory = {}) {
     node_.others_cpus = cpus;

@@ -133,6 +133,9 @@ model::NodeInfo draw_node(Prng& random, std::size_t number) {
                     .rack = fmt::format("r{}", random.below(2)),
                     .zone = "z"};
   }
+  if (random.chance(1, 3)) {
+    node.capacity = static_cast<model::CapacityClass>(random.below(model::kCapacityClasses));
+  }
   if (random.chance(1, 5)) return node;  // CPUs alone
   node.driver_version = "1";
   const std::uint64_t gpus = 1 + random.below(8);
@@ -237,6 +240,9 @@ model::ResourceRequest draw_request(Prng& random, const Setup& setup) {
   if (random.chance(1, 4)) make_gang(random, setup, request);
   if (random.chance(1, 8)) request.nodelist = draw_nodes(random, setup);
   if (random.chance(1, 8)) request.exclude = draw_nodes(random, setup);
+  if (random.chance(1, 8)) {
+    request.capacity = static_cast<model::CapacityRequest>(random.below(model::kCapacityRequests));
+  }
   for (std::size_t i = 0; i < request.gpu_types.size() && random.chance(1, 2); ++i) {
     request.gpu_speeds.assign(request.gpu_types.size(), model::kFullSpeed);
     if (i > 0) request.gpu_speeds[i] = static_cast<std::uint32_t>(500 + random.below(1500));

@@ -75,6 +75,14 @@ base::Status read(const std::string& text, model::NetworkLevel& value) {
   return base::invalid({}, fmt::format("'{}' is not anywhere, zone, rack or domain", text));
 }
 
+base::Status read(const std::string& text, model::CapacityRequest& value) {
+  for (std::size_t i = 0; i < model::kCapacityRequests; ++i) {
+    value = static_cast<model::CapacityRequest>(i);
+    if (text == to_string(value)) return {};
+  }
+  return base::invalid({}, fmt::format("'{}' is not any, spot or on-demand", text));
+}
+
 base::Status read(const std::string& text, model::ArraySpec& value) {
   TRY_ASSIGN(value, model::parse_array(text));
   return {};

@@ -80,7 +80,7 @@ const std::vector<Rule>& rules() {
        1,
        "node NAME",
        {"gpus", "model", "cpus", "memory", "numa_gpus", "socket_gpus", "links", "pairs", "domain",
-        "rack", "zone", "engine", "others_cpus", "others_memory"}},
+        "rack", "zone", "engine", "others_cpus", "others_memory", "capacity"}},
       {"engines", 1, 1, "engines process|containers|kubernetes,…", {}},
       {"policy", 0, 0, "policy KEY=VALUE", options_of_policy()},
       {"team",

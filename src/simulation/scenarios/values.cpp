@@ -129,6 +129,11 @@ base::Result<model::NodeInfo> node_of(const Statement& statement) {
     if (!kind) return base::invalid({}, "engine: process or kubernetes");
     node.engine = *kind;
   }
+  if (const std::string* capacity = option(statement, "capacity")) {
+    const auto named = model::parse_capacity_class(*capacity);
+    if (!named) return base::invalid({}, "capacity: on-demand, spot or reserved");
+    node.capacity = *named;
+  }
   TRY(set_count(statement, "others_cpus", 0, 100'000, node.others_cpus));
   TRY(set_size(statement, "others_memory", node.others_memory));
   if (!node.gpus.empty()) node.driver_version = "virtual";
