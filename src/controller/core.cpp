@@ -348,9 +348,12 @@ void Core::on(const execution::NodeObserved& seen, base::Instant now) {
   const bool rebooted = former_boot != seen.info.boot_id;
   const bool was_lost = !state_.nodes.find(id.value)->is_heard;
   // First, so that a node that comes back smaller never holds more than it has.
-  if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), true, now);
+  // Another machine may have the name of a node of a cluster, and a pod that had no node before may
+  // come to it: what is given up there must be stopped, too.
+  const bool is_empty = rebooted && seen.info.engine != model::EngineKind::kKubernetes;
+  if (rebooted) lose_attempts(attempts_on(state_, id, former_boot), is_empty, now);
   emit_all(judge_node(state_, seen), now);
-  if (!was_lost || rebooted) return;
+  if (is_empty || !(was_lost || rebooted)) return;
   // It came back without a new boot: what was given up there may still run, and must not.
   for (const model::AttemptId there : attempts_on(state_, id)) {
     if (find_attempt(state_, there)->state != model::AttemptState::kCleaning) continue;

@@ -291,6 +291,26 @@ TEST_F(EnginesTest, ANameBelongsToOneEngineWhileJobsAreThere) {
   EXPECT_EQ(node("k2").engine, EngineKind::kProcess) << "nothing of it was held";
 }
 
+// A pod that had no node yet may come to the new machine, so nothing is free before the engine says
+// so.
+TEST_F(EnginesTest, WhatRanOnANodeOfAClusterThatWasReplacedIsStoppedAndHeldUntilItIsGone) {
+  const std::uint64_t id = accepted(with_image(4));
+  core_.take_batch();
+  model::NodeInfo another = cluster_node("k1", 4);
+  another.boot_id = "another machine";
+  see(execution::NodeObserved{another});
+  EXPECT_EQ(job(id).attempts[0].state, model::AttemptState::kCleaning);
+  EXPECT_EQ(job(id).attempts[0].exit.lost, model::Lost::kNodeLost);
+  bool is_stopped = false;
+  for (const Effect& effect : core_.take_batch().effects) {
+    const auto* stop = std::get_if<execution::StopOrder>(&effect);
+    is_stopped = is_stopped || (stop != nullptr && stop->attempt == attempt(id, 1));
+  }
+  EXPECT_TRUE(is_stopped);
+  see(execution::Cleaned{attempt(id, 1)});
+  EXPECT_EQ(job(id).attempts[0].state, model::AttemptState::kReleased);
+}
+
 class EvictionTest : public EnginesTest {
  protected:
   void evict(std::uint64_t id, std::uint32_t number, std::optional<std::uint8_t> code) {

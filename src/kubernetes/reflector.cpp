@@ -93,6 +93,7 @@ class Reflector::Impl {
 
   void list() {
     continue_.clear();
+    if (handlers_.on_list_asked) handlers_.on_list_asked();
     next_page();
   }
 

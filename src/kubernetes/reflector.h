@@ -23,6 +23,9 @@ struct Followed {
 };
 
 struct FollowHandlers {
+  // A list is asked for. The server reads it later, so what is made from now on may be missing in
+  // it.
+  std::function<void()> on_list_asked;
   // A list begins: what is not told by on_object before on_listed is gone. A list that breaks off
   // begins again, without on_listed between.
   std::function<void()> on_list_begin;

@@ -1,5 +1,6 @@
 #include "kubernetes/reflector.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -93,6 +94,10 @@ class Follower {
     access.server = server.address();
     client_ = std::move(*Client::make(access));
     FollowHandlers handlers{
+        .on_list_asked =
+            [this] {
+              if (on_asked) on_asked();
+            },
         .on_list_begin = [this] { told.emplace_back("begin"); },
         .on_object = [this](const nlohmann::json& object) { told.push_back("+" + name(object)); },
         .on_deleted = [this](const nlohmann::json& object) { told.push_back("-" + name(object)); },
@@ -127,6 +132,7 @@ class Follower {
   void let_go() { reflector_.reset(); }
   Client& client() { return *client_; }
 
+  std::function<void()> on_asked;
   std::vector<std::string> told;
   std::vector<std::string> troubles;
 
@@ -159,6 +165,23 @@ TEST(Reflector, ListsInPagesThenWatchesFromTheListsVersion) {
                           "/api/v1/pods?labelSelector=x%3Dy&limit=2&continue=t%2F1%3D",
                           "/api/v1/pods?labelSelector=x%3Dy&watch=true&allowWatchBookmarks=true&"
                           "resourceVersion=7&timeoutSeconds=9"));
+}
+
+// What is made between the two is missing in the list, and is not gone.
+TEST(Reflector, TellsThatAListIsAskedForBeforeTheServerReadsIt) {
+  std::atomic<int> asked = 0;
+  std::atomic<int> asked_when_read = 0;
+  ListAndWatch script(
+      [&](int, const SeenRequest&, Wire& wire) {
+        asked_when_read = asked.load();
+        wire.answer(200, list(7, ""));
+      },
+      [](int, const SeenRequest&, Wire& wire) { stay_open(wire); });
+  Follower follower(script.server);
+  follower.on_asked = [&] { ++asked; };
+  ASSERT_TRUE(follower.follow_until_told("listed"));
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(asked_when_read, 1);
 }
 
 TEST(Reflector, AWatchThatEndsSilentlyGoesOnFromTheLastVersion) {

@@ -329,7 +329,8 @@ class KubernetesEngine::Worker {
   }
 
   FollowHandlers of_view(ClusterView::Kind kind) {
-    return {.on_list_begin = [this, kind] { view_.begin_list(kind); },
+    return {.on_list_asked = {},
+            .on_list_begin = [this, kind] { view_.begin_list(kind); },
             .on_object = [this, kind](const Json& object) { view_.put(kind, object); },
             .on_deleted = [this, kind](const Json& object) { view_.remove(kind, object); },
             .on_listed = [this, kind] { view_.end_list(kind); },
@@ -346,10 +347,7 @@ class KubernetesEngine::Worker {
       view_.remove(ClusterView::Kind::kClaim, object);
       see_claim(object, false);
     };
-    handlers.on_list_begin = [this] {
-      view_.begin_list(ClusterView::Kind::kClaim);
-      attempts_.begin_claim_list();
-    };
+    handlers.on_list_asked = [this] { attempts_.begin_claim_list(); };
     handlers.on_listed = [this] {
       view_.end_list(ClusterView::Kind::kClaim);
       attempts_.claims_listed();
@@ -367,7 +365,8 @@ class KubernetesEngine::Worker {
     const auto seen = [this](const Json& object, auto then) {
       if (auto pod = view_of_pod(object, options_.settings.cluster)) then(*pod);
     };
-    return {.on_list_begin = [this] { attempts_.begin_list(); },
+    return {.on_list_asked = [this] { attempts_.begin_list(); },
+            .on_list_begin = {},
             .on_object =
                 [this, seen](const Json& object) {
                   seen(object, [this](const PodView& pod) { attempts_.see(pod); });

@@ -45,6 +45,14 @@ bool is_final_image_error(const PodView& pod) {
           pod.waiting.contains("manifest unknown"));
 }
 
+// Clearly before it: Kubernetes tells whole seconds.
+bool all_ended_before(const std::vector<RankEnd>& ends, base::Instant at) {
+  return std::ranges::all_of(ends, [at](const RankEnd& end) {
+    const bool is_known = !end.vanished && end.pod && end.pod->finished_at.is_set();
+    return is_known && end.pod->finished_at + base::seconds(1) <= at;
+  });
+}
+
 }  // namespace
 
 // What one pod of an attempt is and needs.
@@ -198,8 +206,9 @@ void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant no
       tell_again(attempt);
       continue;
     }
-    if (each.state != AttemptState::kRequested) {
-      // All that it has was made long ago: what is missing is lost.
+    if (each.state == AttemptState::kRunning || each.state == AttemptState::kCleaning) {
+      // All that it has was made long ago: what is missing is lost. One that was told to stop may
+      // have been told before anything was made.
       for (Rank& rank : attempt.ranks) rank.is_pod_made = true;
     }
     attempt.asked_at = now;
@@ -381,7 +390,7 @@ void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
     const bool is_over =
         is_final_image_error(*rank.pod) || now >= rank.image_since + kImagePatience;
     if (is_over && attempt.failed_start.empty()) attempt.failed_start = rank.pod->waiting;
-    wake_at(attempt, rank.image_since + kImagePatience);
+    if (!is_over) wake_at(attempt, rank.image_since + kImagePatience);
   }
   if (all) {
     attempt.started_at = latest;
@@ -461,8 +470,14 @@ void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
   if (is_nothing && attempt.has_order && !attempt.may_create && !attempt.stop) return;
   std::vector<RankEnd> ends;
   for (const Rank& rank : attempt.ranks) ends.push_back(end_of_rank(rank));
-  Ended ended =
-      execution::end_of(attempt.id, ends, {attempt.stop, attempt.at_limit, attempt.failed_start});
+  EndCause cause{attempt.stop, attempt.at_limit, attempt.failed_start};
+  if (attempt.at_limit && all_ended_before(ends, attempt.started_at + *attempt.at_limit)) {
+    // It was stopped at its limit because its own end was not known yet.
+    cause.stop.reset();
+    cause.time_limit.reset();
+    for (RankEnd& end : ends) end.pod->is_being_deleted = false;
+  }
+  Ended ended = execution::end_of(attempt.id, ends, cause);
   if (!ended.at.is_set()) ended.at = now;
   ended.at = std::max(ended.at, attempt.started_at);
   give_up(attempt, std::move(ended));

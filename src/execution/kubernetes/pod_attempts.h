@@ -85,8 +85,8 @@ class PodAttempts {
   void adopt(const std::vector<KnownAttempt>& known, base::Instant now);
 
   // ---- what is seen. Nothing is decided before listed(), and nothing that the core does not know
-  // is removed before the first adopt(). What is not seen between begin_list() and listed() is
-  // gone.
+  // is removed before the first adopt(). What is known at begin_list() and not seen until listed()
+  // is gone: begin_list() comes before the server is asked, for what is made later may be missing.
   void begin_list();
   void see(const PodView& pod);
   void see_gone(const PodView& pod);

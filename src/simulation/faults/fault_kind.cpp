@@ -74,14 +74,24 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "others_came",
     "service_changed",
     "gpu_unavailable",
+    "call_lost",
+    "answer_lost",
+    "call_refused",
+    "watch_repeated",
+    "watch_reordered",
+    "watch_expired",
+    "pod_evicted",
+    "pod_node_replaced",
 };
 
 constexpr std::array<std::string_view, kPlants> kPlantNames = {
-    "none",         "double-start",       "leaked-gpu",
-    "lost-job",     "effect-before-sync", "half-gang",
-    "late-news",    "forgotten-cancel",   "early-answer",
-    "early-free",   "lost-requeue",       "forgotten-requeue",
-    "unsaid-limit", "forgotten-caller",
+    "none",           "double-start",       "leaked-gpu",
+    "lost-job",       "effect-before-sync", "half-gang",
+    "late-news",      "forgotten-cancel",   "early-answer",
+    "early-free",     "lost-requeue",       "forgotten-requeue",
+    "unsaid-limit",   "forgotten-caller",   "early-finalizer",
+    "early-claim",    "renamed-start",      "late-list",
+    "unreleased-pod",
 };
 
 }  // namespace

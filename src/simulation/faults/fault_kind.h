@@ -80,8 +80,17 @@ enum class FaultKind : std::uint8_t {
   kOthersCame,           // others use more or less of a node
   kServiceChanged,       // a cluster takes a node out of service, or puts it back
   kGpuUnavailable,       // a GPU of a cluster is not ours to give
+  // On the way to a cluster and back, and in it.
+  kCallLost,        // a call does not reach the API server
+  kAnswerLost,      // it does what it is asked for, and the answer does not come
+  kCallRefused,     // 409, 429, 500, 503
+  kWatchRepeated,   // a watch tells again what it has told
+  kWatchReordered,  // of two objects the later change comes first
+  kWatchExpired,    // all is listed anew
+  kPodEvicted,
+  kPodNodeReplaced,  // another machine has the node's name
 };
-inline constexpr std::size_t kFaultKinds = 69;
+inline constexpr std::size_t kFaultKinds = 77;
 
 std::string_view to_string(FaultKind kind);  // "crash_before_commit"
 
@@ -104,8 +113,13 @@ enum class Plant : std::uint8_t {
   kForgottenRequeue,  // requeues are acknowledged, and nothing is done
   kUnsaidLimit,       // the engine does not say which time limit was over
   kForgottenCaller,   // the audit trail does not say which jobs a call changed
+  kEarlyFinalizer,    // pods are made without the finalizer that keeps them until their end is read
+  kEarlyClaim,        // the claim of a pod is deleted when its pod is told to end
+  kRenamedStart,      // a start that is repeated after a crash makes a pod of another name
+  kLateList,          // a list counts from when it comes, not from when it was asked for
+  kUnreleasedPod,     // the finalizer of a forgotten pod is not taken away
 };
-inline constexpr std::size_t kPlants = 14;
+inline constexpr std::size_t kPlants = 19;
 
 std::string_view to_string(Plant plant);  // "double-start"
 std::optional<Plant> parse_plant(std::string_view name);

@@ -131,6 +131,7 @@ class Ledger {
   void check_kept(model::JobId id, const Job& job, const model::JobEnded& event);
   void check_given_time(model::JobId id, const Job& job);
   void follow_audit(const model::EventRecord& record);
+  bool is_of_a_pod_taken_away(const model::AttemptEnded& event) const;
   void check_exit(const model::AttemptEnded& event);
   void check_held(const model::StartRequested& event);
   bool is_to_yield(const model::Attempt& attempt, const std::string& to) const;
@@ -163,6 +164,7 @@ class Ledger {
   std::map<model::NodeId, std::string> node_names_;
   std::set<model::AttemptId> heard_cleaned_;
   std::map<model::AttemptId, model::Lost> heard_lost_;
+  std::set<model::AttemptId> heard_preempted_;  // a pod may be taken away before it ran
   std::map<std::string, std::set<std::string>> heard_boots_;  // by node name
   std::set<std::string> heard_unreachable_;                   // node names
   std::vector<model::AuditEntry> audit_;

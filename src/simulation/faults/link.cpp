@@ -49,12 +49,14 @@ void Link::set_limit(const execution::LimitOrder& order) {
 
 // Given or lost, but never repeated and never late.
 void Link::signal(const execution::SignalOrder& order) {
-  if (may_give_order() && !is_lost(order_faults_, FaultKind::kOrderLost)) engine_->signal(order);
+  if (!may_give_order() || is_lost(order_faults_, FaultKind::kOrderLost)) return;
+  engine_of(order.attempt).signal(order);
 }
 
 void Link::forget(const ForgetOrder& order) {
   if (!may_give_order()) return;
   check(order);
+  if (of_cluster_.erase(order.attempt) > 0) return cluster_->forget(order);
   if (is_lost(order_faults_, FaultKind::kOrderLost)) return;
   std::erase_if(orders_,
                 [&](const auto& entry) { return attempt_of(entry.second) == order.attempt; });
@@ -62,7 +64,24 @@ void Link::forget(const ForgetOrder& order) {
 }
 
 void Link::adopt(const std::vector<execution::KnownAttempt>& known) {
-  if (may_give_order()) engine_->adopt(known);
+  if (!may_give_order()) return;
+  std::vector<execution::KnownAttempt> of_cluster;
+  std::vector<execution::KnownAttempt> others;
+  for (const execution::KnownAttempt& each : known) {
+    const bool is_there = is_on_cluster(each.order);
+    if (is_there) of_cluster_.insert(each.order.attempt);
+    (is_there ? of_cluster : others).push_back(each);
+  }
+  engine_->adopt(others);
+  if (cluster_ != nullptr) cluster_->adopt(of_cluster);
+}
+
+bool Link::is_on_cluster(const StartOrder& order) const {
+  return cluster_ != nullptr && order.nodes.front().engine == model::EngineKind::kKubernetes;
+}
+
+execution::Engine& Link::engine_of(AttemptId attempt) {
+  return of_cluster_.contains(attempt) ? *cluster_ : static_cast<execution::Engine&>(*engine_);
 }
 
 bool Link::may_give_order() {
@@ -105,6 +124,9 @@ base::Instant Link::some_time_later() {
 void Link::pass(const Order& order) {
   if (!may_give_order()) return;
   check(order);
+  const auto* start = std::get_if<StartOrder>(&order);
+  if (start != nullptr && is_on_cluster(*start)) of_cluster_.insert(start->attempt);
+  if (of_cluster_.contains(attempt_of(order))) return hand_over(order);
   if (is_lost(order_faults_, FaultKind::kOrderLost)) return;
   if (random_.chance(order_faults_.repeated, 1000)) {
     findings_.count(FaultKind::kOrderRepeated);
@@ -119,13 +141,14 @@ void Link::pass(const Order& order) {
 }
 
 void Link::hand_over(const Order& order) {
+  execution::Engine& engine = engine_of(attempt_of(order));
   if (const auto* start = std::get_if<StartOrder>(&order)) {
     newest_[start->attempt.job] = start->attempt.attempt;
-    engine_->start(*start);
+    engine.start(*start);
   } else if (const auto* limit = std::get_if<execution::LimitOrder>(&order)) {
-    engine_->set_limit(*limit);
+    engine.set_limit(*limit);
   } else {
-    engine_->stop(std::get<StopOrder>(order));
+    engine.stop(std::get<StopOrder>(order));
   }
 }
 
@@ -133,6 +156,7 @@ void Link::crash() {
   news_.clear();
   inbox_.clear();
   orders_left_.reset();
+  of_cluster_.clear();
   std::erase_if(orders_, [&](const auto&) { return random_.chance(1, 2); });
 }
 
@@ -155,6 +179,18 @@ void Link::observe(Observation observation) {
   pass_news(std::move(observation));
 }
 
+void Link::observe_cluster(Observation observation) {
+  const auto* ended = std::get_if<Ended>(&observation);
+  const bool is_unknown = ended != nullptr && ended->exit.lost == model::Lost::kUnknown;
+  if (is_unknown && !ledger_.has_end(ended->attempt)) {
+    findings_.violated("end-known", fmt::format("how attempt {} of job {} ended is lost",
+                                                ended->attempt.attempt, ended->attempt.job.value));
+  }
+  set_wall_time(observation);
+  ledger_.heard(observation);
+  inbox_.push_back(std::move(observation));
+}
+
 void Link::pass_news(Observation observation) {
   if (is_lost(news_faults_, FaultKind::kNewsLost)) return;
   if (random_.chance(news_faults_.repeated, 1000)) {
@@ -169,13 +205,18 @@ void Link::pass_news(Observation observation) {
   }
 }
 
-// Supervisors read the wall clock; and some planted defects change what is said.
-void Link::rewrite(Observation& observation) {
+// Supervisors read the wall clock.
+void Link::set_wall_time(Observation& observation) const {
   if (auto* started = std::get_if<Started>(&observation)) {
     started->at = started->at + clock_.offset();
   } else if (auto* ended = std::get_if<Ended>(&observation)) {
     ended->at = ended->at + clock_.offset();
   }
+}
+
+// Some planted defects change what is said.
+void Link::rewrite(Observation& observation) {
+  set_wall_time(observation);
   AttemptId* attempt = attempt_in(observation);
   if (attempt == nullptr) return;
   if (plant_ == Plant::kUnsaidLimit) {

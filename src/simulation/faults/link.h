@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -28,13 +29,19 @@ namespace gpu_platform::simulation {
 //   effect-before-sync  a start before its StartRequested is durable, a stop of an attempt before
 //   its StopRequested or its end is, a time limit that the job was never
 //                       given, a forget before its release is
+//   end-known           an attempt in pods ends in an unknown way, although a pod stays until its
+//                       end was read
 class Link final : public execution::Engine, public execution::ObservationSink {
  public:
   Link(base::Prng random, VirtualClock& clock, Findings& findings, Ledger& ledger, Plant plant)
       : random_(random), clock_(clock), findings_(findings), ledger_(ledger), plant_(plant) {}
 
-  // Call it before anything else; the engine's sink is this link.
-  void connect(execution::VirtualEngine& engine) { engine_ = &engine; }
+  // Call it before anything else; the engine's sink is this link. Nothing goes wrong here on the
+  // way to the engine of a cluster, which is a part of the daemon: null, there is none.
+  void connect(execution::VirtualEngine& engine, execution::Engine* cluster) {
+    engine_ = &engine;
+    cluster_ = cluster;
+  }
   void set_faults(const MessageFaults& orders, const MessageFaults& news) {
     order_faults_ = orders;
     news_faults_ = news;
@@ -50,6 +57,8 @@ class Link final : public execution::Engine, public execution::ObservationSink {
 
   // ---- from the engine
   void observe(execution::Observation observation) override;
+  // From the engine of the cluster.
+  void observe_cluster(execution::Observation observation);
 
   // The controller dies after so many more orders: later ones are not given.
   void die_after(std::size_t orders) { orders_left_ = orders; }
@@ -68,6 +77,8 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   template <class Message>
   using InFlight = std::map<std::pair<base::Instant, std::uint64_t>, Message>;
 
+  bool is_on_cluster(const execution::StartOrder& order) const;
+  execution::Engine& engine_of(model::AttemptId attempt);
   bool may_give_order();
   void pass(const Order& order);
   void hand_over(const Order& order);
@@ -75,6 +86,7 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   base::Instant some_time_later();
   void check(const Order& order);
   bool is_swallowed(const execution::Observation& observation);
+  void set_wall_time(execution::Observation& observation) const;
   void rewrite(execution::Observation& observation);
   void pass_news(execution::Observation observation);
 
@@ -84,6 +96,8 @@ class Link final : public execution::Engine, public execution::ObservationSink {
   Ledger& ledger_;
   Plant plant_;
   execution::VirtualEngine* engine_ = nullptr;
+  execution::Engine* cluster_ = nullptr;
+  std::set<model::AttemptId> of_cluster_;  // attempts on its nodes
   MessageFaults order_faults_;
   MessageFaults news_faults_;
   std::optional<std::size_t> orders_left_;

@@ -33,7 +33,8 @@ struct FaultReport {
 inline constexpr std::uint64_t kSeedsThatTryEverything = 1000;
 
 // Runs one world per seed, each with the whole controller on virtual time, the memory store and the
-// virtual engine behind faulty links. Pure: the same options give the same report.
+// virtual engine behind faulty links; some of them with nodes that run pods (pod_engine.h). Pure:
+// the same options give the same report.
 FaultReport run_faults(const FaultOptions& options);
 
 // The command that repeats the world of a violation.

@@ -257,6 +257,11 @@ void put_into_cluster(Prng& random, Setup& setup) {
     if (is_all || random.chance(1, 2)) node.engine = model::EngineKind::kKubernetes;
   }
   setup.weights.cluster = random.below(10);
+  setup.has_pods = random.chance(1, 2);
+  for (std::uint64_t* each : {&setup.pods.call_lost, &setup.pods.answer_lost, &setup.pods.refused,
+                              &setup.pods.repeated, &setup.pods.reordered, &setup.pods.expired}) {
+    if (random.chance(1, 2)) *each = random.below(150);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,16 @@ struct MessageFaults {
   std::uint64_t repeated = 0;
 };
 
+// In how many of a thousand cases something goes wrong on the way to an API server and back.
+struct PodFaults {
+  std::uint64_t call_lost = 0;    // nothing happens, and there is no answer
+  std::uint64_t answer_lost = 0;  // it happens, and there is no answer, or one of trouble
+  std::uint64_t refused = 0;      // 409, 429, 500, 503
+  std::uint64_t repeated = 0;     // a watch tells again what it has told
+  std::uint64_t reordered = 0;    // of two objects the later change comes first
+  std::uint64_t expired = 0;      // a watch ends, and all is listed anew
+};
+
 // The frequency of each action in a world. The numbers are weights among all actions. Each world
 // has only some of the faults, so that rare combinations are not drowned by the frequent ones.
 struct Weights {
@@ -49,6 +59,9 @@ struct Setup {
   Weights weights;
   MessageFaults orders;
   MessageFaults news;
+  // The nodes of the cluster run pods, by the engine of the daemon; else they are virtual ones.
+  bool has_pods = false;
+  PodFaults pods;
   std::uint64_t launch_failures = 0;  // of a thousand starts, by fault of the host
   std::uint64_t hook_failures = 0;    // of a thousand of the site's prologs, and of its epilogs
   std::uint64_t actions = 0;

@@ -1,5 +1,7 @@
 #include "simulation/faults/truth.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/hash.h"
@@ -22,22 +24,33 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
   for (const execution::LaunchNode& part : order.nodes) {
     gpus += part.gpus.size();
     for (const model::GpuInfo& gpu : part.gpus) {
-      const auto [user, is_free] = users_of_gpus_.try_emplace(gpu.uuid, id);
-      if (!is_free) {
-        findings_.violated("gpu-exclusive",
-                           fmt::format("GPU {} was given to attempt {} of job {} while attempt {} "
-                                       "of job {} has processes on it",
-                                       gpu.uuid, id.attempt, id.job.value, user->second.attempt,
-                                       user->second.job.value));
-      }
+      take_gpu(id, gpu.uuid);
       attempt.gpus.push_back(gpu.uuid);
     }
   }
-  if (gpus != model::total_gpus(order.spec->request)) {
-    findings_.violated(
-        "gang", fmt::format("attempt {} of job {} was started with {} of {} GPUs", id.attempt,
-                            id.job.value, gpus, model::total_gpus(order.spec->request)));
-  }
+  check_gang(order, gpus);
+  check_one_run(id);
+}
+
+void Truth::take_gpu(AttemptId id, const std::string& uuid) {
+  const auto [user, is_free] = users_of_gpus_.try_emplace(uuid, id);
+  if (is_free) return;
+  findings_.violated(
+      "gpu-exclusive",
+      fmt::format("GPU {} was given to attempt {} of job {} while attempt {} of job {} has "
+                  "processes on it",
+                  uuid, id.attempt, id.job.value, user->second.attempt, user->second.job.value));
+}
+
+void Truth::check_gang(const execution::StartOrder& order, std::size_t gpus) {
+  const AttemptId id = order.attempt;
+  if (gpus == model::total_gpus(order.spec->request)) return;
+  findings_.violated("gang",
+                     fmt::format("attempt {} of job {} was started with {} of {} GPUs", id.attempt,
+                                 id.job.value, gpus, model::total_gpus(order.spec->request)));
+}
+
+void Truth::check_one_run(AttemptId id) {
   if (given_up_.contains(id)) return;  // it was given up while it was still on its way to its node
   for (auto other = attempts_.lower_bound({id.job, 0});
        other != attempts_.end() && other->first.job == id.job; ++other) {
@@ -45,6 +58,43 @@ void Truth::process_started(const execution::StartOrder& order, base::Instant at
     findings_.violated("one-run", fmt::format("attempts {} and {} of job {} run at the same time",
                                               other->first.attempt, id.attempt, id.job.value));
   }
+}
+
+void Truth::rank_started(const execution::StartOrder& order, RankOf which,
+                         const std::vector<std::string>& gpus, base::Instant at) {
+  const AttemptId id = order.attempt;
+  note("start", id, at);
+  Attempt& attempt = attempts_[id];
+  if (!attempt.ranks_started.insert(which.rank).second) {
+    findings_.violated("one-start", fmt::format("rank {} of attempt {} of job {} runs once more",
+                                                which.rank, id.attempt, id.job.value));
+  }
+  for (const std::string& gpu : gpus) take_gpu(id, gpu);
+  attempt.gpus.insert(attempt.gpus.end(), gpus.begin(), gpus.end());
+  attempt.ranks_alive[which.rank] = gpus;
+  attempt.is_alive = true;
+  if (attempt.ranks_started.size() == 1) check_one_run(id);
+  if (attempt.ranks_started.size() < which.ranks) return;
+  attempt.starts = 1;
+  attempt.started_at = at;
+  check_gang(order, attempt.gpus.size());
+}
+
+void Truth::rank_ended(AttemptId id, std::uint32_t rank, const model::Exit& exit,
+                       base::Instant at) {
+  note("end", id, at);
+  Attempt& attempt = attempts_[id];
+  attempt.exits.push_back(exit);
+  for (const std::string& gpu : attempt.ranks_alive[rank]) users_of_gpus_.erase(gpu);
+  attempt.ranks_alive.erase(rank);
+  attempt.is_alive = !attempt.ranks_alive.empty();
+  attempt.has_ended = true;
+  attempt.ended_at = at;
+}
+
+bool Truth::Attempt::ended_with(const model::Exit& end) const {
+  if (exits.empty()) return has_ended && exit == end;
+  return std::ranges::find(exits, end) != exits.end();
 }
 
 void Truth::process_ended(AttemptId id, const model::Exit& exit, base::Instant at) {

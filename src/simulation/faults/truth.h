@@ -33,6 +33,19 @@ class Truth final : public execution::VirtualWitness {
     base::Instant started_at;  // on the boot clock, as ended_at
     base::Instant ended_at;
     std::vector<std::string> gpus;  // in use while alive
+    // Of an attempt in pods: the ranks that were started, the GPUs of those that run, and how the
+    // others ended.
+    std::set<std::uint32_t> ranks_started;
+    std::map<std::uint32_t, std::vector<std::string>> ranks_alive;
+    std::vector<model::Exit> exits;
+
+    bool has_begun() const { return starts > 0 || !ranks_started.empty(); }
+    // Returns whether that is an end of the attempt; of several ranks, of one of them.
+    bool ended_with(const model::Exit& end) const;
+  };
+  struct RankOf {
+    std::uint32_t rank = 0;
+    std::size_t ranks = 1;  // of the attempt
   };
 
   explicit Truth(Findings& findings) : findings_(findings) {}
@@ -41,6 +54,13 @@ class Truth final : public execution::VirtualWitness {
   void process_ended(model::AttemptId attempt, const model::Exit& exit, base::Instant at) override;
   void processes_gone(model::AttemptId attempt, base::Instant at) override;
 
+  // The container of a rank runs on these GPUs, or has ended and left nothing. The attempt counts
+  // as started with its last rank, and as gone when none runs.
+  void rank_started(const execution::StartOrder& order, RankOf which,
+                    const std::vector<std::string>& gpus, base::Instant at);
+  void rank_ended(model::AttemptId attempt, std::uint32_t rank, const model::Exit& exit,
+                  base::Instant at);
+
   // The core has given the attempt up as lost, durably.
   void give_up(model::AttemptId attempt) { given_up_.insert(attempt); }
   // Nothing was ever seen of an attempt that is not in the map.
@@ -48,6 +68,9 @@ class Truth final : public execution::VirtualWitness {
   std::uint64_t hash() const { return hash_; }
 
  private:
+  void take_gpu(model::AttemptId id, const std::string& uuid);
+  void check_one_run(model::AttemptId id);
+  void check_gang(const execution::StartOrder& order, std::size_t gpus);
   void note(std::string_view what, model::AttemptId attempt, base::Instant at);
 
   Findings& findings_;

@@ -30,15 +30,36 @@ World::World(std::uint64_t seed, Plant plant, FaultCounts& counts)
       client_(base::Prng(random_.next()), setup_, findings_, ledger_, store_),
       policy_(setup_.policy),
       boots_(setup_.nodes.size()) {
-  link_.connect(engine_);
+  if (setup_.has_pods) open_cluster();
+  link_.connect(engine_, pods_ ? &*pods_ : nullptr);
   link_.set_faults(setup_.orders, setup_.news);
   store_.on_written(
       [this](model::EventSeq) { return std::exchange(next_sync_, store::SyncOutcome::kSynced); });
 }
 
+void World::open_cluster() {
+  base::Prng random(base::hash64("pods", seed_));
+  auto& script = static_cast<execution::VirtualScript&>(*this);
+  cluster_.emplace(base::Prng(random.next()), script, truth_, findings_, plant_);
+  pods_.emplace(base::Prng(random.next()), *cluster_, findings_, plant_,
+                [this](execution::Observation seen) { link_.observe_cluster(std::move(seen)); });
+  pods_->set_faults(setup_.pods);
+  pods_->advance(clock_.boot());
+}
+
+bool World::has_pods(std::size_t node) const {
+  return pods_ && setup_.nodes[node].engine == model::EngineKind::kKubernetes;
+}
+
 void World::run() {
   engine_.advance(clock_.boot());
-  for (const model::NodeInfo& node : setup_.nodes) engine_.put_node(node);
+  for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
+    if (has_pods(i)) {
+      cluster_->put_node(setup_.nodes[i]);
+    } else {
+      engine_.put_node(setup_.nodes[i]);
+    }
+  }
   recover();
   run_with_faults();
   if (findings_.any()) return;
@@ -229,6 +250,7 @@ void World::crash() {
   controller_.reset();
   commands_.clear();
   link_.crash();
+  if (pods_) pods_->crash();
   store_.crash();
   lying_.crash();
   ledger_.absorb(journal());
@@ -242,6 +264,7 @@ void World::let_time_pass(std::uint64_t max_seconds) {
       base::milliseconds(static_cast<std::int64_t>(random_.below(max_seconds * 1000)));
   clock_.advance_to(clock_.boot() + pause);
   engine_.advance(clock_.boot());
+  if (pods_) pods_->advance(clock_.boot());
   link_.deliver();
   link_.take_news();  // nothing listens
 }
@@ -264,6 +287,7 @@ void World::recover() {
 
 // False when the process died on the way.
 bool World::recover_once() {
+  if (pods_) pods_->open();
   controller_.emplace(journal(), link_, setup_.controller);
   clock_.restart_after(ledger_.state().at);
   const std::size_t held = ledger_.state().held_attempts.size();
@@ -283,6 +307,7 @@ bool World::recover_once() {
   findings_.count(FaultKind::kCrashInRecovery);
   controller_.reset();
   link_.crash();
+  if (pods_) pods_->crash();
   store_.crash();
   return false;
 }

@@ -16,6 +16,8 @@
 #include "simulation/faults/ledger.h"
 #include "simulation/faults/link.h"
 #include "simulation/faults/lying_journal.h"
+#include "simulation/faults/pod_cluster.h"
+#include "simulation/faults/pod_engine.h"
 #include "simulation/faults/setup.h"
 #include "simulation/faults/truth.h"
 #include "store/memory/memory_store.h"
@@ -32,6 +34,7 @@ namespace gpu_platform::simulation {
 //   spin       a controller that has nothing to do does not ask to be woken at once
 //   obeyed     a stop asked for is carried out within a bounded time once nothing goes wrong
 //   liveness   every accepted job ends, and nothing is held then
+//   left       nothing is left in a cluster then
 class World : private execution::VirtualScript {
  public:
   World(std::uint64_t seed, Plant plant, FaultCounts& counts);
@@ -98,6 +101,12 @@ class World : private execution::VirtualScript {
   void evict();
   void put_back();
 
+  // ---- nodes that run pods
+  void open_cluster();
+  bool has_pods(std::size_t node) const;
+  std::vector<model::AttemptId> live_attempts() const;
+  bool finish(model::AttemptId attempt, const model::Exit& exit);
+
   // ---- liveness
   void heal();
   void run_to_the_end();
@@ -115,6 +124,8 @@ class World : private execution::VirtualScript {
   Ledger ledger_;
   Link link_;
   execution::VirtualEngine engine_;
+  std::optional<PodCluster> cluster_;  // where its nodes run pods
+  std::optional<PodEngine> pods_;      // likewise
   store::MemoryStore store_;
   LyingJournal lying_;
   Client client_;

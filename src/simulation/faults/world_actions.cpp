@@ -36,12 +36,14 @@ void World::step_to(base::Instant limit) {
   }
   base::Instant next = limit;
   if (const auto at = engine_.next_event()) next = std::min(next, *at);
+  if (const auto at = pods_ ? pods_->next_event() : std::nullopt) next = std::min(next, *at);
   if (const auto at = link_.next_delivery()) next = std::min(next, *at);
   const auto wakeup = controller_->next_wakeup();
   const base::Instant wakes_at = wakeup ? clock_.boot_when(*wakeup) : limit;
   next = std::min(next, wakes_at);
   clock_.advance_to(next);
   engine_.advance(clock_.boot());
+  if (pods_) pods_->advance(clock_.boot());
   link_.deliver();
   const bool is_due = wakeup && wakes_at <= clock_.boot();
   if (is_due || !commands_.empty() || link_.has_news()) turn();
@@ -104,7 +106,7 @@ void World::cross() {
     client_.limit_one(std::exchange(cut_short_, {}), base::hours(1), commands_);
     return;
   }
-  const std::vector<model::AttemptId> live = engine_.live_attempts();
+  const std::vector<model::AttemptId> live = live_attempts();
   if (live.empty()) return;
   const model::AttemptId id = live[random_.below(live.size())];
   if (random_.chance(1, 3)) {
@@ -114,8 +116,20 @@ void World::cross() {
   }
   client_.change_one(id.job, commands_);
   const auto code = static_cast<std::uint8_t>(random_.chance(2, 3) ? 0 : 3);
-  engine_.finish(id, {.code = code, .signal = {}, .lost = model::Lost::kNo},
-                 model::EndReason::kNone);
+  finish(id, {.code = code, .signal = {}, .lost = model::Lost::kNo});
+}
+
+std::vector<model::AttemptId> World::live_attempts() const {
+  std::vector<model::AttemptId> live = engine_.live_attempts();
+  if (!pods_) return live;
+  const std::vector<model::AttemptId> in_pods = cluster_->live_attempts();
+  live.insert(live.end(), in_pods.begin(), in_pods.end());
+  return live;
+}
+
+bool World::finish(model::AttemptId attempt, const model::Exit& exit) {
+  return (pods_ && cluster_->finish(attempt, exit)) ||
+         engine_.finish(attempt, exit, model::EndReason::kNone);
 }
 
 void World::repeat_submission() {
@@ -152,6 +166,7 @@ void World::plan_damaged_snapshot() {
 void World::trouble_node() {
   const std::size_t node = random_.below(setup_.nodes.size());
   const std::string& name = setup_.nodes[node].name;
+  if (has_pods(node)) return cluster_->trouble(name);
   if (random_.chance(1, 3)) {
     reboot(node, random_.chance(1, 2));
   } else if (random_.chance(1, 8)) {
@@ -233,7 +248,12 @@ void World::heal() {
   dies_in_recovery_ = false;
   link_.set_faults({}, {});
   store_.set_headroom(store::Headroom::kAmple);
+  if (pods_) {
+    pods_->set_faults({});
+    cluster_->heal();
+  }
   for (std::size_t i = 0; i < setup_.nodes.size(); ++i) {
+    if (has_pods(i)) continue;
     const model::NodeInfo& node = setup_.nodes[i];
     if (random_.chance(1, 2)) {
       reboot(i, true);
@@ -261,7 +281,7 @@ void World::heal() {
 
 bool World::is_done() const {
   return controller_->core().state().jobs.empty() && commands_.empty() && !link_.has_news() &&
-         !link_.next_delivery();
+         !link_.next_delivery() && (!pods_ || pods_->is_idle());
 }
 
 void World::run_to_the_end() {
@@ -270,6 +290,10 @@ void World::run_to_the_end() {
   while (!findings_.any()) {
     put_back();
     if (is_done()) return;
+    if (clock_.boot() >= deadline && controller_->core().state().jobs.empty()) {
+      findings_.violated("left", pods_ ? cluster_->contents() + " are left" : "news are left");
+      return;
+    }
     if (clock_.boot() >= deadline) {
       const auto& jobs = controller_->core().state().jobs;
       std::string first;

@@ -142,7 +142,10 @@ void World::manage_teams() {
         {caller, std::move(command)}, [](const base::Result<model::CommandReply>&) {}});
   };
   const std::string name(kTeamNames[random.below(std::size(kTeamNames))]);
-  if (random.chance(1, 4)) return tell(model::RemoveTeam{name});
+  // Mostly one that is there; its jobs may keep it.
+  const auto& made = controller_->core().state().teams->run_time;
+  const bool is_there = !made.empty() && random.chance(2, 3);
+  if (random.chance(1, 4)) return tell(model::RemoveTeam{is_there ? made.begin()->first : name});
   model::SetTeam change;
   change.name = name;
   if (random.chance(1, 4)) {
@@ -198,8 +201,10 @@ void World::bring_unmanaged_processes() {
 
 // Others come and go on a node of a cluster, which lets it do more or less.
 void World::change_cluster() {
-  if (random_.chance(1, 3)) return evict();
   const std::size_t at = random_.below(setup_.nodes.size());
+  if (pods_ && random_.chance(1, 2)) return cluster_->evict_one();
+  if (has_pods(at)) return cluster_->trouble(setup_.nodes[at].name);
+  if (random_.chance(1, 3)) return evict();
   const model::NodeInfo& node = setup_.nodes[at];
   if (node.engine != model::EngineKind::kKubernetes) return;
   if (random_.chance(1, 3)) {
@@ -251,7 +256,9 @@ void World::put_back() {
     if (node.is_heard && node.state != model::NodeState::kUp) {
       commands_.push_back(change({.node = node.name}, model::GpuAction::kBringOnline, false));
     }
-    if (node.service != model::NodeService::kUp) {
+    // What a cluster that runs pods takes, it gives back itself.
+    const bool says_so_itself = pods_ && node.engine == model::EngineKind::kKubernetes;
+    if (node.service != model::NodeService::kUp && !says_so_itself) {
       commands_.emplace_back(execution::Observation(
           execution::NodeServiceObserved{node.name, model::NodeService::kUp, {}}));
     }
@@ -263,7 +270,7 @@ void World::put_back() {
         commands_.push_back(
             change({.node = node.name, .index = i}, model::GpuAction::kBringOnline, false));
       }
-      if (!gpu.unavailable.empty()) {
+      if (!gpu.unavailable.empty() && !says_so_itself) {
         commands_.emplace_back(execution::Observation(
             execution::GpuUnavailableObserved{node.name, gpu.info.uuid, ""}));
       }

@@ -56,7 +56,8 @@ int simulate_faults_main(int argc, char** argv) {
   bool shows_progress = false;
   CLI::App app(
       "Runs the controller on virtual time through faults drawn from seeds: crashes at any "
-      "journal point, lost, late and repeated messages, node loss, clock jumps, full disk.",
+      "journal point, lost, late and repeated messages, node loss, clock jumps, full disk, and a "
+      "Kubernetes cluster whose answers are lost and whose watches are late and repeat themselves.",
       "gpu-platform simulate faults");
   app.add_option("--seeds", options.seeds, "how many worlds")
       ->check(CLI::Range(1UL, 1'000'000'000UL));

@@ -1,0 +1,141 @@
+#include "execution/kubernetes/pod_attempts.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+// What the simulated faults found, each alone.
+
+namespace gpu_platform::execution {
+namespace {
+
+using model::AttemptId;
+using model::AttemptState;
+
+constexpr AttemptId kOne{model::JobId(1), 1};
+
+class PodAttemptsTest : public ::testing::Test {
+ protected:
+  PodAttemptsTest() { open(); }
+
+  void open() {
+    KubernetesSettings settings;
+    settings.cluster = "test";
+    settings.namespace_name = "jobs";
+    attempts_ = std::make_unique<PodAttempts>(
+        settings, [](std::string_view) { return std::string("boot-1"); });
+  }
+  void list() {
+    attempts_->begin_list();
+    if (pod_) attempts_->see(*pod_);
+    attempts_->listed();
+  }
+
+  static StartOrder order() {
+    auto spec = std::make_shared<model::JobSpec>();
+    spec->image = "img";
+    StartOrder order;
+    order.attempt = kOne;
+    order.boot_id = "boot-1";
+    order.time_limit = base::seconds(60);
+    LaunchNode node;
+    node.node_name = "node-1";
+    node.cpus = 1;
+    order.nodes.push_back(node);
+    order.spec = std::move(spec);
+    return order;
+  }
+  PodView pod() const {
+    PodView pod;
+    pod.name = "gp-test-1-1-0";
+    pod.namespace_name = "jobs";
+    pod.uid = "uid-1";
+    pod.attempt = kOne;
+    pod.node = "node-1";
+    pod.finalizer_at = 0;
+    return pod;
+  }
+  PodView ended_after(base::Duration time) const {
+    PodView ended = pod();
+    ended.phase = PodPhase::kSucceeded;
+    ended.started_at = start_;
+    ended.finished_at = start_ + time;
+    ended.exit_code = 0;
+    return ended;
+  }
+
+  // Does what is due, and answers each call with success.
+  void advance(base::Instant now) {
+    for (int i = 0; i < 10; ++i) {
+      attempts_->advance(now);
+      for (Observation& each : attempts_->take_observations()) told_.push_back(std::move(each));
+      for (const Call& call : attempts_->take_calls()) {
+        kinds_.push_back(call.kind);
+        attempts_->answer(call.id, {.status = 200}, now);
+      }
+    }
+  }
+  const Ended* ended() const {
+    for (const Observation& each : told_) {
+      if (const auto* found = std::get_if<Ended>(&each)) return found;
+    }
+    return nullptr;
+  }
+  bool has_called(CallKind kind) const { return std::ranges::count(kinds_, kind) > 0; }
+
+  const base::Instant start_ = base::Instant() + base::hours(1);
+  std::unique_ptr<PodAttempts> attempts_;
+  std::optional<PodView> pod_;
+  std::vector<Observation> told_;
+  std::vector<CallKind> kinds_;
+};
+
+TEST_F(PodAttemptsTest, AnEndBeforeTheTimeLimitIsItsOwnHoweverLateItIsKnown) {
+  pod_ = ended_after(base::seconds(50));
+  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  list();
+  advance(start_ + base::hours(2));
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->reason, model::EndReason::kNone);
+  EXPECT_EQ(ended()->exit.code, 0);
+}
+
+TEST_F(PodAttemptsTest, OneThatEndsWhenItIsDeletedAtItsLimitHasTimedOut) {
+  pod_ = ended_after(base::seconds(61));
+  attempts_->adopt({{order(), AttemptState::kRunning}}, start_);
+  list();
+  advance(start_ + base::hours(2));
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->reason, model::EndReason::kTimeLimit);
+}
+
+TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
+  attempts_->adopt({{order(), AttemptState::kStopping}}, start_);
+  attempts_->stop({kOne, true, {}, model::EndReason::kCancelledBy});
+  list();
+  advance(start_);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->reason, model::EndReason::kLaunchFailed);
+  EXPECT_EQ(ended()->exit.lost, model::Lost::kNo);
+}
+
+TEST_F(PodAttemptsTest, AfterThePatienceWithItsImageItAsksForNoTimeThatHasPassed) {
+  pod_ = pod();
+  pod_->is_image_error = true;
+  pod_->waiting = "ImagePullBackOff: the registry does not answer";
+  attempts_->adopt({{order(), AttemptState::kRequested}}, start_);
+  list();
+  advance(start_);
+  const base::Instant late = start_ + base::minutes(6);
+  advance(late);
+  EXPECT_TRUE(has_called(CallKind::kDeletePod));
+  const base::Instant due = attempts_->next_due();
+  EXPECT_TRUE(!due.is_set() || due > late);
+}
+
+}  // namespace
+}  // namespace gpu_platform::execution
