@@ -642,8 +642,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
         "running as root: jobs of root are allowed and run as root "
         "(execution.root_jobs: refuse forbids them)");
   }
-  TRY_ASSIGN(parts->cluster, open_kubernetes(configuration, parts->data_dir, *parts->environments,
-                                             parts->cluster_observations, end_now));
+  TRY_ASSIGN(parts->cluster,
+             open_kubernetes(configuration, parts->data_dir, options.lease_holder,
+                             *parts->environments, parts->cluster_observations, end_now));
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));
   parts->retention =
@@ -700,7 +701,12 @@ void Daemon::stop() {
   if (const base::Status stored = parts_->controller->store_snapshot(); !stored) {
     spdlog::warn("no snapshot at the end: {}", stored.error().message);
   }
+  const bool has_cluster = parts_->cluster != nullptr;
+  const config::Configuration configuration = parts_->at_start;
+  const std::string data_dir = parts_->data_dir;
   parts_.reset();
+  // Last, so that the next daemon finds the data directory free.
+  if (has_cluster) release_kubernetes_lease(configuration, data_dir, {});
 }
 
 void notify_service_manager(std::string_view message) {

@@ -16,6 +16,8 @@ struct DaemonOptions {
   std::string emulate;      // empty: this host
   std::string config_file;  // that the configuration was read from; empty: none
   std::string launcher;     // socket of a launcher that runs as a service; empty: we start one
+  // The name by which this process has the lease of the site's cluster already; empty: it has none.
+  std::string lease_holder = {};
 };
 
 // The sender of a signal, as the kernel reports it.

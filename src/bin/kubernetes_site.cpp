@@ -12,12 +12,16 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "execution/kubernetes/standby.h"
 #include "kubernetes/kubeconfig.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::bin {
 
 namespace {
+
+// For the release of a lease when the daemon stops.
+constexpr base::Duration kReleaseTime = base::seconds(3);
 
 execution::DeviceMode mode_of(config::KubernetesDevices devices) {
   switch (devices) {
@@ -65,16 +69,22 @@ base::Result<kubernetes::ClusterAccess> access_of(const config::Configuration& c
                                      configuration.kubernetes_context.text);
 }
 
-// Stays the same over restarts on this data directory, so that a daemon that was killed has its
-// lease at once, and differs from that of every other daemon.
-base::Result<std::string> identity_in(const std::string& data_dir) {
-  const std::string path = data_dir + "/kubernetes-identity";
-  std::string identity = os::read_small_file(AT_FDCWD, path.c_str());
-  if (!identity.empty()) return identity;
+// Of a process that has no data directory yet: no other one has it.
+std::string new_identity() {
   char host[65] = {};
   gethostname(host, sizeof host - 1);
   std::random_device random;
-  identity = fmt::format("{}-{:08x}{:08x}", host, random(), random());
+  return fmt::format("{}-{:08x}{:08x}", host, random(), random());
+}
+
+// Stays the same over restarts on this data directory, so that a daemon that was killed has its
+// lease at once, and differs from that of every other daemon. `holder`: the one to have from here
+// on; empty: the one that it has, or a new one.
+base::Result<std::string> identity_in(const std::string& data_dir, const std::string& holder) {
+  const std::string path = data_dir + "/kubernetes-identity";
+  std::string identity = os::read_small_file(AT_FDCWD, path.c_str());
+  if (!identity.empty() && (holder.empty() || holder == identity)) return identity;
+  identity = holder.empty() ? new_identity() : holder;
   std::ofstream file(path, std::ios::binary);
   file << identity;
   file.close();
@@ -85,6 +95,21 @@ base::Result<std::string> identity_in(const std::string& data_dir) {
 // The platform's own namespace: the one of its context or service account.
 std::string own_namespace(const kubernetes::ClusterAccess& access) {
   return access.namespace_name.empty() ? std::string("gpu-platform") : access.namespace_name;
+}
+
+execution::LeaseTerms lease_of(const kubernetes::ClusterAccess& access,
+                               const config::Configuration& configuration, std::string holder) {
+  execution::LeaseTerms lease;
+  lease.namespace_name = own_namespace(access);
+  lease.name = "gpu-platform-" + configuration.kubernetes_cluster.text;
+  lease.identity = std::move(holder);
+  return lease;
+}
+
+base::Error in_cluster(const kubernetes::ClusterAccess& access, base::Error error) {
+  error.message =
+      fmt::format("the Kubernetes cluster of {}: {}", access.origin, std::move(error.message));
+  return error;
 }
 
 }  // namespace
@@ -102,31 +127,50 @@ bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& 
   return node != nullptr && node->engine == model::EngineKind::kKubernetes;
 }
 
+base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
+                                                  std::function<bool(base::Duration)> wait,
+                                                  std::function<void(const std::string&)> tell) {
+  TRY_ASSIGN(const kubernetes::ClusterAccess access, access_of(configuration));
+  const execution::LeaseTerms lease = lease_of(access, configuration, new_identity());
+  const auto is_ours = execution::stand_by(
+      {access, settings_of(configuration), lease, std::move(wait), std::move(tell)});
+  if (!is_ours) return std::unexpected(in_cluster(access, is_ours.error()));
+  return *is_ours ? lease.identity : std::string();
+}
+
+void release_kubernetes_lease(const config::Configuration& configuration,
+                              const std::string& data_dir, const std::string& holder) {
+  if (!has_kubernetes(configuration)) return;
+  const auto access = access_of(configuration);
+  const auto identity = holder.empty() ? identity_in(data_dir, {}) : holder;
+  if (!access || !identity) return;
+  const base::Status released =
+      execution::release_lease(*access, lease_of(*access, configuration, *identity), kReleaseTime);
+  if (!released) {
+    spdlog::warn("the lease of the Kubernetes cluster is not released, it expires: {}",
+                 released.error().message);
+  }
+}
+
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
-    const execution::EnvironmentSource& environment, execution::ObservationSink& sink,
-    std::function<void(const base::Error&)> end) {
+    const std::string& holder, const execution::EnvironmentSource& environment,
+    execution::ObservationSink& sink, std::function<void(const base::Error&)> end) {
   if (!has_kubernetes(configuration)) return nullptr;
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
   options.settings = settings_of(configuration);
-  options.lease.namespace_name = own_namespace(options.access);
-  options.lease.name = "gpu-platform-" + options.settings.cluster;
-  TRY_ASSIGN(options.lease.identity, identity_in(data_dir));
+  TRY_ASSIGN(std::string identity, identity_in(data_dir, holder));
+  options.lease = lease_of(options.access, configuration, std::move(identity));
   options.output_folder = data_dir + "/kubernetes";
   options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   options.on_fatal = std::move(end);
   options.warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
-  const std::string origin = options.access.origin;
-  const std::string server = options.access.server;
+  const kubernetes::ClusterAccess access = options.access;
   auto engine = execution::KubernetesEngine::open(std::move(options), environment, sink);
-  if (!engine) {
-    base::Error error = std::move(engine).error();
-    error.message = fmt::format("the Kubernetes cluster of {}: {}", origin, error.message);
-    return std::unexpected(std::move(error));
-  }
+  if (!engine) return std::unexpected(in_cluster(access, std::move(engine).error()));
   spdlog::info("kubernetes cluster=\"{}\" server=\"{}\"", configuration.kubernetes_cluster.text,
-               server);
+               access.server);
   return engine;
 }
 

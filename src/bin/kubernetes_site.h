@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "config/configuration.h"
 #include "controller/snapshot.h"
 #include "execution/environment_source.h"
@@ -16,14 +17,27 @@ namespace gpu_platform::bin {
 // Whether the site names a cluster.
 bool has_kubernetes(const config::Configuration& configuration);
 
+// Waits until this process has the lease of the site's cluster, which must be named. Returns the
+// name by which it has it; empty if `wait` said before that the process shall end. `wait`: waits
+// for that time, or until it is to end: then it returns false. `tell`: why it waits.
+base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
+                                                  std::function<bool(base::Duration)> wait,
+                                                  std::function<void(const std::string&)> tell);
+
+// Gives the lease of the site's cluster back, if it is this daemon's: the next one has it at once.
+// `holder`: the name by which it is held; empty: that of the data directory.
+void release_kubernetes_lease(const config::Configuration& configuration,
+                              const std::string& data_dir, const std::string& holder);
+
 // Opens the engine of the site's cluster; null where it names none. `data_dir` gets the output of
-// jobs and the name by which this daemon holds the cluster's lease. Errors name the file and key of
+// jobs and the name by which this daemon holds the cluster's lease: `holder`, or, if that is empty,
+// the one that it has already. Errors name the file and key of
 // a kubeconfig that is wrong, the rights that are missing, or who else has the cluster. `end`:
 // another controller has taken the cluster, so this one must not go on.
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
-    const execution::EnvironmentSource& environment, execution::ObservationSink& sink,
-    std::function<void(const base::Error&)> end);
+    const std::string& holder, const execution::EnvironmentSource& environment,
+    execution::ObservationSink& sink, std::function<void(const base::Error&)> end);
 
 // Whether an attempt has (or had) a node of the cluster.
 bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,

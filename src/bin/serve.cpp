@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "bin/daemon.h"
+#include "bin/kubernetes_site.h"
 #include "bin/verbs.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
@@ -18,6 +20,7 @@
 #include "config/yaml/reader.h"
 #include "logging/harmless_sink.h"
 #include "logging/json_lines.h"
+#include "os/clock.h"
 
 namespace gpu_platform::bin {
 
@@ -101,6 +104,34 @@ void reload(Daemon& daemon, const std::string& path, const SignalSender& sender,
   }
 }
 
+// Waits for that time. Returns false once a signal says that the process shall end.
+bool wait_for_signal(int signal_fd, base::Duration time) {
+  const std::int64_t end_ns = os::monotonic_ns() + time.value();
+  while (true) {
+    const std::int64_t left =
+        base::whole_milliseconds(base::nanoseconds(end_ns - os::monotonic_ns()));
+    if (left <= 0) return true;
+    pollfd waiting{signal_fd, POLLIN, 0};
+    if (poll(&waiting, 1, static_cast<int>(left)) <= 0) continue;
+    signalfd_siginfo info{};
+    const bool is_read = read(signal_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info);
+    if (is_read && info.ssi_signo != SIGHUP) return false;  // the configuration is read anew later
+  }
+}
+
+// Waits until the cluster of the site has no other controller. Returns the name by which this one
+// has its lease; empty: the process was told to end before.
+base::Result<std::string> stand_by(const config::Configuration& configuration, int signal_fd,
+                                   cli::Console& console) {
+  return stand_by_for_kubernetes(
+      configuration, [&](base::Duration time) { return wait_for_signal(signal_fd, time); },
+      [&](const std::string& why) {
+        spdlog::info("standby: {}", why);
+        console.err("standby " + why + "\n");
+        notify_service_manager("READY=1\nSTATUS=Standby: " + why);
+      });
+}
+
 int serve_until_told(Daemon& daemon, int signal_fd, const std::string& config_path,
                      cli::Console& console) {
   while (true) {
@@ -145,6 +176,7 @@ int serve_main(int argc, char** argv) {
   std::optional<std::string> config_path;
   std::optional<std::string> log_level;
   std::optional<std::string> log_format;
+  bool is_standby = false;
   cli::Arguments arguments(
       {"serve", "[options]",
        "Run the daemon in the foreground. SIGTERM ends it and leaves jobs running; SIGHUP reads "
@@ -164,6 +196,8 @@ int serve_main(int argc, char** argv) {
       .option("--launcher", launcher, "PATH",
               "socket of a launcher that runs as a service of its own (default: one is started)")
       .option("--config", config_path, "FILE", "configuration (docs/configuration.md)")
+      .flag("--standby", is_standby,
+            "wait while another daemon has the site's Kubernetes cluster, then take over")
       .option("--log-level", log_level, "LEVEL", "debug, info (default), warn or error")
       .option("--log-format", log_format, "FORMAT",
               "text (default), or json: one object for each line");
@@ -180,29 +214,49 @@ int serve_main(int argc, char** argv) {
     return cli::usage_error(
         console, "--emulate: the value is empty; write [Nx]BOARD, or leave --emulate out", "serve");
   }
-  const auto configuration = read_configuration(config_path.value_or(""), console);
+  auto configuration = read_configuration(config_path.value_or(""), console);
   if (!configuration) return cli::kUsage;
+  if (is_standby && !has_kubernetes(*configuration)) {
+    return cli::usage_error(console,
+                            "--standby: the configuration names no Kubernetes cluster "
+                            "(engines.kubernetes.kubeconfig or engines.kubernetes.in_cluster)",
+                            "serve");
+  }
 
   // Nothing that the daemon makes is for others to write to, whatever it was started from.
   umask(022);
   start_log(*level, log_format == "json");
   const int signal_fd = watched_signals();
-  const DaemonOptions options{data_dir.value_or(default_data_dir()),
-                              socket.value_or(default_socket()), emulate.value_or(""),
-                              absolute_path(config_path.value_or("")), launcher.value_or("")};
+  DaemonOptions options{data_dir.value_or(default_data_dir()), socket.value_or(default_socket()),
+                        emulate.value_or(""), absolute_path(config_path.value_or("")),
+                        launcher.value_or("")};
   for (const std::string& path : {options.data_dir, options.socket}) {
     if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
       console.error(made.error().message);
       return exit_code_for(made.error());
     }
   }
+  if (is_standby) {
+    auto holder = stand_by(*configuration, signal_fd, console);
+    if (!holder) {
+      console.error(holder.error().message);
+      return exit_code_for(holder.error());
+    }
+    if (holder->empty()) return cli::kOk;
+    options.lease_holder = *std::move(holder);
+    spdlog::info("taking over as {}", options.lease_holder);
+    configuration = read_configuration(config_path.value_or(""), console);
+    if (!configuration) return cli::kUsage;
+  }
   const auto daemon = Daemon::start(options, *configuration);
   if (!daemon) {
+    if (is_standby)
+      release_kubernetes_lease(*configuration, options.data_dir, options.lease_holder);
     console.error(daemon.error().message);
     return exit_code_for(daemon.error());
   }
   console.err("ready " + options.socket + "\n");
-  notify_service_manager("READY=1");
+  notify_service_manager("READY=1\nSTATUS=");
   const int code = serve_until_told(**daemon, signal_fd, config_path.value_or(""), console);
   notify_service_manager("STOPPING=1");
   close(signal_fd);

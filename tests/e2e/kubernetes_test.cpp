@@ -1,13 +1,18 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -51,13 +56,21 @@ class Kubernetes : public ::testing::Test {
     wake_.notify_all();
   }
 
-  void make_daemon(const std::string& further = "") {
+  DaemonOptions options(const std::string& further = "") {
     const std::string path = folder_.path() + "/kubeconfig";
     std::ofstream(path) << server_.kubeconfig();
-    daemon_ = std::make_unique<Daemon>(
-        DaemonOptions{.emulate = "",
-                      .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
-                                "\n    namespace: jobs\n" + further});
+    return {.emulate = "",
+            .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
+                      "\n    namespace: jobs\n" + further,
+            .data_dir = folder_.path() + "/data"};
+  }
+  DaemonOptions standby_options() {
+    DaemonOptions standby = options();
+    standby.arguments = {"--standby"};
+    return standby;
+  }
+  void make_daemon(const std::string& further = "") {
+    daemon_ = std::make_unique<Daemon>(options(further));
   }
   void start_daemon(const std::string& further = "") {
     make_daemon(further);
@@ -89,11 +102,14 @@ class Kubernetes : public ::testing::Test {
     return nullptr;
   }
   void set_moves(bool moves) { moves_ = moves; }
+  // Its end waits for all processes of its data directory, so it comes after that of daemon_.
+  void retire(std::unique_ptr<Daemon> daemon) { retired_.push_back(std::move(daemon)); }
 
   kubernetes::FakeApiServer server_;
   kubernetes::PodRunner runner_;
   TemporaryDirectory folder_;
   std::unique_ptr<Daemon> daemon_;
+  std::vector<std::unique_ptr<Daemon>> retired_;
 
  private:
   // The cluster's own life.
@@ -136,6 +152,14 @@ TEST_F(Kubernetes, AJobRunsOnJustTheGpusThatItWasGivenAndLeavesNothing) {
 TEST_F(Kubernetes, NodesAreShownWithTheirEngineAndWithWhatClusterAndOthersDoThere) {
   start_daemon();
   EXPECT_EQ(node("alpha")["engine"], "kubernetes");
+  EXPECT_EQ(node("alpha")["capacity"], "ON_DEMAND");
+  server_.call("PATCH", "/api/v1/nodes/beta",
+               {{"metadata", {{"labels", {{"karpenter.sh/capacity-type", "spot"}}}}}});
+  EXPECT_TRUE(eventually([&] { return node("beta")["capacity"] == "SPOT"; }));
+  const std::string on_spot = submit({"--gpus", "1", "--capacity", "spot"});
+  ASSERT_TRUE(daemon_->reaches(on_spot, "RUNNING"));
+  EXPECT_EQ(daemon_->job(on_spot)["gpus"][0]["node"], "beta");
+  EXPECT_EQ(daemon_->job(on_spot)["spec"]["capacity"], "SPOT");
   server_.call("PATCH", "/api/v1/nodes/alpha", {{"spec", {{"unschedulable", true}}}});
   EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "DRAINING"; }));
   EXPECT_THAT(node("alpha").dump(), HasSubstr("cordoned"));
@@ -234,6 +258,61 @@ TEST_F(Kubernetes, TheDaemonSaysWhatIsWrongWithAKubeconfigAndEnds) {
   make_daemon();
   EXPECT_FALSE(daemon_->start());
   EXPECT_THAT(daemon_->log(), HasSubstr("create resourceclaims.resource.k8s.io in namespace jobs"));
+}
+
+// Two daemons and one data directory, as on storage that two machines share.
+TEST_F(Kubernetes, AStandbyTakesOverFromADaemonThatIsKilledAndFromOneThatStops) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "2", "--time", "1h"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+  const std::string uid =
+      server_.object(std::string(kPods) + "/" + pod_name(id))["metadata"]["uid"];
+  auto standby = std::make_unique<Daemon>(standby_options());
+  std::future<bool> is_ready = std::async(std::launch::async, [&] { return standby->start(); });
+  const auto stands_by = [](const Daemon& daemon) {
+    return eventually([&] { return daemon.log().contains("standby the lease"); });
+  };
+  ASSERT_TRUE(stands_by(*standby)) << standby->log();
+  EXPECT_FALSE(std::filesystem::exists(standby->socket())) << "it is not ready";
+  daemon_->kill_now();
+  ASSERT_TRUE(is_ready.get()) << standby->log();
+  retire(std::exchange(daemon_, std::move(standby)));
+  EXPECT_EQ(daemon_->job(id)["state"], "RUNNING");
+  EXPECT_EQ(server_.object(std::string(kPods) + "/" + pod_name(id))["metadata"]["uid"], uid);
+
+  standby = std::make_unique<Daemon>(standby_options());
+  is_ready = std::async(std::launch::async, [&] { return standby->start(); });
+  ASSERT_TRUE(stands_by(*standby)) << standby->log();
+  const std::string second = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(second, "RUNNING"));
+  const auto stopped_at = std::chrono::steady_clock::now();
+  EXPECT_EQ(daemon_->terminate(), 0);
+  ASSERT_TRUE(is_ready.get()) << standby->log();
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped_at, std::chrono::seconds(14))
+      << "the lease was released, it did not expire";
+  retire(std::exchange(daemon_, std::move(standby)));
+  ASSERT_TRUE(end(id, 0));
+  ASSERT_TRUE(end(second, 3));
+  ASSERT_TRUE(daemon_->reaches(id, "COMPLETED"));
+  ASSERT_TRUE(daemon_->reaches(second, "FAILED"));
+  for (const std::string& each : {id, second}) {
+    EXPECT_EQ(daemon_->job(each)["attempts"].size(), 1U) << daemon_->job(each).dump(2);
+  }
+  EXPECT_TRUE(is_clean());
+}
+
+TEST_F(Kubernetes, AStandbyEndsWhenItIsToldToAndNeedsACluster) {
+  start_daemon();
+  retire(std::make_unique<Daemon>(standby_options()));
+  Daemon& standby = *retired_.back();
+  std::future<bool> is_ready = std::async(std::launch::async, [&] { return standby.start(); });
+  ASSERT_TRUE(eventually([&] { return standby.log().contains("standby the lease"); }));
+  EXPECT_EQ(kill(standby.pid(), SIGTERM), 0);
+  EXPECT_FALSE(is_ready.get());
+  EXPECT_EQ(standby.wait_for_exit(), 0) << standby.log();
+  const Finished refused = run_command({program("gpu-platform"), "serve", "--standby"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("engines.kubernetes"));
 }
 
 TEST_F(Kubernetes, ADaemonThatIsKilledAgainAndAgainLosesDoublesAndLeaksNothing) {

@@ -7,11 +7,13 @@
 
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/kubernetes_harness_fixture.h"
+#include "execution/kubernetes/standby.h"
 #include "execution/process/kept_output.h"
 
 namespace gpu_platform::execution::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using Kind = Act::Kind;
@@ -263,6 +265,63 @@ TEST_F(KubernetesEngineTest, ASecondControllerIsRefusedAndTheSameOneIsNot) {
   // A holder that renews no more has lost it.
   harness_.close();
   EXPECT_TRUE(KubernetesEngine::open(second, none, told).has_value());
+}
+
+TEST_F(KubernetesEngineTest, AStandbyHasTheLeaseAtOnceWhenItIsReleased) {
+  StandbyOptions standby;
+  standby.access = harness_.options().access;
+  standby.settings = harness_.options().settings;
+  standby.lease = harness_.options().lease;
+  standby.lease.identity = "another";
+  std::vector<std::string> told;
+  standby.tell = [&](const std::string& line) { told.push_back(line); };
+  int waits = 0;
+  standby.wait = [&](base::Duration) {
+    if (++waits == 3) {
+      harness_.close();
+      EXPECT_TRUE(release_lease(standby.access, harness_.options().lease, base::seconds(10)));
+    }
+    return waits < 5;
+  };
+  EXPECT_EQ(stand_by(standby), true);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("is held by harness")));
+  EXPECT_EQ(waits, 3);
+  // Of another holder nothing is released.
+  EXPECT_TRUE(release_lease(standby.access, harness_.options().lease, base::seconds(10)));
+  standby.lease.identity = "a third one";
+  standby.wait = [](base::Duration) { return false; };
+  EXPECT_EQ(stand_by(standby), false) << "it was told to end";
+}
+
+TEST_F(KubernetesEngineTest, AStandbyThatLacksARightEndsWithItsName) {
+  harness_.server().lack("create", "pods");
+  StandbyOptions standby;
+  standby.access = harness_.options().access;
+  standby.settings = harness_.options().settings;
+  standby.lease = harness_.options().lease;
+  standby.wait = [](base::Duration) { return true; };
+  standby.tell = [](const std::string&) {};
+  const auto refused = stand_by(standby);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, HasSubstr("create pods"));
+}
+
+TEST(LeaseWatch, ALeaseIsFreeWhenItsHolderHasNotRenewedItForItsDuration) {
+  LeaseWatch watch({"ns", "lease", "us", base::seconds(15)});
+  const auto at = [](std::int64_t seconds) { return base::seconds(100 + seconds).value(); };
+  LeaseState state{.holder = "them", .acquired = {}, .renewed = "1", .resource_version = {}};
+  EXPECT_FALSE(watch.is_free(state, at(0)));
+  EXPECT_FALSE(watch.is_free(state, at(14)));
+  state.renewed = "2";
+  EXPECT_FALSE(watch.is_free(state, at(16)));
+  EXPECT_FALSE(watch.is_free(state, at(30)));
+  EXPECT_TRUE(watch.is_free(state, at(31)));
+  state.holder = "others";
+  EXPECT_FALSE(watch.is_free(state, at(32))) << "another one has taken it";
+  state.holder.clear();
+  EXPECT_TRUE(watch.is_free(state, at(32)));
+  state.holder = "us";
+  EXPECT_TRUE(watch.is_free(state, at(32)));
 }
 
 TEST_F(KubernetesEngineTest, MissingRightsAreNamedBeforeTheFirstJob) {

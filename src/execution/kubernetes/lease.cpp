@@ -60,4 +60,13 @@ Json lease_manifest(const LeaseTerms& terms, const LeaseState& before, base::Ins
             {"leaseTransitions", before.transitions + (is_change ? 1 : 0)}}}};
 }
 
+kubernetes::Request lease_write(const LeaseTerms& terms, const LeaseState& before, bool is_there,
+                                base::Instant now) {
+  kubernetes::Request request;
+  request.method = is_there ? kubernetes::Method::kPut : kubernetes::Method::kPost;
+  request.path = is_there ? lease_path(terms) : leases_path(terms);
+  request.body = lease_manifest(terms, before, now).dump();
+  return request;
+}
+
 }  // namespace gpu_platform::execution

@@ -24,8 +24,11 @@ LeaseState state_of_lease(const nlohmann::json& lease);
 
 std::string lease_path(const LeaseTerms& terms);  // of the lease itself
 std::string leases_path(const LeaseTerms& terms);
-// The lease as it is written: ours, renewed now. `before`: what it was; its version guards the
-// write.
+// The lease as it is written: of terms.identity, renewed now; without an identity it has no holder.
+// `before`: what it was; its version guards the write.
 nlohmann::json lease_manifest(const LeaseTerms& terms, const LeaseState& before, base::Instant now);
+// The request that writes it. `is_there`: the lease exists.
+kubernetes::Request lease_write(const LeaseTerms& terms, const LeaseState& before, bool is_there,
+                                base::Instant now);
 
 }  // namespace gpu_platform::execution

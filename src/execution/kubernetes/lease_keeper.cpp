@@ -8,7 +8,6 @@
 namespace gpu_platform::execution {
 
 using kubernetes::Answer;
-using kubernetes::Method;
 
 void LeaseKeeper::advance(std::int64_t now_ns) {
   if (is_under_way_ || is_lost_ || now_ns < due_ns_) return;
@@ -32,11 +31,7 @@ void LeaseKeeper::read() {
 
 // A conflict is another's write: the next turn sees whose.
 void LeaseKeeper::write(const LeaseState& state, bool is_there) {
-  kubernetes::Request request;
-  request.method = is_there ? Method::kPut : Method::kPost;
-  request.path = is_there ? lease_path(terms_) : leases_path(terms_);
-  request.body = lease_manifest(terms_, state, os::wall_now()).dump();
-  client_.send(std::move(request), [this](const Answer& answer) {
+  client_.send(lease_write(terms_, state, is_there, os::wall_now()), [this](const Answer& answer) {
     is_under_way_ = false;
     if (answer.status == 409) due_ns_ = 1;
   });

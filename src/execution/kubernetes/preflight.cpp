@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/caller.h"
 #include "execution/kubernetes/lease.h"
 #include "os/clock.h"
 
@@ -18,47 +19,7 @@ namespace {
 using base::ErrorCode;
 using kubernetes::Answer;
 using kubernetes::Method;
-using kubernetes::Request;
 using Json = nlohmann::json;
-
-// Calls one after the other, within one deadline.
-class Caller {
- public:
-  Caller(kubernetes::Client& client, base::Duration patience)
-      : client_(client), end_ns_(os::monotonic_ns() + patience.value()) {}
-
-  Answer call(Request request) {
-    std::optional<Answer> answer;
-    request.timeout = std::min(request.timeout, left());
-    client_.send(std::move(request), [&answer](const Answer& came) { answer = came; });
-    while (!answer) {
-      client_.poll(base::milliseconds(100));
-      if (!answer && left() <= base::Duration()) return {.failure = "no answer in time"};
-    }
-    return *std::move(answer);
-  }
-  base::Duration left() const { return base::nanoseconds(end_ns_ - os::monotonic_ns()); }
-  void wait(base::Duration time) {
-    const std::int64_t until = std::min(end_ns_, os::monotonic_ns() + time.value());
-    while (os::monotonic_ns() < until) {
-      client_.poll(base::nanoseconds(until - os::monotonic_ns()));
-    }
-  }
-
- private:
-  kubernetes::Client& client_;
-  std::int64_t end_ns_;
-};
-
-base::Status failure_of(const Answer& answer, std::string_view what) {
-  const std::string said = fmt::format("{}: {}", what, kubernetes::complaint_of(answer));
-  if (answer.status == 401) return base::fail(ErrorCode::kUnauthenticated, said);
-  if (answer.status == 403) return base::fail(ErrorCode::kPermissionDenied, said);
-  if (answer.status == 0 || answer.status >= 500 || answer.status == 429) {
-    return base::fail(ErrorCode::kUnavailable, said);
-  }
-  return base::fail(ErrorCode::kFailedPrecondition, said);
-}
 
 // The namespace that a right counts in; empty: all.
 std::string namespace_of_right(const Right& right, const KubernetesSettings& settings,
@@ -154,17 +115,23 @@ base::Status take_lease(Caller& caller, const LeaseTerms& terms) {
       caller.wait(base::milliseconds(500));
       continue;
     }
-    const std::string body = lease_manifest(terms, state, os::wall_now()).dump();
-    const Answer written =
-        got.status == 404
-            ? caller.call({.method = Method::kPost, .path = leases_path(terms), .body = body})
-            : caller.call({.method = Method::kPut, .path = lease_path(terms), .body = body});
+    const Answer written = caller.call(lease_write(terms, state, got.is_ok(), os::wall_now()));
     if (written.is_ok()) return {};
     if (written.status != 409) return failure_of(written, "taking the lease " + terms.name);
   }
 }
 
 }  // namespace
+
+base::Status failure_of(const Answer& answer, std::string_view what) {
+  const std::string said = fmt::format("{}: {}", what, kubernetes::complaint_of(answer));
+  if (answer.status == 401) return base::fail(ErrorCode::kUnauthenticated, said);
+  if (answer.status == 403) return base::fail(ErrorCode::kPermissionDenied, said);
+  if (answer.status == 0 || answer.status >= 500 || answer.status == 429) {
+    return base::fail(ErrorCode::kUnavailable, said);
+  }
+  return base::fail(ErrorCode::kFailedPrecondition, said);
+}
 
 std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   std::vector<Right> rights;
@@ -192,13 +159,20 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   return rights;
 }
 
-base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, base::Duration patience) {
+base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
+                          const LeaseTerms& lease, base::Duration patience) {
   Caller caller(client, patience);
   const Answer version = caller.call({.path = "/version"});
   if (!version.is_ok()) return failure_of(version, "asking for the server's version");
   TRY(check_rights(caller, settings, lease));
-  TRY(check_devices(caller, settings));
+  return check_devices(caller, settings);
+}
+
+base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
+                           const LeaseTerms& lease, base::Duration patience) {
+  const std::int64_t end_ns = os::monotonic_ns() + patience.value();
+  TRY(check_access(client, settings, lease, patience));
+  Caller caller(client, base::nanoseconds(end_ns - os::monotonic_ns()));
   return take_lease(caller, lease);
 }
 

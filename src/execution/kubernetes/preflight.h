@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -33,6 +34,15 @@ struct LeaseTerms {
   std::string identity;  // stays the same over restarts of one daemon
   base::Duration duration = base::seconds(15);
 };
+
+// The error of an answer that is not a success: kUnavailable, kUnauthenticated, kPermissionDenied
+// or kFailedPrecondition. `what` was being done.
+base::Status failure_of(const kubernetes::Answer& answer, std::string_view what);
+
+// Looks whether the server answers, and has and allows what the settings need. Errors are those of
+// check_cluster.
+base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
+                          const LeaseTerms& lease, base::Duration patience);
 
 // Waits for each answer, at most `patience` in all. Errors:
 //   kUnavailable         the server does not answer; it may later
