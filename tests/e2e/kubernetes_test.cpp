@@ -301,6 +301,21 @@ TEST_F(Kubernetes, AStandbyTakesOverFromADaemonThatIsKilledAndFromOneThatStops) 
   EXPECT_TRUE(is_clean());
 }
 
+TEST_F(Kubernetes, AStandbyLeavesTheDataDirectoryToADaemonThatHangs) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  retire(std::make_unique<Daemon>(standby_options()));
+  Daemon& standby = *retired_.back();
+  ASSERT_EQ(kill(daemon_->pid(), SIGSTOP), 0);
+  EXPECT_FALSE(standby.start());
+  EXPECT_EQ(standby.wait_for_exit(), 4) << standby.log();
+  ASSERT_EQ(kill(daemon_->pid(), SIGCONT), 0);
+  ASSERT_TRUE(end(id, 0));
+  EXPECT_TRUE(daemon_->reaches(id, "COMPLETED")) << "it has its lease again";
+  EXPECT_TRUE(is_clean());
+}
+
 TEST_F(Kubernetes, AStandbyEndsWhenItIsToldToAndNeedsACluster) {
   start_daemon();
   retire(std::make_unique<Daemon>(standby_options()));
