@@ -373,6 +373,16 @@ TEST_F(ClusterViewTest, ASharedGpuDoesNotPassForAWholeOne) {
   EXPECT_EQ(infos_["n1"].gpus[0].type, "NVIDIA-H100-80GB-HBM3-SHARED");
 }
 
+TEST_F(ClusterViewTest, TheTaintOfASpotNodeKeepsNoJobFromItThatAcceptsItsClass) {
+  Json spot = node_object("n1");
+  spot["metadata"]["labels"]["kubernetes.azure.com/scalesetpriority"] = "spot";
+  spot["spec"]["taints"] = Json::parse(
+      R"([{"key":"kubernetes.azure.com/scalesetpriority","value":"spot","effect":"NoSchedule"}])");
+  list_all({spot});
+  expect_service(NodeService::kUp, "");
+  EXPECT_EQ(infos_["n1"].capacity, model::CapacityClass::kSpot);
+}
+
 TEST_F(ClusterViewTest, ATaintThatOurPodsDoNotTolerateDrainsTheNode) {
   Json node = node_object("n1");
   node["spec"]["taints"] = Json::parse(

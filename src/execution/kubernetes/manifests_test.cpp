@@ -161,7 +161,9 @@ TEST(PodManifest, StaysOnANodeThatIsAwayForAMoment) {
      "tolerationSeconds":90},
     {"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute",
      "tolerationSeconds":90},
-    {"key":"nvidia.com/gpu","operator":"Exists"}])"));
+    {"key":"nvidia.com/gpu","operator":"Exists"},
+    {"key":"kubernetes.azure.com/scalesetpriority","operator":"Exists"},
+    {"key":"cloud.google.com/gke-spot","operator":"Exists"}])"));
 }
 
 TEST(PodManifest, TheCommandGoesToTheImagesEntryPointUnlessTheJobHasItsOwn) {

@@ -24,13 +24,16 @@ struct KubernetesSettings {
   std::vector<std::pair<std::string, std::string>>
       node_selector;  // labels of the nodes that are ours
   DeviceMode devices = DeviceMode::kPinned;
-  std::string driver = "gpu.nvidia.com";                           // of ResourceSlices
-  std::string device_class = "gpu.nvidia.com";                     // that claims name
-  std::string mig_device_class = "mig.nvidia.com";                 // likewise, for MIG instances
-  std::string resource = "nvidia.com/gpu";                         // of kCounts
-  std::string priority_class;                                      // of pods; empty: none
-  std::vector<std::string> tolerated_taints = {"nvidia.com/gpu"};  // keys; pods tolerate them
-  std::string rack_label = "topology.kubernetes.io/rack";          // of nodes: names their rack
+  std::string driver = "gpu.nvidia.com";            // of ResourceSlices
+  std::string device_class = "gpu.nvidia.com";      // that claims name
+  std::string mig_device_class = "mig.nvidia.com";  // likewise, for MIG instances
+  std::string resource = "nvidia.com/gpu";          // of kCounts
+  std::string priority_class;                       // of pods; empty: none
+  // Keys; pods tolerate them. Clouds keep pods off spot nodes by theirs, and the platform does so
+  // by the capacity class that a job accepts.
+  std::vector<std::string> tolerated_taints = {
+      "nvidia.com/gpu", "kubernetes.azure.com/scalesetpriority", "cloud.google.com/gke-spot"};
+  std::string rack_label = "topology.kubernetes.io/rack";  // of nodes: names their rack
   std::string
       capacity_label;        // of nodes: their capacity class, before the clouds' own; empty: none
   bool runs_as_user = true;  // pods have the uid and gid of their job's user; else the image's user
