@@ -41,7 +41,11 @@ std::int64_t bounded(Sum sum, std::int64_t most) {
 }  // namespace
 
 ClusterView::ClusterView(KubernetesSettings settings)
-    : settings_(std::move(settings)), pools_(settings_.driver) {}
+    : settings_(std::move(settings)), pools_(settings_.driver) {
+  if (settings_.devices != DeviceMode::kCounts) return;
+  is_listed_.at(index_of(Kind::kSlice)) = true;
+  is_listed_.at(index_of(Kind::kClaim)) = true;
+}
 
 void ClusterView::begin_list(Kind kind) {
   unseen_.at(index_of(kind)) = keys_of(kind);
@@ -259,6 +263,12 @@ void ClusterView::tell(const std::string& name, Node& node,
     changes.emplace_back(GpuUnavailableObserved{name, uuid, text});
   }
   node.told.gpus = std::move(gpus.unavailable);
+}
+
+void ClusterView::for_each_node(const std::function<void(const model::NodeInfo&)>& visit) const {
+  for (const auto& [name, node] : nodes_) {
+    if (node.told.info) visit(*node.told.info);
+  }
 }
 
 std::optional<DeviceName> ClusterView::device_of(std::string_view node,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -57,7 +58,8 @@ class ClusterView {
   // be unreachable.
   void expect(std::string_view node);
 
-  // Nothing is told before all kinds were listed once; then everything. `now` decides when an
+  // Nothing is told before all kinds were listed once (with DeviceMode::kCounts slices and claims
+  // need not be); then everything. `now` decides when an
   // unreachable node is lost (settings.lost_after); it is counted from the Node's own time, or,
   // where that is not told or lies ahead, from the first call that saw it. Of a lost node nothing
   // else is told, and everything again when it is back. Nodes come by name; of each, first the
@@ -70,6 +72,8 @@ class ClusterView {
   std::optional<DeviceName> device_of(std::string_view node, std::string_view gpu_uuid) const;
   // The node's id for StartOrder::boot_id (its UID); empty: no such node.
   std::string boot_id_of(std::string_view node) const;
+  // Calls visit(info) with every node that was told and is not lost, by name.
+  void for_each_node(const std::function<void(const model::NodeInfo&)>& visit) const;
   // Nodes of the cluster that are ours, lost or not.
   std::size_t nodes() const;
 

@@ -365,6 +365,19 @@ TEST_F(ClusterViewTest, GpusAreCountedWhereNothingElseIsPossible) {
   EXPECT_EQ(gpus_["n1/5"], "2 GPUs counted by pods of others");
 }
 
+TEST_F(ClusterViewTest, GpusThatAreCountedNeedNoSlicesAndNoClaims) {
+  use(settings(DeviceMode::kCounts));
+  view_.begin_list(Kind::kNode);
+  view_.put(Kind::kNode, node_object("n1"));
+  view_.end_list(Kind::kNode);
+  take();
+  EXPECT_EQ(count_, 0U) << "the pods of others are not known yet";
+  view_.begin_list(Kind::kOtherPod);
+  view_.end_list(Kind::kOtherPod);
+  take();
+  EXPECT_EQ(infos_["n1"].gpus.size(), 8U);
+}
+
 TEST_F(ClusterViewTest, ASharedGpuDoesNotPassForAWholeOne) {
   use(settings(DeviceMode::kCounts));
   Json node = node_object("n1");
