@@ -83,11 +83,34 @@ ApiAnswer expired_continue(ContinueToken token, std::uint64_t version) {
   return json_answer(410, status);
 }
 
+// Of lists, a strategic merge patch knows conditions, which are merged by their types.
+void merge_conditions(const json& before, const json& patch, json& after) {
+  const json& changed = value_at(patch, "/status/conditions");
+  if (!changed.is_array()) return;
+  json merged = value_at(before, "/status/conditions");
+  if (!merged.is_array()) merged = json::array();
+  for (const json& condition : changed) {
+    const auto is_it = [&](const json& other) {
+      return text_at(other, "/type") == text_at(condition, "/type");
+    };
+    const auto place = std::find_if(merged.begin(), merged.end(), is_it);
+    if (place == merged.end()) {
+      merged.push_back(condition);
+    } else {
+      place->merge_patch(condition);
+    }
+  }
+  after["status"]["conditions"] = std::move(merged);
+}
+
 // A merge patch; a JSON patch whose test fails, or which does not fit, is nothing.
-std::optional<json> patched(const json& before, const json& patch, bool is_json_patch) {
+std::optional<json> patched(const json& before, const json& patch, const std::string& type) {
   json after = before;
-  if (!is_json_patch) {
+  if (!type.starts_with("application/json-patch+json")) {
     after.merge_patch(patch);
+    if (type.starts_with("application/strategic-merge-patch+json")) {
+      merge_conditions(before, patch, after);
+    }
     return after;
   }
   try {
@@ -342,7 +365,7 @@ ApiAnswer ApiCalls::patch(const ApiRequest& request, const ApiPath& path) {
   if (!before) return not_found(path);
   const json body = parse_body(request);
   if (body.is_discarded()) return bad_request("the body is not JSON");
-  std::optional<json> after = patched(*before, body, is_json_patch);
+  std::optional<json> after = patched(*before, body, type);
   if (!after || !after->is_object()) {
     return error_answer(
         {.code = 422, .message = "the server rejected our request due to an error in our request"});

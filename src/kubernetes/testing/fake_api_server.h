@@ -19,12 +19,12 @@
 // pod_runner.h has the parts of a cluster that run pods.
 //
 // What it does: objects of any group, version and resource; get, list in pages and at old versions,
-// watch, create, replace, patch, apply (as a merge), delete with grace, preconditions and
-// finalizers; the subresources status, binding, eviction and log; the rules of pods and
-// ResourceClaims that object_rules.h has; /version, /readyz and the discovery of resource.k8s.io.
-// What it does not: authentication, CEL, schemas, quotas, field managers, and disruption budgets
-// (have it answer an eviction with 429 instead). The namespaces "default" and "kube-system" are
-// there; others must be made before objects in them.
+// watch, create, replace, patch (a strategic one merges conditions by type), apply (as a merge),
+// delete with grace, preconditions and finalizers; the subresources status, binding, eviction and
+// log; the rules of pods and ResourceClaims that object_rules.h has; /version, /readyz and the
+// discovery of resource.k8s.io. What it does not: authentication, CEL, schemas, quotas, field
+// managers, and disruption budgets (have it answer an eviction with 429 instead). The namespaces
+// "default" and "kube-system" are there; others must be made before objects in them.
 //
 // Thread: all methods from any thread. Nothing here waits for a client: what a method changes is in
 // the next answer, and a watch tells it soon after. Paths are those of the API:
