@@ -100,10 +100,14 @@ Core::Reply Core::on(const model::SubmitJob& command, const Request& request) {
   return std::move(made.reply);
 }
 
-base::Result<bool> Core::act(const Job& job, model::JobAction action, const Request& request) {
+base::Result<bool> Core::act(const Job& job, model::JobAction action, const Request& request,
+                             const std::string& detail) {
   const model::JobId id = job.id;
   TRY_ASSIGN(Events events, judge_action(request.caller, job, action));
   if (events.empty()) return false;
+  for (model::Event& event : events) {
+    if (auto* ended = std::get_if<model::JobEnded>(&event)) ended->detail = detail;
+  }
   emit_all(std::move(events), request.now);
   let_in(id, request.now);
   return true;
@@ -145,7 +149,7 @@ Core::Reply Core::on(const model::ActOnJob& command, const Request& request) {
                           [&](const Job& job) { return act(job, command.action, request); });
   }
   TRY_ASSIGN(const Job* job, find_for(state_, request.caller, command.job));
-  TRY_ASSIGN(const bool changed, act(*job, command.action, request));
+  TRY_ASSIGN(const bool changed, act(*job, command.action, request, command.detail));
   return model::CommandReply{command.job, changed};
 }
 

@@ -101,7 +101,8 @@ class Core {
   Reply on(const model::RemoveTeam& command, const Request& request);
   Reply on(const model::RecordCalls& command, const Request& request);
   // Returns true if something changed.
-  base::Result<bool> act(const model::Job& job, model::JobAction action, const Request& request);
+  base::Result<bool> act(const model::Job& job, model::JobAction action, const Request& request,
+                         const std::string& detail = {});
   base::Result<bool> update(const model::UpdateJob& command, const Request& request);
   // Acts on each member of the array that has not ended, separately.
   template <class Do>

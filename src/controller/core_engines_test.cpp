@@ -111,6 +111,35 @@ TEST_F(EnginesTest, AJobWithoutAnImageRunsAsProcessesAlone) {
   EXPECT_THAT(refusal.message, HasSubstr("the largest node that it may use has 2 GPUs"));
 }
 
+TEST_F(EnginesTest, AJobThatStandsForAWorkloadRunsInItsClusterAndItsPodsSayWhatItNeeds) {
+  model::JobSpec spec = testing::spec(2);
+  spec.image.clear();
+  spec.workload = "ml/Job/train/uid";
+  spec.workload_pods = 2;
+  const std::uint64_t id = accepted(spec);
+  EXPECT_EQ(engines_of(id), EngineSet::of(EngineKind::kKubernetes));
+  spec.request.gpus = 4;
+  accepted(spec);
+  const std::uint64_t waiting = accepted(spec);
+  ASSERT_EQ(job(waiting).state, JobState::kQueued);
+  model::UpdateJob update;
+  update.job = model::JobId(waiting);
+  update.to.set(&model::ResourceRequest::gpus, 1);
+  const auto refused = command({testing::kRoot, update});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "gpus");
+  EXPECT_THAT(refused.error().message, HasSubstr("ml/Job/train/uid"));
+  (void)core_.take_batch();
+  model::ActOnJob cancel;
+  cancel.job = model::JobId(waiting);
+  cancel.detail = "its workload was deleted";
+  ASSERT_TRUE(command({testing::kRoot, cancel}));
+  const Batch batch = core_.take_batch();
+  ASSERT_EQ(batch.ended_jobs.size(), 1U);
+  EXPECT_EQ(batch.ended_jobs[0].state, JobState::kCancelled);
+  EXPECT_EQ(batch.ended_jobs[0].detail, "its workload was deleted");
+}
+
 TEST_F(EnginesTest, AJobWithAnImageGoesWhereThereIsRoomForIt) {
   EXPECT_EQ(engines_of(accepted(with_image(2))), model::kAnyEngine);
   const std::uint64_t large = accepted(with_image(4));

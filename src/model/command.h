@@ -89,6 +89,7 @@ struct ActOnJob {
   JobId job;
   JobAction action = JobAction::kCancel;
   bool whole_array = false;  // all members of the array of that id, each judged for itself
+  std::string detail;        // why, where the platform itself ends a waiting job; else empty
 };
 
 // One action on all jobs that `which` selects, judged and done within one command.

@@ -205,6 +205,12 @@ struct JobSpec {
   std::string container_workdir;   // absolute, in the container; empty: the image's
   std::string container_platform;  // "linux/ARCH[/VARIANT]" of the image; empty: the node's
   std::vector<Label> annotations;  // of the container, ascending key
+  // The workload of a Kubernetes cluster that this job stands for, "NAMESPACE/KIND/NAME/UID": its
+  // pods are there already and wait behind the platform's gate. Only the platform itself sets it.
+  // Empty: the platform makes the job's processes.
+  std::string workload;
+  // That many of its pods hold what the job asks for, the same number on each node.
+  std::optional<std::uint32_t> workload_pods;
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -225,6 +225,15 @@ TEST(JobSpecMessage, ASubmissionTakesWhatAJobShows) {
   EXPECT_EQ(second->spec, first->spec);
 }
 
+TEST(JobSpecMessage, ASubmissionCannotSayWhichWorkloadTheJobStandsFor) {
+  v1::JobSpec request;
+  request.add_command("/bin/true");
+  request.set_workload("ml/Job/train/uid");
+  const auto made = to_model(request, Account{"ada", 1000, 100}, three_nodes());
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().field, "workload");
+}
+
 TEST(JobSpecMessage, APriorityAndItsNumberAgree) {
   v1::JobSpec request;
   request.set_priority("low");

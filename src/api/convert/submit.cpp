@@ -145,6 +145,11 @@ base::Result<model::SubmitJob> to_model(const v1::JobSpec& request, const Accoun
                                         const Nodes& nodes) {
   TRY(check_limits(request));
   TRY(check_command(request));
+  if (request.has_workload() || request.has_workload_pods()) {
+    return base::invalid("workload",
+                         "workload, workload_pods: only the platform sets these, for pods of a "
+                         "cluster that wait behind its gate; leave them out");
+  }
   model::SubmitJob out;
   TRY_ASSIGN(out.environment, joined_environment(request));
   model::JobSpec& spec = out.spec;

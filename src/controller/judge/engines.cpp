@@ -25,6 +25,9 @@ Objection objection_to(EngineKind kind, const model::JobSpec& spec) {
 }
 
 Objection objection_at(const model::Policy& policy, EngineKind kind, const model::JobSpec& spec) {
+  if (!spec.workload.empty() && kind != EngineKind::kKubernetes) {
+    return {"workload", "workload: its pods are in a cluster"};
+  }
   const bool needs_containers = kind == EngineKind::kProcess && !spec.image.empty();
   if (needs_containers && !policy.has_containers) {
     return {"image", "image: this daemon has no container engine (execution.containers)"};

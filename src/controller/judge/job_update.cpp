@@ -192,6 +192,12 @@ base::Status check_new_request(const State& state, Feasibility& feasibility, con
                                const model::JobChanged& change, base::Instant now) {
   if (!change.to.changes_request()) return {};
   const std::string_view field = first_of_request(change);
+  if (!job.spec->workload.empty()) {
+    return refused(fmt::format("{}: job {} stands for {}, and its pods say what it needs: change "
+                               "that workload",
+                               field, job.id.value, job.spec->workload),
+                   std::string(field));
+  }
   if (model::is_active(job.state)) {
     return refused(fmt::format("{}: job {} is {}, and only a waiting job can ask for something "
                                "else: jobs requeue --hold, jobs update, then jobs release",
