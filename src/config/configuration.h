@@ -117,6 +117,8 @@ struct Configuration {
   bool kubernetes_runs_as_user = true;
   base::Duration kubernetes_start_timeout = base::minutes(10);
   base::Duration kubernetes_lost_after = base::minutes(5);
+  bool kubernetes_workloads = false;
+  SiteName kubernetes_workloads_user;  // empty: a namespace must name its own
 
   base::Duration monitoring_interval = base::seconds(5);
 

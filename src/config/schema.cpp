@@ -332,6 +332,13 @@ const std::array kKeys = {
     Key{"engines.kubernetes.lost_after", +[](C& c) -> base::Duration& { return c.kubernetes_lost_after; },
         1, kDay, Effect::kRestart,
         "The time after which a node that Kubernetes cannot reach is lost, and its jobs with it."},
+    Key{"engines.kubernetes.workloads.enabled", +[](C& c) -> bool& { return c.kubernetes_workloads; },
+        0, 0, Effect::kRestart,
+        "Whether pods that others create are queued, too: those with the scheduling gate gpu-platform/admission, in namespaces "
+        "with the label gpu-platform/queue. It takes the role gpu-platform-workloads (docs/kubernetes.md)."},
+    Key{"engines.kubernetes.workloads.user", +[](C& c) -> SiteName& { return c.kubernetes_workloads_user; },
+        0, 0, Effect::kRestart,
+        "The user whose jobs these are, if their namespace has no label gpu-platform/user. Empty: such workloads are refused."},
 
     Key{"monitoring.interval_seconds", +[](C& c) -> base::Duration& { return c.monitoring_interval; },
         1, 3600, Effect::kRestart,

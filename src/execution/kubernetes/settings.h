@@ -40,6 +40,12 @@ struct KubernetesSettings {
   // A start is taken back if a pod of it has no node after this time; zero: never.
   base::Duration start_patience = base::minutes(10);
   base::Duration lost_after = base::minutes(5);  // a node that is unreachable for so long is lost
+  // Workloads of others (workload_pod.h).
+  bool admits_workloads = false;
+  std::string workloads_user;  // of namespaces that name none; empty: none
+  // A workload is complete, or over, when no new pod of it came for so long; where its owner says
+  // how many there will be, that counts.
+  base::Duration workload_settles = base::seconds(5);
 };
 
 }  // namespace gpu_platform::execution
