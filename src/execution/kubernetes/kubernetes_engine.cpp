@@ -24,6 +24,7 @@
 #include "execution/kubernetes/output_follower.h"
 #include "execution/kubernetes/output_spool.h"
 #include "execution/kubernetes/pod_attempts.h"
+#include "execution/kubernetes/workload_keeper.h"
 #include "kubernetes/endpoint.h"
 #include "kubernetes/pod_streams.h"
 #include "kubernetes/reflector.h"
@@ -56,7 +57,7 @@ struct OpenChannel {
   KubernetesEngine::ChannelOpened done;
 };
 using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, Adopt, Follow, Remove,
-                           OpenChannel>;
+                           OpenChannel, WorkloadNews>;
 
 std::string reason_of(const Answer& answer) {
   return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
@@ -97,7 +98,8 @@ class KubernetesEngine::Worker {
                }),
         view_(options_.settings),
         attempts_(options_.settings,
-                  [this](std::string_view node) { return view_.boot_id_of(node); }) {
+                  [this](std::string_view node) { return view_.boot_id_of(node); }),
+        workloads_(*client_, options_.settings, view_, options_.desk, sink_) {
     follow_all();
     thread_ = std::thread([this] { run(); });
   }
@@ -160,11 +162,19 @@ class KubernetesEngine::Worker {
     for (Observation& observation : attempts_.take_observations()) {
       sink_.observe(std::move(observation));
     }
-    const std::vector<model::AttemptId> changed = attempts_.take_changed_steps();
+    workloads_.work(now);
+    keep_steps(attempts_);
+    keep_steps(workloads_.attempts());
+  }
+
+  // For readers on other threads.
+  template <class Attempts>
+  void keep_steps(Attempts& attempts) {
+    const std::vector<model::AttemptId> changed = attempts.take_changed_steps();
     if (changed.empty()) return;
     const std::lock_guard lock(mutex_);
     for (const model::AttemptId attempt : changed) {
-      std::string step = attempts_.step_of(attempt);
+      std::string step = attempts.step_of(attempt);
       if (step.empty()) {
         steps_.erase(attempt);
       } else {
@@ -181,6 +191,7 @@ class KubernetesEngine::Worker {
     if (!all || is_listed_) return;
     is_listed_ = true;
     attempts_.listed();
+    workloads_.listed();
     const std::lock_guard lock(mutex_);
     are_nodes_known_ = true;
     nodes_known_.notify_all();
@@ -200,6 +211,7 @@ class KubernetesEngine::Worker {
     until_ns(lease_.due_ns());
     until_ns(output_.due_ns());
     until(attempts_.next_due());
+    until(workloads_.next_due());
     until(view_.next_due());
     return std::max(sleep, base::Duration());
   }
@@ -209,7 +221,12 @@ class KubernetesEngine::Worker {
   void carry_out(Order& order) {
     std::visit([this](auto& each) { on(each); }, order);
   }
+  bool is_workload(model::AttemptId attempt) const { return workloads_.attempts().knows(attempt); }
+
   void on(StartOrder& order) {
+    if (!order.spec->workload.empty()) {
+      return workloads_.attempts().start(order, os::wall_now());
+    }
     const std::string& ref = order.spec->environment_ref;
     auto environment = ref.empty() ? std::string() : environment_.environment(ref);
     if (!environment) {
@@ -224,13 +241,28 @@ class KubernetesEngine::Worker {
     }
     attempts_.start(order, *std::move(environment), os::wall_now());
   }
-  void on(StopOrder& order) { attempts_.stop(order); }
-  void on(LimitOrder& order) { attempts_.set_limit(order); }
+  void on(StopOrder& order) {
+    if (is_workload(order.attempt)) return workloads_.attempts().stop(order);
+    attempts_.stop(order);
+  }
+  void on(LimitOrder& order) {
+    workloads_.attempts().set_limit(order);
+    attempts_.set_limit(order);
+  }
+  void on(WorkloadNews& news) { workloads_.tell(news); }
   void on(ForgetOrder& order) {
+    if (is_workload(order.attempt)) return workloads_.attempts().forget(order);
     attempts_.forget(order);
     output_.forget(order.attempt);
   }
-  void on(Adopt& order) { attempts_.adopt(order.known, os::wall_now()); }
+  void on(Adopt& order) {
+    const auto theirs = std::ranges::stable_partition(
+        order.known, [](const KnownAttempt& known) { return known.order.spec->workload.empty(); });
+    const std::vector<KnownAttempt> of_workloads(theirs.begin(), theirs.end());
+    order.known.erase(theirs.begin(), theirs.end());
+    attempts_.adopt(order.known, os::wall_now());
+    workloads_.attempts().adopt(of_workloads, os::wall_now());
+  }
   void on(Follow& order) {
     for (const PodView& pod : attempts_.pods_of(order.attempt)) output_.follow(pod);
   }
@@ -314,6 +346,9 @@ class KubernetesEngine::Worker {
       follow({"/apis/resource.k8s.io/v1/resourceclaims", {}}, of_claims());
     }
     follow({"/api/v1/pods", selector(settings, "%3D")}, of_pods());
+    for (auto& [what, handlers] : workloads_.followed()) {
+      follow(std::move(what), std::move(handlers));
+    }
   }
 
   void follow(Followed what, FollowHandlers handlers) {
@@ -347,15 +382,25 @@ class KubernetesEngine::Worker {
       view_.remove(ClusterView::Kind::kClaim, object);
       see_claim(object, false);
     };
-    handlers.on_list_asked = [this] { attempts_.begin_claim_list(); };
+    handlers.on_list_asked = [this] {
+      attempts_.begin_claim_list();
+      workloads_.attempts().begin_claim_list();
+    };
     handlers.on_listed = [this] {
       view_.end_list(ClusterView::Kind::kClaim);
       attempts_.claims_listed();
+      workloads_.attempts().claims_listed();
     };
     return handlers;
   }
 
   void see_claim(const Json& object, bool is_there) {
+    if (const auto theirs = adopted_claim_of(object, options_.settings.cluster)) {
+      return workloads_.attempts().see_claim(
+          {theirs->namespace_name, line_at(object, {"metadata", "name"}), theirs->attempt,
+           theirs->rank},
+          is_there);
+    }
     const auto claim = own_claim_of(object, options_.settings.cluster);
     if (!claim) return;
     attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
@@ -392,6 +437,7 @@ class KubernetesEngine::Worker {
   LeaseKeeper lease_;
   ClusterView view_;
   PodAttempts attempts_;
+  WorkloadKeeper workloads_;
   std::vector<std::unique_ptr<Reflector>> reflectors_;
   bool is_listed_ = false;
 
@@ -444,6 +490,9 @@ void KubernetesEngine::adopt(const std::vector<KnownAttempt>& known) {
 }
 void KubernetesEngine::open_channel(model::ChannelOrder order, ChannelOpened done) {
   worker_->post(OpenChannel{std::move(order), std::move(done)});
+}
+void KubernetesEngine::tell_workload(WorkloadNews news) {
+  worker_->post(std::move(news));
 }
 bool KubernetesEngine::wait_for_nodes(std::chrono::milliseconds time) const {
   return worker_->wait_for_nodes(time);

@@ -12,6 +12,7 @@
 #include "execution/environment_source.h"
 #include "execution/kubernetes/preflight.h"
 #include "execution/kubernetes/settings.h"
+#include "execution/kubernetes/workload_desk.h"
 #include "kubernetes/kubeconfig.h"
 #include "model/channel.h"
 #include "os/descriptor.h"
@@ -30,6 +31,7 @@ struct KubernetesEngineOptions {
   std::function<void(const base::Error&)> on_fatal;
   // Troubles and their ends, one line each.
   std::function<void(const std::string& line)> warn;
+  WorkloadDesk* desk = nullptr;  // where workloads of others are submitted; needed to admit any
 };
 
 // Runs jobs as pods of a Kubernetes cluster: we choose the node and the GPUs, Kubernetes does the
@@ -38,6 +40,9 @@ struct KubernetesEngineOptions {
 //
 // A job's time limit is kept by this engine: a daemon that is away enforces none until it is back.
 // Signals are not delivered: Kubernetes has none.
+//
+// A job with a `workload` has pods already, which others have made: its start admits them
+// (workload_attempts.h).
 //
 // Thread: one of its own; calls post an order and return. Observations come from that thread, of
 // nodes and GPUs, too. The end of the engine ends no job.
@@ -64,6 +69,9 @@ class KubernetesEngine : public Engine {
   // is called once, on the engine's thread, or dropped when the engine ends first.
   using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);
+
+  // How a workload of others stands. Any thread.
+  void tell_workload(WorkloadNews news);
 
   // Waits until all nodes were told; false after the time. Any thread.
   bool wait_for_nodes(std::chrono::milliseconds time) const;

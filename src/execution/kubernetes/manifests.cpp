@@ -346,10 +346,11 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
               {"spec", std::move(pod)}};
 }
 
-Json claim_manifest(const StartOrder& order, std::uint32_t rank,
-                    const KubernetesSettings& settings) {
+namespace {
+
+Json requests_for(const std::vector<model::GpuInfo>& gpus, const KubernetesSettings& settings) {
   Json requests = Json::array();
-  for (const model::GpuInfo& gpu : rank_at(order, rank).gpus) {
+  for (const model::GpuInfo& gpu : gpus) {
     const std::string expression = fmt::format("device.attributes[{}].uuid == {}",
                                                cel_text(settings.driver), cel_text(gpu.uuid));
     const bool is_mig = gpu.uuid.starts_with("MIG-");
@@ -362,12 +363,30 @@ Json claim_manifest(const StartOrder& order, std::uint32_t rank,
            {"count", 1},
            {"selectors", Json::array({selector})}}}});
   }
-  Json metadata = metadata_of_rank(order, rank, settings);
-  if (settings.devices == DeviceMode::kOwned) metadata["finalizers"] = Json::array({kFreesDevices});
+  return requests;
+}
+
+Json claim_of(Json metadata, Json requests) {
   return {{"apiVersion", "resource.k8s.io/v1"},
           {"kind", "ResourceClaim"},
           {"metadata", std::move(metadata)},
           {"spec", {{"devices", {{"requests", std::move(requests)}}}}}};
+}
+
+}  // namespace
+
+Json claim_manifest(const StartOrder& order, std::uint32_t rank,
+                    const KubernetesSettings& settings) {
+  Json metadata = metadata_of_rank(order, rank, settings);
+  if (settings.devices == DeviceMode::kOwned) metadata["finalizers"] = Json::array({kFreesDevices});
+  return claim_of(std::move(metadata), requests_for(rank_at(order, rank).gpus, settings));
+}
+
+Json adopted_claim_manifest(std::string_view namespace_name, std::string_view name,
+                            const Json& labels, const std::vector<model::GpuInfo>& gpus,
+                            const KubernetesSettings& settings) {
+  return claim_of({{"name", name}, {"namespace", namespace_name}, {"labels", labels}},
+                  requests_for(gpus, settings));
 }
 
 Json claim_status(const StartOrder& order, std::uint32_t rank,

@@ -49,6 +49,12 @@ base::Result<nlohmann::json> pod_manifest(const StartOrder& order, const PodOpti
 // an allocation: the finalizer would keep it for good.
 nlohmann::json claim_manifest(const StartOrder& order, std::uint32_t rank,
                               const KubernetesSettings& settings);
+// The same for a pod of others that is admitted: the claim that the pod names. `labels`: those of
+// its attempt.
+nlohmann::json adopted_claim_manifest(std::string_view namespace_name, std::string_view name,
+                                      const nlohmann::json& labels,
+                                      const std::vector<model::GpuInfo>& gpus,
+                                      const KubernetesSettings& settings);
 // The status of P2: allocation of the devices (as many as the rank's GPUs) and the reservation for
 // the pod. It has no configuration of a DeviceClass.
 nlohmann::json claim_status(const StartOrder& order, std::uint32_t rank,

@@ -45,8 +45,24 @@ const Json& find_by(const Json& list, std::string_view key, std::string_view val
   return found == list.end() ? kNone : *found;
 }
 
+bool is_adopted(const Json& pod) {
+  return at(pod, {"metadata", "labels", kAdoptedLabel}).is_string();
+}
+
+// Of a pod of others: the container that decides about it.
+const Json& decisive_status(const Json& statuses) {
+  static const Json kNone;
+  const auto has_failed = [](const Json& status) {
+    return number_at(status, {"state", "terminated", "exitCode"}) != 0;
+  };
+  const auto failed = std::ranges::find_if(statuses, has_failed);
+  if (failed != statuses.end()) return *failed;
+  return statuses.empty() ? kNone : statuses.front();
+}
+
 const Json& main_status(const Json& pod) {
-  return find_by(list_at(pod, {"status", "containerStatuses"}), "name", kMainContainer);
+  const Json& statuses = list_at(pod, {"status", "containerStatuses"});
+  return is_adopted(pod) ? decisive_status(statuses) : find_by(statuses, "name", kMainContainer);
 }
 
 // A phase that is not known says nothing; whether the main container runs does.
@@ -201,7 +217,10 @@ Amounts amounts_of(const Json& list, std::string_view gpu_resource) {
 Amounts amounts_of_container(const Json& container, const Json& statuses,
                              std::string_view gpu_resource) {
   const Json& status = find_by(statuses, "name", text_at(container, {"name"}));
-  const Amounts asked = amounts_of(at(container, {"resources", "requests"}), gpu_resource);
+  Amounts asked = amounts_of(at(container, {"resources", "requests"}), gpu_resource);
+  // A limit alone is a request, too.
+  const Amounts most = amounts_of(at(container, {"resources", "limits"}), gpu_resource);
+  asked.gpus = std::max(asked.gpus, most.gpus);
   const Amounts promised = amounts_of(at(status, {"allocatedResources"}), gpu_resource);
   const Amounts given = amounts_of(at(status, {"resources", "requests"}), gpu_resource);
   return larger(asked, larger(promised, given));
@@ -240,10 +259,8 @@ std::uint32_t bounded(std::int64_t value) {
   return static_cast<std::uint32_t>(std::clamp(value, std::int64_t{0}, kMost));
 }
 
-}  // namespace
-
-std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
-  if (text_at(pod, {"metadata", "labels", kClusterLabel}) != cluster) return std::nullopt;
+// Nothing if its labels do not name an attempt.
+std::optional<PodView> view_of_labelled(const Json& pod) {
   const auto job = label_number<std::uint64_t>(pod, kJobLabel);
   const auto attempt = label_number<std::uint32_t>(pod, kAttemptLabel);
   const auto rank = label_number<std::uint32_t>(pod, kRankLabel);
@@ -267,13 +284,8 @@ std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
   return view;
 }
 
-std::string key_of(const Json& object) {
-  return fmt::format("{}/{}", line_at(object, {"metadata", "namespace"}),
-                     line_at(object, {"metadata", "name"}));
-}
-
-std::optional<OwnClaim> own_claim_of(const Json& claim, std::string_view cluster) {
-  if (text_at(claim, {"metadata", "labels", kClusterLabel}) != cluster) return std::nullopt;
+// Nothing if its labels do not name an attempt.
+std::optional<OwnClaim> labelled_claim_of(const Json& claim) {
   const auto job = label_number<std::uint64_t>(claim, kJobLabel);
   const auto attempt = label_number<std::uint32_t>(claim, kAttemptLabel);
   const auto rank = label_number<std::uint32_t>(claim, kRankLabel);
@@ -283,17 +295,53 @@ std::optional<OwnClaim> own_claim_of(const Json& claim, std::string_view cluster
                   *rank};
 }
 
-std::optional<OtherPod> view_of_other_pod(const Json& pod, std::string_view gpu_resource) {
+}  // namespace
+
+std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
+  if (text_at(pod, {"metadata", "labels", kClusterLabel}) != cluster || is_adopted(pod)) {
+    return std::nullopt;
+  }
+  return view_of_labelled(pod);
+}
+
+std::optional<PodView> view_of_adopted_pod(const Json& pod, std::string_view cluster) {
+  if (text_at(pod, {"metadata", "labels", kAdoptedLabel}) != cluster) return std::nullopt;
+  return view_of_labelled(pod);
+}
+
+std::string key_of(const Json& object) {
+  return fmt::format("{}/{}", line_at(object, {"metadata", "namespace"}),
+                     line_at(object, {"metadata", "name"}));
+}
+
+std::optional<OwnClaim> own_claim_of(const Json& claim, std::string_view cluster) {
+  if (text_at(claim, {"metadata", "labels", kClusterLabel}) != cluster || is_adopted(claim)) {
+    return std::nullopt;
+  }
+  return labelled_claim_of(claim);
+}
+
+std::optional<OwnClaim> adopted_claim_of(const Json& claim, std::string_view cluster) {
+  if (text_at(claim, {"metadata", "labels", kAdoptedLabel}) != cluster) return std::nullopt;
+  return labelled_claim_of(claim);
+}
+
+OtherPod amounts_asked_by(const Json& pod, std::string_view gpu_resource) {
   OtherPod view;
-  view.node = line_at(pod, {"spec", "nodeName"});
-  const std::string_view phase = text_at(pod, {"status", "phase"});
-  if (view.node.empty() || phase == "Succeeded" || phase == "Failed") return std::nullopt;
   view.key = key_of(pod);
+  view.node = line_at(pod, {"spec", "nodeName"});
   const Amounts amounts = amounts_of_pod(pod, gpu_resource);
   view.milli_cpus = bounded(amounts.milli_cpus);
   view.memory = base::Bytes(amounts.memory);
   view.counted_gpus = bounded(amounts.gpus);
   return view;
+}
+
+std::optional<OtherPod> view_of_other_pod(const Json& pod, std::string_view gpu_resource) {
+  const std::string_view phase = text_at(pod, {"status", "phase"});
+  if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
+  OtherPod view = amounts_asked_by(pod, gpu_resource);
+  return view.node.empty() ? std::nullopt : std::optional(std::move(view));
 }
 
 }  // namespace gpu_platform::execution

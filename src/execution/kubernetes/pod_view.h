@@ -63,6 +63,11 @@ struct PodView {
 // Nothing if the labels do not say that it is a pod of an attempt of this cluster's platform.
 std::optional<PodView> view_of_pod(const nlohmann::json& pod, std::string_view cluster);
 
+// A pod of others that the platform has admitted as a part of an attempt (workload_attempts.h): it
+// has kAdoptedLabel and is no pod of view_of_pod(). What its main container is to ours, the first
+// container is to it that failed, or else the first.
+std::optional<PodView> view_of_adopted_pod(const nlohmann::json& pod, std::string_view cluster);
+
 // A claim of one of our pods, by the same labels.
 struct OwnClaim {
   std::string namespace_name;
@@ -70,6 +75,8 @@ struct OwnClaim {
   std::uint32_t rank = 0;
 };
 std::optional<OwnClaim> own_claim_of(const nlohmann::json& claim, std::string_view cluster);
+// The same of a pod of others that the platform has admitted.
+std::optional<OwnClaim> adopted_claim_of(const nlohmann::json& claim, std::string_view cluster);
 
 // Returns "namespace/name" of an object; "/name" where it has no namespace.
 std::string key_of(const nlohmann::json& object);
@@ -83,6 +90,8 @@ struct OtherPod {
   std::uint32_t counted_gpus = 0;  // of the resource that is counted
   friend bool operator==(const OtherPod&, const OtherPod&) = default;
 };
+// The same for a pod on no node yet.
+OtherPod amounts_asked_by(const nlohmann::json& pod, std::string_view gpu_resource);
 // Nothing if it uses no node (not bound, or over). Requests of init containers, sidecars and
 // overhead count as the scheduler counts them.
 std::optional<OtherPod> view_of_other_pod(const nlohmann::json& pod, std::string_view gpu_resource);

@@ -147,10 +147,19 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
   add(Where::kJobs, {"create", "patch", "delete"}, "", "pods");
   add(Where::kJobs, {"get"}, "", "pods", "log");
   add(Where::kJobs, {"create"}, "", "services");
+  if (settings.admits_workloads) {
+    add(Where::kEverywhere, {"list", "watch"}, "", "namespaces");
+    add(Where::kEverywhere, {"patch", "delete"}, "", "pods");
+    add(Where::kEverywhere, {"patch"}, "", "pods", "status");
+    add(Where::kEverywhere, {"create"}, "", "events");
+  }
   if (settings.devices == DeviceMode::kCounts) return rights;
   add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceslices");
   add(Where::kEverywhere, {"list", "watch"}, kDevices, "resourceclaims");
   add(Where::kJobs, {"create", "delete"}, kDevices, "resourceclaims");
+  if (settings.admits_workloads) {
+    add(Where::kEverywhere, {"create", "delete"}, kDevices, "resourceclaims");
+  }
   if (settings.devices != DeviceMode::kOwned) return rights;
   add(Where::kJobs, {"create"}, "", "pods", "binding");
   add(Where::kJobs, {"patch"}, kDevices, "resourceclaims", "status");

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/ids.h"
+#include "model/job.h"
+
+// What the engine and the queue say to each other about workloads that were not submitted through
+// the platform.
+
+namespace gpu_platform::execution {
+
+// All pods of the workload wait for the platform alone: it shall be queued.
+struct WorkloadSubmission {
+  std::string key;      // of its WorkloadRef; spec.workload has it, too
+  std::string user;     // who pays; empty: its namespace names none
+  std::string team;     // empty: the user's
+  model::JobSpec spec;  // without a user and a team
+};
+
+// How a workload stands. Of two that cross, the later one counts.
+struct WorkloadNews {
+  enum class State : std::uint8_t {
+    kRefused,    // it has no job; `text` says why
+    kWaiting,    // its job waits, for `reason`
+    kActive,     // its job starts, runs or stops
+    kEnded,      // its job has come to its end; pods that come now are a new job
+    kCancelled,  // its job was cancelled: no pod of the workload starts any more
+  };
+  std::string key;
+  State state = State::kWaiting;
+  model::JobId job;    // invalid: kRefused
+  std::string reason;  // in CamelCase: "NoCapacity"
+  std::string text;    // one line
+};
+
+// Takes the engine's side. Any thread; the calls return at once.
+class WorkloadDesk {
+ public:
+  virtual ~WorkloadDesk() = default;
+  // May be repeated: a workload has one job at a time.
+  virtual void submit(WorkloadSubmission submission) = 0;
+  // Its job waits, and there is no pod of it any more, nor will there be.
+  virtual void withdraw(std::string key) = 0;
+};
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "execution/kubernetes/attempt_end.h"
+
+namespace gpu_platform::execution {
+
+// The end of an attempt whose pods others have made; `ranks`: the last pod of each seat. An order
+// of ours decides the reason. What the cluster took away, or gave no node, is PREEMPTED. Otherwise
+// the pods that came to an end of their own decide: of the one that failed first, or 0. Pods that
+// were only deleted have the place taken away: what made them may make others.
+Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
+                      const EndCause& cause);
+
+// The cluster took the pod away, and not because it had ended.
+bool is_disrupted(const PodView& pod);
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,181 @@
+#include "execution/kubernetes/workload_keeper.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/names.h"
+#include "execution/kubernetes/pod_view.h"
+#include "execution/kubernetes/workload_requests.h"
+#include "os/clock.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Json = nlohmann::json;
+using kubernetes::Answer;
+
+std::vector<NodeSize> sizes_of(const ClusterView& view) {
+  std::vector<NodeSize> sizes;
+  view.for_each_node([&](const model::NodeInfo& info) {
+    sizes.push_back({static_cast<std::uint32_t>(info.gpus.size()), info.cpus, info.memory});
+  });
+  return sizes;
+}
+
+std::string reason_in(const Answer& answer) {
+  return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
+}
+
+}  // namespace
+
+WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSettings& settings,
+                               const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink)
+    : client_(client),
+      settings_(settings),
+      desk_(desk),
+      sink_(sink),
+      groups_(
+          settings, [&view] { return sizes_of(view); },
+          [this](const std::string& key) { return attempts_.has_live_pods(key); }),
+      attempts_(
+          settings, [&view](std::string_view node) { return view.boot_id_of(node); },
+          [this](const std::string& key) { return groups_.ready_pods(key); }) {}
+
+std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
+  const auto seen = [this](const Json& object, auto then) {
+    if (auto pod = view_of_adopted_pod(object, settings_.cluster)) then(*pod);
+  };
+  std::vector<Followed> all;
+  all.push_back({{"/api/v1/pods",
+                  fmt::format("labelSelector=gpu-platform%2Fadopted%3D{}", settings_.cluster)},
+                 {.on_list_asked = [this] { attempts_.begin_list(); },
+                  .on_list_begin = {},
+                  .on_object =
+                      [this, seen](const Json& object) {
+                        seen(object, [this](const PodView& pod) { attempts_.see(pod); });
+                      },
+                  .on_deleted =
+                      [this, seen](const Json& object) {
+                        seen(object, [this](const PodView& pod) { attempts_.see_gone(pod); });
+                      },
+                  .on_listed =
+                      [this] {
+                        if (is_listed_) attempts_.listed();
+                      },
+                  .on_trouble = {}}});
+  if (!settings_.admits_workloads) return all;
+  all.push_back({{"/api/v1/namespaces", "labelSelector=gpu-platform%2Fqueue"},
+                 {.on_list_asked = {},
+                  .on_list_begin = [this] { groups_.begin_namespaces(); },
+                  .on_object = [this](const Json& object) { groups_.see_namespace(object); },
+                  .on_deleted = [this](const Json& object) { groups_.remove_namespace(object); },
+                  .on_listed = [this] { groups_.namespaces_listed(); },
+                  .on_trouble = {}}});
+  // No pod with a gate has a node.
+  all.push_back({{"/api/v1/pods", "fieldSelector=spec.nodeName%3D"},
+                 {.on_list_asked = {},
+                  .on_list_begin = [this] { groups_.begin_pods(); },
+                  .on_object = [this](const Json& object) { groups_.see_pod(object); },
+                  .on_deleted = [this](const Json& object) { groups_.remove_pod(object); },
+                  .on_listed = [this] { groups_.pods_listed(); },
+                  .on_trouble = {}}});
+  return all;
+}
+
+void WorkloadKeeper::listed() {
+  is_listed_ = true;
+  attempts_.listed();
+}
+
+void WorkloadKeeper::work(base::Instant now) {
+  // How large nodes are must be known before a job is made.
+  if (is_listed_) groups_.advance(now);
+  for (const std::string& key : groups_.take_changed_keys()) attempts_.touch_workload(key);
+  for (WorkloadSubmission& each : groups_.take_submissions()) desk_->submit(std::move(each));
+  for (std::string& key : groups_.take_withdrawals()) desk_->withdraw(std::move(key));
+  for (const GroupCall& call : groups_.take_calls()) make(call, now);
+  attempts_.advance(now);
+  for (const WorkloadCall& call : attempts_.take_calls()) make(call);
+  for (Observation& observation : attempts_.take_observations()) {
+    sink_.observe(std::move(observation));
+  }
+  std::erase_if(said_admitted_, [this](model::AttemptId id) { return !attempts_.knows(id); });
+  std::erase_if(admitted_, [this](const auto& pod) { return !attempts_.knows(pod.second); });
+}
+
+base::Instant WorkloadKeeper::next_due() const {
+  const base::Instant a = is_listed_ ? groups_.next_due() : base::Instant();
+  const base::Instant b = attempts_.next_due();
+  if (!a.is_set() || !b.is_set()) return a.is_set() ? a : b;
+  return std::min(a, b);
+}
+
+void WorkloadKeeper::make(const WorkloadCall& call) {
+  client_.send(request_of(call, settings_), [this, call](const Answer& answer) {
+    CallAnswer told{.status = answer.status};
+    if (!answer.is_ok()) {
+      told.reason = reason_in(answer);
+      told.text = kubernetes::complaint_of(answer);
+    }
+    attempts_.answer(call.id, told, os::wall_now());
+    if (answer.is_ok() && call.kind == WorkloadCallKind::kAdmitPod) say_admitted(call);
+  });
+}
+
+// For people alone: what fails here is not repeated.
+void WorkloadKeeper::say_admitted(const WorkloadCall& call) {
+  GroupCall said;
+  said.kind = GroupCallKind::kSetCondition;
+  said.namespace_name = call.namespace_name;
+  said.name = call.name;
+  said.uid = call.uid;
+  said.condition = {
+      true, "Admitted",
+      fmt::format("job {}, attempt {}{}{}", call.attempt.job.value, call.attempt.attempt,
+                  call.node.empty() ? "" : ", on node ", call.node)};
+  admitted_[call.uid] = call.attempt;
+  set_condition(said);
+  if (!said_admitted_.insert(call.attempt).second) return;
+  said.kind = GroupCallKind::kMakeEvent;
+  make(said, os::wall_now());
+}
+
+void WorkloadKeeper::set_condition(const GroupCall& call) {
+  if (!call.condition.is_admitted && admitted_.contains(call.uid)) return;
+  const auto under_way = conditions_.find(call.uid);
+  if (under_way != conditions_.end()) {
+    under_way->second = call;
+    return;
+  }
+  conditions_[call.uid].reset();
+  send_condition(call);
+}
+
+void WorkloadKeeper::send_condition(const GroupCall& call) {
+  client_.send(request_of(call, os::wall_now()), [this, uid = call.uid](const Answer&) {
+    const auto done = conditions_.find(uid);
+    const std::optional<GroupCall> next = std::exchange(done->second, std::nullopt);
+    if (next) return send_condition(*next);
+    conditions_.erase(done);
+  });
+}
+
+void WorkloadKeeper::make(const GroupCall& call, base::Instant now) {
+  if (call.kind == GroupCallKind::kSetCondition) return set_condition(call);
+  const bool is_read = call.kind == GroupCallKind::kReadOwner;
+  client_.send(request_of(call, now), [this, is_read, key = call.key](const Answer& answer) {
+    if (!is_read) return;
+    const auto workload = workload_of_key(key);
+    const bool is_answer = answer.is_ok() || answer.status == 404;
+    if (!is_answer || !workload) return groups_.owner_seen(key, std::nullopt);
+    const Json owner = answer.is_ok() ? Json::parse(answer.body, nullptr, false) : Json();
+    groups_.owner_seen(key, facts_of_owner(owner, *workload));
+  });
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,116 @@
+#include "execution/kubernetes/workload_owner.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "execution/kubernetes/api_values.h"
+
+namespace gpu_platform::execution {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kMaxPods = 1'000'000;
+
+std::int64_t count_or(const Json& object, JsonPath path, std::int64_t otherwise) {
+  return std::clamp<std::int64_t>(number_at(object, path, otherwise), 0, kMaxPods);
+}
+
+std::int64_t pods_of_batch_job(const Json& spec) {
+  const std::int64_t parallelism = count_or(spec, {"parallelism"}, 1);
+  const Json& completions = at(spec, {"completions"});
+  return completions.is_number_integer()
+             ? std::min(parallelism, count_or(spec, {"completions"}, kMaxPods))
+             : parallelism;
+}
+
+std::int64_t pods_of_job(const Json& job) {
+  const std::int64_t all = pods_of_batch_job(map_at(job, {"spec"}));
+  if (!at(job, {"spec", "completions"}).is_number_integer()) return all;
+  const std::int64_t left =
+      count_or(job, {"spec", "completions"}, kMaxPods) - count_or(job, {"status", "succeeded"}, 0);
+  return std::clamp<std::int64_t>(left, 0, all);
+}
+
+std::int64_t pods_of_job_set(const Json& set) {
+  std::int64_t pods = 0;
+  for (const Json& jobs : list_at(set, {"spec", "replicatedJobs"})) {
+    pods += count_or(jobs, {"replicas"}, 1) * pods_of_batch_job(map_at(jobs, {"template", "spec"}));
+  }
+  return pods;
+}
+
+std::int64_t pods_of_ray(const Json& cluster) {
+  std::int64_t pods = 1;
+  for (const Json& group : list_at(cluster, {"spec", "workerGroupSpecs"})) {
+    pods += count_or(group, {"replicas"}, 1) * count_or(group, {"numOfHosts"}, 1);
+  }
+  return pods;
+}
+
+// "pytorchReplicaSpecs", "tfReplicaSpecs", …: of each role its replicas.
+std::optional<std::int64_t> pods_of_kubeflow(const Json& job) {
+  std::optional<std::int64_t> pods;
+  for (const auto& [field, roles] : map_at(job, {"spec"}).items()) {
+    if (!field.ends_with("ReplicaSpecs") || !roles.is_object()) continue;
+    for (const Json& role : roles) pods = pods.value_or(0) + count_or(role, {"replicas"}, 1);
+  }
+  return pods;
+}
+
+std::optional<std::int64_t> pods_of_owner(const Json& owner, const std::string& kind) {
+  if (kind == "Job") return pods_of_job(owner);
+  if (kind == "JobSet") return pods_of_job_set(owner);
+  if (kind == "RayCluster") return pods_of_ray(owner);
+  return pods_of_kubeflow(owner);
+}
+
+bool has_final_condition(const Json& owner) {
+  constexpr std::array<std::string_view, 6> kFinal = {
+      "Complete", "Completed", "Failed", "Succeeded", "FailureTarget", "SuccessCriteriaMet"};
+  return std::ranges::any_of(list_at(owner, {"status", "conditions"}), [&](const Json& each) {
+    return text_at(each, {"status"}) == "True" &&
+           std::ranges::find(kFinal, text_at(each, {"type"})) != kFinal.end();
+  });
+}
+
+}  // namespace
+
+std::string owner_path(const WorkloadRef& workload, const std::string& api_version) {
+  if (workload.is_single_pod() || workload.kind == "group") return {};
+  const std::size_t slash = api_version.find('/');
+  if (slash == std::string::npos || workload.name.empty()) return {};
+  std::string plural;
+  for (const char c : workload.kind) {
+    plural.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  const bool is_plain = std::ranges::all_of(
+      plural + workload.name + api_version.substr(0, slash) + api_version.substr(slash + 1),
+      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.'; });
+  if (!is_plain) return {};
+  return fmt::format("/apis/{}/namespaces/{}/{}s/{}", api_version, workload.namespace_name, plural,
+                     workload.name);
+}
+
+OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
+  OwnerFacts facts;
+  const std::string_view uid = text_at(owner, {"metadata", "uid"});
+  facts.is_there = !uid.empty() && (workload.uid.empty() || uid == workload.uid);
+  facts.is_finished =
+      at(owner, {"metadata", "deletionTimestamp"}).is_string() || has_final_condition(owner);
+  if (const auto pods = pods_of_owner(owner, workload.kind)) {
+    facts.pods = static_cast<std::uint32_t>(std::min(*pods, kMaxPods));
+  }
+  constexpr std::int64_t kYear = std::int64_t{365} * 24 * 3600;
+  facts.time_limit = base::seconds(
+      std::clamp<std::int64_t>(number_at(owner, {"spec", "activeDeadlineSeconds"}), 0, kYear));
+  return facts;
+}
+
+}  // namespace gpu_platform::execution

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/units.h"
+#include "execution/kubernetes/workload_pod.h"
+
+// The object that makes the pods of a workload: how many there will be, and whether more can come.
+// Pure.
+
+namespace gpu_platform::execution {
+
+struct OwnerFacts {
+  // It is there and is the one that is meant. Otherwise it is gone: no pod of it will come.
+  bool is_there = false;
+  bool is_finished = false;           // or being deleted: no pod of it will come
+  std::optional<std::uint32_t> pods;  // at once; absent: the kind does not say
+  base::Duration time_limit;          // of all of it; zero: none
+
+  friend bool operator==(const OwnerFacts&, const OwnerFacts&) = default;
+};
+
+// The path to read the owner by; empty: the platform knows no such kind.
+std::string owner_path(const WorkloadRef& workload, const std::string& api_version);
+
+// From the owner's JSON. Of a batch Job the least of parallelism and the completions that are left;
+// of a JobSet the sum of replicas times parallelism; of a job of Kubeflow the sum of replicas; of a
+// RayCluster its head and all workers.
+OwnerFacts facts_of_owner(const nlohmann::json& owner, const WorkloadRef& workload);
+
+}  // namespace gpu_platform::execution
