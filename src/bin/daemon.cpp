@@ -37,6 +37,7 @@
 #include "bin/program_paths.h"
 #include "bin/retention_thread.h"
 #include "bin/team_follower.h"
+#include "bin/workload_queue.h"
 #include "config/effective.h"
 #include "config/network_file.h"
 #include "controller/controller.h"
@@ -274,7 +275,8 @@ struct Daemon::Parts {
   std::unique_ptr<BoardRegistrar> registrar;  // null: no emulated boards
   std::unique_ptr<execution::ProcessEngine> engine;
   LateSink cluster_observations;  // no driver of ours confirms a release there: they pass no gate
-  std::unique_ptr<execution::KubernetesEngine> cluster;  // null: the site names none
+  std::unique_ptr<WorkloadQueue> workloads;              // null: the site names no cluster
+  std::unique_ptr<execution::KubernetesEngine> cluster;  // likewise
   std::unique_ptr<execution::EngineRouter> engines;
   controller::Clock clock;
   std::unique_ptr<controller::Controller> controller;
@@ -319,6 +321,7 @@ Daemon::Parts::~Parts() {
   if (gate != nullptr) gate->stop();
   probes.reset();
   retention.reset();
+  if (workloads != nullptr) workloads->stop();
   if (loop != nullptr) loop->stop();
   users_files.disconnect();
   observations.disconnect();
@@ -441,7 +444,16 @@ base::Status Daemon::Parts::recover(const config::Configuration& configuration) 
       [](const std::string& text) { spdlog::error("release alert=\"{}\"", text); });
   observations.connect(*gate);
   cluster_observations.connect(*loop);
+  if (workloads != nullptr) controller->add_listener(workloads.get());
   loop->start();
+  if (workloads != nullptr) {
+    workloads->start(
+        loop->snapshot(),
+        [this](model::Command command, controller::CommandDone done) {
+          loop->command(std::move(command), std::move(done));
+        },
+        [this](execution::WorkloadNews news) { cluster->tell_workload(std::move(news)); });
+  }
   return {};
 }
 
@@ -642,9 +654,13 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
         "running as root: jobs of root are allowed and run as root "
         "(execution.root_jobs: refuse forbids them)");
   }
-  TRY_ASSIGN(parts->cluster,
-             open_kubernetes(configuration, parts->data_dir, options.lease_holder,
-                             *parts->environments, parts->cluster_observations, end_now));
+  if (has_kubernetes(configuration)) {
+    parts->workloads = std::make_unique<WorkloadQueue>(parts->users, *parts->store);
+    TRY_ASSIGN(parts->cluster,
+               open_kubernetes(configuration, parts->data_dir, options.lease_holder,
+                               *parts->environments, parts->cluster_observations,
+                               *parts->workloads, end_now));
+  }
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));
   parts->retention =
@@ -697,6 +713,7 @@ void Daemon::stop() {
   parts_->gate->stop();
   parts_->probes.reset();
   parts_->retention.reset();
+  if (parts_->workloads != nullptr) parts_->workloads->stop();
   parts_->loop->stop();
   if (const base::Status stored = parts_->controller->store_snapshot(); !stored) {
     spdlog::warn("no snapshot at the end: {}", stored.error().message);

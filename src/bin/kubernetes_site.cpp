@@ -52,6 +52,8 @@ execution::KubernetesSettings settings_of(const config::Configuration& configura
   settings.runs_as_user = configuration.kubernetes_runs_as_user;
   settings.start_patience = configuration.kubernetes_start_timeout;
   settings.lost_after = configuration.kubernetes_lost_after;
+  settings.admits_workloads = configuration.kubernetes_workloads;
+  settings.workloads_user = configuration.kubernetes_workloads_user.text;
   return settings;
 }
 
@@ -155,7 +157,8 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
-    execution::ObservationSink& sink, std::function<void(const base::Error&)> end) {
+    execution::ObservationSink& sink, execution::WorkloadDesk& desk,
+    std::function<void(const base::Error&)> end) {
   if (!has_kubernetes(configuration)) return nullptr;
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
@@ -165,6 +168,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   options.output_folder = data_dir + "/kubernetes";
   options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   options.on_fatal = std::move(end);
+  options.desk = &desk;
   options.warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
   const kubernetes::ClusterAccess access = options.access;
   auto engine = execution::KubernetesEngine::open(std::move(options), environment, sink);

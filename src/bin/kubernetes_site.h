@@ -37,7 +37,8 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
-    execution::ObservationSink& sink, std::function<void(const base::Error&)> end);
+    execution::ObservationSink& sink, execution::WorkloadDesk& desk,
+    std::function<void(const base::Error&)> end);
 
 // Whether an attempt has (or had) a node of the cluster.
 bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,

@@ -1,0 +1,369 @@
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness.h"
+#include "kubernetes/testing/fake_api_server.h"
+#include "kubernetes/testing/pod_runner.h"
+
+// Workloads that were not submitted through the platform, from outside: pods of others behind the
+// platform's gate, on an API server of the tests; the real daemon admits them.
+
+namespace gpu_platform::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* kTheirPods = "/api/v1/namespaces/ml/pods";
+constexpr const char* kTheirJobs = "/apis/batch/v1/namespaces/ml/jobs";
+
+class KubernetesWorkloads : public ::testing::Test {
+ protected:
+  KubernetesWorkloads() : runner_(server_) {
+    for (const std::string name : {"jobs", "ml", "web"}) {
+      Json labels = Json::object();
+      if (name == "ml") labels = {{"gpu-platform/queue", "default"}};
+      server_.call("POST", "/api/v1/namespaces",
+                   {{"apiVersion", "v1"},
+                    {"kind", "Namespace"},
+                    {"metadata", {{"name", name}, {"labels", labels}}}});
+    }
+    for (const std::string node : {"alpha", "beta"}) {
+      runner_.add_node(node, {.gpus = {}, .counted_gpus = 4, .labels = {}});
+    }
+    mover_ = std::jthread([this](const std::stop_token& stop) { move(stop); });
+  }
+  ~KubernetesWorkloads() override {
+    daemon_.reset();
+    mover_.request_stop();
+    wake_.notify_all();
+  }
+
+  void start_daemon(const std::string& further = "") {
+    const std::string path = folder_.path() + "/kubeconfig";
+    std::ofstream(path) << server_.kubeconfig();
+    daemon_ = std::make_unique<Daemon>(
+        DaemonOptions{.emulate = "",
+                      .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
+                                "\n    namespace: jobs\n    devices: counts\n    workloads:\n"
+                                "      enabled: true\n      user: nobody\n" +
+                                further});
+    ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  }
+
+  // A batch Job of others.
+  void make_job(const std::string& name, int pods, int gpus) {
+    const Json job = server_
+                         .call("POST", kTheirJobs,
+                               {{"apiVersion", "batch/v1"},
+                                {"kind", "Job"},
+                                {"metadata", {{"name", name}}},
+                                {"spec", {{"parallelism", pods}, {"completions", pods}}}})
+                         .json();
+    uids_[name] = job["metadata"]["uid"];
+    for (int pod = 0; pod < pods; ++pod) make_pod(name, fmt::format("{}-{}", name, pod), gpus);
+  }
+  // What the Job controller makes.
+  void make_pod(const std::string& job, const std::string& name, int gpus) {
+    Json pod = pod_of(name, gpus);
+    pod["metadata"]["labels"] = {{"batch.kubernetes.io/job-name", job}};
+    pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                       {"kind", "Job"},
+                                                       {"name", job},
+                                                       {"uid", uids_[job]},
+                                                       {"controller", true}}});
+    server_.call("POST", kTheirPods, pod);
+  }
+  static Json pod_of(const std::string& name, int gpus) {
+    const std::string count = std::to_string(gpus);
+    return {{"apiVersion", "v1"},
+            {"kind", "Pod"},
+            {"metadata", {{"name", name}}},
+            {"spec",
+             {{"schedulingGates", Json::array({{{"name", "gpu-platform/admission"}}})},
+              {"restartPolicy", "Never"},
+              {"containers", Json::array({{{"name", "worker"},
+                                           {"image", "registry.example.org/torch:2"},
+                                           {"resources",
+                                            {{"requests", {{"cpu", "1"}}},
+                                             {"limits", {{"nvidia.com/gpu", count}}}}}}})}}}};
+  }
+  void delete_job(const std::string& name) {
+    server_.call("DELETE", std::string(kTheirJobs) + "/" + name);
+    for (const Json& pod : server_.objects(kTheirPods)) {
+      const Json labels = pod["metadata"].value("labels", Json::object());
+      if (labels.value("batch.kubernetes.io/job-name", "") == name) {
+        server_.call("DELETE",
+                     std::string(kTheirPods) + "/" + pod["metadata"]["name"].get<std::string>());
+      }
+    }
+  }
+
+  Json pod(const std::string& name) { return server_.object(std::string(kTheirPods) + "/" + name); }
+  bool runs(const std::string& name) {
+    return eventually([&] {
+      const Json found = pod(name);
+      return found.is_object() && found["status"]["phase"] == "Running";
+    });
+  }
+  Json condition(const std::string& name) {
+    const Json found = pod(name);
+    if (!found.is_object()) return nullptr;
+    for (const Json& each : found["status"].value("conditions", Json::array())) {
+      if (each["type"] == "gpu-platform/Admitted") return each;
+    }
+    return nullptr;
+  }
+  bool says(const std::string& pod, const std::string& reason) {
+    return eventually([&] {
+      const Json found = condition(pod);
+      return found.is_object() && found["reason"] == reason;
+    });
+  }
+  bool end(const std::string& name, std::int32_t code) {
+    return eventually([&] { return runner_.end("ml/" + name, {code}); });
+  }
+  // The job of a workload: the newest whose workload begins so.
+  std::optional<std::string> job_of(const std::string& workload) {
+    const Json list = daemon_->json({"jobs", "list", "--all"});
+    if (!list.is_object()) return std::nullopt;
+    for (const Json& job : list["jobs"]) {
+      const Json& of = job["spec"]["workload"];
+      if (of.is_string() && of.get<std::string>().starts_with("ml/" + workload + "/")) {
+        return job["id"].get<std::string>();
+      }
+    }
+    return std::nullopt;
+  }
+  std::string wait_for_job(const std::string& workload) {
+    std::optional<std::string> id;
+    EXPECT_TRUE(eventually([&] {
+      id = job_of(workload);
+      return id.has_value();
+    })) << daemon_->log();
+    return id.value_or("");
+  }
+  std::size_t jobs_of(const std::string& workload) {
+    std::size_t count = 0;
+    const Json list = daemon_->json({"jobs", "list", "--all"});
+    for (const Json& job : list["jobs"]) {
+      const Json& of = job["spec"]["workload"];
+      if (of.is_string() && of.get<std::string>().starts_with("ml/" + workload + "/")) ++count;
+    }
+    return count;
+  }
+
+  kubernetes::FakeApiServer server_;
+  kubernetes::PodRunner runner_;
+  TemporaryDirectory folder_;
+  std::unique_ptr<Daemon> daemon_;
+  std::map<std::string, std::string> uids_;
+
+ private:
+  void move(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      wake_.wait_for(lock, std::chrono::milliseconds(20));
+      runner_.advance();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::jthread mover_;
+};
+
+TEST_F(KubernetesWorkloads, AJobOfOthersIsAdmittedCountedAndEndsWithItsExitCode) {
+  start_daemon();
+  make_job("train", 2, 4);
+  ASSERT_TRUE(runs("train-0")) << pod("train-0").dump(2) << daemon_->log();
+  ASSERT_TRUE(runs("train-1"));
+  EXPECT_NE(pod("train-0")["spec"]["nodeName"], pod("train-1")["spec"]["nodeName"]);
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+  const Json job = daemon_->job(id);
+  EXPECT_EQ(job["spec"]["user"], "nobody");
+  EXPECT_EQ(job["spec"]["workload_pods"], 2);
+  EXPECT_EQ(job["gpus"].size(), 8U);
+  EXPECT_EQ(daemon_->json({"status"})["available_gpus"], 0);
+  EXPECT_TRUE(says("train-0", "Admitted"));
+  EXPECT_EQ(condition("train-0")["status"], "True");
+  ASSERT_TRUE(end("train-0", 0));
+  ASSERT_TRUE(end("train-1", 3));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(daemon_->job(id)["exit_code"], 3);
+  EXPECT_TRUE(eventually([&] { return daemon_->json({"status"})["available_gpus"] == 8; }));
+}
+
+TEST_F(KubernetesWorkloads, WhatWaitsSaysWhyAndStartsWhenItsTurnHasCome) {
+  start_daemon();
+  make_job("first", 2, 4);
+  ASSERT_TRUE(runs("first-1")) << daemon_->log();
+  make_job("second", 1, 2);
+  ASSERT_TRUE(says("second-0", "NoCapacity")) << condition("second-0").dump();
+  EXPECT_EQ(condition("second-0")["status"], "False");
+  EXPECT_THAT(condition("second-0")["message"].get<std::string>(), HasSubstr("GPU"));
+  std::set<std::string> reasons;
+  for (const Json& event : server_.objects("/api/v1/namespaces/ml/events")) {
+    if (event["involvedObject"]["name"] == "second-0") reasons.insert(event["reason"]);
+  }
+  EXPECT_TRUE(reasons.contains("Queued"));
+  EXPECT_FALSE(pod("second-0")["spec"].contains("nodeName"));
+  ASSERT_TRUE(end("first-0", 0));
+  ASSERT_TRUE(end("first-1", 0));
+  ASSERT_TRUE(runs("second-0")) << daemon_->log();
+}
+
+TEST_F(KubernetesWorkloads, APodOfItsOwnIsAJobAndGatesOfOthersAreRespected) {
+  start_daemon();
+  Json single = pod_of("single", 1);
+  single["spec"]["schedulingGates"].push_back({{"name", "example.org/budget"}});
+  server_.call("POST", kTheirPods, single);
+  ASSERT_TRUE(says("single", "OtherGates"));
+  EXPECT_FALSE(job_of("Pod/single"));
+  server_.call("PATCH", std::string(kTheirPods) + "/single",
+               Json::array({{{"op", "remove"}, {"path", "/spec/schedulingGates/1"}}}),
+               "application/json-patch+json");
+  ASSERT_TRUE(runs("single")) << daemon_->log();
+  const std::string id = wait_for_job("Pod/single");
+  ASSERT_TRUE(end("single", 0));
+  EXPECT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+}
+
+TEST_F(KubernetesWorkloads, NamespacesWithoutTheLabelAreLeftAlone) {
+  start_daemon();
+  server_.call("POST", "/api/v1/namespaces/web/pods", pod_of("theirs", 1));
+  make_job("ours", 1, 1);
+  ASSERT_TRUE(runs("ours-0"));
+  const Json theirs = server_.object("/api/v1/namespaces/web/pods/theirs");
+  EXPECT_EQ(theirs["spec"]["schedulingGates"].size(), 1U);
+  EXPECT_FALSE(theirs["metadata"].contains("labels"));
+}
+
+TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileItWaitsIsCancelled) {
+  start_daemon();
+  make_job("first", 2, 4);
+  ASSERT_TRUE(runs("first-1")) << daemon_->log();
+  make_job("second", 1, 2);
+  const std::string id = wait_for_job("Job/second");
+  ASSERT_TRUE(daemon_->reaches(id, "QUEUED"));
+  delete_job("second");
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  EXPECT_THAT(daemon_->job(id).dump(), HasSubstr("its workload was deleted"));
+}
+
+TEST_F(KubernetesWorkloads, ACancelledWorkloadsPodsGoAndItsReplacementsStay) {
+  start_daemon();
+  make_job("train", 1, 2);
+  ASSERT_TRUE(runs("train-0")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_EQ(daemon_->cli({"jobs", "cancel", id}).exit_code, 0);
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2);
+  EXPECT_TRUE(eventually([&] { return pod("train-0").is_null(); }));
+  make_pod("train", "train-again", 2);
+  ASSERT_TRUE(says("train-again", "Cancelled")) << condition("train-again").dump();
+  daemon_->kill_now();
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  make_job("other", 1, 2);
+  ASSERT_TRUE(runs("other-0"));
+  EXPECT_EQ(pod("train-again")["spec"]["schedulingGates"].size(), 1U);
+  EXPECT_EQ(jobs_of("Job/train"), 1U);
+}
+
+TEST_F(KubernetesWorkloads, AnEvictedJobIsQueuedAgainAndItsNextPodIsItsNextAttempt) {
+  start_daemon();
+  make_job("train", 1, 2);
+  ASSERT_TRUE(runs("train-0")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  ASSERT_TRUE(runner_.disrupt("ml/train-0", "EvictionByEvictionAPI", "drain"));
+  make_pod("train", "train-1", 2);
+  ASSERT_TRUE(runs("train-1")) << daemon_->job(id).dump(2) << daemon_->log();
+  ASSERT_TRUE(end("train-1", 0));
+  ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+  const Json job = daemon_->job(id);
+  ASSERT_EQ(job["attempts"].size(), 2U) << job.dump(2);
+  EXPECT_EQ(job["attempts"][0]["reason"], "PREEMPTED");
+  EXPECT_EQ(job["failures"], 0);
+}
+
+TEST_F(KubernetesWorkloads, APodThatFailedLeavesItsPlaceToTheNext) {
+  start_daemon();
+  make_job("train", 1, 2);
+  ASSERT_TRUE(runs("train-0")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  make_pod("train", "train-retry", 2);
+  ASSERT_TRUE(end("train-0", 1));
+  ASSERT_TRUE(runs("train-retry")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(pod("train-retry")["spec"]["nodeName"], pod("train-0")["spec"]["nodeName"]);
+  ASSERT_TRUE(end("train-retry", 0));
+  ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(daemon_->job(id)["attempts"].size(), 1U);
+}
+
+TEST_F(KubernetesWorkloads, AQuotaRefusesAWorkloadInWordsAndAnUnknownUserToo) {
+  start_daemon("quotas:\n  users:\n    nobody: {max_gpus: 2}\n");
+  make_job("wide", 1, 4);
+  ASSERT_TRUE(says("wide-0", "Refused")) << condition("wide-0").dump() << daemon_->log();
+  EXPECT_THAT(condition("wide-0")["message"].get<std::string>(), HasSubstr("2"));
+  make_job("narrow", 1, 2);
+  ASSERT_TRUE(runs("narrow-0")) << daemon_->log();
+  server_.call("PATCH", "/api/v1/namespaces/ml",
+               {{"metadata", {{"labels", {{"gpu-platform/user", "no-such-user"}}}}}});
+  make_job("nobodys", 1, 1);
+  ASSERT_TRUE(says("nobodys-0", "Refused"));
+  EXPECT_THAT(condition("nobodys-0")["message"].get<std::string>(), HasSubstr("no-such-user"));
+}
+
+TEST_F(KubernetesWorkloads, ADaemonThatIsKilledAgainAndAgainAdmitsEachWorkloadOnce) {
+  start_daemon();
+  constexpr int kWorkloads = 12;
+  for (int i = 0; i < kWorkloads; ++i) {
+    make_job(fmt::format("work-{}", i), 1 + i % 2, 2);
+    if (i % 2 == 0) daemon_->kill_now();
+    if (i > 0) (void)runner_.end(fmt::format("ml/work-{}-0", i - 1), {0});
+    if (!daemon_->is_running()) {
+      ASSERT_TRUE(daemon_->start()) << daemon_->log();
+    }
+  }
+  for (int i = 0; i < kWorkloads; ++i) {
+    for (int pod_number = 0; pod_number <= i % 2; ++pod_number) {
+      const std::string name = fmt::format("work-{}-{}", i, pod_number);
+      const auto is_over = [&] {
+        const Json found = pod(name);
+        return found.is_object() && found["status"]["phase"] == "Succeeded";
+      };
+      ASSERT_TRUE(eventually([&] { return is_over() || runner_.end("ml/" + name, {0}); }))
+          << pod(name).dump(2) << daemon_->log();
+    }
+    const std::string workload = fmt::format("Job/work-{}", i);
+    const std::string id = wait_for_job(workload);
+    ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+    EXPECT_EQ(jobs_of(workload), 1U);
+    EXPECT_EQ(daemon_->job(id)["attempts"].size(), 1U) << daemon_->job(id).dump(2);
+  }
+}
+
+TEST_F(KubernetesWorkloads, OnlyThePlatformSaysWhichWorkloadAJobStandsFor) {
+  start_daemon();
+  make_job("train", 1, 1);
+  const std::string id = wait_for_job("Job/train");
+  const Finished update = daemon_->cli({"jobs", "update", id, "--gpus-per-node", "2"});
+  EXPECT_EQ(update.exit_code, 4) << update.err;
+}
+
+}  // namespace
+}  // namespace gpu_platform::e2e
