@@ -114,6 +114,34 @@ resource.k8s.io/resourceclaims/binding patch update
 resource.k8s.io/resourceclaims/status patch update
 resource.k8s.io/resourceslices get list watch"
 
+# With the third role in addition to the second.
+admitter_rights="/events create patch
+/namespaces list watch
+/nodes get list watch
+/pods create delete get list patch watch
+/pods/attach create get
+/pods/binding create
+/pods/exec create get
+/pods/log get
+/pods/portforward create get
+/pods/status patch
+/resourcequotas get list watch
+/services create
+batch/jobs get
+jobset.x-k8s.io/jobsets get
+kubeflow.org/jaxjobs get
+kubeflow.org/mpijobs get
+kubeflow.org/paddlejobs get
+kubeflow.org/pytorchjobs get
+kubeflow.org/tfjobs get
+kubeflow.org/xgboostjobs get
+ray.io/rayclusters get
+resource.k8s.io/deviceclasses get list watch
+resource.k8s.io/resourceclaims create delete get list patch update watch
+resource.k8s.io/resourceclaims/binding patch update
+resource.k8s.io/resourceclaims/status patch update
+resource.k8s.io/resourceslices get list watch"
+
 check_rights() {
   expect "the platform has exactly the rights that deciding takes" "$decider_rights" "$(rights_of platform default)"
   expect "and leases in its own namespace alone" "coordination.k8s.io/leases create get update" \
@@ -249,6 +277,9 @@ check_chart() {
   helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set config.scheduling.max_queue_size=7 --wait --timeout 60s ||
     fail "the chart does not upgrade"
   expect "with rbac.allocate it has those that allocating takes" "$allocator_rights" "$(rights_of_service_account)"
+  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set rbac.workloads=true \
+    --set config.scheduling.max_queue_size=7 --wait --timeout 60s || fail "the chart does not upgrade again"
+  expect "with rbac.workloads it has those that admitting workloads takes" "$admitter_rights" "$(rights_of_service_account)"
   expect "a value of config arrives in the file" "  max_queue_size: 7" \
     "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep max_queue)"
 }
