@@ -1,6 +1,7 @@
 #include "bin/workload_queue.h"
 
 #include <chrono>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -213,7 +214,19 @@ void WorkloadQueue::on(UserFound& found) {
   job.spec.gid = found.user->gid;
   job.spec.team = found.submission.team;
   job.spec.request_id = key;
+  job.spec.request.nodelist = ids_of(found.submission.nodes);
   send(std::move(job));
+}
+
+// Ascending. Nodes that the core does not know yet are left out.
+std::vector<model::NodeId> WorkloadQueue::ids_of(const std::vector<std::string>& names) const {
+  const std::set<std::string> wanted(names.begin(), names.end());
+  std::vector<model::NodeId> ids;
+  if (wanted.empty()) return ids;
+  snapshot_->nodes.for_each([&](std::uint64_t id, const model::Node& node) {
+    if (wanted.contains(node.name)) ids.push_back(model::NodeId(id));
+  });
+  return ids;
 }
 
 void WorkloadQueue::send(model::SubmitJob submission) {
@@ -230,12 +243,14 @@ void WorkloadQueue::on(Answered& answered) {
   if (!answered.reply) return refuse(key, answered.reply.error().message);
   const model::JobId id = answered.reply->job;
   const std::optional<model::Job> job = job_of(id);
-  const bool is_live = answered.reply->changed || (job && !model::is_ended(job->state));
+  // A job that a user has given the same request id stands for nothing.
+  const bool is_its = job && job->spec->workload == key;
+  const bool is_live = answered.reply->changed || (is_its && !model::is_ended(job->state));
   if (is_live) {
     known_[key] = {id, {}};
     return;
   }
-  if (job && is_stopped_for_good(*job) && !is_without_owner(key)) {
+  if (is_its && is_stopped_for_good(*job) && !is_without_owner(key)) {
     return tell(news_of_end(key, *job));
   }
   // An earlier job of the workload has come to its end: these pods are the next.
@@ -274,12 +289,11 @@ void WorkloadQueue::examine() {
   std::vector<std::string> over;
   for (auto& [key, known] : known_) {
     const std::optional<model::Job> job = job_of(known.job);
-    if (!job) {
-      over.push_back(key);
-      continue;
-    }
     WorkloadNews news;
-    if (model::is_ended(job->state)) {
+    if (!job) {  // it has left the history
+      news = {key, State::kEnded, known.job, {}, {}};
+      over.push_back(key);
+    } else if (model::is_ended(job->state)) {
       news = news_of_end(key, *job);
       over.push_back(key);
     } else if (model::is_active(job->state)) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include "base/result.h"
 #include "controller/snapshot.h"
@@ -88,6 +89,7 @@ class WorkloadQueue : public execution::WorkloadDesk, public controller::Publica
   void tell(execution::WorkloadNews news);
   void examine();
   std::optional<model::Job> job_of(model::JobId id) const;
+  std::vector<model::NodeId> ids_of(const std::vector<std::string>& names) const;
 
   std::shared_ptr<host::UserDirectory> users_;
   const store::Archive& archive_;

@@ -265,10 +265,19 @@ void ClusterView::tell(const std::string& name, Node& node,
   node.told.gpus = std::move(gpus.unavailable);
 }
 
-void ClusterView::for_each_node(const std::function<void(const model::NodeInfo&)>& visit) const {
+void ClusterView::for_each_node(
+    const std::function<void(const model::NodeInfo&, const Labels&)>& visit) const {
   for (const auto& [name, node] : nodes_) {
-    if (node.told.info) visit(*node.told.info);
+    if (node.told.info && node.facts) visit(*node.told.info, node.facts->labels);
   }
+}
+
+std::string ClusterView::host_name_of(std::string_view node) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !found->second.facts) return std::string(node);
+  const Labels& labels = found->second.facts->labels;
+  const auto label = labels.find("kubernetes.io/hostname");
+  return label == labels.end() ? std::string(node) : label->second;
 }
 
 std::optional<DeviceName> ClusterView::device_of(std::string_view node,

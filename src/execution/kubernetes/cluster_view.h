@@ -72,8 +72,11 @@ class ClusterView {
   std::optional<DeviceName> device_of(std::string_view node, std::string_view gpu_uuid) const;
   // The node's id for StartOrder::boot_id (its UID); empty: no such node.
   std::string boot_id_of(std::string_view node) const;
-  // Calls visit(info) with every node that was told and is not lost, by name.
-  void for_each_node(const std::function<void(const model::NodeInfo&)>& visit) const;
+  // Calls visit(info, labels) with every node that was told and is not lost, by name.
+  using Labels = std::map<std::string, std::string>;
+  void for_each_node(const std::function<void(const model::NodeInfo&, const Labels&)>& visit) const;
+  // The node's label kubernetes.io/hostname, by which pods choose it; its name if it has none.
+  std::string host_name_of(std::string_view node) const;
   // Nodes of the cluster that are ours, lost or not.
   std::size_t nodes() const;
 

@@ -196,6 +196,37 @@ TEST_F(KubernetesWorkloadsTest, APodWithoutANodeInTimeIsTakenBackAndItsJobQueued
   EXPECT_TRUE(until([&] { return pod("one").is_null(); }));
 }
 
+TEST_F(KubernetesWorkloadsTest, APodThatNamesAClaimOfThePlatformsGetsJustTheChosenDevices) {
+  const std::string claims = "/apis/resource.k8s.io/v1/namespaces/jobs/resourceclaims";
+  Json exact = their_pod({.name = "exact", .namespace_name = "jobs", .gpus = 0, .owner_kind = ""});
+  exact["metadata"].erase("uid");
+  exact["metadata"]["annotations"]["gpu-platform/gpus"] = "2";
+  exact["spec"]["resourceClaims"] =
+      Json::array({{{"name", "gpus"}, {"resourceClaimName", "exact-gpus"}}});
+  harness_.server().call("POST", kJobPods, exact);
+  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
+  const WorkloadSubmission submission = desk_.submitted().front();
+  EXPECT_EQ(submission.spec.request.gpus, 2U);
+  StartOrder order = harness_.order(5, {});
+  order.spec = std::make_shared<const model::JobSpec>(submission.spec);
+  model::GpuInfo second = order.nodes.front().gpus.front();
+  second.uuid = "GPU-0000-0009";
+  order.nodes.front().gpus.push_back(second);
+  order.nodes.front().gpu_indices.push_back(9);
+  harness_.engine().start(order);
+  ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
+  const Json claim = harness_.server().object(claims + "/exact-gpus");
+  std::vector<std::string> devices;
+  const Json& results = at(claim, {"status", "allocation", "devices"});
+  for (const Json& each : list_at(results, {"results"})) {
+    devices.emplace_back(text_at(each, {"device"}));
+  }
+  EXPECT_THAT(devices, ::testing::UnorderedElementsAre("gpu-5", "gpu-9"));
+  ASSERT_TRUE(harness_.runner().end("jobs/exact", {0}));
+  ASSERT_TRUE(until([&] { return harness_.told(order.attempt).cleaned > 0; }));
+  EXPECT_TRUE(harness_.server().objects(claims).empty()) << "its devices are free";
+}
+
 TEST_F(KubernetesWorkloadsTest, WithoutPodsAWaitingJobIsWithdrawn) {
   harness_.server().call("POST", kJobPods, [] {
     Json alone =

@@ -170,6 +170,9 @@ std::optional<NodeFacts> facts_of_node(const Json& node, const KubernetesSetting
   facts.network.rack = printable_line(label(node, settings.rack_label));
   facts.capacity = capacity_of(node, settings);
   facts.network.domain = printable_line(label(node, "nvidia.com/gpu.clique"));
+  for (const auto& [name, value] : map_at(node, {"metadata", "labels"}).items()) {
+    if (value.is_string()) facts.labels[name] = value.get<std::string>();
+  }
   Causes causes;
   read_conditions(facts, causes, node);
   read_sentinel(causes, node);

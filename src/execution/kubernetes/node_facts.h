@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,7 @@ struct NodeFacts {
   std::uint32_t given_gpus = 0;
   model::NetworkPlace network;
   model::CapacityClass capacity = model::CapacityClass::kOnDemand;
+  std::map<std::string, std::string> labels;  // as they are
   NodeService service = NodeService::kUp;
   std::string cause;  // of the service; empty: kUp
   // Its kubelet has not been heard of, since this time; the time is unset if it is not told.

@@ -50,7 +50,7 @@ struct WorkloadCall {
   std::string name;
   std::string uid;
   // Of kAdmitPod:
-  std::string node;         // empty: any
+  std::string node;         // its name; empty: any
   bool is_counted = false;  // it holds what the job asks for
   std::uint32_t gate_at = 0;
   bool has_labels = false;

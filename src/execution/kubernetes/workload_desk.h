@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/ids.h"
 #include "model/job.h"
@@ -16,7 +17,9 @@ struct WorkloadSubmission {
   std::string key;      // of its WorkloadRef; spec.workload has it, too
   std::string user;     // who pays; empty: its namespace names none
   std::string team;     // empty: the user's
-  model::JobSpec spec;  // without a user and a team
+  model::JobSpec spec;  // without a user, a team and a nodelist
+  // The nodes that it may have, by name; empty: all.
+  std::vector<std::string> nodes;
 };
 
 // How a workload stands. Of two that cross, the later one counts.

@@ -377,11 +377,17 @@ void WorkloadGroups::submit(const std::string& key, Group& group, base::Instant 
     pods.push_back(pod);
   }
   const base::Duration limit = group.owner ? group.owner->time_limit : base::Duration();
-  auto spec = spec_of_workload(pods, limit, nodes_());
+  const std::vector<NodeSize> all = nodes_();
+  const std::vector<NodeSize> nodes = nodes_for(*holders_of(pods).front(), all);
+  auto spec = spec_of_workload(pods, limit, nodes);
   if (!spec) return refuse(group, key, spec.error().message, now);
   group.phase = Phase::kSubmitted;
   group.wanted = not_admitted("Submitted", "it is handed to the queue");
-  submissions_.push_back({key, user, terms.team, *std::move(spec)});
+  WorkloadSubmission submission{key, user, terms.team, *std::move(spec), {}};
+  if (nodes.size() < all.size()) {
+    for (const NodeSize& node : nodes) submission.nodes.push_back(node.name);
+  }
+  submissions_.push_back(std::move(submission));
 }
 
 // Its job waits, and no pod of it does.

@@ -23,7 +23,10 @@ class WorkloadGroupsTest : public ::testing::Test {
   WorkloadGroupsTest()
       : groups_(
             KubernetesSettings(),
-            [] { return std::vector<NodeSize>{{8, 64, base::Bytes(std::int64_t{1} << 40)}}; },
+            [] {
+              return std::vector<NodeSize>{
+                  {"alpha", {{"pool", "a"}}, 8, 64, base::Bytes(std::int64_t{1} << 40)}};
+            },
             [this](const std::string&) { return has_live_; }) {
     groups_.begin_namespaces();
     groups_.namespaces_listed();

@@ -21,8 +21,9 @@ using kubernetes::Answer;
 
 std::vector<NodeSize> sizes_of(const ClusterView& view) {
   std::vector<NodeSize> sizes;
-  view.for_each_node([&](const model::NodeInfo& info) {
-    sizes.push_back({static_cast<std::uint32_t>(info.gpus.size()), info.cpus, info.memory});
+  view.for_each_node([&](const model::NodeInfo& info, const ClusterView::Labels& labels) {
+    const auto gpus = static_cast<std::uint32_t>(info.gpus.size());
+    sizes.push_back({info.name, labels, gpus, info.cpus, info.memory});
   });
   return sizes;
 }
@@ -37,6 +38,7 @@ WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSetti
                                const ClusterView& view, WorkloadDesk* desk, ObservationSink& sink)
     : client_(client),
       settings_(settings),
+      view_(view),
       desk_(desk),
       sink_(sink),
       groups_(
@@ -115,7 +117,8 @@ base::Instant WorkloadKeeper::next_due() const {
   return std::min(a, b);
 }
 
-void WorkloadKeeper::make(const WorkloadCall& call) {
+void WorkloadKeeper::make(WorkloadCall call) {
+  if (!call.node.empty()) call.node = view_.host_name_of(call.node);
   client_.send(request_of(call, settings_), [this, call](const Answer& answer) {
     CallAnswer told{.status = answer.status};
     if (!answer.is_ok()) {

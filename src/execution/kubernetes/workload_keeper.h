@@ -44,7 +44,7 @@ class WorkloadKeeper {
   base::Instant next_due() const;  // unset: never
 
  private:
-  void make(const WorkloadCall& call);
+  void make(WorkloadCall call);
   void make(const GroupCall& call, base::Instant now);
   void say_admitted(const WorkloadCall& call);
   void set_condition(const GroupCall& call);
@@ -52,6 +52,7 @@ class WorkloadKeeper {
 
   kubernetes::Client& client_;
   const KubernetesSettings& settings_;
+  const ClusterView& view_;
   WorkloadDesk* const desk_;
   ObservationSink& sink_;
   WorkloadGroups groups_;

@@ -181,6 +181,9 @@ std::optional<WorkloadPod> view_of_workload_pod(const Json& pod, std::string_vie
   view.created_at = parse_time(text_at(pod, {"metadata", "creationTimestamp"}));
   view.has_labels = at(pod, {"metadata", "labels"}).is_object();
   view.has_node_selector = at(pod, {"spec", "nodeSelector"}).is_object();
+  for (const auto& [name, value] : map_at(pod, {"spec", "nodeSelector"}).items()) {
+    if (value.is_string()) view.node_selector[name] = value.get<std::string>();
+  }
   const OtherPod asked = amounts_asked_by(pod, gpu_resource);
   view.gpus = asked.counted_gpus;
   read_claim(pod, view);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,7 @@ struct WorkloadPod {
   std::vector<std::string> foreign_gates;  // all but ours
   bool has_labels = false;                 // any, as a JSON patch must know
   bool has_node_selector = false;
+  std::map<std::string, std::string> node_selector;  // labels of the nodes that it may have
   std::uint32_t gpus = 0;
   // The ResourceClaim that the platform makes for it, for just the devices that it chooses: one
   // that the pod names, with the annotation gpu-platform/gpus for their number. Empty: none.

@@ -84,7 +84,8 @@ TEST(WorkloadPodView, NoJsonEndsTheProgram) {
     Json pod = their_pod();
     for (std::uint64_t n = 1 + prng.below(3); n > 0; --n) spoil(pod, prng);
     if (const auto view = view_of_workload_pod(pod, kGpu)) {
-      (void)spec_of_workload({*view}, {}, {{8, 64, base::Bytes(std::int64_t{1} << 40)}});
+      (void)spec_of_workload(
+          {*view}, {}, {{"alpha", {{"pool", "a"}}, 8, 64, base::Bytes(std::int64_t{1} << 40)}});
       (void)facts_of_owner(pod, view->workload);
     }
   }
@@ -119,7 +120,7 @@ std::vector<WorkloadPod> pods_with(std::size_t count, std::uint32_t gpus) {
   return pods;
 }
 
-const NodeSize kEightGpus = {8, 64, base::Bytes(std::int64_t{1} << 40)};
+const NodeSize kEightGpus = {"alpha", {{"pool", "a"}}, 8, 64, base::Bytes(std::int64_t{1} << 40)};
 
 TEST(WorkloadSpec, PutsAsManyPodsOntoANodeAsFitAndDivideThem) {
   auto spec = spec_of_workload(pods_with(6, 2), {}, {kEightGpus});
@@ -132,6 +133,18 @@ TEST(WorkloadSpec, PutsAsManyPodsOntoANodeAsFitAndDivideThem) {
   spec = spec_of_workload(pods_with(7, 2), {}, {kEightGpus});
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->request.nodes, 7U);
+}
+
+TEST(WorkloadSpec, KnowsTheNodesThatANodeSelectorAdmits) {
+  WorkloadPod pod = seen_pod(their_pod());
+  EXPECT_EQ(nodes_for(pod, {kEightGpus}).size(), 1U);
+  pod.node_selector = {{"pool", "a"}};
+  EXPECT_EQ(nodes_for(pod, {kEightGpus}).size(), 1U);
+  pod.node_selector = {{"pool", "b"}};
+  EXPECT_TRUE(nodes_for(pod, {kEightGpus}).empty());
+  const auto spec = spec_of_workload({pod}, {}, {});
+  ASSERT_FALSE(spec);
+  EXPECT_THAT(spec.error().message, HasSubstr("nodeSelector"));
 }
 
 TEST(WorkloadSpec, LeavesPodsWithoutGpusOfAWorkloadThatHasSomeToKubeScheduler) {
@@ -152,7 +165,7 @@ TEST(WorkloadSpec, RefusesWhatThePlatformCannotPlaceWithTheReason) {
   EXPECT_THAT(spec.error().message, HasSubstr("different numbers of GPUs"));
   spec = spec_of_workload(pods_with(1, 9), {}, {kEightGpus});
   ASSERT_FALSE(spec);
-  EXPECT_THAT(spec.error().message, HasSubstr("no node can hold"));
+  EXPECT_THAT(spec.error().message, HasSubstr("can hold its pod"));
   pods = pods_with(1, 1);
   pods[0].priority = "urgent";
   spec = spec_of_workload(pods, {}, {kEightGpus});

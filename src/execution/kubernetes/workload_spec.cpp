@@ -65,6 +65,11 @@ std::uint32_t pods_on_each(std::uint32_t pods, const PodSize& size,
 base::Result<PodSize> size_of_holders(const std::vector<const WorkloadPod*>& holders) {
   PodSize size{.gpus = holders.front()->gpus, .milli_cpus = 0, .memory = 0};
   for (const WorkloadPod* pod : holders) {
+    if (pod->node_selector != holders.front()->node_selector) {
+      return base::invalid("nodelist",
+                           fmt::format("its pods {} and {} have different nodeSelectors",
+                                       holders.front()->name, pod->name));
+    }
     if (pod->gpus != size.gpus) {
       return base::invalid(
           "gpus", fmt::format("its pods ask for different numbers of GPUs: {} for {}, {} for {}",
@@ -117,6 +122,17 @@ std::vector<const WorkloadPod*> holders_of(const std::vector<WorkloadPod>& pods)
   return holders;
 }
 
+std::vector<NodeSize> nodes_for(const WorkloadPod& pod, const std::vector<NodeSize>& nodes) {
+  std::vector<NodeSize> admitted;
+  std::ranges::copy_if(nodes, std::back_inserter(admitted), [&](const NodeSize& node) {
+    return std::ranges::all_of(pod.node_selector, [&](const auto& wanted) {
+      const auto label = node.labels.find(wanted.first);
+      return label != node.labels.end() && label->second == wanted.second;
+    });
+  });
+  return admitted;
+}
+
 base::Result<model::JobSpec> spec_of_workload(const std::vector<WorkloadPod>& pods,
                                               base::Duration time_limit,
                                               const std::vector<NodeSize>& nodes) {
@@ -129,9 +145,11 @@ base::Result<model::JobSpec> spec_of_workload(const std::vector<WorkloadPod>& po
   const std::uint32_t on_each = pods_on_each(count, size, nodes);
   if (on_each == 0) {
     return base::invalid(
-        "gpus", fmt::format("no node can hold its pod {}: it asks for {} GPUs, {} "
-                            "CPUs and {} bytes of memory",
-                            first.name, size.gpus, whole_cpus_of(size.milli_cpus), size.memory));
+        "gpus",
+        fmt::format(
+            "no node that its nodeSelector admits can hold its pod {}: it asks for {} GPUs, {} "
+            "CPUs and {} bytes of memory",
+            first.name, size.gpus, whole_cpus_of(size.milli_cpus), size.memory));
   }
   if (count / on_each > model::kMaxGangNodes) {
     return base::invalid("nodes", fmt::format("its {} pods would need {} nodes; the limit is {}",
