@@ -41,14 +41,19 @@ class KubernetesCluster : public ::testing::Test {
     auto access = kubernetes::load_kubeconfig(folder_ + "/admin.kubeconfig", "");
     ASSERT_TRUE(access.has_value()) << access.error().message;
     admin_ = *kubernetes::Client::make(*std::move(access));
+    prepare();
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
         .emulate = "",
         .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + folder_ +
-                  "/platform.kubeconfig\n    namespace: default\n"});
+                  "/platform.kubeconfig\n    namespace: default\n" + further_config()});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
     ASSERT_TRUE(eventually([&] { return daemon_->json({"status"})["total_gpus"] == 32; }))
         << daemon_->json({"status"}).dump(2) << daemon_->log();
   }
+
+  // What the administrator does before the daemon starts.
+  virtual void prepare() {}
+  virtual std::string further_config() const { return {}; }
 
   Json ask(kubernetes::Request request) {
     std::optional<kubernetes::Answer> answer;
@@ -86,6 +91,138 @@ class KubernetesCluster : public ::testing::Test {
   std::unique_ptr<kubernetes::Client> admin_;
   std::unique_ptr<Daemon> daemon_;
 };
+
+// Nodes whose GPUs are counted, a labelled namespace, and the policy of deploy/kubernetes.
+class KubernetesClusterWorkloads : public KubernetesCluster {
+ protected:
+  void prepare() override {
+    const Json gpus = {{"nvidia.com/gpu", "8"}};
+    for (int node = 0; node < 4; ++node) {
+      patch(fmt::format("/api/v1/nodes/gpu-node-{}/status", node),
+            {{"status", {{"capacity", gpus}, {"allocatable", gpus}}}});
+    }
+    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    Json binding = ask({.path = bindings + "/gpu-platform"});
+    binding["metadata"] = {{"name", "gpu-platform-workloads"}};
+    binding["roleRef"]["name"] = "gpu-platform-workloads";
+    ask({.method = Method::kPost, .path = bindings, .body = binding.dump()});
+    const Json labels = {{"gpu-platform/queue", "default"}, {"gpu-platform/user", "nobody"}};
+    patch("/api/v1/namespaces/default", {{"metadata", {{"labels", labels}}}});
+    apply_policy();
+  }
+  std::string further_config() const override {
+    return "    devices: counts\n    workloads: {enabled: true}\n";
+  }
+  void patch(const std::string& path, const Json& change) {
+    const Json answer = ask({.method = Method::kPatch,
+                             .path = path,
+                             .body = change.dump(),
+                             .content_type = "application/strategic-merge-patch+json"});
+    EXPECT_NE(answer["kind"], "Status") << path << answer.dump(2);
+  }
+  void apply_policy() {
+    const std::string text =
+        read_file(GP_SOURCE_DIRECTORY "/deploy/kubernetes/admission_gate.yaml");
+    const std::size_t second = text.find("\n---\n");
+    ASSERT_NE(second, std::string::npos);
+    const std::pair<std::string, std::string> parts[] = {
+        {"mutatingadmissionpolicies", text.substr(0, second + 1)},
+        {"mutatingadmissionpolicybindings", text.substr(second + 5)}};
+    for (const auto& [plural, document] : parts) {
+      const Json made = ask({.method = Method::kPost,
+                             .path = "/apis/admissionregistration.k8s.io/v1/" + plural,
+                             .body = document,
+                             .content_type = "application/yaml"});
+      EXPECT_TRUE(made["kind"] != "Status" || made["reason"] == "AlreadyExists") << made.dump(2);
+    }
+    // It is in force a moment later.
+    ASSERT_TRUE(eventually([&] { return is_gated("8"); })) << "the policy puts no gate on a pod";
+    EXPECT_FALSE(is_gated("")) << "a pod without GPUs is left alone";
+  }
+  // Whether a pod that asks for so many GPUs gets the gate; it is not made.
+  bool is_gated(const std::string& gpus) {
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata", {{"name", "probe"}}},
+                      {"spec", {{"containers", Json::array({container(gpus)})}}}};
+    const Json made = ask({.method = Method::kPost,
+                           .path = std::string(kPodsOfCluster) + "?dryRun=All",
+                           .body = pod.dump()});
+    return made["spec"].is_object() && made["spec"].contains("schedulingGates");
+  }
+  static Json container(const std::string& gpus) {
+    Json container = {{"name", "worker"}, {"image", "example.org/job:1"}};
+    if (!gpus.empty()) container["resources"]["limits"]["nvidia.com/gpu"] = gpus;
+    return container;
+  }
+  void make_job(const std::string& name, int pods, const std::string& run_seconds) {
+    const Json annotations = {{"gpu-platform.test/run-seconds", run_seconds}};
+    const Json pod = {
+        {"metadata", {{"annotations", annotations}}},
+        {"spec", {{"restartPolicy", "Never"}, {"containers", Json::array({container("8")})}}}};
+    const Json job = {{"apiVersion", "batch/v1"},
+                      {"kind", "Job"},
+                      {"metadata", {{"name", name}}},
+                      {"spec", {{"parallelism", pods}, {"completions", pods}, {"template", pod}}}};
+    const Json made = ask({.method = Method::kPost,
+                           .path = "/apis/batch/v1/namespaces/default/jobs",
+                           .body = job.dump()});
+    EXPECT_EQ(made["kind"], "Job") << made.dump(2);
+  }
+  Json pods_of_job(const std::string& name) {
+    return ask({.path = fmt::format("{}?labelSelector=batch.kubernetes.io%2Fjob-name%3D{}",
+                                    kPodsOfCluster, name)})["items"];
+  }
+  std::string wait_for_job(const std::string& name) {
+    const std::string prefix = "default/Job/" + name + "/";
+    std::string id;
+    EXPECT_TRUE(eventually([&] {
+      const Json list = daemon_->json({"jobs", "list", "--all"});
+      for (const Json& job : list["jobs"]) {
+        const Json& of = job["spec"]["workload"];
+        if (of.is_string() && of.get<std::string>().starts_with(prefix)) id = job["id"];
+      }
+      return !id.empty();
+    })) << pods_of_job(name).dump(2)
+        << daemon_->log();
+    return id;
+  }
+  // Whether a pod of it has a condition with this reason.
+  bool says(const std::string& job, const std::string& reason) {
+    return eventually([&] {
+      return pods_of_job(job).dump().find("\"reason\":\"" + reason + "\"") != std::string::npos;
+    });
+  }
+};
+
+TEST_F(KubernetesClusterWorkloads, ABatchJobOfOthersIsGatedQueuedAdmittedAndRuns) {
+  make_job("first", 4, "15");
+  const std::string first = wait_for_job("first");
+  ASSERT_TRUE(daemon_->reaches(first, "RUNNING"))
+      << daemon_->job(first).dump(2) << pods_of_job("first").dump(2);
+  EXPECT_EQ(daemon_->json({"status"})["available_gpus"], 0);
+  make_job("second", 2, "1");
+  const std::string second = wait_for_job("second");
+  EXPECT_TRUE(says("second", "NoCapacity")) << pods_of_job("second").dump(2);
+  ASSERT_TRUE(daemon_->reaches(first, "COMPLETED")) << daemon_->job(first).dump(2);
+  ASSERT_TRUE(daemon_->reaches(second, "COMPLETED")) << daemon_->job(second).dump(2);
+  EXPECT_TRUE(says("second", "Admitted"));
+  EXPECT_TRUE(eventually([&] {
+    const Json job = ask({.path = "/apis/batch/v1/namespaces/default/jobs/second"});
+    return job["status"].is_object() && job["status"].value("succeeded", 0) == 2;
+  }));
+}
+
+TEST_F(KubernetesClusterWorkloads, ACancelledJobsReplacementsStayGated) {
+  make_job("endless", 1, "1000");
+  const std::string id = wait_for_job("endless");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(daemon_->cli({"jobs", "cancel", id}).exit_code, 0);
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2);
+  EXPECT_TRUE(says("endless", "Cancelled")) << pods_of_job("endless").dump(2);
+  ask({.method = Method::kDelete,
+       .path = "/apis/batch/v1/namespaces/default/jobs/endless?propagationPolicy=Background"});
+}
 
 TEST_F(KubernetesCluster, KubeSchedulerAllocatesJustTheDevicesThatTheJobWasGiven) {
   const std::string id = submit({"--gpus", "2"});

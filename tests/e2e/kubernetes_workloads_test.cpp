@@ -77,8 +77,10 @@ class KubernetesWorkloads : public ::testing::Test {
     for (int pod = 0; pod < pods; ++pod) make_pod(name, fmt::format("{}-{}", name, pod), gpus);
   }
   // What the Job controller makes.
-  void make_pod(const std::string& job, const std::string& name, int gpus) {
+  void make_pod(const std::string& job, const std::string& name, int gpus,
+                const std::string& priority = "") {
     Json pod = pod_of(name, gpus);
+    if (!priority.empty()) pod["metadata"]["annotations"]["gpu-platform/priority"] = priority;
     pod["metadata"]["labels"] = {{"batch.kubernetes.io/job-name", job}};
     pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
                                                        {"kind", "Job"},
@@ -298,6 +300,58 @@ TEST_F(KubernetesWorkloads, AnEvictedJobIsQueuedAgainAndItsNextPodIsItsNextAttem
   ASSERT_EQ(job["attempts"].size(), 2U) << job.dump(2);
   EXPECT_EQ(job["attempts"][0]["reason"], "PREEMPTED");
   EXPECT_EQ(job["failures"], 0);
+}
+
+TEST_F(KubernetesWorkloads, AJobOfAHigherClassPreemptsAWorkloadWhichComesBack) {
+  start_daemon("policies:\n  preempt_min_runtime: 0s\n");
+  make_job("low", 0, 0);
+  for (const std::string name : {"low-0", "low-1"}) make_pod("low", name, 4, "low");
+  // Its owner says nothing of these two, so they are complete when no further one comes.
+  ASSERT_TRUE(runs("low-0")) << condition("low-0").dump() << daemon_->log();
+  ASSERT_TRUE(runs("low-1"));
+  const std::string id = wait_for_job("Job/low");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  const std::string urgent = daemon_->submit(
+      {"--gpus", "4", "--priority", "critical", "--image", "x", "--user", "nobody", "--", "train"});
+  ASSERT_TRUE(daemon_->reaches(urgent, "RUNNING")) << daemon_->job(urgent).dump(2);
+  EXPECT_TRUE(eventually([&] { return pod("low-0").is_null() && pod("low-1").is_null(); }));
+  for (const std::string name : {"low-2", "low-3"}) make_pod("low", name, 4, "low");
+  ASSERT_TRUE(says("low-2", "NoCapacity")) << condition("low-2").dump();
+  EXPECT_EQ(daemon_->cli({"jobs", "cancel", urgent}).exit_code, 0);
+  ASSERT_TRUE(runs("low-2")) << daemon_->job(id).dump(2);
+  ASSERT_TRUE(runs("low-3"));
+  const Json job = daemon_->job(id);
+  EXPECT_EQ(job["attempts"].size(), 2U) << job.dump(2);
+  EXPECT_EQ(job["preemptions"], 1);
+}
+
+TEST_F(KubernetesWorkloads, TheRolesOfAPyTorchJobStartTogether) {
+  start_daemon();
+  const Json roles = {{"Master", {{"replicas", 1}}}, {"Worker", {{"replicas", 1}}}};
+  const Json owner = server_
+                         .call("POST", "/apis/kubeflow.org/v1/namespaces/ml/pytorchjobs",
+                               {{"apiVersion", "kubeflow.org/v1"},
+                                {"kind", "PyTorchJob"},
+                                {"metadata", {{"name", "dist"}}},
+                                {"spec", {{"pytorchReplicaSpecs", roles}}}})
+                         .json();
+  const auto make_role = [&](const std::string& name) {
+    Json pod = pod_of(name, 4);
+    pod["metadata"]["labels"] = {{"training.kubeflow.org/job-name", "dist"}};
+    pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "kubeflow.org/v1"},
+                                                       {"kind", "PyTorchJob"},
+                                                       {"name", "dist"},
+                                                       {"uid", owner["metadata"]["uid"]},
+                                                       {"controller", true}}});
+    server_.call("POST", kTheirPods, pod);
+  };
+  make_role("dist-master-0");
+  ASSERT_TRUE(says("dist-master-0", "Collecting")) << daemon_->log();
+  EXPECT_FALSE(job_of("PyTorchJob/dist"));
+  make_role("dist-worker-0");
+  ASSERT_TRUE(runs("dist-master-0")) << daemon_->log();
+  ASSERT_TRUE(runs("dist-worker-0"));
+  EXPECT_EQ(daemon_->job(wait_for_job("PyTorchJob/dist"))["spec"]["workload_pods"], 2);
 }
 
 TEST_F(KubernetesWorkloads, APodThatFailedLeavesItsPlaceToTheNext) {
