@@ -18,6 +18,8 @@ using model::EndReason;
 
 constexpr base::Duration kFirstRetry = base::milliseconds(200);
 constexpr base::Duration kLastRetry = base::seconds(30);
+// What makes the pods is asked again after this time whether it has finished.
+constexpr base::Duration kOwnerAskPause = base::seconds(1);
 // A claim that was deleted and is still there is asked for again after this time.
 constexpr base::Duration kClaimPause = base::seconds(5);
 // A pod that was perhaps admitted, and of which no watch tells, is given up after this time.
@@ -76,6 +78,8 @@ struct WorkloadAttempts::Attempt {
   bool was_admitted = false;            // a pod of it, ever
   bool is_changed = true;               // since changed_at was set
   base::Instant changed_at;
+  base::Instant owner_asked_at;    // since it changed; unset: it was not
+  bool is_owner_finished = false;  // likewise
 
   std::optional<StopOrder> stop;
   std::uint32_t stop_grace = 0;
@@ -370,6 +374,15 @@ void WorkloadAttempts::touch_workload(const std::string& key) {
   if (found != by_key_.end()) touch(found->second);
 }
 
+// What came meanwhile is a change, and the owner is asked again.
+void WorkloadAttempts::owner_finished(const std::string& key) {
+  const auto found = by_key_.find(key);
+  Attempt* attempt = found == by_key_.end() ? nullptr : find(found->second);
+  if (attempt == nullptr || attempt->is_changed || !attempt->owner_asked_at.is_set()) return;
+  attempt->is_owner_finished = true;
+  touch(attempt->id);
+}
+
 // ---- time
 
 void WorkloadAttempts::advance(base::Instant now) {
@@ -397,7 +410,11 @@ void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
     judge_limits(attempt, now);
   }
   seat_pods(attempt, now);
-  if (std::exchange(attempt.is_changed, false)) attempt.changed_at = now;
+  if (std::exchange(attempt.is_changed, false)) {
+    attempt.changed_at = now;
+    attempt.owner_asked_at = {};
+    attempt.is_owner_finished = false;
+  }
   if (!attempt.ended) judge_end(attempt, now);
   if (attempt.ended && !attempt.is_cleaned) judge_clean(attempt);
   make_calls(attempt, now);
@@ -441,8 +458,8 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
   }
   if (!attempt.may_admit || attempt.must_go() || !attempt.has_order) return;
   const auto is_holder = [&](const WorkloadPod& pod) { return attempt.holds(pod); };
-  const auto holders = static_cast<std::uint32_t>(std::ranges::count_if(waiting, is_holder));
-  if (!attempt.was_admitted && offered.empty() && holders < attempt.holders()) {
+  const auto holders = std::ranges::count_if(waiting, is_holder);
+  if (!attempt.was_admitted && offered.empty() && std::cmp_less(holders, attempt.holders())) {
     return set_step(attempt, fmt::format("{} of the {} pods of {} are there", holders,
                                          attempt.holders(), attempt.key));
   }
@@ -533,7 +550,15 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
     if (is_untouched) return;  // its pods have not come yet
     const bool is_alone = workload_of_key(attempt.key).value_or(WorkloadRef()).is_single_pod();
     const base::Instant settled = attempt.changed_at + settings_.workload_settles;
-    if (!is_alone && now < settled) return wake_at(attempt, settled);
+    if (!is_alone && !attempt.is_owner_finished && now < settled) {
+      const bool is_due =
+          !attempt.owner_asked_at.is_set() || now >= attempt.owner_asked_at + kOwnerAskPause;
+      if (is_due) {
+        attempt.owner_asked_at = now;
+        owner_questions_.push_back(attempt.key);
+      }
+      return wake_at(attempt, std::min(settled, attempt.owner_asked_at + kOwnerAskPause));
+    }
   }
   std::vector<RankEnd> ends;
   for (const auto& [rank, seat] : attempt.seats) {
@@ -733,9 +758,11 @@ void WorkloadAttempts::set_step(Attempt& attempt, std::string text) {
 std::vector<WorkloadCall> WorkloadAttempts::take_calls() {
   return std::exchange(calls_, {});
 }
-
 std::vector<Observation> WorkloadAttempts::take_observations() {
   return std::exchange(observations_, {});
+}
+std::vector<std::string> WorkloadAttempts::take_owner_questions() {
+  return std::exchange(owner_questions_, {});
 }
 
 std::vector<AttemptId> WorkloadAttempts::take_changed_steps() {

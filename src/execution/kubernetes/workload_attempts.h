@@ -26,7 +26,8 @@
 // the next pod of the workload; that makes a Job's retries a part of the attempt. The other pods of
 // the workload are admitted with it and go to any node.
 //
-// The attempt ends when none of its pods is alive and none came for workload_settles. It is taken
+// The attempt ends when none of its pods is alive, and none came for workload_settles or its owner
+// has finished, so that none will come. It is taken
 // back, and its job queued again, when the cluster takes a pod away or gives it no node in time.
 //
 // Ownership: values. Thread: one owner. Cost: the pods of the attempts that changed.
@@ -100,12 +101,16 @@ class WorkloadAttempts {
   // The pods of a workload that wait are others now.
   void touch_workload(const std::string& key);
   void answer(std::uint64_t call, const CallAnswer& answer, base::Instant now);
+  // What makes the pods of the workload was asked about, and will make no more.
+  void owner_finished(const std::string& key);
 
   // Does what is due; afterwards the calls and observations are complete.
   void advance(base::Instant now);
   base::Instant next_due() const;  // unset: never
   std::vector<WorkloadCall> take_calls();
   std::vector<Observation> take_observations();
+  // The workloads whose owners shall be read: owner_finished() is told of those that have.
+  std::vector<std::string> take_owner_questions();
 
   // What an attempt waits for, in words; empty: it runs, or it is not known.
   std::string step_of(model::AttemptId attempt) const;
@@ -163,6 +168,7 @@ class WorkloadAttempts {
   std::set<std::pair<model::AttemptId, std::uint32_t>> claims_not_in_list_;
   std::vector<WorkloadCall> calls_;
   std::vector<Observation> observations_;
+  std::vector<std::string> owner_questions_;
   std::set<model::AttemptId> changed_steps_;
 };
 

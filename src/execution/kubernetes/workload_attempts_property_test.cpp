@@ -90,6 +90,10 @@ class WorkloadWorld {
     for (int i = 0; i < 4; ++i) deliver();
     platform_->advance(now_);
     for (const WorkloadCall& call : platform_->take_calls()) carry_out(call, fault_percent);
+    for (const std::string& key : platform_->take_owner_questions()) {
+      const auto job = std::ranges::find(jobs_, key, &TheirJob::key);
+      if (job->is_deleted) platform_->owner_finished(key);
+    }
     for (Observation& observation : platform_->take_observations()) {
       std::visit([this](const auto& seen) { on(seen); }, observation);
     }

@@ -103,6 +103,7 @@ void WorkloadKeeper::work(base::Instant now) {
   for (const GroupCall& call : groups_.take_calls()) make(call, now);
   attempts_.advance(now);
   for (const WorkloadCall& call : attempts_.take_calls()) make(call);
+  for (const std::string& key : attempts_.take_owner_questions()) ask_whether_finished(key);
   for (Observation& observation : attempts_.take_observations()) {
     sink_.observe(std::move(observation));
   }
@@ -127,6 +128,20 @@ void WorkloadKeeper::make(WorkloadCall call) {
     }
     attempts_.answer(call.id, told, os::wall_now());
     if (answer.is_ok() && call.kind == WorkloadCallKind::kAdmitPod) say_admitted(call);
+  });
+}
+
+// Without an answer, the attempt ends when no further pod came.
+void WorkloadKeeper::ask_whether_finished(const std::string& key) {
+  const auto workload = workload_of_key(key);
+  const std::string path = workload ? owner_path(*workload) : std::string();
+  if (path.empty()) return;
+  client_.send({.path = path}, [this, key, workload = *workload](const Answer& answer) {
+    const bool is_gone = answer.status == 404;
+    if (!answer.is_ok() && !is_gone) return;
+    const Json owner = answer.is_ok() ? Json::parse(answer.body, nullptr, false) : Json();
+    const OwnerFacts facts = facts_of_owner(owner, workload);
+    if (!facts.is_there || facts.is_finished) attempts_.owner_finished(key);
   });
 }
 

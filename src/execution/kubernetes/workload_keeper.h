@@ -46,6 +46,7 @@ class WorkloadKeeper {
  private:
   void make(WorkloadCall call);
   void make(const GroupCall& call, base::Instant now);
+  void ask_whether_finished(const std::string& key);
   void say_admitted(const WorkloadCall& call);
   void set_condition(const GroupCall& call);
   void send_condition(const GroupCall& call);

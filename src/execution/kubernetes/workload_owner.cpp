@@ -98,6 +98,14 @@ std::string owner_path(const WorkloadRef& workload, const std::string& api_versi
                      workload.name);
 }
 
+std::string owner_path(const WorkloadRef& workload) {
+  if (workload.kind == "Job") return owner_path(workload, "batch/v1");
+  if (workload.kind == "JobSet") return owner_path(workload, "jobset.x-k8s.io/v1alpha2");
+  if (workload.kind == "RayCluster") return owner_path(workload, "ray.io/v1");
+  const bool is_of_kubeflow = workload.kind.ends_with("Job");
+  return is_of_kubeflow ? owner_path(workload, "kubeflow.org/v1") : std::string();
+}
+
 OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
   OwnerFacts facts;
   const std::string_view uid = text_at(owner, {"metadata", "uid"});

@@ -27,6 +27,10 @@ struct OwnerFacts {
 // The path to read the owner by; empty: the platform knows no such kind.
 std::string owner_path(const WorkloadRef& workload, const std::string& api_version);
 
+// The same by its kind alone, for kinds that the platform knows: of several versions the one that
+// is mostly served.
+std::string owner_path(const WorkloadRef& workload);
+
 // From the owner's JSON. Of a batch Job the least of parallelism and the completions that are left;
 // of a JobSet the sum of replicas times parallelism; of a job of Kubeflow the sum of replicas; of a
 // RayCluster its head and all workers.
