@@ -52,15 +52,16 @@ class KubernetesWorkloads : public ::testing::Test {
     wake_.notify_all();
   }
 
-  void start_daemon(const std::string& further = "") {
+  // Always on the same data.
+  void start_daemon(const std::string& further = "", bool admits = true) {
     const std::string path = folder_.path() + "/kubeconfig";
     std::ofstream(path) << server_.kubeconfig();
-    daemon_ = std::make_unique<Daemon>(
-        DaemonOptions{.emulate = "",
-                      .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
-                                "\n    namespace: jobs\n    devices: counts\n    workloads:\n"
-                                "      enabled: true\n      user: nobody\n" +
-                                further});
+    daemon_ = std::make_unique<Daemon>(DaemonOptions{
+        .emulate = "",
+        .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + path +
+                  "\n    namespace: jobs\n    devices: counts\n    workloads:\n      enabled: " +
+                  (admits ? "true" : "false") + "\n      user: nobody\n" + further,
+        .data_dir = folder_.path() + "/data"});
     ASSERT_TRUE(daemon_->start()) << daemon_->log();
   }
 
@@ -272,6 +273,34 @@ TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileItWaitsIsCancelled) {
   delete_job("second");
   ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
   EXPECT_THAT(daemon_->job(id).dump(), HasSubstr("its workload was deleted"));
+}
+
+TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileItRunsIsCancelled) {
+  start_daemon();
+  make_job("train", 2, 4);
+  ASSERT_TRUE(runs("train-1")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  delete_job("train");
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  EXPECT_TRUE(eventually([&] { return daemon_->json({"status"})["available_gpus"] == 8; }));
+}
+
+TEST_F(KubernetesWorkloads, ADaemonThatAdmitsNoneAnyMoreLetsNoneWaitForEver) {
+  start_daemon();
+  make_job("first", 2, 4);
+  ASSERT_TRUE(runs("first-1")) << daemon_->log();
+  make_job("second", 1, 2);
+  const std::string id = wait_for_job("Job/second");
+  ASSERT_TRUE(daemon_->reaches(id, "QUEUED"));
+  const std::string first = wait_for_job("Job/first");
+  daemon_->kill_now();
+  start_daemon("", false);
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(pod("second-0")["spec"]["schedulingGates"].size(), 1U);
+  ASSERT_TRUE(end("first-0", 0));
+  ASSERT_TRUE(end("first-1", 0));
+  EXPECT_TRUE(daemon_->reaches(first, "COMPLETED")) << "what it had admitted is still its own";
 }
 
 TEST_F(KubernetesWorkloads, ACancelledWorkloadsPodsGoAndItsReplacementsStay) {

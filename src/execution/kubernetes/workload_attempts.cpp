@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/kubernetes/workload_attempt_state.h"
 #include "execution/kubernetes/workload_end.h"
 
 namespace gpu_platform::execution {
@@ -31,111 +32,11 @@ base::Duration retry_after(int tries) {
   return std::min(pause, kLastRetry);
 }
 
-std::uint32_t grace_in_seconds(base::Duration grace) {
-  constexpr std::int64_t kSecond = base::seconds(1).value();
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>((grace.value() + kSecond - 1) / kSecond, 1, 86'400));
-}
-
 bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
   return std::pair(a.created_at, a.name) < std::pair(b.created_at, b.name);
 }
 
 }  // namespace
-
-// The place of one pod of an attempt.
-struct WorkloadAttempts::Seat {
-  std::uint32_t rank = 0;
-  std::optional<PodView> pod;        // the last that had it, also when it is gone
-  bool is_there = false;             // that pod is in the cluster
-  std::optional<WorkloadPod> offer;  // the waiting pod that gets it
-  std::string awaited;               // the uid of a pod that was admitted and is not seen yet
-  base::Instant awaited_since;
-  std::uint64_t under_way = 0;
-  int tries = 0;
-  base::Instant not_before;  // of the next call
-  bool is_delete_sent = false;
-  std::uint32_t delete_grace = 0;
-  // The claim of the platform's for its devices.
-  std::string claim;  // empty: there is none
-  std::string claim_namespace;
-  bool is_claim_made = false;    // by us, or seen
-  base::Instant claim_asked_at;  // when its removal was last asked for
-
-  bool is_alive() const { return is_there && !is_dead(*pod); }
-  bool is_free() const { return !is_alive() && !offer && awaited.empty() && under_way == 0; }
-};
-
-struct WorkloadAttempts::Attempt {
-  AttemptId id;
-  StartOrder order;
-  std::string key;
-  bool has_order = false;
-  bool may_admit = false;
-  std::map<std::uint32_t, Seat> seats;  // by rank; from holders() on: pods that hold nothing
-  std::vector<Seat> surplus;            // pods of a rank that another pod has
-  std::set<std::string> gone;           // uids: what is gone does not come back
-  bool was_admitted = false;            // a pod of it, ever
-  bool is_changed = true;               // since changed_at was set
-  base::Instant changed_at;
-  base::Instant owner_asked_at;    // since it changed; unset: it was not
-  bool is_owner_finished = false;  // likewise
-
-  std::optional<StopOrder> stop;
-  std::uint32_t stop_grace = 0;
-  std::optional<base::Duration> at_limit;
-  std::string taken_back;
-  base::Instant asked_at;
-  base::Instant started_at;
-  std::optional<Ended> ended;
-  bool is_cleaned = false;
-  bool is_forgotten = false;
-  bool is_orphan = false;
-  std::string step;
-  base::Instant timer;
-
-  std::uint32_t holders() const { return has_order ? order.spec->workload_pods.value_or(1) : 0; }
-  bool holds(const WorkloadPod& waiting) const {
-    return order.spec->request.gpus == 0 || waiting.gpus > 0;
-  }
-  const std::string& node_of(std::uint32_t rank) const {
-    const std::size_t on_each = std::max<std::size_t>(1, holders() / order.nodes.size());
-    return order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).node_name;
-  }
-  bool is_disrupted() const {
-    return std::ranges::any_of(seats, [](const auto& seat) {
-      return seat.second.pod && execution::is_disrupted(*seat.second.pod);
-    });
-  }
-  bool must_go() const {
-    return stop.has_value() || !taken_back.empty() || ended.has_value() || is_disrupted();
-  }
-  // The GPUs of a seat: its part of its node's.
-  std::vector<model::GpuInfo> gpus_of(std::uint32_t rank) const {
-    const std::size_t on_each = std::max<std::size_t>(1, holders() / order.nodes.size());
-    const auto& all = order.nodes.at(std::min(rank / on_each, order.nodes.size() - 1)).gpus;
-    const std::size_t each = all.size() / on_each;
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank % on_each * each);
-    return {first, first + static_cast<std::ptrdiff_t>(each)};
-  }
-  bool has_claims() const {
-    return std::ranges::any_of(seats, [](const auto& seat) { return !seat.second.claim.empty(); });
-  }
-  // No pod of it is alive, and none is on its way.
-  bool is_empty() const {
-    const auto is_quiet = [](const Seat& seat) { return seat.is_free(); };
-    return std::ranges::all_of(seats, [&](const auto& seat) { return is_quiet(seat.second); }) &&
-           std::ranges::all_of(surplus, is_quiet);
-  }
-  void begin_stop(const StopOrder& what) {
-    const std::uint32_t grace = what.without_grace ? 1 : grace_in_seconds(what.grace);
-    if (!stop) {
-      stop = what;
-      stop_grace = grace;
-    }
-    stop_grace = std::min(stop_grace, grace);
-  }
-};
 
 WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, Waiting waiting)
     : settings_(std::move(settings)), boot_id_(std::move(boot_id)), waiting_(std::move(waiting)) {}
@@ -149,6 +50,11 @@ WorkloadAttempts::Attempt* WorkloadAttempts::find(AttemptId id) {
 const WorkloadAttempts::Attempt* WorkloadAttempts::find(AttemptId id) const {
   const auto it = attempts_.find(id);
   return it == attempts_.end() ? nullptr : it->second.get();
+}
+
+const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : find(found->second);
 }
 
 WorkloadAttempts::Attempt& WorkloadAttempts::entry(AttemptId id) {
@@ -370,17 +276,15 @@ void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
 }
 
 void WorkloadAttempts::touch_workload(const std::string& key) {
-  const auto found = by_key_.find(key);
-  if (found != by_key_.end()) touch(found->second);
+  if (const Attempt* latest = latest_of(key)) touch(latest->id);
 }
 
 // What came meanwhile is a change, and the owner is asked again.
 void WorkloadAttempts::owner_finished(const std::string& key) {
-  const auto found = by_key_.find(key);
-  Attempt* attempt = found == by_key_.end() ? nullptr : find(found->second);
-  if (attempt == nullptr || attempt->is_changed || !attempt->owner_asked_at.is_set()) return;
-  attempt->is_owner_finished = true;
-  touch(attempt->id);
+  const Attempt* latest = latest_of(key);
+  if (latest == nullptr || latest->is_changed || !latest->owner_asked_at.is_set()) return;
+  find(latest->id)->is_owner_finished = true;
+  touch(latest->id);
 }
 
 // ---- time
@@ -786,9 +690,13 @@ std::vector<PodView> WorkloadAttempts::pods_of(AttemptId id) const {
   return pods;
 }
 
+bool WorkloadAttempts::awaits_pods(const std::string& key) const {
+  const Attempt* attempt = latest_of(key);
+  return attempt != nullptr && !attempt->ended && !attempt->was_admitted && attempt->is_empty();
+}
+
 bool WorkloadAttempts::has_live_pods(const std::string& key) const {
-  const auto found = by_key_.find(key);
-  const Attempt* attempt = found == by_key_.end() ? nullptr : find(found->second);
+  const Attempt* attempt = latest_of(key);
   return attempt != nullptr && !attempt->is_cleaned &&
          std::ranges::any_of(attempt->seats, [](const auto& seat) {
            return seat.second.is_alive() || !seat.second.awaited.empty();

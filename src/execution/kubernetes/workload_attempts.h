@@ -117,8 +117,9 @@ class WorkloadAttempts {
   std::vector<model::AttemptId> take_changed_steps();
   // The pods of an attempt by rank, as last seen.
   std::vector<PodView> pods_of(model::AttemptId attempt) const;
-  // Whether pods of the workload are admitted and alive.
+  // Whether pods of the workload are admitted and alive, or its attempt waits for the first one.
   bool has_live_pods(const std::string& key) const;
+  bool awaits_pods(const std::string& key) const;
   std::size_t size() const { return attempts_.size(); }
 
  private:
@@ -128,6 +129,7 @@ class WorkloadAttempts {
   Attempt& entry(model::AttemptId id);
   Attempt* find(model::AttemptId id);
   const Attempt* find(model::AttemptId id) const;
+  const Attempt* latest_of(const std::string& key) const;
   void touch(model::AttemptId id) { dirty_.insert(id); }
   void wake_at(Attempt& attempt, base::Instant at);
   void take_order(Attempt& attempt, const StartOrder& order);

@@ -24,6 +24,8 @@ constexpr base::Duration kCollectingPause = base::seconds(2);
 constexpr base::Duration kOwnerPause = base::seconds(5);
 // A workload whose owner cannot be read is gone when it had no pod for so long.
 constexpr base::Duration kGonePatience = base::seconds(30);
+// Whether admitted pods are still alive is looked at again after this time.
+constexpr base::Duration kLivePause = base::seconds(2);
 constexpr base::Duration kFirstRefusalPause = base::seconds(15);
 constexpr base::Duration kLastRefusalPause = base::minutes(5);
 
@@ -53,10 +55,10 @@ std::string namespace_label(const Json& object, std::string_view label) {
 
 }  // namespace
 
-WorkloadGroups::WorkloadGroups(KubernetesSettings settings, Nodes nodes, HasLivePods has_live_pods)
+WorkloadGroups::WorkloadGroups(KubernetesSettings settings, Nodes nodes, AdmittedOf admitted_of)
     : settings_(std::move(settings)),
       nodes_(std::move(nodes)),
-      has_live_pods_(std::move(has_live_pods)) {}
+      admitted_of_(std::move(admitted_of)) {}
 
 // ---- what is seen
 
@@ -209,7 +211,6 @@ void WorkloadGroups::tell(const WorkloadNews& news) {
       break;
     case WorkloadNews::State::kActive:
       group.phase = Phase::kActive;
-      group.is_withdrawn = false;
       group.wanted = not_admitted("Starting", news.text);
       break;
     case WorkloadNews::State::kEnded:
@@ -390,9 +391,15 @@ void WorkloadGroups::submit(const std::string& key, Group& group, base::Instant 
   submissions_.push_back(std::move(submission));
 }
 
-// Its job waits, and no pod of it does.
+// Its job waits, or waits for pods, and there are none.
 void WorkloadGroups::judge_empty(const std::string& key, Group& group, base::Instant now) {
-  if (group.phase != Phase::kWaiting || group.is_withdrawn || has_live_pods_(key)) return;
+  const bool is_active = group.phase == Phase::kActive;
+  if ((group.phase != Phase::kWaiting && !is_active) || group.is_withdrawn) return;
+  const Admitted admitted = admitted_of_(key);
+  // An attempt that has pods ends with them. Those of a job that waits are still being deleted.
+  const bool has_pods =
+      is_active ? admitted != Admitted::kAwaited : admitted == Admitted::kLivePods;
+  if (has_pods) return wake_at(group, key, now + kLivePause);
   const auto withdraw = [&] {
     group.is_withdrawn = true;
     withdrawals_.push_back(key);

@@ -56,10 +56,15 @@ struct GroupCall {
 class WorkloadGroups {
  public:
   using Nodes = std::function<std::vector<NodeSize>()>;
-  // Whether admitted pods of a workload are alive.
-  using HasLivePods = std::function<bool(const std::string& key)>;
+  // What the latest attempt of a workload has.
+  enum class Admitted : std::uint8_t {
+    kNothing,  // there is none, or its pods are over
+    kAwaited,  // it waits for its first pod
+    kLivePods,
+  };
+  using AdmittedOf = std::function<Admitted(const std::string& key)>;
 
-  WorkloadGroups(KubernetesSettings settings, Nodes nodes, HasLivePods has_live_pods);
+  WorkloadGroups(KubernetesSettings settings, Nodes nodes, AdmittedOf admitted_of);
 
   // ---- what is seen. Nothing is decided before both were listed once.
   void begin_namespaces();
@@ -73,8 +78,6 @@ class WorkloadGroups {
   // The owner as it was read; nothing: it cannot be read.
   void owner_seen(const std::string& key, const std::optional<OwnerFacts>& facts);
   void tell(const WorkloadNews& news);
-  // Admitted pods of it came or went.
-  void touch(const std::string& key) { dirty_.insert(key); }
 
   void advance(base::Instant now);
   base::Instant next_due() const;  // unset: never
@@ -142,7 +145,7 @@ class WorkloadGroups {
 
   KubernetesSettings settings_;
   Nodes nodes_;
-  HasLivePods has_live_pods_;
+  AdmittedOf admitted_of_;
   bool are_namespaces_listed_ = false;
   bool are_pods_listed_ = false;
   std::map<std::string, NamespaceTerms> terms_;

@@ -27,7 +27,7 @@ class WorkloadGroupsTest : public ::testing::Test {
               return std::vector<NodeSize>{
                   {"alpha", {{"pool", "a"}}, 8, 64, base::Bytes(std::int64_t{1} << 40)}};
             },
-            [this](const std::string&) { return has_live_; }) {
+            [this](const std::string&) { return admitted_; }) {
     groups_.begin_namespaces();
     groups_.namespaces_listed();
     groups_.begin_pods();
@@ -69,7 +69,7 @@ class WorkloadGroupsTest : public ::testing::Test {
     advance();
   }
 
-  bool has_live_ = false;
+  WorkloadGroups::Admitted admitted_ = WorkloadGroups::Admitted::kNothing;
   base::Instant now_{1'000'000'000'000};
   WorkloadGroups groups_;
   std::vector<std::string> reads_;
@@ -221,12 +221,26 @@ TEST_F(WorkloadGroupsTest, AWaitingJobWhoseOwnerIsGoneIsWithdrawnOnce) {
 TEST_F(WorkloadGroupsTest, AdmittedPodsThatLiveKeepAJobThatWaits) {
   submit_pair();
   tell(State::kActive);
-  has_live_ = true;
+  admitted_ = WorkloadGroups::Admitted::kLivePods;
   groups_.remove_pod(their_pod({.name = "train-0"}));
   groups_.remove_pod(their_pod({.name = "train-1"}));
   tell(State::kWaiting, "Backoff", "taken back");
   advance(base::minutes(5));
   EXPECT_THAT(withdrawn_, IsEmpty());
+}
+
+TEST_F(WorkloadGroupsTest, AJobThatStartsWithoutPodsIsWithdrawnWhenItsOwnerIsGone) {
+  submit_pair();
+  tell(State::kActive);
+  groups_.remove_pod(their_pod({.name = "train-0"}));
+  groups_.remove_pod(their_pod({.name = "train-1"}));
+  advance(base::minutes(1));
+  EXPECT_THAT(withdrawn_, IsEmpty()) << "its pods were admitted, and their end is the job's";
+  admitted_ = WorkloadGroups::Admitted::kAwaited;
+  advance(base::seconds(3));
+  groups_.owner_seen(kKey, OwnerFacts());
+  advance();
+  EXPECT_THAT(withdrawn_, ElementsAre(kKey));
 }
 
 TEST_F(WorkloadGroupsTest, PodsOfACancelledWorkloadStayAndSaySoAlsoAfterARestart) {
@@ -243,7 +257,7 @@ TEST_F(WorkloadGroupsTest, PodsOfACancelledWorkloadStayAndSaySoAlsoAfterARestart
                                               {"message", "its job 7 was cancelled"}}});
   WorkloadGroups restarted(
       KubernetesSettings(), [] { return std::vector<NodeSize>(); },
-      [](const std::string&) { return false; });
+      [](const std::string&) { return WorkloadGroups::Admitted::kNothing; });
   restarted.begin_namespaces();
   restarted.see_namespace(their_namespace());
   restarted.namespaces_listed();

@@ -43,7 +43,11 @@ WorkloadKeeper::WorkloadKeeper(kubernetes::Client& client, const KubernetesSetti
       sink_(sink),
       groups_(
           settings, [&view] { return sizes_of(view); },
-          [this](const std::string& key) { return attempts_.has_live_pods(key); }),
+          [this](const std::string& key) {
+            if (attempts_.has_live_pods(key)) return WorkloadGroups::Admitted::kLivePods;
+            return attempts_.awaits_pods(key) ? WorkloadGroups::Admitted::kAwaited
+                                              : WorkloadGroups::Admitted::kNothing;
+          }),
       attempts_(
           settings, [&view](std::string_view node) { return view.boot_id_of(node); },
           [this](const std::string& key) { return groups_.ready_pods(key); }) {}
@@ -92,6 +96,13 @@ std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
 void WorkloadKeeper::listed() {
   is_listed_ = true;
   attempts_.listed();
+}
+
+void WorkloadKeeper::tell(const WorkloadNews& news) {
+  if (settings_.admits_workloads) return groups_.tell(news);
+  // The site admits none any more: a job that waits would wait for ever.
+  const bool waits = news.state == WorkloadNews::State::kWaiting;
+  if (waits && desk_ != nullptr) desk_->withdraw(news.key);
 }
 
 void WorkloadKeeper::work(base::Instant now) {

@@ -37,7 +37,7 @@ class WorkloadKeeper {
   // Orders for attempts of workloads; the others are not for it.
   WorkloadAttempts& attempts() { return attempts_; }
   const WorkloadAttempts& attempts() const { return attempts_; }
-  void tell(const WorkloadNews& news) { groups_.tell(news); }
+  void tell(const WorkloadNews& news);
 
   // Does what is due, and makes the calls.
   void work(base::Instant now);
