@@ -1,10 +1,10 @@
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -225,11 +225,12 @@ TEST_F(KubernetesWorkloads, WhatWaitsSaysWhyAndStartsWhenItsTurnHasCome) {
   ASSERT_TRUE(says("second-0", "NoCapacity")) << condition("second-0").dump();
   EXPECT_EQ(condition("second-0")["status"], "False");
   EXPECT_THAT(condition("second-0")["message"].get<std::string>(), HasSubstr("GPU"));
-  std::set<std::string> reasons;
-  for (const Json& event : server_.objects("/api/v1/namespaces/ml/events")) {
-    if (event["involvedObject"]["name"] == "second-0") reasons.insert(event["reason"]);
-  }
-  EXPECT_TRUE(reasons.contains("Queued"));
+  EXPECT_TRUE(eventually([&] {
+    return std::ranges::any_of(
+        server_.objects("/api/v1/namespaces/ml/events"), [](const Json& event) {
+          return event["involvedObject"]["name"] == "second-0" && event["reason"] == "Queued";
+        });
+  }));
   EXPECT_FALSE(pod("second-0")["spec"].contains("nodeName"));
   ASSERT_TRUE(end("first-0", 0));
   ASSERT_TRUE(end("first-1", 0));
