@@ -1,5 +1,6 @@
 // Jobs as pods of a large cluster, beside the same pods without the platform in the same run:
-//   scripts/check_kubernetes --with build/release/kubernetes_bench [--nodes N] [--pods N] [--jobs N]
+//   scripts/check_kubernetes --with build/release/kubernetes_bench [--nodes N] [--pods N] [--jobs
+//   N]
 // N nodes of eight GPUs (default 1,000), N pods for the comparison (default 1,000), and N jobs of
 // one GPU (default 10,000) that must all end, each with one pod, and leave nothing. kwok plays the
 // kubelets. Prints one line for each figure; exit 1 if a job or a pod was lost, doubled or left.
@@ -23,11 +24,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/convert/text_forms.h"
 #include "base/units.h"
 #include "harness.h"
 #include "kubernetes/client.h"
 #include "kubernetes/reflector.h"
-#include "api/convert/text_forms.h"
 #include "os/clock.h"
 
 namespace gpu_platform::bench {
@@ -125,10 +126,16 @@ class Cluster {
     bool is_ended = false;
   };
   const std::map<std::string, Pod>& pods() const { return pods_; }
-  int bound() const { return count([](const Pod& pod) { return pod.is_bound; }); }
-  int running() const { return count([](const Pod& pod) { return pod.is_running; }); }
+  int bound() const {
+    return count([](const Pod& pod) { return pod.is_bound; });
+  }
+  int running() const {
+    return count([](const Pod& pod) { return pod.is_running; });
+  }
   std::size_t made() const { return made_; }  // different pods that were ever seen
-  void set_on_running(std::function<void(const std::string&)> call) { on_running_ = std::move(call); }
+  void set_on_running(std::function<void(const std::string&)> call) {
+    on_running_ = std::move(call);
+  }
 
  private:
   static std::string name_of(const Json& pod) { return pod["metadata"]["name"]; }
@@ -180,7 +187,9 @@ double cpu_seconds(pid_t pid) {
 double memory_mb(pid_t pid, const char* field) {
   const std::string status = e2e::read_file(fmt::format("/proc/{}/status", pid));
   const std::size_t at = status.find(field);
-  return at == std::string::npos ? 0 : std::atof(status.c_str() + at + std::string(field).size() + 1) * 1024 / 1e6;
+  return at == std::string::npos
+             ? 0
+             : std::atof(status.c_str() + at + std::string(field).size() + 1) * 1024 / 1e6;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -237,8 +246,8 @@ class Bench {
 
   void make_nodes() {
     const auto made = run_command({GP_SOURCE_DIRECTORY "/scripts/check_kubernetes", "--nodes",
-                                   std::to_string(sizes_.nodes), "--of", cluster_.folder(), "--name",
-                                   "gpu-node"});
+                                   std::to_string(sizes_.nodes), "--of", cluster_.folder(),
+                                   "--name", "gpu-node"});
     if (made.exit_code != 0) give_up(made.out + made.err);
   }
 
@@ -246,9 +255,10 @@ class Bench {
     if (!daemon_) {
       daemon_ = std::make_unique<e2e::Daemon>(e2e::DaemonOptions{
           .emulate = "",
-          .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + cluster_.folder() +
-                    "/platform.kubeconfig\n    namespace: default\n"
-                    "scheduling:\n  max_queue_size: 200000\n"});
+          .config =
+              "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + cluster_.folder() +
+              "/platform.kubeconfig\n    namespace: default\n"
+              "scheduling:\n  max_queue_size: 200000\n"});
     }
     const auto begin = SteadyClock::now();
     if (!daemon_->start()) give_up(daemon_->log());
@@ -259,7 +269,7 @@ class Bench {
   }
 
   std::string submit(const std::vector<std::string>& options) {
-    std::vector<std::string> words = {"--gpus", "1", "--image", "registry.example.org/torch:2",
+    std::vector<std::string> words = {"--gpus", "1",     "--image", "registry.example.org/torch:2",
                                       "--user", "nobody"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "train"});
@@ -345,7 +355,8 @@ class Bench {
   }
 
   std::size_t left(const char* path) {
-    return cluster_.get(std::string(path) + "?labelSelector=gpu-platform%2Fcluster")["items"].size();
+    return cluster_.get(std::string(path) + "?labelSelector=gpu-platform%2Fcluster")["items"]
+        .size();
   }
 
   // Runs as many as there are GPUs at once, then ends them as they come.
@@ -355,9 +366,10 @@ class Bench {
     const std::string array = submit({"--array", fmt::format("0-{}", sizes_.jobs - 1)});
     const int full = std::min(sizes_.jobs, sizes_.nodes * kGpusOfNode);
     cluster_.until([&] { return cluster_.running() == full; }, "as many run as fit");
-    fmt::print("{} pods run after            {:6.1f} s; the daemon has {:.0f} MB, {:.0f} MB at most\n",
-               full, seconds_since(begin), memory_mb(daemon_->pid(), "VmRSS:"),
-               memory_mb(daemon_->pid(), "VmHWM:"));
+    fmt::print(
+        "{} pods run after            {:6.1f} s; the daemon has {:.0f} MB, {:.0f} MB at most\n",
+        full, seconds_since(begin), memory_mb(daemon_->pid(), "VmRSS:"),
+        memory_mb(daemon_->pid(), "VmHWM:"));
     cluster_.set_on_running([this](const std::string& name) { cluster_.end(name); });
     for (const auto& [name, pod] : cluster_.pods()) cluster_.end(name);
     cluster_.until(
@@ -383,9 +395,10 @@ class Bench {
     const std::size_t pods = left(kPods);
     const std::size_t claims = left(kClaims);
     const std::size_t services = left(kServices);
-    fmt::print("{} of {} jobs completed, {} pods made, {} jobs with other than one attempt; left: {} "
-               "pods, {} claims, {} services\n",
-               completed, sizes_.jobs, made, doubled, pods, claims, services);
+    fmt::print(
+        "{} of {} jobs completed, {} pods made, {} jobs with other than one attempt; left: {} "
+        "pods, {} claims, {} services\n",
+        completed, sizes_.jobs, made, doubled, pods, claims, services);
     return completed == sizes_.jobs && made == static_cast<std::size_t>(sizes_.jobs) &&
            doubled == 0 && pods + claims + services == 0;
   }

@@ -656,10 +656,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   }
   if (has_kubernetes(configuration)) {
     parts->workloads = std::make_unique<WorkloadQueue>(parts->users, *parts->store);
-    TRY_ASSIGN(parts->cluster,
-               open_kubernetes(configuration, parts->data_dir, options.lease_holder,
-                               *parts->environments, parts->cluster_observations,
-                               *parts->workloads, end_now));
+    TRY_ASSIGN(parts->cluster, open_kubernetes(configuration, parts->data_dir, options.lease_holder,
+                                               *parts->environments, parts->cluster_observations,
+                                               *parts->workloads, end_now));
   }
   TRY(parts->recover(configuration));
   TRY(parts->discover(std::move(targets), configuration, paths));

@@ -427,7 +427,7 @@ class ContainerRun {
   }
 
   // A stop waits for the answer: an engine that is left alone with it makes the container all the
-  // same, and nobody would know of it.
+  // same, and it would stay.
   Answered<> post_create_once(const Json& body) {
     is_making_ = true;
     auto made = engine_.post(create_path(), body);
