@@ -1,3 +1,7 @@
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "config/configuration.h"
@@ -44,27 +48,33 @@ std::string row(const Key& key) {
                      allowed_text(key), effect, key.doc);
 }
 
+// "a.b.c": the sections "a" and "a.b", and the key's own name "c".
+std::vector<std::string_view> sections_of(const Key& key) {
+  std::vector<std::string_view> sections;
+  for (std::size_t dot = 0; (dot = key.path.find('.', dot)) != std::string_view::npos; ++dot) {
+    sections.push_back(key.path.substr(0, dot));
+  }
+  return sections;
+}
+
+std::string_view last_name(std::string_view path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
 std::string example() {
   std::string text = "\n## All keys with their defaults\n\n```yaml\n";
-  std::string_view section;
-  std::string group;
+  std::vector<std::string_view> open;
   for (const Key& key : schema()) {
-    if (section_of(key) != section) {
-      section = section_of(key);
-      group.clear();
-      text += fmt::format("{}:\n", section);
+    const std::vector<std::string_view> sections = sections_of(key);
+    for (std::size_t depth = 0; depth < sections.size(); ++depth) {
+      if (depth < open.size() && open[depth] == sections[depth]) continue;
+      text += fmt::format("{}{}:\n", std::string(2 * depth, ' '), last_name(sections[depth]));
     }
-    std::string_view rest = key.path.substr(section.size() + 1);
-    std::string indent = "  ";
-    if (const std::size_t dot = rest.find('.'); dot != std::string_view::npos) {
-      if (group != rest.substr(0, dot)) text += fmt::format("  {}:\n", rest.substr(0, dot));
-      group = rest.substr(0, dot);
-      rest = rest.substr(dot + 1);
-      indent = "    ";
-    }
+    open = sections;
     const std::string value = value_text(key, Configuration{});
     const std::string_view comment = value == "not set" ? "# " : "";
-    text += fmt::format("{}{}{}: {}\n", indent, comment, rest, value);
+    text += fmt::format("{}{}{}: {}\n", std::string(2 * sections.size(), ' '), comment,
+                        last_name(key.path), value);
   }
   return text + "```\n";
 }

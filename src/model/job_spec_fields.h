@@ -127,8 +127,8 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(60, "container_workdir", "container-workdir", &JobSpec::container_workdir),
     spec_field(61, "container_platform", "platform", &JobSpec::container_platform),
     spec_field(62, "annotations", "annotation", &JobSpec::annotations),
-    spec_field(63, "workload", "", &JobSpec::workload),
-    spec_field(64, "workload_pods", "", &JobSpec::workload_pods),
+    spec_field(66, "workload", "", &JobSpec::workload),
+    spec_field(67, "workload_pods", "", &JobSpec::workload_pods),
 };
 
 inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);
