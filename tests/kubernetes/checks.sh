@@ -269,8 +269,8 @@ check_chart() {
   else
     fail "the chart does not come up"
   fi
-  expect "its jobs run in this cluster" "      in_cluster: true" \
-    "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep in_cluster)"
+  expect "its jobs run in this cluster" "in_cluster: true" \
+    "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep -o 'in_cluster: .*')"
   expect "its service account has the rights that deciding takes" "$decider_rights" "$(rights_of_service_account)"
   expect "and leases in its namespace" "coordination.k8s.io/leases create get update" \
     "$(rights_of_service_account "$platform_namespace" | grep leases)"
