@@ -101,6 +101,7 @@ class PodServer {
   PodServer(const PodServer&) = delete;
   PodServer& operator=(const PodServer&) = delete;
 
+  std::uint16_t port() const { return static_cast<std::uint16_t>(port_); }
   std::string address() const { return fmt::format("http://127.0.0.1:{}", port_); }
 
  private:

@@ -390,6 +390,10 @@ void FakeApiServer::clear_log(const std::string& namespace_name, const std::stri
   impl_->logs.clear(namespace_name + "/" + pod);
 }
 
+void FakeApiServer::pass_channels_to(std::uint16_t port) {
+  impl_->run_there([&] { impl_->front.pass_web_sockets_to(port); });
+}
+
 std::vector<RecordedRequest> FakeApiServer::requests() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->requests;

@@ -93,6 +93,11 @@ class FakeApiServer {
   void append_log(const std::string& namespace_name, const std::string& pod, std::string_view text);
   void clear_log(const std::string& namespace_name, const std::string& pod);
 
+  // ---- Channels into pods ----
+
+  // Requests for a WebSocket go on to a server at this port of 127.0.0.1, which plays the pods.
+  void pass_channels_to(std::uint16_t port);
+
   // ---- Requests ----
 
   std::vector<RecordedRequest> requests() const;  // in order

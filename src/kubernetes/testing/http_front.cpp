@@ -12,6 +12,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 
 namespace gpu_platform::kubernetes {
 
@@ -34,7 +35,7 @@ std::string chunk(const std::string& text) {
 class HttpFront::Session : public std::enable_shared_from_this<HttpFront::Session> {
  public:
   Session(HttpFront& front, tcp::socket socket)
-      : front_(front), socket_(std::move(socket)), timer_(front.io_) {}
+      : front_(front), socket_(std::move(socket)), other_(front.io_), timer_(front.io_) {}
 
   void begin() {
     error_code ignored;
@@ -47,6 +48,7 @@ class HttpFront::Session : public std::enable_shared_from_this<HttpFront::Sessio
     is_closed_ = true;
     error_code ignored;
     socket_.close(ignored);
+    other_.close(ignored);
     timer_.cancel();
     drop_stream();
     front_.sessions_.erase(shared_from_this());
@@ -92,6 +94,11 @@ class HttpFront::Session : public std::enable_shared_from_this<HttpFront::Sessio
     request.content_type = std::string(message[http::field::content_type]);
     request.body = message.body();
     HttpReply reply = front_.handler_(request);
+    const bool is_refused = reply.kind != HttpReply::Kind::kAnswer || reply.answer.status == 403;
+    if (!is_refused && front_.web_socket_port_ != 0 &&
+        boost::beast::websocket::is_upgrade(message)) {
+      return pass_on();
+    }
     switch (reply.kind) {
       case HttpReply::Kind::kAnswer:
         return send(reply.answer);
@@ -158,6 +165,28 @@ class HttpFront::Session : public std::enable_shared_from_this<HttpFront::Sessio
                       });
   }
 
+  void pass_on() {
+    error_code error;
+    other_.connect({asio::ip::address_v4::loopback(), front_.web_socket_port_}, error);
+    if (!error) http::write(other_, parser_->get(), error);
+    if (error) return close();
+    carry(socket_, other_, there_);
+    carry(other_, socket_, back_);
+  }
+
+  // Bytes of one side go to the other one.
+  void carry(tcp::socket& from, tcp::socket& to, std::array<char, 4096>& bytes) {
+    from.async_read_some(asio::buffer(bytes), [this, self = shared_from_this(), &from, &to, &bytes](
+                                                  error_code error, std::size_t size) {
+      if (error) return close();
+      asio::async_write(to, asio::buffer(bytes, size),
+                        [this, self, &from, &to, &bytes](error_code failed, std::size_t) {
+                          if (failed) return close();
+                          carry(from, to, bytes);
+                        });
+    });
+  }
+
   // Closes when the client leaves while no request is read.
   void watch_peer() {
     if (is_peer_watched_) return;
@@ -176,6 +205,9 @@ class HttpFront::Session : public std::enable_shared_from_this<HttpFront::Sessio
 
   HttpFront& front_;
   tcp::socket socket_;
+  tcp::socket other_;  // that a WebSocket is passed on to
+  std::array<char, 4096> there_;
+  std::array<char, 4096> back_;
   asio::steady_timer timer_;
   boost::beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;

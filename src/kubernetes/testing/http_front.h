@@ -44,6 +44,9 @@ class HttpFront {
   void drop_connections();
   // Sends what is new in the streams.
   void pump();
+  // Requests for a WebSocket go on to this port of 127.0.0.1, with all that follows on their
+  // connection; 0: they are answered as others.
+  void pass_web_sockets_to(std::uint16_t port) { web_socket_port_ = port; }
 
  private:
   class Session;
@@ -54,6 +57,7 @@ class HttpFront {
   Handler handler_;
   boost::asio::ip::tcp::acceptor acceptor_;
   std::set<std::shared_ptr<Session>> sessions_;
+  std::uint16_t web_socket_port_ = 0;
 };
 
 }  // namespace gpu_platform::kubernetes
