@@ -25,6 +25,7 @@ struct Heard {
   std::string output;
   std::string errors;
   std::uint64_t taken = 0;
+  std::uint64_t received = 0;            // before, as the first frame says
   std::optional<model::ChannelEnd> end;  // none: it was cut
   int value = 0;
   std::string text;
@@ -33,11 +34,13 @@ struct Heard {
 // The daemon's end of a channel.
 class Channel {
  public:
-  Channel(PodStreams& streams, PodStream stream, Credential credential = {}) {
+  Channel(PodStreams& streams, PodStream stream, Credential credential = {},
+          PodStreamHooks hooks = {}) {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     end_.reset(ends[0]);
-    streams.run(std::move(stream), std::move(credential), os::Descriptor(ends[1]));
+    streams.run(std::move(stream), std::move(credential), os::Descriptor(ends[1]),
+                std::move(hooks));
   }
 
   void send(const model::Frame& frame) {
@@ -84,7 +87,10 @@ class Channel {
     if (const auto* out = std::get_if<model::OutputFrame>(&frame)) heard.output += out->bytes;
     if (const auto* err = std::get_if<model::ErrorOutputFrame>(&frame)) heard.errors += err->bytes;
     if (const auto* taken = std::get_if<model::TakenFrame>(&frame)) heard.taken += taken->bytes;
-    if (std::holds_alternative<model::OpenedFrame>(frame)) heard.is_open = true;
+    if (const auto* opened = std::get_if<model::OpenedFrame>(&frame)) {
+      heard.is_open = true;
+      heard.received = opened->received;
+    }
     if (const auto* end = std::get_if<model::EndFrame>(&frame)) {
       heard.end = end->end;
       heard.value = end->value;

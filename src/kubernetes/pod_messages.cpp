@@ -53,9 +53,10 @@ std::string path_of(const PodStream& stream) {
                                       query_value(stream.namespace_name), query_value(stream.pod));
   if (stream.is_port()) return fmt::format("{}/portforward?ports={}", pod, stream.port);
   // With a terminal there is one output.
-  std::string path = fmt::format("{}/exec?container={}&stdin=true&stdout=true&stderr={}&tty={}",
-                                 pod, query_value(stream.container), !stream.terminal.has_value(),
-                                 stream.terminal.has_value());
+  std::string path =
+      fmt::format("{}/{}?container={}&stdin=true&stdout=true&stderr={}&tty={}", pod,
+                  stream.is_attach() ? "attach" : "exec", query_value(stream.container),
+                  !stream.terminal.has_value(), stream.terminal.has_value());
   for (const std::string& word : stream.command) path += "&command=" + query_value(word);
   return path;
 }

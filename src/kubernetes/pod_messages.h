@@ -9,21 +9,27 @@
 #include "model/channel.h"
 #include "model/terminal_size.h"
 
-// What is said on a WebSocket into a pod: v5.channel.k8s.io for a command, v4.channel.k8s.io for a
-// port. Each message begins with one byte that names its stream. Pure.
+// What is said on a WebSocket into a pod: v5.channel.k8s.io for a command and for the container's
+// own process, v4.channel.k8s.io for a port. Each message begins with one byte that names its
+// stream. Pure.
 
 namespace gpu_platform::kubernetes {
 
-// A command in a container, or a connection to a port of a pod.
+// A command in a container, a connection to a port of a pod, or the container's own process.
 struct PodStream {
   std::string namespace_name;
   std::string pod;
-  std::string container;                        // of a command
-  std::vector<std::string> command;             // empty: the port
-  std::optional<model::TerminalSize> terminal;  // of a command; none: pipes
+  std::string container;                        // not of a port
+  std::vector<std::string> command;             // empty: the port, or the container's own process
+  std::optional<model::TerminalSize> terminal;  // none: pipes
   std::uint16_t port = 0;
+  // Of the container's own process:
+  bool without_output = false;  // only its input is wanted
+  bool is_usual_size = false;   // `terminal` is not the client's: a terminal in use keeps its own
+  std::string printed = {};     // the latest output from before, which is shown first
 
-  bool is_port() const { return command.empty(); }
+  bool is_port() const { return port != 0; }
+  bool is_attach() const { return command.empty() && port == 0; }
 };
 
 // Returns the path of the request, with its query.

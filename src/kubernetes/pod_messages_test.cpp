@@ -32,6 +32,16 @@ TEST(PodMessages, ATerminalHasOneOutput) {
   EXPECT_THAT(path_of(stream), HasSubstr("&stderr=false&tty=true&"));
 }
 
+TEST(PodMessages, WithoutCommandAndPortItIsTheContainersOwnProcess) {
+  PodStream stream = command_of({});
+  EXPECT_EQ(path_of(stream),
+            "/api/v1/namespaces/jobs/pods/gp-1/attach?container=main&stdin=true&stdout=true"
+            "&stderr=true&tty=false");
+  EXPECT_EQ(protocol_of(stream), "v5.channel.k8s.io");
+  stream.terminal = model::TerminalSize{};
+  EXPECT_THAT(path_of(stream), HasSubstr("&stderr=false&tty=true"));
+}
+
 TEST(PodMessages, APortIsForwarded) {
   PodStream stream = command_of({});
   stream.port = 8888;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -20,10 +22,15 @@
 // - A hang-up ends the connection, and with it the command's input and output. Kubernetes does not
 //   end the command itself.
 // - A connection to a port knows no end of input alone: that frame is dropped.
+// - A container's own process has one client at a time; a new one takes the place of the old one.
+//   Its connection to the server stays when a client hangs up, with the latest 64 KiB of output for
+//   the next one: Kubernetes may close the process's input with the connection. A client that takes
+//   no output for `person_patience` is detached. The end of input is a key at a terminal.
 // - A channel that loses its server ends without an EndFrame: it was cut.
 //
 // Memory: a channel holds at most model::kInputWindow of input and one message of output; output is
-// read from the server only when the socket has taken what came before.
+// read from the server only when the socket has taken what came before. One to a container's own
+// process also keeps at most 128 KiB of its output.
 
 namespace gpu_platform::kubernetes {
 
@@ -32,7 +39,18 @@ struct PodStreamLimits {
   // The server is asked for a sign of life so often; a channel that heard nothing three times is
   // cut.
   base::Duration ping_every = base::seconds(30);
-  base::Duration end_time = base::seconds(3);  // for output after a command's end was told
+  base::Duration end_time = base::seconds(3);          // for output after a command's end was told
+  base::Duration person_patience = base::seconds(10);  // with a client that takes no output
+};
+
+// What a channel to a container's own process asks of its user. Called on the thread of the
+// streams.
+struct PodStreamHooks {
+  // Kubernetes tells that the process has closed its output, and not how it ends. `done` is called
+  // when that is known, from any thread, or dropped; nothing: it will not be known.
+  using Done = std::function<void(std::optional<StreamEnd>)>;
+  std::function<void(Done done)> ask_end = {};
+  std::function<void()> on_input = {};  // the client has sent some
 };
 
 // Thread: one of its own serves all channels; run() may be called from any.
@@ -45,8 +63,12 @@ class PodStreams {
   PodStreams& operator=(const PodStreams&) = delete;
 
   // Begins a channel on `channel`, one end of a pair of sockets; returns at once. Whatever goes
-  // wrong is told there.
-  void run(PodStream stream, Credential credential, os::Descriptor channel);
+  // wrong is told there. `hooks` are those of the first channel to a process.
+  void run(PodStream stream, Credential credential, os::Descriptor channel,
+           PodStreamHooks hooks = {});
+  // Says that a container's own process has ended, where the server may not: a channel to it ends
+  // after `end_time`, as if the server had told. May be called from any thread.
+  void process_ended(std::string namespace_name, std::string pod);
 
  private:
   class Impl;

@@ -1,8 +1,13 @@
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,7 +22,8 @@
 #include "os/clock.h"
 
 // Channels into a pod of a real control plane (tests/kubernetes), as the platform's own user. There
-// a command runs on this machine, and every port repeats what it is sent.
+// a command runs on this machine, every port repeats what it is sent, and a container prints what
+// is appended to a file.
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -135,6 +141,23 @@ TEST_F(PodOfACluster, SaysThatACommandIsMissing) {
   const Heard& heard = channel.listen();
   EXPECT_EQ(heard.end, ChannelEnd::kNotOpened);
   EXPECT_EQ(heard.value, 127) << heard.text;
+}
+
+// kwok's containers take no input.
+TEST_F(PodOfACluster, AttachesToAContainer) {
+  Channel channel = open({});
+  const std::jthread container([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::unique_lock lock(mutex);
+    // kwok shows what comes after it has begun to read, which it does not tell.
+    while (!stop.stop_requested()) {
+      std::ofstream(folder_ + "/output", std::ios::app)
+          << "2026-01-02T03:04:05.678900000Z stdout F printed later\n";
+      never.wait_for(lock, stop, std::chrono::milliseconds(50), [] { return false; });
+    }
+  });
+  EXPECT_TRUE(channel.hear_output("printed later")) << channel.heard.text;
 }
 
 TEST_F(PodOfACluster, ForwardsAPort) {

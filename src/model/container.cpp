@@ -329,8 +329,6 @@ Objection objection_to_kubernetes(const JobSpec& spec) {
       {"container_platform", !spec.container_platform.empty(),
        "a pod runs what its node's processor runs"},
       {"annotations", !spec.annotations.empty(), "a pod has the platform's annotations alone"},
-      {"terminal", spec.terminal.has_value(), "a pod has no terminal"},
-      {"takes_input", spec.takes_input, "a pod has no standard input"},
       {"output", !spec.output.empty(),
        "a pod writes to no file of the user; leave it out, and the platform keeps the output"},
       {"error", !spec.error.empty(),

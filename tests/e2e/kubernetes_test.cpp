@@ -21,8 +21,11 @@
 
 #include "base/prng.h"
 #include "harness.h"
+#include "kubernetes/pod_messages.h"
+#include "kubernetes/pod_server_fixture.h"
 #include "kubernetes/testing/fake_api_server.h"
 #include "kubernetes/testing/pod_runner.h"
+#include "terminal.h"
 
 // Jobs as pods, from outside: the real daemon, and an API server of the tests with a cluster that
 // does what a cluster in good order does.
@@ -168,6 +171,79 @@ TEST_F(Kubernetes, NodesAreShownWithTheirEngineAndWithWhatClusterAndOthersDoTher
   EXPECT_EQ(daemon_->job(id)["gpus"][0]["node"], "beta");
   server_.call("PATCH", "/api/v1/nodes/alpha", {{"spec", {{"unschedulable", nullptr}}}});
   EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "UP"; })) << node("alpha");
+}
+
+// The pod that a channel leads to, as the runner names it: of ".../pods/NAME/attach?…".
+std::string pod_in(const std::string& path) {
+  const std::size_t begin = path.find("/pods/") + 6;
+  return "jobs/" + path.substr(begin, path.find('/', begin) - begin);
+}
+
+TEST_F(Kubernetes, AJobsInputReachesItsPodAndItsExitCodeIsRuns) {
+  kubernetes::PodServer pods([this](kubernetes::PodServer::Pod& pod) {
+    std::string input;
+    for (std::string message = pod.read(); message != kubernetes::end_of_input_message();
+         message = pod.read()) {
+      if (message.empty()) return;
+      input += message.substr(1);
+    }
+    const std::string name = pod_in(pod.path());
+    server_.append_log("jobs", name.substr(5), "<" + input + ">");
+    pod.exit(0);
+    EXPECT_TRUE(runner_.end(name, {5}));
+  });
+  server_.pass_channels_to(pods.port());
+  start_daemon();
+  std::string input;
+  for (int i = 0; i < 40'000; ++i) input += std::to_string(i) + "\n";
+  const Finished run = daemon_->cli(
+      {"run", "--stdin", "--gpus", "1", "--image", "x", "--user", "nobody", "--", "cat"}, {},
+      input);
+  EXPECT_EQ(run.exit_code, 5) << run.err << daemon_->log();
+  EXPECT_EQ(run.out, "<" + input + ">");
+}
+
+TEST_F(Kubernetes, ATerminalIsThePodsAndWhatItPrintedBeforeIsShown) {
+  kubernetes::PodServer pods([this](kubernetes::PodServer::Pod& pod) {
+    const std::string size = pod.read();
+    pod.write(1, "[" + size.substr(1) + "]");
+    std::string typed;
+    while (!typed.ends_with("\r")) {
+      const std::string message = pod.read();
+      if (message.empty()) return;
+      typed += message.substr(1);
+    }
+    pod.write(1, "typed: " + typed);
+    pod.exit(0);
+    EXPECT_TRUE(runner_.end(pod_in(pod.path()), {7}));
+  });
+  server_.pass_channels_to(pods.port());
+  start_daemon();
+  server_.append_log("jobs", pod_name("1"), "a prompt from before\r\n");
+  Terminal terminal({program("gpu-platform"), "--server", "unix:" + daemon_->socket(), "run",
+                     "--pty", "--gpus", "1", "--image", "x", "--user", "nobody", "--", "sh"});
+  EXPECT_TRUE(terminal.shows("a prompt from before")) << terminal.screen();
+  EXPECT_TRUE(terminal.shows("{\"Width\":80,\"Height\":24}")) << terminal.screen();
+  terminal.type("hello\r");
+  EXPECT_TRUE(terminal.shows("typed: hello")) << terminal.screen();
+  EXPECT_EQ(terminal.wait(), 7) << terminal.screen();
+}
+
+TEST_F(Kubernetes, AJobWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
+  kubernetes::PodServer pods([](kubernetes::PodServer::Pod& pod) {
+    while (!pod.read().empty()) {
+    }
+  });
+  server_.pass_channels_to(pods.port());
+  start_daemon();
+  Terminal terminal({program("gpu-platform"), "--server", "unix:" + daemon_->socket(), "run",
+                     "--pty", "--idle-timeout", "2s", "--gpus", "1", "--image", "x", "--user",
+                     "nobody", "--", "sh"});
+  ASSERT_TRUE(eventually([&] { return !daemon_->job("1")["ended_at"].is_null(); }));
+  EXPECT_EQ(daemon_->job("1")["state"], "TIMED_OUT") << daemon_->job("1").dump(2);
+  EXPECT_EQ(daemon_->job("1")["reason"], "IDLE_TIMEOUT");
+  terminal.wait();
+  EXPECT_TRUE(is_clean());
 }
 
 TEST_F(Kubernetes, GpusThatOthersHoldAreNotGivenAndAreShownWithWhoseTheyAre) {

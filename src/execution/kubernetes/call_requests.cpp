@@ -96,6 +96,12 @@ std::string output_path_of(const Call& call, std::uint64_t limit_bytes, bool fol
   return path;
 }
 
+std::string latest_output_path_of(const std::string& namespace_name, const std::string& pod) {
+  return fmt::format(
+      "/api/v1/namespaces/{}/pods/{}/log?container=main&tailLines=200&limitBytes=1048576",
+      namespace_name, pod);
+}
+
 base::Result<Request> request_of(const Call& call, const CallContext& context,
                                  const KubernetesSettings& settings) {
   const std::string pod_path = core_path(call, "pods/" + call.name);

@@ -27,5 +27,7 @@ base::Result<kubernetes::Request> request_of(const Call& call, const CallContext
 
 // The path of a pod's output; `follows`: until the pod ends.
 std::string output_path_of(const Call& call, std::uint64_t limit_bytes, bool follows);
+// The path of the last lines of it, for a client that attaches.
+std::string latest_output_path_of(const std::string& namespace_name, const std::string& pod);
 
 }  // namespace gpu_platform::execution

@@ -8,17 +8,29 @@
 
 namespace gpu_platform::execution {
 
-base::Result<kubernetes::PodStream> channel_target(const model::ChannelOrder& order,
-                                                   const std::vector<PodView>& pods) {
-  using base::ErrorCode;
-  if (order.is_attach()) {
-    return base::fail(ErrorCode::kFailedPrecondition,
-                      "a job in Kubernetes takes no input and has no terminal; run a command in it "
-                      "with `gpu-platform jobs exec`");
+namespace {
+
+// The job decides whether there is a terminal, whatever the client has.
+void set_own_process(kubernetes::PodStream& stream, const model::ChannelOrder& order,
+                     const model::JobSpec& spec) {
+  stream.without_output = order.without_output;
+  stream.is_usual_size = !order.terminal;
+  if (!spec.terminal) {
+    stream.terminal.reset();
+  } else if (!stream.terminal) {
+    stream.terminal = spec.terminal;
   }
+}
+
+}  // namespace
+
+base::Result<kubernetes::PodStream> channel_target(const model::ChannelOrder& order,
+                                                   const std::vector<PodView>& pods,
+                                                   const model::JobSpec* spec) {
+  using base::ErrorCode;
   const auto pod = std::ranges::find_if(pods, [](const PodView& each) { return each.rank == 0; });
   const model::JobId job = order.attempt.job;
-  if (pod == pods.end() || pod->is_over() || pod->is_being_deleted) {
+  if (pod == pods.end() || pod->is_over() || pod->is_being_deleted || spec == nullptr) {
     return base::fail(ErrorCode::kFailedPrecondition,
                       fmt::format("job {} has no pod that runs", job.value));
   }
@@ -34,6 +46,7 @@ base::Result<kubernetes::PodStream> channel_target(const model::ChannelOrder& or
   stream.command = order.command;
   stream.terminal = order.terminal;
   stream.port = order.port;
+  if (order.is_attach()) set_own_process(stream, order, *spec);
   return stream;
 }
 

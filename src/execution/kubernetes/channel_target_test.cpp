@@ -32,12 +32,19 @@ PodView running_pod(std::uint32_t rank) {
   return pod;
 }
 
+model::JobSpec a_job() {
+  model::JobSpec spec;
+  spec.takes_input = true;
+  return spec;
+}
+
 // ---- Where a channel leads ----
 
 TEST(ChannelTarget, IsTheMainContainerOfTheFirstRank) {
   const model::TerminalSize size{.columns = 90, .rows = 20};
+  const model::JobSpec job = a_job();
   const auto stream = channel_target({kAttempt, {"nvidia-smi", "-L"}, size},
-                                     {running_pod(2), running_pod(0), running_pod(1)});
+                                     {running_pod(2), running_pod(0), running_pod(1)}, &job);
   ASSERT_TRUE(stream.has_value());
   EXPECT_EQ(stream->namespace_name, "jobs");
   EXPECT_EQ(stream->pod, "gp-0");
@@ -47,15 +54,17 @@ TEST(ChannelTarget, IsTheMainContainerOfTheFirstRank) {
 }
 
 TEST(ChannelTarget, MayBeAPort) {
-  const auto stream = channel_target({.attempt = kAttempt, .port = 8888}, {running_pod(0)});
+  const model::JobSpec job = a_job();
+  const auto stream = channel_target({.attempt = kAttempt, .port = 8888}, {running_pod(0)}, &job);
   ASSERT_TRUE(stream.has_value());
   EXPECT_TRUE(stream->is_port());
   EXPECT_EQ(stream->port, 8888);
 }
 
 TEST(ChannelTarget, IsNoneOfAPodThatDoesNotRun) {
-  const auto why = [](const std::vector<PodView>& pods) {
-    const auto stream = channel_target({kAttempt, {"ls"}}, pods);
+  const model::JobSpec job = a_job();
+  const auto why = [&](const std::vector<PodView>& pods) {
+    const auto stream = channel_target({kAttempt, {"ls"}}, pods, &job);
     EXPECT_FALSE(stream.has_value());
     return stream ? std::string() : stream.error().message;
   };
@@ -73,10 +82,35 @@ TEST(ChannelTarget, IsNoneOfAPodThatDoesNotRun) {
   EXPECT_EQ(why({pod}), "the pod of job 7 has not started yet: ImagePullBackOff: no such image");
 }
 
-TEST(ChannelTarget, IsNeverTheJobItself) {
-  const auto stream = channel_target({.attempt = kAttempt}, {running_pod(0)});
-  ASSERT_FALSE(stream.has_value());
-  EXPECT_THAT(stream.error().message, HasSubstr("takes no input"));
+TEST(ChannelTarget, OfAJobThatIsNotKnownIsNone) {
+  EXPECT_FALSE(channel_target({kAttempt, {"ls"}}, {running_pod(0)}, nullptr).has_value());
+}
+
+TEST(ChannelTarget, MayBeTheJobItself) {
+  const model::JobSpec job = a_job();
+  const model::TerminalSize size{.columns = 90, .rows = 20};
+  const auto stream = channel_target(
+      {.attempt = kAttempt, .terminal = size, .without_output = true}, {running_pod(0)}, &job);
+  ASSERT_TRUE(stream.has_value());
+  EXPECT_TRUE(stream->is_attach());
+  EXPECT_EQ(stream->pod, "gp-0");
+  EXPECT_EQ(stream->container, "main");
+  EXPECT_TRUE(stream->without_output);
+  EXPECT_EQ(stream->terminal, std::nullopt) << "the job has none, whatever the client has";
+}
+
+TEST(ChannelTarget, ATerminalHasTheSizeOfItsClientElseOfItsJob) {
+  model::JobSpec job = a_job();
+  job.terminal = model::TerminalSize{.columns = 132, .rows = 50};
+  const model::TerminalSize size{.columns = 90, .rows = 20};
+  auto stream = channel_target({.attempt = kAttempt, .terminal = size}, {running_pod(0)}, &job);
+  ASSERT_TRUE(stream.has_value());
+  EXPECT_EQ(stream->terminal, size);
+  EXPECT_FALSE(stream->is_usual_size);
+  stream = channel_target({.attempt = kAttempt}, {running_pod(0)}, &job);
+  ASSERT_TRUE(stream.has_value());
+  EXPECT_EQ(stream->terminal, job.terminal);
+  EXPECT_TRUE(stream->is_usual_size);
 }
 
 // ---- Channels of the engine ----

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -42,6 +43,7 @@ using kubernetes::Reflector;
 using Json = nlohmann::json;
 
 constexpr base::Duration kLongestSleep = base::seconds(1);
+constexpr base::Duration kFollowPause = base::seconds(5);
 
 struct Adopt {
   std::vector<KnownAttempt> known;
@@ -52,12 +54,21 @@ struct Follow {
 struct Remove {
   std::vector<model::JobId> jobs;
 };
+// How the job's main process ended, for a client that is attached to it.
+struct AskEnd {
+  model::AttemptId attempt;
+  kubernetes::PodStreamHooks::Done done;
+};
+// The client of a job has sent input.
+struct Typed {
+  model::AttemptId attempt;
+};
 struct OpenChannel {
   model::ChannelOrder order;
   KubernetesEngine::ChannelOpened done;
 };
 using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, Adopt, Follow, Remove,
-                           OpenChannel, WorkloadNews>;
+                           OpenChannel, WorkloadNews, AskEnd, Typed>;
 
 std::string reason_of(const Answer& answer) {
   return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
@@ -71,6 +82,10 @@ std::string uid_of(const Answer& answer) {
 bool has_allocation(const Answer& answer) {
   const Json object = Json::parse(answer.body, nullptr, false);
   return at(object, {"status", "allocation"}).is_object();
+}
+
+kubernetes::StreamEnd end_of_own_process(std::int32_t exit_code) {
+  return {model::ChannelEnd::kExited, static_cast<std::uint8_t>(std::clamp(exit_code, 0, 255)), {}};
 }
 
 std::string selector(const KubernetesSettings& settings, std::string_view comparison) {
@@ -89,9 +104,10 @@ class KubernetesEngine::Worker {
         environment_(environment),
         sink_(sink),
         client_(std::move(client)),
-        streams_(std::move(endpoint)),
         spool_(std::move(spool)),
-        output_(*client_, spool_),
+        output_(
+            *client_, spool_,
+            [this](model::AttemptId attempt) { attempts_.note_activity(attempt, os::wall_now()); }),
         lease_(*client_, options_.lease,
                [this](const base::Error& error) {
                  if (options_.on_fatal) options_.on_fatal(error);
@@ -99,7 +115,8 @@ class KubernetesEngine::Worker {
         view_(options_.settings),
         attempts_(options_.settings,
                   [this](std::string_view node) { return view_.boot_id_of(node); }),
-        workloads_(*client_, options_.settings, view_, options_.desk, sink_) {
+        workloads_(*client_, options_.settings, view_, options_.desk, sink_),
+        streams_(std::move(endpoint)) {
     follow_all();
     thread_ = std::thread([this] { run(); });
   }
@@ -149,6 +166,7 @@ class KubernetesEngine::Worker {
       lease_.advance(now_ns);
       output_.advance(now_ns);
       work();
+      follow_idle_ones(now_ns);
       client_->poll(sleep_time());
     }
   }
@@ -158,8 +176,11 @@ class KubernetesEngine::Worker {
     const base::Instant now = os::wall_now();
     tell_nodes(now);
     attempts_.advance(now);
+    tell_ends();
     for (const Call& call : attempts_.take_calls()) make(call);
     for (Observation& observation : attempts_.take_observations()) {
+      if (const auto* started = std::get_if<Started>(&observation)) watch_idleness(*started);
+      if (const auto* ended = std::get_if<Ended>(&observation)) end_streams(ended->attempt);
       sink_.observe(std::move(observation));
     }
     workloads_.work(now);
@@ -272,17 +293,82 @@ class KubernetesEngine::Worker {
 
   // The way to a pod is asked for with the credential that is good now.
   void on(OpenChannel& order) {
-    auto stream = channel_target(order.order, attempts_.pods_of(order.order.attempt));
+    const model::AttemptId attempt = order.order.attempt;
+    const StartOrder* start = attempts_.order_of(attempt);
+    auto stream = channel_target(order.order, attempts_.pods_of(attempt),
+                                 start == nullptr ? nullptr : start->spec.get());
     if (!stream) return order.done(std::unexpected(std::move(stream).error()));
-    client_->ask_credential([this, stream = *std::move(stream), done = std::move(order.done)](
+    const bool shows_latest = stream->is_attach() && !stream->without_output;
+    if (!shows_latest) return open(attempt, *std::move(stream), std::move(order.done));
+    // What it printed before is in the log alone. Without it, the channel is opened all the same.
+    const std::string path = latest_output_path_of(stream->namespace_name, stream->pod);
+    client_->send({.path = path}, [this, attempt, stream = *std::move(stream),
+                                   done = std::move(order.done)](const Answer& answer) mutable {
+      if (answer.is_ok()) stream.printed = answer.body;
+      open(attempt, std::move(stream), std::move(done));
+    });
+  }
+
+  void open(model::AttemptId attempt, kubernetes::PodStream stream,
+            KubernetesEngine::ChannelOpened done) {
+    client_->ask_credential([this, attempt, stream = std::move(stream), done = std::move(done)](
                                 base::Result<kubernetes::Credential> credential) {
       if (!credential) return done(std::unexpected(std::move(credential).error()));
       int ends[2];
       if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return done(std::unexpected(base::system_error("make a channel", errno)));
       }
-      streams_.run(stream, *std::move(credential), os::Descriptor(ends[0]));
+      streams_.run(stream, *std::move(credential), os::Descriptor(ends[0]), hooks_of(attempt));
       done(os::Descriptor(ends[1]));
+    });
+  }
+
+  kubernetes::PodStreamHooks hooks_of(model::AttemptId attempt) {
+    return {.ask_end =
+                [this, attempt](kubernetes::PodStreamHooks::Done done) {
+                  post(AskEnd{attempt, std::move(done)});
+                },
+            .on_input = [this, attempt] { post(Typed{attempt}); }};
+  }
+
+  // A job that may be idle is known by its output.
+  void watch_idleness(const Started& started) {
+    const StartOrder* order = attempts_.order_of(started.attempt);
+    if (order == nullptr || !order->spec->idle_timeout) return;
+    may_be_idle_.insert(started.attempt);
+    follow_due_ns_ = os::monotonic_ns();
+  }
+
+  // A stream that broke is opened anew after a while.
+  void follow_idle_ones(std::int64_t now_ns) {
+    if (may_be_idle_.empty() || now_ns < follow_due_ns_) return;
+    follow_due_ns_ = now_ns + kFollowPause.value();
+    std::erase_if(may_be_idle_, [this](model::AttemptId attempt) {
+      const std::vector<PodView> pods = attempts_.pods_of(attempt);
+      for (const PodView& pod : pods) output_.follow(pod);
+      return std::ranges::all_of(pods, is_dead);
+    });
+  }
+
+  void on(Typed& order) { attempts_.note_activity(order.attempt, os::wall_now()); }
+  // A node that is lost tells no client of its end.
+  void end_streams(model::AttemptId attempt) {
+    for (const PodView& pod : attempts_.pods_of(attempt)) {
+      streams_.process_ended(pod.namespace_name, pod.name);
+    }
+  }
+
+  void on(AskEnd& order) { waiting_for_end_.push_back(std::move(order)); }
+
+  void tell_ends() {
+    std::erase_if(waiting_for_end_, [this](const AskEnd& each) {
+      const std::vector<PodView> pods = attempts_.pods_of(each.attempt);
+      const bool runs = !pods.empty() && !is_dead(pods.front());
+      if (runs) return false;
+      const bool is_known = !pods.empty() && pods.front().exit_code;
+      each.done(is_known ? std::optional(end_of_own_process(*pods.front().exit_code))
+                         : std::nullopt);
+      return true;
     });
   }
 
@@ -431,7 +517,6 @@ class KubernetesEngine::Worker {
   const EnvironmentSource& environment_;
   ObservationSink& sink_;
   const std::unique_ptr<Client> client_;
-  kubernetes::PodStreams streams_;
   OutputSpool spool_;
   OutputFollower output_;
   LeaseKeeper lease_;
@@ -440,6 +525,9 @@ class KubernetesEngine::Worker {
   WorkloadKeeper workloads_;
   std::vector<std::unique_ptr<Reflector>> reflectors_;
   bool is_listed_ = false;
+  std::vector<AskEnd> waiting_for_end_;
+  std::set<model::AttemptId> may_be_idle_;
+  std::int64_t follow_due_ns_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable nodes_known_;
@@ -447,7 +535,8 @@ class KubernetesEngine::Worker {
   bool are_nodes_known_ = false;
   std::vector<Order> orders_;
   std::map<model::AttemptId, std::string> steps_;
-  std::thread thread_;  // last: it uses all others
+  kubernetes::PodStreams streams_;  // its thread posts orders
+  std::thread thread_;              // last: it uses all others
 };
 
 KubernetesEngine::KubernetesEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}

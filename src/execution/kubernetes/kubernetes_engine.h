@@ -64,8 +64,8 @@ class KubernetesEngine : public Engine {
 
   // Opens a channel into the pod of an attempt's first rank: a SOCK_SEQPACKET socket that carries
   // its frames (model/channel.h; kubernetes/pod_streams.h has what Kubernetes cannot do). Closing
-  // it hangs up. An error if the pod does not run, or if the job itself is meant: a job in
-  // Kubernetes takes no input. What the cluster refuses is told on the channel. Any thread; `done`
+  // it hangs up. A client that attaches is shown the last lines of the log first. An error if the
+  // pod does not run. What the cluster refuses is told on the channel. Any thread; `done`
   // is called once, on the engine's thread, or dropped when the engine ends first.
   using ChannelOpened = std::function<void(base::Result<os::Descriptor>)>;
   void open_channel(model::ChannelOrder order, ChannelOpened done);

@@ -234,6 +234,16 @@ base::Status check_texts(const model::JobSpec& spec, const std::vector<std::stri
                        "the command contains a NUL or is not UTF-8, and Kubernetes takes no other");
 }
 
+// Kubernetes passes the end of input on where it closes the input with the first connection alone:
+// PodStreams holds that one until the end of input or of the job. A terminal stays open.
+void put_input(Json& container, const model::JobSpec& spec) {
+  if (!spec.takes_input) return;
+  const bool has_terminal = spec.terminal.has_value();
+  container["stdin"] = true;
+  container["tty"] = has_terminal;
+  container["stdinOnce"] = !has_terminal;
+}
+
 base::Result<Json> container_of(const model::JobSpec& spec, const Rank& rank,
                                 const PodOptions& options, const KubernetesSettings& settings) {
   TRY(check_texts(spec, options.environment));
@@ -251,6 +261,7 @@ base::Result<Json> container_of(const model::JobSpec& spec, const Rank& rank,
   if (!spec.entrypoint.empty()) container["command"].push_back(literal(spec.entrypoint));
   for (const std::string& text : spec.command) container["args"].push_back(literal(text));
   if (!spec.container_workdir.empty()) container["workingDir"] = spec.container_workdir;
+  put_input(container, spec);
   return container;
 }
 

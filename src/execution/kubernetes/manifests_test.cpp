@@ -182,6 +182,22 @@ TEST(PodManifest, TheCommandGoesToTheImagesEntryPointUnlessTheJobHasItsOwn) {
   EXPECT_EQ(container["imagePullPolicy"], "Always");
 }
 
+TEST(PodManifest, TakesInputOnlyWhereItsJobDoes) {
+  model::JobSpec spec = a_spec();
+  const auto container = [&] {
+    return pod_of(an_order(spec, {a_node("n1", 1)}))["spec"]["containers"][0];
+  };
+  EXPECT_FALSE(container().contains("stdin"));
+  spec.takes_input = true;
+  EXPECT_EQ(container()["stdin"], true);
+  EXPECT_EQ(container()["stdinOnce"], true) << "the end of input reaches the job";
+  EXPECT_EQ(container()["tty"], false);
+  spec.terminal.emplace();
+  EXPECT_EQ(container()["stdin"], true);
+  EXPECT_EQ(container()["stdinOnce"], false) << "a terminal stays open when its client leaves";
+  EXPECT_EQ(container()["tty"], true);
+}
+
 TEST(PodManifest, KubernetesReplacesNothingInTexts) {
   model::JobSpec spec = a_spec();
   spec.command = {"echo", "$(HOME) $$ $x"};

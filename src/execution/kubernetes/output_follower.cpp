@@ -49,6 +49,7 @@ void OutputFollower::follow(const PodView& pod) {
                                  if (now.came <= now.had) return;
                                  if (begins < now.had) bytes.remove_prefix(now.had - begins);
                                  (void)spool_.append(key.first, key.second, bytes);
+                                 on_output_(key.first);
                                },
                            .on_end = [this, key](const Answer& answer) { end(key, answer); }});
 }

@@ -18,7 +18,10 @@ namespace gpu_platform::execution {
 // Thread: the client's.
 class OutputFollower {
  public:
-  OutputFollower(kubernetes::Client& client, OutputSpool& spool) : client_(client), spool_(spool) {}
+  // `on_output` is told of attempts that have printed something while they were followed.
+  OutputFollower(kubernetes::Client& client, OutputSpool& spool,
+                 std::function<void(model::AttemptId)> on_output)
+      : client_(client), spool_(spool), on_output_(std::move(on_output)) {}
 
   // Follows the pod's output from its beginning, if it has started and is not followed yet.
   void follow(const PodView& pod);
@@ -47,6 +50,7 @@ class OutputFollower {
 
   kubernetes::Client& client_;
   OutputSpool& spool_;
+  std::function<void(model::AttemptId)> on_output_;
   std::map<Key, Stream> streams_;
   std::int64_t due_ns_ = 0;
 };

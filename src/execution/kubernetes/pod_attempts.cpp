@@ -96,6 +96,7 @@ struct PodAttempts::Attempt {
   std::string failed_start;
   base::Instant asked_at;  // when its start began
   base::Instant started_at;
+  base::Instant active_at;  // when it was seen to run, or had input or output
   std::optional<Ended> ended;
   bool is_cleaned = false;
   bool is_forgotten = false;
@@ -193,6 +194,11 @@ void PodAttempts::forget(const ForgetOrder& order) {
   if (!attempt->is_cleaned && !is_nothing) return;
   attempt->is_forgotten = true;
   touch(attempt->id);
+}
+
+void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
+  Attempt* attempt = find(id);
+  if (attempt != nullptr) attempt->active_at = now;
 }
 
 void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
@@ -415,11 +421,21 @@ void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
         base::whole_milliseconds(patience) / 1000, attempt.step.empty() ? "" : "; ", attempt.step);
     return;
   }
-  if (attempt.order.time_limit == base::Duration()) return;
+  judge_idleness(attempt, now);
+  if (attempt.stop || attempt.order.time_limit == base::Duration()) return;
   const base::Instant end = attempt.started_at + attempt.order.time_limit;
   if (now < end) return wake_at(attempt, end);
   attempt.at_limit = attempt.order.time_limit;
   begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+}
+
+void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
+  const base::Duration patience = attempt.order.spec->idle_timeout.value_or(base::Duration());
+  if (patience == base::Duration()) return;
+  if (!attempt.active_at.is_set()) attempt.active_at = now;
+  const base::Instant end = attempt.active_at + patience;
+  if (now < end) return wake_at(attempt, end);
+  begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
 }
 
 RankEnd PodAttempts::end_of_rank(const Rank& rank) {

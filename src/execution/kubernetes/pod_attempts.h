@@ -82,6 +82,8 @@ class PodAttempts {
   void stop(const StopOrder& order);
   void set_limit(const LimitOrder& order);
   void forget(const ForgetOrder& order);
+  // There was input or output: the job's idle timeout begins anew.
+  void note_activity(model::AttemptId attempt, base::Instant now);
   void adopt(const std::vector<KnownAttempt>& known, base::Instant now);
 
   // ---- what is seen. Nothing is decided before listed(), and nothing that the core does not know
@@ -129,6 +131,7 @@ class PodAttempts {
   void step(Attempt& attempt, base::Instant now);
   void judge_start(Attempt& attempt, base::Instant now);
   void judge_limits(Attempt& attempt, base::Instant now);
+  void judge_idleness(Attempt& attempt, base::Instant now);
   void judge_end(Attempt& attempt, base::Instant now);
   void judge_clean(Attempt& attempt);
   void judge_gone(Attempt& attempt);

@@ -113,6 +113,35 @@ TEST_F(PodAttemptsTest, OneThatEndsWhenItIsDeletedAtItsLimitHasTimedOut) {
   EXPECT_EQ(ended()->reason, model::EndReason::kTimeLimit);
 }
 
+TEST_F(PodAttemptsTest, OneWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
+  StartOrder idle = order();
+  idle.time_limit = base::Duration();
+  auto spec = *idle.spec;
+  spec.idle_timeout = base::minutes(10);
+  idle.spec = std::make_shared<const model::JobSpec>(spec);
+  pod_ = pod();
+  pod_->phase = PodPhase::kRunning;
+  pod_->started_at = start_;
+  // A daemon that was away does not know what was typed meanwhile.
+  const base::Instant back = start_ + base::hours(1);
+  attempts_->adopt({{idle, AttemptState::kRunning}}, back);
+  list();
+  advance(back);
+  EXPECT_EQ(attempts_->next_due(), back + base::minutes(10));
+  attempts_->note_activity(kOne, back + base::minutes(9));
+  advance(back + base::minutes(11));
+  EXPECT_FALSE(has_called(CallKind::kDeletePod));
+  advance(back + base::minutes(20));
+  EXPECT_TRUE(has_called(CallKind::kDeletePod));
+  PodView ended = ended_after(base::minutes(80));
+  ended.exit_code = 143;
+  ended.is_being_deleted = true;
+  attempts_->see(ended);
+  advance(back + base::minutes(20));
+  ASSERT_NE(this->ended(), nullptr);
+  EXPECT_EQ(this->ended()->reason, model::EndReason::kIdleTimeout);
+}
+
 TEST_F(PodAttemptsTest, OneThatWasStoppedBeforeAnythingWasMadeIsNotLost) {
   attempts_->adopt({{order(), AttemptState::kStopping}}, start_);
   attempts_->stop({kOne, true, {}, model::EndReason::kCancelledBy});
