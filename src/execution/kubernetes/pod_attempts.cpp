@@ -37,14 +37,6 @@ std::uint32_t seconds_up(base::Duration d) {
       std::clamp<std::int64_t>((d.value() + kSecond - 1) / kSecond, 1, 86'400));
 }
 
-// The registry has spoken: another try gets the same answer.
-bool is_final_image_error(const PodView& pod) {
-  return pod.is_image_error &&
-         (pod.waiting.contains("InvalidImageName") || pod.waiting.contains("not found") ||
-          pod.waiting.contains("unauthorized") || pod.waiting.contains("denied") ||
-          pod.waiting.contains("manifest unknown"));
-}
-
 // Clearly before it: Kubernetes tells whole seconds.
 bool all_ended_before(const std::vector<RankEnd>& ends, base::Instant at) {
   return std::ranges::all_of(ends, [at](const RankEnd& end) {

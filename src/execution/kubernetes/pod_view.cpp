@@ -297,6 +297,13 @@ std::optional<OwnClaim> labelled_claim_of(const Json& claim) {
 
 }  // namespace
 
+bool is_final_image_error(const PodView& pod) {
+  return pod.is_image_error &&
+         (pod.waiting.contains("InvalidImageName") || pod.waiting.contains("not found") ||
+          pod.waiting.contains("unauthorized") || pod.waiting.contains("denied") ||
+          pod.waiting.contains("manifest unknown"));
+}
+
 std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
   if (text_at(pod, {"metadata", "labels", kClusterLabel}) != cluster || is_adopted(pod)) {
     return std::nullopt;

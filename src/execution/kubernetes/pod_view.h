@@ -60,6 +60,9 @@ struct PodView {
   friend bool operator==(const PodView&, const PodView&) = default;
 };
 
+// Its image cannot be had, and the registry has spoken: another try gets the same answer.
+bool is_final_image_error(const PodView& pod);
+
 // Nothing if the labels do not say that it is a pod of an attempt of this cluster's platform.
 std::optional<PodView> view_of_pod(const nlohmann::json& pod, std::string_view cluster);
 
