@@ -685,7 +685,7 @@ TEST_F(AttackJob, RootOfAUserNamespaceReachesNoGpuNoNeighbourAndNoProcess) {
 TEST_F(AttackJob, ProcessesOfOthersAreOutOfSight) {
   if (!is_held("process-list")) GTEST_SKIP() << "advisory on this host";
   const std::string launcher = std::to_string(daemon_.processes("launcher").front());
-  const std::string look = "stat -c %U /proc/[0-9]* | sort -u; cat /proc/" + launcher +
+  const std::string look = "stat -c %U /proc/[0-9]* 2> gone | sort -u; cat /proc/" + launcher +
                            "/cmdline; kill -0 " + launcher +
                            "; ps -e -o comm= | grep -c gp-; echo $$ > pid; ls -d /proc/$$; ";
   const std::string id = submit_script("{ " + look + " } 2>&1; touch looked; sleep 1000");
