@@ -128,6 +128,12 @@ TEST_F(PodOfACluster, PassesOnALotOfOutput) {
   EXPECT_EQ(channel.heard.end, ChannelEnd::kExited);
 }
 
+TEST_F(PodOfACluster, PassesOnALotOfInput) {
+  Channel channel = open({.command = {"sh", "-c", "head -c 100000 | wc -c"}});
+  for (int i = 0; i < 5; ++i) channel.send(model::InputFrame{std::string(20'000, 'x')});
+  EXPECT_EQ(channel.listen().output, "100000\n") << channel.heard.text;
+}
+
 TEST_F(PodOfACluster, GivesACommandATerminalAndItsKeys) {
   Channel channel = open({.command = {"sh", "-c", "stty raw; echo on; head -c 1 | od -An -tx1"},
                           .terminal = model::TerminalSize{.columns = 100, .rows = 30}});

@@ -305,6 +305,23 @@ std::string message_frame(int stream, std::string_view bytes) {
   return frame;
 }
 
+TEST(PodStreams, AMessageIsOneFrame) {
+  std::promise<std::string> first;
+  ScriptedServer server([&](const SeenRequest& request, Wire& wire) {
+    wire.raw(agreement(request));
+    std::string header;
+    for (char byte = 0; header.size() < 4 && wire.read(&byte, 1) == 1;) header += byte;
+    first.set_value(header);
+    wire.drop();
+  });
+  PodStreams streams(endpoint_at(server.address()));
+  Channel channel(streams, command());
+  channel.send(model::InputFrame{std::string(0x4000, 'x')});
+  // Binary and final; masked, with 16 bits of length: the input and the byte of its stream.
+  EXPECT_EQ(first.get_future().get(), "\x82\xfe\x40\x01");
+  channel.listen();
+}
+
 TEST(PodStreams, AServerWithoutASignOfLifeIsGivenUp) {
   ScriptedServer server([](const SeenRequest& request, Wire& wire) {
     wire.raw(agreement(request) + message_frame(1, "ready"));

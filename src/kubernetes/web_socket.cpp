@@ -121,6 +121,8 @@ class WebSocketOver : public WebSocket {
       if (!token_.empty()) request.set(http::field::authorization, "Bearer " + token_);
     }));
     socket_.binary(true);
+    // An API server reads each frame as a message of its own.
+    socket_.auto_fragment(false);
     socket_.read_message_max(kMaxMessage);
     socket_.control_callback(
         [this](websocket::frame_type, beast::string_view) { heard_ns_ = os::monotonic_ns(); });
