@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
@@ -54,6 +55,7 @@ using Json = nlohmann::json;
 
 constexpr unsigned kKillPatience = 10;  // seconds
 constexpr int kRetryMs = 500;
+constexpr base::Duration kTurnPause = base::milliseconds(10);
 constexpr int kLongestPauseMs = 32;
 constexpr int kLookMs = 5'000;                 // how often a silent container is looked at
 constexpr std::int64_t kLostAfterMs = 30'000;  // without the engine and without a process
@@ -426,9 +428,21 @@ class ContainerRun {
     return "/containers/create?" + query;
   }
 
+  // Held until it is closed; closed already where a stop came first, or there is no folder for it.
+  os::Descriptor take_turn() {
+    const std::string path = o_.root + "/run/create.turn";
+    os::Descriptor turn(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    while (turn.is_open() && flock(turn.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK || !wait(kTurnPause)) return {};
+    }
+    return turn;
+  }
+
   // A stop waits for the answer: an engine that is left alone with it makes the container all the
   // same, and it would stay.
   Answered<> post_create_once(const Json& body) {
+    const os::Descriptor turn = is_rootless() ? take_turn() : os::Descriptor();
+    if (is_stopped_ || is_killed_) return std::unexpected(EngineFailure{0, "stopped meanwhile"});
     is_making_ = true;
     auto made = engine_.post(create_path(), body);
     is_making_ = false;
@@ -436,7 +450,9 @@ class ContainerRun {
   }
 
   // Podman reads a user's subordinate ids with a library that creates at the same time confuse
-  // (4.3.1): it then finds none. The next try finds them, so only what is refused again is.
+  // (4.3.1): it then finds none, or Podman dies of it. So the platform's creates take turns. Others
+  // of the user may be in the way all the same: the next try finds the ids, so only what is refused
+  // again is.
   Answered<> post_create(const Json& body) {
     constexpr int kTries = 6;
     base::Duration pause = base::milliseconds(50);
