@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include <pty.h>
 #include <sys/stat.h>
@@ -21,8 +22,9 @@ class Login : public Cli {
  protected:
   Login()
       : authority_(make_certificate({.is_authority = true})),
-        server_({.shown = make_certificate({}, &authority_)},
-                [this](const std::string& request) { return answer(request); }) {
+        server_(std::make_unique<FakeTlsServer>(
+            FakeTlsServer::Options{.shown = make_certificate({}, &authority_)},
+            [this](const std::string& request) { return answer(request); })) {
     std::string name = (std::filesystem::temp_directory_path() / "gp-login-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     home_ = name;
@@ -32,6 +34,8 @@ class Login : public Cli {
     std::ofstream(home_ + "/ca.pem") << authority_.pem();
   }
   ~Login() override { std::filesystem::remove_all(home_); }
+  // Its threads call the test, which must be whole meanwhile.
+  void TearDown() override { server_.reset(); }
 
   virtual std::string answer(const std::string& request) {
     if (!has(request, "Authorization: Bearer gpt_s3cret\r\n")) {
@@ -45,8 +49,8 @@ class Login : public Cli {
   }
   int log_in(std::string token, std::vector<std::string> more = {}) {
     std::ofstream(home_ + "/token") << token;
-    std::vector<std::string> words = {"login",  server_.address(), "--ca-file",
-                                      "ca.pem", "--token-file",    home_ + "/token"};
+    std::vector<std::string> words = {"login",  server_->address(), "--ca-file",
+                                      "ca.pem", "--token-file",     home_ + "/token"};
     words.insert(words.end(), more.begin(), more.end());
     return call(words);
   }
@@ -54,7 +58,7 @@ class Login : public Cli {
 
   bool knows_whoami_ = true;
   TestCertificate authority_;
-  FakeTlsServer server_;
+  std::unique_ptr<FakeTlsServer> server_;
   std::string home_;
 };
 
@@ -69,16 +73,16 @@ TEST_F(Login, ChecksTheTokenAndKeepsItForTheServer) {
   // From then on the other commands go there, wherever they are called.
   around_.directory = "/";
   EXPECT_EQ(call({"jobs", "list"}), kOk) << err();
-  EXPECT_TRUE(begins(server_.requests().back(), "GET /v1/jobs"));
+  EXPECT_TRUE(begins(server_->requests().back(), "GET /v1/jobs"));
 }
 
 // The same server as the issuer, which a person answers after a few polls.
 class DeviceSignIn : public Login {
  protected:
-  DeviceSignIn() { issuer_ = server_.address() + "/realms/main"; }
+  DeviceSignIn() { issuer_ = server_->address() + "/realms/main"; }
 
   std::string answer_as_issuer(const std::string& request) {
-    const std::string base = server_.address();
+    const std::string base = server_->address();
     if (begins(request, "GET /realms/main/.well-known/openid-configuration ")) {
       return json_answer(Json{{"issuer", named_},
                               {"device_authorization_endpoint", base + "/device"},
@@ -106,7 +110,7 @@ class DeviceSignIn : public Login {
   }
   int sign_in() {
     if (named_.empty()) named_ = issuer_;
-    return call({"login", server_.address(), "--ca-file", "ca.pem", "--issuer", issuer_,
+    return call({"login", server_->address(), "--ca-file", "ca.pem", "--issuer", issuer_,
                  "--issuer-ca", "ca.pem", "--client-id", "gpu&pool"});
   }
 
@@ -151,9 +155,10 @@ TEST_F(DeviceSignIn, AnOddIssuerIsToldOf) {
   device_answer_ = R"({})";
   EXPECT_EQ(sign_in(), kFailure);
   EXPECT_TRUE(has(err(), "no code")) << err();
-  EXPECT_EQ(call({"login", server_.address(), "--issuer", "http://x", "--client-id", "a"}), kUsage);
-  EXPECT_EQ(call({"login", server_.address(), "--issuer", "https://x"}), kUsage);
-  EXPECT_EQ(call({"login", server_.address(), "--token-stdin", "--issuer", "https://x",
+  EXPECT_EQ(call({"login", server_->address(), "--issuer", "http://x", "--client-id", "a"}),
+            kUsage);
+  EXPECT_EQ(call({"login", server_->address(), "--issuer", "https://x"}), kUsage);
+  EXPECT_EQ(call({"login", server_->address(), "--token-stdin", "--issuer", "https://x",
                   "--client-id", "a"}),
             kUsage);
 }
@@ -189,7 +194,7 @@ TEST_F(Login, ReadsTheTokenFromStandardInput) {
   ASSERT_EQ(::write(ends[1], kToken.data(), kToken.size()), static_cast<ssize_t>(kToken.size()));
   ::close(ends[1]);
   around_.in_fd = ends[0];
-  EXPECT_EQ(call({"login", server_.address(), "--ca-file", "ca.pem", "--token-stdin"}), kOk)
+  EXPECT_EQ(call({"login", server_->address(), "--ca-file", "ca.pem", "--token-stdin"}), kOk)
       << err();
   ::close(ends[0]);
   EXPECT_EQ(profiles().all.size(), 1U);
@@ -197,7 +202,7 @@ TEST_F(Login, ReadsTheTokenFromStandardInput) {
   std::array<int, 2> none{};
   ASSERT_EQ(::pipe(none.data()), 0);
   around_.in_fd = none[0];
-  EXPECT_EQ(call({"login", server_.address()}), kUsage);
+  EXPECT_EQ(call({"login", server_->address()}), kUsage);
   EXPECT_TRUE(has(err(), "--token-stdin")) << err();
   ::close(none[0]);
   ::close(none[1]);
@@ -216,7 +221,7 @@ TEST_F(Login, AsksAtATerminalWithoutShowingWhatIsTyped) {
     const std::string typed = "wrong\x15gpt_s3creX\x7ft\r";
     EXPECT_EQ(::write(keyboard, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
   });
-  EXPECT_EQ(call({"login", server_.address(), "--ca-file", "ca.pem"}), kOk) << err();
+  EXPECT_EQ(call({"login", server_->address(), "--ca-file", "ca.pem"}), kOk) << err();
   person.join();
   EXPECT_TRUE(has(err(), "Token for https://127.0.0.1")) << err();
   termios after{};
@@ -247,7 +252,7 @@ TEST_F(Login, LogoutForgetsTheTokenAlone) {
   EXPECT_EQ(call({"jobs", "list"}), kRefused);
   EXPECT_TRUE(has(err(), "gpu-platform login https://127.0.0.1")) << err();
   EXPECT_EQ(call({"logout", "nowhere"}), kNotFound);
-  EXPECT_EQ(call({"logout", server_.address()}), kOk);
+  EXPECT_EQ(call({"logout", server_->address()}), kOk);
 }
 
 TEST_F(Login, ProfilesAreListedChosenShownAndRemovedWithoutTheirTokens) {
@@ -276,10 +281,10 @@ TEST_F(Login, ProfilesAreListedChosenShownAndRemovedWithoutTheirTokens) {
 
 TEST_F(Login, ATokenNeverTravelsWithAJob) {
   around_.environment.push_back("GPU_PLATFORM_TOKEN=gpt_s3cret");
-  around_.environment.push_back("GPU_PLATFORM_SERVER=" + server_.address());
+  around_.environment.push_back("GPU_PLATFORM_SERVER=" + server_->address());
   around_.environment.push_back("GPU_PLATFORM_CA_FILE=" + home_ + "/ca.pem");
   EXPECT_EQ(call({"submit", "--gpus", "0", "--", "true"}), kFailure);  // it answers with no job
-  const std::string request = server_.requests().back();
+  const std::string request = server_->requests().back();
   ASSERT_TRUE(begins(request, "POST /v1/jobs "));
   const std::string body = request.substr(request.find("\r\n\r\n"));
   EXPECT_TRUE(has(body, "SECRET"));
