@@ -196,7 +196,7 @@ void Calls::output(const v1::GetOutputRequest& request, const Peer& peer, Resume
                            out.set_offset(piece->offset);
                            out.set_next_offset(piece->offset + piece->bytes.size());
                            // More may follow a full piece.
-                           if (piece->bytes.size() == most) out.set_ended(false);
+                           if (piece->bytes.size() == most || piece->has_more) out.set_ended(false);
                            out.set_data(std::move(piece->bytes));
                            done(std::move(out));
                          });

@@ -80,6 +80,7 @@ struct OutputPiece {
   std::uint64_t offset =
       0;              // of the first byte; past the one asked for where older output was dropped
   std::string bytes;  // empty: nothing there yet
+  bool has_more = false;  // more comes, though the attempt may have ended
 };
 
 // Reads the output of one attempt. A file of the user may lie anywhere, so opening it may hang.

@@ -14,6 +14,7 @@ base::Result<OutputPiece> read_whole(const OutputReader& reader, JobOutput::Rang
     const std::uint64_t next = whole.offset + whole.bytes.size();
     TRY_ASSIGN(const OutputPiece more, reader.read(next, range.most - whole.bytes.size()));
     is_at_end = more.bytes.empty() || more.offset != next;
+    whole.has_more = more.has_more;
     if (!is_at_end) whole.bytes += more.bytes;
   }
   return whole;

@@ -85,10 +85,15 @@ api::OutputReader JobOutputs::reader(const model::Job& job, std::uint32_t attemp
               return removed_output(id, *policy);
             }};
   }
-  return {false, [file](std::uint64_t offset, std::size_t most) -> base::Result<api::OutputPiece> {
+  const model::AttemptId id{job.id, attempt};
+  return {false,
+          [file, cluster, id](std::uint64_t offset,
+                              std::size_t most) -> base::Result<api::OutputPiece> {
+            // Asked before the file is read: what comes in between is in it.
+            const bool has_more = cluster != nullptr && cluster->awaits_output(id);
             TRY_ASSIGN(execution::OutputRange range,
                        execution::read_kept_output(file, offset, most));
-            return api::OutputPiece{range.offset, std::move(range.bytes)};
+            return api::OutputPiece{range.offset, std::move(range.bytes), has_more};
           }};
 }
 

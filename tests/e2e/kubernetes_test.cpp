@@ -173,6 +173,36 @@ TEST_F(Kubernetes, NodesAreShownWithTheirEngineAndWithWhatClusterAndOthersDoTher
   EXPECT_TRUE(eventually([&] { return node("alpha")["state"] == "UP"; })) << node("alpha");
 }
 
+TEST_F(Kubernetes, WhoFollowsTheOutputGetsAllOfItThoughItIsFetchedAfterTheEnd) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  server_.append_log("jobs", pod_name(id), "the last words\n");
+  server_.misbehave({.method = "GET",
+                     .path = std::string(kPods) + "/" + pod_name(id) + "/log",
+                     .times = 2,
+                     .error = {.code = 500}});
+  ASSERT_TRUE(end(id, 7));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED"));
+  EXPECT_EQ(daemon_->cli({"jobs", "logs", "--follow", id}).out, "the last words\n");
+}
+
+TEST_F(Kubernetes, TheOutputOfAJobWithoutDevicesIsFetchedBeforeItIsForgotten) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "0"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  const std::string log = std::string(kPods) + "/" + pod_name(id) + "/log";
+  // A stream that does not end with its pod.
+  server_.misbehave({.what = kubernetes::Misbehaviour::What::kHang, .path = log});
+  daemon_->cli({"jobs", "logs", id});
+  ASSERT_TRUE(eventually([&] { return server_.count("GET", log) == 1; }));
+  server_.append_log("jobs", pod_name(id), "the last words\n");
+  ASSERT_TRUE(end(id, 7));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED"));
+  EXPECT_EQ(daemon_->cli({"jobs", "logs", "--follow", id}).out, "the last words\n");
+  EXPECT_TRUE(is_clean());
+}
+
 // The pod that a channel leads to, as the runner names it: of ".../pods/NAME/attach?…".
 std::string pod_in(const std::string& path) {
   const std::size_t begin = path.find("/pods/") + 6;

@@ -224,6 +224,7 @@ BodySource::Next OutputStream::append_piece(Reading reading, std::string& out) {
     append_error(piece.error(), out);
     return options_.is_plain ? Next::kBroken : Next::kEnd;
   }
+  if (piece->bytes.empty() && piece->has_more) return look_again();
   if (piece->bytes.empty()) return at_end_of_attempt(reading.found, out);
   v1::OutputChunk chunk;
   chunk.set_attempt(attempt_);
@@ -259,12 +260,14 @@ BodySource::Next OutputStream::at_end_of_attempt(const FoundJob& found, std::str
 
 BodySource::Next OutputStream::wait() {
   const bool must_look = attempt_ != 0 && watch_ == nullptr;
-  if (must_look) {
-    fallback_.expires_after(kFallbackInterval);
-    fallback_.async_wait([wake = context_.wake](const boost::system::error_code& error) {
-      if (!error) wake();
-    });
-  }
+  return must_look ? look_again() : Next::kWait;
+}
+
+BodySource::Next OutputStream::look_again() {
+  fallback_.expires_after(kFallbackInterval);
+  fallback_.async_wait([wake = context_.wake](const boost::system::error_code& error) {
+    if (!error) wake();
+  });
   return Next::kWait;
 }
 

@@ -133,6 +133,7 @@ class OutputStream final : public BodySource {
   Next append_piece(Reading reading, std::string& out);
   Next at_end_of_attempt(const FoundJob& found, std::string& out);
   Next wait();
+  Next look_again();
   void watch_file(const model::Job& job);
   void append_chunk(const v1::OutputChunk& chunk, std::string& out) const;
   void append_error(const base::Error& error, std::string& out) const;

@@ -43,6 +43,7 @@ using kubernetes::Reflector;
 using Json = nlohmann::json;
 
 constexpr base::Duration kLongestSleep = base::seconds(1);
+constexpr base::Duration kOutputPatience = base::seconds(30);
 constexpr base::Duration kFollowPause = base::seconds(5);
 
 struct Adopt {
@@ -149,6 +150,12 @@ class KubernetesEngine::Worker {
     return found == steps_.end() ? std::string() : found->second;
   }
 
+  bool awaits_output(model::AttemptId attempt) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = awaited_output_.find(attempt);
+    return found != awaited_output_.end() && os::monotonic_ns() < found->second;
+  }
+
   const std::string& output_folder() const { return spool_.folder(); }
 
  private:
@@ -177,10 +184,14 @@ class KubernetesEngine::Worker {
     tell_nodes(now);
     attempts_.advance(now);
     tell_ends();
+    drop_awaited_output();
     for (const Call& call : attempts_.take_calls()) make(call);
     for (Observation& observation : attempts_.take_observations()) {
       if (const auto* started = std::get_if<Started>(&observation)) watch_idleness(*started);
-      if (const auto* ended = std::get_if<Ended>(&observation)) end_streams(ended->attempt);
+      if (const auto* ended = std::get_if<Ended>(&observation)) {
+        end_streams(ended->attempt);
+        await_output(ended->attempt);
+      }
       sink_.observe(std::move(observation));
     }
     workloads_.work(now);
@@ -274,7 +285,7 @@ class KubernetesEngine::Worker {
   void on(ForgetOrder& order) {
     if (is_workload(order.attempt)) return workloads_.attempts().forget(order);
     attempts_.forget(order);
-    output_.forget(order.attempt);
+    forgotten_.insert(order.attempt);
   }
   void on(Adopt& order) {
     const auto theirs = std::ranges::stable_partition(
@@ -351,6 +362,25 @@ class KubernetesEngine::Worker {
   }
 
   void on(Typed& order) { attempts_.note_activity(order.attempt, os::wall_now()); }
+  // Before the end is told: who hears of it may ask.
+  void await_output(model::AttemptId attempt) {
+    if (!attempts_.awaits_output(attempt)) return;
+    const std::lock_guard lock(mutex_);
+    awaited_output_[attempt] = os::monotonic_ns() + kOutputPatience.value();
+  }
+
+  // A job that has no devices is forgotten before its output has come.
+  void drop_awaited_output() {
+    std::erase_if(forgotten_, [this](model::AttemptId attempt) {
+      if (attempts_.awaits_output(attempt)) return false;
+      output_.forget(attempt);
+      return true;
+    });
+    const std::lock_guard lock(mutex_);
+    std::erase_if(awaited_output_,
+                  [this](const auto& each) { return !attempts_.awaits_output(each.first); });
+  }
+
   // A node that is lost tells no client of its end.
   void end_streams(model::AttemptId attempt) {
     for (const PodView& pod : attempts_.pods_of(attempt)) {
@@ -527,6 +557,7 @@ class KubernetesEngine::Worker {
   bool is_listed_ = false;
   std::vector<AskEnd> waiting_for_end_;
   std::set<model::AttemptId> may_be_idle_;
+  std::set<model::AttemptId> forgotten_;  // and their output may still be awaited
   std::int64_t follow_due_ns_ = 0;
 
   mutable std::mutex mutex_;
@@ -535,8 +566,9 @@ class KubernetesEngine::Worker {
   bool are_nodes_known_ = false;
   std::vector<Order> orders_;
   std::map<model::AttemptId, std::string> steps_;
-  kubernetes::PodStreams streams_;  // its thread posts orders
-  std::thread thread_;              // last: it uses all others
+  std::map<model::AttemptId, std::int64_t> awaited_output_;  // of ended ones, and until when
+  kubernetes::PodStreams streams_;                           // its thread posts orders
+  std::thread thread_;                                       // last: it uses all others
 };
 
 KubernetesEngine::KubernetesEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
@@ -588,6 +620,9 @@ bool KubernetesEngine::wait_for_nodes(std::chrono::milliseconds time) const {
 }
 std::string KubernetesEngine::step_of(model::AttemptId attempt) const {
   return worker_->step_of(attempt);
+}
+bool KubernetesEngine::awaits_output(model::AttemptId attempt) const {
+  return worker_->awaits_output(attempt);
 }
 const std::string& KubernetesEngine::output_folder() const {
   return worker_->output_folder();

@@ -83,6 +83,9 @@ class KubernetesEngine : public Engine {
   // A client reads the output of an attempt: it is followed from now on. Any thread; returns at
   // once.
   void follow_output(model::AttemptId attempt);
+  // Returns whether the attempt has ended and its last output is still being fetched; false after
+  // half a minute without success. Any thread.
+  bool awaits_output(model::AttemptId attempt) const;
   // Has the kept output of jobs that have ended removed. Any thread.
   void remove_output(std::vector<model::JobId> jobs);
 

@@ -17,6 +17,7 @@ using kubernetes::Answer;
 constexpr base::Duration kEndPatience = base::seconds(10);
 // A job may print nothing for long.
 constexpr base::Duration kSilence = base::hours(24);
+constexpr std::size_t kMostUnwritten = std::size_t{1} << 18;
 
 Call call_for(const PodView& pod) {
   Call call;
@@ -40,23 +41,35 @@ void OutputFollower::follow(const PodView& pod) {
   stream = Stream{.had = spool_.received(pod.attempt, pod.rank)};
   stream.id =
       client_.open_stream({.path = output_path_of(call_for(pod), 0, true), .timeout = kSilence},
-                          {.on_bytes =
-                               [this, key](std::string_view bytes) {
-                                 Stream& now = streams_[key];
-                                 // What a former stream has brought comes again.
-                                 const std::uint64_t begins = now.came;
-                                 now.came += bytes.size();
-                                 if (now.came <= now.had) return;
-                                 if (begins < now.had) bytes.remove_prefix(now.had - begins);
-                                 (void)spool_.append(key.first, key.second, bytes);
-                                 on_output_(key.first);
-                               },
+                          {.on_bytes = [this, key](std::string_view bytes) { take(key, bytes); },
                            .on_end = [this, key](const Answer& answer) { end(key, answer); }});
+}
+
+// A kubelet sends each line by itself. What has come until the next advance() is written at once.
+void OutputFollower::take(const Key& key, std::string_view bytes) {
+  Stream& stream = streams_[key];
+  // What a former stream has brought comes again.
+  const std::uint64_t begins = stream.came;
+  stream.came += bytes.size();
+  if (stream.came <= stream.had) return;
+  if (begins < stream.had) bytes.remove_prefix(stream.had - begins);
+  stream.unwritten += bytes;
+  unwritten_.insert(key);
+  if (stream.unwritten.size() >= kMostUnwritten) write(key);
+}
+
+void OutputFollower::write(Key key) {
+  unwritten_.erase(key);
+  const auto found = streams_.find(key);
+  if (found == streams_.end() || found->second.unwritten.empty()) return;
+  (void)spool_.append(key.first, key.second, std::exchange(found->second.unwritten, {}));
+  on_output_(key.first);
 }
 
 void OutputFollower::end(const Key& key, const Answer& answer) {
   const auto found = streams_.find(key);
   if (found == streams_.end()) return;
+  write(key);
   Stream& stream = found->second;
   stream.id = 0;
   stream.is_complete = answer.is_ok();
@@ -77,12 +90,14 @@ void OutputFollower::complete(const Call& call, std::function<void(const CallAns
 }
 
 void OutputFollower::advance(std::int64_t now_ns) {
+  while (!unwritten_.empty()) write(*unwritten_.begin());
   if (due_ns_ == 0 || now_ns < due_ns_) return;
   due_ns_ = 0;
   for (auto& [key, stream] : streams_) {
     if (!stream.done || stream.id == 0) continue;
     if (stream.patience_ns <= now_ns) {
       client_.close_stream(std::exchange(stream.id, 0));
+      write(key);
       fetch(stream.waiting, std::exchange(stream.done, nullptr));
     } else if (due_ns_ == 0 || stream.patience_ns < due_ns_) {
       due_ns_ = stream.patience_ns;

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "execution/kubernetes/output_spool.h"
@@ -38,6 +40,7 @@ class OutputFollower {
     kubernetes::StreamId id = 0;  // 0: it has ended
     std::uint64_t had = 0;        // bytes of the rank that were stored before this stream
     std::uint64_t came = 0;       // of this stream
+    std::string unwritten;        // the newest of it
     bool is_complete = false;     // it ended as a stream of a pod that has ended does
     Call waiting;                 // that is answered at its end
     std::function<void(const CallAnswer&)> done;
@@ -47,11 +50,14 @@ class OutputFollower {
 
   void fetch(const Call& call, std::function<void(const CallAnswer&)> done);
   void end(const Key& key, const kubernetes::Answer& answer);
+  void take(const Key& key, std::string_view bytes);
+  void write(Key key);
 
   kubernetes::Client& client_;
   OutputSpool& spool_;
   std::function<void(model::AttemptId)> on_output_;
   std::map<Key, Stream> streams_;
+  std::set<Key> unwritten_;
   std::int64_t due_ns_ = 0;
 };
 

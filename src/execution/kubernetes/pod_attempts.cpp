@@ -568,13 +568,25 @@ std::optional<Call> PodAttempts::next_creation(const Attempt& attempt, std::uint
   return std::nullopt;
 }
 
+// Of a pod that has ended.
+bool PodAttempts::wants_output(const Attempt& attempt, const Rank& rank) {
+  const bool has_run = rank.pod && rank.pod->started_at.is_set();
+  return has_run && rank.is_there && !rank.is_output_kept && !attempt.is_orphan &&
+         rank.pod->is_over();
+}
+
+bool PodAttempts::awaits_output(model::AttemptId id) const {
+  const Attempt* attempt = find(id);
+  return attempt != nullptr && std::ranges::any_of(attempt->ranks, [&](const Rank& rank) {
+           return wants_output(*attempt, rank);
+         });
+}
+
 std::optional<Call> PodAttempts::next_removal(const Attempt& attempt, std::uint32_t index,
                                               base::Instant now) const {
   const Rank& rank = attempt.ranks[index];
   const auto call = [&](CallKind kind) { return call_of(attempt, index, kind); };
-  const bool has_run = rank.pod && rank.pod->started_at.is_set();
-  const bool wants_output = has_run && rank.is_there && !rank.is_output_kept && !attempt.is_orphan;
-  if (wants_output && rank.pod->is_over()) return call(CallKind::kFetchOutput);
+  if (wants_output(attempt, rank)) return call(CallKind::kFetchOutput);
   if (rank.is_claim_there) {
     // It goes when Kubernetes has seen that its pod is over.
     const bool is_asked =

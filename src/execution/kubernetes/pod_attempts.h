@@ -116,6 +116,8 @@ class PodAttempts {
   std::vector<PodView> pods_of(model::AttemptId attempt) const;
   // The uid of a rank's pod, as the server gave it; empty: not known.
   std::string pod_uid_of(model::AttemptId attempt, std::uint32_t rank) const;
+  // Returns whether what a pod of it has printed is still to be fetched, after its end.
+  bool awaits_output(model::AttemptId attempt) const;
   std::size_t size() const { return attempts_.size(); }
 
  private:
@@ -142,6 +144,7 @@ class PodAttempts {
   void give_up(Attempt& attempt, Ended ended);
   static RankEnd end_of_rank(const Rank& rank);
   static bool is_failing(const Attempt& attempt);
+  static bool wants_output(const Attempt& attempt, const Rank& rank);
   static bool has_ended(const Attempt& attempt);
   bool is_for_another_boot(const Attempt& attempt) const;
   std::optional<Call> next_call(const Attempt& attempt, std::uint32_t index,
