@@ -1,6 +1,7 @@
 // gpu_driver stands in for NVIDIA's DRA driver on the node of scripts/check_kubelet: it publishes made-up GPUs as that
-// driver does, and hands the kubelet CDI devices for the claims of pods. A device only sets a variable in the container,
-// GPU_PLATFORM_TEST_GPU_<minor>=<UUID>, so that a test sees which devices arrived.
+// driver does, and hands the kubelet CDI devices for the claims of pods. So that a test sees which devices arrived, a
+// device sets a variable in the container, GPU_PLATFORM_TEST_GPU_<minor>=<UUID>, and makes /dev/nvidia<minor>, which is
+// the machine's /dev/null.
 package main
 
 import (
@@ -56,8 +57,14 @@ func (d driver) specFile(claim types.UID) string {
 	return filepath.Join(d.cdiFolder, "claim-"+string(claim)+".json")
 }
 
+type cdiNode struct {
+	Path     string `json:"path"`
+	HostPath string `json:"hostPath"`
+}
+
 type cdiEdits struct {
-	Env []string `json:"env"`
+	Env         []string  `json:"env"`
+	DeviceNodes []cdiNode `json:"deviceNodes"`
 }
 
 type cdiDevice struct {
@@ -83,8 +90,11 @@ func (d driver) prepare(claim *api.ResourceClaim) kubeletplugin.PrepareResult {
 			return kubeletplugin.PrepareResult{Err: fmt.Errorf("no device %s: %w", allocated.Device, err)}
 		}
 		name := string(claim.UID) + "-" + allocated.Device
-		variable := fmt.Sprintf("GPU_PLATFORM_TEST_GPU_%d=%s", minor, uuidOf(minor))
-		spec.Devices = append(spec.Devices, cdiDevice{Name: name, Edits: cdiEdits{Env: []string{variable}}})
+		edits := cdiEdits{
+			Env:         []string{fmt.Sprintf("GPU_PLATFORM_TEST_GPU_%d=%s", minor, uuidOf(minor))},
+			DeviceNodes: []cdiNode{{Path: fmt.Sprintf("/dev/nvidia%d", minor), HostPath: "/dev/null"}},
+		}
+		spec.Devices = append(spec.Devices, cdiDevice{Name: name, Edits: edits})
 		result.Devices = append(result.Devices, kubeletplugin.Device{
 			Requests: []string{allocated.Request}, PoolName: allocated.Pool, DeviceName: allocated.Device,
 			CDIDeviceIDs: []string{cdiKind + "=" + name},
