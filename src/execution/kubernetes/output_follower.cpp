@@ -17,7 +17,7 @@ using kubernetes::Answer;
 constexpr base::Duration kEndPatience = base::seconds(10);
 // A job may print nothing for long.
 constexpr base::Duration kSilence = base::hours(24);
-constexpr std::size_t kMostUnwritten = std::size_t{1} << 18;
+constexpr std::size_t kMaxUnwritten = std::size_t{1} << 18;
 
 Call call_for(const PodView& pod) {
   Call call;
@@ -55,7 +55,7 @@ void OutputFollower::take(const Key& key, std::string_view bytes) {
   if (begins < stream.had) bytes.remove_prefix(stream.had - begins);
   stream.unwritten += bytes;
   unwritten_.insert(key);
-  if (stream.unwritten.size() >= kMostUnwritten) write(key);
+  if (stream.unwritten.size() >= kMaxUnwritten) write(key);
 }
 
 void OutputFollower::write(Key key) {
