@@ -10,6 +10,7 @@
 #include "base/letters.h"
 #include "base/utf8.h"
 #include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/call_times.h"
 #include "execution/kubernetes/names.h"
 #include "model/container.h"
 
@@ -329,13 +330,11 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
   const std::size_t ranks = ranks_of(order).size();
   const Rank rank = rank_at(order, options.rank);
   TRY_ASSIGN(Json container, container_of(spec, rank, options, settings));
-  // A grace of zero would have the API forget the pod before its processes are gone.
-  const std::int64_t grace = std::max<std::int64_t>(1, whole_seconds_up(order.stop_grace));
   Json pod = {
       {"restartPolicy", "Never"},
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
-      {"terminationGracePeriodSeconds", grace},
+      {"terminationGracePeriodSeconds", grace_in_seconds(order.stop_grace)},
       {"securityContext", security_of_pod(spec, settings)},
       {"affinity",
        {{"nodeAffinity",

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/kubernetes/call_times.h"
 #include "execution/kubernetes/names.h"
 
 namespace gpu_platform::execution {
@@ -15,27 +16,10 @@ using model::AttemptId;
 using model::AttemptState;
 using model::EndReason;
 
-constexpr base::Duration kFirstPause = base::milliseconds(200);
-constexpr base::Duration kLongestPause = base::seconds(30);
-// A claim that was deleted and is still there is asked for again after this time.
-constexpr base::Duration kClaimPatience = base::seconds(5);
 // An image that the registry does not give now: the kubelet tries again for so long.
 constexpr base::Duration kImagePatience = base::minutes(5);
 // Output that the cluster does not give: tried so often.
 constexpr int kOutputTries = 4;
-
-base::Duration pause_after(int tries) {
-  base::Duration pause = kFirstPause;
-  for (int i = 1; i < tries && pause < kLongestPause; ++i) pause = pause * 2;
-  return std::min(pause, kLongestPause);
-}
-
-std::uint32_t seconds_up(base::Duration d) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  // 0 would remove a pod without waiting for its processes.
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>((d.value() + kSecond - 1) / kSecond, 1, 86'400));
-}
 
 // Clearly before it: Kubernetes tells whole seconds.
 bool all_ended_before(const std::vector<RankEnd>& ends, base::Instant at) {
@@ -104,32 +88,6 @@ PodAttempts::PodAttempts(KubernetesSettings settings, BootId boot_id)
     : settings_(std::move(settings)), boot_id_(std::move(boot_id)) {}
 PodAttempts::~PodAttempts() = default;
 
-PodAttempts::Attempt* PodAttempts::find(AttemptId id) {
-  const auto it = attempts_.find(id);
-  return it == attempts_.end() ? nullptr : it->second.get();
-}
-
-const PodAttempts::Attempt* PodAttempts::find(AttemptId id) const {
-  const auto it = attempts_.find(id);
-  return it == attempts_.end() ? nullptr : it->second.get();
-}
-
-PodAttempts::Attempt& PodAttempts::entry(AttemptId id) {
-  std::unique_ptr<Attempt>& slot = attempts_[id];
-  if (slot == nullptr) {
-    slot = std::make_unique<Attempt>();
-    slot->id = id;
-  }
-  return *slot;
-}
-
-void PodAttempts::wake_at(Attempt& attempt, base::Instant at) {
-  if (attempt.timer.is_set() && attempt.timer <= at) return;
-  if (attempt.timer.is_set()) timers_.erase({attempt.timer, attempt.id});
-  attempt.timer = at;
-  timers_.insert({at, attempt.id});
-}
-
 // ---- orders
 
 // Ranks that were seen before keep what is known of them.
@@ -142,8 +100,8 @@ void PodAttempts::take_order(Attempt& attempt, const StartOrder& order) {
 }
 
 void PodAttempts::start(const StartOrder& order, std::string environment, base::Instant now) {
-  Attempt& attempt = entry(order.attempt);
-  touch(attempt.id);
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
   const bool was_known = attempt.has_order;
   take_order(attempt, order);
   attempt.is_orphan = false;
@@ -155,15 +113,15 @@ void PodAttempts::start(const StartOrder& order, std::string environment, base::
 }
 
 void PodAttempts::stop(const StopOrder& order) {
-  Attempt& attempt = entry(order.attempt);
-  touch(attempt.id);
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
   if (attempt.ended) return;
   begin_stop(attempt, order);
 }
 
 // A later order shortens the grace and never lengthens it; the first reason stays.
 void PodAttempts::begin_stop(Attempt& attempt, const StopOrder& order) {
-  const std::uint32_t grace = order.without_grace ? 1 : seconds_up(order.grace);
+  const std::uint32_t grace = order.without_grace ? 1 : grace_in_seconds(order.grace);
   if (!attempt.stop) {
     attempt.stop = order;
     attempt.stop_grace = grace;
@@ -173,33 +131,33 @@ void PodAttempts::begin_stop(Attempt& attempt, const StopOrder& order) {
 }
 
 void PodAttempts::set_limit(const LimitOrder& order) {
-  Attempt* attempt = find(order.attempt);
+  Attempt* attempt = attempts_.find(order.attempt);
   if (attempt == nullptr || attempt->ended) return;
   attempt->order.time_limit = order.time_limit;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
 }
 
 void PodAttempts::forget(const ForgetOrder& order) {
-  Attempt* attempt = find(order.attempt);
+  Attempt* attempt = attempts_.find(order.attempt);
   if (attempt == nullptr) return;
   const bool is_nothing = !attempt->has_order && attempt->ranks.empty();
   if (!attempt->is_cleaned && !is_nothing) return;
   attempt->is_forgotten = true;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
 }
 
 void PodAttempts::note_activity(model::AttemptId id, base::Instant now) {
-  Attempt* attempt = find(id);
+  Attempt* attempt = attempts_.find(id);
   if (attempt != nullptr) attempt->active_at = now;
 }
 
 void PodAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
   for (const KnownAttempt& each : known) {
-    Attempt& attempt = entry(each.order.attempt);
+    Attempt& attempt = attempts_.entry(each.order.attempt);
     const bool was_told_of = attempt.has_order;
     take_order(attempt, each.order);
     attempt.is_orphan = false;
-    touch(attempt.id);
+    attempts_.touch(attempt.id);
     if (was_told_of) {
       tell_again(attempt);
       continue;
@@ -221,7 +179,7 @@ void PodAttempts::sweep() {
   if (!is_listed_ || !is_adopted_) return;
   for (auto& [id, attempt] : attempts_) {
     if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
-    touch(id);
+    attempts_.touch(id);
   }
 }
 
@@ -245,20 +203,20 @@ void PodAttempts::begin_list() {
 
 void PodAttempts::listed() {
   for (const auto& [id, index] : std::exchange(not_in_list_, {})) {
-    Attempt* attempt = find(id);
+    Attempt* attempt = attempts_.find(id);
     if (attempt == nullptr) continue;
     Rank& rank = attempt->ranks[index];
     rank.awaits_sight = false;
     rank.was_gone = rank.was_gone || rank.is_there;
     rank.is_there = false;
-    touch(id);
+    attempts_.touch(id);
   }
   is_listed_ = true;
   sweep();
 }
 
 void PodAttempts::see(const PodView& pod) {
-  Attempt& attempt = entry(pod.attempt);
+  Attempt& attempt = attempts_.entry(pod.attempt);
   if (attempt.ranks.size() <= pod.rank) attempt.ranks.resize(pod.rank + 1);
   attempt.namespace_seen = pod.namespace_name;
   not_in_list_.erase({pod.attempt, pod.rank});
@@ -281,11 +239,11 @@ void PodAttempts::see(const PodView& pod) {
   rank.is_bound = rank.is_bound || !pod.node.empty();
   rank.is_released = !pod.finalizer_at;
   if (!attempt.has_order) sweep_one(attempt);
-  touch(attempt.id);
+  attempts_.touch(attempt.id);
 }
 
 void PodAttempts::see_gone(const PodView& pod) {
-  Attempt* attempt = find(pod.attempt);
+  Attempt* attempt = attempts_.find(pod.attempt);
   if (attempt == nullptr || attempt->ranks.size() <= pod.rank) return;
   Rank& rank = attempt->ranks[pod.rank];
   if (rank.pod && rank.pod->uid != pod.uid) return;
@@ -293,7 +251,7 @@ void PodAttempts::see_gone(const PodView& pod) {
   rank.is_there = false;
   rank.awaits_sight = false;
   rank.was_gone = true;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
 }
 
 void PodAttempts::begin_claim_list() {
@@ -307,48 +265,40 @@ void PodAttempts::begin_claim_list() {
 
 void PodAttempts::claims_listed() {
   for (const auto& [id, index] : std::exchange(claims_not_in_list_, {})) {
-    if (Attempt* attempt = find(id)) {
+    if (Attempt* attempt = attempts_.find(id)) {
       attempt->ranks[index].is_claim_there = false;
-      touch(id);
+      attempts_.touch(id);
     }
   }
 }
 
 void PodAttempts::see_claim(const ClaimSeen& claim) {
   claims_not_in_list_.erase({claim.attempt, claim.rank});
-  Attempt* known = find(claim.attempt);
+  Attempt* known = attempts_.find(claim.attempt);
   if (known == nullptr && !claim.is_there) return;
-  Attempt& attempt = entry(claim.attempt);
+  Attempt& attempt = attempts_.entry(claim.attempt);
   if (attempt.ranks.size() <= claim.rank) attempt.ranks.resize(claim.rank + 1);
   attempt.namespace_seen = claim.namespace_name;
   Rank& rank = attempt.ranks[claim.rank];
   rank.is_claim_there = claim.is_there;
   rank.is_claim_made = rank.is_claim_made || claim.is_there;
   if (!attempt.has_order) sweep_one(attempt);
-  touch(claim.attempt);
+  attempts_.touch(claim.attempt);
 }
 
 // ---- time
 
 void PodAttempts::advance(base::Instant now) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    const AttemptId id = timers_.begin()->second;
-    timers_.erase(timers_.begin());
-    if (Attempt* attempt = find(id)) attempt->timer = {};
-    touch(id);
-  }
+  attempts_.ring(now);
   if (!is_listed_) return;
-  std::set<AttemptId> now_dirty;
-  now_dirty.swap(dirty_);
-  for (const AttemptId id : now_dirty) {
-    if (Attempt* attempt = find(id)) step(*attempt, now);
+  for (const AttemptId id : attempts_.take_touched()) {
+    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
   }
 }
 
 base::Instant PodAttempts::next_due() const {
   if (!is_listed_) return {};
-  if (!dirty_.empty()) return base::Instant(1);
-  return timers_.empty() ? base::Instant() : timers_.begin()->first;
+  return attempts_.next_due();
 }
 
 void PodAttempts::step(Attempt& attempt, base::Instant now) {
@@ -365,7 +315,7 @@ void PodAttempts::step(Attempt& attempt, base::Instant now) {
 void PodAttempts::give_up(Attempt& attempt, Ended ended) {
   ended.attempt = attempt.id;
   attempt.ended = std::move(ended);
-  set_step(attempt, {});
+  attempts_.set_step(attempt, {});
   if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
 }
 
@@ -388,15 +338,15 @@ void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
     const bool is_over =
         is_final_image_error(*rank.pod) || now >= rank.image_since + kImagePatience;
     if (is_over && attempt.failed_start.empty()) attempt.failed_start = rank.pod->waiting;
-    if (!is_over) wake_at(attempt, rank.image_since + kImagePatience);
+    if (!is_over) attempts_.wake_at(attempt, rank.image_since + kImagePatience);
   }
   if (all) {
     attempt.started_at = latest;
-    set_step(attempt, {});
+    attempts_.set_step(attempt, {});
     if (!attempt.is_orphan) observations_.push_back(Started{attempt.id, 0, latest});
     return;
   }
-  if (!step.empty()) set_step(attempt, std::move(step));
+  if (!step.empty()) attempts_.set_step(attempt, std::move(step));
 }
 
 void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
@@ -407,7 +357,7 @@ void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
         std::ranges::all_of(attempt.ranks, [](const Rank& rank) { return rank.is_bound; });
     if (all_bound || !attempt.asked_at.is_set() || patience == base::Duration()) return;
     const base::Instant latest = attempt.asked_at + patience;
-    if (now < latest) return wake_at(attempt, latest);
+    if (now < latest) return attempts_.wake_at(attempt, latest);
     attempt.failed_start = fmt::format(
         "not all of its pods had a node within {} s (engines.kubernetes.start_timeout){}{}",
         base::whole_milliseconds(patience) / 1000, attempt.step.empty() ? "" : "; ", attempt.step);
@@ -416,7 +366,7 @@ void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   judge_idleness(attempt, now);
   if (attempt.stop || attempt.order.time_limit == base::Duration()) return;
   const base::Instant end = attempt.started_at + attempt.order.time_limit;
-  if (now < end) return wake_at(attempt, end);
+  if (now < end) return attempts_.wake_at(attempt, end);
   attempt.at_limit = attempt.order.time_limit;
   begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
 }
@@ -426,7 +376,7 @@ void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {
   if (patience == base::Duration()) return;
   if (!attempt.active_at.is_set()) attempt.active_at = now;
   const base::Instant end = attempt.active_at + patience;
-  if (now < end) return wake_at(attempt, end);
+  if (now < end) return attempts_.wake_at(attempt, end);
   begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kIdleTimeout});
 }
 
@@ -469,7 +419,7 @@ void PodAttempts::judge_end(Attempt& attempt, base::Instant now) {
     return give_up(attempt, std::move(lost));
   }
   if (is_failing(attempt) && attempt.stop_grace == 0) {
-    attempt.stop_grace = seconds_up(attempt.order.stop_grace);
+    attempt.stop_grace = grace_in_seconds(attempt.order.stop_grace);
   }
   if (!has_ended(attempt)) return;
   // Adopted as asked for, with nothing in the cluster: its start is repeated.
@@ -509,9 +459,7 @@ void PodAttempts::judge_gone(Attempt& attempt) {
   for (const Rank& rank : attempt.ranks) {
     if (rank.is_there || rank.under_way != 0 || rank.is_claim_there) return;
   }
-  if (attempt.timer.is_set()) timers_.erase({attempt.timer, attempt.id});
-  changed_steps_.insert(attempt.id);
-  attempts_.erase(attempt.id);
+  attempts_.erase(attempt);
 }
 
 void PodAttempts::tell_again(Attempt& attempt) {
@@ -576,7 +524,7 @@ bool PodAttempts::wants_output(const Attempt& attempt, const Rank& rank) {
 }
 
 bool PodAttempts::awaits_output(model::AttemptId id) const {
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   return attempt != nullptr && std::ranges::any_of(attempt->ranks, [&](const Rank& rank) {
            return wants_output(*attempt, rank);
          });
@@ -638,11 +586,11 @@ void PodAttempts::make_calls(Attempt& attempt, base::Instant now) {
     if (rank.under_way != 0) continue;
     std::optional<Call> call = next_call(attempt, index, now);
     if (!call && rank.is_claim_there && rank.claim_asked_at.is_set()) {
-      wake_at(attempt, rank.claim_asked_at + kClaimPatience);
+      attempts_.wake_at(attempt, rank.claim_asked_at + kClaimPatience);
     }
     if (!call) continue;
     if (now < rank.not_before) {
-      wake_at(attempt, rank.not_before);
+      attempts_.wake_at(attempt, rank.not_before);
       continue;
     }
     call->id = ++last_call_;
@@ -664,11 +612,11 @@ void PodAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::Insta
   const CallKind kind = kinds_[id];
   under_way_.erase(place);
   kinds_.erase(id);
-  Attempt* attempt = find(attempt_id);
+  Attempt* attempt = attempts_.find(attempt_id);
   if (attempt == nullptr || attempt->ranks.size() <= index) return;
   Rank& rank = attempt->ranks[index];
   rank.under_way = 0;
-  touch(attempt_id);
+  attempts_.touch(attempt_id);
   const bool is_ok = answer.status >= 200 && answer.status < 300;
   const bool is_making =
       kind == CallKind::kMakeClaim || kind == CallKind::kMakePod || kind == CallKind::kMakeService;
@@ -753,17 +701,12 @@ void PodAttempts::refuse(Attempt& attempt, Rank& rank, CallKind kind, const Call
     attempt.failed_start = fmt::format("Kubernetes refused it: {}", said);
     return;
   }
-  set_step(attempt, answer.status == 0 ? fmt::format("the API server does not answer: {}", said)
-                                       : fmt::format("Kubernetes refuses it: {}", said));
+  attempts_.set_step(attempt, answer.status == 0
+                                  ? fmt::format("the API server does not answer: {}", said)
+                                  : fmt::format("Kubernetes refuses it: {}", said));
 }
 
 // ---- readers
-
-void PodAttempts::set_step(Attempt& attempt, std::string text) {
-  if (attempt.step == text) return;
-  attempt.step = std::move(text);
-  changed_steps_.insert(attempt.id);
-}
 
 std::vector<Call> PodAttempts::take_calls() {
   return std::exchange(calls_, {});
@@ -773,30 +716,23 @@ std::vector<Observation> PodAttempts::take_observations() {
   return std::exchange(observations_, {});
 }
 
-std::vector<AttemptId> PodAttempts::take_changed_steps() {
-  std::vector<AttemptId> changed(changed_steps_.begin(), changed_steps_.end());
-  changed_steps_.clear();
-  return changed;
-}
-
-std::string PodAttempts::step_of(AttemptId id) const {
-  const Attempt* attempt = find(id);
-  return attempt == nullptr ? std::string() : attempt->step;
-}
-
 const StartOrder* PodAttempts::order_of(AttemptId id) const {
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   return attempt == nullptr || !attempt->has_order ? nullptr : &attempt->order;
 }
 
 const std::string* PodAttempts::environment_of(AttemptId id) const {
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   return attempt == nullptr ? nullptr : &attempt->environment;
+}
+
+std::string PodAttempts::step_of(AttemptId id) const {
+  return attempts_.step_of(id);
 }
 
 std::vector<PodView> PodAttempts::pods_of(AttemptId id) const {
   std::vector<PodView> pods;
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   if (attempt == nullptr) return pods;
   for (const Rank& rank : attempt->ranks) {
     if (rank.pod) pods.push_back(*rank.pod);
@@ -805,7 +741,7 @@ std::vector<PodView> PodAttempts::pods_of(AttemptId id) const {
 }
 
 std::string PodAttempts::pod_uid_of(AttemptId id, std::uint32_t rank) const {
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   const bool is_known = attempt != nullptr && rank < attempt->ranks.size();
   return is_known ? attempt->ranks[rank].pod_uid : std::string();
 }

@@ -13,6 +13,7 @@
 
 #include "execution/engine.h"
 #include "execution/kubernetes/attempt_end.h"
+#include "execution/kubernetes/attempt_table.h"
 #include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
@@ -108,7 +109,7 @@ class PodAttempts {
   // What an attempt waits for or does, in words; empty: it runs, or it is not known.
   std::string step_of(model::AttemptId attempt) const;
   // Those whose step changed since the last call.
-  std::vector<model::AttemptId> take_changed_steps();
+  std::vector<model::AttemptId> take_changed_steps() { return attempts_.take_changed_steps(); }
   // What the manifests are made from; null: not known.
   const StartOrder* order_of(model::AttemptId attempt) const;
   const std::string* environment_of(model::AttemptId attempt) const;
@@ -123,12 +124,6 @@ class PodAttempts {
  private:
   struct Rank;
   struct Attempt;
-
-  Attempt& entry(model::AttemptId id);
-  Attempt* find(model::AttemptId id);
-  const Attempt* find(model::AttemptId id) const;
-  void touch(model::AttemptId id) { dirty_.insert(id); }
-  void wake_at(Attempt& attempt, base::Instant at);
 
   void step(Attempt& attempt, base::Instant now);
   void judge_start(Attempt& attempt, base::Instant now);
@@ -157,7 +152,6 @@ class PodAttempts {
               base::Instant now);
   void refuse(Attempt& attempt, Rank& rank, CallKind kind, const CallAnswer& answer,
               base::Instant now);
-  void set_step(Attempt& attempt, std::string text);
   void sweep();
   void sweep_one(Attempt& attempt);
 
@@ -166,16 +160,13 @@ class PodAttempts {
   bool is_listed_ = false;
   bool is_adopted_ = false;
   std::uint64_t last_call_ = 0;
-  std::map<model::AttemptId, std::unique_ptr<Attempt>> attempts_;
+  AttemptTable<Attempt> attempts_;
   std::map<std::uint64_t, std::pair<model::AttemptId, std::uint32_t>> under_way_;
   std::map<std::uint64_t, CallKind> kinds_;
-  std::set<model::AttemptId> dirty_;
-  std::set<std::pair<base::Instant, model::AttemptId>> timers_;
   std::set<std::pair<model::AttemptId, std::uint32_t>> not_in_list_;  // of a list that is read
   std::set<std::pair<model::AttemptId, std::uint32_t>> claims_not_in_list_;
   std::vector<Call> calls_;
   std::vector<Observation> observations_;
-  std::set<model::AttemptId> changed_steps_;
 };
 
 }  // namespace gpu_platform::execution

@@ -8,19 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "execution/kubernetes/call_times.h"
 #include "execution/kubernetes/workload_attempts.h"
 #include "execution/kubernetes/workload_end.h"
 
 // What WorkloadAttempts keeps of each attempt; for its own source alone.
 
 namespace gpu_platform::execution {
-
-// Kubernetes takes whole seconds; 0 would remove a pod without waiting for its processes.
-inline std::uint32_t grace_in_seconds(base::Duration grace) {
-  constexpr std::int64_t kSecond = base::seconds(1).value();
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>((grace.value() + kSecond - 1) / kSecond, 1, 86'400));
-}
 
 // The place of one pod of an attempt.
 struct WorkloadAttempts::Seat {

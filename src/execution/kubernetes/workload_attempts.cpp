@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "execution/kubernetes/call_times.h"
 #include "execution/kubernetes/workload_attempt_state.h"
 #include "execution/kubernetes/workload_end.h"
 
@@ -17,20 +18,10 @@ using model::AttemptId;
 using model::AttemptState;
 using model::EndReason;
 
-constexpr base::Duration kFirstRetry = base::milliseconds(200);
-constexpr base::Duration kLastRetry = base::seconds(30);
 // What makes the pods is asked again after this time whether it has finished.
 constexpr base::Duration kOwnerAskPause = base::seconds(1);
-// A claim that was deleted and is still there is asked for again after this time.
-constexpr base::Duration kClaimPause = base::seconds(5);
 // A pod that was perhaps admitted, and of which no watch tells, is given up after this time.
 constexpr base::Duration kSightPatience = base::seconds(30);
-
-base::Duration retry_after(int tries) {
-  base::Duration pause = kFirstRetry;
-  for (int i = 1; i < tries && pause < kLastRetry; ++i) pause = pause * 2;
-  return std::min(pause, kLastRetry);
-}
 
 bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
   return std::pair(a.created_at, a.name) < std::pair(b.created_at, b.name);
@@ -42,35 +33,9 @@ WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, 
     : settings_(std::move(settings)), boot_id_(std::move(boot_id)), waiting_(std::move(waiting)) {}
 WorkloadAttempts::~WorkloadAttempts() = default;
 
-WorkloadAttempts::Attempt* WorkloadAttempts::find(AttemptId id) {
-  const auto it = attempts_.find(id);
-  return it == attempts_.end() ? nullptr : it->second.get();
-}
-
-const WorkloadAttempts::Attempt* WorkloadAttempts::find(AttemptId id) const {
-  const auto it = attempts_.find(id);
-  return it == attempts_.end() ? nullptr : it->second.get();
-}
-
 const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
   const auto found = by_key_.find(key);
-  return found == by_key_.end() ? nullptr : find(found->second);
-}
-
-WorkloadAttempts::Attempt& WorkloadAttempts::entry(AttemptId id) {
-  std::unique_ptr<Attempt>& slot = attempts_[id];
-  if (slot == nullptr) {
-    slot = std::make_unique<Attempt>();
-    slot->id = id;
-  }
-  return *slot;
-}
-
-void WorkloadAttempts::wake_at(Attempt& attempt, base::Instant at) {
-  if (attempt.timer.is_set() && attempt.timer <= at) return;
-  if (attempt.timer.is_set()) timers_.erase({attempt.timer, attempt.id});
-  attempt.timer = at;
-  timers_.insert({at, attempt.id});
+  return found == by_key_.end() ? nullptr : attempts_.find(found->second);
 }
 
 // ---- orders
@@ -85,8 +50,8 @@ void WorkloadAttempts::take_order(Attempt& attempt, const StartOrder& order) {
 }
 
 void WorkloadAttempts::start(const StartOrder& order, base::Instant now) {
-  Attempt& attempt = entry(order.attempt);
-  touch(attempt.id);
+  Attempt& attempt = attempts_.entry(order.attempt);
+  attempts_.touch(attempt.id);
   take_order(attempt, order);
   attempt.is_orphan = false;
   if (attempt.ended || attempt.may_admit) return tell_again(attempt);
@@ -95,33 +60,33 @@ void WorkloadAttempts::start(const StartOrder& order, base::Instant now) {
 }
 
 void WorkloadAttempts::stop(const StopOrder& order) {
-  Attempt* attempt = find(order.attempt);
+  Attempt* attempt = attempts_.find(order.attempt);
   if (attempt == nullptr) return;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
   if (!attempt->ended) attempt->begin_stop(order);
 }
 
 void WorkloadAttempts::set_limit(const LimitOrder& order) {
-  Attempt* attempt = find(order.attempt);
+  Attempt* attempt = attempts_.find(order.attempt);
   if (attempt == nullptr || attempt->ended) return;
   attempt->order.time_limit = order.time_limit;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
 }
 
 void WorkloadAttempts::forget(const ForgetOrder& order) {
-  Attempt* attempt = find(order.attempt);
+  Attempt* attempt = attempts_.find(order.attempt);
   if (attempt == nullptr || !attempt->is_cleaned) return;
   attempt->is_forgotten = true;
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
 }
 
 void WorkloadAttempts::adopt(const std::vector<KnownAttempt>& known, base::Instant now) {
   for (const KnownAttempt& each : known) {
-    Attempt& attempt = entry(each.order.attempt);
+    Attempt& attempt = attempts_.entry(each.order.attempt);
     const bool was_told_of = attempt.has_order;
     take_order(attempt, each.order);
     attempt.is_orphan = false;
-    touch(attempt.id);
+    attempts_.touch(attempt.id);
     if (was_told_of) {
       tell_again(attempt);
       continue;
@@ -136,7 +101,7 @@ void WorkloadAttempts::adopt(const std::vector<KnownAttempt>& known, base::Insta
 }
 
 bool WorkloadAttempts::knows(AttemptId id) const {
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   return attempt != nullptr && attempt->has_order;
 }
 
@@ -146,7 +111,7 @@ void WorkloadAttempts::sweep() {
   if (!is_listed_ || !is_adopted_) return;
   for (auto& [id, attempt] : attempts_) {
     if (!attempt->has_order && !attempt->ended) sweep_one(*attempt);
-    touch(id);
+    attempts_.touch(id);
   }
 }
 
@@ -172,7 +137,7 @@ void WorkloadAttempts::begin_list() {
 
 void WorkloadAttempts::listed() {
   for (const auto& [id, uid] : std::exchange(not_in_list_, {})) {
-    Attempt* attempt = find(id);
+    Attempt* attempt = attempts_.find(id);
     if (attempt == nullptr) continue;
     const auto lose = [&](Seat& seat) {
       if (seat.awaited == uid) seat.awaited.clear();
@@ -182,7 +147,7 @@ void WorkloadAttempts::listed() {
     std::ranges::for_each(attempt->surplus, lose);
     attempt->gone.insert(uid);
     attempt->is_changed = true;
-    touch(id);
+    attempts_.touch(id);
   }
   is_listed_ = true;
   sweep();
@@ -190,11 +155,12 @@ void WorkloadAttempts::listed() {
 
 void WorkloadAttempts::see(const PodView& pod) {
   const bool may_be_needed = !is_dead(pod) || !is_adopted_ || !is_listed_;
-  if (find(pod.attempt) == nullptr && !may_be_needed) return;  // what was left of a forgotten one
-  Attempt& attempt = entry(pod.attempt);
+  if (attempts_.find(pod.attempt) == nullptr && !may_be_needed)
+    return;  // what was left of a forgotten one
+  Attempt& attempt = attempts_.entry(pod.attempt);
   not_in_list_.erase({pod.attempt, pod.uid});
   if (attempt.gone.contains(pod.uid)) return;
-  touch(attempt.id);
+  attempts_.touch(attempt.id);
   attempt.was_admitted = true;
   for (Seat& seat : attempt.surplus) {
     if (seat.pod->uid == pod.uid) {
@@ -230,10 +196,10 @@ void WorkloadAttempts::see(const PodView& pod) {
 }
 
 void WorkloadAttempts::see_gone(const PodView& pod) {
-  Attempt* attempt = find(pod.attempt);
+  Attempt* attempt = attempts_.find(pod.attempt);
   if (attempt == nullptr) return;
   attempt->gone.insert(pod.uid);
-  touch(attempt->id);
+  attempts_.touch(attempt->id);
   attempt->is_changed = true;
   std::erase_if(attempt->surplus,
                 [&](const Seat& seat) { return seat.pod->uid == pod.uid && seat.under_way == 0; });
@@ -258,54 +224,48 @@ void WorkloadAttempts::begin_claim_list() {
 
 void WorkloadAttempts::claims_listed() {
   for (const auto& [id, rank] : std::exchange(claims_not_in_list_, {})) {
-    if (find(id) != nullptr) see_claim({.attempt = id, .rank = rank}, false);
+    if (attempts_.find(id) != nullptr) see_claim({.attempt = id, .rank = rank}, false);
   }
 }
 
 void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
   claims_not_in_list_.erase({claim.attempt, claim.rank});
-  if (find(claim.attempt) == nullptr && !is_there) return;
-  Attempt& attempt = entry(claim.attempt);
+  if (attempts_.find(claim.attempt) == nullptr && !is_there) return;
+  Attempt& attempt = attempts_.entry(claim.attempt);
   Seat& seat = attempt.seats[claim.rank];
   seat.rank = claim.rank;
   seat.is_claim_made = is_there;
   seat.claim = is_there ? claim.name : std::string();
   if (is_there) seat.claim_namespace = claim.namespace_name;
   if (!attempt.has_order) sweep_one(attempt);
-  touch(attempt.id);
+  attempts_.touch(attempt.id);
 }
 
 void WorkloadAttempts::touch_workload(const std::string& key) {
-  if (const Attempt* latest = latest_of(key)) touch(latest->id);
+  if (const Attempt* latest = latest_of(key)) attempts_.touch(latest->id);
 }
 
 // What came meanwhile is a change, and the owner is asked again.
 void WorkloadAttempts::owner_finished(const std::string& key) {
   const Attempt* latest = latest_of(key);
   if (latest == nullptr || latest->is_changed || !latest->owner_asked_at.is_set()) return;
-  find(latest->id)->is_owner_finished = true;
-  touch(latest->id);
+  attempts_.find(latest->id)->is_owner_finished = true;
+  attempts_.touch(latest->id);
 }
 
 // ---- time
 
 void WorkloadAttempts::advance(base::Instant now) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    const AttemptId id = timers_.begin()->second;
-    timers_.erase(timers_.begin());
-    if (Attempt* attempt = find(id)) attempt->timer = {};
-    touch(id);
-  }
+  attempts_.ring(now);
   if (!is_listed_) return;
-  for (const AttemptId id : std::exchange(dirty_, {})) {
-    if (Attempt* attempt = find(id)) step(*attempt, now);
+  for (const AttemptId id : attempts_.take_touched()) {
+    if (Attempt* attempt = attempts_.find(id)) step(*attempt, now);
   }
 }
 
 base::Instant WorkloadAttempts::next_due() const {
   if (!is_listed_) return {};
-  if (!dirty_.empty()) return base::Instant(1);
-  return timers_.empty() ? base::Instant() : timers_.begin()->first;
+  return attempts_.next_due();
 }
 
 void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
@@ -338,7 +298,7 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
         seat.awaited.clear();
         attempt.is_changed = true;
       } else {
-        wake_at(attempt, seat.awaited_since + kSightPatience);
+        attempts_.wake_at(attempt, seat.awaited_since + kSightPatience);
       }
     }
     if (!seat.offer || seat.under_way != 0) {
@@ -356,7 +316,7 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
     if (seat.tries > 0 && !is_waiting) {
       seat.awaited = seat.offer->uid;
       seat.awaited_since = now;
-      wake_at(attempt, now + kSightPatience);
+      attempts_.wake_at(attempt, now + kSightPatience);
     }
     seat.offer.reset();
   }
@@ -364,8 +324,8 @@ void WorkloadAttempts::seat_pods(Attempt& attempt, base::Instant now) {
   const auto is_holder = [&](const WorkloadPod& pod) { return attempt.holds(pod); };
   const auto holders = std::ranges::count_if(waiting, is_holder);
   if (!attempt.was_admitted && offered.empty() && std::cmp_less(holders, attempt.holders())) {
-    return set_step(attempt, fmt::format("{} of the {} pods of {} are there", holders,
-                                         attempt.holders(), attempt.key));
+    return attempts_.set_step(attempt, fmt::format("{} of the {} pods of {} are there", holders,
+                                                   attempt.holders(), attempt.key));
   }
   for (const WorkloadPod& pod : waiting) {
     const bool is_awaited = std::ranges::any_of(
@@ -405,10 +365,10 @@ void WorkloadAttempts::judge_start(Attempt& attempt) {
   }
   if (all) {
     attempt.started_at = latest;
-    set_step(attempt, {});
+    attempts_.set_step(attempt, {});
     observations_.push_back(Started{attempt.id, 0, latest});
   } else if (!step.empty()) {
-    set_step(attempt, std::move(step));
+    attempts_.set_step(attempt, std::move(step));
   }
 }
 
@@ -421,7 +381,7 @@ void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
     });
     if (all_bound || !attempt.asked_at.is_set() || patience == base::Duration()) return;
     const base::Instant latest = attempt.asked_at + patience;
-    if (now < latest) return wake_at(attempt, latest);
+    if (now < latest) return attempts_.wake_at(attempt, latest);
     attempt.taken_back = fmt::format(
         "not all of its pods had a node within {} s (engines.kubernetes.start_timeout){}{}",
         base::whole_milliseconds(patience) / 1000, attempt.step.empty() ? "" : "; ", attempt.step);
@@ -429,7 +389,7 @@ void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   }
   if (attempt.order.time_limit == base::Duration()) return;
   const base::Instant end = attempt.started_at + attempt.order.time_limit;
-  if (now < end) return wake_at(attempt, end);
+  if (now < end) return attempts_.wake_at(attempt, end);
   attempt.at_limit = attempt.order.time_limit;
   attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
 }
@@ -461,7 +421,7 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
         attempt.owner_asked_at = now;
         owner_questions_.push_back(attempt.key);
       }
-      return wake_at(attempt, std::min(settled, attempt.owner_asked_at + kOwnerAskPause));
+      return attempts_.wake_at(attempt, std::min(settled, attempt.owner_asked_at + kOwnerAskPause));
     }
   }
   std::vector<RankEnd> ends;
@@ -480,7 +440,7 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
 void WorkloadAttempts::give_up(Attempt& attempt, Ended ended) {
   ended.attempt = attempt.id;
   attempt.ended = std::move(ended);
-  set_step(attempt, {});
+  attempts_.set_step(attempt, {});
   if (!attempt.is_orphan) observations_.push_back(*attempt.ended);
 }
 
@@ -497,11 +457,9 @@ void WorkloadAttempts::judge_clean(Attempt& attempt) {
 
 void WorkloadAttempts::judge_gone(Attempt& attempt) {
   if (!attempt.is_forgotten || !attempt.is_empty() || attempt.has_claims()) return;
-  if (attempt.timer.is_set()) timers_.erase({attempt.timer, attempt.id});
   const auto latest = by_key_.find(attempt.key);
   if (latest != by_key_.end() && latest->second == attempt.id) by_key_.erase(latest);
-  changed_steps_.insert(attempt.id);
-  attempts_.erase(attempt.id);
+  attempts_.erase(attempt);
 }
 
 void WorkloadAttempts::tell_again(Attempt& attempt) {
@@ -567,9 +525,9 @@ std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, Seat& 
   }
   if (seat.claim.empty() || !attempt.ended) return std::nullopt;
   // It goes when Kubernetes has seen that its pod is over.
-  const base::Instant again = seat.claim_asked_at + kClaimPause;
+  const base::Instant again = seat.claim_asked_at + kClaimPatience;
   if (seat.claim_asked_at.is_set() && now < again) {
-    wake_at(attempt, again);
+    attempts_.wake_at(attempt, again);
     return std::nullopt;
   }
   call.kind = WorkloadCallKind::kDeleteClaim;
@@ -581,7 +539,7 @@ std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, Seat& 
 void WorkloadAttempts::make_calls(Attempt& attempt, base::Instant now) {
   const auto call_for = [&](Seat& seat, bool is_surplus) {
     if (seat.under_way != 0) return;
-    if (now < seat.not_before) return wake_at(attempt, seat.not_before);
+    if (now < seat.not_before) return attempts_.wake_at(attempt, seat.not_before);
     if (auto call = next_call(attempt, seat, is_surplus, now)) {
       make_call(attempt, seat, *std::move(call));
     }
@@ -595,9 +553,9 @@ void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::
   if (place == under_way_.end()) return;
   const WorkloadCall call = std::move(place->second);
   under_way_.erase(place);
-  Attempt* attempt = find(call.attempt);
+  Attempt* attempt = attempts_.find(call.attempt);
   if (attempt == nullptr) return;
-  touch(call.attempt);
+  attempts_.touch(call.attempt);
   attempt->is_changed = true;
   Seat* seat = nullptr;
   for (auto& [rank, each] : attempt->seats) {
@@ -612,7 +570,7 @@ void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::
   const bool is_gone = answer.status == 404 && call.kind != WorkloadCallKind::kMakeClaim;
   if (is_ok || is_gone) return settle(*attempt, *seat, call, is_gone, now);
   ++seat->tries;
-  seat->not_before = now + retry_after(seat->tries);
+  seat->not_before = now + pause_after(seat->tries);
   // Another pod of that name: a watch will tell that the one that was meant is gone.
   if (call.kind == WorkloadCallKind::kDeletePod) seat->is_delete_sent = answer.status == 409;
   const bool is_start =
@@ -620,7 +578,7 @@ void WorkloadAttempts::answer(std::uint64_t id, const CallAnswer& answer, base::
   if (!is_start) return;
   const std::string said =
       answer.text.empty() ? fmt::format("HTTP {}", answer.status) : answer.text;
-  set_step(*attempt, fmt::format("Kubernetes does not admit its pod: {}", said));
+  attempts_.set_step(*attempt, fmt::format("Kubernetes does not admit its pod: {}", said));
 }
 
 // What was asked for is so, or is not needed: its pod is gone.
@@ -653,12 +611,6 @@ void WorkloadAttempts::settle(Attempt& attempt, Seat& seat, const WorkloadCall& 
 
 // ---- readers
 
-void WorkloadAttempts::set_step(Attempt& attempt, std::string text) {
-  if (attempt.step == text) return;
-  attempt.step = std::move(text);
-  changed_steps_.insert(attempt.id);
-}
-
 std::vector<WorkloadCall> WorkloadAttempts::take_calls() {
   return std::exchange(calls_, {});
 }
@@ -669,20 +621,13 @@ std::vector<std::string> WorkloadAttempts::take_owner_questions() {
   return std::exchange(owner_questions_, {});
 }
 
-std::vector<AttemptId> WorkloadAttempts::take_changed_steps() {
-  std::vector<AttemptId> changed(changed_steps_.begin(), changed_steps_.end());
-  changed_steps_.clear();
-  return changed;
-}
-
 std::string WorkloadAttempts::step_of(AttemptId id) const {
-  const Attempt* attempt = find(id);
-  return attempt == nullptr ? std::string() : attempt->step;
+  return attempts_.step_of(id);
 }
 
 std::vector<PodView> WorkloadAttempts::pods_of(AttemptId id) const {
   std::vector<PodView> pods;
-  const Attempt* attempt = find(id);
+  const Attempt* attempt = attempts_.find(id);
   if (attempt == nullptr) return pods;
   for (const auto& [rank, seat] : attempt->seats) {
     if (seat.pod) pods.push_back(*seat.pod);

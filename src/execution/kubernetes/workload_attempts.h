@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "execution/engine.h"
+#include "execution/kubernetes/attempt_table.h"
 #include "execution/kubernetes/pod_attempts.h"
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
@@ -114,7 +115,7 @@ class WorkloadAttempts {
 
   // What an attempt waits for, in words; empty: it runs, or it is not known.
   std::string step_of(model::AttemptId attempt) const;
-  std::vector<model::AttemptId> take_changed_steps();
+  std::vector<model::AttemptId> take_changed_steps() { return attempts_.take_changed_steps(); }
   // The pods of an attempt by rank, as last seen.
   std::vector<PodView> pods_of(model::AttemptId attempt) const;
   // Whether pods of the workload are admitted and alive, or its attempt waits for the first one.
@@ -126,12 +127,7 @@ class WorkloadAttempts {
   struct Seat;
   struct Attempt;
 
-  Attempt& entry(model::AttemptId id);
-  Attempt* find(model::AttemptId id);
-  const Attempt* find(model::AttemptId id) const;
   const Attempt* latest_of(const std::string& key) const;
-  void touch(model::AttemptId id) { dirty_.insert(id); }
-  void wake_at(Attempt& attempt, base::Instant at);
   void take_order(Attempt& attempt, const StartOrder& order);
   void tell_again(Attempt& attempt);
   void sweep();
@@ -153,7 +149,6 @@ class WorkloadAttempts {
   std::optional<WorkloadCall> next_of_offer(const Attempt& attempt, const Seat& seat) const;
   void settle(Attempt& attempt, Seat& seat, const WorkloadCall& call, bool is_gone,
               base::Instant now);
-  void set_step(Attempt& attempt, std::string text);
 
   KubernetesSettings settings_;
   BootId boot_id_;
@@ -161,17 +156,14 @@ class WorkloadAttempts {
   bool is_listed_ = false;
   bool is_adopted_ = false;
   std::uint64_t last_call_ = 0;
-  std::map<model::AttemptId, std::unique_ptr<Attempt>> attempts_;
+  AttemptTable<Attempt> attempts_;
   std::map<std::string, model::AttemptId> by_key_;  // of the latest attempt of each workload
   std::map<std::uint64_t, WorkloadCall> under_way_;
-  std::set<model::AttemptId> dirty_;
-  std::set<std::pair<base::Instant, model::AttemptId>> timers_;
   std::set<std::pair<model::AttemptId, std::string>> not_in_list_;  // uids, of a list that is read
   std::set<std::pair<model::AttemptId, std::uint32_t>> claims_not_in_list_;
   std::vector<WorkloadCall> calls_;
   std::vector<Observation> observations_;
   std::vector<std::string> owner_questions_;
-  std::set<model::AttemptId> changed_steps_;
 };
 
 }  // namespace gpu_platform::execution
