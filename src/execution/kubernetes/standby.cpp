@@ -108,9 +108,9 @@ base::Status release_lease(const kubernetes::ClusterAccess& access, const LeaseT
   if (!got.is_ok()) return failure_of(got, "reading the lease");
   const LeaseState state = state_in(got);
   if (state.holder != terms.identity) return {};
-  LeaseTerms nobodys = terms;
-  nobodys.identity.clear();
-  const Answer written = caller.call(lease_write(nobodys, state, true, os::wall_now()));
+  LeaseTerms released = terms;
+  released.identity.clear();
+  const Answer written = caller.call(lease_write(released, state, true, os::wall_now()));
   return written.is_ok() ? base::Status() : failure_of(written, "releasing the lease");
 }
 
