@@ -21,6 +21,7 @@
 #include "execution/kubernetes/channel_target.h"
 #include "execution/kubernetes/cluster_view.h"
 #include "execution/kubernetes/lease_keeper.h"
+#include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/output_follower.h"
 #include "execution/kubernetes/output_spool.h"
@@ -518,13 +519,14 @@ class KubernetesEngine::Worker {
           is_there);
     }
     const auto claim = own_claim_of(object, options_.settings.cluster);
-    if (!claim) return;
+    if (!claim || !is_namespace_of_jobs(claim->namespace_name, options_.settings)) return;
     attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
   }
 
   FollowHandlers of_pods() {
     const auto seen = [this](const Json& object, auto then) {
-      if (auto pod = view_of_pod(object, options_.settings.cluster)) then(*pod);
+      const auto pod = view_of_pod(object, options_.settings.cluster);
+      if (pod && is_namespace_of_jobs(pod->namespace_name, options_.settings)) then(*pod);
     };
     return {.on_list_asked = [this] { attempts_.begin_list(); },
             .on_list_begin = {},

@@ -129,6 +129,22 @@ TEST_F(KubernetesEngineTest, ANodeThatIsGoneLosesItsJobs) {
   EXPECT_EQ(ended.exit.lost, model::Lost::kNodeLost);
 }
 
+TEST_F(KubernetesEngineTest, APodOfAnotherNamespaceWithTheSameNameAndLabelsIsNotTheJobs) {
+  const StartOrder start = harness_.order(1, {Kind::kWaits, 6});
+  ASSERT_TRUE(begins(start));
+  Json copy = harness_.server().object(std::string(kPods) + "/gp-test-1-1-0");
+  copy["metadata"] = {{"name", "gp-test-1-1-0"}, {"labels", copy["metadata"]["labels"]}};
+  copy["status"] = {{"phase", "Failed"}};
+  harness_.server().call("POST", "/api/v1/namespaces", {{"metadata", {{"name", "elsewhere"}}}});
+  const auto made = harness_.server().call("POST", "/api/v1/namespaces/elsewhere/pods", copy);
+  ASSERT_EQ(made.status, 201) << made.body;
+  const StartOrder later = harness_.order(2, {Kind::kEnds, 0});  // what is seen is in order
+  ASSERT_TRUE(begins(later));
+  EXPECT_TRUE(harness_.told(start.attempt).ended.empty());
+  harness_.let_end(start.attempt);
+  EXPECT_EQ(end_of(start).exit.code, 6);
+}
+
 TEST_F(KubernetesEngineTest, AContainerThatUsedUpItsMemoryIsOutOfMemory) {
   const StartOrder start = harness_.order(1, {Kind::kIgnoresTerm, 0});
   ASSERT_TRUE(begins(start));

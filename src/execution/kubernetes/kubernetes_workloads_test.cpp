@@ -177,6 +177,25 @@ TEST_F(KubernetesWorkloadsTest, AnEngineThatComesBackKnowsItsPodsByTheirLabels) 
   EXPECT_EQ(harness_.told(order.attempt).ended.front().exit.code, 0);
 }
 
+TEST_F(KubernetesWorkloadsTest, APodOfAnotherNamespaceWithTheSameLabelsTakesNoPlaceOfAnother) {
+  const StartOrder order = begin(7);
+  harness_.close();
+  Json copy = pod("one");
+  copy["metadata"] = {{"name", "a-copy"}, {"labels", copy["metadata"]["labels"]}};
+  copy.erase("status");
+  harness_.server().call("POST", "/api/v1/namespaces", {{"metadata", {{"name", "elsewhere"}}}});
+  const auto made = harness_.server().call("POST", "/api/v1/namespaces/elsewhere/pods", copy);
+  ASSERT_EQ(made.status, 201) << made.body;
+  harness_.reopen();
+  harness_.engine().adopt({{order, model::AttemptState::kRunning}});
+  ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
+  ASSERT_TRUE(harness_.runner().end("jobs/one", {0}));
+  ASSERT_TRUE(harness_.runner().end("jobs/two", {3}));
+  ASSERT_TRUE(until([&] { return harness_.told(order.attempt).cleaned > 0; }));
+  EXPECT_EQ(harness_.told(order.attempt).ended.front().exit.code, 3);
+  EXPECT_FALSE(harness_.server().object("/api/v1/namespaces/elsewhere/pods/a-copy").is_null());
+}
+
 TEST_F(KubernetesWorkloadsTest, APodWithoutANodeInTimeIsTakenBackAndItsJobQueuedAgain) {
   harness_.close();
   harness_.options().settings.start_patience = base::milliseconds(300);

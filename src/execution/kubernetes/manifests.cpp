@@ -18,6 +18,9 @@ namespace gpu_platform::execution {
 
 namespace {
 
+// In the namespace that the site names, it stands for the job's team.
+constexpr std::string_view kTeam = "{team}";
+
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDnsLabel = 63;
@@ -307,8 +310,16 @@ Rank rank_at(const StartOrder& order, std::uint32_t rank) {
 
 }  // namespace
 
+bool is_namespace_of_jobs(std::string_view name, const KubernetesSettings& settings) {
+  const std::string_view pattern = settings.namespace_name;
+  const std::size_t at = pattern.find(kTeam);
+  if (at == std::string_view::npos) return name == pattern;
+  // What follows the team may be cut off, and dashes at both ends are taken away.
+  const std::string_view before = pattern.substr(0, at);
+  return name.starts_with(before.substr(std::min(before.find_first_not_of('-'), before.size())));
+}
+
 std::string namespace_of(const model::JobSpec& spec, const KubernetesSettings& settings) {
-  constexpr std::string_view kTeam = "{team}";
   std::string name = settings.namespace_name;
   const std::size_t at = name.find(kTeam);
   if (at == std::string::npos) return name;

@@ -288,6 +288,12 @@ TEST(Namespaces, ATeamsNameBecomesADnsLabel) {
   spec.team = "__";
   EXPECT_EQ(namespace_of(spec, with), "none");
   EXPECT_EQ(namespace_of(spec, settings()), "jobs");
+  EXPECT_TRUE(is_namespace_of_jobs("jobs", settings()));
+  EXPECT_FALSE(is_namespace_of_jobs("jobs-of-others", settings()));
+  EXPECT_TRUE(is_namespace_of_jobs("any", with)) << "that of a team of this name";
+  with.namespace_name = "gp-{team}";
+  EXPECT_TRUE(is_namespace_of_jobs("gp-vision", with));
+  EXPECT_FALSE(is_namespace_of_jobs("vision", with));
 }
 
 TEST(Gangs, RanksKnowEachOtherByTheService) {

@@ -27,6 +27,9 @@ inline constexpr std::string_view kMainContainer = "main";  // the job's own in 
 // Keeps a pod's end readable until the platform has recorded it.
 inline constexpr std::string_view kFinalizer = "gpu-platform/attempt";
 
+// A job has at most so many processes that are pods of their own: the most nodes of a job.
+inline constexpr std::uint32_t kMaxRanks = 4096;
+
 // A pod and its claim: "gp-CLUSTER-JOB-ATTEMPT-RANK".
 std::string object_name(std::string_view cluster, model::AttemptId attempt, std::uint32_t rank);
 // The headless service of a gang: "gp-CLUSTER-JOB-ATTEMPT".

@@ -259,6 +259,12 @@ std::uint32_t bounded(std::int64_t value) {
   return static_cast<std::uint32_t>(std::clamp(value, std::int64_t{0}, kMost));
 }
 
+bool has_own_name(const Json& object, std::string_view cluster, model::AttemptId attempt,
+                  std::uint32_t rank) {
+  return rank < kMaxRanks &&
+         text_at(object, {"metadata", "name"}) == object_name(cluster, attempt, rank);
+}
+
 // Nothing if its labels do not name an attempt.
 std::optional<PodView> view_of_labelled(const Json& pod) {
   const auto job = label_number<std::uint64_t>(pod, kJobLabel);
@@ -308,7 +314,9 @@ std::optional<PodView> view_of_pod(const Json& pod, std::string_view cluster) {
   if (text_at(pod, {"metadata", "labels", kClusterLabel}) != cluster || is_adopted(pod)) {
     return std::nullopt;
   }
-  return view_of_labelled(pod);
+  std::optional<PodView> view = view_of_labelled(pod);
+  const bool is_own = view && has_own_name(pod, cluster, view->attempt, view->rank);
+  return is_own ? std::move(view) : std::nullopt;
 }
 
 std::optional<PodView> view_of_adopted_pod(const Json& pod, std::string_view cluster) {
@@ -325,7 +333,9 @@ std::optional<OwnClaim> own_claim_of(const Json& claim, std::string_view cluster
   if (text_at(claim, {"metadata", "labels", kClusterLabel}) != cluster || is_adopted(claim)) {
     return std::nullopt;
   }
-  return labelled_claim_of(claim);
+  std::optional<OwnClaim> own = labelled_claim_of(claim);
+  const bool is_own = own && has_own_name(claim, cluster, own->attempt, own->rank);
+  return is_own ? std::move(own) : std::nullopt;
 }
 
 std::optional<OwnClaim> adopted_claim_of(const Json& claim, std::string_view cluster) {

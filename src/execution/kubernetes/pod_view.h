@@ -63,7 +63,9 @@ struct PodView {
 // Its image cannot be had, and the registry has spoken: another try gets the same answer.
 bool is_final_image_error(const PodView& pod);
 
-// Nothing if the labels do not say that it is a pod of an attempt of this cluster's platform.
+// Nothing if labels and name do not both say that it is a pod of an attempt of this cluster's
+// platform: users may write such labels on pods of theirs. Whether its namespace is one of jobs is
+// for the caller (is_namespace_of_jobs).
 std::optional<PodView> view_of_pod(const nlohmann::json& pod, std::string_view cluster);
 
 // A pod of others that the platform has admitted as a part of an attempt (workload_attempts.h): it

@@ -58,6 +58,16 @@ TEST(PodViews, AreOfThisClustersPlatformAlone) {
   }
 }
 
+TEST(PodViews, LabelsThatAUserCopiesMakeNoPodOfThePlatform) {
+  Json pod = a_pod("{}");
+  pod["metadata"]["name"] = "mine";
+  EXPECT_FALSE(view_of_pod(pod, "lab").has_value());
+  EXPECT_FALSE(own_claim_of(pod, "lab").has_value());
+  pod["metadata"]["name"] = "gp-lab-42-2-4294967295";
+  pod["metadata"]["labels"]["gpu-platform/rank"] = "4294967295";
+  EXPECT_FALSE(view_of_pod(pod, "lab").has_value()) << "no job has so many pods";
+}
+
 TEST(PodViews, AGatedPodSaysWhatItWaitsFor) {
   Json pod = a_pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
     "lastProbeTime":null,"reason":"SchedulingGated",

@@ -43,6 +43,7 @@ struct WorkloadAttempts::Attempt {
   model::AttemptId id;
   StartOrder order;
   std::string key;
+  std::string namespace_name;  // of the workload; empty: its order is not known
   bool has_order = false;
   bool may_admit = false;
   std::map<std::uint32_t, Seat> seats;  // by rank; from holders() on: pods that hold nothing
@@ -66,6 +67,28 @@ struct WorkloadAttempts::Attempt {
   bool is_orphan = false;
   std::string step;
   base::Instant timer;
+
+  // A user may write our labels on pods of another namespace; they are not the attempt's.
+  bool is_foreign(const std::string& name) const { return has_order && name != namespace_name; }
+  // What was seen before the order was known gives way to the attempt's own.
+  void drop_foreign() {
+    std::erase_if(surplus,
+                  [this](const Seat& each) { return is_foreign(each.pod->namespace_name); });
+    for (auto& [rank, seat] : seats) {
+      if (!seat.claim.empty() && is_foreign(seat.claim_namespace)) {
+        seat.claim.clear();
+        seat.is_claim_made = false;
+      }
+      if (!seat.pod || !is_foreign(seat.pod->namespace_name)) continue;
+      seat.pod.reset();
+      seat.is_there = false;
+      const auto own = std::ranges::find(surplus, seat.rank, &Seat::rank);
+      if (own == surplus.end()) continue;
+      seat.pod = std::move(own->pod);
+      seat.is_there = own->is_there;
+      surplus.erase(own);
+    }
+  }
 
   std::uint32_t holders() const { return has_order ? order.spec->workload_pods.value_or(1) : 0; }
   bool holds(const WorkloadPod& waiting) const {

@@ -45,8 +45,10 @@ void WorkloadAttempts::take_order(Attempt& attempt, const StartOrder& order) {
   attempt.order = order;
   attempt.has_order = true;
   attempt.key = order.spec->workload;
+  attempt.namespace_name = workload_of_key(attempt.key).value_or(WorkloadRef()).namespace_name;
   by_key_[attempt.key] = attempt.id;
   for (std::uint32_t rank = 0; rank < attempt.holders(); ++rank) attempt.seats[rank].rank = rank;
+  attempt.drop_foreign();
 }
 
 void WorkloadAttempts::start(const StartOrder& order, base::Instant now) {
@@ -159,7 +161,7 @@ void WorkloadAttempts::see(const PodView& pod) {
     return;  // what was left of a forgotten one
   Attempt& attempt = attempts_.entry(pod.attempt);
   not_in_list_.erase({pod.attempt, pod.uid});
-  if (attempt.gone.contains(pod.uid)) return;
+  if (attempt.gone.contains(pod.uid) || attempt.is_foreign(pod.namespace_name)) return;
   attempts_.touch(attempt.id);
   attempt.was_admitted = true;
   for (Seat& seat : attempt.surplus) {
@@ -197,7 +199,7 @@ void WorkloadAttempts::see(const PodView& pod) {
 
 void WorkloadAttempts::see_gone(const PodView& pod) {
   Attempt* attempt = attempts_.find(pod.attempt);
-  if (attempt == nullptr) return;
+  if (attempt == nullptr || attempt->is_foreign(pod.namespace_name)) return;
   attempt->gone.insert(pod.uid);
   attempts_.touch(attempt->id);
   attempt->is_changed = true;
@@ -232,6 +234,7 @@ void WorkloadAttempts::see_claim(const AdoptedClaim& claim, bool is_there) {
   claims_not_in_list_.erase({claim.attempt, claim.rank});
   if (attempts_.find(claim.attempt) == nullptr && !is_there) return;
   Attempt& attempt = attempts_.entry(claim.attempt);
+  if (!claim.namespace_name.empty() && attempt.is_foreign(claim.namespace_name)) return;
   Seat& seat = attempt.seats[claim.rank];
   seat.rank = claim.rank;
   seat.is_claim_made = is_there;
@@ -537,6 +540,8 @@ std::optional<WorkloadCall> WorkloadAttempts::next_call(Attempt& attempt, Seat& 
 }
 
 void WorkloadAttempts::make_calls(Attempt& attempt, base::Instant now) {
+  // Which pods are its own is not known yet.
+  if (!attempt.has_order && !attempt.is_orphan) return;
   const auto call_for = [&](Seat& seat, bool is_surplus) {
     if (seat.under_way != 0) return;
     if (now < seat.not_before) return attempts_.wake_at(attempt, seat.not_before);
