@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.h"
 #include "base/prng.h"
 #include "harness.h"
 #include "kubernetes/client.h"
@@ -61,8 +62,10 @@ class KubernetesCluster : public ::testing::Test {
     while (!answer) admin_->poll(base::seconds(1));
     return Json::parse(answer->body, nullptr, false);
   }
+  // Objects of the platform; pods of others that it has admitted stay.
   std::size_t count(const std::string& path) {
-    const Json list = ask({.path = path + "?labelSelector=gpu-platform%2Fcluster%3Ddefault"});
+    const Json list = ask({.path = path + "?labelSelector=gpu-platform%2Fcluster%3Ddefault"
+                                          "%2C%21gpu-platform%2Fadopted"});
     return list["items"].size();
   }
   bool is_clean() {
@@ -122,34 +125,50 @@ class KubernetesClusterWorkloads : public KubernetesCluster {
                              .content_type = "application/strategic-merge-patch+json"});
     EXPECT_NE(answer["kind"], "Status") << path << answer.dump(2);
   }
+  // The user of the test's cluster stands for the platform's service account.
   void apply_policy() {
-    const std::string text =
-        read_file(GP_SOURCE_DIRECTORY "/deploy/kubernetes/admission_gate.yaml");
-    const std::size_t second = text.find("\n---\n");
-    ASSERT_NE(second, std::string::npos);
-    const std::pair<std::string, std::string> parts[] = {
-        {"mutatingadmissionpolicies", text.substr(0, second + 1)},
-        {"mutatingadmissionpolicybindings", text.substr(second + 5)}};
-    for (const auto& [plural, document] : parts) {
-      const Json made = ask({.method = Method::kPost,
-                             .path = "/apis/admissionregistration.k8s.io/v1/" + plural,
-                             .body = document,
-                             .content_type = "application/yaml"});
-      EXPECT_TRUE(made["kind"] != "Status" || made["reason"] == "AlreadyExists") << made.dump(2);
+    std::string text = read_file(GP_SOURCE_DIRECTORY "/deploy/kubernetes/admission_gate.yaml");
+    const std::string account = "system:serviceaccount:gpu-platform:gpu-platform";
+    for (std::size_t at = 0; (at = text.find(account)) != std::string::npos;) {
+      text.replace(at, account.size(), "gpu-platform");
     }
-    // It is in force a moment later.
+    const std::string separator = "\n---\n";
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(separator, at), text.size());
+      apply_document(text.substr(at, end - at));
+      at = end + separator.size();
+    }
+    // They are in force a moment later.
     ASSERT_TRUE(eventually([&] { return is_gated("8"); })) << "the policy puts no gate on a pod";
     EXPECT_FALSE(is_gated("")) << "a pod without GPUs is left alone";
+    ASSERT_TRUE(eventually([&] { return probe("", {{"gpu-platform/job", "1"}})["code"] == 422; }))
+        << probe("", {{"gpu-platform/job", "1"}}).dump(2);
   }
-  // Whether a pod that asks for so many GPUs gets the gate; it is not made.
-  bool is_gated(const std::string& gpus) {
+  void apply_document(const std::string& document) {
+    const std::size_t at = document.find("\nkind: ") + 7;
+    const std::string kind = document.substr(at, document.find('\n', at) - at);
+    const bool is_binding = kind.ends_with("Binding");
+    const std::string plural = base::to_lower(
+        is_binding ? kind + "s" : kind.substr(0, kind.size() - 1) + "ies");  // a policy
+    const Json made = ask({.method = Method::kPost,
+                           .path = "/apis/admissionregistration.k8s.io/v1/" + plural,
+                           .body = document,
+                           .content_type = "application/yaml"});
+    EXPECT_TRUE(made["kind"] != "Status" || made["reason"] == "AlreadyExists") << made.dump(2);
+  }
+  // What the server makes of a pod that asks for so many GPUs; it is not made.
+  Json probe(const std::string& gpus, const Json& labels) {
     const Json pod = {{"apiVersion", "v1"},
                       {"kind", "Pod"},
-                      {"metadata", {{"name", "probe"}}},
+                      {"metadata", {{"name", "probe"}, {"labels", labels}}},
                       {"spec", {{"containers", Json::array({container(gpus)})}}}};
-    const Json made = ask({.method = Method::kPost,
-                           .path = std::string(kPodsOfCluster) + "?dryRun=All",
-                           .body = pod.dump()});
+    return ask({.method = Method::kPost,
+                .path = std::string(kPodsOfCluster) + "?dryRun=All",
+                .body = pod.dump()});
+  }
+  // Whether it gets the gate.
+  bool is_gated(const std::string& gpus) {
+    const Json made = probe(gpus, Json::object());
     return made["spec"].is_object() && made["spec"].contains("schedulingGates");
   }
   static Json container(const std::string& gpus) {
@@ -213,6 +232,35 @@ TEST_F(KubernetesClusterWorkloads, ABatchJobOfOthersIsGatedQueuedAdmittedAndRuns
     const Json job = ask({.path = "/apis/batch/v1/namespaces/default/jobs/second"});
     return job["status"].is_object() && job["status"].value("succeeded", 0) == 2;
   }));
+}
+
+TEST_F(KubernetesClusterWorkloads, AUserNeitherWritesThePlatformsLabelsNorLiftsItsGate) {
+  for (const std::string label : {"cluster", "job", "attempt", "rank", "adopted"}) {
+    const Json refused = probe("8", {{"gpu-platform/" + label, "default"}});
+    EXPECT_EQ(refused["kind"], "Status") << label;
+    EXPECT_THAT(refused["message"].get<std::string>(), HasSubstr("the platform alone")) << label;
+  }
+  EXPECT_EQ(probe("8", {{"gpu-platform/group", "mine"}})["kind"], "Pod");
+  make_job("patient", 4, "15");
+  const std::string patient = wait_for_job("patient");
+  ASSERT_TRUE(daemon_->reaches(patient, "RUNNING")) << daemon_->job(patient).dump(2);
+  make_job("hasty", 1, "1");
+  const std::string hasty = wait_for_job("hasty");
+  EXPECT_TRUE(says("hasty", "NoCapacity")) << pods_of_job("hasty").dump(2);
+  const std::string pod = pods_of_job("hasty")[0]["metadata"]["name"];
+  const auto change = [&](const Json& what) {
+    return ask({.method = Method::kPatch,
+                .path = std::string(kPodsOfCluster) + "/" + pod,
+                .body = what.dump(),
+                .content_type = "application/merge-patch+json"});
+  };
+  const Json without_gate = change({{"spec", {{"schedulingGates", nullptr}}}});
+  EXPECT_EQ(without_gate["kind"], "Status") << without_gate.dump(2);
+  EXPECT_THAT(without_gate.dump(), HasSubstr("is lifted by the platform"));
+  const Json labelled = change({{"metadata", {{"labels", {{"gpu-platform/adopted", "default"}}}}}});
+  EXPECT_EQ(labelled["kind"], "Status") << labelled.dump(2);
+  EXPECT_EQ(change({{"metadata", {{"labels", {{"mine", "1"}}}}}})["kind"], "Pod");
+  ASSERT_TRUE(daemon_->reaches(hasty, "COMPLETED")) << daemon_->job(hasty).dump(2);
 }
 
 TEST_F(KubernetesClusterWorkloads, ACancelledJobsReplacementsStayGated) {

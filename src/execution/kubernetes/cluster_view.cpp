@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
+#include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/node_gpus.h"
 
 namespace gpu_platform::execution {
@@ -26,7 +27,7 @@ std::size_t index_of(Kind kind) {
 }
 
 bool has_namespace(Kind kind) {
-  return kind == Kind::kClaim || kind == Kind::kOtherPod;
+  return kind != Kind::kNode && kind != Kind::kSlice;
 }
 
 std::string object_key(Kind kind, const Json& object) {
@@ -68,7 +69,9 @@ std::set<std::string> ClusterView::keys_of(Kind kind) const {
       if (node.facts) keys.insert(name);
     }
   } else {
-    for (const auto& [key, pod] : others_) keys.insert(key);
+    for (const auto& [key, pod] : others_) {
+      if (pod.kind == kind) keys.insert(key);
+    }
   }
   return keys;
 }
@@ -84,7 +87,8 @@ void ClusterView::put(Kind kind, const Json& object) {
     case Kind::kClaim:
       return put_claim(object);
     case Kind::kOtherPod:
-      return put_pod(object);
+    case Kind::kLabelledPod:
+      return put_pod(kind, object);
   }
 }
 
@@ -101,7 +105,8 @@ void ClusterView::remove_by_key(Kind kind, const std::string& key) {
     case Kind::kClaim:
       return mark_devices(claims_.remove(key));
     case Kind::kOtherPod:
-      return remove_pod(key);
+    case Kind::kLabelledPod:
+      return remove_pod(kind, key);
   }
 }
 
@@ -123,25 +128,29 @@ void ClusterView::remove_node(const std::string& name, std::string_view cause) {
   changed_.insert(name);
 }
 
-void ClusterView::put_pod(const Json& object) {
+void ClusterView::put_pod(Kind kind, const Json& object) {
   const std::string key = key_of(object);
-  std::optional<OtherPod> pod = view_of_other_pod(object, settings_.resource);
-  if (!pod || view_of_pod(object, settings_.cluster)) return remove_pod(key);
-  if (const auto old = others_.find(key); old != others_.end() && old->second == *pod) return;
-  remove_pod(key);
+  if (is_of_platform(object, settings_)) return remove_pod(kind, key);
+  const std::optional<OtherPod> pod = view_of_other_pod(object, settings_.resource);
+  if (!pod) return remove_pod(kind, key);
+  if (const auto old = others_.find(key); old != others_.end()) {
+    old->second.kind = kind;
+    if (old->second.pod == *pod) return;
+    remove_pod(kind, key);
+  }
   Node& node = nodes_[pod->node];
   node.others_milli_cpus += pod->milli_cpus;
   node.others_memory += pod->memory.value();
   node.others_gpus += pod->counted_gpus;
   ++node.others;
   changed_.insert(pod->node);
-  others_.emplace(key, std::move(*pod));
+  others_.emplace(key, OtherPodOfKind{*pod, kind});
 }
 
-void ClusterView::remove_pod(const std::string& key) {
+void ClusterView::remove_pod(Kind kind, const std::string& key) {
   const auto found = others_.find(key);
-  if (found == others_.end()) return;
-  const OtherPod& pod = found->second;
+  if (found == others_.end() || found->second.kind != kind) return;
+  const OtherPod& pod = found->second.pod;
   Node& node = nodes_[pod.node];
   node.others_milli_cpus -= pod.milli_cpus;
   node.others_memory -= pod.memory.value();
@@ -152,7 +161,8 @@ void ClusterView::remove_pod(const std::string& key) {
 }
 
 void ClusterView::put_claim(const Json& object) {
-  std::optional<DeviceClaim> claim = view_of_claim(object, settings_.cluster);
+  std::optional<DeviceClaim> claim;
+  if (!is_of_platform(object, settings_)) claim = view_of_claim(object);
   mark_devices(claim ? claims_.put(std::move(*claim)) : claims_.remove(key_of(object)));
 }
 

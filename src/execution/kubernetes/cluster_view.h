@@ -47,8 +47,9 @@ class ClusterView {
   explicit ClusterView(KubernetesSettings settings);
 
   // Objects as they come; a deleted one by its name. Between begin_list() and end_list() of a kind,
-  // what is not told is gone. Pods of this platform are never pods of others.
-  enum class Kind : std::uint8_t { kNode, kSlice, kClaim, kOtherPod };
+  // what is not told is gone. A labelled pod has the platform's label: it counts as one of others
+  // unless it is the platform's (is_of_platform).
+  enum class Kind : std::uint8_t { kNode, kSlice, kClaim, kOtherPod, kLabelledPod };
   void begin_list(Kind kind);
   void end_list(Kind kind);
   void put(Kind kind, const nlohmann::json& object);
@@ -83,6 +84,13 @@ class ClusterView {
  private:
   __extension__ using Wide = __int128;  // sums of any number of pods
 
+  // A pod that uses something of its node and is not the platform's; its kind is that of the list
+  // which told it last. Where its label changes, two lists tell of it, in any order.
+  struct OtherPodOfKind {
+    OtherPod pod;
+    Kind kind = Kind::kOtherPod;
+  };
+
   // What was told of a node, as far as it still holds.
   struct Told {
     std::optional<model::NodeInfo> info;
@@ -106,8 +114,8 @@ class ClusterView {
   void put_node(const nlohmann::json& object);
   void remove_by_key(Kind kind, const std::string& key);
   void remove_node(const std::string& name, std::string_view cause);
-  void put_pod(const nlohmann::json& object);
-  void remove_pod(const std::string& key);
+  void put_pod(Kind kind, const nlohmann::json& object);
+  void remove_pod(Kind kind, const std::string& key);
   void put_claim(const nlohmann::json& object);
   void mark_devices(const std::set<DeviceName>& devices);
   std::set<std::string> keys_of(Kind kind) const;
@@ -118,12 +126,12 @@ class ClusterView {
   void tell_lost(const std::string& name, Node& node, std::string cause,
                  std::vector<ClusterObservation>& changes);
 
-  static constexpr std::size_t kKinds = 4;
+  static constexpr std::size_t kKinds = 5;
   KubernetesSettings settings_;
   std::map<std::string, Node, std::less<>> nodes_;
   DevicePools pools_;
   DeviceClaims claims_;
-  std::map<std::string, OtherPod, std::less<>> others_;
+  std::map<std::string, OtherPodOfKind, std::less<>> others_;
   std::set<std::string> changed_;
   std::set<std::pair<base::Instant, std::string>> due_;
   std::array<std::optional<std::set<std::string>>, kKinds> unseen_;  // of a list that is under way

@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::json;
 using Kind = ClusterView::Kind;
 
-constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod};
+constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod,
+                           Kind::kLabelledPod};
 constexpr std::uint64_t kNodes = 4;
 
 // What is known to a core that has heard all observations.
@@ -72,7 +73,9 @@ class World {
     const Kind kind = kKinds[prng_.below(std::size(kKinds))];
     if (kind == Kind::kSlice) return change_pool(view, listener, now);
     const bool is_missed = prng_.chance(1, 6);
-    const std::string name = fmt::format("o{}", prng_.below(kNodes));
+    // A pod is in one of the two lists.
+    const std::string name =
+        fmt::format("{}{}", kind == Kind::kLabelledPod ? "l" : "o", prng_.below(kNodes));
     const auto old = objects_[kind].find(name);
     if (old != objects_[kind].end() && prng_.chance(1, 4)) {
       if (!is_missed) view.remove(kind, old->second);
@@ -96,12 +99,16 @@ class World {
       if (prng_.chance(1, 3)) claim["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"}};
       return claim;
     }
-    if (kind == Kind::kOtherPod) {
+    if (kind == Kind::kOtherPod || kind == Kind::kLabelledPod) {
       Json pod = pod_object(name, a_node(),
                             {{"cpu", fmt::format("{}m", prng_.below(4000))},
                              {"memory", fmt::format("{}Mi", prng_.below(4000))},
                              {"nvidia.com/gpu", fmt::format("{}", prng_.below(3))}});
       if (prng_.chance(1, 4)) pod["status"]["phase"] = "Failed";
+      if (kind == Kind::kLabelledPod) {
+        pod["metadata"]["labels"]["gpu-platform/cluster"] = "lab";
+        if (prng_.chance(1, 2)) pod["metadata"]["labels"]["gpu-platform/adopted"] = "lab";
+      }
       return pod;
     }
     Json node = node_object(name);

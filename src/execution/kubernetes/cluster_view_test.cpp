@@ -13,13 +13,25 @@ namespace {
 using Json = nlohmann::json;
 using Kind = ClusterView::Kind;
 
-constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod};
+constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod,
+                           Kind::kLabelledPod};
 
 KubernetesSettings settings(DeviceMode devices = DeviceMode::kPinned) {
   KubernetesSettings settings;
   settings.cluster = "lab";
+  settings.namespace_name = "jobs";
   settings.devices = devices;
   return settings;
+}
+
+// An object as the platform makes it for rank 0 of a job; or in another namespace, as users could.
+Json labelled(Json object, const std::string& namespace_name = "jobs") {
+  object["metadata"]["namespace"] = namespace_name;
+  object["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"},
+                                  {"gpu-platform/job", "1"},
+                                  {"gpu-platform/attempt", "1"},
+                                  {"gpu-platform/rank", "0"}};
+  return object;
 }
 
 base::Instant at_time(std::string_view clock) {
@@ -264,8 +276,7 @@ TEST_F(ClusterViewTest, AClaimOfOthersTakesItsGpu) {
 
 TEST_F(ClusterViewTest, OurOwnClaimsAndAdministratorsTakeNothing) {
   list_one_node();
-  Json ours = claim_object("gp-lab-1-1-0", "n1", "gpu-1");
-  ours["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"}};
+  Json ours = labelled(claim_object("gp-lab-1-1-0", "n1", "gpu-1"));
   Json admin = claim_object("monitor", "n1", "gpu-0");
   admin["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = true;
   view_.put(Kind::kClaim, ours);
@@ -275,7 +286,7 @@ TEST_F(ClusterViewTest, OurOwnClaimsAndAdministratorsTakeNothing) {
   ours["metadata"]["labels"]["gpu-platform/cluster"] = "other";
   view_.put(Kind::kClaim, ours);
   take();
-  EXPECT_EQ(gpus_["GPU-n1-1"], "claim ml/gp-lab-1-1-0 of pod user");
+  EXPECT_EQ(gpus_["GPU-n1-1"], "claim jobs/gp-lab-1-1-0 of pod user");
 }
 
 TEST_F(ClusterViewTest, AClaimThatCameBeforeItsDevicesCountsWhenTheyCome) {
@@ -321,12 +332,38 @@ TEST_F(ClusterViewTest, PodsOfOthersUseCpusAndMemory) {
   view_.put(Kind::kOtherPod, ended);
   take();
   EXPECT_EQ(infos_["n1"].others_cpus, 1U);
-  Json ours = pod_object("gp-lab-1-1-0", "n1", {{"cpu", "8"}});
-  ours["metadata"]["labels"] = Json::parse(R"({"gpu-platform/cluster":"lab",
-    "gpu-platform/job":"1","gpu-platform/attempt":"1","gpu-platform/rank":"0"})");
-  view_.put(Kind::kOtherPod, ours);
+  view_.put(Kind::kLabelledPod, labelled(pod_object("gp-lab-1-1-0", "n1", {{"cpu", "8"}})));
   take();
   EXPECT_EQ(infos_["n1"].others_cpus, 1U);
+}
+
+TEST_F(ClusterViewTest, WhatAUserGivesThePlatformsLabelsIsUseByOthers) {
+  list_one_node();
+  const Json pod = pod_object("gp-lab-1-1-0", "n1", {{"cpu", "8"}});
+  const Json claim = claim_object("gp-lab-1-1-0", "n1", "gpu-1");
+  view_.put(Kind::kLabelledPod, labelled(pod, "elsewhere"));
+  view_.put(Kind::kClaim, labelled(claim, "elsewhere"));
+  take();
+  EXPECT_EQ(infos_["n1"].others_cpus, 8U);
+  EXPECT_EQ(gpus_["GPU-n1-1"], "claim elsewhere/gp-lab-1-1-0 of pod user");
+}
+
+TEST_F(ClusterViewTest, APodWhoseLabelChangesIsCountedOnceWhicheverListTellsFirst) {
+  list_one_node();
+  Json pod = pod_object("mine", "n1", {{"cpu", "8"}});
+  view_.put(Kind::kOtherPod, pod);
+  pod["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"}};
+  view_.put(Kind::kLabelledPod, pod);
+  take();
+  EXPECT_EQ(infos_["n1"].others_cpus, 8U);
+  view_.remove(Kind::kOtherPod, pod);
+  view_.begin_list(Kind::kOtherPod);
+  view_.end_list(Kind::kOtherPod);
+  take();
+  EXPECT_EQ(infos_["n1"].others_cpus, 8U);
+  view_.remove(Kind::kLabelledPod, pod);
+  take();
+  EXPECT_EQ(infos_["n1"].others_cpus, 0U);
 }
 
 TEST_F(ClusterViewTest, WhatIsNotInANewListIsGone) {
@@ -372,8 +409,10 @@ TEST_F(ClusterViewTest, GpusThatAreCountedNeedNoSlicesAndNoClaims) {
   view_.end_list(Kind::kNode);
   take();
   EXPECT_EQ(count_, 0U) << "the pods of others are not known yet";
-  view_.begin_list(Kind::kOtherPod);
-  view_.end_list(Kind::kOtherPod);
+  for (const Kind kind : {Kind::kOtherPod, Kind::kLabelledPod}) {
+    view_.begin_list(kind);
+    view_.end_list(kind);
+  }
   take();
   EXPECT_EQ(infos_["n1"].gpus.size(), 8U);
 }

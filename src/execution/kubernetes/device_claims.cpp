@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
-#include "execution/kubernetes/names.h"
 #include "execution/kubernetes/pod_view.h"
 
 namespace gpu_platform::execution {
@@ -27,8 +26,7 @@ std::string text_of(const Json& claim, const std::string& key) {
 
 }  // namespace
 
-std::optional<DeviceClaim> view_of_claim(const Json& claim, std::string_view cluster) {
-  if (text_at(claim, {"metadata", "labels", kClusterLabel}) == cluster) return std::nullopt;
+std::optional<DeviceClaim> view_of_claim(const Json& claim) {
   DeviceClaim view;
   for (const Json& result : list_at(claim, {"status", "allocation", "devices", "results"})) {
     if (flag_at(result, {"adminAccess"})) continue;

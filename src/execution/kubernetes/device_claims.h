@@ -15,7 +15,7 @@
 
 namespace gpu_platform::execution {
 
-// A claim that is not this platform's and has devices allocated.
+// A claim that has devices allocated.
 struct DeviceClaim {
   std::string key;  // "namespace/name"
   std::vector<DeviceName> devices;
@@ -23,9 +23,8 @@ struct DeviceClaim {
   friend bool operator==(const DeviceClaim&, const DeviceClaim&) = default;
 };
 
-// Nothing if the claim is this platform's, or holds no device. Access for administration holds
-// none.
-std::optional<DeviceClaim> view_of_claim(const nlohmann::json& claim, std::string_view cluster);
+// Nothing if the claim holds no device. Access for administration holds none.
+std::optional<DeviceClaim> view_of_claim(const nlohmann::json& claim);
 
 class DeviceClaims {
  public:

@@ -20,8 +20,8 @@
 #include "execution/kubernetes/call_requests.h"
 #include "execution/kubernetes/channel_target.h"
 #include "execution/kubernetes/cluster_view.h"
+#include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/lease_keeper.h"
-#include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/names.h"
 #include "execution/kubernetes/output_follower.h"
 #include "execution/kubernetes/output_spool.h"
@@ -523,26 +523,30 @@ class KubernetesEngine::Worker {
     attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
   }
 
+  // All pods with the platform's label; users may have written it.
   FollowHandlers of_pods() {
-    const auto seen = [this](const Json& object, auto then) {
-      const auto pod = view_of_pod(object, options_.settings.cluster);
-      if (pod && is_namespace_of_jobs(pod->namespace_name, options_.settings)) then(*pod);
+    constexpr auto kKind = ClusterView::Kind::kLabelledPod;
+    FollowHandlers handlers = of_view(kKind);
+    handlers.on_list_asked = [this] { attempts_.begin_list(); };
+    handlers.on_object = [this](const Json& object) {
+      view_.put(kKind, object);
+      if (const auto pod = pod_of_a_job(object)) attempts_.see(*pod);
     };
-    return {.on_list_asked = [this] { attempts_.begin_list(); },
-            .on_list_begin = {},
-            .on_object =
-                [this, seen](const Json& object) {
-                  seen(object, [this](const PodView& pod) { attempts_.see(pod); });
-                },
-            .on_deleted =
-                [this, seen](const Json& object) {
-                  seen(object, [this](const PodView& pod) { attempts_.see_gone(pod); });
-                },
-            .on_listed =
-                [this] {
-                  if (is_listed_) attempts_.listed();
-                },
-            .on_trouble = {}};
+    handlers.on_deleted = [this](const Json& object) {
+      view_.remove(kKind, object);
+      if (const auto pod = pod_of_a_job(object)) attempts_.see_gone(*pod);
+    };
+    handlers.on_listed = [this] {
+      view_.end_list(kKind);
+      if (is_listed_) attempts_.listed();
+    };
+    return handlers;
+  }
+
+  std::optional<PodView> pod_of_a_job(const Json& object) const {
+    std::optional<PodView> pod = view_of_pod(object, options_.settings.cluster);
+    if (pod && !is_namespace_of_jobs(pod->namespace_name, options_.settings)) pod.reset();
+    return pod;
   }
 
   const KubernetesEngineOptions options_;

@@ -11,15 +11,13 @@
 #include "base/utf8.h"
 #include "execution/kubernetes/api_values.h"
 #include "execution/kubernetes/call_times.h"
+#include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/names.h"
 #include "model/container.h"
 
 namespace gpu_platform::execution {
 
 namespace {
-
-// In the namespace that the site names, it stands for the job's team.
-constexpr std::string_view kTeam = "{team}";
 
 using Json = nlohmann::json;
 
@@ -309,28 +307,6 @@ Rank rank_at(const StartOrder& order, std::uint32_t rank) {
 }
 
 }  // namespace
-
-bool is_namespace_of_jobs(std::string_view name, const KubernetesSettings& settings) {
-  const std::string_view pattern = settings.namespace_name;
-  const std::size_t at = pattern.find(kTeam);
-  if (at == std::string_view::npos) return name == pattern;
-  // What follows the team may be cut off, and dashes at both ends are taken away.
-  const std::string_view before = pattern.substr(0, at);
-  return name.starts_with(before.substr(std::min(before.find_first_not_of('-'), before.size())));
-}
-
-std::string namespace_of(const model::JobSpec& spec, const KubernetesSettings& settings) {
-  std::string name = settings.namespace_name;
-  const std::size_t at = name.find(kTeam);
-  if (at == std::string::npos) return name;
-  std::string team = base::to_lower(spec.team);
-  std::ranges::replace_if(team, [](char c) { return !is_letter_or_digit(c); }, '-');
-  name.replace(at, kTeam.size(), team);
-  name.resize(std::min(name.size(), kMaxDnsLabel));
-  const std::size_t first = name.find_first_not_of('-');
-  if (first == std::string::npos) return "none";
-  return name.substr(first, name.find_last_not_of('-') - first + 1);
-}
 
 base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& options,
                                 const KubernetesSettings& settings) {

@@ -30,14 +30,6 @@ struct PodOptions {
   bool has_gate = false;                 // kGangGate: the pods of a gang start together
 };
 
-// The namespace of an attempt's objects. A team's name becomes a DNS label: in lower case, with '-'
-// for what such a label does not have. Two teams whose names differ in nothing else share a
-// namespace.
-std::string namespace_of(const model::JobSpec& spec, const KubernetesSettings& settings);
-// Whether namespace_of() could be this one for some job. Objects elsewhere are not the platform's,
-// whatever their labels and names are.
-bool is_namespace_of_jobs(std::string_view name, const KubernetesSettings& settings);
-
 // A pod that Pod Security's "restricted" admits: no capabilities, RuntimeDefault, no privilege
 // escalation, no token; on its node; restartPolicy Never; kFinalizer. The error names the field
 // that Kubernetes would not take: a command or an environment that is too large or no text, the

@@ -275,27 +275,6 @@ TEST(PodManifest, AnyBytesOfAJobCanBeWrittenAsJson) {
   EXPECT_NO_THROW(static_cast<void>(pod.dump()));
 }
 
-TEST(Namespaces, ATeamsNameBecomesADnsLabel) {
-  KubernetesSettings with = settings();
-  with.namespace_name = "gp-{team}";
-  model::JobSpec spec = a_spec();
-  EXPECT_EQ(namespace_of(spec, with), "gp-vision");
-  spec.team = "ML.Research_";
-  EXPECT_EQ(namespace_of(spec, with), "gp-ml-research");
-  spec.team = std::string(80, 'x');
-  EXPECT_EQ(namespace_of(spec, with).size(), 63U);
-  with.namespace_name = "{team}";
-  spec.team = "__";
-  EXPECT_EQ(namespace_of(spec, with), "none");
-  EXPECT_EQ(namespace_of(spec, settings()), "jobs");
-  EXPECT_TRUE(is_namespace_of_jobs("jobs", settings()));
-  EXPECT_FALSE(is_namespace_of_jobs("jobs-of-others", settings()));
-  EXPECT_TRUE(is_namespace_of_jobs("any", with)) << "that of a team of this name";
-  with.namespace_name = "gp-{team}";
-  EXPECT_TRUE(is_namespace_of_jobs("gp-vision", with));
-  EXPECT_FALSE(is_namespace_of_jobs("vision", with));
-}
-
 TEST(Gangs, RanksKnowEachOtherByTheService) {
   model::JobSpec spec = a_spec();
   spec.request.nodes = 2;

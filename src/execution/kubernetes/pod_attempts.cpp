@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "execution/kubernetes/call_times.h"
+#include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/names.h"
 
 namespace gpu_platform::execution {
