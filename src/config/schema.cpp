@@ -328,7 +328,9 @@ const std::array kKeys = {
         "root."},
     Key{"engines.kubernetes.start_timeout", +[](C& c) -> base::Duration& { return c.kubernetes_start_timeout; },
         0, kDay, Effect::kRestart,
-        "The time after which a start is taken back if a pod of it has no node yet. 0: never."},
+        "The time after which a start is taken back if a pod of it has no node yet. It begins again "
+        "while kube-scheduler gives nodes to other pods and has said nothing of this one. 0: "
+        "never."},
     Key{"engines.kubernetes.lost_after", +[](C& c) -> base::Duration& { return c.kubernetes_lost_after; },
         1, kDay, Effect::kRestart,
         "The time after which a node that Kubernetes cannot reach is lost, and its jobs with it."},

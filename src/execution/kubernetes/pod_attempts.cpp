@@ -72,6 +72,7 @@ struct PodAttempts::Attempt {
   std::optional<base::Duration> at_limit;  // it was stopped at this time limit
   std::string failed_start;
   base::Instant asked_at;  // when its start began
+  StartWait start_wait;
   base::Instant started_at;
   base::Instant active_at;  // when it was seen to run, or had input or output
   std::optional<Ended> ended;
@@ -86,7 +87,9 @@ struct PodAttempts::Attempt {
 };
 
 PodAttempts::PodAttempts(KubernetesSettings settings, BootId boot_id)
-    : settings_(std::move(settings)), boot_id_(std::move(boot_id)) {}
+    : settings_(std::move(settings)),
+      patience_(settings_.start_patience),
+      boot_id_(std::move(boot_id)) {}
 PodAttempts::~PodAttempts() = default;
 
 // ---- orders
@@ -229,6 +232,7 @@ void PodAttempts::see(const PodView& pod) {
   } else if (rank.is_there && is_dead(pod)) {
     return;  // the last word about a pod that was replaced by hand
   }
+  if (!rank.is_bound && !pod.node.empty()) patience_.note_bound();
   rank.pod = pod;
   rank.is_there = true;
   rank.was_gone = false;
@@ -290,6 +294,7 @@ void PodAttempts::see_claim(const ClaimSeen& claim) {
 // ---- time
 
 void PodAttempts::advance(base::Instant now) {
+  patience_.advance(now);
   attempts_.ring(now);
   if (!is_listed_) return;
   for (const AttemptId id : attempts_.take_touched()) {
@@ -352,24 +357,27 @@ void PodAttempts::judge_start(Attempt& attempt, base::Instant now) {
 
 void PodAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   if (attempt.stop || !attempt.failed_start.empty() || !attempt.has_order) return;
-  if (!attempt.started_at.is_set()) {
-    const base::Duration patience = settings_.start_patience;
-    const bool all_bound =
-        std::ranges::all_of(attempt.ranks, [](const Rank& rank) { return rank.is_bound; });
-    if (all_bound || !attempt.asked_at.is_set() || patience == base::Duration()) return;
-    const base::Instant latest = attempt.asked_at + patience;
-    if (now < latest) return attempts_.wake_at(attempt, latest);
-    attempt.failed_start = fmt::format(
-        "not all of its pods had a node within {} s (engines.kubernetes.start_timeout){}{}",
-        base::whole_milliseconds(patience) / 1000, attempt.step.empty() ? "" : "; ", attempt.step);
-    return;
-  }
+  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
   judge_idleness(attempt, now);
   if (attempt.stop || attempt.order.time_limit == base::Duration()) return;
   const base::Instant end = attempt.started_at + attempt.order.time_limit;
   if (now < end) return attempts_.wake_at(attempt, end);
   attempt.at_limit = attempt.order.time_limit;
   begin_stop(attempt, {attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+}
+
+void PodAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
+  const bool all_bound =
+      std::ranges::all_of(attempt.ranks, [](const Rank& rank) { return rank.is_bound; });
+  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
+  const bool is_in_queue =
+      settings_.devices != DeviceMode::kOwned &&
+      std::ranges::all_of(attempt.ranks, [](const Rank& rank) {
+        return rank.is_bound || (rank.pod && !rank.pod->gang_gate_at && rank.pod->waiting.empty());
+      });
+  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
+  if (now < latest) return attempts_.wake_at(attempt, latest);
+  attempt.failed_start = patience_.complaint(attempt.step);
 }
 
 void PodAttempts::judge_idleness(Attempt& attempt, base::Instant now) {

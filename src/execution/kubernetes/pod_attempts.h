@@ -17,6 +17,7 @@
 #include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
+#include "execution/kubernetes/start_patience.h"
 
 // The life of attempts as pods. Orders, pods and answers come in; calls and observations go out.
 // Pure, so that one suite runs it against a lying, late, repeating cluster.
@@ -128,6 +129,7 @@ class PodAttempts {
   void step(Attempt& attempt, base::Instant now);
   void judge_start(Attempt& attempt, base::Instant now);
   void judge_limits(Attempt& attempt, base::Instant now);
+  void judge_start_time(Attempt& attempt, base::Instant now);
   void judge_idleness(Attempt& attempt, base::Instant now);
   void judge_end(Attempt& attempt, base::Instant now);
   void judge_clean(Attempt& attempt);
@@ -156,6 +158,7 @@ class PodAttempts {
   void sweep_one(Attempt& attempt);
 
   KubernetesSettings settings_;
+  StartPatience patience_;
   BootId boot_id_;
   bool is_listed_ = false;
   bool is_adopted_ = false;

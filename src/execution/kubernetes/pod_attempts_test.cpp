@@ -113,6 +113,55 @@ TEST_F(PodAttemptsTest, OneThatEndsWhenItIsDeletedAtItsLimitHasTimedOut) {
   EXPECT_EQ(ended()->reason, model::EndReason::kTimeLimit);
 }
 
+// kube-scheduler binds pods one after the other: 8,000 that were made together took 16 minutes.
+TEST_F(PodAttemptsTest, AStartIsNotTakenBackWhileTheSchedulerIsBusyWithOthers) {
+  attempts_->adopt({}, start_);
+  list();
+  StartOrder other = order();
+  other.attempt = {model::JobId(2), 1};
+  attempts_->start(order(), {}, start_);
+  attempts_->start(other, {}, start_);
+  PodView waits = pod();
+  waits.node.clear();
+  PodView before = waits;
+  before.attempt = other.attempt;
+  before.name = "gp-test-2-1-0";
+  before.uid = "uid-2";
+  attempts_->see(waits);
+  attempts_->see(before);
+  advance(start_ + base::minutes(8));
+  before.node = "node-2";
+  attempts_->see(before);
+  advance(start_ + base::minutes(8));
+  advance(start_ + base::minutes(17));
+  EXPECT_FALSE(has_called(CallKind::kDeletePod));
+  advance(start_ + base::minutes(19));
+  EXPECT_TRUE(has_called(CallKind::kDeletePod)) << "no other pod gets a node either";
+}
+
+TEST_F(PodAttemptsTest, AStartThatTheSchedulerHasLookedAtHasItsTimeWhateverOthersGet) {
+  attempts_->adopt({}, start_);
+  list();
+  attempts_->start(order(), {}, start_);
+  PodView waits = pod();
+  waits.node.clear();
+  waits.waiting = "Unschedulable: 0/3 nodes are available";
+  attempts_->see(waits);
+  advance(start_ + base::minutes(1));
+  StartOrder other = order();
+  other.attempt = {model::JobId(2), 1};
+  attempts_->start(other, {}, start_);
+  PodView others_pod = pod();
+  others_pod.attempt = other.attempt;
+  others_pod.name = "gp-test-2-1-0";
+  others_pod.uid = "uid-2";
+  attempts_->see(others_pod);
+  advance(start_ + base::minutes(8));
+  EXPECT_FALSE(has_called(CallKind::kDeletePod));
+  advance(start_ + base::minutes(11));
+  EXPECT_TRUE(has_called(CallKind::kDeletePod));
+}
+
 TEST_F(PodAttemptsTest, OneWithoutInputAndOutputForItsIdleTimeoutIsStopped) {
   StartOrder idle = order();
   idle.time_limit = base::Duration();

@@ -60,6 +60,7 @@ struct WorkloadAttempts::Attempt {
   std::optional<base::Duration> at_limit;
   std::string taken_back;
   base::Instant asked_at;
+  StartWait start_wait;
   base::Instant started_at;
   std::optional<Ended> ended;
   bool is_cleaned = false;

@@ -30,7 +30,10 @@ bool is_older(const WorkloadPod& a, const WorkloadPod& b) {
 }  // namespace
 
 WorkloadAttempts::WorkloadAttempts(KubernetesSettings settings, BootId boot_id, Waiting waiting)
-    : settings_(std::move(settings)), boot_id_(std::move(boot_id)), waiting_(std::move(waiting)) {}
+    : settings_(std::move(settings)),
+      patience_(settings_.start_patience),
+      boot_id_(std::move(boot_id)),
+      waiting_(std::move(waiting)) {}
 WorkloadAttempts::~WorkloadAttempts() = default;
 
 const WorkloadAttempts::Attempt* WorkloadAttempts::latest_of(const std::string& key) const {
@@ -192,6 +195,7 @@ void WorkloadAttempts::see(const PodView& pod) {
     seat.tries = 0;
     attempt.is_changed = true;
   }
+  if (is_same && seat.pod->node.empty() && !pod.node.empty()) patience_.note_bound();
   seat.pod = pod;
   seat.is_there = true;
   if (!attempt.has_order) sweep_one(attempt);
@@ -259,6 +263,7 @@ void WorkloadAttempts::owner_finished(const std::string& key) {
 // ---- time
 
 void WorkloadAttempts::advance(base::Instant now) {
+  patience_.advance(now);
   attempts_.ring(now);
   if (!is_listed_) return;
   for (const AttemptId id : attempts_.take_touched()) {
@@ -377,24 +382,27 @@ void WorkloadAttempts::judge_start(Attempt& attempt) {
 
 void WorkloadAttempts::judge_limits(Attempt& attempt, base::Instant now) {
   if (attempt.must_go() || !attempt.has_order) return;
-  if (!attempt.started_at.is_set()) {
-    const base::Duration patience = settings_.start_patience;
-    const bool all_bound = std::ranges::all_of(attempt.seats, [&](const auto& seat) {
-      return seat.first >= attempt.holders() || (seat.second.pod && !seat.second.pod->node.empty());
-    });
-    if (all_bound || !attempt.asked_at.is_set() || patience == base::Duration()) return;
-    const base::Instant latest = attempt.asked_at + patience;
-    if (now < latest) return attempts_.wake_at(attempt, latest);
-    attempt.taken_back = fmt::format(
-        "not all of its pods had a node within {} s (engines.kubernetes.start_timeout){}{}",
-        base::whole_milliseconds(patience) / 1000, attempt.step.empty() ? "" : "; ", attempt.step);
-    return;
-  }
+  if (!attempt.started_at.is_set()) return judge_start_time(attempt, now);
   if (attempt.order.time_limit == base::Duration()) return;
   const base::Instant end = attempt.started_at + attempt.order.time_limit;
   if (now < end) return attempts_.wake_at(attempt, end);
   attempt.at_limit = attempt.order.time_limit;
   attempt.begin_stop({attempt.id, false, attempt.order.stop_grace, EndReason::kTimeLimit});
+}
+
+void WorkloadAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
+  const auto holds_for_all = [&](auto holds) {
+    return std::ranges::all_of(attempt.seats, [&](const auto& entry) {
+      return entry.first >= attempt.holders() || (entry.second.pod && holds(*entry.second.pod));
+    });
+  };
+  const bool all_bound = holds_for_all([](const PodView& pod) { return !pod.node.empty(); });
+  if (all_bound || !attempt.asked_at.is_set() || patience_.is_endless()) return;
+  const bool is_in_queue =
+      holds_for_all([](const PodView& pod) { return !pod.node.empty() || pod.waiting.empty(); });
+  const base::Instant latest = patience_.end_of(attempt.start_wait, attempt.asked_at, is_in_queue);
+  if (now < latest) return attempts_.wake_at(attempt, latest);
+  attempt.taken_back = patience_.complaint(attempt.step);
 }
 
 void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {

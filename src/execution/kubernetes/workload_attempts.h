@@ -15,6 +15,7 @@
 #include "execution/kubernetes/pod_attempts.h"
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
+#include "execution/kubernetes/start_patience.h"
 #include "execution/kubernetes/workload_pod.h"
 
 // The life of attempts whose pods others have made: a start admits the pods of the workload that
@@ -138,6 +139,7 @@ class WorkloadAttempts {
   void offer(Attempt& attempt, const WorkloadPod& pod, bool is_holder);
   void judge_start(Attempt& attempt);
   void judge_limits(Attempt& attempt, base::Instant now);
+  void judge_start_time(Attempt& attempt, base::Instant now);
   void judge_end(Attempt& attempt, base::Instant now);
   void judge_clean(Attempt& attempt);
   void judge_gone(Attempt& attempt);
@@ -151,6 +153,7 @@ class WorkloadAttempts {
               base::Instant now);
 
   KubernetesSettings settings_;
+  StartPatience patience_;
   BootId boot_id_;
   Waiting waiting_;
   bool is_listed_ = false;
