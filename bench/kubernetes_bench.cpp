@@ -378,7 +378,8 @@ class Bench {
                  cluster_.pods().empty() && cluster_.is_idle();
         },
         "all pods end");
-    cluster_.until([&] { return daemon_->json({"status"})["used_gpus"] == 0; }, "all jobs end");
+    cluster_.until([&] { return daemon_->json({"jobs", "list", "--limit", "1"})["jobs"].empty(); },
+                   "all jobs end");
     fmt::print("{} jobs done after           {:6.1f} s\n", sizes_.jobs, seconds_since(begin));
     return judge(array, cluster_.made() - before);
   }
