@@ -326,14 +326,23 @@ class Bench {
       cluster_.send({.method = Method::kPost, .path = kClaims, .body = of_this(sample.claim)});
       cluster_.send({.method = Method::kPost, .path = kPods, .body = of_this(sample.pod)});
     }
-    cluster_.until([&] { return cluster_.bound() == sizes_.pods; }, "all plain pods are bound");
-    const double took = seconds_since(begin);
-    fmt::print("{} plain pods bound in          {:6.1f} s, {:.1f}/s\n", sizes_.pods, took,
-               sizes_.pods / took);
+    const double took = until_bound("plain pods bound in", begin);
     cluster_.remove_all(kPods);
     cluster_.until([&] { return cluster_.pods().empty() && cluster_.is_idle(); }, "plain pods go");
     cluster_.remove_all(kClaims);
     cluster_.until([&] { return left(kClaims) == 0; }, "plain claims go");
+    return took;
+  }
+
+  // Returns the seconds from `begin` until all pods of a comparison have a node.
+  double until_bound(const char* what, SteadyClock::time_point begin) {
+    const auto count = static_cast<std::size_t>(sizes_.pods);
+    cluster_.until([&] { return cluster_.pods().size() == count; }, "all pods are made");
+    const double made = seconds_since(begin);
+    cluster_.until([&] { return cluster_.bound() == sizes_.pods; }, "all pods are bound");
+    const double took = seconds_since(begin);
+    fmt::print("{} {:<28}{:6.1f} s, {:.1f}/s; all were made after {:.1f} s\n", count, what, took,
+               sizes_.pods / took, made);
     return took;
   }
 
@@ -343,12 +352,9 @@ class Bench {
     const double their_cpu = cpu_seconds(apiserver);
     const auto begin = SteadyClock::now();
     submit({"--array", fmt::format("0-{}", sizes_.pods - 1)});
-    cluster_.until([&] { return cluster_.bound() == sizes_.pods; }, "all pods are bound");
-    const double took = seconds_since(begin);
+    const double took = until_bound("jobs submitted and bound in", begin);
     const double used = cpu_seconds(daemon_->pid()) - cpu;
     const double theirs = cpu_seconds(apiserver) - their_cpu;
-    fmt::print("{} jobs submitted and bound in  {:6.1f} s, {:.1f}/s\n", sizes_.pods, took,
-               sizes_.pods / took);
     fmt::print("CPU of the daemon               {:6.1f} s, {:.1f} % of kube-apiserver's {:.1f} s\n",
                used, used / theirs * 100, theirs);
     return took;
@@ -378,8 +384,12 @@ class Bench {
                  cluster_.pods().empty() && cluster_.is_idle();
         },
         "all pods end");
-    cluster_.until([&] { return daemon_->json({"jobs", "list", "--limit", "1"})["jobs"].empty(); },
-                   "all jobs end");
+    cluster_.until(
+        [&] {
+          const Json status = daemon_->json({"status"});
+          return status["available_gpus"] == status["total_gpus"];
+        },
+        "all jobs end");
     fmt::print("{} jobs done after           {:6.1f} s\n", sizes_.jobs, seconds_since(begin));
     return judge(array, cluster_.made() - before);
   }
@@ -389,7 +399,7 @@ class Bench {
     int doubled = 0;
     const Json list = daemon_->json({"jobs", "list", "--all"})["jobs"];
     for (const Json& job : list) {
-      if (job["array_id"] != Json::parse(array, nullptr, false)) continue;
+      if (job["array_id"] != array) continue;
       completed += job["state"] == "COMPLETED" ? 1 : 0;
       doubled += job["attempts"].size() == 1 ? 0 : 1;
     }

@@ -13,6 +13,7 @@
 
 #include "kubernetes/credentials.h"
 #include "kubernetes/endpoint.h"
+#include "kubernetes/multi_driver.h"
 #include "kubernetes/text_file.h"
 #include "kubernetes/transfer.h"
 #include "os/clock.h"
@@ -23,8 +24,6 @@ namespace {
 constexpr int kMaxRetries = 4;                             // of a request that gets 429
 constexpr base::Duration kLongestRest = base::minutes(1);  // a longer Retry-After is not waited for
 constexpr std::int64_t kNever = INT64_MAX;
-
-using Multi = std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)>;
 
 // Once for the program; libcurl guards against other threads itself.
 bool has_library() {
@@ -56,11 +55,12 @@ struct Call {
 
 class Client::Impl {
  public:
-  Impl(ClusterAccess access, Endpoint endpoint, ClientOptions options, Multi multi)
+  Impl(ClusterAccess access, Endpoint endpoint, ClientOptions options,
+       std::unique_ptr<MultiDriver> driver)
       : endpoint_(std::move(endpoint)),
         options_(std::move(options)),
         credentials_(std::move(access), ExecLimits{.time = options_.plugin_time}),
-        multi_(std::move(multi)) {}
+        driver_(std::move(driver)) {}
 
   ~Impl() {
     for (auto& [id, call] : calls_) drop_transfer(*call);
@@ -91,13 +91,13 @@ class Client::Impl {
       const bool has_told = step();
       const std::int64_t now = os::monotonic_ns();
       if (has_told || woken_.exchange(false) || now >= until) return;
-      wait(std::min(until, due_ns()) - now);
+      driver_->wait(std::min(until, due_ns()), credentials_.descriptors());
     }
   }
 
   void wake() {
     woken_ = true;
-    curl_multi_wakeup(multi_.get());
+    driver_->wake();
   }
 
   std::size_t pending() const { return pending_; }
@@ -109,8 +109,7 @@ class Client::Impl {
   bool step() {
     ended_.clear();
     start_calls(os::monotonic_ns());
-    int running = 0;
-    curl_multi_perform(multi_.get(), &running);
+    driver_->drive();
     collect_bytes();
     finish_transfers();
     expire(os::monotonic_ns());
@@ -168,14 +167,18 @@ class Client::Impl {
     active_.emplace(call.transfer->handle(), id);
     call.state = Call::State::kActive;
     if (!call.is_stream) ++in_flight_;
-    curl_multi_add_handle(multi_.get(), call.transfer->handle());
+    driver_->add(lane_of(call), call.transfer->handle());
+  }
+
+  static MultiDriver::Lane lane_of(const Call& call) {
+    return call.is_stream ? MultiDriver::Lane::kStreams : MultiDriver::Lane::kRequests;
   }
 
   // The call is not under way any more, whatever it was.
   void drop_transfer(Call& call) {
     if (call.transfer == nullptr) return;
     heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());
-    curl_multi_remove_handle(multi_.get(), call.transfer->handle());
+    driver_->remove(lane_of(call), call.transfer->handle());
     active_.erase(call.transfer->handle());
     call.transfer.reset();
     if (!call.is_stream) --in_flight_;
@@ -207,9 +210,7 @@ class Client::Impl {
   }
 
   void finish_transfers() {
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
+    while (const CURLMsg* message = driver_->next_done()) {
       const std::uint64_t id = active_.at(message->easy_handle);
       judge(id, *calls_.at(id), message->data.result);
     }
@@ -325,21 +326,11 @@ class Client::Impl {
     return can_begin && credentials_.due_ns() == 0 ? 0 : due;
   }
 
-  void wait(std::int64_t time_ns) {
-    std::vector<curl_waitfd> extra;
-    for (const int fd : credentials_.descriptors()) {
-      if (fd >= 0) extra.push_back({fd, CURL_WAIT_POLLIN, 0});
-    }
-    const std::int64_t time_ms = (std::max<std::int64_t>(time_ns, 0) + 999'999) / 1'000'000;
-    curl_multi_poll(multi_.get(), extra.data(), static_cast<unsigned>(extra.size()),
-                    static_cast<int>(std::min<std::int64_t>(time_ms, 60'000)), nullptr);
-  }
-
   Endpoint endpoint_;
   ClientOptions options_;
   Credentials credentials_;
-  Sockets sockets_;  // libcurl closes the last ones with multi_
-  Multi multi_;
+  Sockets sockets_;  // libcurl closes the last ones with the driver
+  std::unique_ptr<MultiDriver> driver_;
   Calls calls_;
   std::uint64_t last_id_ = 0;
   std::set<std::uint64_t> waiting_;
@@ -361,13 +352,13 @@ Client::~Client() = default;
 
 base::Result<std::unique_ptr<Client>> Client::make(ClusterAccess access, ClientOptions options) {
   TRY_ASSIGN(Endpoint endpoint, endpoint_of(access));
-  Multi multi(has_library() ? curl_multi_init() : nullptr, curl_multi_cleanup);
-  if (multi == nullptr) {
-    return base::fail(base::ErrorCode::kInternal, "libcurl cannot be used: it has no memory");
+  std::unique_ptr<MultiDriver> driver = has_library() ? MultiDriver::make() : nullptr;
+  if (driver == nullptr) {
+    return base::fail(base::ErrorCode::kInternal,
+                      "libcurl cannot be used: it has no memory or no descriptor");
   }
-  curl_multi_setopt(multi.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
   return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(
-      std::move(access), std::move(endpoint), std::move(options), std::move(multi))));
+      std::move(access), std::move(endpoint), std::move(options), std::move(driver))));
 }
 
 RequestId Client::send(Request request, std::function<void(const Answer&)> done) {

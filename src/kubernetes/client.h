@@ -46,7 +46,7 @@ std::string complaint_of(const Answer& answer);
 
 struct ClientOptions {
   std::string user_agent = "gpu-platform";
-  std::uint32_t max_in_flight = 32;  // ordinary requests at once; further ones wait in order
+  std::uint32_t max_in_flight = 16;  // ordinary requests at once; further ones wait in order
   std::size_t max_body = 256u << 20;
   base::Duration plugin_time = base::seconds(30);  // that a plugin for credentials may take
   // Where a call has waited for its timeout, and for at least this, and nothing came from the

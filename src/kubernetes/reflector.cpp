@@ -9,6 +9,7 @@
 #include "kubernetes/back_off.h"
 #include "kubernetes/json_values.h"
 #include "kubernetes/line_splitter.h"
+#include "kubernetes/managed_fields.h"
 #include "kubernetes/resource_path.h"
 #include "kubernetes/text_file.h"
 
@@ -112,7 +113,7 @@ class Reflector::Impl {
       return later(Step::kList, back_off_.next());
     }
     if (!answer.is_ok()) return refuse("list", answer, Step::kList);
-    const json page = json::parse(answer.body, nullptr, false);
+    const json page = json::parse(without_managed_fields(answer.body), nullptr, false);
     const json* items = member(page, "items");
     const json* metadata = member(page, "metadata");
     const bool has_items = items != nullptr && (items->is_array() || items->is_null());
@@ -166,7 +167,7 @@ class Reflector::Impl {
 
   void on_line(std::string_view line) {
     if (line.empty()) return;
-    const json event = json::parse(line, nullptr, false);
+    const json event = json::parse(without_managed_fields(line), nullptr, false);
     const json* object = member(event, "object");
     if (object == nullptr || !object->is_object()) {
       return break_off("watch", "a line is no event: " + printable(line, 80));

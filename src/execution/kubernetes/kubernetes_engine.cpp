@@ -28,6 +28,7 @@
 #include "execution/kubernetes/pod_attempts.h"
 #include "execution/kubernetes/workload_keeper.h"
 #include "kubernetes/endpoint.h"
+#include "kubernetes/managed_fields.h"
 #include "kubernetes/pod_streams.h"
 #include "kubernetes/reflector.h"
 #include "os/clock.h"
@@ -76,14 +77,17 @@ std::string reason_of(const Answer& answer) {
   return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
 }
 
+Json object_of(const Answer& answer) {
+  return Json::parse(kubernetes::without_managed_fields(answer.body), nullptr, false);
+}
+
 std::string uid_of(const Answer& answer) {
-  return std::string(text_at(Json::parse(answer.body, nullptr, false), {"metadata", "uid"}));
+  return std::string(text_at(object_of(answer), {"metadata", "uid"}));
 }
 
 // A server without the feature drops the fields that it does not know, and says nothing.
 bool has_allocation(const Answer& answer) {
-  const Json object = Json::parse(answer.body, nullptr, false);
-  return at(object, {"status", "allocation"}).is_object();
+  return at(object_of(answer), {"status", "allocation"}).is_object();
 }
 
 kubernetes::StreamEnd end_of_own_process(std::int32_t exit_code) {
@@ -436,11 +440,11 @@ class KubernetesEngine::Worker {
       CallAnswer told{.status = answer.status};
       if (kind == CallKind::kAllocate && answer.is_ok() && !has_allocation(answer)) {
         told = {.status = 422, .text = "the API server has dropped the allocation of the claim"};
-      } else if (answer.is_ok()) {
-        told.uid = uid_of(answer);
-      } else {
+      } else if (!answer.is_ok()) {
         told.reason = reason_of(answer);
         told.text = kubernetes::complaint_of(answer);
+      } else if (kind == CallKind::kMakePod) {
+        told.uid = uid_of(answer);
       }
       attempts_.answer(id, told, os::wall_now());
     });
