@@ -94,6 +94,7 @@ decider_rights="/events create patch
 /resourcequotas get list watch
 /services create
 resource.k8s.io/deviceclasses get list watch
+resource.k8s.io/devicetaintrules get list watch
 resource.k8s.io/resourceclaims create delete get list watch
 resource.k8s.io/resourceslices get list watch"
 
@@ -109,6 +110,7 @@ allocator_rights="/events create patch
 /resourcequotas get list watch
 /services create
 resource.k8s.io/deviceclasses get list watch
+resource.k8s.io/devicetaintrules get list watch
 resource.k8s.io/resourceclaims create delete get list patch update watch
 resource.k8s.io/resourceclaims/binding patch update
 resource.k8s.io/resourceclaims/status patch update
@@ -137,6 +139,7 @@ kubeflow.org/tfjobs get
 kubeflow.org/xgboostjobs get
 ray.io/rayclusters get
 resource.k8s.io/deviceclasses get list watch
+resource.k8s.io/devicetaintrules get list watch
 resource.k8s.io/resourceclaims create delete get list patch update watch
 resource.k8s.io/resourceclaims/binding patch update
 resource.k8s.io/resourceclaims/status patch update

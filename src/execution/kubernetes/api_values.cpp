@@ -265,6 +265,11 @@ std::string taint_text(const Json& taint) {
                                     value.empty() ? "" : "=", value, text_at(taint, {"effect"})));
 }
 
+bool keeps_pods_away(const Json& taint) {
+  const std::string_view effect = text_at(taint, {"effect"});
+  return effect == "NoSchedule" || effect == "NoExecute";
+}
+
 base::Result<std::int64_t> parse_quantity_milli(std::string_view text) {
   return parse_scaled(text, 3);
 }

@@ -43,6 +43,8 @@ std::string printable_line(std::string_view head, std::string_view rest);
 
 // Returns "taint KEY=VALUE:EFFECT" for a taint of a Node or a device.
 std::string taint_text(const nlohmann::json& taint);
+// Returns whether a taint of a device keeps pods away; there are some for show.
+bool keeps_pods_away(const nlohmann::json& taint);
 
 // Kubernetes' quantities: "100m", "2", "1.5Gi", "1e3", "129e6". Rounded up. A negative one, and one
 // that does not fit, is an error.

@@ -88,6 +88,16 @@ inline nlohmann::json claim_object(const std::string& name, const std::string& p
             {"reservedFor", Json::array({user})}}}};
 }
 
+// A rule that taints the devices of the selector: {"pool", "device"}, null, …
+inline nlohmann::json taint_rule_object(const std::string& name, const nlohmann::json& selector,
+                                        const std::string& effect = "NoSchedule") {
+  using Json = nlohmann::json;
+  const Json taint = {{"key", "example.org/quarantine"}, {"value", "yes"}, {"effect", effect}};
+  Json rule = {{"metadata", {{"name", name}}}, {"spec", {{"taint", taint}}}};
+  if (!selector.is_null()) rule["spec"]["deviceSelector"] = selector;
+  return rule;
+}
+
 inline nlohmann::json pod_object(const std::string& name, const std::string& node,
                                  const nlohmann::json& requests) {
   using Json = nlohmann::json;

@@ -27,7 +27,7 @@ std::size_t index_of(Kind kind) {
 }
 
 bool has_namespace(Kind kind) {
-  return kind != Kind::kNode && kind != Kind::kSlice;
+  return kind != Kind::kNode && kind != Kind::kSlice && kind != Kind::kTaintRule;
 }
 
 std::string object_key(Kind kind, const Json& object) {
@@ -46,6 +46,7 @@ ClusterView::ClusterView(KubernetesSettings settings)
   if (settings_.devices != DeviceMode::kCounts) return;
   is_listed_.at(index_of(Kind::kSlice)) = true;
   is_listed_.at(index_of(Kind::kClaim)) = true;
+  is_listed_.at(index_of(Kind::kTaintRule)) = true;
 }
 
 void ClusterView::begin_list(Kind kind) {
@@ -63,6 +64,7 @@ void ClusterView::end_list(Kind kind) {
 std::set<std::string> ClusterView::keys_of(Kind kind) const {
   if (kind == Kind::kSlice) return pools_.slice_names();
   if (kind == Kind::kClaim) return claims_.keys();
+  if (kind == Kind::kTaintRule) return rules_.names();
   std::set<std::string> keys;
   if (kind == Kind::kNode) {
     for (const auto& [name, node] : nodes_) {
@@ -86,6 +88,8 @@ void ClusterView::put(Kind kind, const Json& object) {
       return changed_.merge(pools_.put(object));
     case Kind::kClaim:
       return put_claim(object);
+    case Kind::kTaintRule:
+      return put_rule(object);
     case Kind::kOtherPod:
     case Kind::kLabelledPod:
       return put_pod(kind, object);
@@ -104,6 +108,8 @@ void ClusterView::remove_by_key(Kind kind, const std::string& key) {
       return changed_.merge(pools_.remove(key));
     case Kind::kClaim:
       return mark_devices(claims_.remove(key));
+    case Kind::kTaintRule:
+      return remove_rule(key);
     case Kind::kOtherPod:
     case Kind::kLabelledPod:
       return remove_pod(kind, key);
@@ -169,6 +175,30 @@ void ClusterView::put_claim(const Json& object) {
 void ClusterView::mark_devices(const std::set<DeviceName>& devices) {
   for (const DeviceName& device : devices) {
     if (std::string node = pools_.node_of(device); !node.empty()) changed_.insert(std::move(node));
+  }
+}
+
+void ClusterView::put_rule(const Json& object) {
+  std::optional<TaintRule> rule = view_of_taint_rule(object);
+  if (!rule) return remove_rule(line_at(object, {"metadata", "name"}));
+  const TaintRule* old = rules_.find(rule->name);
+  if (old != nullptr && *old == *rule) return;
+  if (old != nullptr) mark_selected(*old);
+  mark_selected(*rule);
+  rules_.put(*std::move(rule));
+}
+
+void ClusterView::remove_rule(const std::string& name) {
+  const TaintRule* old = rules_.find(name);
+  if (old == nullptr) return;
+  mark_selected(*old);
+  rules_.remove(name);
+}
+
+// Nodes that may have a device which the rule selects.
+void ClusterView::mark_selected(const TaintRule& rule) {
+  if (rule.driver.value_or(settings_.driver) == settings_.driver) {
+    changed_.merge(pools_.nodes_of(rule.pool));
   }
 }
 
@@ -242,7 +272,7 @@ void ClusterView::tell(const std::string& name, Node& node,
   const bool is_counted = settings_.devices == DeviceMode::kCounts;
   NodeGpus gpus = is_counted
                       ? gpus_of_counts(name, facts, bounded(node.others_gpus, kMaxOthersGpus))
-                      : gpus_of_devices(pools_.devices_of(name), claims_);
+                      : gpus_of_devices(pools_.devices_of(name), claims_, rules_);
   model::NodeInfo info;
   info.name = name;
   info.boot_id = facts.uid;

@@ -19,13 +19,14 @@
 #include "execution/kubernetes/device_claims.h"
 #include "execution/kubernetes/device_name.h"
 #include "execution/kubernetes/device_pools.h"
+#include "execution/kubernetes/device_taint_rules.h"
 #include "execution/kubernetes/node_facts.h"
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
 
-// The nodes and GPUs of a cluster, from Nodes, ResourceSlices, ResourceClaims and the pods of
-// others. Pure: objects in, observations out, each only when it changed. Cost follows what changed:
-// a change touches its node alone.
+// The nodes and GPUs of a cluster, from Nodes, ResourceSlices, ResourceClaims, DeviceTaintRules and
+// the pods of others. Pure: objects in, observations out, each only when it changed. Cost follows
+// what changed: a change touches its node alone, that of a rule the nodes of its pool.
 //
 // Rules: slices of the highest generation of a pool, and only if the pool is complete. A GPU is
 // what settings.driver publishes with attribute type "gpu" (or static "mig", as a GPU of its
@@ -48,8 +49,9 @@ class ClusterView {
 
   // Objects as they come; a deleted one by its name. Between begin_list() and end_list() of a kind,
   // what is not told is gone. A labelled pod has the platform's label: it counts as one of others
-  // unless it is the platform's (is_of_platform).
-  enum class Kind : std::uint8_t { kNode, kSlice, kClaim, kOtherPod, kLabelledPod };
+  // unless it is the platform's (is_of_platform). Where a cluster has no DeviceTaintRules, their
+  // list is empty.
+  enum class Kind : std::uint8_t { kNode, kSlice, kClaim, kOtherPod, kLabelledPod, kTaintRule };
   void begin_list(Kind kind);
   void end_list(Kind kind);
   void put(Kind kind, const nlohmann::json& object);
@@ -59,8 +61,8 @@ class ClusterView {
   // be unreachable.
   void expect(std::string_view node);
 
-  // Nothing is told before all kinds were listed once (with DeviceMode::kCounts slices and claims
-  // need not be); then everything. `now` decides when an
+  // Nothing is told before all kinds were listed once (with DeviceMode::kCounts slices, claims
+  // and rules need not be); then everything. `now` decides when an
   // unreachable node is lost (settings.lost_after); it is counted from the Node's own time, or,
   // where that is not told or lies ahead, from the first call that saw it. Of a lost node nothing
   // else is told, and everything again when it is back. Nodes come by name; of each, first the
@@ -117,7 +119,10 @@ class ClusterView {
   void put_pod(Kind kind, const nlohmann::json& object);
   void remove_pod(Kind kind, const std::string& key);
   void put_claim(const nlohmann::json& object);
+  void put_rule(const nlohmann::json& object);
+  void remove_rule(const std::string& name);
   void mark_devices(const std::set<DeviceName>& devices);
+  void mark_selected(const TaintRule& rule);
   std::set<std::string> keys_of(Kind kind) const;
 
   std::string lost_cause(const std::string& name, Node& node, base::Instant now);
@@ -126,11 +131,12 @@ class ClusterView {
   void tell_lost(const std::string& name, Node& node, std::string cause,
                  std::vector<ClusterObservation>& changes);
 
-  static constexpr std::size_t kKinds = 5;
+  static constexpr std::size_t kKinds = 6;
   KubernetesSettings settings_;
   std::map<std::string, Node, std::less<>> nodes_;
   DevicePools pools_;
   DeviceClaims claims_;
+  DeviceTaintRules rules_;
   std::map<std::string, OtherPodOfKind, std::less<>> others_;
   std::set<std::string> changed_;
   std::set<std::pair<base::Instant, std::string>> due_;

@@ -14,8 +14,8 @@ namespace {
 using Json = nlohmann::json;
 using Kind = ClusterView::Kind;
 
-constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod,
-                           Kind::kLabelledPod};
+constexpr Kind kKinds[] = {Kind::kNode,     Kind::kSlice,       Kind::kClaim,
+                           Kind::kOtherPod, Kind::kLabelledPod, Kind::kTaintRule};
 constexpr std::uint64_t kNodes = 4;
 
 // What is known to a core that has heard all observations.
@@ -98,6 +98,14 @@ class World {
       if (prng_.chance(1, 3)) claim["status"].erase("allocation");
       if (prng_.chance(1, 3)) claim["metadata"]["labels"] = {{"gpu-platform/cluster", "lab"}};
       return claim;
+    }
+    if (kind == Kind::kTaintRule) {
+      Json selector = Json::object();
+      if (prng_.chance(1, 2)) selector["pool"] = a_node();
+      if (prng_.chance(1, 2)) selector["device"] = fmt::format("gpu-{}", prng_.below(4));
+      if (prng_.chance(1, 4)) selector["driver"] = "other.example.org";
+      constexpr const char* kEffects[] = {"NoSchedule", "NoExecute", "None"};
+      return taint_rule_object(name, selector, kEffects[prng_.below(std::size(kEffects))]);
     }
     if (kind == Kind::kOtherPod || kind == Kind::kLabelledPod) {
       Json pod = pod_object(name, a_node(),
@@ -218,6 +226,8 @@ TEST(ClusterViewProperty, NoJsonEndsTheProgram) {
       {Kind::kNode, node},
       {Kind::kSlice, slice_object({"s1", "n1"}, {gpu_device("n1", 0)})},
       {Kind::kClaim, claim_object("c", "n1", "gpu-0")},
+      {Kind::kTaintRule,
+       taint_rule_object("r", {{"driver", "gpu.nvidia.com"}, {"pool", "n1"}, {"device", "gpu-0"}})},
       {Kind::kOtherPod, pod_object("p", "n1", {{"cpu", "1"}, {"memory", "7Ei"}})}};
   std::size_t told = 0;
   for (int i = 0; i < 4'000; ++i) {

@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::json;
 using Kind = ClusterView::Kind;
 
-constexpr Kind kKinds[] = {Kind::kNode, Kind::kSlice, Kind::kClaim, Kind::kOtherPod,
-                           Kind::kLabelledPod};
+constexpr Kind kKinds[] = {Kind::kNode,     Kind::kSlice,       Kind::kClaim,
+                           Kind::kOtherPod, Kind::kLabelledPod, Kind::kTaintRule};
 
 KubernetesSettings settings(DeviceMode devices = DeviceMode::kPinned) {
   KubernetesSettings settings;
@@ -318,6 +318,74 @@ TEST_F(ClusterViewTest, ADeviceTaintTakesAGpuUnlessItIsForShow) {
   list_all({node_object("n1")}, {slice_object({"s1", "n1"}, {faulty, watched})});
   EXPECT_EQ(gpus_["GPU-n1-0"], "taint gpu.nvidia.com/xid=79:NoSchedule");
   EXPECT_EQ(gpus_["GPU-n1-1"], "");
+}
+
+TEST_F(ClusterViewTest, ARuleTaintsTheDevicesThatItSelects) {
+  const std::string taint = "taint example.org/quarantine=yes:NoSchedule of rule r";
+  list_all({node_object("n1"), node_object("n2")},
+           {slice_object({"s1", "n1"}, {gpu_device("n1", 0), gpu_device("n1", 1)}),
+            slice_object({"s2", "n2"}, {gpu_device("n2", 0)})});
+  struct Case {
+    Json selector;
+    std::vector<std::string> tainted;
+  };
+  const std::vector<Case> cases = {
+      {Json::object(), {"GPU-n1-0", "GPU-n1-1", "GPU-n2-0"}},
+      {nullptr, {"GPU-n1-0", "GPU-n1-1", "GPU-n2-0"}},
+      {{{"driver", "gpu.nvidia.com"}}, {"GPU-n1-0", "GPU-n1-1", "GPU-n2-0"}},
+      {{{"driver", "other.example.org"}}, {}},
+      {{{"pool", "n1"}}, {"GPU-n1-0", "GPU-n1-1"}},
+      {{{"device", "gpu-0"}}, {"GPU-n1-0", "GPU-n2-0"}},
+      {{{"pool", "n1"}, {"device", "gpu-1"}}, {"GPU-n1-1"}},
+      {{{"pool", "n3"}}, {}},
+      // Kubernetes 1.33 and 1.34.
+      {{{"pool", "n1"}, {"deviceClassName", "other"}}, {}},
+      {{{"pool", "n1"}, {"selectors", Json::array({{{"cel", {{"expression", "false"}}}}})}}, {}}};
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.selector.dump());
+    view_.put(Kind::kTaintRule, taint_rule_object("r", each.selector));
+    take();
+    std::vector<std::string> tainted;
+    for (const auto& [uuid, text] : gpus_) {
+      if (!text.empty()) tainted.push_back(uuid);
+      EXPECT_TRUE(text.empty() || text == taint) << text;
+    }
+    EXPECT_EQ(tainted, each.tainted);
+  }
+}
+
+TEST_F(ClusterViewTest, ARuleCountsWhileItIsThereAndKeepsPodsAway) {
+  list_one_node();
+  const Json selector = {{"pool", "n1"}, {"device", "gpu-0"}};
+  view_.put(Kind::kTaintRule, taint_rule_object("r", selector, "NoExecute"));
+  view_.put(Kind::kClaim, claim_object("c", "n1", "gpu-0"));
+  take();
+  EXPECT_EQ(gpus_["GPU-n1-0"],
+            "taint example.org/quarantine=yes:NoExecute of rule r; claim ml/c of pod user");
+  view_.remove(Kind::kClaim, claim_object("c", "n1", "gpu-0"));
+  view_.put(Kind::kTaintRule, taint_rule_object("r", selector, "None"));
+  take();
+  EXPECT_EQ(gpus_["GPU-n1-0"], "");
+  view_.put(Kind::kTaintRule, taint_rule_object("r", selector));
+  view_.put(Kind::kTaintRule, taint_rule_object("s", selector));
+  take();
+  EXPECT_EQ(gpus_["GPU-n1-0"],
+            "taint example.org/quarantine=yes:NoSchedule of rule r; "
+            "taint example.org/quarantine=yes:NoSchedule of rule s");
+  view_.remove(Kind::kTaintRule, taint_rule_object("r", selector));
+  view_.begin_list(Kind::kTaintRule);
+  view_.end_list(Kind::kTaintRule);
+  take();
+  EXPECT_EQ(gpus_["GPU-n1-0"], "");
+}
+
+TEST_F(ClusterViewTest, ARuleThatCameBeforeItsDevicesCountsWhenTheyCome) {
+  list_all({node_object("n1")});
+  view_.put(Kind::kTaintRule, taint_rule_object("r", {{"pool", "n1"}}));
+  take();
+  view_.put(Kind::kSlice, slice_object({"s1", "n1"}, {gpu_device("n1", 0)}));
+  take();
+  EXPECT_THAT(gpus_["GPU-n1-0"], ::testing::EndsWith("of rule r"));
 }
 
 TEST_F(ClusterViewTest, PodsOfOthersUseCpusAndMemory) {

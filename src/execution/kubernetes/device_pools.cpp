@@ -1,7 +1,6 @@
 #include "execution/kubernetes/device_pools.h"
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,8 +38,7 @@ std::string pci_address(std::string_view text) {
 
 std::string repelling_taint(const Json& device) {
   for (const Json& taint : list_at(device, {"taints"})) {
-    const std::string_view effect = text_at(taint, {"effect"});
-    if (effect == "NoSchedule" || effect == "NoExecute") return taint_text(taint);
+    if (keeps_pods_away(taint)) return taint_text(taint);
   }
   return {};
 }
@@ -180,6 +178,14 @@ std::string DevicePools::node_of(const DeviceName& device) const {
   if (pool == pools_.end()) return {};
   const auto found = pool->second.devices.find(device);
   return found == pool->second.devices.end() ? std::string() : found->second.node;
+}
+
+std::set<std::string> DevicePools::nodes_of(const std::optional<std::string>& pool) const {
+  std::set<std::string> nodes;
+  for (const auto& [node, pools] : pools_of_nodes_) {
+    if (!pool || pools.contains(*pool)) nodes.insert(node);
+  }
+  return nodes;
 }
 
 std::set<std::string> DevicePools::slice_names() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,6 +47,8 @@ class DevicePools {
   std::vector<const Device*> devices_of(std::string_view node) const;
   // Nodes with a device of this name: one at most.
   std::string node_of(const DeviceName& device) const;
+  // Nodes with devices of this pool; unset: of any. Cost: linear in the number of nodes.
+  std::set<std::string> nodes_of(const std::optional<std::string>& pool) const;
   std::set<std::string> slice_names() const;
 
  private:

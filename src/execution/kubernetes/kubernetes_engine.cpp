@@ -26,6 +26,7 @@
 #include "execution/kubernetes/output_follower.h"
 #include "execution/kubernetes/output_spool.h"
 #include "execution/kubernetes/pod_attempts.h"
+#include "execution/kubernetes/taint_rule_follower.h"
 #include "execution/kubernetes/workload_keeper.h"
 #include "kubernetes/endpoint.h"
 #include "kubernetes/managed_fields.h"
@@ -175,6 +176,7 @@ class KubernetesEngine::Worker {
       for (Order& order : orders) carry_out(order);
       const std::int64_t now_ns = os::monotonic_ns();
       for (const auto& reflector : reflectors_) reflector->advance(now_ns);
+      if (taint_rules_) taint_rules_->advance(now_ns);
       lease_.advance(now_ns);
       output_.advance(now_ns);
       work();
@@ -225,7 +227,8 @@ class KubernetesEngine::Worker {
       std::visit([this](auto& each) { sink_.observe(std::move(each)); }, observation);
     }
     const bool all = std::ranges::all_of(reflectors_, [](const auto& r) { return r->is_listed(); });
-    if (!all || is_listed_) return;
+    const bool has_rules = !taint_rules_ || taint_rules_->is_listed();
+    if (!all || !has_rules || is_listed_) return;
     is_listed_ = true;
     attempts_.listed();
     workloads_.listed();
@@ -245,6 +248,7 @@ class KubernetesEngine::Worker {
       if (due.is_set()) sleep = std::min(sleep, due - now);
     };
     for (const auto& reflector : reflectors_) until_ns(reflector->due_ns());
+    if (taint_rules_) until_ns(taint_rules_->due_ns());
     until_ns(lease_.due_ns());
     until_ns(output_.due_ns());
     until(attempts_.next_due());
@@ -465,6 +469,7 @@ class KubernetesEngine::Worker {
               fmt::format("fieldSelector=spec.driver%3D{}", settings.driver)},
              of_view(ClusterView::Kind::kSlice));
       follow({"/apis/resource.k8s.io/v1/resourceclaims", {}}, of_claims());
+      taint_rules_.emplace(*client_, of_view(ClusterView::Kind::kTaintRule), options_.warn);
     }
     follow({"/api/v1/pods", selector(settings, "%3D")}, of_pods());
     for (auto& [what, handlers] : workloads_.followed()) {
@@ -564,6 +569,7 @@ class KubernetesEngine::Worker {
   PodAttempts attempts_;
   WorkloadKeeper workloads_;
   std::vector<std::unique_ptr<Reflector>> reflectors_;
+  std::optional<TaintRuleFollower> taint_rules_;  // absent: no single devices are known
   bool is_listed_ = false;
   std::vector<AskEnd> waiting_for_end_;
   std::set<model::AttemptId> may_be_idle_;

@@ -25,6 +25,8 @@ class ToldByAttempt : public ObservationSink {
   void observe(Observation observation) override;
   Told of(model::AttemptId attempt) const;
   std::map<std::string, model::NodeInfo> nodes() const;
+  // Why a GPU is not to give; empty: it is, or it was not told.
+  std::string unavailable(const std::string& uuid) const;
   void clear();
   // Waits until something new is told, or for a little while.
   void wait_a_little() const;
@@ -35,6 +37,7 @@ class ToldByAttempt : public ObservationSink {
   mutable bool is_new_ = false;
   std::map<model::AttemptId, Told> told_;
   std::map<std::string, model::NodeInfo> nodes_;
+  std::map<std::string, std::string> unavailable_;  // by UUID
 };
 
 // The Kubernetes engine, on an API server of the tests and a cluster that the test moves: one node

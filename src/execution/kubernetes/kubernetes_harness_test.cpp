@@ -46,6 +46,8 @@ void ToldByAttempt::observe(Observation observation) {
       told_[cleaned->attempt].note(*cleaned);
     } else if (const auto* node = std::get_if<NodeObserved>(&observation)) {
       nodes_[node->info.name] = node->info;
+    } else if (const auto* gpu = std::get_if<GpuUnavailableObserved>(&observation)) {
+      unavailable_[gpu->gpu_uuid] = gpu->text;
     }
   }
   news_.notify_all();
@@ -62,9 +64,16 @@ std::map<std::string, model::NodeInfo> ToldByAttempt::nodes() const {
   return nodes_;
 }
 
+std::string ToldByAttempt::unavailable(const std::string& uuid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = unavailable_.find(uuid);
+  return found == unavailable_.end() ? std::string() : found->second;
+}
+
 void ToldByAttempt::clear() {
   const std::lock_guard lock(mutex_);
   told_.clear();
+  unavailable_.clear();
 }
 
 void ToldByAttempt::wait_a_little() const {

@@ -50,10 +50,18 @@ std::map<std::string, Texts> holders_of(const std::vector<const Device*>& device
   return holders;
 }
 
-std::string unavailable_text(const Device& device, const std::map<std::string, Texts>& holders,
-                             const std::map<std::string, Texts>& of_whole) {
+// What keeps all pods from the device: its own taint, and those of rules.
+Texts taints_of(const Device& device, const DeviceTaintRules& rules) {
   Texts texts;
   if (!device.taint.empty()) texts.push_back(device.taint);
+  if (std::string text = rules.taints_of(device.name); !text.empty()) texts.push_back(text);
+  return texts;
+}
+
+// `texts` come first.
+std::string unavailable_text(const Device& device, Texts texts,
+                             const std::map<std::string, Texts>& holders,
+                             const std::map<std::string, Texts>& of_whole) {
   for (const auto* const map : {&holders, &of_whole}) {
     const auto found = map->find(map == &holders ? device.uuid : device.parent);
     if (found == map->end()) continue;
@@ -83,7 +91,8 @@ bool is_part(std::string_view product) {
 
 }  // namespace
 
-NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const DeviceClaims& claims) {
+NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const DeviceClaims& claims,
+                         const DeviceTaintRules& rules) {
   std::vector<const Device*> sorted;
   for (const Device* device : devices) {
     if (!device->uuid.empty()) sorted.push_back(device);
@@ -93,7 +102,7 @@ NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const Device
   const auto of_whole = holders_of_whole(devices, claims);
   NodeGpus gpus;
   for (const Device* device : sorted) {
-    std::string text = unavailable_text(*device, holders, of_whole);
+    std::string text = unavailable_text(*device, taints_of(*device, rules), holders, of_whole);
     // Two pools that publish one GPU: it is there once.
     if (!gpus.unavailable.emplace(device->uuid, std::move(text)).second) continue;
     gpus.gpus.push_back(info_of(*device));

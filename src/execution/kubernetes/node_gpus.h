@@ -7,6 +7,7 @@
 
 #include "execution/kubernetes/device_claims.h"
 #include "execution/kubernetes/device_pools.h"
+#include "execution/kubernetes/device_taint_rules.h"
 #include "execution/kubernetes/node_facts.h"
 #include "model/node.h"
 
@@ -22,9 +23,10 @@ struct NodeGpus {
 };
 
 // From the devices that a driver publishes: by PCI bus, then by device name. A GPU is not ours
-// while a device taint keeps pods away, or while a claim of others holds it, a part of it, or that
-// of which it is a part.
-NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const DeviceClaims& claims);
+// while a device taint, its own or that of a rule, keeps pods away, or while a claim of others
+// holds it, a part of it, or that of which it is a part.
+NodeGpus gpus_of_devices(const std::vector<const Device*>& devices, const DeviceClaims& claims,
+                         const DeviceTaintRules& rules);
 
 // From the counts of a device plugin: "NODE/0", "NODE/1", … Pods of others are taken to have the
 // last ones, and those that the plugin does not give are the last of all.

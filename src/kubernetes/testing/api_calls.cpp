@@ -27,6 +27,7 @@ constexpr std::array kKinds = {KnownKind{"resourceclaims", "ResourceClaim"},
                                KnownKind{"resourceclaimtemplates", "ResourceClaimTemplate"},
                                KnownKind{"resourceslices", "ResourceSlice"},
                                KnownKind{"deviceclasses", "DeviceClass"},
+                               KnownKind{"devicetaintrules", "DeviceTaintRule"},
                                KnownKind{"configmaps", "ConfigMap"},
                                KnownKind{"serviceaccounts", "ServiceAccount"},
                                KnownKind{"priorityclasses", "PriorityClass"},
@@ -152,6 +153,11 @@ void ApiCalls::set_served(const std::string& group_version, bool is_served) {
   }
 }
 
+bool ApiCalls::is_served(const ApiPath& path) const {
+  if (path.resource == "devicetaintrules" && path.version != taint_rules_) return false;
+  return !unserved_.contains(path.group_version());
+}
+
 std::string ApiCalls::kind_of(const ApiPath& path) const {
   const auto told = kinds_.find(path.qualified_resource());
   if (told != kinds_.end()) return told->second;
@@ -241,17 +247,20 @@ ApiAnswer ApiCalls::discover(const ApiRequest& request) const {
                              {"versions", json::array({version})},
                              {"preferredVersion", version}});
   }
+  json resources = json::array();
   if (path == "/apis/" + kVersion) {
-    json resources = json::array();
     for (const char* name : {"deviceclasses", "resourceclaims", "resourceslices"}) {
       resources.push_back({{"name", name}});
     }
-    return json_answer(200, {{"kind", "APIResourceList"},
-                             {"apiVersion", "v1"},
-                             {"groupVersion", kVersion},
-                             {"resources", resources}});
   }
-  return unknown_path();
+  if (!taint_rules_.empty() && path == fmt::format("/apis/{}/{}", kGroup, taint_rules_)) {
+    resources.push_back({{"name", "devicetaintrules"}});
+  }
+  if (resources.empty()) return unknown_path();
+  return json_answer(200, {{"kind", "APIResourceList"},
+                           {"apiVersion", "v1"},
+                           {"groupVersion", path.substr(std::string_view("/apis/").size())},
+                           {"resources", resources}});
 }
 
 ApiAnswer ApiCalls::list(const ApiRequest& request, const ApiPath& path) const {

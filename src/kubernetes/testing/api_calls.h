@@ -35,7 +35,9 @@ class ApiCalls {
   }
   // A group and version that is not served is as unknown as any other path: "resource.k8s.io/v1".
   void set_served(const std::string& group_version, bool is_served);
-  bool is_served(const ApiPath& path) const { return !unserved_.contains(path.group_version()); }
+  // The version of resource.k8s.io that has DeviceTaintRules: "v1beta2". Empty: none has.
+  void set_taint_rules(const std::string& version) { taint_rules_ = version; }
+  bool is_served(const ApiPath& path) const;
   // Pages whose list is older than this version are expired.
   void set_oldest_version(std::uint64_t version) { oldest_version_ = version; }
 
@@ -75,6 +77,7 @@ class ApiCalls {
   std::uint64_t oldest_version_ = 0;
   std::uint64_t made_ = 0;  // objects, for their uids
   std::set<std::string> unserved_;
+  std::string taint_rules_;
   std::set<std::pair<std::string, std::string>> lacking_;  // verb, resource
   std::map<std::string, std::string> kinds_;               // of resources, as objects have told
 };

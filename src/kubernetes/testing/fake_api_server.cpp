@@ -442,6 +442,11 @@ void FakeApiServer::set_served(const std::string& group_version, bool is_served)
   impl_->calls.set_served(group_version, is_served);
 }
 
+void FakeApiServer::set_taint_rules(const std::string& version) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->calls.set_taint_rules(version);
+}
+
 void FakeApiServer::compact(ExpiredAs expired_as) {
   const std::lock_guard lock(impl_->mutex);
   impl_->oldest_version = impl_->store.version();

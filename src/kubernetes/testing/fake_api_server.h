@@ -120,6 +120,9 @@ class FakeApiServer {
   void set_claim_binding_right(bool has_right);
   // Whether there is a group and version: "resource.k8s.io/v1".
   void set_served(const std::string& group_version, bool is_served);
+  // The version of resource.k8s.io that has DeviceTaintRules: "v1beta2". Empty, as it is at first:
+  // none has.
+  void set_taint_rules(const std::string& version);
   // Forgets the past: watches from versions before now end with 410, as an answer or as an event of
   // the watch; pages of lists that began before get 410 with a token for the rest.
   enum class ExpiredAs : std::uint8_t { kAnswer, kEvent };

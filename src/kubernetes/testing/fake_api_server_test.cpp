@@ -608,6 +608,18 @@ TEST_F(FakeApiServerTest, ServesNoGroupThatIsSwitchedOff) {
   EXPECT_EQ(client_.get(kResourceClaims).status, 404);
 }
 
+TEST_F(FakeApiServerTest, HasDeviceTaintRulesInOneVersionIfInAny) {
+  const std::string group = "/apis/resource.k8s.io/";
+  EXPECT_EQ(client_.get(group + "v1beta2").status, 404);
+  EXPECT_EQ(client_.get(group + "v1/devicetaintrules").status, 404);
+  server_.set_taint_rules("v1beta2");
+  const json resources = client_.get(group + "v1beta2").json()["resources"];
+  ASSERT_EQ(resources.size(), 1u);
+  EXPECT_EQ(resources[0]["name"], "devicetaintrules");
+  EXPECT_EQ(client_.get(group + "v1beta2/devicetaintrules").json()["kind"], "DeviceTaintRuleList");
+  EXPECT_EQ(client_.get(group + "v1/devicetaintrules").status, 404);
+}
+
 }  // namespace
 
 }  // namespace gpu_platform::kubernetes

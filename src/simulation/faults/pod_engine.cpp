@@ -306,9 +306,9 @@ void PodEngine::watch_claims(Stream& stream) {
 // ---- nodes
 
 void PodEngine::tell_nodes() {
-  constexpr ClusterView::Kind kKinds[] = {ClusterView::Kind::kNode, ClusterView::Kind::kSlice,
-                                          ClusterView::Kind::kClaim, ClusterView::Kind::kOtherPod,
-                                          ClusterView::Kind::kLabelledPod};
+  constexpr ClusterView::Kind kKinds[] = {
+      ClusterView::Kind::kNode,     ClusterView::Kind::kSlice,       ClusterView::Kind::kClaim,
+      ClusterView::Kind::kOtherPod, ClusterView::Kind::kLabelledPod, ClusterView::Kind::kTaintRule};
   Life& life = *life_;
   const bool is_list = life.nodes_due.is_set();
   if (is_list && life.nodes_due > now_) return;
