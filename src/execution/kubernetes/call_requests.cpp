@@ -65,6 +65,22 @@ Request binding(const Call& call, const CallContext& context) {
                {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node.node_name}}}});
 }
 
+Request allocation(const Call& call, const CallContext& context,
+                   const KubernetesSettings& settings) {
+  const StartOrder& order = *context.order;
+  Json status = claim_status(order, call.rank, context.devices, context.pod_uid, settings);
+  if (context.configs != nullptr) {
+    const Json claim = claim_manifest(order, call.rank, settings);
+    Json config = context.configs->of_allocation(
+        fmt::format("{}/{}", call.namespace_name, call.name), claim["spec"]["devices"]["requests"]);
+    if (!config.empty()) status["allocation"]["devices"]["config"] = std::move(config);
+  }
+  return {.method = Method::kPatch,
+          .path = claims_path(call) + "/" + call.name + "/status",
+          .body = json_text({{"status", std::move(status)}}),
+          .content_type = std::string(kMergePatch)};
+}
+
 base::Result<Request> pod(const Call& call, const CallContext& context,
                           const KubernetesSettings& settings) {
   const std::size_t ranks = ranks_of(*context.order).size();
@@ -113,12 +129,7 @@ base::Result<Request> request_of(const Call& call, const CallContext& context,
     case CallKind::kMakePod:
       return pod(call, context, settings);
     case CallKind::kAllocate:
-      return Request{
-          .method = Method::kPatch,
-          .path = claims_path(call) + "/" + call.name + "/status",
-          .body = json_text({{"status", claim_status(*context.order, call.rank, context.devices,
-                                                     context.pod_uid, settings)}}),
-          .content_type = std::string(kMergePatch)};
+      return allocation(call, context, settings);
     case CallKind::kBind:
       return binding(call, context);
     case CallKind::kLiftGate:

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "execution/engine.h"
+#include "execution/kubernetes/device_configs.h"
 #include "execution/kubernetes/manifests.h"
 #include "execution/kubernetes/pod_attempts.h"
 #include "kubernetes/client.h"
@@ -17,8 +18,9 @@ struct CallContext {
   const StartOrder* order = nullptr;  // null for what the core does not know
   const std::string* environment = nullptr;
   std::string pod_uid;
-  std::vector<DeviceName> devices;  // of the rank, for kAllocate
-  std::uint64_t output_bytes = 0;   // at most so many of a pod's output; 0: all
+  std::vector<DeviceName> devices;         // of the rank, for kAllocate
+  const DeviceConfigs* configs = nullptr;  // likewise; null: none is known
+  std::uint64_t output_bytes = 0;          // at most so many of a pod's output; 0: all
 };
 
 // Errors are those of the manifests: what Kubernetes would not take.

@@ -20,6 +20,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFifthGpu = "GPU-0000-0005";  // gpu-5 of node-0
+constexpr const char* kClasses = "/apis/resource.k8s.io/v1/deviceclasses";
+constexpr const char* kJobClaims = "/apis/resource.k8s.io/v1/namespaces/jobs/resourceclaims";
+
+class NoVariables : public EnvironmentSource {
+  base::Result<std::string> environment(std::string_view) const override { return std::string(); }
+};
 
 class KubernetesDevicesTest : public ::testing::Test {
  protected:
@@ -39,6 +45,31 @@ class KubernetesDevicesTest : public ::testing::Test {
   std::vector<std::string> warnings() {
     const std::lock_guard lock(mutex_);
     return warnings_;
+  }
+  void put_class(const std::string& parameter) {
+    const Json opaque = {{"driver", "gpu.nvidia.com"}, {"parameters", {{"kind", parameter}}}};
+    harness_.server().call("DELETE", std::string(kClasses) + "/gpu.nvidia.com");
+    const auto made =
+        harness_.server().call("POST", kClasses,
+                               {{"metadata", {{"name", "gpu.nvidia.com"}}},
+                                {"spec", {{"config", Json::array({{{"opaque", opaque}}})}}}});
+    ASSERT_EQ(made.status, 201) << made.body;
+  }
+  // The configuration that the allocation of a job's claim gets.
+  Json config_of(std::uint64_t job) {
+    const StartOrder start = harness_.order(job, {Act::Kind::kWaits, 0});
+    harness_.engine().start(start);
+    EXPECT_TRUE(harness_.wait_until([&] { return !harness_.told(start.attempt).started.empty(); }));
+    const Json claim = harness_.server().object(fmt::format("{}/gp-test-{}-1-0", kJobClaims, job));
+    EXPECT_EQ(list_at(claim, {"status", "allocation", "devices", "results"}).size(), 1U);
+    return at(claim, {"status", "allocation", "devices", "config"});
+  }
+  static Json of_class(const std::string& kind) {
+    return config("FromClass", Json::array({"gpu-0"}), kind);
+  }
+  static Json config(const std::string& source, const Json& requests, const std::string& kind) {
+    const Json opaque = {{"driver", "gpu.nvidia.com"}, {"parameters", {{"kind", kind}}}};
+    return {{"source", source}, {"requests", requests}, {"opaque", opaque}};
   }
 
   KubernetesHarness harness_;
@@ -98,6 +129,57 @@ TEST_F(KubernetesDevicesTest, WithoutSingleDevicesThereIsNothingToTaint) {
   harness_.server().forget_requests();
   harness_.reopen();
   EXPECT_EQ(harness_.server().count("GET", "/apis/resource.k8s.io/*"), 0U);
+}
+
+TEST_F(KubernetesDevicesTest, AnAllocationOfOursHasTheConfigurationOfItsClassAsItIsNow) {
+  harness_.options().settings.devices = DeviceMode::kOwned;
+  put_class("first");
+  harness_.reopen();
+  EXPECT_EQ(config_of(1), Json::array({of_class("first")}));
+  put_class("second");
+  // Each watch is told in an order of its own: the first jobs may be earlier than the change.
+  const Json changed = Json::array({of_class("second")});
+  Json last;
+  for (std::uint64_t job = 2; job < 30 && last != changed; ++job) last = config_of(job);
+  EXPECT_EQ(last, changed);
+}
+
+TEST_F(KubernetesDevicesTest, WithoutItsClassAnAllocationHasNoConfiguration) {
+  harness_.options().settings.devices = DeviceMode::kOwned;
+  harness_.reopen();
+  EXPECT_TRUE(config_of(1).is_null());
+}
+
+TEST_F(KubernetesDevicesTest, AnAllocationOfOursHasTheConfigurationOfItsClaim) {
+  harness_.options().settings.devices = DeviceMode::kOwned;
+  put_class("of class");
+  // As a webhook would have changed it; it was made before the daemon ended.
+  const Json labels = {{"gpu-platform/cluster", "test"},
+                       {"gpu-platform/job", "1"},
+                       {"gpu-platform/attempt", "1"},
+                       {"gpu-platform/rank", "0"}};
+  Json own = config("FromClaim", Json::array(), "of claim");
+  const Json request = {{"name", "gpu-0"}, {"exactly", {{"deviceClassName", "gpu.nvidia.com"}}}};
+  const Json claim = {{"metadata", {{"name", "gp-test-1-1-0"}, {"labels", labels}}},
+                      {"spec",
+                       {{"devices",
+                         {{"requests", Json::array({request})},
+                          {"config", Json::array({{{"opaque", own["opaque"]}}})}}}}}};
+  ASSERT_EQ(harness_.server().call("POST", kJobClaims, claim).status, 201);
+  harness_.reopen();
+  EXPECT_EQ(config_of(1), Json::array({of_class("of class"), own}));
+}
+
+TEST_F(KubernetesDevicesTest, ToAllocateThePlatformMustSeeTheClasses) {
+  harness_.server().lack("watch", "deviceclasses");
+  harness_.reopen();
+  harness_.close();
+  harness_.options().settings.devices = DeviceMode::kOwned;
+  const NoVariables none;
+  ToldByAttempt told;
+  const auto refused = KubernetesEngine::open(harness_.options(), none, told);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("watch deviceclasses.resource.k8s.io"));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "execution/kubernetes/call_requests.h"
 #include "execution/kubernetes/channel_target.h"
 #include "execution/kubernetes/cluster_view.h"
+#include "execution/kubernetes/device_configs.h"
 #include "execution/kubernetes/job_namespace.h"
 #include "execution/kubernetes/lease_keeper.h"
 #include "execution/kubernetes/names.h"
@@ -420,6 +421,7 @@ class KubernetesEngine::Worker {
     context.output_bytes = spool_.limit();
     context.pod_uid = attempts_.pod_uid_of(call.attempt, call.rank);
     if (call.kind != CallKind::kAllocate || context.order == nullptr) return context;
+    context.configs = &configs_;
     const Rank rank = ranks_of(*context.order)[call.rank];
     const std::string& node = context.order->nodes[rank.node].node_name;
     for (const model::GpuInfo& gpu : rank.gpus) {
@@ -441,6 +443,7 @@ class KubernetesEngine::Worker {
     }
     client_->send(*std::move(request), [this, id = call.id,
                                         kind = call.kind](const Answer& answer) {
+      if (kind == CallKind::kMakeClaim && answer.is_ok()) note_config_of(answer);
       CallAnswer told{.status = answer.status};
       if (kind == CallKind::kAllocate && answer.is_ok() && !has_allocation(answer)) {
         told = {.status = 422, .text = "the API server has dropped the allocation of the claim"};
@@ -452,6 +455,11 @@ class KubernetesEngine::Worker {
       }
       attempts_.answer(id, told, os::wall_now());
     });
+  }
+
+  // The watch may tell of the claim after it is allocated. Webhooks may have configured it.
+  void note_config_of(const Answer& claim) {
+    configs_.put(DeviceConfigs::Source::kClaim, Json::parse(claim.body, nullptr, false));
   }
 
   // ---- what is followed
@@ -470,6 +478,9 @@ class KubernetesEngine::Worker {
              of_view(ClusterView::Kind::kSlice));
       follow({"/apis/resource.k8s.io/v1/resourceclaims", {}}, of_claims());
       taint_rules_.emplace(*client_, of_view(ClusterView::Kind::kTaintRule), options_.warn);
+    }
+    if (settings.devices == DeviceMode::kOwned) {
+      follow({"/apis/resource.k8s.io/v1/deviceclasses", {}}, of_classes());
     }
     follow({"/api/v1/pods", selector(settings, "%3D")}, of_pods());
     for (auto& [what, handlers] : workloads_.followed()) {
@@ -498,8 +509,22 @@ class KubernetesEngine::Worker {
             .on_trouble = {}};
   }
 
+  FollowHandlers of_classes() {
+    constexpr auto kKind = DeviceConfigs::Source::kClass;
+    return {.on_list_asked = {},
+            .on_list_begin = [this] { configs_.begin_list(kKind); },
+            .on_object = [this](const Json& object) { configs_.put(kKind, object); },
+            .on_deleted = [this](const Json& object) { configs_.remove(kKind, object); },
+            .on_listed = [this] { configs_.end_list(kKind); },
+            .on_trouble = {}};
+  }
+
   FollowHandlers of_claims() {
     FollowHandlers handlers = of_view(ClusterView::Kind::kClaim);
+    handlers.on_list_begin = [this] {
+      view_.begin_list(ClusterView::Kind::kClaim);
+      configs_.begin_list(DeviceConfigs::Source::kClaim);
+    };
     handlers.on_object = [this](const Json& object) {
       view_.put(ClusterView::Kind::kClaim, object);
       see_claim(object, true);
@@ -514,6 +539,7 @@ class KubernetesEngine::Worker {
     };
     handlers.on_listed = [this] {
       view_.end_list(ClusterView::Kind::kClaim);
+      configs_.end_list(DeviceConfigs::Source::kClaim);
       attempts_.claims_listed();
       workloads_.attempts().claims_listed();
     };
@@ -529,6 +555,8 @@ class KubernetesEngine::Worker {
     }
     const auto claim = own_claim_of(object, options_.settings.cluster);
     if (!claim || !is_namespace_of_jobs(claim->namespace_name, options_.settings)) return;
+    constexpr auto kKind = DeviceConfigs::Source::kClaim;
+    is_there ? configs_.put(kKind, object) : configs_.remove(kKind, object);
     attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
   }
 
@@ -566,6 +594,7 @@ class KubernetesEngine::Worker {
   OutputFollower output_;
   LeaseKeeper lease_;
   ClusterView view_;
+  DeviceConfigs configs_;
   PodAttempts attempts_;
   WorkloadKeeper workloads_;
   std::vector<std::unique_ptr<Reflector>> reflectors_;

@@ -51,7 +51,7 @@ nlohmann::json adopted_claim_manifest(std::string_view namespace_name, std::stri
                                       const std::vector<model::GpuInfo>& gpus,
                                       const KubernetesSettings& settings);
 // The status of P2: allocation of the devices (as many as the rank's GPUs) and the reservation for
-// the pod. It has no configuration of a DeviceClass.
+// the pod. DeviceConfigs has the configuration that the allocation gets.
 nlohmann::json claim_status(const StartOrder& order, std::uint32_t rank,
                             const std::vector<DeviceName>& devices, std::string_view pod_uid,
                             const KubernetesSettings& settings);

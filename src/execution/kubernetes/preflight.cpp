@@ -161,6 +161,7 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
     add(Where::kEverywhere, {"create", "delete"}, kDevices, "resourceclaims");
   }
   if (settings.devices != DeviceMode::kOwned) return rights;
+  add(Where::kEverywhere, {"list", "watch"}, kDevices, "deviceclasses");
   add(Where::kJobs, {"create"}, "", "pods", "binding");
   add(Where::kJobs, {"patch"}, kDevices, "resourceclaims", "status");
   // Since 1.36; the server asks for it in all namespaces.
