@@ -62,6 +62,16 @@ class KubernetesCluster : public ::testing::Test {
     while (!answer) admin_->poll(base::seconds(1));
     return Json::parse(answer->body, nullptr, false);
   }
+  // Gives the platform's user a further role of deploy/kubernetes.
+  void bind_role(const std::string& role) {
+    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    Json binding = ask({.path = bindings + "/test-gpu-platform"});
+    binding["metadata"] = {{"name", "test-" + role}};
+    binding["roleRef"]["name"] = role;
+    const Json bound = ask({.method = Method::kPost, .path = bindings, .body = binding.dump()});
+    EXPECT_TRUE(bound["kind"] == "ClusterRoleBinding" || bound["reason"] == "AlreadyExists")
+        << bound.dump(2);
+  }
   // Objects of the platform; pods of others that it has admitted stay.
   std::size_t count(const std::string& path) {
     const Json list = ask({.path = path + "?labelSelector=gpu-platform%2Fcluster%3Ddefault"
@@ -104,13 +114,7 @@ class KubernetesClusterWorkloads : public KubernetesCluster {
       patch(fmt::format("/api/v1/nodes/gpu-node-{}/status", node),
             {{"status", {{"capacity", gpus}, {"allocatable", gpus}}}});
     }
-    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    Json binding = ask({.path = bindings + "/test-gpu-platform"});
-    binding["metadata"] = {{"name", "test-gpu-platform-workloads"}};
-    binding["roleRef"]["name"] = "gpu-platform-workloads";
-    const Json bound = ask({.method = Method::kPost, .path = bindings, .body = binding.dump()});
-    EXPECT_TRUE(bound["kind"] == "ClusterRoleBinding" || bound["reason"] == "AlreadyExists")
-        << bound.dump(2);
+    bind_role("gpu-platform-workloads");
     const Json labels = {{"gpu-platform/queue", "default"}, {"gpu-platform/user", "nobody"}};
     patch("/api/v1/namespaces/default", {{"metadata", {{"labels", labels}}}});
     apply_policy();
@@ -289,6 +293,112 @@ TEST_F(KubernetesCluster, KubeSchedulerAllocatesJustTheDevicesThatTheJobWasGiven
   ASSERT_TRUE(daemon_->reaches(id, "FAILED")) << daemon_->job(id).dump(2);
   EXPECT_EQ(daemon_->job(id)["exit_code"], 7);
   EXPECT_TRUE(is_clean());
+}
+
+// The platform allocates the devices, of a class with a configuration.
+class KubernetesClusterOwned : public KubernetesCluster {
+ protected:
+  void prepare() override {
+    bind_role("gpu-platform-allocate");
+    configure(Json::array({{{"opaque", opaque_}}}));
+  }
+  void TearDown() override {
+    if (admin_) configure(nullptr);
+  }
+  std::string further_config() const override { return "    devices: owned\n"; }
+
+  // Of the class; null: none.
+  void configure(const Json& config) {
+    const Json after = ask({.method = Method::kPatch,
+                            .path = "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com",
+                            .body = Json{{"spec", {{"config", config}}}}.dump(),
+                            .content_type = "application/merge-patch+json"});
+    EXPECT_EQ(after["kind"], "DeviceClass") << after.dump(2);
+  }
+
+  // Runs a job with so many GPUs, whose allocation must have this configuration.
+  void expect_config(int gpus, const Json& expected) {
+    const std::string id = submit({"--gpus", std::to_string(gpus)});
+    ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2) << daemon_->log();
+    const Json claim = ask({.path = fmt::format("{}/{}", kClaimsOfCluster, pod_name(id))});
+    EXPECT_EQ(claim["status"]["allocation"]["devices"]["config"], expected) << claim.dump(2);
+    ASSERT_TRUE(end(id, 0));
+    ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2);
+    EXPECT_TRUE(is_clean());
+  }
+
+  const Json opaque_ = {{"driver", "gpu.nvidia.com"},
+                        {"parameters", {{"kind", "GpuConfig"}, {"strategy", "TimeSlicing"}}}};
+};
+
+// Claims that a policy of the site configures when they are made.
+class KubernetesClusterOwnedAndConfigured : public KubernetesClusterOwned {
+ protected:
+  void prepare() override {
+    KubernetesClusterOwned::prepare();
+    const Json claims = {{"apiGroups", Json::array({"resource.k8s.io"})},
+                         {"apiVersions", Json::array({"v1"})},
+                         {"operations", Json::array({"CREATE"})},
+                         {"resources", Json::array({"resourceclaims"})}};
+    const Json change = {
+        {"patchType", "JSONPatch"},
+        {"jsonPatch",
+         {{"expression",
+           fmt::format(
+               "[JSONPatch{{op: 'add', path: '/spec/devices/config', value: dyn([{{'opaque': "
+               "{{'driver': dyn('gpu.nvidia.com'), 'parameters': dyn({})}}}}])}}]",
+               opaque_["parameters"].dump())}}}};
+    make("mutatingadmissionpolicies",
+         {{"matchConstraints", {{"resourceRules", Json::array({claims})}}},
+          {"failurePolicy", "Fail"},
+          {"reinvocationPolicy", "Never"},
+          {"mutations", Json::array({change})}});
+    make("mutatingadmissionpolicybindings", {{"policyName", kPolicy}});
+    // It is in force a moment later.
+    EXPECT_TRUE(eventually([&] { return probe()["spec"]["devices"].contains("config"); }))
+        << probe().dump(2);
+  }
+  void TearDown() override {
+    if (admin_) {
+      for (const char* plural : {"mutatingadmissionpolicybindings", "mutatingadmissionpolicies"}) {
+        ask({.method = Method::kDelete, .path = path_of(plural) + "/" + kPolicy});
+      }
+    }
+    KubernetesClusterOwned::TearDown();
+  }
+
+  static constexpr const char* kPolicy = "test-config";
+  static std::string path_of(const std::string& plural) {
+    return "/apis/admissionregistration.k8s.io/v1/" + plural;
+  }
+  void make(const std::string& plural, const Json& spec) {
+    const Json made = ask({.method = Method::kPost,
+                           .path = path_of(plural),
+                           .body = Json{{"metadata", {{"name", kPolicy}}}, {"spec", spec}}.dump()});
+    EXPECT_NE(made["kind"], "Status") << made.dump(2);
+  }
+  // What the server makes of a claim; it is not made.
+  Json probe() {
+    const Json exactly = {{"deviceClassName", "gpu.nvidia.com"}};
+    const Json request = {{"name", "gpu-0"}, {"exactly", exactly}};
+    const Json claim = {{"metadata", {{"name", "probe"}}},
+                        {"spec", {{"devices", {{"requests", Json::array({request})}}}}}};
+    return ask({.method = Method::kPost,
+                .path = std::string(kClaimsOfCluster) + "?dryRun=All",
+                .body = claim.dump()});
+  }
+};
+
+TEST_F(KubernetesClusterOwned, AnAllocationOfThePlatformHasTheConfigurationOfItsClass) {
+  expect_config(
+      2, Json::array(
+             {{{"source", "FromClass"}, {"requests", {"gpu-0", "gpu-1"}}, {"opaque", opaque_}}}));
+}
+
+TEST_F(KubernetesClusterOwnedAndConfigured, AnAllocationHasThatOfItsClaimToo) {
+  const Json of_class = {
+      {"source", "FromClass"}, {"requests", Json::array({"gpu-0"})}, {"opaque", opaque_}};
+  expect_config(1, Json::array({of_class, {{"source", "FromClaim"}, {"opaque", opaque_}}}));
 }
 
 TEST_F(KubernetesCluster, AGangStartsTogetherAndLeavesNothing) {
