@@ -443,7 +443,8 @@ class KubernetesEngine::Worker {
     }
     client_->send(*std::move(request), [this, id = call.id,
                                         kind = call.kind](const Answer& answer) {
-      if (kind == CallKind::kMakeClaim && answer.is_ok()) note_config_of(answer);
+      const bool is_own = options_.settings.devices == DeviceMode::kOwned;
+      if (is_own && kind == CallKind::kMakeClaim && answer.is_ok()) note_config_of(answer);
       CallAnswer told{.status = answer.status};
       if (kind == CallKind::kAllocate && answer.is_ok() && !has_allocation(answer)) {
         told = {.status = 422, .text = "the API server has dropped the allocation of the claim"};
@@ -459,7 +460,7 @@ class KubernetesEngine::Worker {
 
   // The watch may tell of the claim after it is allocated. Webhooks may have configured it.
   void note_config_of(const Answer& claim) {
-    configs_.put(DeviceConfigs::Source::kClaim, Json::parse(claim.body, nullptr, false));
+    configs_.put(DeviceConfigs::Source::kClaim, object_of(claim));
   }
 
   // ---- what is followed
