@@ -259,6 +259,13 @@ rights_of_service_account() {
   rights_of admin "${1:-default}" -H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform"
 }
 
+# The status of a pod with a label of the platform that is not made.
+labelled_pod_of_a_user() {
+  call admin POST "$pods?dryRun=All" "$@" -o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' \
+    -d "$(pod_of labelled '.metadata.labels = {"gpu-platform/job": "1"}')"
+}
+refuses_labels() { [[ $(labelled_pod_of_a_user) == 422 ]]; }
+
 check_chart() {
   local chart=$ROOT/deploy/helm/gpu-platform
   local options=(--namespace "$platform_namespace" --set journal.storageClassName=- --set api.tlsSecret=tls)
@@ -280,9 +287,13 @@ check_chart() {
   helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set config.scheduling.max_queue_size=7 --wait --timeout 60s ||
     fail "the chart does not upgrade"
   expect "with rbac.allocate it has those that allocating takes" "$allocator_rights" "$(rights_of_service_account)"
-  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set rbac.workloads=true \
+  helm upgrade pool "$chart" "${options[@]}" --set rbac.allocate=true --set rbac.workloads=true --set admission.policies=true \
     --set config.scheduling.max_queue_size=7 --wait --timeout 60s || fail "the chart does not upgrade again"
   expect "with rbac.workloads it has those that admitting workloads takes" "$admitter_rights" "$(rights_of_service_account)"
+  until_true 30 refuses_labels || true
+  expect "with admission.policies it keeps its labels to its own account" "422" "$(labelled_pod_of_a_user)"
+  expect "which may write them" "201" \
+    "$(labelled_pod_of_a_user -H "Impersonate-User: system:serviceaccount:$platform_namespace:gpu-platform")"
   expect "a value of config arrives in the file" "  max_queue_size: 7" \
     "$(value_of "/api/v1/namespaces/$platform_namespace/configmaps/pool-config" '.data["config.yaml"]' | grep max_queue)"
 }
