@@ -315,6 +315,9 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
     return base::invalid("user", "a pod does not run as root");
   }
   const std::size_t ranks = ranks_of(order).size();
+  if (ranks > kMaxRanks) {
+    return base::invalid("nodes", fmt::format("a job has at most {} pods", kMaxRanks));
+  }
   const Rank rank = rank_at(order, options.rank);
   TRY_ASSIGN(Json container, container_of(spec, rank, options, settings));
   Json pod = {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "model/ids.h"
+#include "model/job.h"
 
 // The names of what the platform makes in a cluster. They follow from the cluster's name, the job,
 // the attempt and the rank alone, so that making an object twice is harmless.
@@ -27,8 +28,8 @@ inline constexpr std::string_view kMainContainer = "main";  // the job's own in 
 // Keeps a pod's end readable until the platform has recorded it.
 inline constexpr std::string_view kFinalizer = "gpu-platform/attempt";
 
-// A job has at most so many processes that are pods of their own: the most nodes of a job.
-inline constexpr std::uint32_t kMaxRanks = 4096;
+// A job has at most so many pods: one for each node, or one for each GPU of a node.
+inline constexpr std::uint32_t kMaxRanks = 16 * model::kMaxGangNodes;
 
 // A pod and its claim: "gp-CLUSTER-JOB-ATTEMPT-RANK".
 std::string object_name(std::string_view cluster, model::AttemptId attempt, std::uint32_t rank);

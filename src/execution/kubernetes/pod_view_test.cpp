@@ -63,6 +63,9 @@ TEST(PodViews, LabelsThatAUserCopiesMakeNoPodOfThePlatform) {
   pod["metadata"]["name"] = "mine";
   EXPECT_FALSE(view_of_pod(pod, "lab").has_value());
   EXPECT_FALSE(own_claim_of(pod, "lab").has_value());
+  pod["metadata"]["name"] = "gp-lab-42-2-32767";
+  pod["metadata"]["labels"]["gpu-platform/rank"] = "32767";
+  EXPECT_TRUE(view_of_pod(pod, "lab").has_value()) << "of 4,096 nodes of eight GPUs, a pod each";
   pod["metadata"]["name"] = "gp-lab-42-2-4294967295";
   pod["metadata"]["labels"]["gpu-platform/rank"] = "4294967295";
   EXPECT_FALSE(view_of_pod(pod, "lab").has_value()) << "no job has so many pods";
