@@ -9,9 +9,9 @@
 #include "kubernetes/back_off.h"
 #include "kubernetes/json_values.h"
 #include "kubernetes/line_splitter.h"
-#include "kubernetes/managed_fields.h"
 #include "kubernetes/resource_path.h"
 #include "kubernetes/text_file.h"
+#include "kubernetes/unread_members.h"
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -50,7 +50,9 @@ class Reflector::Impl {
         handlers_(std::move(handlers)),
         options_(options),
         back_off_(options.first_pause, options.longest_pause, options.seed),
-        lines_(options.max_line) {}
+        lines_(options.max_line) {
+    what_.unread.push_back(kManagedFields);
+  }
 
   ~Impl() {
     client_.cancel(request_);
@@ -90,6 +92,10 @@ class Reflector::Impl {
     return what_.path + (has_none ? "" : "?") + what_.query + (has_both ? "&" : "") + query;
   }
 
+  json parse(std::string_view text) const {
+    return json::parse(without_members(text, what_.unread), nullptr, false);
+  }
+
   // ---- The list ----
 
   void list() {
@@ -113,7 +119,7 @@ class Reflector::Impl {
       return later(Step::kList, back_off_.next());
     }
     if (!answer.is_ok()) return refuse("list", answer, Step::kList);
-    const json page = json::parse(without_managed_fields(answer.body), nullptr, false);
+    const json page = parse(answer.body);
     const json* items = member(page, "items");
     const json* metadata = member(page, "metadata");
     const bool has_items = items != nullptr && (items->is_array() || items->is_null());
@@ -167,7 +173,7 @@ class Reflector::Impl {
 
   void on_line(std::string_view line) {
     if (line.empty()) return;
-    const json event = json::parse(without_managed_fields(line), nullptr, false);
+    const json event = parse(line);
     const json* object = member(event, "object");
     if (object == nullptr || !object->is_object()) {
       return break_off("watch", "a line is no event: " + printable(line, 80));

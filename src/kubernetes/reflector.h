@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,6 +22,9 @@ namespace gpu_platform::kubernetes {
 struct Followed {
   std::string path;   // "/api/v1/pods"
   std::string query;  // further query, encoded: "labelSelector=a%3Db"; empty: none
+  // Names of arrays and objects that the handlers do not read: they get them empty. They outlive
+  // the reflector.
+  std::vector<std::string_view> unread = {};
 };
 
 struct FollowHandlers {

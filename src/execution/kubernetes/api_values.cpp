@@ -231,6 +231,8 @@ bool flag_at(const Json& object, JsonPath path) {
 }
 
 std::string printable_line(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (text.size() <= kMaxLine && std::ranges::all_of(text, is_plain)) return std::string(text);
   constexpr std::string_view kMore = "…";
   std::string line;
   std::size_t room = 0;  // where the line is cut if more comes than it takes

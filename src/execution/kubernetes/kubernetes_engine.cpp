@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -30,9 +31,9 @@
 #include "execution/kubernetes/taint_rule_follower.h"
 #include "execution/kubernetes/workload_keeper.h"
 #include "kubernetes/endpoint.h"
-#include "kubernetes/managed_fields.h"
 #include "kubernetes/pod_streams.h"
 #include "kubernetes/reflector.h"
+#include "kubernetes/unread_members.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution {
@@ -49,6 +50,8 @@ using Json = nlohmann::json;
 constexpr base::Duration kLongestSleep = base::seconds(1);
 constexpr base::Duration kOutputPatience = base::seconds(30);
 constexpr base::Duration kFollowPause = base::seconds(5);
+
+using Unread = std::vector<std::string_view>;
 
 struct Adopt {
   std::vector<KnownAttempt> known;
@@ -80,11 +83,14 @@ std::string reason_of(const Answer& answer) {
 }
 
 Json object_of(const Answer& answer) {
-  return Json::parse(kubernetes::without_managed_fields(answer.body), nullptr, false);
+  const std::array unread = {kubernetes::kManagedFields};
+  return Json::parse(kubernetes::without_members(answer.body, unread), nullptr, false);
 }
 
 std::string uid_of(const Answer& answer) {
-  return std::string(text_at(object_of(answer), {"metadata", "uid"}));
+  const std::array<std::string_view, 3> unread = {kubernetes::kManagedFields, "spec", "status"};
+  const Json object = Json::parse(kubernetes::without_members(answer.body, unread), nullptr, false);
+  return std::string(text_at(object, {"metadata", "uid"}));
 }
 
 // A server without the feature drops the fields that it does not know, and says nothing.
@@ -467,23 +473,32 @@ class KubernetesEngine::Worker {
 
   void follow_all() {
     const KubernetesSettings& settings = options_.settings;
-    follow({"/api/v1/nodes", {}}, of_view(ClusterView::Kind::kNode));
+    follow({"/api/v1/nodes", {}, {"images", "volumesAttached", "volumesInUse"}},
+           of_view(ClusterView::Kind::kNode));
     // Bound pods of others that may still use something.
-    follow({"/api/v1/pods", selector(settings, "!%3D") +
-                                "&fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded"
-                                "%2Cstatus.phase%21%3DFailed"},
+    const Unread unread(kUnreadOfPods.begin(), kUnreadOfPods.end());
+    follow({"/api/v1/pods",
+            selector(settings, "!%3D") +
+                "&fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded"
+                "%2Cstatus.phase%21%3DFailed",
+            unread},
            of_view(ClusterView::Kind::kOtherPod));
     if (settings.devices != DeviceMode::kCounts) {
       follow({"/apis/resource.k8s.io/v1/resourceslices",
               fmt::format("fieldSelector=spec.driver%3D{}", settings.driver)},
              of_view(ClusterView::Kind::kSlice));
-      follow({"/apis/resource.k8s.io/v1/resourceclaims", {}}, of_claims());
+      // The configuration in a claim's specification matters to allocations of the platform's own.
+      const bool reads_spec = settings.devices == DeviceMode::kOwned;
+      follow({"/apis/resource.k8s.io/v1/resourceclaims",
+              {},
+              reads_spec ? Unread{"nodeSelector"} : Unread{"nodeSelector", "spec"}},
+             of_claims());
       taint_rules_.emplace(*client_, of_view(ClusterView::Kind::kTaintRule), options_.warn);
     }
     if (settings.devices == DeviceMode::kOwned) {
       follow({"/apis/resource.k8s.io/v1/deviceclasses", {}}, of_classes());
     }
-    follow({"/api/v1/pods", selector(settings, "%3D")}, of_pods());
+    follow({"/api/v1/pods", selector(settings, "%3D"), unread}, of_pods());
     for (auto& [what, handlers] : workloads_.followed()) {
       follow(std::move(what), std::move(handlers));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,13 @@
 namespace gpu_platform::execution {
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed };
+
+// Arrays and objects of a pod that none of the views below reads, nor what they have within.
+inline constexpr std::array<std::string_view, 14> kUnreadOfPods = {
+    "affinity",        "args",       "command",      "env",
+    "hostIPs",         "ports",      "podIPs",       "imagePullSecrets",
+    "resourceClaims",  "volumes",    "volumeMounts", "resourceClaimStatuses",
+    "securityContext", "tolerations"};
 
 // Why Kubernetes ended a pod (condition DisruptionTarget, or the pod's reason NodeLost). A pod that
 // was evicted for more use than its own limits allow has kNone: it is its own failure.

@@ -7,6 +7,7 @@
 #include "base/prng.h"
 #include "execution/kubernetes/cluster_fixture.h"
 #include "execution/kubernetes/names.h"
+#include "kubernetes/unread_members.h"
 
 namespace gpu_platform::execution {
 namespace {
@@ -257,6 +258,25 @@ TEST(OtherPods, AbsurdRequestsStayWithinBounds) {
                                      "r");
   EXPECT_EQ(pod->memory.value(), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(pod->counted_gpus, 0U);
+}
+
+TEST(PodViews, AreTheSameWithoutWhatTheyDoNotRead) {
+  Json pod = a_pod(R"({"phase":"Running","podIP":"1.2.3.4","podIPs":[{"ip":"1.2.3.4"}],
+    "hostIPs":[{"ip":"5.6.7.8"}],"resourceClaimStatuses":[{"name":"gpus"}],
+    "containerStatuses":[{"name":"main","allocatedResources":{"cpu":"3"},"volumeMounts":[{}],
+      "state":{"running":{"startedAt":"2026-11-22T08:36:36Z"}}}]})");
+  pod["spec"] = Json::parse(R"({"nodeName":"n","schedulingGates":[{"name":"gpu-platform/gang"}],
+    "affinity":{"nodeAffinity":{}},"imagePullSecrets":[{"name":"s"}],"volumes":[{"name":"v"}],
+    "resourceClaims":[{"name":"gpus"}],"securityContext":{"runAsUser":1},"tolerations":[{}],
+    "containers":[{"name":"main","args":["a"],"command":["c"],"env":[{"name":"E","value":"V"}],
+      "ports":[{"containerPort":1}],"volumeMounts":[{}],"securityContext":{"x":{}},
+      "resources":{"requests":{"cpu":"1","memory":"2Gi"},"limits":{"nvidia.com/gpu":"2"}}}]})");
+  const Json read = Json::parse(kubernetes::without_members(pod.dump(), kUnreadOfPods));
+  EXPECT_EQ(read["spec"]["containers"][0]["env"], Json::array());
+  EXPECT_EQ(view_of_pod(read, "lab"), view_of_pod(pod, "lab"));
+  const auto asked = view_of_other_pod(pod, "nvidia.com/gpu");
+  EXPECT_EQ(view_of_other_pod(read, "nvidia.com/gpu"), asked);
+  EXPECT_EQ(asked->counted_gpus, 2U);
 }
 
 TEST(PodViews, NoJsonEndsTheProgram) {
