@@ -45,6 +45,7 @@ struct Call {
   std::int64_t rests_until_ns = 0;
   int retries = 0;
   bool was_renewed = false;  // its credential, after a 401
+  bool is_fresh = false;     // it gets a connection of its own, made for it
   bool is_open = false;      // of a stream: to be told, or told
   bool has_told_open = false;
   std::string bytes;  // of a stream, to be told
@@ -68,8 +69,8 @@ class Client::Impl {
 
   std::uint64_t add(std::unique_ptr<Call> call) {
     const std::uint64_t id = ++last_id_;
-    (call->is_stream ? waiting_streams_ : waiting_).insert(id);
     if (!call->is_stream) ++pending_;
+    let_wait(id, *call);
     calls_.emplace(id, std::move(call));
     return id;
   }
@@ -87,10 +88,12 @@ class Client::Impl {
 
   void poll(base::Duration timeout) {
     const std::int64_t until = os::monotonic_ns() + timeout.value();
+    bool is_late = false;
     while (true) {
       const bool has_told = step();
-      const std::int64_t now = os::monotonic_ns();
-      if (has_told || woken_.exchange(false) || now >= until) return;
+      if (has_told || woken_.exchange(false) || is_late) return;
+      // Without any time, too, what has come already is carried on.
+      is_late = os::monotonic_ns() >= until;
       driver_->wait(std::min(until, due_ns()), credentials_.descriptors());
     }
   }
@@ -104,6 +107,15 @@ class Client::Impl {
 
  private:
   using Calls = std::map<std::uint64_t, std::unique_ptr<Call>>;
+
+  using Place = std::pair<Turn, std::uint64_t>;
+
+  static Place place_of(std::uint64_t id, const Call& call) { return {call.request.turn, id}; }
+
+  void let_wait(std::uint64_t id, Call& call) {
+    call.state = Call::State::kWaiting;
+    (call.is_stream ? waiting_streams_ : waiting_).insert(place_of(id, call));
+  }
 
   // All that can be done now. Returns whether a callback ran.
   bool step() {
@@ -120,8 +132,7 @@ class Client::Impl {
     std::erase_if(resting_, [&](std::uint64_t id) {
       Call& call = *calls_.at(id);
       if (call.rests_until_ns > now) return false;
-      call.state = Call::State::kWaiting;
-      (call.is_stream ? waiting_streams_ : waiting_).insert(id);
+      let_wait(id, call);
       if (!call.is_stream) --in_flight_;
       return true;
     });
@@ -131,9 +142,9 @@ class Client::Impl {
     if (state == Credentials::State::kWaiting) return;
     if (state == Credentials::State::kFailed) return fail_waiting();
     answer_askers(credentials_.current());
-    for (const std::uint64_t id : std::exchange(waiting_streams_, {})) begin(id, now);
+    for (const auto& [turn, id] : std::exchange(waiting_streams_, {})) begin(id, now);
     while (!waiting_.empty() && in_flight_ < options_.max_in_flight) {
-      begin(*waiting_.begin(), now);
+      begin(waiting_.begin()->second, now);
     }
   }
 
@@ -146,8 +157,8 @@ class Client::Impl {
   void fail_waiting() {
     const std::string why = printable(credentials_.failure(), 1000);
     answer_askers(base::fail(base::ErrorCode::kUnavailable, why));
-    for (auto* ids : {&waiting_streams_, &waiting_}) {
-      for (const std::uint64_t id : std::exchange(*ids, {})) {
+    for (auto* places : {&waiting_streams_, &waiting_}) {
+      for (const auto& [turn, id] : std::exchange(*places, {})) {
         finish(id, *calls_.at(id), {.failure = why});
       }
     }
@@ -155,30 +166,27 @@ class Client::Impl {
 
   void begin(std::uint64_t id, std::int64_t now) {
     Call& call = *calls_.at(id);
-    waiting_.erase(id);
+    waiting_.erase(place_of(id, call));
     if (call.deadline_ns == 0) call.deadline_ns = now + call.request.timeout.value();
     call.generation = credentials_.generation();
     call.transfer = Transfer::make(call.request, endpoint_, credentials_.current(),
                                    {.sockets = &sockets_,
                                     .is_stream = call.is_stream,
+                                    .is_fresh = call.is_fresh,
                                     .max_body = options_.max_body,
                                     .user_agent = options_.user_agent});
     if (call.transfer == nullptr) return finish(id, call, {.failure = "there is no memory for it"});
-    active_.emplace(call.transfer->handle(), id);
+    active_.emplace(call.transfer->handle(), std::pair(id, &call));
     call.state = Call::State::kActive;
     if (!call.is_stream) ++in_flight_;
-    driver_->add(lane_of(call), call.transfer->handle());
-  }
-
-  static MultiDriver::Lane lane_of(const Call& call) {
-    return call.is_stream ? MultiDriver::Lane::kStreams : MultiDriver::Lane::kRequests;
+    driver_->add(call.transfer->handle());
   }
 
   // The call is not under way any more, whatever it was.
   void drop_transfer(Call& call) {
     if (call.transfer == nullptr) return;
     heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());
-    driver_->remove(lane_of(call), call.transfer->handle());
+    driver_->remove(call.transfer->handle());
     active_.erase(call.transfer->handle());
     call.transfer.reset();
     if (!call.is_stream) --in_flight_;
@@ -189,8 +197,8 @@ class Client::Impl {
     drop_transfer(*call);
     if (call->state == Call::State::kResting && !call->is_stream) --in_flight_;
     if (!call->is_stream) --pending_;
-    waiting_.erase(found->first);
-    waiting_streams_.erase(found->first);
+    waiting_.erase(place_of(found->first, *call));
+    waiting_streams_.erase(place_of(found->first, *call));
     resting_.erase(found->first);
     ready_.erase(found->first);
     calls_.erase(found);
@@ -198,8 +206,9 @@ class Client::Impl {
   }
 
   void collect_bytes() {
-    for (const auto& [handle, id] : active_) {
-      Call& call = *calls_.at(id);
+    for (const auto& [handle, active] : active_) {
+      const auto [id, place] = active;
+      Call& call = *place;
       if (!call.is_stream) continue;
       const bool is_newly_open = call.transfer->is_open() && !call.is_open;
       if (!is_newly_open && !call.transfer->has_bytes()) continue;
@@ -211,8 +220,8 @@ class Client::Impl {
 
   void finish_transfers() {
     while (const CURLMsg* message = driver_->next_done()) {
-      const std::uint64_t id = active_.at(message->easy_handle);
-      judge(id, *calls_.at(id), message->data.result);
+      const auto [id, call] = active_.at(message->easy_handle);
+      judge(id, *call, message->data.result);
     }
   }
 
@@ -224,8 +233,15 @@ class Client::Impl {
     if (status == 401 && !call.was_renewed && credentials_.refuse(call.generation, now)) {
       call.was_renewed = true;
       drop_transfer(call);
-      call.state = Call::State::kWaiting;
-      (call.is_stream ? waiting_streams_ : waiting_).insert(id);
+      let_wait(id, call);
+      return;
+    }
+    // libcurl has tried kept connections, one after the other, that the server had closed. It gives
+    // up after a few, and there may be as many as requests were under way at once.
+    if (code == CURLE_SEND_ERROR && !call.is_fresh) {
+      call.is_fresh = true;
+      drop_transfer(call);
+      let_wait(id, call);
       return;
     }
     const bool may_rest = call.retries < kMaxRetries && rest <= kLongestRest &&
@@ -264,10 +280,10 @@ class Client::Impl {
 
   void expire(std::int64_t now) {
     std::vector<std::uint64_t> late;
-    for (const auto& [handle, id] : active_) {
-      const Call& call = *calls_.at(id);
-      heard_ns_ = std::max(heard_ns_, call.transfer->last_byte_ns());
-      if (now >= deadline_of(call)) late.push_back(id);
+    for (const auto& [handle, active] : active_) {
+      const auto [id, call] = active;
+      heard_ns_ = std::max(heard_ns_, call->transfer->last_byte_ns());
+      if (now >= deadline_of(*call)) late.push_back(id);
     }
     for (const std::uint64_t id : late) {
       Call& call = *calls_.at(id);
@@ -319,7 +335,7 @@ class Client::Impl {
   std::int64_t due_ns() const {
     std::int64_t due = credentials_.due_ns() == 0 ? kNever : credentials_.due_ns();
     for (const std::uint64_t id : resting_) due = std::min(due, calls_.at(id)->rests_until_ns);
-    for (const auto& [handle, id] : active_) due = std::min(due, deadline_of(*calls_.at(id)));
+    for (const auto& [handle, active] : active_) due = std::min(due, deadline_of(*active.second));
     // What callbacks of this round have asked for, unless it waits for a credential or its turn.
     const bool can_begin = !waiting_streams_.empty() || !askers_.empty() ||
                            (!waiting_.empty() && in_flight_ < options_.max_in_flight);
@@ -333,13 +349,13 @@ class Client::Impl {
   std::unique_ptr<MultiDriver> driver_;
   Calls calls_;
   std::uint64_t last_id_ = 0;
-  std::set<std::uint64_t> waiting_;
-  std::set<std::uint64_t> waiting_streams_;
+  std::set<Place> waiting_;
+  std::set<Place> waiting_streams_;
   std::set<std::uint64_t> resting_;
   std::set<std::uint64_t> ready_;  // to be told
   std::vector<std::function<void(base::Result<Credential>)>> askers_;
   std::vector<std::function<void()>> answered_;  // to be told
-  std::map<CURL*, std::uint64_t> active_;
+  std::map<CURL*, std::pair<std::uint64_t, Call*>> active_;
   std::vector<std::unique_ptr<Call>> ended_;  // until no handler of theirs can be running
   std::size_t in_flight_ = 0;                 // requests, with those that rest
   std::size_t pending_ = 0;

@@ -11,19 +11,32 @@
 #include "kubernetes/exec_plugin.h"
 #include "kubernetes/kubeconfig.h"
 
-// Requests to a Kubernetes API server, over libcurl's multi interface (HTTP/2 where the server has
-// it). Ownership: one owner. Thread: all calls but wake() on the owner's thread; callbacks come
-// from within poll() on that thread and may call the client again. Nothing here waits but poll().
+// Requests to a Kubernetes API server, over libcurl's multi interface (HTTP/1.1: a
+// connection for each that is under way). Ownership: one owner. Thread: all calls but wake() on the
+// owner's thread; callbacks come from within poll() on that thread and may call the client again.
+// Nothing here waits but poll().
 
 namespace gpu_platform::kubernetes {
 
 enum class Method : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete };
+
+// Which of the requests that wait (ClientOptions::max_in_flight) is sent next: of those with the
+// first turn the one that came first.
+enum class Turn : std::uint8_t {
+  kAtOnce,   // a few that must not wait for thousands of others
+  kNext,     // goes on with what has begun
+  kInOrder,  // begins something
+};
 
 struct Request {
   Method method = Method::kGet;
   std::string path;          // with its query: "/api/v1/nodes?limit=500"
   std::string body;          // JSON; empty: none
   std::string content_type;  // of the body; empty: "application/json"
+  Turn turn = Turn::kInOrder;
+  // Of an object that comes as the answer, its metadata is enough. A server that cannot do that
+  // sends all of it.
+  bool wants_metadata = false;
   // Of the whole call from its first sending on, with what is tried again; streams: of silence.
   base::Duration timeout = base::seconds(30);
 };
@@ -46,7 +59,7 @@ std::string complaint_of(const Answer& answer);
 
 struct ClientOptions {
   std::string user_agent = "gpu-platform";
-  std::uint32_t max_in_flight = 16;  // ordinary requests at once; further ones wait in order
+  std::uint32_t max_in_flight = 16;  // ordinary requests at once; further ones wait for their turn
   std::size_t max_body = 256u << 20;
   base::Duration plugin_time = base::seconds(30);  // that a plugin for credentials may take
   // Where a call has waited for its timeout, and for at least this, and nothing came from the

@@ -1,12 +1,9 @@
 #include "kubernetes/multi_driver.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -14,11 +11,6 @@
 
 namespace gpu_platform::kubernetes {
 namespace {
-
-constexpr std::size_t kMaxEvents = 64;  // of one look; the others come with the next
-// What epoll tells of a socket: its lane, and the socket.
-constexpr unsigned kLaneShift = 32;
-constexpr std::uint64_t kSocketMask = 0xffff'ffff;
 
 std::uint32_t events_of(int wish) {
   std::uint32_t events = 0;
@@ -42,89 +34,85 @@ std::unique_ptr<MultiDriver> MultiDriver::make() {
   os::Descriptor bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!sockets.is_open() || !bell.is_open()) return nullptr;
   std::unique_ptr<MultiDriver> driver(new MultiDriver(std::move(sockets), std::move(bell)));
-  const bool has_all =
-      std::ranges::all_of(driver->multis_, [](const Multi& one) { return one.handle != nullptr; });
-  return has_all ? std::move(driver) : nullptr;
+  epoll_event rings = {.events = EPOLLIN, .data = {.fd = driver->bell_.get()}};
+  const bool hears =
+      epoll_ctl(driver->sockets_.get(), EPOLL_CTL_ADD, driver->bell_.get(), &rings) == 0;
+  return hears && driver->multi_ != nullptr ? std::move(driver) : nullptr;
 }
 
 MultiDriver::MultiDriver(os::Descriptor sockets, os::Descriptor bell)
-    : sockets_(std::move(sockets)), bell_(std::move(bell)) {
-  std::uint64_t lane = 0;
-  for (Multi& multi : multis_) {
-    multi.lane = lane++;
-    multi.sockets = sockets_.get();
-    multi.handle.reset(curl_multi_init());
-    CURLM* handle = multi.handle.get();
-    if (handle == nullptr) return;
-    curl_multi_setopt(handle, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
-    curl_multi_setopt(handle, CURLMOPT_SOCKETFUNCTION, &MultiDriver::on_socket);
-    curl_multi_setopt(handle, CURLMOPT_SOCKETDATA, &multi);
-    curl_multi_setopt(handle, CURLMOPT_TIMERFUNCTION, &MultiDriver::on_timer);
-    curl_multi_setopt(handle, CURLMOPT_TIMERDATA, &multi);
-  }
+    : sockets_(std::move(sockets)),
+      bell_(std::move(bell)),
+      multi_(curl_multi_init(), curl_multi_cleanup) {
+  CURLM* multi = multi_.get();
+  if (multi == nullptr) return;
+  curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &MultiDriver::on_socket);
+  curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &MultiDriver::on_timer);
+  curl_multi_setopt(multi, CURLMOPT_TIMERDATA, this);
 }
 
 const CURLMsg* MultiDriver::next_done() const {
-  for (const Multi& multi : multis_) {
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi.handle.get(), &left)) {
-      if (message->msg == CURLMSG_DONE) return message;
-    }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+    if (message->msg == CURLMSG_DONE) return message;
   }
   return nullptr;
 }
 
 void MultiDriver::drive() {
   int running = 0;
-  std::array<epoll_event, kMaxEvents> events;
-  const int count = epoll_wait(sockets_.get(), events.data(), static_cast<int>(kMaxEvents), 0);
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events.at(static_cast<std::size_t>(i));
-    CURLM* multi = multis_.at(event.data.u64 >> kLaneShift).handle.get();
-    const auto socket = static_cast<curl_socket_t>(event.data.u64 & kSocketMask);
-    curl_multi_socket_action(multi, socket, action_of(event.events), &running);
+  for (const epoll_event& event : std::span(events_).first(std::exchange(events_count_, 0))) {
+    if (event.data.fd == bell_.get()) continue;
+    curl_multi_socket_action(multi_.get(), event.data.fd, action_of(event.events), &running);
   }
-  for (Multi& multi : multis_) {
-    if (multi.due_ns == 0 || os::monotonic_ns() < multi.due_ns) continue;
-    multi.due_ns = 0;  // libcurl says what comes next while it goes on
-    curl_multi_socket_action(multi.handle.get(), CURL_SOCKET_TIMEOUT, 0, &running);
-  }
+  if (due_ns_ == 0 || os::monotonic_ns() < due_ns_) return;
+  due_ns_ = 0;  // libcurl says what comes next while it goes on
+  curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
 void MultiDriver::wait(std::int64_t until_ns, std::span<const int> readable) {
-  std::vector<pollfd> awaited = {{bell_.get(), POLLIN, 0}, {sockets_.get(), POLLIN, 0}};
+  if (due_ns_ != 0) until_ns = std::min(until_ns, due_ns_);
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  const std::int64_t time_ns =
+      std::clamp<std::int64_t>(until_ns - os::monotonic_ns(), 0, 60'000 * kMillisecond);
+  const int time_ms = static_cast<int>((time_ns + kMillisecond - 1) / kMillisecond);
+  if (std::ranges::all_of(readable, [](int fd) { return fd < 0; })) return look(time_ms);
+  std::vector<pollfd> awaited = {{sockets_.get(), POLLIN, 0}};
   for (const int fd : readable) awaited.push_back({fd, POLLIN, 0});
-  for (const Multi& multi : multis_) {
-    if (multi.due_ns != 0) until_ns = std::min(until_ns, multi.due_ns);
-  }
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const std::int64_t time =
-      std::clamp<std::int64_t>(until_ns - os::monotonic_ns(), 0, 60 * kSecond);
-  const timespec limit = {time / kSecond, time % kSecond};
-  ppoll(awaited.data(), awaited.size(), &limit, nullptr);
+  ::poll(awaited.data(), awaited.size(), time_ms);
+  look(0);
+}
+
+void MultiDriver::look(int time_ms) {
+  const int count =
+      epoll_wait(sockets_.get(), events_.data(), static_cast<int>(events_.size()), time_ms);
+  events_count_ = static_cast<std::size_t>(std::max(count, 0));
   eventfd_t rings = 0;
-  if (awaited.front().revents != 0) eventfd_read(bell_.get(), &rings);
+  for (const epoll_event& event : std::span(events_).first(events_count_)) {
+    if (event.data.fd == bell_.get()) eventfd_read(bell_.get(), &rings);
+  }
 }
 
 void MultiDriver::wake() const {
   eventfd_write(bell_.get(), 1);
 }
 
-int MultiDriver::on_socket(CURL* /*easy*/, curl_socket_t socket, int wish, void* self,
-                           void* /*data*/) {
-  const Multi& multi = *static_cast<Multi*>(self);
+int MultiDriver::on_socket(CURL* /*easy*/, curl_socket_t socket, int wish, void* self, void* data) {
+  const MultiDriver& driver = *static_cast<MultiDriver*>(self);
+  const int sockets = driver.sockets_.get();
   if (wish == CURL_POLL_REMOVE) {
-    epoll_ctl(multi.sockets, EPOLL_CTL_DEL, socket, nullptr);  // it may be closed already
+    epoll_ctl(sockets, EPOLL_CTL_DEL, socket, nullptr);  // it may be closed already
     return 0;
   }
-  const std::uint64_t place = multi.lane << kLaneShift | static_cast<std::uint64_t>(socket);
-  epoll_event event = {.events = events_of(wish), .data = {.u64 = place}};
-  if (epoll_ctl(multi.sockets, EPOLL_CTL_MOD, socket, &event) == 0) return 0;
-  return epoll_ctl(multi.sockets, EPOLL_CTL_ADD, socket, &event) == 0 ? 0 : -1;
+  epoll_event event = {.events = events_of(wish), .data = {.fd = socket}};
+  if (data != nullptr) return epoll_ctl(sockets, EPOLL_CTL_MOD, socket, &event);
+  curl_multi_assign(driver.multi_.get(), socket, self);  // `data` from now on: it is known
+  return epoll_ctl(sockets, EPOLL_CTL_ADD, socket, &event);
 }
 
 int MultiDriver::on_timer(CURLM* /*multi*/, long time_ms, void* self) {
-  static_cast<Multi*>(self)->due_ns =
+  static_cast<MultiDriver*>(self)->due_ns_ =
       time_ms < 0 ? 0 : os::monotonic_ns() + std::int64_t{time_ms} * 1'000'000;
   return 0;
 }

@@ -15,6 +15,11 @@ namespace gpu_platform::kubernetes {
 namespace {
 
 constexpr long kConnectMs = 10'000;
+// An API server closes connections that are idle for 90 s, and libcurl does not see that it has.
+constexpr long kIdleSeconds = 30;
+constexpr const char* kAcceptAll = "Accept: application/json, */*";
+constexpr const char* kAcceptMetadata =
+    "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json, */*";
 constexpr std::size_t kMaxRefusal = std::size_t{1} << 20;  // of a stream; the rest is dropped
 
 // A copy of the text, which libcurl keeps.
@@ -60,6 +65,7 @@ std::unique_ptr<Transfer> Transfer::make(const Request& request, const Endpoint&
   std::unique_ptr<Transfer> transfer(new Transfer(easy, options));
   transfer->set_request(request, endpoint);
   transfer->set_connection(endpoint, options.sockets);
+  if (options.is_fresh) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
   transfer->set_security(endpoint, credential);
   if (!transfer->set_headers(request, endpoint, credential, options.user_agent)) return nullptr;
   return transfer;
@@ -94,16 +100,14 @@ void Transfer::set_connection(const Endpoint& endpoint, Sockets* sockets) {
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  // Rather wait and share a connection than make another. Only TLS tells with its handshake whether
-  // it can be shared; without it a request would wait for the end of the first one, be it a watch.
-  const bool is_tls = endpoint.base_url.starts_with("https:");
-  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, is_tls ? 1L : 0L);
+  // With HTTP/2 whatever comes on the shared connection has libcurl look at every transfer, and
+  // both sides pay for frames.
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, kIdleSeconds);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
-  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L * 1024);
   // Set in any case: libcurl would take both from the environment.
   curl_easy_setopt(easy, CURLOPT_PROXY, endpoint.proxy_url.c_str());
   curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
@@ -133,7 +137,8 @@ void Transfer::set_security(const Endpoint& endpoint, const Credential& credenti
 
 bool Transfer::set_headers(const Request& request, const Endpoint& endpoint,
                            const Credential& credential, const std::string& user_agent) {
-  std::vector<std::string> lines = {"Accept: application/json, */*", "User-Agent: " + user_agent,
+  const std::string accept = request.wants_metadata ? kAcceptMetadata : kAcceptAll;
+  std::vector<std::string> lines = {accept, "User-Agent: " + user_agent,
                                     "Expect:"};  // without it libcurl asks before large bodies
   if (!request.body.empty()) {
     const std::string& type = request.content_type;

@@ -32,6 +32,7 @@ class Transfer {
   struct Options {
     Sockets* sockets = nullptr;
     bool is_stream = false;
+    bool is_fresh = false;  // on a new connection
     std::size_t max_body = 0;
     std::string user_agent;
   };

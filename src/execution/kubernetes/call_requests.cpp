@@ -118,8 +118,10 @@ std::string latest_output_path_of(const std::string& namespace_name, const std::
       namespace_name, pod);
 }
 
-base::Result<Request> request_of(const Call& call, const CallContext& context,
-                                 const KubernetesSettings& settings) {
+namespace {
+
+base::Result<Request> request_without_turn(const Call& call, const CallContext& context,
+                                           const KubernetesSettings& settings) {
   const std::string pod_path = core_path(call, "pods/" + call.name);
   switch (call.kind) {
     case CallKind::kMakeService:
@@ -144,6 +146,31 @@ base::Result<Request> request_of(const Call& call, const CallContext& context,
       break;
   }
   return without(pod_path, "/metadata/finalizers", call.place, {}, kFinalizer);
+}
+
+// The engine looks at allocations and at the configuration that a claim got; of others at the uid.
+bool is_metadata_enough(const Call& call, const KubernetesSettings& settings) {
+  if (call.kind == CallKind::kMakeClaim) return settings.devices != DeviceMode::kOwned;
+  return call.kind != CallKind::kAllocate && call.kind != CallKind::kFetchOutput;
+}
+
+// Of thousands of starts those that have begun are completed first, so that kube-scheduler has
+// something to do, and what frees devices does not wait for what needs them.
+kubernetes::Turn turn_of(const Call& call, const KubernetesSettings& settings) {
+  const bool is_first_of_start =
+      call.kind == CallKind::kMakeClaim ||
+      (call.kind == CallKind::kMakePod && settings.devices == DeviceMode::kCounts);
+  return is_first_of_start ? kubernetes::Turn::kInOrder : kubernetes::Turn::kNext;
+}
+
+}  // namespace
+
+base::Result<Request> request_of(const Call& call, const CallContext& context,
+                                 const KubernetesSettings& settings) {
+  TRY_ASSIGN(Request request, request_without_turn(call, context, settings));
+  request.turn = turn_of(call, settings);
+  request.wants_metadata = is_metadata_enough(call, settings);
+  return request;
 }
 
 }  // namespace gpu_platform::execution

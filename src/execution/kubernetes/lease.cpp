@@ -66,6 +66,7 @@ kubernetes::Request lease_write(const LeaseTerms& terms, const LeaseState& befor
   request.method = is_there ? kubernetes::Method::kPut : kubernetes::Method::kPost;
   request.path = is_there ? lease_path(terms) : leases_path(terms);
   request.body = lease_manifest(terms, before, now).dump();
+  request.turn = kubernetes::Turn::kAtOnce;
   return request;
 }
 

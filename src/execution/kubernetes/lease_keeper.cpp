@@ -1,5 +1,7 @@
 #include "execution/kubernetes/lease_keeper.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,8 +18,10 @@ void LeaseKeeper::advance(std::int64_t now_ns) {
   read();
 }
 
+// A lease that waits behind the requests of thousands of starts is lost to a standby.
 void LeaseKeeper::read() {
-  client_.send({.path = lease_path(terms_)}, [this](const Answer& answer) {
+  kubernetes::Request request{.path = lease_path(terms_), .turn = kubernetes::Turn::kAtOnce};
+  client_.send(std::move(request), [this](const Answer& answer) {
     is_under_way_ = false;
     if (!answer.is_ok() && answer.status != 404) return;
     const LeaseState state =

@@ -107,7 +107,9 @@ void OutputFollower::advance(std::int64_t now_ns) {
 
 void OutputFollower::fetch(const Call& call, std::function<void(const CallAnswer&)> done) {
   const std::uint64_t limit = spool_.limit() == 0 ? 0 : spool_.limit() + 1;
-  client_.send({.path = output_path_of(call, limit, false), .timeout = base::minutes(2)},
+  client_.send({.path = output_path_of(call, limit, false),
+                .turn = kubernetes::Turn::kNext,
+                .timeout = base::minutes(2)},
                [this, call, done = std::move(done)](const Answer& answer) {
                  CallAnswer told{.status = answer.status};
                  if (answer.is_ok()) {
