@@ -224,47 +224,6 @@ TEST(Client, HasAtMostSoManyRequestsInFlightAndKeepsTheirOrder) {
   EXPECT_THAT(requests.at(0).target, ::testing::AnyOf("/0", "/1", "/2"));
 }
 
-TEST(Client, WhatGoesOnWithSomethingPassesWhatBeginsAndAFewRequestsPassBoth) {
-  ScriptedServer server([](const SeenRequest&, Wire& wire) { wire.answer(200, ""); });
-  const auto client = client_of(access_to(server), {.max_in_flight = 1});
-  int answered = 0;
-  const auto count = [&](const Answer&) { ++answered; };
-  client->send({.path = "/claim-0"}, [&](const Answer& answer) {
-    count(answer);
-    client->send({.path = "/pod-0", .turn = Turn::kNext}, count);
-    client->send({.path = "/lease", .turn = Turn::kAtOnce}, count);
-    client->send({.path = "/pod-1", .turn = Turn::kNext}, count);
-  });
-  client->send({.path = "/claim-1"}, count);
-  ASSERT_TRUE(poll_until(*client, [&] { return answered == 5; }));
-  std::vector<std::string> order;
-  for (const SeenRequest& seen : server.requests()) order.push_back(seen.target);
-  EXPECT_THAT(order, ::testing::ElementsAre("/claim-0", "/lease", "/pod-0", "/pod-1", "/claim-1"));
-}
-
-// A server that was started anew, or one that has closed all idle connections.
-TEST(Client, ManyKeptConnectionsThatAreClosedFailNoRequest) {
-  constexpr int kKept = 12;
-  std::atomic<int> arrived{0};
-  ScriptedServer server([&](const SeenRequest& seen, Wire& wire) {
-    if (seen.target == "/later") {
-      return seen.connection <= kKept ? wire.drop() : wire.answer(200, "");
-    }
-    ++arrived;
-    while (arrived < kKept) std::this_thread::yield();
-    wire.answer(200, "");
-  });
-  const auto client = client_of(access_to(server));
-  int answered = 0;
-  for (int i = 0; i < kKept; ++i) {
-    client->send({.path = "/first"}, [&](const Answer& answer) { answered += answer.is_ok(); });
-  }
-  ASSERT_TRUE(poll_until(*client, [&] { return answered == kKept; }));
-  ASSERT_EQ(server.connections(), kKept);
-  const Answer answer = ask(*client, {.method = Method::kPost, .path = "/later", .body = "{}"});
-  EXPECT_EQ(answer.status, 200) << answer.failure;
-}
-
 TEST(Client, ACallbackMaySendAndCancel) {
   ScriptedServer server([](const SeenRequest& seen, Wire& wire) {
     seen.has("never") ? wire.hold() : wire.answer(200, "");
