@@ -77,6 +77,16 @@ TEST_F(CallsTest, HideTheJobsOfOthers) {
   EXPECT_EQ(output_of(output, kBob).error().code, base::ErrorCode::kNotFound);
 }
 
+TEST_F(CallsTest, SayWhatAStartWaitsFor) {
+  core_.step = "ErrImagePull: no such host";
+  const auto starting = calls_.get(of(core_.add_starting_job("ada", 1000, "torch:2")), kAda);
+  EXPECT_EQ(starting->detail(), core_.step);
+  const model::JobId without_image = core_.add_starting_job("ada", 1000, "");
+  EXPECT_EQ(calls_.get(of(without_image), kAda)->detail(), "");
+  const model::JobId waiting = core_.add_job("ada", 1000);
+  EXPECT_EQ(calls_.get(of(waiting), kAda)->detail(), "");
+}
+
 TEST_F(CallsTest, HideEndedJobsOfOthersToo) {
   const model::JobId job = core_.add_job("ada", 1000);
   core_.start_job(job);

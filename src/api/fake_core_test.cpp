@@ -363,6 +363,24 @@ model::JobId FakeCore::add_job_with_output(std::string user, std::uint32_t uid,
   return add(std::move(spec));
 }
 
+model::JobId FakeCore::add_starting_job(std::string user, std::uint32_t uid, std::string image) {
+  model::JobSpec spec;
+  spec.user = std::move(user);
+  spec.uid = uid;
+  spec.image = std::move(image);
+  const model::JobId id = add(std::move(spec));
+  const std::lock_guard lock(state_mutex_);
+  model::Job& job = mutable_job(id);
+  model::Attempt attempt;
+  attempt.number = 1;
+  attempt.state = model::AttemptState::kRequested;
+  model::StartRequested event{{id, attempt.number}, attempt.allocation};
+  job.attempts.push_back(std::move(attempt));
+  job.state = model::JobState::kStarting;
+  publish({std::move(event)});
+  return id;
+}
+
 model::JobId FakeCore::add(model::JobSpec spec) {
   const std::lock_guard lock(state_mutex_);
   spec.command = {"work"};

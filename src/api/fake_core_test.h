@@ -58,12 +58,15 @@ class FakeCore final : public CommandSink,
   // If it is set, each reader of the output of a job with a file of its own calls it.
   std::function<void()> users_disk;
   ChannelSource* channels = nullptr;
+  std::string step;  // what is done for every attempt with an image
 
   // ---- what happens to jobs; visible when the call returns
   model::JobId add_job(std::string user, std::uint32_t uid, std::string name = "work");
   model::JobId add_job_of_team(std::string user, std::uint32_t uid, std::string team);
   // One that prints into a file of its user's.
   model::JobId add_job_with_output(std::string user, std::uint32_t uid, std::string output);
+  // One whose start is asked for.
+  model::JobId add_starting_job(std::string user, std::uint32_t uid, std::string image);
   // Several at once, in one batch.
   void add_jobs(std::size_t count, std::string user, std::uint32_t uid);
   void start_job(model::JobId job, std::vector<std::uint32_t> gpus = {});
@@ -95,7 +98,7 @@ class FakeCore final : public CommandSink,
   base::Result<std::vector<model::Job>> list(const EndedJobsQuery& query) const override;
   std::string path(const model::Job& job, std::uint32_t attempt) const override;
   OutputReader reader(const model::Job& job, std::uint32_t attempt) const override;
-  std::string container_step(const model::Job&, std::uint32_t) const override { return {}; }
+  std::string container_step(const model::Job&, std::uint32_t) const override { return step; }
 
  private:
   void run();

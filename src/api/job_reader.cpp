@@ -184,7 +184,10 @@ void JobReader::describe(const model::View& view, const model::Job& job, const N
 void JobReader::describe_without_spec(const model::View& view, const model::Job& job,
                                       const Nodes& nodes, v1::Job& out) const {
   to_proto_without_spec(job, nodes, out);
-  if (job.state == model::JobState::kRunning && !job.spec->image.empty() && !job.attempts.empty()) {
+  // A pod's job starts when its container runs; one in a container of this host, with its process.
+  const bool may_prepare =
+      job.state == model::JobState::kStarting || job.state == model::JobState::kRunning;
+  if (may_prepare && !job.spec->image.empty() && !job.attempts.empty()) {
     const std::string step = core_.outputs.container_step(job, job.attempts.back().number);
     if (!step.empty()) out.set_detail(step);
   }

@@ -33,28 +33,6 @@ std::string input_of(const Json& spec) {
   return text;
 }
 
-// How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before.
-std::string result_of(const Json& object) {
-  std::string line;
-  if (const auto code = integer_at(object, "exit_code")) {
-    line = fmt::format("exit code {}", *code);
-  } else if (const std::string signal = text_at(object, "signal"); !signal.empty()) {
-    line = "signal " + signal;
-  } else if (const std::string lost = text_at(object, "lost"); !lost.empty()) {
-    line = "lost: " + lost;
-  }
-  if (const std::string reason = text_at(object, "reason"); !reason.empty()) {
-    const std::string by = text_at(object, "ended_by");
-    const std::string_view before_by = reason == "PREEMPTED" ? " for " : " ";
-    line +=
-        fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : before_by, by);
-  }
-  if (const std::string detail = text_at(object, "detail"); !detail.empty()) {
-    line += (line.empty() ? "" : ": ") + detail;
-  }
-  return line;
-}
-
 // Where it runs, why it waits, or how it ended.
 std::string place_or_reason(const Json& job) {
   const std::string state = text_at(job, "state");
@@ -286,6 +264,27 @@ Table job_table(bool is_wide) {
 
 const Json& spec_of(const Json& job) {
   return object_at(job, "spec");
+}
+
+std::string result_of(const Json& object) {
+  std::string line;
+  if (const auto code = integer_at(object, "exit_code")) {
+    line = fmt::format("exit code {}", *code);
+  } else if (const std::string signal = text_at(object, "signal"); !signal.empty()) {
+    line = "signal " + signal;
+  } else if (const std::string lost = text_at(object, "lost"); !lost.empty()) {
+    line = "lost: " + lost;
+  }
+  if (const std::string reason = text_at(object, "reason"); !reason.empty()) {
+    const std::string by = text_at(object, "ended_by");
+    const std::string_view before_by = reason == "PREEMPTED" ? " for " : " ";
+    line +=
+        fmt::format("{}{}{}{}", line.empty() ? "" : ", ", reason, by.empty() ? "" : before_by, by);
+  }
+  if (const std::string detail = text_at(object, "detail"); !detail.empty()) {
+    line += (line.empty() ? "" : ": ") + detail;
+  }
+  return line;
 }
 
 std::uint64_t total_gpus(const Json& spec) {

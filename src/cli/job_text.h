@@ -25,6 +25,10 @@ std::uint64_t total_gpus(const Json& spec);
 // The file that its "output" or "error" goes to; before the first attempt as it was asked for.
 std::string file_of(const Json& job, std::string_view key);
 
+// How it ended, "exit code 3", "signal SIGKILL", "lost: NODE_LOST"; empty before. `object`: a job
+// or an attempt.
+std::string result_of(const Json& object);
+
 // "12 % of 4 CPUs, 45 % of 16 GiB, 20 % of 1h"; empty where nothing is known.
 std::string efficiency_of(const Json& job);
 

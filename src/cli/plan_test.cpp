@@ -130,6 +130,18 @@ TEST_F(Plan, ExplainTellsWhatIsPredictedAndHowGoodThatWas) {
       "then; history p50–p90 off by 4m00s (p50), 31m00s (p90) over 212 starts, 90 % by then\n");
 }
 
+TEST_F(Plan, ExplainOfAJobThatWaitsAgainSaysHowItsLastAttemptEnded) {
+  FakeServer server([](const Request&) {
+    return json_answer(
+        R"({"job":{"id":"7","spec":{"name":"infer"},"state":"PENDING","wait_reason":{"text":"waits until its next attempt is due"},"attempts":[{"exit_code":3},{"reason":"LAUNCH_FAILED","detail":"no such image"}]}})");
+  });
+  EXPECT_EQ(call(server, {"jobs", "explain", "7"}), 0);
+  EXPECT_EQ(out(),
+            "job 7 (infer) is PENDING\n"
+            "Waits            waits until its next attempt is due\n"
+            "Last attempt     LAUNCH_FAILED: no such image\n");
+}
+
 TEST_F(Plan, ExplainOfARunningJobSaysWhichItPassedAndWhatWasPredicted) {
   FakeServer server([](const Request&) {
     return json_answer(

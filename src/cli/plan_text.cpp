@@ -111,6 +111,8 @@ std::string explanation_page(const Json& explanation, base::Instant now) {
       line("Past predictions", scores_text(list_at(explanation, "scores")));
   if (reason.empty()) return page + running_lines(job, now) + tail;
   page += line("Waits", reason);
+  const Json& attempts = list_at(job, "attempts");
+  if (!attempts.empty()) page += line("Last attempt", result_of(attempts.back()));
   page += line("Ahead", those_ahead(explanation));
   page += line(flag_at(job, "start_guaranteed") ? "Starts by" : "Planned start",
                start_text(object_at(explanation, "planned_start"), "start", now));
