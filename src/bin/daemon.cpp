@@ -509,11 +509,14 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
         kDiscoveryLimit.count());
   }
   const std::chrono::milliseconds patience = kDiscoveryLimit;
-  if (cluster != nullptr && !cluster->wait_for_nodes(patience)) {
+  const bool are_nodes_known = cluster == nullptr || cluster->wait_for_nodes(patience);
+  if (!are_nodes_known) {
     spdlog::warn(
         "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
   }
   loop->wait_until_published();
+  if (cluster != nullptr && are_nodes_known)
+    warn_of_no_gpus_in_kubernetes(configuration, *loop->snapshot());
   const std::size_t found = nodes->gpu_count();
   if (configuration.total_gpus && *configuration.total_gpus != found) {
     spdlog::warn("cluster.total_gpus says {} GPUs, {} were found", *configuration.total_gpus,

@@ -57,18 +57,39 @@ execution::KubernetesSettings settings_of(const config::Configuration& configura
   return settings;
 }
 
+// Those of the cluster that are looked at, and those of their GPUs that are there.
+struct Seen {
+  std::size_t nodes = 0;
+  std::size_t gpus = 0;
+};
+
+Seen seen_in_kubernetes(const controller::Snapshot& snapshot) {
+  Seen seen;
+  snapshot.nodes.for_each([&](std::uint64_t, const model::Node& node) {
+    if (node.engine != model::EngineKind::kKubernetes) return;
+    ++seen.nodes;
+    seen.gpus += node.gpus.size();
+  });
+  return seen;
+}
+
 std::string text_of_variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
 base::Result<kubernetes::ClusterAccess> access_of(const config::Configuration& configuration) {
-  if (configuration.kubernetes_in_cluster) {
-    return kubernetes::in_cluster_access(text_of_variable("KUBERNETES_SERVICE_HOST"),
-                                         text_of_variable("KUBERNETES_SERVICE_PORT"));
-  }
-  return kubernetes::load_kubeconfig(configuration.kubernetes_kubeconfig.path,
-                                     configuration.kubernetes_context.text);
+  const bool is_in_cluster = configuration.kubernetes_in_cluster;
+  auto access = is_in_cluster
+                    ? kubernetes::in_cluster_access(text_of_variable("KUBERNETES_SERVICE_HOST"),
+                                                    text_of_variable("KUBERNETES_SERVICE_PORT"))
+                    : kubernetes::load_kubeconfig(configuration.kubernetes_kubeconfig.path,
+                                                  configuration.kubernetes_context.text);
+  if (access) return access;
+  base::Error error = std::move(access).error();
+  error.message = fmt::format("engines.kubernetes.{}: {}",
+                              is_in_cluster ? "in_cluster" : "kubeconfig", error.message);
+  return std::unexpected(std::move(error));
 }
 
 // Of a process that has no data directory yet: no other one has it.
@@ -176,6 +197,14 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   spdlog::info("kubernetes cluster=\"{}\" server=\"{}\"", configuration.kubernetes_cluster.text,
                access.server);
   return engine;
+}
+
+void warn_of_no_gpus_in_kubernetes(const config::Configuration& configuration,
+                                   const controller::Snapshot& snapshot) {
+  const Seen seen = seen_in_kubernetes(snapshot);
+  if (seen.gpus > 0) return;
+  spdlog::warn("kubernetes {}",
+               execution::words_for_no_gpus(settings_of(configuration), seen.nodes));
 }
 
 }  // namespace gpu_platform::bin

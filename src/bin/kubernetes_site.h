@@ -44,4 +44,8 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
 bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,
                         std::uint32_t attempt);
 
+// Logs what to do where no node of the cluster has a GPU for jobs.
+void warn_of_no_gpus_in_kubernetes(const config::Configuration& configuration,
+                                   const controller::Snapshot& snapshot);
+
 }  // namespace gpu_platform::bin

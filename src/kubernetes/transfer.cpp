@@ -185,6 +185,9 @@ Answer Transfer::answer(CURLcode code) {
     answer.failure = fmt::format("the answer is larger than {} bytes", max_body_);
   } else {
     answer.failure = printable(error_[0] != '\0' ? error_ : curl_easy_strerror(code));
+    if (answer.failure.starts_with("SSL certificate problem")) {
+      answer.failure += "; is certificate-authority of the kubeconfig that of this server?";
+    }
   }
   return answer;
 }

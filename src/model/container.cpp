@@ -324,7 +324,7 @@ Objection objection_to_kubernetes(const JobSpec& spec) {
   if (!spec.workload.empty()) return {};  // its pods are there
   const Hindrance hindrances[] = {
       {"image", spec.image.empty(), "a pod runs an image, and the job names none"},
-      {"user", spec.uid == 0, "a pod does not run as root"},
+      {"user", spec.uid == 0, "a pod does not run as root: submit the job as another user"},
       {"mounts", !spec.mounts.empty(), "a pod has no folders of the host"},
       {"container_platform", !spec.container_platform.empty(),
        "a pod runs what its node's processor runs"},

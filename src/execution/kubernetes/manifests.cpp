@@ -312,7 +312,7 @@ base::Result<Json> pod_manifest(const StartOrder& order, const PodOptions& optio
                                 const KubernetesSettings& settings) {
   const model::JobSpec& spec = *order.spec;
   if (settings.runs_as_user && spec.uid == 0) {
-    return base::invalid("user", "a pod does not run as root");
+    return base::invalid("user", "a pod does not run as root: submit the job as another user");
   }
   const std::size_t ranks = ranks_of(order).size();
   if (ranks > kMaxRanks) {

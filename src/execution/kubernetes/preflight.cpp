@@ -68,7 +68,8 @@ base::Status check_rights(Caller& caller, const KubernetesSettings& settings,
   if (missing.empty()) return {};
   return base::fail(ErrorCode::kPermissionDenied,
                     fmt::format("the platform's user in Kubernetes lacks rights: {}; apply "
-                                "deploy/kubernetes/rbac.yaml or give it these",
+                                "deploy/kubernetes/rbac.yaml and bind its roles, as the README "
+                                "beside it says, or give it these",
                                 fmt::join(missing, ", ")));
 }
 
@@ -125,7 +126,12 @@ base::Status take_lease(Caller& caller, const LeaseTerms& terms) {
 
 base::Status failure_of(const Answer& answer, std::string_view what) {
   const std::string said = fmt::format("{}: {}", what, kubernetes::complaint_of(answer));
-  if (answer.status == 401) return base::fail(ErrorCode::kUnauthenticated, said);
+  if (answer.status == 401) {
+    return base::fail(ErrorCode::kUnauthenticated,
+                      said +
+                          "; the API server does not know this token or certificate, or it has "
+                          "expired: make a new one (kubectl create token)");
+  }
   if (answer.status == 403) return base::fail(ErrorCode::kPermissionDenied, said);
   if (answer.status == 0 || answer.status >= 500 || answer.status == 429) {
     return base::fail(ErrorCode::kUnavailable, said);
@@ -184,6 +190,22 @@ base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings&
   TRY(check_access(client, settings, lease, patience));
   Caller caller(client, base::nanoseconds(end_ns - os::monotonic_ns()));
   return take_lease(caller, lease);
+}
+
+std::string words_for_no_gpus(const KubernetesSettings& settings, std::size_t nodes) {
+  if (nodes == 0) {
+    return fmt::format("the cluster has no node{}; nodes are added when they come",
+                       settings.node_selector.empty()
+                           ? ""
+                           : " with the labels of engines.kubernetes.node_selector");
+  }
+  if (settings.devices == DeviceMode::kCounts) {
+    return "no node has a GPU: NVIDIA's device plugin reports no nvidia.com/gpu on any";
+  }
+  return fmt::format(
+      "no node has a GPU: there is no ResourceSlice of the driver {} (engines.kubernetes.driver); "
+      "where NVIDIA's device plugin alone is installed, set engines.kubernetes.devices: counts",
+      settings.driver);
 }
 
 }  // namespace gpu_platform::execution

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -53,5 +54,8 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
 // still renews it.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
                            const LeaseTerms& lease, base::Duration patience);
+
+// Why none of so many nodes has a GPU, as far as the settings tell, with what to do.
+std::string words_for_no_gpus(const KubernetesSettings& settings, std::size_t nodes);
 
 }  // namespace gpu_platform::execution
