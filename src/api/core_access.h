@@ -101,8 +101,8 @@ class OutputSource {
   // the same directory, and their names begin with the file's.
   virtual std::string path(const model::Job& job, std::uint32_t attempt) const = 0;
   virtual OutputReader reader(const model::Job& job, std::uint32_t attempt) const = 0;
-  // What is done for an attempt with an image before its container runs: "pulling the image, 43 %".
-  // Empty: nothing.
+  // What is done for an attempt with an image before its container runs: "pulling the image, 43 %",
+  // or why that does not go on. Empty: nothing.
   virtual std::string container_step(const model::Job& job, std::uint32_t attempt) const = 0;
 };
 
