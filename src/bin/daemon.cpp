@@ -651,8 +651,9 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
   TRY_ASSIGN(parts->engine,
              execution::ProcessEngine::open(engine, *parts->environments, parts->observations));
   parts->users_files.connect(*parts->engine);
-  tell_isolation(parts->engine->node_part());
-  if (geteuid() == 0 && configuration.root_jobs == config::RootJobs::kAllow) {
+  if (configuration.local_engine) tell_isolation(parts->engine->node_part());
+  if (configuration.local_engine && geteuid() == 0 &&
+      configuration.root_jobs == config::RootJobs::kAllow) {
     spdlog::warn(
         "running as root: jobs of root are allowed and run as root "
         "(execution.root_jobs: refuse forbids them)");
