@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -14,6 +15,7 @@
 
 #include "execution/kubernetes/standby.h"
 #include "kubernetes/kubeconfig.h"
+#include "os/descriptor.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::bin {
@@ -100,19 +102,32 @@ std::string new_identity() {
   return fmt::format("{}-{:08x}{:08x}", host, random(), random());
 }
 
-// Stays the same over restarts on this data directory, so that a daemon that was killed has its
-// lease at once, and differs from that of every other daemon. `holder`: the one to have from here
-// on; empty: the one that it has, or a new one.
-base::Result<std::string> identity_in(const std::string& data_dir, const std::string& holder) {
-  const std::string path = data_dir + "/kubernetes-identity";
-  std::string identity = os::read_small_file(AT_FDCWD, path.c_str());
-  if (!identity.empty() && (holder.empty() || holder == identity)) return identity;
-  identity = holder.empty() ? new_identity() : holder;
-  std::ofstream file(path, std::ios::binary);
-  file << identity;
-  file.close();
-  if (!file) return std::unexpected(base::system_error("write " + path, errno));
-  return identity;
+// The name by which the daemon of this data directory has the cluster's lease. It stays the same
+// over restarts, so that a daemon that was killed has its lease at once, and differs from that of
+// every other daemon. A data directory without one has never had the cluster.
+std::string identity_path(const std::string& data_dir) {
+  return data_dir + "/kubernetes-identity";
+}
+
+std::string kept_identity(const std::string& data_dir) {
+  return os::read_small_file(AT_FDCWD, identity_path(data_dir).c_str());
+}
+
+base::Status write_durably(const std::string& path, const std::string& text) {
+  const os::Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const bool is_written = fd.is_open() &&
+                          ::write(fd.get(), text.data(), text.size()) == std::ssize(text) &&
+                          ::fsync(fd.get()) == 0;
+  if (is_written) return {};
+  return std::unexpected(base::system_error("write " + path, errno));
+}
+
+// The file is the old or the new one at any moment: a daemon that has lost it is not let in.
+base::Status keep_identity(const std::string& data_dir, const std::string& identity) {
+  const std::string path = identity_path(data_dir);
+  TRY(write_durably(path + ".new", identity));
+  if (::rename((path + ".new").c_str(), path.c_str()) == 0) return {};
+  return std::unexpected(base::system_error("write " + path, errno));
 }
 
 // The platform's own namespace: the one of its context or service account.
@@ -165,10 +180,10 @@ void release_kubernetes_lease(const config::Configuration& configuration,
                               const std::string& data_dir, const std::string& holder) {
   if (!has_kubernetes(configuration)) return;
   const auto access = access_of(configuration);
-  const auto identity = holder.empty() ? identity_in(data_dir, {}) : holder;
-  if (!access || !identity) return;
+  const std::string identity = holder.empty() ? kept_identity(data_dir) : holder;
+  if (!access || identity.empty()) return;
   const base::Status released =
-      execution::release_lease(*access, lease_of(*access, configuration, *identity), kReleaseTime);
+      execution::release_lease(*access, lease_of(*access, configuration, identity), kReleaseTime);
   if (!released) {
     spdlog::warn("the lease of the Kubernetes cluster is not released, it expires: {}",
                  released.error().message);
@@ -184,8 +199,11 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
   options.settings = settings_of(configuration);
-  TRY_ASSIGN(std::string identity, identity_in(data_dir, holder));
-  options.lease = lease_of(options.access, configuration, std::move(identity));
+  const std::string kept = kept_identity(data_dir);
+  if (kept.empty()) options.acquaintance = execution::Acquaintance::kNew;
+  const std::string own = kept.empty() ? new_identity() : kept;
+  const std::string identity = holder.empty() ? own : holder;
+  options.lease = lease_of(options.access, configuration, identity);
   options.output_folder = data_dir + "/kubernetes";
   options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   options.on_fatal = std::move(end);
@@ -194,6 +212,8 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   const kubernetes::ClusterAccess access = options.access;
   auto engine = execution::KubernetesEngine::open(std::move(options), environment, sink);
   if (!engine) return std::unexpected(in_cluster(access, std::move(engine).error()));
+  // Not before the engine has seen that a new data directory may have the cluster.
+  if (identity != kept) TRY(keep_identity(data_dir, identity));
   spdlog::info("kubernetes cluster=\"{}\" server=\"{}\"", configuration.kubernetes_cluster.text,
                access.server);
   return engine;

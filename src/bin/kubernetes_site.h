@@ -32,7 +32,8 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 // Opens the engine of the site's cluster; null where it names none. `data_dir` gets the output of
 // jobs and the name by which this daemon holds the cluster's lease: `holder`, or, if that is empty,
 // the one that it has already. Errors name the file and key of
-// a kubeconfig that is wrong, the rights that are missing, or who else has the cluster. `end`:
+// a kubeconfig that is wrong, the rights that are missing, who else has the cluster, or what of
+// another data directory is there where this one is new to it. `end`:
 // another controller has taken the cluster, so this one must not go on.
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,

@@ -43,6 +43,7 @@ class KubernetesCluster : public ::testing::Test {
     ASSERT_TRUE(access.has_value()) << access.error().message;
     admin_ = *kubernetes::Client::make(*std::move(access));
     prepare();
+    remove_leftovers();
     daemon_ = std::make_unique<Daemon>(DaemonOptions{
         .emulate = "",
         .config = "engines:\n  local: false\n  kubernetes:\n    kubeconfig: " + folder_ +
@@ -71,6 +72,17 @@ class KubernetesCluster : public ::testing::Test {
     const Json bound = ask({.method = Method::kPost, .path = bindings, .body = binding.dump()});
     EXPECT_TRUE(bound["kind"] == "ClusterRoleBinding" || bound["reason"] == "AlreadyExists")
         << bound.dump(2);
+  }
+  // Each test has a new data directory, and pods of others that an earlier one admitted stay.
+  void remove_leftovers() {
+    const std::string label = "labelSelector=gpu-platform%2Fcluster%3Ddefault";
+    for (const std::string path : {kPodsOfCluster, kClaimsOfCluster}) {
+      const Json removed =
+          ask({.method = Method::kDelete, .path = path + "?gracePeriodSeconds=0&" + label});
+      EXPECT_NE(removed.value("status", Json()), "Failure") << removed.dump(2);
+      EXPECT_TRUE(eventually([&] { return ask({.path = path + "?" + label})["items"].empty(); }))
+          << "what has a finalizer is of a test that did not end well";
+    }
   }
   // Objects of the platform; pods of others that it has admitted stay.
   std::size_t count(const std::string& path) {

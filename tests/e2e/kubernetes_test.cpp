@@ -366,6 +366,34 @@ TEST_F(Kubernetes, TheDaemonSaysWhatIsWrongWithAKubeconfigAndEnds) {
   EXPECT_THAT(daemon_->log(), HasSubstr("create resourceclaims.resource.k8s.io in namespace jobs"));
 }
 
+TEST_F(Kubernetes, ANewDataDirectoryDoesNotTakeThePodsOfALostOneForItsOwn) {
+  start_daemon();
+  const std::string id = submit({"--gpus", "1"});
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING")) << daemon_->job(id).dump(2);
+  EXPECT_EQ(daemon_->terminate(), 0);
+  DaemonOptions fresh = options();
+  fresh.data_dir = folder_.path() + "/fresh";
+  Daemon refused(fresh);
+  // The second time as the first: it has not become its own meanwhile.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(refused.start());
+    EXPECT_EQ(refused.wait_for_exit(), 4) << refused.log();
+    EXPECT_THAT(refused.log(), HasSubstr("pod jobs/" + pod_name(id)));
+    EXPECT_THAT(refused.log(), HasSubstr("--selector gpu-platform/cluster=default"));
+  }
+  const Json pod = server_.object(std::string(kPods) + "/" + pod_name(id));
+  EXPECT_EQ(pod["status"]["phase"], "Running");
+  EXPECT_FALSE(pod["metadata"].contains("deletionTimestamp"));
+  fresh.config += "    cluster: second\n";
+  Daemon other(fresh);
+  ASSERT_TRUE(other.start()) << other.log();
+  EXPECT_EQ(other.terminate(), 0);
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(end(id, 5));
+  ASSERT_TRUE(daemon_->reaches(id, "FAILED"));
+  EXPECT_EQ(daemon_->job(id)["exit_code"], 5);
+}
+
 // Two daemons and one data directory, as on storage that two machines share.
 TEST_F(Kubernetes, AStandbyTakesOverFromADaemonThatIsKilledAndFromOneThatStops) {
   start_daemon();

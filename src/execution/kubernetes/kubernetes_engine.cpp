@@ -632,6 +632,20 @@ class KubernetesEngine::Worker {
   std::thread thread_;                                       // last: it uses all others
 };
 
+namespace {
+
+// Whether an engine may go on that has not seen its cluster.
+base::Status check_may_wait(const KubernetesEngineOptions& options, base::Error error) {
+  if (error.code != base::ErrorCode::kUnavailable) return std::unexpected(std::move(error));
+  if (options.acquaintance == Acquaintance::kKnown) return {};
+  error.message +=
+      "; a daemon that begins with this cluster must see first that no pods of another one are "
+      "there: start it again when the cluster answers";
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
 KubernetesEngine::KubernetesEngine(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
 KubernetesEngine::~KubernetesEngine() = default;
 
@@ -641,11 +655,9 @@ base::Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(
              OutputSpool::open(options.output_folder, options.output_limit_bytes));
   TRY_ASSIGN(kubernetes::Endpoint endpoint, kubernetes::endpoint_of(options.access));
   TRY_ASSIGN(std::unique_ptr<Client> client, Client::make(options.access));
-  const base::Status checked =
-      check_cluster(*client, options.settings, options.lease, options.patience);
-  if (!checked && checked.error().code != base::ErrorCode::kUnavailable) {
-    return std::unexpected(checked.error());
-  }
+  const base::Status checked = check_cluster(*client, options.settings, options.lease,
+                                             options.acquaintance, options.patience);
+  if (!checked) TRY(check_may_wait(options, checked.error()));
   if (!checked && options.warn) {
     options.warn("the cluster does not answer yet: " + checked.error().message);
   }

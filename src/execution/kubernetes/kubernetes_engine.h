@@ -23,6 +23,7 @@ struct KubernetesEngineOptions {
   kubernetes::ClusterAccess access;
   KubernetesSettings settings;
   LeaseTerms lease;
+  Acquaintance acquaintance = Acquaintance::kKnown;
   std::string output_folder;             // of what jobs print; made if it is not there
   std::uint64_t output_limit_bytes = 0;  // of all that an attempt prints so much is kept; 0: all
   base::Duration patience = base::seconds(30);  // of open()
@@ -48,8 +49,9 @@ struct KubernetesEngineOptions {
 // nodes and GPUs, too. The end of the engine ends no job.
 class KubernetesEngine : public Engine {
  public:
-  // Looks at the cluster (check_cluster) and waits until its nodes are known. A cluster that does
-  // not answer is no error: the engine goes on trying and says so. Environment and sink outlive it.
+  // Looks at the cluster (check_cluster). A cluster that does not answer is an error only if it is
+  // kNew, because nothing tells then whose pods are there: else the engine goes on trying and says
+  // so. Environment and sink outlive it.
   static base::Result<std::unique_ptr<KubernetesEngine>> open(KubernetesEngineOptions options,
                                                               const EnvironmentSource& environment,
                                                               ObservationSink& sink);

@@ -353,6 +353,84 @@ TEST_F(KubernetesEngineTest, MissingRightsAreNamedBeforeTheFirstJob) {
   EXPECT_THAT(refused.error().message, HasSubstr("get pods/log in namespace jobs"));
 }
 
+// The error of an engine that has not had the cluster before; its lease is free afterwards.
+class NewcomerTest : public KubernetesEngineTest {
+ protected:
+  std::string refusal() {
+    harness_.close();
+    KubernetesEngineOptions newcomer = harness_.options();
+    newcomer.lease.identity = "newcomer";
+    newcomer.acquaintance = Acquaintance::kNew;
+    EXPECT_TRUE(release_lease(newcomer.access, harness_.options().lease, base::seconds(10)));
+    const NoEnvironment none;
+    ToldByAttempt told;
+    const auto opened = KubernetesEngine::open(newcomer, none, told);
+    if (opened) return {};
+    EXPECT_EQ(opened.error().code, base::ErrorCode::kFailedPrecondition);
+    EXPECT_EQ(opened.error().field, "engines.kubernetes.cluster");
+    return opened.error().message;
+  }
+  std::string lease_holder() {
+    for (const Json& lease :
+         harness_.server().objects(fmt::format("/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+                                               harness_.options().lease.namespace_name))) {
+      return std::string(text_at(lease, {"spec", "holderIdentity"}));
+    }
+    return {};
+  }
+};
+
+TEST_F(NewcomerTest, IsRefusedWherePodsOfItsNameAreLeftAndNothingHappensToThem) {
+  const StartOrder start = harness_.order(1, {Kind::kWaits, 0});
+  ASSERT_TRUE(begins(start));
+  const std::string said = refusal();
+  EXPECT_THAT(said, HasSubstr("pod jobs/gp-test-1-1-0"));
+  EXPECT_THAT(said, HasSubstr("kubernetes-identity"));
+  EXPECT_THAT(said, HasSubstr("engines.kubernetes.cluster"));
+  EXPECT_THAT(said, HasSubstr("kubectl delete pods,resourceclaims --all-namespaces --wait=false "
+                              "--selector gpu-platform/cluster=test"));
+  EXPECT_EQ(lease_holder(), "") << "the next one has it at once";
+  harness_.reopen();
+  harness_.engine().adopt({{start, model::AttemptState::kRunning}});
+  harness_.let_end(start.attempt);
+  EXPECT_EQ(end_of(start).exit.code, 0);
+}
+
+TEST_F(NewcomerTest, IsRefusedWhereAClaimOfItsNameIsLeft) {
+  const auto made = harness_.server().call(
+      "POST", kClaims,
+      {{"apiVersion", "resource.k8s.io/v1"},
+       {"kind", "ResourceClaim"},
+       {"metadata", {{"name", "left"}, {"labels", {{"gpu-platform/cluster", "test"}}}}},
+       {"spec", Json::object()}});
+  ASSERT_EQ(made.status, 201) << made.body;
+  EXPECT_THAT(refusal(), HasSubstr("claim jobs/left"));
+}
+
+TEST_F(NewcomerTest, StartsWhereThePodsAreOfOtherNames) {
+  const Json pod = {
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"name", "others"}, {"labels", {{"gpu-platform/cluster", "test-2"}}}}},
+      {"spec", {{"containers", {{{"name", "main"}, {"image", "x"}}}}}}};
+  ASSERT_EQ(harness_.server().call("POST", kPods, pod).status, 201);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(NewcomerTest, DoesNotBeginWithAClusterThatItCannotSee) {
+  harness_.close();
+  harness_.server().go_away();
+  harness_.options().patience = base::milliseconds(200);
+  const NoEnvironment none;
+  ToldByAttempt told;
+  EXPECT_TRUE(KubernetesEngine::open(harness_.options(), none, told).has_value());
+  harness_.options().acquaintance = Acquaintance::kNew;
+  const auto refused = KubernetesEngine::open(harness_.options(), none, told);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("when the cluster answers"));
+}
+
 TEST_F(KubernetesEngineTest, AClusterWithoutDynamicAllocationIsRefusedWithWhatHelps) {
   harness_.close();
   harness_.server().set_served("resource.k8s.io/v1", false);

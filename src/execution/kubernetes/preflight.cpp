@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "execution/kubernetes/api_values.h"
-#include "execution/kubernetes/caller.h"
 #include "execution/kubernetes/lease.h"
+#include "execution/kubernetes/names.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution {
@@ -122,6 +122,50 @@ base::Status take_lease(Caller& caller, const LeaseTerms& terms) {
   }
 }
 
+// "gpu-platform/cluster=default"
+std::string selector_of(const KubernetesSettings& settings) {
+  return fmt::format("{}={}", kClusterLabel, settings.cluster);
+}
+
+// The first of them in any namespace, as "pod jobs/gp-default-1-1-0"; empty: there is none.
+base::Result<std::string> first_left(Caller& caller, std::string_view kind, const std::string& path,
+                                     const KubernetesSettings& settings) {
+  const Answer answer =
+      caller.call({.path = fmt::format("{}?labelSelector=gpu-platform%2Fcluster%3D{}&limit=1", path,
+                                       settings.cluster)});
+  if (!answer.is_ok()) {
+    const std::string what = fmt::format("looking for {}s of {}", kind, selector_of(settings));
+    return std::unexpected(failure_of(answer, what).error());
+  }
+  const Json list = Json::parse(answer.body, nullptr, false);
+  const auto& items = list_at(list, {"items"});
+  if (items.empty()) return std::string();
+  return fmt::format("{} {}/{}", kind, line_at(items.front(), {"metadata", "namespace"}),
+                     line_at(items.front(), {"metadata", "name"}));
+}
+
+// The engine would take a pod of the old job 1 for that of the new one, and end all others.
+base::Status check_for_leftovers(Caller& caller, const KubernetesSettings& settings) {
+  TRY_ASSIGN(std::string left, first_left(caller, "pod", "/api/v1/pods", settings));
+  const bool has_claims = settings.devices != DeviceMode::kCounts;
+  if (left.empty() && has_claims) {
+    TRY_ASSIGN(left,
+               first_left(caller, "claim", "/apis/resource.k8s.io/v1/resourceclaims", settings));
+  }
+  if (left.empty()) return {};
+  return base::fail(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("{} is of jobs that this data directory does not know, and it has the label {} "
+                  "of this daemon's jobs. If a data directory was lost, restore it with its file "
+                  "kubernetes-identity; or choose another engines.kubernetes.cluster; or delete "
+                  "what is left, which ends what still runs: kubectl delete {} --all-namespaces "
+                  "--wait=false --selector {} (docs/kubernetes.md, \"A lost data directory\", has "
+                  "the command for pods that stay)",
+                  left, selector_of(settings), has_claims ? "pods,resourceclaims" : "pods",
+                  selector_of(settings)),
+      "engines.kubernetes.cluster");
+}
+
 }  // namespace
 
 base::Status failure_of(const Answer& answer, std::string_view what) {
@@ -185,11 +229,28 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
 }
 
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, base::Duration patience) {
+                           const LeaseTerms& lease, Acquaintance acquaintance,
+                           base::Duration patience) {
   const std::int64_t end_ns = os::monotonic_ns() + patience.value();
   TRY(check_access(client, settings, lease, patience));
   Caller caller(client, base::nanoseconds(end_ns - os::monotonic_ns()));
-  return take_lease(caller, lease);
+  // First, so that the pods of a controller that works are not said to be left.
+  TRY(take_lease(caller, lease));
+  if (acquaintance == Acquaintance::kKnown) return {};
+  const base::Status checked = check_for_leftovers(caller, settings);
+  if (!checked) (void)give_lease_back(caller, lease);  // else it expires
+  return checked;
+}
+
+base::Status give_lease_back(Caller& caller, const LeaseTerms& terms) {
+  const Answer got = caller.call({.path = lease_path(terms)});
+  if (!got.is_ok()) return failure_of(got, "reading the lease");
+  const LeaseState state = state_of_lease(Json::parse(got.body, nullptr, false));
+  if (state.holder != terms.identity) return {};
+  LeaseTerms released = terms;
+  released.identity.clear();
+  const Answer written = caller.call(lease_write(released, state, true, os::wall_now()));
+  return written.is_ok() ? base::Status() : failure_of(written, "releasing the lease");
 }
 
 std::string words_for_no_gpus(const KubernetesSettings& settings, std::size_t nodes) {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "execution/kubernetes/caller.h"
 #include "execution/kubernetes/settings.h"
 #include "kubernetes/client.h"
 
@@ -45,15 +46,24 @@ base::Status failure_of(const kubernetes::Answer& answer, std::string_view what)
 base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
                           const LeaseTerms& lease, base::Duration patience);
 
+// Whether this platform has had the cluster before, by what it keeps.
+enum class Acquaintance : std::uint8_t { kKnown, kNew };
+
 // Waits for each answer, at most `patience` in all. Errors:
 //   kUnavailable         the server does not answer; it may later
 //   kUnauthenticated     it does not know us (expired token, wrong certificate)
 //   kPermissionDenied    rights are missing: says which verbs on what
-//   kFailedPrecondition  the cluster has no DRA and the settings need it; another controller has it
+//   kFailedPrecondition  the cluster has no DRA and the settings need it; another controller has
+//                        it; or it is kNew, and pods or claims of its name are there: they are of
+//                        another journal, whose job numbers this one would give again
 // Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
-// still renews it.
+// still renews it. It is given back where things of another journal are there.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, base::Duration patience);
+                           const LeaseTerms& lease, Acquaintance acquaintance,
+                           base::Duration patience);
+
+// Empties the lease if it is that of `terms.identity`.
+base::Status give_lease_back(Caller& caller, const LeaseTerms& terms);
 
 // Why none of so many nodes has a GPU, as far as the settings tell, with what to do.
 std::string words_for_no_gpus(const KubernetesSettings& settings, std::size_t nodes);

@@ -104,14 +104,7 @@ base::Status release_lease(const kubernetes::ClusterAccess& access, const LeaseT
                            base::Duration patience) {
   TRY_ASSIGN(const auto client, kubernetes::Client::make(access));
   Caller caller(*client, patience);
-  const Answer got = caller.call({.path = lease_path(terms)});
-  if (!got.is_ok()) return failure_of(got, "reading the lease");
-  const LeaseState state = state_in(got);
-  if (state.holder != terms.identity) return {};
-  LeaseTerms released = terms;
-  released.identity.clear();
-  const Answer written = caller.call(lease_write(released, state, true, os::wall_now()));
-  return written.is_ok() ? base::Status() : failure_of(written, "releasing the lease");
+  return give_lease_back(caller, terms);
 }
 
 }  // namespace gpu_platform::execution
