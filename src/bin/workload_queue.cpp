@@ -22,7 +22,6 @@ using State = execution::WorkloadNews::State;
 
 // How jobs stand is told no more often.
 constexpr std::chrono::milliseconds kExaminePause{500};
-constexpr std::string_view kDeletedDetail = "its workload was deleted";
 
 // "NO_CAPACITY" as conditions have it: "NoCapacity".
 std::string in_camel_case(std::string_view code) {
@@ -263,7 +262,7 @@ void WorkloadQueue::on(Withdrawal& withdrawal) {
   if (known == known_.end()) return;
   model::ActOnJob cancel;
   cancel.job = known->second.job;
-  cancel.detail = kDeletedDetail;
+  cancel.detail = execution::kWorkloadDeleted;
   command_({model::root_caller(), std::move(cancel)},
            [key = withdrawal.key](const base::Result<model::CommandReply>& reply) {
              if (!reply) {

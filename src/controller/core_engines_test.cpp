@@ -385,6 +385,25 @@ TEST_F(EvictionTest, AJobThatNeverStartedIsNotSaidToHaveRun) {
   EXPECT_FALSE(job(id).attempts[0].started_at.is_set());
 }
 
+TEST_F(EvictionTest, AJobWhoseWorkloadWasDeletedIsCancelledByNobodyAndDoesNotBeginAnew) {
+  const std::uint64_t id = accepted(with_image(4));
+  see(execution::Started{attempt(id), 0, kNoon});
+  execution::Ended ended;
+  ended.attempt = attempt(id);
+  ended.at = kNoon + base::minutes(5);
+  ended.exit.code = std::uint8_t{143};
+  ended.reason = EndReason::kCancelledBy;
+  ended.detail = "its workload was deleted";
+  see(ended);
+  EXPECT_EQ(job(id).state, JobState::kCancelled);
+  EXPECT_EQ(job(id).reason, EndReason::kCancelledBy);
+  EXPECT_EQ(job(id).by, "");
+  EXPECT_EQ(job(id).detail, "its workload was deleted");
+  EXPECT_EQ(job(id).ended_at, kNoon + base::minutes(5));
+  EXPECT_EQ(job(id).attempts.size(), 1U);
+  EXPECT_EQ(job(id).attempts[0].exit.code, 143);
+}
+
 TEST_F(EvictionTest, ACancelledJobStaysCancelled) {
   const std::uint64_t id = accepted(with_image(4));
   see(execution::Started{attempt(id), 0, kNoon});

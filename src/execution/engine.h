@@ -89,7 +89,8 @@ struct Started {
 // or 126 where the command was missing or not executable), or was lost. Reason kPrologFailed: the
 // site's prolog failed there; nothing of the job was started. Reason kTimeLimit: `time_limit` says
 // which limit was over, for a LimitOrder may have been on its way. Reason kPreempted without a
-// StopOrder: the cluster took its place away, by no fault of the job.
+// StopOrder: the cluster took its place away, by no fault of the job. Reason kCancelledBy without
+// one: what the job stands for was deleted, so the job is cancelled, too.
 struct Ended {
   model::AttemptId attempt;
   base::Instant at;

@@ -231,7 +231,7 @@ inline constexpr std::size_t kMaxPrologFailures = 3;
 // Why an attempt or a job ended, or is being stopped.
 enum class EndReason : std::uint8_t {
   kNone,         // ended by itself
-  kCancelledBy,  // a person; `by` names whom
+  kCancelledBy,  // a person; `by` names whom; empty: what it stands for was deleted, as detail says
   kKilledBy,     // likewise, without grace
   kTimeLimit,
   kOutOfMemory,

@@ -49,6 +49,8 @@ constexpr Transition<J, JT> kJobTable[] = {
     {J::kPending, JT::kCancel, J::kCancelled, "cancelled before it started"},
     {J::kQueued, JT::kCancel, J::kCancelled, "cancelled before it started"},
     {J::kStopping, JT::kCancel, J::kCancelled, "ended after a person told it to stop"},
+    {J::kStarting, JT::kCancel, J::kCancelled, "its workload was deleted before it was seen"},
+    {J::kRunning, JT::kCancel, J::kCancelled, "its workload was deleted"},
     {J::kRunning, JT::kTimeOut, J::kTimedOut, "stopped at its time limit"},
     {J::kStopping, JT::kTimeOut, J::kTimedOut, "likewise, and its time limit was over first"},
 };

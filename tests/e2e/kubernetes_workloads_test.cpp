@@ -175,6 +175,16 @@ class KubernetesWorkloads : public ::testing::Test {
     return count;
   }
 
+  static void expect_deleted_while_it_ran(const Json& job) {
+    SCOPED_TRACE(job.dump(2));
+    EXPECT_EQ(job["reason"], "CANCELLED_BY");
+    EXPECT_EQ(job["detail"], "its workload was deleted");
+    EXPECT_TRUE(job["ended_by"].is_null()) << "no user of the platform did";
+    ASSERT_EQ(job["attempts"].size(), 1U);
+    EXPECT_FALSE(job["attempts"][0]["started_at"].is_null());
+    EXPECT_EQ(job["attempts"][0]["reason"], "CANCELLED_BY");
+  }
+
   kubernetes::FakeApiServer server_;
   kubernetes::PodRunner runner_;
   TemporaryDirectory folder_;
@@ -284,7 +294,33 @@ TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileItRunsIsCancelled) {
   ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
   delete_job("train");
   ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  expect_deleted_while_it_ran(daemon_->job(id));
   EXPECT_TRUE(eventually([&] { return daemon_->json({"status"})["available_gpus"] == 8; }));
+}
+
+TEST_F(KubernetesWorkloads, APodOfItsOwnThatIsDeletedWhileItRunsIsCancelled) {
+  start_daemon();
+  server_.call("POST", kTheirPods, pod_of("single", 1));
+  ASSERT_TRUE(runs("single")) << daemon_->log();
+  const std::string id = wait_for_job("Pod/single");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  server_.call("DELETE", std::string(kTheirPods) + "/single");
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  expect_deleted_while_it_ran(daemon_->job(id));
+}
+
+TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileTheDaemonIsAwayIsCancelled) {
+  start_daemon();
+  make_job("train", 1, 2);
+  ASSERT_TRUE(runs("train-0")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  daemon_->kill_now();
+  delete_job("train");
+  ASSERT_TRUE(eventually([&] { return pod("train-0").is_null(); }));
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  expect_deleted_while_it_ran(daemon_->job(id));
 }
 
 TEST_F(KubernetesWorkloads, ADaemonThatAdmitsNoneAnyMoreLetsNoneWaitForEver) {

@@ -71,7 +71,9 @@ class Settlement {
       : policy_(policy), job_(job), attempt_(attempt), now_(now) {}
 
   model::Event of(const execution::Ended& seen) const {
-    if (is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
+    // What it stands for is gone: there is nothing that could run again.
+    const bool is_gone = attempt_.reason == EndReason::kCancelledBy;
+    if (is_gone || is_stopped_by_person(attempt_)) return ended(JobTrigger::kCancel);
     const bool is_evicted = was_evicted(job_, attempt_);
     const bool comes_back =
         is_evicted || goes_back(job_, attempt_) || was_given_more_time(job_, attempt_, seen);
@@ -102,7 +104,7 @@ class Settlement {
   }
 
   model::Event ended(JobTrigger how) const {
-    const bool by_person = how == JobTrigger::kCancel;
+    const bool by_person = is_stopped_by_person(attempt_);
     EndReason reason = by_person ? attempt_.stop_reason : attempt_.reason;
     // It came to its own end, although it had been told to stop before that.
     if (how == JobTrigger::kComplete) reason = EndReason::kNone;

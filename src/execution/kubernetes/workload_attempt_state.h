@@ -52,8 +52,8 @@ struct WorkloadAttempts::Attempt {
   bool was_admitted = false;            // a pod of it, ever
   bool is_changed = true;               // since changed_at was set
   base::Instant changed_at;
-  base::Instant owner_asked_at;    // since it changed; unset: it was not
-  bool is_owner_finished = false;  // likewise
+  base::Instant owner_asked_at;       // since it changed; unset: it was not
+  std::optional<OwnerEnd> owner_end;  // likewise
 
   std::optional<StopOrder> stop;
   std::uint32_t stop_grace = 0;

@@ -196,7 +196,10 @@ void WorkloadAttempts::see(const PodView& pod) {
     attempt.is_changed = true;
   }
   if (is_same && seat.pod->node.empty() && !pod.node.empty()) patience_.note_bound();
+  const bool had_ended = is_same && seat.pod->is_over() && !seat.pod->is_being_deleted;
   seat.pod = pod;
+  // It had ended by itself before it was deleted.
+  if (had_ended) seat.pod->is_being_deleted = false;
   seat.is_there = true;
   if (!attempt.has_order) sweep_one(attempt);
 }
@@ -253,10 +256,10 @@ void WorkloadAttempts::touch_workload(const std::string& key) {
 }
 
 // What came meanwhile is a change, and the owner is asked again.
-void WorkloadAttempts::owner_finished(const std::string& key) {
+void WorkloadAttempts::owner_ended(const std::string& key, OwnerEnd how) {
   const Attempt* latest = latest_of(key);
   if (latest == nullptr || latest->is_changed || !latest->owner_asked_at.is_set()) return;
-  attempts_.find(latest->id)->is_owner_finished = true;
+  attempts_.find(latest->id)->owner_end = how;
   attempts_.touch(latest->id);
 }
 
@@ -285,7 +288,7 @@ void WorkloadAttempts::step(Attempt& attempt, base::Instant now) {
   if (std::exchange(attempt.is_changed, false)) {
     attempt.changed_at = now;
     attempt.owner_asked_at = {};
-    attempt.is_owner_finished = false;
+    attempt.owner_end.reset();
   }
   if (!attempt.ended) judge_end(attempt, now);
   if (attempt.ended && !attempt.is_cleaned) judge_clean(attempt);
@@ -408,6 +411,7 @@ void WorkloadAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
 void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
   if (!attempt.has_order && !attempt.is_orphan) return;
   if (!attempt.is_empty()) return;
+  const bool is_alone = workload_of_key(attempt.key).value_or(WorkloadRef()).is_single_pod();
   const bool had_pods = std::ranges::any_of(
       attempt.seats, [](const auto& seat) { return seat.second.pod.has_value(); });
   if (!attempt.must_go()) {
@@ -423,9 +427,8 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
       return give_up(attempt, std::move(lost));
     }
     if (is_untouched) return;  // its pods have not come yet
-    const bool is_alone = workload_of_key(attempt.key).value_or(WorkloadRef()).is_single_pod();
     const base::Instant settled = attempt.changed_at + settings_.workload_settles;
-    if (!is_alone && !attempt.is_owner_finished && now < settled) {
+    if (!is_alone && !attempt.owner_end && now < settled) {
       const bool is_due =
           !attempt.owner_asked_at.is_set() || now >= attempt.owner_asked_at + kOwnerAskPause;
       if (is_due) {
@@ -441,8 +444,9 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
         seat.pod && !seat.is_there && !is_dead(*seat.pod) && !seat.pod->is_being_deleted;
     if (seat.pod || !had_pods) ends.push_back({seat.pod, has_vanished});
   }
-  Ended ended =
-      end_of_workload(attempt.id, ends, {attempt.stop, attempt.at_limit, attempt.taken_back});
+  const bool is_deleted = is_alone || attempt.owner_end == OwnerEnd::kDeleted;
+  Ended ended = end_of_workload(attempt.id, ends,
+                                {attempt.stop, attempt.at_limit, attempt.taken_back}, is_deleted);
   if (!ended.at.is_set()) ended.at = now;
   ended.at = std::max(ended.at, attempt.started_at);
   give_up(attempt, std::move(ended));

@@ -16,6 +16,7 @@
 #include "execution/kubernetes/pod_view.h"
 #include "execution/kubernetes/settings.h"
 #include "execution/kubernetes/start_patience.h"
+#include "execution/kubernetes/workload_owner.h"
 #include "execution/kubernetes/workload_pod.h"
 
 // The life of attempts whose pods others have made: a start admits the pods of the workload that
@@ -29,8 +30,8 @@
 // the workload are admitted with it and go to any node.
 //
 // The attempt ends when none of its pods is alive, and none came for workload_settles or its owner
-// has finished, so that none will come. It is taken
-// back, and its job queued again, when the cluster takes a pod away or gives it no node in time.
+// has finished or was deleted, so that none will come. It is taken back, and its job queued again,
+// when the cluster takes a pod away or gives it no node in time.
 //
 // Ownership: values. Thread: one owner. Cost: the pods of the attempts that changed.
 
@@ -104,14 +105,14 @@ class WorkloadAttempts {
   void touch_workload(const std::string& key);
   void answer(std::uint64_t call, const CallAnswer& answer, base::Instant now);
   // What makes the pods of the workload was asked about, and will make no more.
-  void owner_finished(const std::string& key);
+  void owner_ended(const std::string& key, OwnerEnd how);
 
   // Does what is due; afterwards the calls and observations are complete.
   void advance(base::Instant now);
   base::Instant next_due() const;  // unset: never
   std::vector<WorkloadCall> take_calls();
   std::vector<Observation> take_observations();
-  // The workloads whose owners shall be read: owner_finished() is told of those that have.
+  // The workloads whose owners shall be read: owner_ended() is told of those that have.
   std::vector<std::string> take_owner_questions();
 
   // What an attempt waits for, in words; empty: it runs, or it is not known.

@@ -92,7 +92,7 @@ class WorkloadWorld {
     for (const WorkloadCall& call : platform_->take_calls()) carry_out(call, fault_percent);
     for (const std::string& key : platform_->take_owner_questions()) {
       const auto job = std::ranges::find(jobs_, key, &TheirJob::key);
-      if (job->is_deleted) platform_->owner_finished(key);
+      if (job->is_deleted) platform_->owner_ended(key, OwnerEnd::kDeleted);
     }
     for (Observation& observation : platform_->take_observations()) {
       std::visit([this](const auto& seen) { on(seen); }, observation);

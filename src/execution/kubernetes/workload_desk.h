@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/ids.h"
@@ -37,6 +38,9 @@ struct WorkloadNews {
   std::string reason;  // in CamelCase: "NoCapacity"
   std::string text;    // one line
 };
+
+// Why the job of a workload ended that is there no more.
+inline constexpr std::string_view kWorkloadDeleted = "its workload was deleted";
 
 // Takes the engine's side. Any thread; the calls return at once.
 class WorkloadDesk {

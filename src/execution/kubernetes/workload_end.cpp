@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "execution/kubernetes/workload_desk.h"
+
 namespace gpu_platform::execution {
 
 namespace {
 
 bool ended_by_itself(const RankEnd& rank) {
   return rank.pod && rank.pod->is_over() && !rank.pod->is_being_deleted;
+}
+
+// A program that ended with 0 has done its work, also if it was told to end.
+bool is_done(const RankEnd& rank) {
+  return rank.pod && rank.pod->is_over() && rank.pod->exit_code == 0;
 }
 
 template <class Which>
@@ -25,7 +32,7 @@ bool is_disrupted(const PodView& pod) {
 }
 
 Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
-                      const EndCause& cause) {
+                      const EndCause& cause, bool is_deleted) {
   if (!cause.failed_start.empty()) {
     Ended ended;
     ended.attempt = attempt;
@@ -38,6 +45,14 @@ Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
       those(ranks, [](const RankEnd& rank) { return rank.pod && is_disrupted(*rank.pod); });
   if (!taken.empty()) return end_of(attempt, taken, {});
   const auto own = those(ranks, ended_by_itself);
+  const auto unfinished =
+      those(ranks, [](const RankEnd& rank) { return !ended_by_itself(rank) && !is_done(rank); });
+  if (is_deleted && !unfinished.empty() && std::ranges::none_of(own, has_failed)) {
+    Ended ended = end_of(attempt, unfinished, {});
+    ended.reason = model::EndReason::kCancelledBy;
+    ended.detail = kWorkloadDeleted;
+    return ended;
+  }
   if (!own.empty()) return end_of(attempt, own, {});
   const auto deleted =
       those(ranks, [](const RankEnd& rank) { return rank.pod && rank.pod->is_being_deleted; });

@@ -151,8 +151,8 @@ void WorkloadKeeper::ask_whether_finished(const std::string& key) {
     const bool is_gone = answer.status == 404;
     if (!answer.is_ok() && !is_gone) return;
     const Json owner = answer.is_ok() ? Json::parse(answer.body, nullptr, false) : Json();
-    const OwnerFacts facts = facts_of_owner(owner, workload);
-    if (!facts.is_there || facts.is_finished) attempts_.owner_finished(key);
+    const auto end = end_of_owner(facts_of_owner(owner, workload));
+    if (end) attempts_.owner_ended(key, *end);
   });
 }
 

@@ -106,12 +106,17 @@ std::string owner_path(const WorkloadRef& workload) {
   return is_of_kubeflow ? owner_path(workload, "kubeflow.org/v1") : std::string();
 }
 
+std::optional<OwnerEnd> end_of_owner(const OwnerFacts& facts) {
+  if (!facts.is_there || facts.is_being_deleted) return OwnerEnd::kDeleted;
+  return facts.is_finished ? std::optional(OwnerEnd::kFinished) : std::nullopt;
+}
+
 OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
   OwnerFacts facts;
   const std::string_view uid = text_at(owner, {"metadata", "uid"});
   facts.is_there = !uid.empty() && (workload.uid.empty() || uid == workload.uid);
-  facts.is_finished =
-      at(owner, {"metadata", "deletionTimestamp"}).is_string() || has_final_condition(owner);
+  facts.is_being_deleted = at(owner, {"metadata", "deletionTimestamp"}).is_string();
+  facts.is_finished = facts.is_being_deleted || has_final_condition(owner);
   if (const auto pods = pods_of_owner(owner, workload.kind)) {
     facts.pods = static_cast<std::uint32_t>(std::min(*pods, kMaxPods));
   }

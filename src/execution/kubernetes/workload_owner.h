@@ -20,9 +20,18 @@ struct OwnerFacts {
   bool is_finished = false;           // or being deleted: no pod of it will come
   std::optional<std::uint32_t> pods;  // at once; absent: the kind does not say
   base::Duration time_limit;          // of all of it; zero: none
+  bool is_being_deleted = false;
 
   friend bool operator==(const OwnerFacts&, const OwnerFacts&) = default;
 };
+
+// What is known of an owner whose pods have all ended.
+enum class OwnerEnd : std::uint8_t {
+  kFinished,  // it makes no more of them
+  kDeleted,   // likewise, because it was deleted
+};
+// Nothing: it may make more.
+std::optional<OwnerEnd> end_of_owner(const OwnerFacts& facts);
 
 // The path to read the owner by; empty: the platform knows no such kind.
 std::string owner_path(const WorkloadRef& workload, const std::string& api_version);

@@ -215,15 +215,55 @@ TEST(WorkloadEnd, IsThatOfThePodsThatEndedByThemselves) {
   const RankEnd good = end_with(PodPhase::kSucceeded, 0);
   const RankEnd bad = end_with(PodPhase::kFailed, 3);
   const RankEnd cleaned_up = end_with(PodPhase::kFailed, 143, true);
-  EXPECT_EQ(end_of_workload(id, std::vector{good, cleaned_up}, {}).exit.code, 0);
-  const Ended failed = end_of_workload(id, std::vector{good, bad, cleaned_up}, {});
+  EXPECT_EQ(end_of_workload(id, std::vector{good, cleaned_up}, {}, false).exit.code, 0);
+  const Ended failed = end_of_workload(id, std::vector{good, bad, cleaned_up}, {}, false);
   EXPECT_EQ(failed.exit.code, 3);
   EXPECT_EQ(failed.reason, model::EndReason::kNone);
-  EXPECT_EQ(end_of_workload(id, std::vector{cleaned_up}, {}).reason, model::EndReason::kPreempted);
+  EXPECT_EQ(end_of_workload(id, std::vector{cleaned_up}, {}, false).reason,
+            model::EndReason::kPreempted);
   RankEnd evicted = cleaned_up;
   evicted.pod->disruption = Disruption::kPreempted;
-  EXPECT_EQ(end_of_workload(id, std::vector{good, evicted}, {}).reason,
+  EXPECT_EQ(end_of_workload(id, std::vector{good, evicted}, {}, false).reason,
             model::EndReason::kPreempted);
+}
+
+TEST(WorkloadEnd, IsCancelledWhereTheWorkloadTookPodsWithItThatHadMoreToDo) {
+  const model::AttemptId id{model::JobId(1), 1};
+  const RankEnd good = end_with(PodPhase::kSucceeded, 0);
+  const RankEnd bad = end_with(PodPhase::kFailed, 3);
+  const RankEnd taken = end_with(PodPhase::kFailed, 143, true);
+  const Ended ended = end_of_workload(id, std::vector{good, taken}, {}, true);
+  EXPECT_EQ(ended.reason, model::EndReason::kCancelledBy);
+  EXPECT_EQ(ended.exit.code, 143);
+  EXPECT_EQ(ended.at, base::Instant(2'000));
+  EXPECT_EQ(ended.detail, "its workload was deleted");
+  // What had come to its end before does not change.
+  EXPECT_EQ(end_of_workload(id, std::vector{good}, {}, true).reason, model::EndReason::kNone);
+  EXPECT_EQ(end_of_workload(id, std::vector{bad, taken}, {}, true).exit.code, 3);
+  const RankEnd told_to_end = end_with(PodPhase::kSucceeded, 0, true);
+  EXPECT_EQ(end_of_workload(id, std::vector{told_to_end}, {}, true).reason,
+            model::EndReason::kNone);
+  EndCause ours;
+  ours.stop = StopOrder{id, false, {}, model::EndReason::kTimeLimit};
+  EXPECT_EQ(end_of_workload(id, std::vector{taken}, ours, true).reason,
+            model::EndReason::kTimeLimit);
+  RankEnd vanished = taken;
+  vanished.pod->phase = PodPhase::kRunning;
+  vanished.vanished = true;
+  const Ended unseen = end_of_workload(id, std::vector{vanished}, {}, true);
+  EXPECT_EQ(unseen.reason, model::EndReason::kCancelledBy);
+  EXPECT_EQ(unseen.exit.lost, model::Lost::kUnknown) << "how its program ended is not known";
+}
+
+TEST(WorkloadOwner, HasEndedWhenItIsGoneOrGoesOrHasFinished) {
+  OwnerFacts facts;
+  EXPECT_EQ(end_of_owner(facts), OwnerEnd::kDeleted);
+  facts.is_there = true;
+  EXPECT_EQ(end_of_owner(facts), std::nullopt);
+  facts.is_finished = true;
+  EXPECT_EQ(end_of_owner(facts), OwnerEnd::kFinished);
+  facts.is_being_deleted = true;
+  EXPECT_EQ(end_of_owner(facts), OwnerEnd::kDeleted);
 }
 
 }  // namespace
