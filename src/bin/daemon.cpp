@@ -258,7 +258,8 @@ struct Daemon::Parts {
   base::Status recover(const config::Configuration& configuration);
   KeptOutputs kept_outputs();
   base::Status discover(std::vector<node::ProbeTarget> targets,
-                        const config::Configuration& configuration, const ProgramPaths& paths);
+                        const config::Configuration& configuration, const ProgramPaths& paths,
+                        const std::function<bool()>& must_end);
   // What a credential that others have signed proves here.
   base::Result<api::ProvenIdentity> prove(const api::Credential& shown, base::Instant now);
   base::Status open_door(const DaemonOptions& options, const config::Configuration& configuration,
@@ -481,11 +482,25 @@ void warn_of_guarantees(const model::Organisation& organisation,
   }
 }
 
+// Returns whether it was so within the limit of a discovery; gives up when the process is to end.
+// `is_so_within` waits for that time.
+bool wait_for_discovery(const std::function<bool(std::chrono::milliseconds)>& is_so_within,
+                        const std::function<bool()>& must_end) {
+  constexpr std::chrono::milliseconds kStep{200};
+  const auto end = std::chrono::steady_clock::now() + kDiscoveryLimit;
+  while (!is_so_within(kStep)) {
+    const bool is_over = std::chrono::steady_clock::now() >= end;
+    if (is_over || (must_end && must_end())) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
                                      const config::Configuration& configuration,
-                                     const ProgramPaths& paths) {
+                                     const ProgramPaths& paths,
+                                     const std::function<bool()>& must_end) {
   monitor = std::make_unique<monitoring::GpuMonitor>(
       observations, [this] { return loop->snapshot(); }, engine->node_part().detail, *users);
   TRY_ASSIGN(config::NetworkPlaces places, network_places_of(configuration.network_file.path));
@@ -503,13 +518,17 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
     names.insert(target.node_name);
     probes->watch(std::move(target));
   }
-  if (!nodes->wait_for_all(names, kDiscoveryLimit)) {
+  const bool are_all_described = wait_for_discovery(
+      [&](std::chrono::milliseconds time) { return nodes->wait_for_all(names, time); }, must_end);
+  if (!are_all_described) {
     spdlog::warn(
         "not every node was described within {} s; the others are added when they are described",
         kDiscoveryLimit.count());
   }
-  const std::chrono::milliseconds patience = kDiscoveryLimit;
-  const bool are_nodes_known = cluster == nullptr || cluster->wait_for_nodes(patience);
+  const bool are_nodes_known =
+      cluster == nullptr ||
+      wait_for_discovery(
+          [&](std::chrono::milliseconds time) { return cluster->wait_for_nodes(time); }, must_end);
   if (!are_nodes_known) {
     spdlog::warn(
         "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
@@ -662,10 +681,10 @@ base::Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonOptions& options
     parts->workloads = std::make_unique<WorkloadQueue>(parts->users, *parts->store);
     TRY_ASSIGN(parts->cluster, open_kubernetes(configuration, parts->data_dir, options.lease_holder,
                                                *parts->environments, parts->cluster_observations,
-                                               *parts->workloads, end_now));
+                                               *parts->workloads, end_now, options.must_end));
   }
   TRY(parts->recover(configuration));
-  TRY(parts->discover(std::move(targets), configuration, paths));
+  TRY(parts->discover(std::move(targets), configuration, paths, options.must_end));
   parts->retention =
       std::make_unique<RetentionThread>(*parts->store, *parts->loop, parts->kept_outputs());
   TRY(parts->open_door(options, configuration, paths));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ struct DaemonOptions {
   std::string launcher;     // socket of a launcher that runs as a service; empty: we start one
   // The name by which this process has the lease of the site's cluster already; empty: it has none.
   std::string lease_holder = {};
+  // Whether the process has been told to end: then the start waits for nothing any more, and the
+  // daemon may lack nodes, or not start. Empty: never.
+  std::function<bool()> must_end = {};
 };
 
 // The sender of a signal, as the kernel reports it.

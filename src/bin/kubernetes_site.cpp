@@ -167,11 +167,12 @@ bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& 
 
 base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
                                                   std::function<bool(base::Duration)> wait,
+                                                  std::function<bool()> must_end,
                                                   std::function<void(const std::string&)> tell) {
   TRY_ASSIGN(const kubernetes::ClusterAccess access, access_of(configuration));
   const execution::LeaseTerms lease = lease_of(access, configuration, new_identity());
-  const auto is_ours = execution::stand_by(
-      {access, settings_of(configuration), lease, std::move(wait), std::move(tell)});
+  const auto is_ours = execution::stand_by({access, settings_of(configuration), lease,
+                                            std::move(wait), std::move(must_end), std::move(tell)});
   if (!is_ours) return std::unexpected(in_cluster(access, is_ours.error()));
   return *is_ours ? lease.identity : std::string();
 }
@@ -194,7 +195,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
     execution::ObservationSink& sink, execution::WorkloadDesk& desk,
-    std::function<void(const base::Error&)> end) {
+    std::function<void(const base::Error&)> end, std::function<bool()> must_end) {
   if (!has_kubernetes(configuration)) return nullptr;
   execution::KubernetesEngineOptions options;
   TRY_ASSIGN(options.access, access_of(configuration));
@@ -207,6 +208,7 @@ base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
   options.output_folder = data_dir + "/kubernetes";
   options.output_limit_bytes = static_cast<std::uint64_t>(configuration.output_limit.value());
   options.on_fatal = std::move(end);
+  options.must_end = std::move(must_end);
   options.desk = &desk;
   options.warn = [](const std::string& line) { spdlog::warn("kubernetes {}", line); };
   const kubernetes::ClusterAccess access = options.access;

@@ -19,9 +19,11 @@ bool has_kubernetes(const config::Configuration& configuration);
 
 // Waits until this process has the lease of the site's cluster, which must be named. Returns the
 // name by which it has it; empty if `wait` said before that the process shall end. `wait`: waits
-// for that time, or until it is to end: then it returns false. `tell`: why it waits.
+// for that time, or until it is to end: then it returns false. `must_end`: whether it is to end,
+// while the cluster is asked. `tell`: why it waits.
 base::Result<std::string> stand_by_for_kubernetes(const config::Configuration& configuration,
                                                   std::function<bool(base::Duration)> wait,
+                                                  std::function<bool()> must_end,
                                                   std::function<void(const std::string&)> tell);
 
 // Gives the lease of the site's cluster back, if it is this daemon's: the next one has it at once.
@@ -34,12 +36,13 @@ void release_kubernetes_lease(const config::Configuration& configuration,
 // the one that it has already. Errors name the file and key of
 // a kubeconfig that is wrong, the rights that are missing, who else has the cluster, or what of
 // another data directory is there where this one is new to it. `end`:
-// another controller has taken the cluster, so this one must not go on.
+// another controller has taken the cluster, so this one must not go on. `must_end`: whether the
+// process is to end, so that no answer of the cluster is waited for any more.
 base::Result<std::unique_ptr<execution::KubernetesEngine>> open_kubernetes(
     const config::Configuration& configuration, const std::string& data_dir,
     const std::string& holder, const execution::EnvironmentSource& environment,
     execution::ObservationSink& sink, execution::WorkloadDesk& desk,
-    std::function<void(const base::Error&)> end);
+    std::function<void(const base::Error&)> end, std::function<bool()> must_end);
 
 // Whether an attempt has (or had) a node of the cluster.
 bool runs_in_kubernetes(const controller::Snapshot& snapshot, const model::Job& job,

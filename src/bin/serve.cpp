@@ -48,6 +48,13 @@ int watched_signals() {
   return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
+// A signal stays pending until the descriptor is read.
+bool is_told_to_end() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 &&
+         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
 void start_log(spdlog::level::level_enum level, bool is_json) {
   auto logger = std::make_shared<spdlog::logger>(
       "serve", logging::harmless(std::make_shared<spdlog::sinks::stderr_sink_mt>()));
@@ -125,6 +132,7 @@ base::Result<std::string> stand_by(const config::Configuration& configuration, i
                                    cli::Console& console) {
   return stand_by_for_kubernetes(
       configuration, [&](base::Duration time) { return wait_for_signal(signal_fd, time); },
+      is_told_to_end,
       [&](const std::string& why) {
         spdlog::info("standby: {}", why);
         console.err("standby " + why + "\n");
@@ -230,6 +238,7 @@ int serve_main(int argc, char** argv) {
   DaemonOptions options{data_dir.value_or(default_data_dir()), socket.value_or(default_socket()),
                         emulate.value_or(""), absolute_path(config_path.value_or("")),
                         launcher.value_or("")};
+  options.must_end = is_told_to_end;
   for (const std::string& path : {options.data_dir, options.socket}) {
     if (const auto made = cli::make_fallback_folder(surroundings, path); !made) {
       console.error(made.error().message);
@@ -252,11 +261,17 @@ int serve_main(int argc, char** argv) {
   if (!daemon) {
     if (is_standby)
       release_kubernetes_lease(*configuration, options.data_dir, options.lease_holder);
+    if (is_told_to_end()) {
+      spdlog::info("stopping before the start was complete: {}", daemon.error().message);
+      return cli::kOk;
+    }
     console.error(daemon.error().message);
     return exit_code_for(daemon.error());
   }
-  console.err("ready " + options.socket + "\n");
-  notify_service_manager("READY=1\nSTATUS=");
+  if (!is_told_to_end()) {
+    console.err("ready " + options.socket + "\n");
+    notify_service_manager("READY=1\nSTATUS=");
+  }
   const int code = serve_until_told(**daemon, signal_fd, config_path.value_or(""), console);
   notify_service_manager("STOPPING=1");
   close(signal_fd);

@@ -97,6 +97,10 @@ void Transfer::set_connection(const Endpoint& endpoint, Sockets* sockets) {
   curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &Transfer::on_close);
   curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // A name that no name server answers for holds up neither a request that is given up nor an end.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));

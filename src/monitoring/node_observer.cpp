@@ -79,7 +79,8 @@ void NodeObserver::settle(const std::string& node, std::size_t gpus) {
   changed_.notify_all();
 }
 
-bool NodeObserver::wait_for_all(const std::set<std::string>& names, std::chrono::seconds limit) {
+bool NodeObserver::wait_for_all(const std::set<std::string>& names,
+                                std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [&] {
     return std::ranges::all_of(names, [&](const auto& name) { return gpus_.contains(name); });

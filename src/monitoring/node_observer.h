@@ -38,7 +38,7 @@ class NodeObserver : public node::ProbeListener {
 
   // Waits until every node named has been described (or could not be); false when the limit passes
   // first.
-  bool wait_for_all(const std::set<std::string>& names, std::chrono::seconds limit);
+  bool wait_for_all(const std::set<std::string>& names, std::chrono::milliseconds limit);
 
   // GPUs of all nodes described so far.
   std::size_t gpu_count() const;

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -462,6 +463,38 @@ TEST_F(Kubernetes, AStandbyEndsWhenItIsToldToAndNeedsACluster) {
   const Finished refused = run_command({program("gpu-platform"), "serve", "--standby"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("engines.kubernetes"));
+}
+
+TEST_F(Kubernetes, ADaemonEndsSoonWhenItIsToldToWhileItsClusterDoesNotAnswer) {
+  constexpr std::chrono::seconds kSoon{15};
+  start_daemon();
+  server_.misbehave({.what = kubernetes::Misbehaviour::What::kHang, .times = 0});
+  auto told_at = std::chrono::steady_clock::now();
+  EXPECT_EQ(daemon_->terminate(), 0) << daemon_->log();
+  EXPECT_LT(std::chrono::steady_clock::now() - told_at, kSoon) << "while it runs";
+
+  const auto ends_while_it_starts = [&](const std::function<bool()>& is_waiting) {
+    std::future<bool> is_ready = std::async(std::launch::async, [&] { return daemon_->start(); });
+    EXPECT_TRUE(eventually(is_waiting)) << daemon_->log();
+    told_at = std::chrono::steady_clock::now();
+    EXPECT_EQ(kill(daemon_->pid(), SIGTERM), 0);
+    EXPECT_FALSE(is_ready.get());
+    EXPECT_EQ(daemon_->wait_for_exit(), 0) << daemon_->log();
+    EXPECT_LT(std::chrono::steady_clock::now() - told_at, kSoon) << daemon_->log();
+  };
+  const std::size_t before = server_.count("GET", "/version");
+  ends_while_it_starts([&] { return server_.count("GET", "/version") > before; });
+  server_.heal();
+  server_.go_away();
+  const auto lines = [&] {
+    return std::ranges::count_if(lines_of(daemon_->log()), [](const std::string& line) {
+      return line.contains("the cluster does not answer yet");
+    });
+  };
+  const auto lines_before = lines();
+  ends_while_it_starts([&] { return lines() > lines_before; });
+  server_.come_back();
+  EXPECT_TRUE(daemon_->start()) << daemon_->log();
 }
 
 TEST_F(Kubernetes, ADaemonThatIsKilledAgainAndAgainLosesDoublesAndLeaksNothing) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -220,8 +221,8 @@ std::vector<Right> needed_rights(const KubernetesSettings& settings) {
 }
 
 base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
-                          const LeaseTerms& lease, base::Duration patience) {
-  Caller caller(client, patience);
+                          const LeaseTerms& lease, Patience patience) {
+  Caller caller(client, std::move(patience));
   const Answer version = caller.call({.path = "/version"});
   if (!version.is_ok()) return failure_of(version, "asking for the server's version");
   TRY(check_rights(caller, settings, lease));
@@ -229,11 +230,11 @@ base::Status check_access(kubernetes::Client& client, const KubernetesSettings& 
 }
 
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, Acquaintance acquaintance,
-                           base::Duration patience) {
-  const std::int64_t end_ns = os::monotonic_ns() + patience.value();
+                           const LeaseTerms& lease, Acquaintance acquaintance, Patience patience) {
+  const std::int64_t end_ns = os::monotonic_ns() + patience.time.value();
   TRY(check_access(client, settings, lease, patience));
-  Caller caller(client, base::nanoseconds(end_ns - os::monotonic_ns()));
+  patience.time = base::nanoseconds(end_ns - os::monotonic_ns());
+  Caller caller(client, std::move(patience));
   // First, so that the pods of a controller that works are not said to be left.
   TRY(take_lease(caller, lease));
   if (acquaintance == Acquaintance::kKnown) return {};

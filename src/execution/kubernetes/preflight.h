@@ -44,7 +44,7 @@ base::Status failure_of(const kubernetes::Answer& answer, std::string_view what)
 // Looks whether the server answers, and has and allows what the settings need. Errors are those of
 // check_cluster.
 base::Status check_access(kubernetes::Client& client, const KubernetesSettings& settings,
-                          const LeaseTerms& lease, base::Duration patience);
+                          const LeaseTerms& lease, Patience patience);
 
 // Whether this platform has had the cluster before, by what it keeps.
 enum class Acquaintance : std::uint8_t { kKnown, kNew };
@@ -59,8 +59,7 @@ enum class Acquaintance : std::uint8_t { kKnown, kNew };
 // Takes the lease, or sees that it is held: then watches for up to its duration whether the holder
 // still renews it. It is given back where things of another journal are there.
 base::Status check_cluster(kubernetes::Client& client, const KubernetesSettings& settings,
-                           const LeaseTerms& lease, Acquaintance acquaintance,
-                           base::Duration patience);
+                           const LeaseTerms& lease, Acquaintance acquaintance, Patience patience);
 
 // Empties the lease if it is that of `terms.identity`.
 base::Status give_lease_back(Caller& caller, const LeaseTerms& terms);

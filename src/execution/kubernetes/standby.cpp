@@ -48,13 +48,13 @@ class Standby {
  private:
   base::Status check() {
     const base::Status checked =
-        check_access(client_, options_.settings, options_.lease, kPatience);
+        check_access(client_, options_.settings, options_.lease, patience());
     is_checked_ = checked.has_value();
     return checked;
   }
 
   base::Status try_once() {
-    Caller caller(client_, kPatience);
+    Caller caller(client_, patience());
     const Answer got = caller.call({.path = lease_path(options_.lease)});
     if (!got.is_ok() && got.status != 404) return failure_of(got, "reading the lease");
     const LeaseState state = state_in(got);
@@ -70,6 +70,8 @@ class Standby {
     is_ours_ = written.is_ok();
     return {};
   }
+
+  Patience patience() const { return {kPatience, options_.must_end}; }
 
   void tell(const std::string& line) {
     if (std::exchange(told_, line) != line) options_.tell(line);
@@ -103,7 +105,7 @@ base::Result<bool> stand_by(const StandbyOptions& options) {
 base::Status release_lease(const kubernetes::ClusterAccess& access, const LeaseTerms& terms,
                            base::Duration patience) {
   TRY_ASSIGN(const auto client, kubernetes::Client::make(access));
-  Caller caller(*client, patience);
+  Caller caller(*client, {patience});
   return give_lease_back(caller, terms);
 }
 

@@ -35,6 +35,8 @@ struct StandbyOptions {
   LeaseTerms lease;
   // Waits for that time; false: the process was told to end.
   std::function<bool(base::Duration)> wait;
+  // Whether it is to end now: no answer is waited for any more. May be empty.
+  std::function<bool()> must_end = {};
   // Who has the lease, and troubles: one line each, when they change.
   std::function<void(const std::string& line)> tell;
 };
