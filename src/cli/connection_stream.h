@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/compose.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -57,23 +57,13 @@ class ConnectionStream {
     return error ? throw boost::system::system_error(error) : sent;
   }
 
-  template <class Buffers, class Token>
-  auto async_read_some(const Buffers& buffers, Token&& token) {
-    const boost::asio::mutable_buffer room = first_of<boost::asio::mutable_buffer>(buffers);
-    return step_by_step(
-        [this, room] {
-          return connection_.try_read({static_cast<char*>(room.data()), room.size()});
-        },
-        room.size() > 0, std::forward<Token>(token));
+  template <class Buffers, class Handler>
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    begin_read(first_of<boost::asio::mutable_buffer>(buffers), std::forward<Handler>(handler));
   }
-  template <class Buffers, class Token>
-  auto async_write_some(const Buffers& buffers, Token&& token) {
-    const boost::asio::const_buffer bytes = first_of<boost::asio::const_buffer>(buffers);
-    return step_by_step(
-        [this, bytes] {
-          return connection_.try_write({static_cast<const char*>(bytes.data()), bytes.size()});
-        },
-        false, std::forward<Token>(token));
+  template <class Buffers, class Handler>
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    begin_write(first_of<boost::asio::const_buffer>(buffers), std::forward<Handler>(handler));
   }
 
  private:
@@ -87,31 +77,12 @@ class ConnectionStream {
     return {};
   }
 
-  // Tries the step whenever it may succeed. `ends`: that it moves nothing is the stream's end.
-  template <class Try, class Token>
-  auto step_by_step(Try attempt, bool ends, Token&& token) {
-    return boost::asio::async_compose<Token, void(boost::system::error_code, std::size_t)>(
-        [this, attempt, ends, has_begun = false](auto& self,
-                                                 boost::system::error_code error = {}) mutable {
-          // The caller must have returned before it is told.
-          if (!std::exchange(has_begun, true)) {
-            return boost::asio::post(get_executor(), std::move(self));
-          }
-          if (!error && !readiness_.is_open()) error = boost::asio::error::operation_aborted;
-          if (error) return self.complete(error, 0);
-          const Transported<Step> step = attempt();
-          if (!step) return self.complete(boost::asio::error::connection_reset, 0);
-          if (step->wants != Wants::kNothing) {
-            return readiness_.async_wait(step->wants == Wants::kReadable
-                                             ? boost::asio::posix::descriptor_base::wait_read
-                                             : boost::asio::posix::descriptor_base::wait_write,
-                                         std::move(self));
-          }
-          if (ends && step->bytes == 0) return self.complete(boost::asio::error::eof, 0);
-          self.complete({}, step->bytes);
-        },
-        token, readiness_);
-  }
+  // A WebSocket's own handlers have types that are long to compile: here they have one.
+  using Moved = std::move_only_function<void(boost::system::error_code, std::size_t)>;
+  void begin_read(boost::asio::mutable_buffer room, Moved done);
+  void begin_write(boost::asio::const_buffer bytes, Moved done);
+  template <class Try>
+  void step_by_step(Try attempt, bool ends, Moved done);
 
   std::size_t read(std::span<char> room, boost::system::error_code& error);
   std::size_t write(std::string_view bytes, boost::system::error_code& error);

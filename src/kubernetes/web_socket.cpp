@@ -1,22 +1,15 @@
 #include "kubernetes/web_socket.h"
 
-#include <openssl/ssl.h>
-
 #include <chrono>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
 #include <boost/beast/websocket.hpp>
-#include <boost/beast/websocket/ssl.hpp>
 
+#include "kubernetes/server_stream.h"
 #include "os/clock.h"
 
 namespace gpu_platform::kubernetes {
@@ -26,10 +19,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 namespace websocket = beast::websocket;
-namespace ssl = asio::ssl;
 using asio::ip::tcp;
 using Error = WebSocket::Error;
-using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 // The server has this time to answer a close.
 constexpr std::chrono::seconds kCloseTime{5};
@@ -38,17 +29,14 @@ Answer no_answer(std::string_view what, const Error& error) {
   return {.failure = fmt::format("{}: {}", what, error.message())};
 }
 
-template <class Next>
-class WebSocketOver : public WebSocket {
+class ServerWebSocket : public WebSocket {
  public:
-  template <class... Arguments>
-  WebSocketOver(asio::io_context& io, Endpoint endpoint, std::string token,
-                std::unique_ptr<ssl::context> tls, Arguments&&... arguments)
+  ServerWebSocket(asio::io_context& io, Endpoint endpoint, std::string token,
+                  std::unique_ptr<Transport> transport)
       : endpoint_(std::move(endpoint)),
         token_(std::move(token)),
-        tls_(std::move(tls)),
         resolver_(io),
-        socket_(std::forward<Arguments>(arguments)...) {}
+        socket_(std::move(transport)) {}
 
   void open(std::string path, std::string protocol, Opened done) override {
     path_ = endpoint_.path + std::move(path);
@@ -88,30 +76,24 @@ class WebSocketOver : public WebSocket {
 
   void drop() override {
     resolver_.cancel();
-    beast::get_lowest_layer(socket_).close();
+    transport().drop();
   }
 
  private:
+  Transport& transport() { return socket_.next_layer().transport(); }
+
   void connect(const tcp::resolver::results_type& found, const Opened& done) {
-    beast::get_lowest_layer(socket_).async_connect(
-        found, [this, done](const Error& error, const tcp::endpoint&) {
-          if (error) return done(no_answer("connect to " + endpoint_.authority, error));
-          Error ignored;
-          beast::get_lowest_layer(socket_).socket().set_option(tcp::no_delay(true), ignored);
-          secure(done);
-        });
+    transport().connect(found, [this, done](const Error& error) {
+      if (error) return done(no_answer("connect to " + endpoint_.authority, error));
+      secure(done);
+    });
   }
 
   void secure(const Opened& done) {
-    if constexpr (std::is_same_v<Next, TlsStream>) {
-      socket_.next_layer().async_handshake(
-          ssl::stream_base::client, [this, done](const Error& error) {
-            if (error) return done(no_answer("TLS with " + endpoint_.authority, error));
-            upgrade(done);
-          });
-    } else {
+    transport().secure([this, done](const Error& error) {
+      if (error) return done(no_answer("TLS with " + endpoint_.authority, error));
       upgrade(done);
-    }
+    });
   }
 
   void upgrade(const Opened& done) {
@@ -149,82 +131,23 @@ class WebSocketOver : public WebSocket {
 
   const Endpoint endpoint_;
   const std::string token_;
-  const std::unique_ptr<ssl::context> tls_;  // null: plain TCP
   std::string path_;
   std::string protocol_;
   tcp::resolver resolver_;
-  websocket::stream<Next> socket_;
+  websocket::stream<ServerStream, false> socket_;
   websocket::response_type answer_;
   beast::flat_buffer in_;
   std::string out_;
   std::int64_t heard_ns_ = 0;
 };
 
-base::Status use_credential(ssl::context& context, const Credential& credential) {
-  if (credential.certificate_pem.empty()) return {};
-  Error error;
-  context.use_certificate_chain(asio::buffer(credential.certificate_pem), error);
-  if (!error) context.use_private_key(asio::buffer(credential.key_pem), ssl::context::pem, error);
-  if (!error) return {};
-  return base::fail(base::ErrorCode::kFailedPrecondition,
-                    "the user's certificate or its key cannot be used: " + error.message());
-}
-
-base::Status trust(ssl::context& context, const Endpoint& endpoint) {
-  Error error;
-  if (endpoint.skips_verification) {
-    context.set_verify_mode(ssl::verify_none, error);
-    return {};
-  }
-  // As libcurl does it for all other requests: an authority need not have signed itself.
-  SSL_CTX* native = context.native_handle();
-  X509_STORE_set_flags(SSL_CTX_get_cert_store(native), X509_V_FLAG_PARTIAL_CHAIN);
-  if (endpoint.ca_pem.empty()) {
-    context.set_default_verify_paths(error);
-  } else {
-    context.add_certificate_authority(asio::buffer(endpoint.ca_pem), error);
-  }
-  if (!error) context.set_verify_mode(ssl::verify_peer, error);
-  if (!error) {
-    context.set_verify_callback(ssl::host_name_verification(endpoint.checked_name), error);
-  }
-  if (!error) return {};
-  return base::fail(base::ErrorCode::kFailedPrecondition,
-                    "the cluster's authorities cannot be used: " + error.message());
-}
-
-base::Result<std::unique_ptr<WebSocket>> make_over_tls(asio::io_context& io, Endpoint endpoint,
-                                                       const Credential& credential) {
-  auto context = std::make_unique<ssl::context>(ssl::context::tls_client);
-  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  TRY(trust(*context, endpoint));
-  TRY(use_credential(*context, credential));
-  TlsStream stream(io, *context);
-  SSL* session = stream.native_handle();
-  static constexpr unsigned char kProtocols[] = "\x08http/1.1";
-  SSL_set_alpn_protos(session, kProtocols, sizeof kProtocols - 1);
-  Error error;
-  static_cast<void>(asio::ip::make_address(endpoint.checked_name, error));
-  const bool is_name = static_cast<bool>(error);
-  if (is_name) SSL_set_tlsext_host_name(session, endpoint.checked_name.c_str());
-  return std::make_unique<WebSocketOver<TlsStream>>(io, std::move(endpoint), credential.token,
-                                                    std::move(context), std::move(stream));
-}
-
 }  // namespace
 
 base::Result<std::unique_ptr<WebSocket>> WebSocket::make(asio::io_context& io, Endpoint endpoint,
                                                          Credential credential) {
-  if (!endpoint.is_tls) {
-    return std::make_unique<WebSocketOver<beast::tcp_stream>>(
-        io, std::move(endpoint), std::move(credential.token), nullptr, io);
-  }
-  try {
-    return make_over_tls(io, std::move(endpoint), credential);
-  } catch (const boost::system::system_error& error) {
-    return base::fail(base::ErrorCode::kInternal,
-                      std::string("TLS cannot be used: ") + error.what());
-  }
+  TRY_ASSIGN(std::unique_ptr<Transport> transport, Transport::make(io, endpoint, credential));
+  return std::make_unique<ServerWebSocket>(io, std::move(endpoint), std::move(credential.token),
+                                           std::move(transport));
 }
 
 }  // namespace gpu_platform::kubernetes
