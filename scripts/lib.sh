@@ -10,11 +10,11 @@ usage_error() { say "error: $*"; say "see ./dev ${COMMAND:+$COMMAND }--help"; ex
 # Prints the comment block at the head of the calling script: each script's help is its first comment.
 show_help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$1"; }
 
-# Parallel compilers: one per CPU, fewer where memory is short (about 2 GiB each).
+# Parallel compilers: one per CPU, fewer where memory is short (the largest units take 3 GiB).
 build_jobs() {
   local cpus memory
   cpus=$(nproc)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 3145728) }' /proc/meminfo)
   (( memory < 1 )) && memory=1
   echo $(( cpus < memory ? cpus : memory ))
 }

@@ -7,7 +7,7 @@ namespace gpu_platform::api {
 
 namespace {
 
-void to_proto(const config::InForce::Value& value, v1::ConfigurationValue& out) {
+void put_value(const config::InForce::Value& value, v1::ConfigurationValue& out) {
   const config::EffectiveValue& now = value.now;
   out.set_key(now.key);
   out.set_value(now.value);
@@ -27,7 +27,7 @@ v1::Configuration Calls::configuration() const {
   const auto in_force = core_.configuration ? core_.configuration() : nullptr;
   if (in_force == nullptr) return out;
   if (!in_force->file.empty()) out.set_file(in_force->file);
-  for (const config::InForce::Value& value : in_force->values) to_proto(value, *out.add_values());
+  for (const config::InForce::Value& value : in_force->values) put_value(value, *out.add_values());
   return out;
 }
 

@@ -115,7 +115,7 @@ Table empty_table() {
                 {"FROM", Align::kLeft, 8, 1}});
 }
 
-std::vector<std::string> row_of(const Json& entry) {
+std::vector<std::string> entry_row(const Json& entry) {
   const auto at = time_at(entry, "at");
   return {at ? local_time(*at) : std::string(),
           text_at(entry, "user"),
@@ -131,7 +131,7 @@ Called<void> print_entries(Console& console, Client& client, const Output& outpu
                            const std::string& token) {
   Table table = empty_table();
   const auto next = fetch_pages(client, kEntries, query, max_rows, token, [&](const Json& entries) {
-    for (const Json& entry : entries) table.add(row_of(entry));
+    for (const Json& entry : entries) table.add(entry_row(entry));
   });
   if (!next) return std::unexpected(next.error());
   if (table.empty()) {

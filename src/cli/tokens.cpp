@@ -123,7 +123,7 @@ int print_created(Console& console, const std::string& answer, const CreateOptio
   return console.out_failed() ? kFailure : kOk;
 }
 
-std::vector<std::string> row_of(const Json& token) {
+std::vector<std::string> token_row(const Json& token) {
   return {text_at(token, "id"),
           text_at(token, "name"),
           text_at(token, "user"),
@@ -176,7 +176,7 @@ Called<void> print_tokens(Console& console, Client& client, const Output& output
                {"EXPIRES"},
                {"LAST USED"}});
   const auto end = fetch_pages(client, kTokens, query, UINT64_MAX, {}, [&](const Json& tokens) {
-    for (const Json& token : tokens) table.add(row_of(token));
+    for (const Json& token : tokens) table.add(token_row(token));
   });
   if (!end) return std::unexpected(end.error());
   if (table.empty()) {

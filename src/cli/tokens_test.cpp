@@ -8,14 +8,14 @@ namespace {
 
 using Request = FakeServer::Request;
 
-constexpr std::string_view kToken =
+constexpr std::string_view kNewToken =
     R"({"id":"7","name":"laptop","user":"ann","uid":1001,"role":"USER","created_at":"2026-07-01T12:00:00.000Z","created_by":"ann","expires_at":"2026-07-31T12:00:00.000Z","last_used_at":null,"made_with":null})";
 constexpr std::string_view kSecret = "gpt_7_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
 
 class Tokens : public Cli {
  protected:
   static std::string created() {
-    return fmt::format(R"({{"token":{},"secret":"{}"}})", kToken, kSecret);
+    return fmt::format(R"({{"token":{},"secret":"{}"}})", kNewToken, kSecret);
   }
   static std::size_t count(const std::string& text, std::string_view part) {
     std::size_t found = 0;
@@ -71,7 +71,7 @@ TEST_F(Tokens, CreateSendsNoEndNoRoleAndNoUserUnlessTold) {
 
 TEST_F(Tokens, ARepetitionWhoseSecretIsGoneIsAnErrorThatSaysWhatToDo) {
   FakeServer server([&](const Request&) {
-    return json_answer(fmt::format(R"({{"token":{},"secret":null}})", kToken));
+    return json_answer(fmt::format(R"({{"token":{},"secret":null}})", kNewToken));
   });
   EXPECT_EQ(call(server, {"token", "create", "--name", "laptop", "--request-id", "k", "-q"}), 4);
   EXPECT_EQ(out(), "");
@@ -93,7 +93,7 @@ TEST_F(Tokens, AListShowsEndsAndLastUses) {
   std::string target;
   FakeServer server([&](const Request& request) {
     target = request.target;
-    return json_answer(fmt::format(R"({{"tokens":[{}],"next_page":null}})", kToken));
+    return json_answer(fmt::format(R"({{"tokens":[{}],"next_page":null}})", kNewToken));
   });
   EXPECT_EQ(call(server, {"token", "list", "--all-users"}), 0) << err();
   EXPECT_TRUE(has(target, "all_users=true")) << target;
@@ -110,7 +110,7 @@ TEST_F(Tokens, RevokeNamesTheTokenAndItsUser) {
   std::string asked;
   FakeServer server([&](const Request& request) {
     asked = request.method + " " + request.target;
-    return json_answer(std::string(kToken));
+    return json_answer(std::string(kNewToken));
   });
   EXPECT_EQ(call(server, {"token", "revoke", "laptop"}), 0) << err();
   EXPECT_EQ(asked, "DELETE /v1/tokens/laptop");

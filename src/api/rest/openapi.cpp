@@ -19,7 +19,7 @@ namespace gpu_platform::api {
 namespace {
 
 namespace pb = google::protobuf;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Comments of the .proto files, by full name of what they stand before.
 class Comments {
@@ -70,7 +70,7 @@ class Comments {
   pb::DescriptorPool pool_;
 };
 
-Json reference(const pb::Descriptor& type) {
+OrderedJson reference(const pb::Descriptor& type) {
   return {{"$ref", "#/components/schemas/" + type.name()}};
 }
 
@@ -98,12 +98,12 @@ std::string_view base_type(JsonKind kind) {
 }
 
 // A whole bound is written without a decimal point.
-Json bound(double value) {
+OrderedJson bound(double value) {
   const auto whole = static_cast<std::int64_t>(value);
-  return static_cast<double>(whole) == value ? Json(whole) : Json(value);
+  return static_cast<double>(whole) == value ? OrderedJson(whole) : OrderedJson(value);
 }
 
-void add_limits(const FieldPlan& field, Json& schema) {
+void add_limits(const FieldPlan& field, OrderedJson& schema) {
   const FieldLimits& limits = field.limits;
   const bool is_unsigned = field.kind == JsonKind::kUint32 || field.kind == JsonKind::kUint64;
   if (limits.least) {
@@ -119,14 +119,14 @@ void add_limits(const FieldPlan& field, Json& schema) {
   if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
 }
 
-Json value_schema(const FieldPlan& field);
+OrderedJson value_schema(const FieldPlan& field);
 
-Json map_schema(const FieldPlan& field) {
-  Json values = value_schema(field.map_value());
+OrderedJson map_schema(const FieldPlan& field) {
+  OrderedJson values = value_schema(field.map_value());
   if (field.limits.max_bytes != 0) values["maxLength"] = field.limits.max_bytes;
-  Json schema = {{"type", "object"}, {"additionalProperties", std::move(values)}};
+  OrderedJson schema = {{"type", "object"}, {"additionalProperties", std::move(values)}};
   if (field.limits.max_items != 0) schema["maxProperties"] = field.limits.max_items;
-  Json names = Json::object();
+  OrderedJson names = OrderedJson::object();
   if (field.limits.max_key_bytes != 0) names["maxLength"] = field.limits.max_key_bytes;
   if (field.limits.not_empty) names["minLength"] = 1;
   if (!names.empty()) schema["propertyNames"] = std::move(names);
@@ -134,10 +134,10 @@ Json map_schema(const FieldPlan& field) {
 }
 
 // Returns the schema of one value, also for a field that is a list.
-Json value_schema(const FieldPlan& field) {
+OrderedJson value_schema(const FieldPlan& field) {
   if (field.kind == JsonKind::kMessage) return reference(*field.message->descriptor);
   if (field.kind == JsonKind::kMap) return map_schema(field);
-  Json schema = {{"type", base_type(field.kind)}};
+  OrderedJson schema = {{"type", base_type(field.kind)}};
   if (field.kind == JsonKind::kTimestamp) schema["format"] = "date-time";
   if (field.kind == JsonKind::kBytes) schema["contentEncoding"] = "base64";
   if (field.kind == JsonKind::kEnum) {
@@ -152,8 +152,8 @@ bool may_be_null(const FieldPlan& field) {
          (field.has_presence || field.kind == JsonKind::kEnum);
 }
 
-Json field_schema(const FieldPlan& field, const Comments& comments, bool is_request) {
-  Json schema = value_schema(field);
+OrderedJson field_schema(const FieldPlan& field, const Comments& comments, bool is_request) {
+  OrderedJson schema = value_schema(field);
   if (field.is_repeated) {
     schema = {{"type", "array"}, {"items", std::move(schema)}};
     if (field.limits.max_items != 0) schema["maxItems"] = field.limits.max_items;
@@ -162,9 +162,9 @@ Json field_schema(const FieldPlan& field, const Comments& comments, bool is_requ
   if (is_request || may_be_null(field)) {
     // Makers of clients give one type to "this or null", and several to an enumeration with null.
     if (schema.contains("$ref") || schema.contains("enum")) {
-      schema = {{"oneOf", Json::array({std::move(schema), {{"type", "null"}}})}};
+      schema = {{"oneOf", OrderedJson::array({std::move(schema), {{"type", "null"}}})}};
     } else {
-      schema["type"] = Json::array({schema["type"], "null"});
+      schema["type"] = OrderedJson::array({schema["type"], "null"});
     }
   }
   const std::string comment = comments.of(*field.field);
@@ -174,7 +174,7 @@ Json field_schema(const FieldPlan& field, const Comments& comments, bool is_requ
 
 class DocumentWriter {
  public:
-  Json write(std::span<const Route> routes, const std::string& version) {
+  OrderedJson write(std::span<const Route> routes, const std::string& version) {
     for (const Route& route : routes) {
       if (route.selector_name.empty()) continue;
       selector_of_[route.path + route.method] =
@@ -183,11 +183,11 @@ class DocumentWriter {
     for (const Route& route : routes) {
       if (route.has_body) note_request(body_type(route));
     }
-    Json paths = Json::object();
+    OrderedJson paths = OrderedJson::object();
     for (const Route& route : routes) add_route(route, paths);
     add_pages(paths);
     schemas_["Problem"] = problem_schema();
-    const Json token = {{"type", "http"}, {"scheme", "bearer"}};
+    const OrderedJson token = {{"type", "http"}, {"scheme", "bearer"}};
     return {{"openapi", "3.1.0"},
             {"info",
              {{"title", "gpu-platform"},
@@ -195,7 +195,7 @@ class DocumentWriter {
               {"description",
                "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
                "caller by peer credentials, and over TLS to other machines, which show a token."}}},
-            {"security", Json::array({{{"token", Json::array()}}, Json::object()})},
+            {"security", OrderedJson::array({{{"token", OrderedJson::array()}}, OrderedJson::object()})},
             {"paths", std::move(paths)},
             {"components",
              {{"securitySchemes", {{"token", token}}}, {"schemas", std::move(schemas_)}}}};
@@ -219,7 +219,7 @@ class DocumentWriter {
     }
   }
 
-  static Json problem_response() {
+  static OrderedJson problem_response() {
     return {
         {"description", "What went wrong."},
         {"content",
@@ -227,16 +227,16 @@ class DocumentWriter {
   }
 
   // The pages that are no calls of a service.
-  static void add_pages(Json& paths) {
-    const auto page = [](const char* name, const char* what, const char* media, Json schema) {
-      Json success = {{"description", "Success."},
+  static void add_pages(OrderedJson& paths) {
+    const auto page = [](const char* name, const char* what, const char* media, OrderedJson schema) {
+      OrderedJson success = {{"description", "Success."},
                       {"content", {{media, {{"schema", std::move(schema)}}}}}};
-      Json operation = {
+      OrderedJson operation = {
           {"operationId", name},
-          {"tags", Json::array({"Pages"})},
+          {"tags", OrderedJson::array({"Pages"})},
           {"description", what},
           {"responses", {{"200", std::move(success)}, {"default", problem_response()}}}};
-      return Json{{"get", std::move(operation)}};
+      return OrderedJson{{"get", std::move(operation)}};
     };
     paths["/metrics"] = page("GetMetrics", "Returns the metrics in Prometheus' text format.",
                              "text/plain", {{"type", "string"}});
@@ -244,8 +244,8 @@ class DocumentWriter {
                                      "application/json", {{"type", "object"}});
   }
 
-  static Json problem_schema() {
-    const Json text = {{"type", "string"}};
+  static OrderedJson problem_schema() {
+    const OrderedJson text = {{"type", "string"}};
     return {{"type", "object"},
             {"description", "RFC 9457."},
             {"properties",
@@ -254,14 +254,14 @@ class DocumentWriter {
               {"status", {{"type", "integer"}}},
               {"detail", text},
               {"code", text},
-              {"field", {{"type", Json::array({"string", "null"})}}},
+              {"field", {{"type", OrderedJson::array({"string", "null"})}}},
               {"request_id", text}}}};
   }
 
   void add_schema(const pb::Descriptor& type) {
     if (!known_.insert(type.full_name()).second) return;
-    Json properties = Json::object();
-    Json required = Json::array();
+    OrderedJson properties = OrderedJson::object();
+    OrderedJson required = OrderedJson::array();
     // Requests may leave out what they do not say; answers have every key. Where a message is in
     // both, the document promises less of the answer than the daemon keeps.
     const bool is_request = in_requests_.contains(type.full_name());
@@ -274,7 +274,7 @@ class DocumentWriter {
         add_schema(*field.map_value().message->descriptor);
       }
     }
-    Json schema = {{"type", "object"}, {"properties", std::move(properties)}};
+    OrderedJson schema = {{"type", "object"}, {"properties", std::move(properties)}};
     if (!is_request && !required.empty()) schema["required"] = std::move(required);
     if (is_request) schema["additionalProperties"] = false;
     const std::string comment = comments_.of(type);
@@ -282,18 +282,18 @@ class DocumentWriter {
     schemas_[type.name()] = std::move(schema);
   }
 
-  Json parameters(const Route& route) const {
-    Json out = Json::array();
+  OrderedJson parameters(const Route& route) const {
+    OrderedJson out = OrderedJson::array();
     for (const FieldPlan& field : plan_of(*route.call->input_type()).fields) {
       const bool in_path = route.path.find("{" + field.name + "}") != std::string::npos;
       if (!in_path && route.has_body) continue;
-      Json parameter = {{"name", field.name},
+      OrderedJson parameter = {{"name", field.name},
                         {"in", in_path ? "path" : "query"},
                         {"required", in_path || field.name == route.selector_name}};
       const std::string comment = comments_.of(*field.field);
       if (!comment.empty()) parameter["description"] = comment;
       parameter["schema"] = field.is_repeated
-                                ? Json{{"type", "array"}, {"items", value_schema(field)}}
+                                ? OrderedJson{{"type", "array"}, {"items", value_schema(field)}}
                                 : value_schema(field);
       out.push_back(std::move(parameter));
     }
@@ -310,14 +310,14 @@ class DocumentWriter {
   }
 
   // One event, as readers of server-sent events give it: `data` is a text, which holds the message.
-  static Json event_schema(const pb::Descriptor& message) {
-    const Json text = {{"type", "string"}};
-    const Json data = {{"type", "string"},
+  static OrderedJson event_schema(const pb::Descriptor& message) {
+    const OrderedJson text = {{"type", "string"}};
+    const OrderedJson data = {{"type", "string"},
                        {"contentMediaType", "application/json"},
                        {"contentSchema", reference(message)}};
     return {{"type", "object"},
             {"properties", {{"id", text}, {"event", text}, {"data", data}}},
-            {"required", Json::array({"event", "data"})}};
+            {"required", OrderedJson::array({"event", "data"})}};
   }
 
   static bool may_repeat(const Route& route) {
@@ -325,11 +325,11 @@ class DocumentWriter {
            body_type(route).FindFieldByName("request_id") != nullptr;
   }
 
-  void add_route(const Route& route, Json& paths) {
+  void add_route(const Route& route, OrderedJson& paths) {
     const pb::Descriptor& answer = *route.call->output_type();
     add_schema(answer);
-    Json operation = {{"operationId", route.call->name()},
-                      {"tags", Json::array({route.call->service()->name()})},
+    OrderedJson operation = {{"operationId", route.call->name()},
+                      {"tags", OrderedJson::array({route.call->service()->name()})},
                       {"description", comments_.of(*route.call)},
                       {"parameters", parameters(route)}};
     if (route.has_body) {
@@ -340,14 +340,14 @@ class DocumentWriter {
     }
     const bool is_stream = route.call->server_streaming();
     const char* media = is_stream ? "text/event-stream" : "application/json";
-    Json schema = is_stream ? event_schema(answer) : reference(answer);
-    Json success = {{"description", "Success."},
+    OrderedJson schema = is_stream ? event_schema(answer) : reference(answer);
+    OrderedJson success = {{"description", "Success."},
                     {"content", {{media, {{"schema", std::move(schema)}}}}}};
     if (route.is_websocket) {
       success = {{"description", "A WebSocket; each of its binary messages is the frame of a " +
                                      answer.name() + "."}};
     }
-    Json& responses = operation["responses"];
+    OrderedJson& responses = operation["responses"];
     if (may_repeat(route)) {
       responses["200"] = success;
       responses["200"]["description"] = "A repeat of the same request_id: what it made before.";
@@ -358,15 +358,15 @@ class DocumentWriter {
       responses["304"] = {{"description", "The answer has still the ETag of If-None-Match."}};
     }
     responses["default"] = problem_response();
-    Json& entry = paths[route.path][base::to_lower(route.method)];
+    OrderedJson& entry = paths[route.path][base::to_lower(route.method)];
     if (entry.is_null()) {
       entry = std::move(operation);
       return;
     }
     // Two calls on one route: the document can say it once only, so the plain one takes in the
     // other's media type.
-    Json& first = entry;
-    Json& second = operation;
+    OrderedJson& first = entry;
+    OrderedJson& second = operation;
     const std::string status = std::to_string(route.success_status);
     for (auto& [type, content] : first["responses"][status]["content"].items()) {
       second["responses"][status]["content"][type] = content;
@@ -378,7 +378,7 @@ class DocumentWriter {
   }
 
   Comments comments_;
-  Json schemas_ = Json::object();
+  OrderedJson schemas_ = OrderedJson::object();
   std::set<std::string> known_;
   std::set<std::string> in_requests_;
   std::map<std::string, std::string> selector_of_;
