@@ -4,7 +4,7 @@ find_package(Boost 1.81 REQUIRED)
 find_package(Threads REQUIRED)
 file(WRITE ${CMAKE_BINARY_DIR}/gp_boost.cpp "#include <boost/asio/impl/src.hpp>\n#include <boost/beast/src.hpp>\n")
 add_library(gp_boost STATIC ${CMAKE_BINARY_DIR}/gp_boost.cpp)
-target_compile_options(gp_boost PRIVATE -w)
+target_compile_options(gp_boost PRIVATE -w $<$<CONFIG:RelWithDebInfo>:-Og>)
 target_compile_definitions(gp_boost PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION)
 target_link_libraries(gp_boost PUBLIC Boost::headers Threads::Threads)
 

@@ -43,7 +43,7 @@ function(gp_program target)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE fmt::fmt)
   if("WAITS" IN_LIST ARGN)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
   endif()
 endfunction()
 
@@ -52,8 +52,8 @@ endfunction()
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
 # target of its own.
-# WAITS: the room's programs wait for a daemon or a disk, so that a release optimises it less (-O1) and compiles it in
-# three quarters of the time.
+# WAITS: the room waits for clients, a daemon or a disk most of the time, so that a release optimises it less (-Og) and
+# compiles it in two thirds of the time.
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
   cmake_parse_arguments(R "WAITS;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
@@ -79,7 +79,7 @@ function(gp_room)
     target_compile_options(gp_${R_NAME} PRIVATE ${GP_PCH_FLAG})
     target_precompile_headers(gp_${R_NAME} REUSE_FROM gp_pch)
     if(R_WAITS)
-      target_compile_options(gp_${R_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+      target_compile_options(gp_${R_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
     endif()
     if(NOT R_ALL_APART)
       list(TRANSFORM R_APART PREPEND ${R_DIR}/)
