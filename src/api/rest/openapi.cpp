@@ -195,7 +195,8 @@ class DocumentWriter {
               {"description",
                "Jobs and GPUs of a gpu-platform daemon. Served on its Unix socket, which knows the "
                "caller by peer credentials, and over TLS to other machines, which show a token."}}},
-            {"security", OrderedJson::array({{{"token", OrderedJson::array()}}, OrderedJson::object()})},
+            {"security",
+             OrderedJson::array({{{"token", OrderedJson::array()}}, OrderedJson::object()})},
             {"paths", std::move(paths)},
             {"components",
              {{"securitySchemes", {{"token", token}}}, {"schemas", std::move(schemas_)}}}};
@@ -228,9 +229,10 @@ class DocumentWriter {
 
   // The pages that are no calls of a service.
   static void add_pages(OrderedJson& paths) {
-    const auto page = [](const char* name, const char* what, const char* media, OrderedJson schema) {
+    const auto page = [](const char* name, const char* what, const char* media,
+                         OrderedJson schema) {
       OrderedJson success = {{"description", "Success."},
-                      {"content", {{media, {{"schema", std::move(schema)}}}}}};
+                             {"content", {{media, {{"schema", std::move(schema)}}}}}};
       OrderedJson operation = {
           {"operationId", name},
           {"tags", OrderedJson::array({"Pages"})},
@@ -288,8 +290,8 @@ class DocumentWriter {
       const bool in_path = route.path.find("{" + field.name + "}") != std::string::npos;
       if (!in_path && route.has_body) continue;
       OrderedJson parameter = {{"name", field.name},
-                        {"in", in_path ? "path" : "query"},
-                        {"required", in_path || field.name == route.selector_name}};
+                               {"in", in_path ? "path" : "query"},
+                               {"required", in_path || field.name == route.selector_name}};
       const std::string comment = comments_.of(*field.field);
       if (!comment.empty()) parameter["description"] = comment;
       parameter["schema"] = field.is_repeated
@@ -313,8 +315,8 @@ class DocumentWriter {
   static OrderedJson event_schema(const pb::Descriptor& message) {
     const OrderedJson text = {{"type", "string"}};
     const OrderedJson data = {{"type", "string"},
-                       {"contentMediaType", "application/json"},
-                       {"contentSchema", reference(message)}};
+                              {"contentMediaType", "application/json"},
+                              {"contentSchema", reference(message)}};
     return {{"type", "object"},
             {"properties", {{"id", text}, {"event", text}, {"data", data}}},
             {"required", OrderedJson::array({"event", "data"})}};
@@ -329,9 +331,9 @@ class DocumentWriter {
     const pb::Descriptor& answer = *route.call->output_type();
     add_schema(answer);
     OrderedJson operation = {{"operationId", route.call->name()},
-                      {"tags", OrderedJson::array({route.call->service()->name()})},
-                      {"description", comments_.of(*route.call)},
-                      {"parameters", parameters(route)}};
+                             {"tags", OrderedJson::array({route.call->service()->name()})},
+                             {"description", comments_.of(*route.call)},
+                             {"parameters", parameters(route)}};
     if (route.has_body) {
       const pb::Descriptor& body = body_type(route);
       add_schema(body);
@@ -342,7 +344,7 @@ class DocumentWriter {
     const char* media = is_stream ? "text/event-stream" : "application/json";
     OrderedJson schema = is_stream ? event_schema(answer) : reference(answer);
     OrderedJson success = {{"description", "Success."},
-                    {"content", {{media, {{"schema", std::move(schema)}}}}}};
+                           {"content", {{media, {{"schema", std::move(schema)}}}}}};
     if (route.is_websocket) {
       success = {{"description", "A WebSocket; each of its binary messages is the frame of a " +
                                      answer.name() + "."}};
