@@ -117,7 +117,7 @@ void Calls::make_token(model::MakeToken command, const model::Caller& caller, Re
 
 base::Result<v1::ListTokensResponse> Calls::tokens(const v1::ListTokensRequest& request,
                                                    const Peer& peer) const {
-  constexpr std::uint32_t kDefaultLimit = 100;
+  constexpr std::uint32_t kDefaultTokens = 100;
   if (request.all_users() && !may_touch_tokens_of_all(peer)) {
     return base::fail(ErrorCode::kPermissionDenied,
                       "all_users: only an administrator sees the tokens of all users", "all_users");
@@ -135,7 +135,7 @@ base::Result<v1::ListTokensResponse> Calls::tokens(const v1::ListTokensRequest& 
     if (request.has_user()) return token.user == request.user();
     return request.all_users() || token.uid == peer.caller.uid;
   };
-  const int limit = static_cast<int>(request.has_limit() ? request.limit() : kDefaultLimit);
+  const int limit = static_cast<int>(request.has_limit() ? request.limit() : kDefaultTokens);
   v1::ListTokensResponse out;
   const auto snapshot = core_.snapshots.snapshot();
   snapshot->tokens.for_each_descending_while([&](std::uint64_t id, const model::Token& token) {
