@@ -21,6 +21,13 @@ constexpr std::size_t kMaxLog = 500;  // of it is shown
 // Docker's.
 constexpr const char* kDockerFolder = "GPU_PLATFORM_TEST_DOCKER";
 
+// Whether a child of this process has ended; it can still be waited for.
+bool has_ended(pid_t child) {
+  siginfo_t end = {};
+  return waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         end.si_pid == child;
+}
+
 }  // namespace
 
 Engine::Engine(std::uint32_t uid) : uid_(uid) {
@@ -149,9 +156,11 @@ std::string Engine::serve() {
   posix_spawnattr_destroy(&group);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return words[0] + " cannot be started";
-  const bool answers = eventually([&] {
-    return std::filesystem::exists(socket()) &&
-           (!is_docker() || run_command(tool({"version"})).exit_code == 0);
+  bool answers = false;
+  eventually([&] {
+    answers = std::filesystem::exists(socket()) &&
+              (!is_docker() || run_command(tool({"version"})).exit_code == 0);
+    return answers || has_ended(pid_);
   });
   if (answers) return "";
   const std::string log = read_file(log_path());
