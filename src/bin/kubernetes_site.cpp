@@ -126,7 +126,10 @@ base::Status write_durably(const std::string& path, const std::string& text) {
 base::Status keep_identity(const std::string& data_dir, const std::string& identity) {
   const std::string path = identity_path(data_dir);
   TRY(write_durably(path + ".new", identity));
-  if (::rename((path + ".new").c_str(), path.c_str()) == 0) return {};
+  const os::Descriptor folder(::open(data_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool is_kept = folder.is_open() && ::rename((path + ".new").c_str(), path.c_str()) == 0 &&
+                       ::fsync(folder.get()) == 0;
+  if (is_kept) return {};
   return std::unexpected(base::system_error("write " + path, errno));
 }
 
