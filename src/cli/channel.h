@@ -45,7 +45,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void write();
   void end();
 
-  boost::beast::websocket::stream<ConnectionStream, false> stream_;
+  boost::beast::websocket::stream<ConnectionStream, false> stream_;  // without compression
   boost::beast::flat_buffer incoming_;
   std::deque<std::string> outgoing_;
   Events events_;

@@ -134,7 +134,7 @@ class ServerWebSocket : public WebSocket {
   std::string path_;
   std::string protocol_;
   tcp::resolver resolver_;
-  websocket::stream<ServerStream, false> socket_;
+  websocket::stream<ServerStream, false> socket_;  // false: without compression
   websocket::response_type answer_;
   beast::flat_buffer in_;
   std::string out_;

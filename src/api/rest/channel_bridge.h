@@ -45,7 +45,7 @@ class ChannelBridge : public std::enable_shared_from_this<ChannelBridge> {
   void write_client(std::size_t bytes);
   void end_websocket(boost::beast::websocket::close_reason reason);
 
-  boost::beast::websocket::stream<LocalSocket, false> client_;
+  boost::beast::websocket::stream<LocalSocket, false> client_;  // false: without compression
   SeqPacketSocket job_;
   std::shared_ptr<const void> witness_;  // of the channel, until it is closed
   std::function<void()> ended_;
