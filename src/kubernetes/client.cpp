@@ -24,6 +24,10 @@ namespace {
 constexpr int kMaxRetries = 4;                             // of a request that gets 429
 constexpr base::Duration kLongestRest = base::minutes(1);  // a longer Retry-After is not waited for
 constexpr std::int64_t kNever = INT64_MAX;
+// News are in a burst where so many of them came with no longer than this between two.
+constexpr int kBurst = 8;
+constexpr base::Duration kWithinBurst = base::milliseconds(10);
+constexpr base::Duration kGathering = base::milliseconds(3);  // of news in a burst
 
 // Once for the program; libcurl guards against other threads itself.
 bool has_library() {
@@ -94,6 +98,7 @@ class Client::Impl {
       if (has_told || woken_.exchange(false) || is_late) return;
       // Without any time, too, what has come already is carried on.
       is_late = os::monotonic_ns() >= until;
+      gather(until);
       driver_->wait(std::min(until, due_ns()), credentials_.descriptors());
     }
   }
@@ -124,8 +129,23 @@ class Client::Impl {
     driver_->drive();
     collect_bytes();
     finish_transfers();
-    expire(os::monotonic_ns());
-    return tell();
+    const std::int64_t now = os::monotonic_ns();
+    expire(now);
+    const bool has_told = tell();
+    if (has_told) note_news(now);
+    return has_told;
+  }
+
+  void note_news(std::int64_t now) {
+    burst_ = now - told_ns_ < kWithinBurst.value() ? std::min(burst_ + 1, kBurst) : 0;
+    told_ns_ = now;
+  }
+
+  // In a burst, lets some news come together: a thread that wakes up for each of them spends more
+  // on waking up than on most of them.
+  void gather(std::int64_t until) const {
+    if (burst_ < kBurst) return;
+    os::rest_until(std::min(until, told_ns_ + kGathering.value()));
   }
 
   void start_calls(std::int64_t now) {
@@ -360,6 +380,8 @@ class Client::Impl {
   std::size_t in_flight_ = 0;                 // requests, with those that rest
   std::size_t pending_ = 0;
   std::int64_t heard_ns_ = 0;  // when something came from the server last
+  std::int64_t told_ns_ = 0;   // when callbacks ran last
+  int burst_ = 0;              // how often they did so in close succession
   std::atomic<bool> woken_ = false;
 };
 

@@ -38,4 +38,10 @@ inline std::int64_t monotonic_ms() {
   return monotonic_ns() / 1'000'000;
 }
 
+// Returns at a time of monotonic_ns(), or earlier where a signal comes.
+inline void rest_until(std::int64_t monotonic_time_ns) {
+  const timespec t{monotonic_time_ns / 1'000'000'000, monotonic_time_ns % 1'000'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+}
+
 }  // namespace gpu_platform::os
