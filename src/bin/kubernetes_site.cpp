@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -15,7 +14,7 @@
 
 #include "execution/kubernetes/standby.h"
 #include "kubernetes/kubeconfig.h"
-#include "os/descriptor.h"
+#include "os/replaced_file.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::bin {
@@ -113,24 +112,9 @@ std::string kept_identity(const std::string& data_dir) {
   return os::read_small_file(AT_FDCWD, identity_path(data_dir).c_str());
 }
 
-base::Status write_durably(const std::string& path, const std::string& text) {
-  const os::Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  const bool is_written = fd.is_open() &&
-                          ::write(fd.get(), text.data(), text.size()) == std::ssize(text) &&
-                          ::fsync(fd.get()) == 0;
-  if (is_written) return {};
-  return std::unexpected(base::system_error("write " + path, errno));
-}
-
-// The file is the old or the new one at any moment: a daemon that has lost it is not let in.
+// A daemon that has lost this file is not let in.
 base::Status keep_identity(const std::string& data_dir, const std::string& identity) {
-  const std::string path = identity_path(data_dir);
-  TRY(write_durably(path + ".new", identity));
-  const os::Descriptor folder(::open(data_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool is_kept = folder.is_open() && ::rename((path + ".new").c_str(), path.c_str()) == 0 &&
-                       ::fsync(folder.get()) == 0;
-  if (is_kept) return {};
-  return std::unexpected(base::system_error("write " + path, errno));
+  return os::replace_file(identity_path(data_dir), identity, 0644);
 }
 
 // The platform's own namespace: the one of its context or service account.

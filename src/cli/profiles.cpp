@@ -14,6 +14,7 @@
 #include "cli/json_view.h"
 #include "cli/places.h"
 #include "os/descriptor.h"
+#include "os/replaced_file.h"
 
 namespace gpu_platform::cli {
 
@@ -135,33 +136,6 @@ base::Status make_folder(const std::string& folder, unsigned uid) {
     return refused(fmt::format("other users may write in {}: run: chmod 700 {}", folder, folder));
   }
   return {};
-}
-
-base::Status write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return std::unexpected(base::system_error("write " + path, errno));
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(fd) != 0) return std::unexpected(base::system_error("write " + path, errno));
-  return {};
-}
-
-// The file is the old or the new one at any moment, whatever ends this program. Under the lock, so
-// what lies at the other name was left by one that was killed.
-base::Status replace_file(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  ::unlink(fresh.c_str());
-  const os::Descriptor fd(
-      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (!fd.is_open()) return std::unexpected(base::system_error("write " + path, errno));
-  base::Status written = write_all(fd.get(), text, fresh);
-  if (written && ::rename(fresh.c_str(), path.c_str()) != 0) {
-    written = std::unexpected(base::system_error("write " + path, errno));
-  }
-  if (!written) ::unlink(fresh.c_str());
-  return written;
 }
 
 // ---- which server
@@ -299,7 +273,8 @@ base::Status change_profiles(const Surroundings& surroundings,
   TRY_ASSIGN(Profiles profiles, read_file(*path, surroundings.uid));
   const Profiles before = profiles;
   TRY(change(profiles));
-  return profiles == before ? base::Status() : replace_file(*path, text_of(profiles));
+  return profiles == before ? base::Status()
+                            : os::replace_file(*path, text_of(profiles), S_IRUSR | S_IWUSR);
 }
 
 base::Result<std::vector<Server>> servers_to_try(const ServerChoice& choice,

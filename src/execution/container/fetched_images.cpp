@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "execution/container/answer_fields.h"
 #include "execution/container/registry_credentials.h"
 #include "model/container.h"
+#include "os/replaced_file.h"
 #include "os/small_file.h"
 
 namespace gpu_platform::execution {
@@ -81,16 +81,8 @@ void FetchedImages::write(const std::vector<Image>& images) const {
                     {"reference", image.reference},
                     {"used", image.used.unix_ns() / kSecond}});
   }
-  const std::string path = root_ + kFile;
-  const std::string fresh = path + ".new";
-  const std::string text = file.dump(1) + "\n";
-  const os::Descriptor out(
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  const bool is_whole =
-      out.is_open() &&
-      ::write(out.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      fsync(out.get()) == 0;
-  if (!is_whole || rename(fresh.c_str(), path.c_str()) != 0) unlink(fresh.c_str());
+  // Where it cannot be written, the file stays as it was: what is not in it is not removed.
+  (void)os::replace_file(root_ + kFile, file.dump(1) + "\n", 0600);
 }
 
 void FetchedImages::note_use(std::string_view reference, base::Instant now) const {
