@@ -17,6 +17,7 @@
 #include "cli/arguments.h"
 #include "cli/connection.h"
 #include "cli/exit_code.h"
+#include "cli/profiles.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "doctor/findings.h"
@@ -34,6 +35,7 @@ namespace fs = std::filesystem;
 using doctor::Finding;
 
 constexpr std::chrono::seconds kDriverPatience{100};
+constexpr base::Duration kDaemonPatience = base::seconds(10);
 
 class TemporaryFolder {
  public:
@@ -168,13 +170,30 @@ doctor::KernelFacts look_at_kernel() {
   return kernel;
 }
 
-doctor::ServiceFacts look_at_service() {
+// Asks the daemon that the command line would ask.
+void look_for_daemon(const cli::Surroundings& surroundings, doctor::ServiceFacts& service) {
+  const auto servers = cli::servers_to_try({}, surroundings);
+  if (!servers) {
+    service.server = fmt::format("the server that is set ({})", servers.error().message);
+    service.is_of_this_host = false;
+    return;
+  }
+  for (const cli::Server& server : *servers) {
+    service.daemon_answers =
+        cli::Connection::open(server, {kDaemonPatience, -1}).has_value();
+    if (service.daemon_answers) {
+      service.server = server.text();
+      return;
+    }
+    service.server += (service.server.empty() ? "" : " or ") + server.text();
+    service.is_of_this_host &= !server.is_network();
+  }
+}
+
+doctor::ServiceFacts look_at_service(const cli::Surroundings& surroundings) {
   doctor::ServiceFacts service;
   std::error_code error;
-  service.socket = default_socket();
-  service.daemon_answers =
-      cli::Connection::open({.kind = cli::Server::Kind::kSocket, .path = service.socket}, {})
-          .has_value();
+  look_for_daemon(surroundings, service);
   service.has_systemd = fs::is_directory("/run/systemd/system", error);
   for (const char* folder :
        {"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}) {
@@ -189,7 +208,7 @@ std::vector<Finding> examine(const std::string& data_dir, cli::Console& console)
   for (Finding& finding : doctor::judge_gpus(try_driver(paths))) findings.push_back(finding);
   findings.push_back(doctor::judge_disk(look_at_disk(data_dir)));
   for (Finding& finding : doctor::judge_kernel(look_at_kernel())) findings.push_back(finding);
-  findings.push_back(doctor::judge_service(look_at_service()));
+  findings.push_back(doctor::judge_service(look_at_service(console.surroundings())));
   return findings;
 }
 

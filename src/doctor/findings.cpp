@@ -183,17 +183,22 @@ std::vector<Finding> judge_kernel(const KernelFacts& kernel) {
 
 Finding judge_service(const ServiceFacts& service) {
   if (service.daemon_answers) {
-    return {"service", Verdict::kGood, "a daemon answers at " + service.socket, {}};
+    return {"service", Verdict::kGood, "a daemon answers at " + service.server, {}};
+  }
+  const std::string none = "no daemon answers at " + service.server;
+  if (!service.is_of_this_host) {
+    return {"service", Verdict::kWarning, none,
+            "start that daemon, or name another one with GPU_PLATFORM_SERVER or a profile"};
   }
   if (!service.has_systemd) {
-    return {"service", Verdict::kWarning, "no daemon answers, and systemd does not run this host",
+    return {"service", Verdict::kWarning, none + ", and systemd does not run this host",
             "start gpu-platform serve from whatever starts services here"};
   }
   if (!service.has_units) {
-    return {"service", Verdict::kWarning, "no daemon answers, and its units are not installed",
+    return {"service", Verdict::kWarning, none + ", and its units are not installed",
             "see docs/deployment.md, or start gpu-platform serve by hand"};
   }
-  return {"service", Verdict::kWarning, "the units are installed and no daemon answers",
+  return {"service", Verdict::kWarning, "the units are installed, but " + none,
           "systemctl enable --now gpu-platform; then journalctl -u gpu-platform"};
 }
 

@@ -52,8 +52,9 @@ std::vector<Finding> judge_kernel(const KernelFacts& kernel);
 struct ServiceFacts {
   bool has_systemd = false;     // it is the init of this host
   bool has_units = false;       // the three units are installed
-  bool daemon_answers = false;  // a daemon listens at the default socket
-  std::string socket;
+  bool daemon_answers = false;  // a daemon listens where the command line looks for one
+  std::string server;           // the one that answers, or all that were asked: "unix:/run/s"
+  bool is_of_this_host = true;  // none of them is named by the caller as one elsewhere
 };
 Finding judge_service(const ServiceFacts& service);
 

@@ -74,9 +74,17 @@ TEST(Doctor, LooksAtLimitsClockAndService) {
   EXPECT_EQ(overall(judge_kernel({65536, true})), Verdict::kGood);
   EXPECT_EQ(overall(judge_kernel({1024, true})), Verdict::kWarning);
   EXPECT_EQ(overall(judge_kernel({65536, false})), Verdict::kWarning);
-  EXPECT_EQ(judge_service({true, true, true, "/run/s"}).verdict, Verdict::kGood);
+  EXPECT_EQ(judge_service({true, true, true, "unix:/run/s"}).verdict, Verdict::kGood);
   EXPECT_NE(judge_service({true, true, false, ""}).advice.find("systemctl"), std::string::npos);
   EXPECT_NE(judge_service({true, false, false, ""}).advice.find("deployment"), std::string::npos);
+}
+
+TEST(Doctor, TheServiceIsTheDaemonThatTheCallerNames) {
+  EXPECT_EQ(judge_service({true, true, true, "unix:/run/s"}).text,
+            "a daemon answers at unix:/run/s");
+  const Finding elsewhere = judge_service({true, true, false, "https://gpus:8443", false});
+  EXPECT_EQ(elsewhere.text, "no daemon answers at https://gpus:8443");
+  EXPECT_NE(elsewhere.advice.find("GPU_PLATFORM_SERVER"), std::string::npos);
 }
 
 }  // namespace

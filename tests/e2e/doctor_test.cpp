@@ -11,8 +11,8 @@
 namespace gpu_platform::e2e {
 namespace {
 
-nlohmann::json doctor(int* exit_code) {
-  const Finished done = run_command({program("gpu-platform"), "doctor", "--json"});
+nlohmann::json doctor(int* exit_code, const std::vector<std::string>& environment = {}) {
+  const Finished done = run_command({program("gpu-platform"), "doctor", "--json"}, environment);
   *exit_code = done.exit_code;
   return nlohmann::json::parse(done.out, nullptr, false);
 }
@@ -36,6 +36,17 @@ TEST(Doctor, AgreesWithTheDaemonOnHowJobsAreKeptApart) {
     known[guard["guard"].get<std::string>()] = guard["held"].get<bool>();
   }
   EXPECT_EQ(held, known);
+}
+
+TEST(Doctor, AsksTheDaemonThatTheCommandLineAsks) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.start()) << daemon.log();
+  int exit_code = -1;
+  const auto said = doctor(&exit_code, {"GPU_PLATFORM_SERVER=unix:" + daemon.socket()});
+  ASSERT_TRUE(said.is_object());
+  const auto& service = said["findings"].back();
+  EXPECT_EQ(service["check"], "service");
+  EXPECT_EQ(service["text"], "a daemon answers at unix:" + daemon.socket());
 }
 
 TEST(Doctor, RefusesWhatItDoesNotKnow) {
