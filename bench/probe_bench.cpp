@@ -7,7 +7,8 @@
 //               answers away. The probe's slow readings are in its share, not in the floor
 //
 // Needs gpu-emulator and its library beside this program. `probe_bench [SECONDS]`: how long to poll
-// (default 20).
+// (default 20). `probe_bench driver [SECONDS]`: polling alone, of the GPUs of this machine's
+// driver.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -165,7 +166,7 @@ void set_work(const std::string& folder, const std::string& node, int microsecon
   }
 }
 
-void polling(const node::ProbeTarget& target, int work_us, int seconds) {
+void polling(const node::ProbeTarget& target, const std::string& what, int seconds) {
   Inventories seen;
   const auto probes = runner(seen);
   probes->watch(target);
@@ -183,15 +184,23 @@ void polling(const node::ProbeTarget& target, int work_us, int seconds) {
   kill(bare, SIGKILL);
   waitpid(bare, nullptr, 0);
   fmt::print(
-      "polling {} GPUs at 1 Hz for {} s, {} µs a call: probe {:.3f} ms of CPU each second, bare "
+      "polling {} GPUs at 1 Hz for {} s{}: probe {:.3f} ms of CPU each second, bare "
       "loop {:.3f} ms: {:.2f}\n",
-      kGpus, seconds, work_us, probe_ms, bare_ms, probe_ms / bare_ms);
+      seen.gpus(), seconds, what, probe_ms, bare_ms, probe_ms / bare_ms);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int seconds = argc > 1 ? std::atoi(argv[1]) : 20;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool is_of_driver = !words.empty() && words[0] == "driver";
+  if (is_of_driver) words.erase(words.begin());
+  const int asked = words.empty() ? 20 : std::atoi(words[0].c_str());
+  const int seconds = asked > 0 ? asked : 20;
+  if (is_of_driver) {
+    polling({.node_name = "host"}, "", seconds);
+    return 0;
+  }
   char path[] = "/tmp/probe_bench.XXXXXX";
   if (mkdtemp(path) == nullptr) return 1;
   const std::string folder = path;
@@ -201,7 +210,7 @@ int main(int argc, char** argv) {
   discovery(targets);
   for (const int work_us : {0, 50}) {
     set_work(folder, targets[0].node_name, work_us);
-    polling(targets[0], work_us, seconds > 0 ? seconds : 20);
+    polling(targets[0], fmt::format(", {} µs a call", work_us), seconds);
   }
   std::filesystem::remove_all(folder);
   return 0;

@@ -179,8 +179,7 @@ void look_for_daemon(const cli::Surroundings& surroundings, doctor::ServiceFacts
     return;
   }
   for (const cli::Server& server : *servers) {
-    service.daemon_answers =
-        cli::Connection::open(server, {kDaemonPatience, -1}).has_value();
+    service.daemon_answers = cli::Connection::open(server, {kDaemonPatience, -1}).has_value();
     if (service.daemon_answers) {
       service.server = server.text();
       return;

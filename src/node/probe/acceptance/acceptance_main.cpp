@@ -3,57 +3,132 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "node/probe/acceptance/answers.h"
 #include "node/probe/acceptance/cuda_work.h"
 #include "node/probe/acceptance/gpu_report.h"
 
 // gpu-acceptance report [--library PATH] [--nvidia-smi PATH] [--cuda PATH]   readings as JSON
-//                work --seconds N [--cuda PATH]                               keeps a GPU busy
-//                structs                                                      sizes as JSON
-//                page RESULTS.json                                            a page for people
+//                work --seconds N [--rounds N] [--memory-mib N] [--cuda PATH]   keeps a GPU busy
+//                fault [--cuda PATH]     makes an error of a program on a GPU
+//                gpus [--cuda PATH]      the UUIDs of the GPUs that CUDA shows
+//                structs                 sizes as JSON
+//                value POINTER <JSON     the value there; exit 1 if there is none
+//                turnaround <JSON        how long GPUs were free between the jobs of 'jobs list'
+//                mask <JSON              results without serial numbers and whole UUIDs
+//                page RESULTS.json       a page for people
 // The program of scripts/gpu_acceptance. Changes no setting of a GPU.
 
 namespace {
 
 namespace node = gpu_platform::node;
 
-int report(const std::map<std::string, std::string>& options) {
-  const auto value = [&](const char* name, const char* otherwise) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string(otherwise) : found->second;
-  };
+using Options = std::map<std::string, std::string>;
+
+// A fault that CUDA reported, as `fault` ends with it: no other of its ends has this code.
+constexpr int kFaultSeen = 70;
+
+std::string value_of(const Options& options, const char* name, const char* otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : found->second;
+}
+
+std::string cuda_of(const Options& options) {
+  return value_of(options, "--cuda", "libcuda.so.1");
+}
+
+std::optional<int> number_of(const Options& options, const char* name, const char* otherwise) {
+  const std::string text = value_of(options, name, otherwise);
+  int number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+int failure(const gpu_platform::base::Error& error) {
+  fmt::print(stderr, "{}\n", error.message);
+  return 1;
+}
+
+int report(const Options& options) {
   const auto json =
-      node::make_gpu_report({value("--library", "libnvidia-ml.so.1"), value("--nvidia-smi", ""),
-                             value("--cuda", "libcuda.so.1")});
+      node::make_gpu_report({value_of(options, "--library", "libnvidia-ml.so.1"),
+                             value_of(options, "--nvidia-smi", ""), cuda_of(options)});
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   return json.contains("problem") ? 1 : 0;
 }
 
-int work(const std::map<std::string, std::string>& options) {
-  const auto seconds = options.find("--seconds");
-  int count = 0;
-  if (seconds == options.end() ||
-      std::from_chars(seconds->second.data(), seconds->second.data() + seconds->second.size(),
-                      count)
-              .ec != std::errc{} ||
-      count < 1 || count > 600) {
+int work(const Options& options) {
+  const auto seconds = number_of(options, "--seconds", "");
+  const auto memory = number_of(options, "--memory-mib", "0");
+  const auto rounds = number_of(options, "--rounds", "20000");
+  if (!seconds || *seconds < 1 || *seconds > 600) {
     fmt::print(stderr, "work --seconds 1..600\n");
     return 2;
   }
-  const auto cuda = options.find("--cuda");
-  const auto done = node::do_cuda_work(cuda == options.end() ? "libcuda.so.1" : cuda->second,
-                                       gpu_platform::base::seconds(count));
-  if (!done) {
-    fmt::print(stderr, "{}\n", done.error().message);
-    return 1;
+  if (!memory || *memory < 0 || *memory > 1'000'000) {
+    fmt::print(stderr, "work --memory-mib 0..1000000\n");
+    return 2;
   }
-  fmt::print("pid {} on {}: {} launches, {} results checked\n", getpid(), done->device,
-             done->launches, done->checked);
+  if (!rounds || *rounds < 1 || *rounds > 1'000'000) {
+    fmt::print(stderr, "work --rounds 1..1000000\n");
+    return 2;
+  }
+  const auto done =
+      node::do_cuda_work({cuda_of(options), gpu_platform::base::seconds(*seconds),
+                          static_cast<std::uint32_t>(*rounds), gpu_platform::base::kMiB * *memory});
+  if (!done) return failure(done.error());
+  fmt::print("pid {} on {}: {} launches, {} results checked, {:.1f} launches a second\n", getpid(),
+             done->device, done->launches, done->checked, done->launches_per_second);
+  return 0;
+}
+
+int fault(const Options& options) {
+  const auto error = node::do_cuda_fault(cuda_of(options));
+  if (!error) return failure(error.error());
+  fmt::print("a write to an address that is not mapped ended with {} {}\n", error->code,
+             error->name);
+  return kFaultSeen;
+}
+
+int gpus(const Options& options) {
+  const auto uuids = node::cuda_gpus(cuda_of(options));
+  if (!uuids) return failure(uuids.error());
+  for (const std::string& uuid : *uuids) fmt::print("{}\n", uuid);
+  return 0;
+}
+
+// What standard input holds.
+template <class Json>
+Json input() {
+  return Json::parse(std::cin, nullptr, false);
+}
+
+int value(const std::string& pointer) {
+  const auto found = node::value_at(input<nlohmann::json>(), pointer);
+  if (found) fmt::print("{}\n", *found);
+  return found ? 0 : 1;
+}
+
+int turnaround() {
+  const auto times = node::turnarounds_ms(input<nlohmann::json>());
+  if (times.empty()) return 1;
+  fmt::print("{} times, p50 {} ms, p99 {} ms\n", times.size(), node::percentile(times, 50),
+             node::percentile(times, 99));
+  return 0;
+}
+
+int mask() {
+  const auto masked = node::mask_identities(input<nlohmann::ordered_json>());
+  if (!masked.is_object()) return 1;
+  fmt::print("{}\n", masked.dump(1));
   return 0;
 }
 
@@ -74,18 +149,25 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const std::string verb = words.empty() ? "" : words[0];
   if (verb == "page" && words.size() == 2) return page(words[1]);
-  std::map<std::string, std::string> options;
+  if (verb == "value" && words.size() == 2) return value(words[1]);
+  if (verb == "turnaround" && words.size() == 1) return turnaround();
+  if (verb == "mask" && words.size() == 1) return mask();
+  Options options;
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
   if (verb == "report" && words.size() % 2 == 1) return report(options);
   if (verb == "work" && words.size() % 2 == 1) return work(options);
+  if (verb == "fault" && words.size() % 2 == 1) return fault(options);
+  if (verb == "gpus" && words.size() % 2 == 1) return gpus(options);
   if (verb == "structs" && words.size() == 1) {
     fmt::print("{}\n", node::struct_sizes().dump());
     return 0;
   }
   std::fputs(
       "usage: gpu-acceptance report [--library PATH] [--nvidia-smi PATH] [--cuda PATH]\n"
-      "       gpu-acceptance work --seconds N [--cuda PATH]\n"
+      "       gpu-acceptance work --seconds N [--rounds N] [--memory-mib N] [--cuda PATH]\n"
+      "       gpu-acceptance fault|gpus [--cuda PATH]\n"
       "       gpu-acceptance structs\n"
+      "       gpu-acceptance value POINTER | turnaround | mask   (JSON on standard input)\n"
       "       gpu-acceptance page RESULTS.json\n",
       stderr);
   return 2;

@@ -1,0 +1,54 @@
+#include "node/probe/acceptance/answers.h"
+
+#include <gtest/gtest.h>
+
+namespace gpu_platform::node {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+TEST(Answers, AreReadByPointer) {
+  const json document = json::parse(R"({"a":[{"b":"text","c":4,"d":null}]})");
+
+  EXPECT_EQ(value_at(document, "/a/0/b"), "text");
+  EXPECT_EQ(value_at(document, "/a/0/c"), "4");
+  EXPECT_EQ(value_at(document, "/a/0"), R"({"b":"text","c":4,"d":null})");
+  for (const char* absent : {"/a/0/d", "/a/1", "/a/0/b/c", "/x", "no pointer"}) {
+    EXPECT_EQ(value_at(document, absent), std::nullopt) << absent;
+  }
+}
+
+TEST(Answers, TellHowLongAGpuWasFreeBetweenJobs) {
+  const json jobs = json::parse(R"({"jobs":[
+    {"started_at":"2026-01-01T00:00:01.500Z","ended_at":"2026-01-01T00:00:02.000Z"},
+    {"started_at":"2025-12-31T23:59:59.000Z","ended_at":"2025-12-31T23:59:59.990Z"},
+    {"started_at":"2026-01-01T00:00:00.000Z","ended_at":"2026-01-01T00:00:01.400Z"},
+    {"started_at":null,"ended_at":null}]})");
+
+  EXPECT_EQ(turnarounds_ms(jobs), (std::vector<std::int64_t>{10, 100}));
+  EXPECT_TRUE(turnarounds_ms(json::parse("[]")).empty());
+}
+
+TEST(Answers, HaveAPercentileByNearestRank) {
+  const std::vector<std::int64_t> values = {1, 2, 3, 4};
+
+  EXPECT_EQ(percentile(values, 50), 2);
+  EXPECT_EQ(percentile(values, 99), 4);
+  EXPECT_EQ(percentile({7}, 50), 7);
+}
+
+TEST(Answers, AreKeptWithoutIdentities) {
+  const auto results = ordered_json::parse(
+      R"({"checks":[{"note":"GPU-1882770f-5b30-16f5-0566-0d7a32d9fc09 alone"}],"report":{"gpus":[
+      {"uuid":"GPU-1882770f-5b30-16f5-0566-0d7a32d9fc09","serial":"1752824027770"}]}})");
+  const std::string masked = mask_identities(results).dump();
+
+  EXPECT_EQ(masked, R"({"checks":[{"note":"GPU-1882770f-xxxx-xxxx-xxxx-xxxxxxxxxxxx alone"}],)"
+                    R"("report":{"gpus":[{"uuid":"GPU-1882770f-xxxx-xxxx-xxxx-xxxxxxxxxxxx",)"
+                    R"("serial":"1752824xxxxxx"}]}})");
+  EXPECT_EQ(mask_identities(ordered_json::object()), ordered_json::object());
+}
+
+}  // namespace
+}  // namespace gpu_platform::node
