@@ -1,11 +1,5 @@
 # Checks of what goes wrong: killed jobs and daemons, processes of others, preemption, errors on the GPU.
 
-has_cuda() {  # NAME
-  if [ -n "$cuda" ]; then return; fi
-  check "$1" skipped "no libcuda.so.1 on this machine"
-  return 1
-}
-
 check_killed_job() {
   name='killed job gives memory back'
   has_time "$name" 50 || return
@@ -15,7 +9,7 @@ check_killed_job() {
   size=8192
   if [ $((total / 1048576)) -lt 16384 ]; then size=2048; fi
   id=$(submit_work -- work --seconds 60 --memory-mib $size)
-  if ! wait_until 20 memory_at_least $((before + size)); then
+  if ! wait_until 20 job_fills "$id" $((before + size)); then
     check "$name" failed "$size MiB were never in use: $(job_end "$id"): $(last_line "$id")"
     clear_jobs
     return
@@ -40,7 +34,7 @@ check_killed_daemon() {
   has_cuda "$name" || return
   before=$(memory_mib)
   id=$(submit_work -- work --seconds 6)
-  if ! wait_until 15 memory_at_least $((before + 4)); then
+  if ! wait_until 15 job_fills "$id" $((before + 4)); then
     check "$name" failed "the job took no memory: $(job_end "$id"): $(last_line "$id")"
     clear_jobs
     return
@@ -106,7 +100,7 @@ check_preemption() {
   before=$(memory_mib)
   if [ -n "$cuda" ]; then
     low=$(submit_work --priority low -- work --seconds 3)
-    wait_until 10 memory_at_least $((before + 4))
+    wait_until 10 job_fills "$low" $((before + 4))
   else
     low=$(submit --priority low -- sleep 3)
   fi

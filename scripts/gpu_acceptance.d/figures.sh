@@ -5,12 +5,12 @@ launch_rate() { sed -n 's/.* \([0-9.]*\) launches a second.*/\1/p'; }
 check_overhead() {
   name=overhead
   has_time "$name" 60 || return
-  if [ -z "$cuda" ]; then check "$name" skipped "no libcuda.so.1 on this machine"; return; fi
+  has_cuda "$name" || return
   : >"$work/outside"
   : >"$work/inside"
   for round in 1 2 3; do
     limited 8 "$here/bin/gpu-acceptance" work --seconds 3 --cuda "$cuda" 2>&1 | launch_rate >>"$work/outside"
-    limited 10 "$here/bin/gpu-platform" run --gpus 1 -- "$here/bin/gpu-acceptance" work --seconds 3 --cuda "$cuda" 2>&1 | launch_rate >>"$work/inside"
+    limited 14 "$here/bin/gpu-platform" run --gpus 1 -- "$here/bin/gpu-acceptance" work --seconds 3 --cuda "$cuda" 2>&1 | launch_rate >>"$work/inside"
   done
   outside=$(median <"$work/outside")
   inside=$(median <"$work/inside")
@@ -37,7 +37,7 @@ check_pytorch() {
   name=pytorch
   has_time "$name" 50 || return
   if ! version=$(limited 25 python3 -c 'import torch; torch.zeros(1, device="cuda"); print(torch.__version__)' 2>"$work/torch.err"); then
-    check "$name" skipped "no python3 with a torch that finds a GPU: $(tail -n 1 "$work/torch.err")"
+    check "$name" skipped "no python3 with a torch that finds a GPU within 25 s: $(tail -n 1 "$work/torch.err")"
     return
   fi
   outside=$(limited 20 python3 -c "$matrices" 2>"$work/torch.err" | sed -n 's/^TFLOPS //p')

@@ -30,7 +30,8 @@ check_doctor() {
 # A job of some seconds; while it runs the driver is to list a process, and the readings are compared.
 check_job() {
   has_time job 40 || return
-  id=$(submit -- "$here/bin/gpu-acceptance" work --seconds 7 --rounds 200000 ${cuda:+--cuda "$cuda"})
+  has_cuda job || return
+  id=$(submit_work -- work --seconds 7 --rounds 200000)
   if wait_until 15 process_is_listed; then seen=1; cp "$work/memory.json" "$work/during.json"; fi
   compare_readings "$id"
   wait_until 30 job_ended "$id"
@@ -189,6 +190,8 @@ reach_bundle() {
 check_slurm() {
   name="Slurm's commands"
   has_time "$name" 40 || return
+  mkdir "$work/slurm"
+  for command in srun squeue sinfo; do ln -s "$here/programs/gpu-platform-slurm" "$work/slurm/$command"; done
   if ! slurm sinfo --version >"$work/slurm.out" 2>&1; then
     check "$name" skipped "they do not run with this machine's C library: $(tail -n 1 "$work/slurm.out")"
     return
@@ -207,5 +210,5 @@ check_slurm() {
 slurm() {
   slurm_command=$1
   shift
-  limited 20 env LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$here/slurm/$slurm_command" "$@"
+  limited 20 env LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/slurm/$slurm_command" "$@"
 }

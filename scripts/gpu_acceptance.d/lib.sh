@@ -23,6 +23,13 @@ has_time() {  # NAME SECONDS
   return 1
 }
 
+# True if there is CUDA; otherwise the check NAME is skipped.
+has_cuda() {  # NAME
+  if [ -n "$cuda" ]; then return; fi
+  check "$1" skipped "no libcuda.so.1 on this machine"
+  return 1
+}
+
 # Runs a command for at most SECONDS (exit 124, or 137 if it had to be killed).
 limited() {  # SECONDS COMMAND...
   if [ -n "$timeout" ]; then timeout -k 2 "$@"; else shift; "$@"; fi
@@ -83,6 +90,11 @@ memory_mib() {
   echo $((bytes / 1048576))
 }
 memory_at_least() { [ "$(memory_mib)" -ge "$1" ]; }
+# Likewise, while a job runs; gives up waiting if it has ended.
+job_fills() {  # JOB MIB
+  if job_ended "$1"; then wait_end=0; return 1; fi
+  memory_at_least "$2"
+}
 memory_at_most() { [ "$(memory_mib)" -le "$1" ]; }
 
 guard_is_held() { grep -q "\"guard\":\"$1\",\"held\":true" "$work/status.json"; }
