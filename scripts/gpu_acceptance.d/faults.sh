@@ -9,16 +9,16 @@ check_killed_job() {
   size=8192
   if [ $((total / 1048576)) -lt 16384 ]; then size=2048; fi
   id=$(submit_work -- work --seconds 60 --memory-mib $size)
-  if ! wait_until 20 job_fills "$id" $((before + size)); then
+  if ! wait_until 15 job_fills "$id" $((before + size)); then
     check "$name" failed "$size MiB were never in use: $(job_end "$id"): $(last_line "$id")"
     clear_jobs
     return
   fi
   since=$(now)
   gp jobs kill "$id" >/dev/null 2>&1
-  wait_until 15 job_ended "$id" && wait_until 15 gpu_is AVAILABLE
+  wait_until 10 job_ended "$id" && wait_until 10 gpu_is AVAILABLE
   available=$(ms_since "$since")
-  wait_until 15 memory_at_most $((before + 64))
+  wait_until 10 memory_at_most $((before + 64))
   given_back=$(ms_since "$since")
   after=$(memory_mib)
   if job_is "$id" CANCELLED && gpu_is AVAILABLE && [ "$after" -le $((before + 64)) ]; then
@@ -42,13 +42,13 @@ check_killed_daemon() {
   kill -9 "$daemon"
   end_process "$daemon"
   since=$(now)
-  if ! start_daemon; then
+  if ! start_daemon 15; then
     check "$name" failed "no new daemon got ready: $(tail -n 1 "$work/serve.log")"
     return
   fi
   ready=$(ms_since "$since")
   adopted=$(job_value "$id" /state)
-  wait_until 30 job_ended "$id"
+  wait_until 20 job_ended "$id"
   attempts=$(job_value "$id" /attempt)
   if [ "$adopted" = RUNNING ] && job_is "$id" COMPLETED && [ "$attempts" = 1 ]; then
     check "$name" passed "a new one answered after $ready ms and adopted the job: $(last_line "$id"); one attempt"
@@ -104,17 +104,17 @@ check_preemption() {
   else
     low=$(submit --priority low -- sleep 3)
   fi
-  if ! wait_until 10 job_is "$low" RUNNING; then
+  if ! wait_until 5 job_is "$low" RUNNING; then
     check "$name" failed "the low job: $(job_end "$low")"
     clear_jobs
     return
   fi
   since=$(now)
   high=$(submit --priority high -- sleep 1)
-  wait_until 15 job_is "$high" RUNNING
+  wait_until 10 job_is "$high" RUNNING
   took=$(ms_since "$since")
-  wait_until 15 job_is "$high" COMPLETED
-  wait_until 20 job_ended "$low"
+  wait_until 10 job_is "$high" COMPLETED
+  wait_until 15 job_ended "$low"
   if job_is "$high" COMPLETED && job_is "$low" COMPLETED && was_preempted "$low"; then
     check "$name" passed "the high job was seen running after $took ms; the low one completed in attempt $(job_value "$low" /attempt): $(last_line "$low")"
   else

@@ -4,7 +4,7 @@ launch_rate() { sed -n 's/.* \([0-9.]*\) launches a second.*/\1/p'; }
 
 check_overhead() {
   name=overhead
-  has_time "$name" 60 || return
+  has_time "$name" 66 || return
   has_cuda "$name" || return
   : >"$work/outside"
   : >"$work/inside"

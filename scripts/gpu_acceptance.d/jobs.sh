@@ -2,7 +2,7 @@
 
 check_daemon() {
   printf 'monitoring:\n  interval_seconds: 1\npolicies:\n  preempt_min_runtime: 0s\n' >"$work/config.yaml"
-  start_daemon
+  start_daemon 60
   gpus=$(value /total_gpus <"$work/status.json") || gpus=
   if [ -z "$gpus" ]; then
     check daemon failed "it did not get ready: $(tail -n 1 "$work/serve.log")"
@@ -17,6 +17,7 @@ check_daemon() {
 }
 
 check_doctor() {
+  has_time doctor 30 || return
   limited 30 "$here/bin/gpu-platform" doctor --json >"$work/doctor.json" 2>&1
   verdict=$(value /verdict <"$work/doctor.json") || verdict='no verdict'
   warned=$(sed 's/},{/\n/g' "$work/doctor.json" | sed -n 's/.*"check":"\([^"]*\)","verdict":"[wb].*/\1/p' | tr '\n' ' ')
@@ -32,9 +33,9 @@ check_job() {
   has_time job 40 || return
   has_cuda job || return
   id=$(submit_work -- work --seconds 7 --rounds 200000)
-  if wait_until 15 process_is_listed; then seen=1; cp "$work/memory.json" "$work/during.json"; fi
+  if wait_until 10 process_is_listed; then seen=1; cp "$work/memory.json" "$work/during.json"; fi
   compare_readings "$id"
-  wait_until 30 job_ended "$id"
+  wait_until 15 job_ended "$id"
   if job_is "$id" COMPLETED; then
     check job passed "$(last_line "$id")"
   else
@@ -81,7 +82,7 @@ openable='for d; do if (exec 3<"$d") 2>/dev/null; then echo "$d"; fi; done'
 
 check_no_device() {
   name='no GPU, no device'
-  has_time "$name" 20 || return
+  has_time "$name" 40 || return
   if ! guard_is_held devices; then check "$name" skipped "the daemon does not hold devices by the kernel"; return; fi
   nodes=$(ls /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm 2>/dev/null | tr '\n' ' ')
   outside=$(sh -c "$openable" sh $nodes | wc -l)
@@ -158,7 +159,7 @@ as_other() { limited 20 setpriv --reuid 65534 --regid 65534 --clear-groups env H
 
 check_other_user() {
   name='another user'
-  has_time "$name" 40 || return
+  has_time "$name" 60 || return
   if [ "$(id -u)" != 0 ]; then check "$name" skipped "not root"; return; fi
   if ! command -v setpriv >/dev/null; then check "$name" skipped "no setpriv"; return; fi
   account=$(awk -F: '$3 == 65534 { print $1 }' /etc/passwd | head -n 1)
@@ -189,7 +190,7 @@ reach_bundle() {
 
 check_slurm() {
   name="Slurm's commands"
-  has_time "$name" 40 || return
+  has_time "$name" 60 || return
   mkdir "$work/slurm"
   for command in srun squeue sinfo; do ln -s "$here/programs/gpu-platform-slurm" "$work/slurm/$command"; done
   if ! slurm sinfo --version >"$work/slurm.out" 2>&1; then
@@ -210,5 +211,5 @@ check_slurm() {
 slurm() {
   slurm_command=$1
   shift
-  limited 20 env LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/slurm/$slurm_command" "$@"
+  limited 10 env LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/slurm/$slurm_command" "$@"
 }

@@ -111,12 +111,12 @@ near() {  # A B PERCENT LEAST
 }
 at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }'; }
 
-# Starts the daemon on the data directory of this run and waits until it answers.
-start_daemon() {
+# Starts the daemon on the data directory of this run and waits for SECONDS until it answers.
+start_daemon() {  # SECONDS
   "$here/bin/gpu-platform" serve --data-dir "$work/data" --socket "$work/socket" --config "$work/config.yaml" \
     >>"$work/serve.log" 2>&1 &
   daemon=$!
-  wait_until 60 daemon_answers
+  wait_until "$1" daemon_answers
 }
 daemon_answers() {
   if ! kill -0 "$daemon" 2>/dev/null; then wait_end=0; return 1; fi
