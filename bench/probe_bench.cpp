@@ -166,27 +166,43 @@ void set_work(const std::string& folder, const std::string& node, int microsecon
   }
 }
 
-void polling(const node::ProbeTarget& target, const std::string& what, int seconds) {
+// Milliseconds of CPU of a process in each second, past what it does only at its start.
+double cpu_ms_each_second(pid_t pid, int seconds) {
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  const double before = cpu_ms(pid);
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  return (cpu_ms(pid) - before) / seconds;
+}
+
+double probe_ms_each_second(const node::ProbeTarget& target, int seconds, std::size_t& gpus) {
   Inventories seen;
   const auto probes = runner(seen);
   probes->watch(target);
-  if (!seen.wait_for(1)) return;
+  if (!seen.wait_for(1)) return 0;
+  gpus = seen.gpus();
+  return cpu_ms_each_second(probes->status().at(0).pid, seconds);
+}
+
+double bare_ms_each_second(const node::ProbeTarget& target, int seconds) {
   const pid_t bare = fork();
   if (bare == 0) bare_loop(target);
-  // Past what both do only at their start.
-  std::this_thread::sleep_for(std::chrono::seconds(3));
-  const pid_t probe = probes->status().at(0).pid;
-  const double probe_before = cpu_ms(probe);
-  const double bare_before = cpu_ms(bare);
-  std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  const double probe_ms = (cpu_ms(probe) - probe_before) / seconds;
-  const double bare_ms = (cpu_ms(bare) - bare_before) / seconds;
+  const double ms = cpu_ms_each_second(bare, seconds);
   kill(bare, SIGKILL);
   waitpid(bare, nullptr, 0);
+  return ms;
+}
+
+// One after the other: a driver keeps what it has read for a moment, so of two that ask at the same
+// time one pays for both.
+void polling(const node::ProbeTarget& target, const std::string& what, int seconds) {
+  std::size_t gpus = 0;
+  const double probe_ms = probe_ms_each_second(target, seconds, gpus);
+  if (gpus == 0) return;
+  const double bare_ms = bare_ms_each_second(target, seconds);
   fmt::print(
       "polling {} GPUs at 1 Hz for {} s{}: probe {:.3f} ms of CPU each second, bare "
       "loop {:.3f} ms: {:.2f}\n",
-      seen.gpus(), seconds, what, probe_ms, bare_ms, probe_ms / bare_ms);
+      gpus, seconds, what, probe_ms, bare_ms, probe_ms / bare_ms);
 }
 
 }  // namespace
