@@ -27,7 +27,7 @@ constexpr std::int64_t kNever = INT64_MAX;
 // News are in a burst where so many of them came with no longer than this between two.
 constexpr int kBurst = 8;
 constexpr base::Duration kWithinBurst = base::milliseconds(10);
-constexpr base::Duration kGathering = base::milliseconds(3);  // of news in a burst
+constexpr base::Duration kGathering = base::milliseconds(5);  // of news in a burst
 
 // Once for the program; libcurl guards against other threads itself.
 bool has_library() {

@@ -106,7 +106,7 @@ class Client {
   void ask_credential(std::function<void(base::Result<Credential>)> done);
 
   // Carries transfers on and runs callbacks; returns when some have run, when wake() was called, or
-  // after `timeout`. In a burst of news it collects some for up to 3 ms, and does not hear wake()
+  // after `timeout`. In a burst of news it collects some for up to 5 ms, and does not hear wake()
   // meanwhile.
   void poll(base::Duration timeout);
   void wake();  // any thread

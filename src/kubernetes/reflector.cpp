@@ -1,6 +1,7 @@
 #include "kubernetes/reflector.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,6 +39,31 @@ bool is_passing(int status) {
 std::string_view version_of(const json& object) {
   const json* metadata = member(object, "metadata");
   return metadata == nullptr ? std::string_view() : text_of(*metadata, "resourceVersion");
+}
+
+struct ObjectName {
+  std::string_view namespace_name;
+  std::string_view name;
+};
+
+// The object that a line of a watch says has changed, from the order in which an API server writes;
+// nothing where it is written in another way.
+std::optional<ObjectName> changed_object(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"type":"MODIFIED","object":{)";
+  constexpr std::string_view kName = R"("metadata":{"name":")";
+  constexpr std::string_view kNamespace = R"(","namespace":")";
+  constexpr std::size_t kFarthest = 512;  // kind, version, and names of 253 bytes at most
+  if (!line.starts_with(kBegin)) return std::nullopt;
+  const std::string_view head = line.substr(0, kFarthest);
+  const std::size_t metadata = head.find(kName);
+  if (metadata == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = metadata + kName.size();
+  const std::size_t end = head.find('"', begin);
+  if (!head.substr(std::min(end, head.size())).starts_with(kNamespace)) return std::nullopt;
+  const std::size_t second = end + kNamespace.size();
+  const std::size_t second_end = head.find('"', second);
+  if (second_end == std::string_view::npos) return std::nullopt;
+  return ObjectName{head.substr(second, second_end - second), head.substr(begin, end - begin)};
 }
 
 }  // namespace
@@ -171,8 +197,16 @@ class Reflector::Impl {
     if (!fits) break_off("watch", fmt::format("a line is longer than {} bytes", options_.max_line));
   }
 
+  bool is_skipped(std::string_view line) const {
+    if (!handlers_.skips_changes) return false;
+    const std::optional<ObjectName> object = changed_object(line);
+    return object && handlers_.skips_changes(object->namespace_name, object->name);
+  }
+
+  // The version of a skipped line is not noted: a watch that is resumed tells it again.
   void on_line(std::string_view line) {
     if (line.empty()) return;
+    if (is_skipped(line)) return note_event();
     const json event = parse(line);
     const json* object = member(event, "object");
     if (object == nullptr || !object->is_object()) {
@@ -184,11 +218,15 @@ class Reflector::Impl {
     if (!is_change && type != "DELETED" && type != "BOOKMARK") {
       return break_off("watch", fmt::format("an event has an unknown type '{}'", printable(type)));
     }
-    ++events_;
-    back_off_.reset();
+    note_event();
     if (const std::string_view version = version_of(*object); !version.empty()) version_ = version;
     if (is_change && handlers_.on_object) handlers_.on_object(*object);
     if (type == "DELETED" && handlers_.on_deleted) handlers_.on_deleted(*object);
+  }
+
+  void note_event() {
+    ++events_;
+    back_off_.reset();
   }
 
   void on_error(const json& status) {

@@ -102,7 +102,11 @@ class Follower {
         .on_object = [this](const nlohmann::json& object) { told.push_back("+" + name(object)); },
         .on_deleted = [this](const nlohmann::json& object) { told.push_back("-" + name(object)); },
         .on_listed = [this] { told.emplace_back("listed"); },
-        .on_trouble = [this](const std::string& why) { troubles.push_back(why); }};
+        .on_trouble = [this](const std::string& why) { troubles.push_back(why); },
+        .skips_changes =
+            [this](std::string_view space, std::string_view name) {
+              return fmt::format("{}/{}", space, name) == skipped;
+            }};
     reflector_ = std::make_unique<Reflector>(*client_, Followed{"/api/v1/pods", std::move(query)},
                                              std::move(handlers), options);
   }
@@ -133,6 +137,7 @@ class Follower {
   Client& client() { return *client_; }
 
   std::function<void()> on_asked;
+  std::string skipped;  // "namespace/name": its changes are not told
   std::vector<std::string> told;
   std::vector<std::string> troubles;
 
@@ -204,6 +209,50 @@ TEST(Reflector, AWatchThatEndsSilentlyGoesOnFromTheLastVersion) {
   EXPECT_THAT(targets.at(2), HasSubstr("resourceVersion=8&"));
   EXPECT_THAT(targets.at(3), HasSubstr("resourceVersion=20&"));
   EXPECT_THAT(targets.at(4), HasSubstr("resourceVersion=21&"));
+}
+
+std::string written_event(std::string_view type, std::string_view name) {
+  return fmt::format(R"({{"type":"{}","object":{{"kind":"Pod","apiVersion":"v1",)"
+                     R"("metadata":{{"name":"{}","namespace":"ours","resourceVersion":"9"}}}}}})"
+                     "\n",
+                     type, name);
+}
+
+TEST(Reflector, ChangesOfASkippedObjectAreNotTold) {
+  ListAndWatch script(
+      [](int, const SeenRequest&, Wire& wire) { wire.answer(200, list(7, "")); },
+      [](int, const SeenRequest&, Wire& wire) {
+        wire.begin_stream();
+        wire.piece(written_event("ADDED", "known") + written_event("MODIFIED", "known") +
+                   written_event("MODIFIED", "known-2") + written_event("DELETED", "known"));
+        wire.hold();
+      });
+  Follower follower(script.server);
+  follower.skipped = "ours/known";
+  ASSERT_TRUE(follower.follow_until_told("-known"));
+  EXPECT_THAT(follower.told, ElementsAre("begin", "listed", "+known", "+known-2", "-known"));
+}
+
+// Only what is written as an API server writes it is skipped unread.
+TEST(Reflector, AChangeThatIsWrittenInAnotherWayIsTold) {
+  ListAndWatch script(
+      [](int, const SeenRequest&, Wire& wire) { wire.answer(200, list(7, "")); },
+      [](int, const SeenRequest&, Wire& wire) {
+        wire.begin_stream();
+        wire.piece(R"({"type":"MODIFIED","object":{"metadata":{"namespace":"ours","name":"a"}}})"
+                   "\n"
+                   R"({"type":"MODIFIED","object":{"metadata":{"name":"a"}}})"
+                   "\n"
+                   R"({"type":"MODIFIED", "object":{"metadata":{"name":"a","namespace":"ours"}}})"
+                   "\n"
+                   R"({"type":"DELETED","object":{"metadata":{"name":"a","namespace":"ours"}}})"
+                   "\n");
+        wire.hold();
+      });
+  Follower follower(script.server);
+  follower.skipped = "ours/a";
+  ASSERT_TRUE(follower.follow_until_told("-a"));
+  EXPECT_THAT(follower.told, ElementsAre("begin", "listed", "+a", "+a", "+a", "-a"));
 }
 
 TEST(Reflector, SilenceEndsAWatchThatIsThenResumed) {

@@ -538,17 +538,26 @@ class KubernetesEngine::Worker {
   FollowHandlers of_claims() {
     FollowHandlers handlers = of_view(ClusterView::Kind::kClaim);
     handlers.on_list_begin = [this] {
+      seen_claims_.clear();
       view_.begin_list(ClusterView::Kind::kClaim);
       configs_.begin_list(DeviceConfigs::Source::kClaim);
     };
     handlers.on_object = [this](const Json& object) {
+      seen_claims_.erase(key_of(object));
       view_.put(ClusterView::Kind::kClaim, object);
       see_claim(object, true);
     };
     handlers.on_deleted = [this](const Json& object) {
+      seen_claims_.erase(key_of(object));
       view_.remove(ClusterView::Kind::kClaim, object);
       see_claim(object, false);
     };
+    if (options_.settings.devices == DeviceMode::kPinned) {
+      // kube-scheduler fills in what the platform has asked for.
+      handlers.skips_changes = [this](std::string_view namespace_name, std::string_view name) {
+        return seen_claims_.contains(fmt::format("{}/{}", namespace_name, name));
+      };
+    }
     handlers.on_list_asked = [this] {
       attempts_.begin_claim_list();
       workloads_.attempts().begin_claim_list();
@@ -571,6 +580,7 @@ class KubernetesEngine::Worker {
     }
     const auto claim = own_claim_of(object, options_.settings.cluster);
     if (!claim || !is_namespace_of_jobs(claim->namespace_name, options_.settings)) return;
+    if (is_there) seen_claims_.insert(key_of(object));
     constexpr auto kKind = DeviceConfigs::Source::kClaim;
     is_there ? configs_.put(kKind, object) : configs_.remove(kKind, object);
     attempts_.see_claim({claim->namespace_name, claim->attempt, claim->rank, is_there});
@@ -614,7 +624,8 @@ class KubernetesEngine::Worker {
   PodAttempts attempts_;
   WorkloadKeeper workloads_;
   std::vector<std::unique_ptr<Reflector>> reflectors_;
-  std::optional<TaintRuleFollower> taint_rules_;  // absent: no single devices are known
+  std::optional<TaintRuleFollower> taint_rules_;    // absent: no single devices are known
+  std::set<std::string, std::less<>> seen_claims_;  // of jobs of this platform, by "namespace/name"
   bool is_listed_ = false;
   std::vector<AskEnd> waiting_for_end_;
   std::set<model::AttemptId> may_be_idle_;
