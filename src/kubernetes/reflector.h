@@ -40,8 +40,8 @@ struct FollowHandlers {
   // The kind cannot be followed now, in words; tried again. An empty text: it can be again. Told
   // when the words change.
   std::function<void(const std::string& why)> on_trouble;
-  // Whether changes of this object matter to nobody: such ones are then neither parsed nor told,
-  // where the server writes them as usual.
+  // Whether changes of this object do not matter: they are then neither parsed nor told, where the
+  // server writes them as usual.
   std::function<bool(std::string_view namespace_name, std::string_view name)> skips_changes = {};
 };
 
