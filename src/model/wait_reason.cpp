@@ -55,8 +55,10 @@ std::string predicate(const WaitCount& count) {
     case Shortage::kGpuMemory:
       return fmt::format("{} only GPUs with less memory than asked for", have);
     case Shortage::kGpusOffline:
-      return fmt::format("{} {}{} offline or draining that it would need", have,
-                         one ? "" : "at least ", counted(count.short_by, "GPU", "GPUs"));
+      return fmt::format("{} {}{} that {} offline, draining or used by unmanaged processes",
+                         one ? "needs" : "need", one ? "" : "at least ",
+                         counted(count.short_by, "GPU", "GPUs"),
+                         count.short_by == 1 ? "is" : "are");
     case Shortage::kGpus:
       return fmt::format("{} {}", are, missing(count, counted(count.short_by, "GPU", "GPUs")));
     case Shortage::kSockets:

@@ -43,7 +43,7 @@ enum class Shortage : std::uint8_t {
   kNodeState,
   kGpuType,
   kGpuMemory,
-  kGpusOffline,  // even with nothing else running it has too few: GPUs are offline or draining
+  kGpusOffline,  // even with nothing else running it has too few: the others are out of service
   kGpus,
   kSockets,  // has the GPUs free, but only across sockets
   kCpus,
