@@ -28,7 +28,6 @@ constexpr std::uint64_t kEventRetirementFailure = 0x800;
 constexpr std::uint64_t kEventUnavailable = 0x4000;
 constexpr std::uint64_t kEventRecoveryAction = 0x8000;
 
-constexpr std::uint32_t kGpuIsLost = 15;  // nvmlReturn_t
 constexpr std::uint32_t kUnknownXid = 999;
 constexpr std::uint32_t kLastKnownXid = 176;
 constexpr std::uint32_t kFellOffTheBus = 79;
@@ -226,7 +225,7 @@ Status inject_replays(StateFile& file, std::uint32_t gpu, std::uint32_t count) {
 Status inject_lost(StateFile& file, std::uint32_t gpu) {
   TRY(file.raise(gpu, kEventUnavailable, 0));
   const std::uint32_t delay_us = file.state().gpus[gpu].answer_delay_us.load(kRelaxed);
-  return file.set_answer(gpu, kGpuIsLost, delay_us);
+  return file.set_answer(gpu, kAnswerOfLostGpu, delay_us);
 }
 
 Status inject_slow(StateFile& file, std::uint32_t gpu, std::uint32_t milliseconds) {

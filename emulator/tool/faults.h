@@ -12,6 +12,9 @@
 
 namespace gpu_emulator {
 
+// What NVML answers about a GPU that fell off the bus (nvmlReturn_t NVML_ERROR_GPU_IS_LOST).
+inline constexpr std::uint32_t kAnswerOfLostGpu = 15;
+
 // The driver's response to an XID: whether NVML reports it (it does for the critical ones), and the
 // recovery action it asks for (nvmlDeviceGpuRecoveryAction_t). The source is NVIDIA's XID catalogue
 // of 2025-10-29; an XID that it does not list is critical, asks for nothing, and is reported as

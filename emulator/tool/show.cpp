@@ -12,8 +12,6 @@
 namespace gpu_emulator {
 namespace {
 
-constexpr std::uint32_t kGpuIsLost = 15;  // nvmlReturn_t
-
 std::string bus_id(const PciAddress& pci) {
   return fmt::format("{:08x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
 }
@@ -40,7 +38,7 @@ std::string faults_of(const GpuState& gpu) {
   const auto add = [&](bool is_there, std::string text) {
     if (is_there) faults.push_back(std::move(text));
   };
-  add(value_of(gpu.answer) == kGpuIsLost, "lost");
+  add(value_of(gpu.answer) == kAnswerOfLostGpu, "lost");
   add(value_of(gpu.answer_delay_us) != 0,
       fmt::format("slow {} ms", value_of(gpu.answer_delay_us) / 1000));
   add(value_of(gpu.answer_work_us) != 0, fmt::format("work {} us", value_of(gpu.answer_work_us)));
@@ -60,7 +58,7 @@ std::string faults_of(const GpuState& gpu) {
 
 nlohmann::ordered_json json_of_faults(const GpuState& gpu) {
   const std::uint32_t xid = value_of(gpu.last_xid);
-  return {{"is_lost", value_of(gpu.answer) == kGpuIsLost},
+  return {{"is_lost", value_of(gpu.answer) == kAnswerOfLostGpu},
           {"delay_ms", value_of(gpu.answer_delay_us) / 1000},
           {"work_us", value_of(gpu.answer_work_us)},
           {"last_xid", xid == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(xid)},
