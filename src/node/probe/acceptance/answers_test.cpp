@@ -40,13 +40,13 @@ TEST(Answers, HaveAPercentileByNearestRank) {
 
 TEST(Answers, AreKeptWithoutIdentities) {
   const auto results = ordered_json::parse(
-      R"({"checks":[{"note":"GPU-1882770f-5b30-16f5-0566-0d7a32d9fc09 alone"}],"report":{"gpus":[
-      {"uuid":"GPU-1882770f-5b30-16f5-0566-0d7a32d9fc09","serial":"1752824027770"}]}})");
+      R"({"checks":[{"note":"GPU-01234567-89ab-cdef-0123-456789abcdef alone"}],"report":{"gpus":[
+      {"uuid":"GPU-01234567-89ab-cdef-0123-456789abcdef","serial":"1234567890123"}]}})");
   const std::string masked = mask_identities(results).dump();
 
-  EXPECT_EQ(masked, R"({"checks":[{"note":"GPU-1882770f-xxxx-xxxx-xxxx-xxxxxxxxxxxx alone"}],)"
-                    R"("report":{"gpus":[{"uuid":"GPU-1882770f-xxxx-xxxx-xxxx-xxxxxxxxxxxx",)"
-                    R"("serial":"1752824xxxxxx"}]}})");
+  EXPECT_EQ(masked, R"({"checks":[{"note":"GPU-01234567-xxxx-xxxx-xxxx-xxxxxxxxxxxx alone"}],)"
+                    R"("report":{"gpus":[{"uuid":"GPU-01234567-xxxx-xxxx-xxxx-xxxxxxxxxxxx",)"
+                    R"("serial":"1234567xxxxxx"}]}})");
   EXPECT_EQ(mask_identities(ordered_json::object()), ordered_json::object());
 }
 

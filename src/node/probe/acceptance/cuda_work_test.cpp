@@ -46,7 +46,7 @@ TEST(CudaFault, SaysIfCudaReportsNone) {
 }
 
 TEST(CudaGpus, AreNamedAsNvidiaSmiNamesThem) {
-  const char* uuid = "GPU-1882770f-5b30-16f5-0566-0d7a32d9fc09";
+  const char* uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef";
   setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
   const auto gpus = cuda_gpus(FAKE_CUDA);
   unsetenv("CUDA_VISIBLE_DEVICES");
