@@ -161,10 +161,10 @@ struct Writer {
   // Writes the number of members, and then the number and value of each.
   void patch(const SpecPatch& v) {
     std::uint64_t count = 0;
-    v.for_each_given([&](const auto&) { ++count; });
+    for_each_given(v, [&](const auto&) { ++count; });
     encoder.u64(count);
     JobSpec values = v.values();
-    v.for_each_given([&](const auto& field) {
+    for_each_given(v, [&](const auto& field) {
       encoder.u64(field.number);
       write(field.of(values));
     });
@@ -302,7 +302,7 @@ bool read_event_as(std::uint64_t number, Reader& reader, Event& out) {
 
 template <std::size_t... I>
 bool read_event(std::uint64_t number, Reader& reader, Event& out, std::index_sequence<I...>) {
-  return (read_event_as<std::variant_alternative_t<I, Event>>(number, reader, out) || ...);
+  return (read_event_as<std::variant_alternative_t<I, AnyEvent>>(number, reader, out) || ...);
 }
 
 }  // namespace
@@ -336,7 +336,7 @@ base::Status for_each_record(std::string_view bytes,
     const std::uint64_t number = reader.decoder.u64();
     const bool known = batch.ok() && reader.decoder.ok() &&
                        read_event(number, reader, record.event,
-                                  std::make_index_sequence<std::variant_size_v<Event>>());
+                                  std::make_index_sequence<std::variant_size_v<AnyEvent>>());
     if (!known || reader.bad) {
       return base::fail(
           base::ErrorCode::kDataLoss,

@@ -2,6 +2,12 @@
 
 namespace gpu_platform::model {
 
+Event::Event(const Event&) = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(const Event&) = default;
+Event& Event::operator=(Event&&) noexcept = default;
+Event::~Event() = default;
+
 std::string_view name_of(const Event& event) {
   constexpr std::string_view kNames[] = {"PolicyApplied",
                                          "NodeSeen",
@@ -42,7 +48,7 @@ std::string_view name_of(const Event& event) {
                                          "GpuUnavailableChanged",
                                          "NodeServiceChanged",
                                          "NodeOthersChanged"};
-  static_assert(std::size(kNames) == std::variant_size_v<Event>);
+  static_assert(std::size(kNames) == std::variant_size_v<AnyEvent>);
   return kNames[event.index()];
 }
 

@@ -314,7 +314,7 @@ struct StoreRepaired {
   std::vector<ArchivedEnd> ended;  // with events that are missing, ascending
 };
 
-using Event =
+using AnyEvent =
     std::variant<PolicyApplied, NodeSeen, NodeStateChanged, GpuStateChanged, JobSubmitted,
                  JobEligible, StartRequested, AttemptStarted, StopRequested, AttemptEnded,
                  AttemptReleased, JobRequeued, JobEnded, UnmanagedProcessesChanged, JobHoldChanged,
@@ -323,6 +323,17 @@ using Event =
                  YieldPutOff, CallAudited, StoreRepaired, JobsRaised, SignalRequested,
                  ReservationChanged, StepRecorded, TokenCreated, TokenRevoked, TokenUsed, TeamSet,
                  TeamRemoved, GpuUnavailableChanged, NodeServiceChanged, NodeOthersChanged>;
+
+// What an event says, one of the structs above. Copies and moves are compiled once (event.cpp):
+// with so many alternatives they are most of what each source that stores events would compile.
+struct Event : AnyEvent {
+  using AnyEvent::AnyEvent;
+  Event(const Event&);
+  Event(Event&&) noexcept;
+  Event& operator=(const Event&);
+  Event& operator=(Event&&) noexcept;
+  ~Event();
+};
 
 // `at` never runs backwards along the journal, except that of StoreRepaired, which may be earlier
 // than the state: a repair cannot read the time of a snapshot.

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "model/job.h"
+#include "model/spec_patch.h"
 
 // The one table of the fields of a job's specification. The journal, patches, the conversion from
 // and to the API, scenario files, the size of a specification and the tests' random values go by
@@ -131,13 +132,25 @@ inline constexpr auto kJobSpecFields = std::tuple{
     spec_field(67, "workload_pods", "", &JobSpec::workload_pods),
 };
 
-inline constexpr auto kSpecFields = std::tuple_cat(kRequestFields, kJobSpecFields);
-inline constexpr std::size_t kSpecFieldCount = std::tuple_size_v<decltype(kSpecFields)>;
+inline constexpr std::size_t kSpecFieldCount =
+    std::tuple_size_v<decltype(kRequestFields)> + std::tuple_size_v<decltype(kJobSpecFields)>;
 
-// Calls visit(field) with every row, in the table's order.
+// Calls visit(field) with every row, in the tables' order.
 template <class Visit>
 constexpr void for_each_spec_field(Visit&& visit) {
-  std::apply([&](const auto&... field) { (visit(field), ...); }, kSpecFields);
+  const auto each = [&](const auto&... field) { (visit(field), ...); };
+  std::apply(each, kRequestFields);
+  std::apply(each, kJobSpecFields);
+}
+
+// Calls visit(field) with the row of each member that is in the patch, in the tables' order; its
+// value is field.of(patch.values()).
+template <class Visit>
+void for_each_given(const SpecPatch& patch, Visit&& visit) {
+  std::size_t row = 0;
+  for_each_spec_field([&](const auto& field) {
+    if (patch.given().test(row++)) visit(field);
+  });
 }
 
 }  // namespace gpu_platform::model

@@ -2,48 +2,50 @@
 
 #include <bitset>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "base/check.h"
 #include "base/shared.h"
-#include "model/job_spec_fields.h"
+#include "model/job.h"
 
 namespace gpu_platform::model {
 
 // New values for some members of a specification; the others stay as they are. A member that may
-// never change (Change::kNever) is never in it.
+// never change (Change::kNever) is never in it. for_each_given (job_spec_fields.h) visits what is
+// in it: the table is not needed here, which nearly every source includes.
 class SpecPatch {
  public:
+  // The rows of the table of members that a patch has room for.
+  static constexpr std::size_t kMaxRows = 128;
+  using Rows = std::bitset<kMaxRows>;
+
   // The new value; null where the member stays.
   template <class Owner, class Value>
   const Value* get(Value Owner::* member) const {
-    const std::size_t row = row_of(member);
-    if (row == kSpecFieldCount || !given_.test(row)) return nullptr;
-    return &SpecField<Owner, Value>{.member = member}.of(*values_);
+    const Value& value = part<Owner>(*values_).*member;
+    return is_given(&value) ? &value : nullptr;
   }
 
   template <class Owner, class Value>
   SpecPatch& set(Value Owner::* member, std::type_identity_t<Value> value) {
-    const std::size_t row = row_of(member);
-    CHECK(row != kSpecFieldCount);
     JobSpec values = *values_;
-    SpecField<Owner, Value>{.member = member}.of(values) = std::move(value);
-    values_ = std::move(values);
-    given_.set(row);
+    Value& place = part<Owner>(values).*member;
+    place = std::move(value);
+    keep(values, &place);
     return *this;
   }
 
   template <class Owner, class Value>
   void drop(Value Owner::* member) {
-    Rows rest = given_;
-    if (const std::size_t row = row_of(member); row != kSpecFieldCount) rest.reset(row);
-    keep(rest);
+    drop_value(&(part<Owner>(*values_).*member));
   }
   // Leaves only what is new to that specification.
   void drop_what_is_so(const JobSpec& spec);
 
   bool empty() const { return given_.none(); }
+  // Returns the API's name of the first member in the table that is in the patch; empty for none.
+  std::string_view first_name() const;
   // Returns whether the patch changes what the job needs of nodes.
   bool changes_request() const;
 
@@ -53,37 +55,31 @@ class SpecPatch {
     return spec;
   }
 
-  // Calls visit(field) with the row of each member that is in it, in the table's order; its value
-  // is field.of(values()).
-  template <class Visit>
-  void for_each_given(Visit&& visit) const {
-    std::size_t row = 0;
-    for_each_spec_field([&](const auto& field) {
-      if (given_.test(row++)) visit(field);
-    });
-  }
+  // The rows of the members that are in the patch.
+  const Rows& given() const { return given_; }
   // The members that are not in the patch have their defaults.
   const JobSpec& values() const { return *values_; }
 
   friend bool operator==(const SpecPatch&, const SpecPatch&) = default;
 
  private:
-  using Rows = std::bitset<kSpecFieldCount>;
-
-  // Returns the row of the member; kSpecFieldCount for a member that may not change.
-  template <class Owner, class Value>
-  static constexpr std::size_t row_of(Value Owner::* member) {
-    std::size_t row = 0;
-    std::size_t found = kSpecFieldCount;
-    for_each_spec_field([&](const auto& field) {
-      if constexpr (std::is_same_v<decltype(field.member), Value Owner::*>) {
-        if (field.member == member && field.change != Change::kNever) found = row;
-      }
-      ++row;
-    });
-    return found;
+  // What has the member: the specification, or its request.
+  template <class Owner, class Spec>
+  static auto& part(Spec& spec) {
+    if constexpr (std::is_same_v<Owner, JobSpec>) {
+      return spec;
+    } else {
+      return spec.request;
+    }
   }
-  void keep(const Rows& given);
+
+  // `value` is a member of values().
+  bool is_given(const void* value) const;
+  void drop_value(const void* value);
+  // Takes `values`, in which the member `fresh` is new and may change.
+  void keep(JobSpec& values, const void* fresh);
+  // Leaves only those rows.
+  void leave(const Rows& rows);
 
   Rows given_;  // of the table
   base::Shared<JobSpec> values_;

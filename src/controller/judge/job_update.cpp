@@ -179,19 +179,11 @@ base::Status check_update(const State& state, const model::Caller& caller, const
   return has_limit ? check_new_limit(state, caller, job, then.time_limit) : base::Status();
 }
 
-std::string_view first_of_request(const model::JobChanged& change) {
-  std::string_view name;
-  change.to.for_each_given([&](const auto& field) {
-    if (name.empty()) name = field.name;
-  });
-  return name;
-}
-
 // A waiting job is judged as if it were submitted so. What an attempt holds is what was asked for.
 base::Status check_new_request(const State& state, Feasibility& feasibility, const Job& job,
                                const model::JobChanged& change, base::Instant now) {
   if (!change.to.changes_request()) return {};
-  const std::string_view field = first_of_request(change);
+  const std::string_view field = change.to.first_name();
   if (!job.spec->workload.empty()) {
     return refused(fmt::format("{}: job {} stands for {}, and its pods say what it needs: change "
                                "that workload",
