@@ -1,9 +1,17 @@
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <fmt/ranges.h>
+
+#include "base/parse.h"
 #include "bin/verbs.h"
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/session.h"
-#include "simulation/reports/simulate_faults_main.h"
+#include "simulation/reports/report_faults.h"
 
 namespace gpu_platform::bin {
 
@@ -18,13 +26,78 @@ constexpr std::string_view kHelp =
     "invariant\n"
     "            checked after every event (simulate faults --help)\n";
 
+constexpr cli::CommandText kFaults = {
+    "simulate faults", "[options]",
+    "Run the controller on virtual time through faults that are drawn from seeds: crashes at any "
+    "journal point; lost, late and repeated messages; lost nodes; clock jumps; full disks; and a "
+    "Kubernetes cluster that loses answers and repeats its watches.",
+    "  gpu-platform simulate faults --seeds 1000\n"
+    "  gpu-platform simulate faults --seeds 1 --first-seed 17    repeat one world\n"};
+
+constexpr std::uint64_t kMaxSeeds = 1'000'000'000;
+
+std::vector<std::string_view> plant_names() {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 1; i < simulation::kPlants; ++i) {
+    names.push_back(to_string(static_cast<simulation::Plant>(i)));
+  }
+  return names;
+}
+
+// The written number, where the option was given.
+base::Status take(const char* option, const std::optional<std::string>& text, std::uint64_t max,
+                  std::uint64_t& value) {
+  if (!text) return {};
+  const auto count = base::parse_count(*text, 1, max);
+  if (!count) return base::invalid(option, count.error().message);
+  value = *count;
+  return {};
+}
+
+base::Status take_plant(const std::optional<std::string>& text, simulation::Plant& plant) {
+  if (!text) return {};
+  const auto known = simulation::parse_plant(*text);
+  if (!known || *known == simulation::Plant::kNone) {
+    return base::invalid("--plant", fmt::format("must be one of {}, not '{}'",
+                                                fmt::join(plant_names(), ", "), *text));
+  }
+  plant = *known;
+  return {};
+}
+
+int simulate_faults(std::span<const std::string> words, cli::Console& console) {
+  std::optional<std::string> seeds, first_seed, plant;
+  bool is_json = false, shows_progress = false;
+  cli::Arguments arguments(kFaults);
+  arguments.option("--seeds", seeds, "N", "how many worlds (default: 100)")
+      .option("--first-seed", first_seed, "S", "the first of them (default: 1)")
+      .option("--plant", plant, "DEFECT", "put this defect in, to see that it is found")
+      .flag("--json", is_json, "print the report as JSON")
+      .flag("--progress", shows_progress, "say on stderr how far it is, where that is a terminal");
+  if (const auto code = arguments.parse(words, console)) return *code;
+  simulation::FaultOptions options;
+  base::Status taken = take("--seeds", seeds, kMaxSeeds, options.seeds);
+  if (taken) taken = take("--first-seed", first_seed, ~0ULL - kMaxSeeds, options.first_seed);
+  if (taken) taken = take_plant(plant, options.plant);
+  if (!taken) {
+    return cli::usage_error(
+        console, fmt::format("{}: {}", taken.error().field, taken.error().message), kFaults.name);
+  }
+  const auto as = is_json ? simulation::FaultReportAs::kJson : simulation::FaultReportAs::kText;
+  return simulation::report_faults(std::move(options), as, shows_progress) ? cli::kOk
+                                                                           : cli::kFailure;
+}
+
 }  // namespace
 
 int simulate_main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "faults") return simulation::simulate_faults_main(argc - 1, argv + 1);
   const cli::Surroundings surroundings = cli::surroundings_of_process();
   cli::Console console(surroundings);
+  if (what == "faults") {
+    const std::vector<std::string> words(argv + 2, argv + argc);
+    return simulate_faults(words, console);
+  }
   if (what == "--help" || what == "-h") {
     console.out(kHelp);
     return cli::kOk;

@@ -53,6 +53,22 @@ TEST_F(Cli, CompletesOptionsJobsAndNodesInBash) {
   EXPECT_EQ(done.out, "describe\nHELD\n" + id + "\n" + node + "\n\n") << done.err;
 }
 
+TEST(SimulateFaults, ExitCodesAreThoseOfTheContract) {
+  const auto run = [](std::vector<std::string> options) {
+    std::vector<std::string> words = {program("gpu-platform"), "simulate", "faults"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_command(words).exit_code;
+  };
+  EXPECT_EQ(run({"--seeds", "3"}), 0);
+  EXPECT_EQ(run({"--seeds", "3", "--json"}), 0);
+  EXPECT_EQ(run({"--seeds", "20", "--plant", "half-gang"}), 1);
+  EXPECT_EQ(run({"--help"}), 0);
+  EXPECT_EQ(run({"--seeds", "many"}), 2);
+  EXPECT_EQ(run({"--seeds", "0"}), 2);
+  EXPECT_EQ(run({"--plant", "nothing"}), 2);
+  EXPECT_EQ(run({"--sedes", "3"}), 2);
+}
+
 TEST_F(Cli, ApiCallsTheRestInterface) {
   const std::string id = submit({"--gpus", "0", "--hold", "--", "/bin/true"});
   const Finished job = daemon.cli({"api", "/v1/jobs/" + id});

@@ -6,8 +6,6 @@
 
 #include <string>
 
-#include "simulation/reports/simulate_faults_main.h"
-
 namespace gpu_platform::simulation {
 namespace {
 
@@ -43,28 +41,6 @@ TEST(FaultReport, TextNamesSeedStepInvariantAndTheCommandThatRepeatsIt) {
   EXPECT_NE(text.find("repeat: gpu-platform simulate faults --seeds 1 --first-seed 17\n"),
             std::string::npos)
       << text;
-}
-
-int run(std::vector<std::string> arguments) {
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = simulate_faults_main(static_cast<int>(argv.size()), argv.data());
-  testing::internal::GetCapturedStdout();
-  testing::internal::GetCapturedStderr();
-  return code;
-}
-
-TEST(SimulateFaults, ExitCodesAreThoseOfTheContract) {
-  EXPECT_EQ(run({"faults", "--seeds", "3"}), 0);
-  EXPECT_EQ(run({"faults", "--seeds", "3", "--json"}), 0);
-  EXPECT_EQ(run({"faults", "--seeds", "20", "--plant", "half-gang"}), 1);
-  EXPECT_EQ(run({"faults", "--help"}), 0);
-  EXPECT_EQ(run({"faults", "--seeds", "many"}), 2);
-  EXPECT_EQ(run({"faults", "--seeds", "0"}), 2);
-  EXPECT_EQ(run({"faults", "--plant", "nothing"}), 2);
-  EXPECT_EQ(run({"faults", "--sedes", "3"}), 2);
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
-#include "simulation/reports/simulate_faults_main.h"
+#include "simulation/reports/report_faults.h"
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include "simulation/reports/fault_report.h"
 
@@ -41,39 +40,9 @@ void name_the_world(int) {
   std::raise(SIGABRT);
 }
 
-std::vector<std::string> plant_names() {
-  std::vector<std::string> names;
-  for (std::size_t i = 1; i < kPlants; ++i) names.emplace_back(to_string(static_cast<Plant>(i)));
-  return names;
-}
-
 }  // namespace
 
-int simulate_faults_main(int argc, char** argv) {
-  FaultOptions options;
-  std::string plant;
-  bool is_json = false;
-  bool shows_progress = false;
-  CLI::App app(
-      "Runs the controller on virtual time through faults drawn from seeds: crashes at any "
-      "journal point, lost, late and repeated messages, node loss, clock jumps, full disk, and a "
-      "Kubernetes cluster whose answers are lost and whose watches are late and repeat themselves.",
-      "gpu-platform simulate faults");
-  app.add_option("--seeds", options.seeds, "how many worlds")
-      ->check(CLI::Range(1UL, 1'000'000'000UL));
-  app.add_option("--first-seed", options.first_seed, "the first of them")
-      ->check(CLI::Range(1UL, ~0UL - 1'000'000'000UL));
-  app.add_option("--plant", plant, "put this defect in, to see that it is found")
-      ->check(CLI::IsMember(plant_names()));
-  app.add_flag("--json", is_json, "print the report as JSON");
-  app.add_flag("--progress", shows_progress,
-               "say on stderr how far it is, where that is a terminal");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  if (!plant.empty()) options.plant = *parse_plant(plant);
+bool report_faults(FaultOptions options, FaultReportAs as, bool shows_progress) {
   plant_under_way = options.plant;
   shows_progress = shows_progress && isatty(STDERR_FILENO) == 1;
   options.before_seed = [&](std::uint64_t seed) {
@@ -86,10 +55,10 @@ int simulate_faults_main(int argc, char** argv) {
   const FaultReport report = run_faults(options);
   std::signal(SIGABRT, former);
   if (shows_progress) fmt::print(stderr, "\r\033[K");
-  const std::string text =
-      is_json ? fault_report_json(report, options.plant) : fault_report_text(report, options.plant);
+  const std::string text = as == FaultReportAs::kJson ? fault_report_json(report, options.plant)
+                                                      : fault_report_text(report, options.plant);
   std::fputs(text.c_str(), stdout);
-  return report.violations.empty() ? 0 : 1;
+  return report.violations.empty();
 }
 
 }  // namespace gpu_platform::simulation
