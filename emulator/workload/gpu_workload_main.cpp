@@ -1,13 +1,14 @@
 #include <fmt/format.h>
+#include <getopt.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <expected>
 #include <optional>
 #include <string>
 
@@ -35,7 +36,7 @@ constexpr int kRefused = 4;
 
 struct Options {
   std::string memory = "1G";
-  std::uint32_t utilization = 90;
+  std::string utilization = "90";
   std::string curve = "constant";
   std::string period = "60s";
   std::string duration;
@@ -59,7 +60,9 @@ Result<Plan> plan_of(const Options& options) {
   TRY_ASSIGN(const auto memory, named("memory", gpu_platform::base::parse_size(options.memory)));
   plan.memory_bytes = static_cast<std::uint64_t>(memory.value());
   TRY_ASSIGN(plan.curve.kind, gpu_emulator::parse_curve(options.curve));
-  plan.curve.peak_percent = options.utilization;
+  TRY_ASSIGN(const std::uint64_t percent,
+             named("utilization", gpu_platform::base::parse_count(options.utilization, 0, 100)));
+  plan.curve.peak_percent = static_cast<std::uint32_t>(percent);
   TRY_ASSIGN(plan.curve.period,
              named("period", gpu_platform::base::parse_duration(options.period)));
   if (plan.curve.period <= Duration()) return invalid("period", "--period: 0 is no period");
@@ -200,28 +203,64 @@ int exit_code(ErrorCode code) {
   }
 }
 
+constexpr char kHelp[] =
+    "Uses the emulated GPUs that CUDA_VISIBLE_DEVICES names, for a time or until a signal comes.\n"
+    "\n"
+    "Usage: gpu-workload [options]\n"
+    "\n"
+    "  --memory SIZE          memory on each GPU: 16G, 16GB, 512 (MiB) (default: 1G)\n"
+    "  --utilization PERCENT  the peak of a curve (default: 90)\n"
+    "  --curve NAME           constant, ramp (once) or sine (default: constant)\n"
+    "  --period TIME          of the curve: 90s, 15m, a bare number is minutes (default: 60s)\n"
+    "  --duration TIME        how long; without it until a signal comes\n"
+    "  -h, --help             print this\n";
+
+// The options as they were written. An exit code instead after --help or a mistake, which has been
+// reported.
+std::expected<Options, int> read_options(int argc, char** argv) {
+  Options options;
+  constexpr option kLong[] = {{"memory", required_argument, nullptr, 'm'},
+                              {"utilization", required_argument, nullptr, 'u'},
+                              {"curve", required_argument, nullptr, 'c'},
+                              {"period", required_argument, nullptr, 'p'},
+                              {"duration", required_argument, nullptr, 'd'},
+                              {"help", no_argument, nullptr, 'h'},
+                              {}};
+  for (int found = 0; (found = getopt_long(argc, argv, "h", kLong, nullptr)) != -1;) {
+    switch (found) {
+      case 'm':
+        options.memory = optarg;
+        break;
+      case 'u':
+        options.utilization = optarg;
+        break;
+      case 'c':
+        options.curve = optarg;
+        break;
+      case 'p':
+        options.period = optarg;
+        break;
+      case 'd':
+        options.duration = optarg;
+        break;
+      case 'h':
+        std::fputs(kHelp, stdout);
+        return std::unexpected(0);
+      default:  // which getopt_long has reported
+        return std::unexpected(kUsage);
+    }
+  }
+  if (optind == argc) return options;
+  std::fprintf(stderr, "gpu-workload: unexpected argument '%s' (see --help)\n", argv[optind]);
+  return std::unexpected(kUsage);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  CLI::App app(
-      "Uses the emulated GPUs that CUDA_VISIBLE_DEVICES names, for a time or until a "
-      "signal comes");
-  app.add_option("--memory", options.memory, "Memory on each GPU: 16G, 16GB, 512 (MiB)")
-      ->capture_default_str();
-  app.add_option("--utilization", options.utilization, "Percent; the peak of a curve")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  app.add_option("--curve", options.curve, "constant, ramp (once) or sine")->capture_default_str();
-  app.add_option("--period", options.period, "Of the curve: 90s, 15m, a bare number is minutes")
-      ->capture_default_str();
-  app.add_option("--duration", options.duration, "How long; without it until a signal comes");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
-  }
-  const auto result = run(options);
+  const auto options = read_options(argc, argv);
+  if (!options) return options.error();
+  const auto result = run(*options);
   if (result) return *result;
   std::fprintf(stderr, "gpu-workload: %s\n", result.error().message.c_str());
   return exit_code(result.error().code);
