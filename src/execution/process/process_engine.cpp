@@ -32,11 +32,10 @@ namespace gpu_platform::execution {
 
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kFirstReconnect = 20 * kMillisecond;
-constexpr std::int64_t kLongestReconnect = 1000 * kMillisecond;
+constexpr std::int64_t kFirstReconnect = base::milliseconds(20).value();
+constexpr std::int64_t kLongestReconnect = base::milliseconds(1000).value();
 // A launcher that lived this long is not in a loop of crashes.
-constexpr std::int64_t kSettled = 1000 * kMillisecond;
+constexpr std::int64_t kSettled = base::milliseconds(1000).value();
 
 base::Result<std::string> read_boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -199,7 +198,8 @@ class ProcessEngine::Worker {
     if (link_.fd() < 0) next = std::min(next.value_or(reconnect_at_), reconnect_at_);
     flush();  // what was due may have messages
     if (!next) return -1;
-    return static_cast<int>(std::clamp<std::int64_t>((*next - now) / kMillisecond + 1, 0, 60'000));
+    return static_cast<int>(
+        std::clamp<std::int64_t>((*next - now) / base::milliseconds(1).value() + 1, 0, 60'000));
   }
 
   void wake() {

@@ -54,19 +54,13 @@ std::optional<Quantity> quantity(std::string_view text) {
   return Quantity{thousandths, trimmed(text)};
 }
 
-std::optional<std::uint32_t> number(std::string_view text) {
-  const auto count = smi_count(text);
-  if (!count || *count > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-  return static_cast<std::uint32_t>(*count);
-}
-
 std::optional<std::uint32_t> percent(std::string_view text) {
-  const auto value = number(text);
+  const auto value = smi_number(text);
   return value && *value <= 100 ? value : std::nullopt;
 }
 
 std::optional<std::int32_t> degrees(std::string_view text) {
-  const auto value = number(text);
+  const auto value = smi_number(text);
   if (!value || *value > 1000) return std::nullopt;
   return static_cast<std::int32_t>(*value);
 }
@@ -97,7 +91,7 @@ GpuCondition condition_of(std::string_view text) {
 std::vector<GpuProcess> processes_of(const SmiTable& processes, std::string_view uuid) {
   std::vector<GpuProcess> out;
   for (std::size_t row = 0; row < processes.rows(); ++row) {
-    const auto pid = number(processes.at(row, "pid"));
+    const auto pid = smi_number(processes.at(row, "pid"));
     if (!pid || processes.at(row, "gpu_uuid") != uuid) continue;
     out.push_back({*pid, smi_bytes(processes.at(row, "used_gpu_memory")), kComputeProcess});
   }
@@ -122,6 +116,12 @@ std::optional<std::uint64_t> smi_count(std::string_view text) {
   const auto value = quantity(text);
   if (!value || value->thousandths % 1000 != 0) return std::nullopt;
   return value->thousandths / 1000;
+}
+
+std::optional<std::uint32_t> smi_number(std::string_view text) {
+  const auto count = smi_count(text);
+  if (!count || *count > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(*count);
 }
 
 std::optional<base::Bytes> smi_bytes(std::string_view text) {
@@ -185,7 +185,7 @@ std::vector<GpuDescription> smi_descriptions(const SmiTable& gpus) {
   std::vector<GpuDescription> out;
   for (std::size_t row = 0; row < gpus.rows(); ++row) {
     const auto at = [&](std::string_view column) { return gpus.at(row, column); };
-    const auto index = number(at("index"));
+    const auto index = smi_number(at("index"));
     if (!index) continue;
     GpuDescription gpu;
     gpu.index = *index;
@@ -201,8 +201,8 @@ std::vector<GpuDescription> smi_descriptions(const SmiTable& gpus) {
     gpu.mig_enabled = smi_switch(at("mig.mode.current"));
     gpu.ecc_enabled = smi_switch(at("ecc.mode.current"));
     gpu.persistence_enabled = smi_switch(at("persistence_mode"));
-    gpu.pcie_generation_max = number(at("pcie.link.gen.max"));
-    gpu.pcie_width_max = number(at("pcie.link.width.max"));
+    gpu.pcie_generation_max = smi_number(at("pcie.link.gen.max"));
+    gpu.pcie_width_max = smi_number(at("pcie.link.width.max"));
     if (condition_of(at("memory.total")) != GpuCondition::kAnswering) {
       gpu.problem = at("memory.total");
     }
@@ -219,7 +219,7 @@ std::vector<GpuReading> smi_readings(const SmiTable& gpus, const SmiTable& proce
     const auto either = [&](std::string_view one, std::string_view other) {
       return at(one).empty() ? at(other) : at(one);
     };
-    const auto index = number(at("index"));
+    const auto index = smi_number(at("index"));
     if (!index) continue;
     GpuReading gpu;
     gpu.index = *index;
@@ -238,8 +238,8 @@ std::vector<GpuReading> smi_readings(const SmiTable& gpus, const SmiTable& proce
     gpu.memory_temperature_c = degrees(at("temperature.memory"));
     gpu.power = smi_watts(at("power.draw"));
     // Asked for by their short or old names, which headers write out and newer versions replace.
-    gpu.clock_sm_mhz = number(either("clocks.sm", "clocks.current.sm"));
-    gpu.clock_memory_mhz = number(either("clocks.mem", "clocks.current.memory"));
+    gpu.clock_sm_mhz = smi_number(either("clocks.sm", "clocks.current.sm"));
+    gpu.clock_memory_mhz = smi_number(either("clocks.mem", "clocks.current.memory"));
     gpu.throttle_reasons =
         bits(either("clocks_throttle_reasons.active", "clocks_event_reasons.active"));
     gpu.ecc_corrected = smi_count(at("ecc.errors.corrected.volatile.total"));

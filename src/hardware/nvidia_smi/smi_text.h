@@ -15,8 +15,9 @@
 namespace gpu_platform::hardware {
 
 // One value: "81559 MiB", "71.25 W", "16x", "450 KB/s", "Enabled".
-std::optional<std::uint64_t> smi_count(std::string_view text);  // of any unit
-std::optional<base::Bytes> smi_bytes(std::string_view text);    // MiB
+std::optional<std::uint64_t> smi_count(std::string_view text);   // of any unit
+std::optional<std::uint32_t> smi_number(std::string_view text);  // the same, below 2^32
+std::optional<base::Bytes> smi_bytes(std::string_view text);     // MiB
 std::optional<base::Milliwatts> smi_watts(std::string_view text);
 std::optional<bool> smi_switch(std::string_view text);  // Enabled, Disabled, Yes, No
 std::optional<std::string> smi_text(std::string_view text);

@@ -21,12 +21,6 @@ std::string_view at(const pugi::xml_node& gpu, std::initializer_list<const char*
   return {};
 }
 
-std::optional<std::uint32_t> number(std::string_view text) {
-  const auto count = smi_count(text);
-  if (!count || *count > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-  return static_cast<std::uint32_t>(*count);
-}
-
 // "450 KB/s".
 std::optional<std::uint64_t> rate(std::string_view text) {
   const auto count = smi_count(text);
@@ -40,8 +34,8 @@ std::optional<std::uint64_t> rate(std::string_view text) {
 std::optional<std::uint32_t> cuda_version(std::string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
-  const auto major = number(text.substr(0, dot));
-  const auto minor = number(text.substr(dot + 1));
+  const auto major = smi_number(text.substr(0, dot));
+  const auto minor = smi_number(text.substr(dot + 1));
   if (!major || !minor || *major > 1000 || *minor > 99) return std::nullopt;
   return *major * 1000 + *minor * 10;
 }
@@ -53,7 +47,7 @@ GpuDescription description_of(const pugi::xml_node& gpu, std::uint32_t index) {
   out.model = smi_text(at(gpu, {"product_name"}));
   out.serial = smi_text(at(gpu, {"serial"}));
   out.pci_address = smi_text(at(gpu, {"pci/pci_bus_id"}));
-  out.minor = number(at(gpu, {"minor_number"}));
+  out.minor = smi_number(at(gpu, {"minor_number"}));
   out.memory = smi_bytes(at(gpu, {"fb_memory_usage/total"}));
   out.power_limit =
       smi_watts(at(gpu, {"gpu_power_readings/current_power_limit", "power_readings/power_limit"}));
@@ -64,26 +58,26 @@ GpuDescription description_of(const pugi::xml_node& gpu, std::uint32_t index) {
   out.mig_enabled = smi_switch(at(gpu, {"mig_mode/current_mig"}));
   out.ecc_enabled = smi_switch(at(gpu, {"ecc_mode/current_ecc"}));
   out.persistence_enabled = smi_switch(at(gpu, {"persistence_mode"}));
-  out.pcie_generation_max = number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/max_link_gen"}));
-  out.pcie_width_max = number(at(gpu, {"pci/pci_gpu_link_info/link_widths/max_link_width"}));
+  out.pcie_generation_max = smi_number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/max_link_gen"}));
+  out.pcie_width_max = smi_number(at(gpu, {"pci/pci_gpu_link_info/link_widths/max_link_width"}));
   return out;
 }
 
 GpuSlowReading reading_of(const pugi::xml_node& gpu) {
   GpuSlowReading out;
-  out.pcie_generation = number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/current_link_gen"}));
-  out.pcie_width = number(at(gpu, {"pci/pci_gpu_link_info/link_widths/current_link_width"}));
+  out.pcie_generation = smi_number(at(gpu, {"pci/pci_gpu_link_info/pcie_gen/current_link_gen"}));
+  out.pcie_width = smi_number(at(gpu, {"pci/pci_gpu_link_info/link_widths/current_link_width"}));
   out.pcie_replays = smi_count(at(gpu, {"pci/replay_counter"}));
   out.pcie_sent_bytes_per_second = rate(at(gpu, {"pci/tx_util"}));
   out.pcie_received_bytes_per_second = rate(at(gpu, {"pci/rx_util"}));
-  out.remapped_rows_corrected = number(at(gpu, {"remapped_rows/remapped_row_corr"}));
-  out.remapped_rows_uncorrected = number(at(gpu, {"remapped_rows/remapped_row_unc"}));
+  out.remapped_rows_corrected = smi_number(at(gpu, {"remapped_rows/remapped_row_corr"}));
+  out.remapped_rows_uncorrected = smi_number(at(gpu, {"remapped_rows/remapped_row_unc"}));
   out.remap_pending = smi_switch(at(gpu, {"remapped_rows/remapped_row_pending"}));
   out.remap_failed = smi_switch(at(gpu, {"remapped_rows/remapped_row_failure"}));
   out.retired_pages_corrected =
-      number(at(gpu, {"retired_pages/multiple_single_bit_retirement/retired_count"}));
+      smi_number(at(gpu, {"retired_pages/multiple_single_bit_retirement/retired_count"}));
   out.retired_pages_uncorrected =
-      number(at(gpu, {"retired_pages/double_bit_retirement/retired_count"}));
+      smi_number(at(gpu, {"retired_pages/double_bit_retirement/retired_count"}));
   out.retirement_pending =
       smi_switch(at(gpu, {"retired_pages/pending_blacklist", "retired_pages/pending_retirement"}));
   return out;

@@ -104,7 +104,7 @@ int load_into_kernel(const std::vector<bpf_insn>& program) {
   return call_bpf(BPF_PROG_LOAD, attributes);
 }
 
-std::string failed(const char* what) {
+std::string call_failed(const char* what) {
   return std::string(what) + " the device program: " + strerror(errno);
 }
 
@@ -140,7 +140,7 @@ int DevicePrograms::load(const DeviceRules& rules, std::string& why) {
   }
   const int program = load_into_kernel(assemble(rules));
   if (program < 0) {
-    why = failed("load");
+    why = call_failed("load");
     return -1;
   }
   if (loaded_.size() == kMaxLoaded) {
@@ -160,7 +160,7 @@ std::string attach_device_program(int cgroup_fd, int program) {
   attributes.attach_type = BPF_CGROUP_DEVICE;
   // Not a link, which would end with us; beside programs of others, not instead of them.
   attributes.attach_flags = BPF_F_ALLOW_MULTI;
-  return call_bpf(BPF_PROG_ATTACH, attributes) == 0 ? std::string() : failed("attach");
+  return call_bpf(BPF_PROG_ATTACH, attributes) == 0 ? std::string() : call_failed("attach");
 }
 
 }  // namespace gpu_platform::node

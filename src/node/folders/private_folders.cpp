@@ -27,7 +27,7 @@ constexpr const char* kProc = "/proc";
 constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
 constexpr std::size_t kMaxPath = 4096;
 
-std::string failed(const std::string& what) {
+std::string folder_failed(const std::string& what) {
   return what + ": " + strerror(errno);
 }
 
@@ -115,7 +115,7 @@ std::string objection_to_private_folders() {
   }
   if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (pid > 0 && WIFEXITED(status)) errno = WEXITSTATUS(status);
-  return failed("make a mount namespace");
+  return folder_failed("make a mount namespace");
 }
 
 int open_hidden_proc(std::string& why) {
@@ -128,7 +128,7 @@ int open_hidden_proc(std::string& why) {
       is_made ? static_cast<int>(syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
                                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC))
               : -1;
-  if (proc < 0) why = failed("mount /proc with hidepid=invisible (Linux 5.8)");
+  if (proc < 0) why = folder_failed("mount /proc with hidepid=invisible (Linux 5.8)");
   if (context >= 0) close(context);
   return proc;
 }
@@ -138,7 +138,7 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
   if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) {
     // Left by an attempt to start that came to nothing.
     remove_tree(tmp_fd, name.c_str());
-    if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) return failed("make a folder for /tmp");
+    if (mkdirat(tmp_fd, name.c_str(), 0700) != 0) return folder_failed("make a folder for /tmp");
   }
   const int folder = open_below(tmp_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
   // This is done here, because the folder's mount is not one of the job's mount namespace.
@@ -146,7 +146,7 @@ std::string make_private_tmp(int tmp_fd, const std::string& name, FolderOwner ow
     folders.tmp = static_cast<int>(copy_of_tree(folder, 0));
     if (folders.tmp < 0) errno = -folders.tmp;
   }
-  const std::string why = folders.tmp >= 0 ? "" : failed("give away the folder for /tmp");
+  const std::string why = folders.tmp >= 0 ? "" : folder_failed("give away the folder for /tmp");
   if (folder >= 0) close(folder);
   return why;
 }

@@ -33,7 +33,7 @@ void weigh_disk_time(int cgroup_fd, std::uint32_t cpus) {
                        std::to_string(std::min<std::uint64_t>(weight, 1000)));
 }
 
-std::string failed(const std::string& what) {
+std::string limit_failed(const std::string& what) {
   return what + ": " + strerror(errno);
 }
 
@@ -94,13 +94,13 @@ std::string JobLimits::set(Resource resource, const char* unified_file, const ch
                            const std::string& value) {
   const LimitPlace& place = places_.of(resource);
   if (place.kind == LimitPlace::Kind::kUnified) {
-    return os::write_small_file(cgroup_fd_, unified_file, value) ? "" : failed(unified_file);
+    return os::write_small_file(cgroup_fd_, unified_file, value) ? "" : limit_failed(unified_file);
   }
   if (place.kind == LimitPlace::Kind::kNone) return {};
   const std::string group = place.path + "/" + name_;
   if (std::string why = make_group(group); !why.empty()) return why;
   const std::string file = group + "/" + apart_file;
-  return os::write_small_file(AT_FDCWD, file.c_str(), value) ? "" : failed("write " + file);
+  return os::write_small_file(AT_FDCWD, file.c_str(), value) ? "" : limit_failed("write " + file);
 }
 
 // Without swap a job that is out of memory ends instead of crawling, and takes no other's swap. All
@@ -126,10 +126,10 @@ std::string JobLimits::make_group(const std::string& path) {
     rmdir(path.c_str());
     made = mkdir(path.c_str(), 0755);
   }
-  if (made != 0) return failed("make " + path);
+  if (made != 0) return limit_failed("make " + path);
   groups_.push_back(path);
   const int entrance = open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
-  if (entrance < 0) return failed("open " + path);
+  if (entrance < 0) return limit_failed("open " + path);
   entrances_.push_back(entrance);
   return {};
 }
