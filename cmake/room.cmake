@@ -48,15 +48,16 @@ function(gp_program target)
 endfunction()
 
 # gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
-#         [LABELS <labels>] [WAITS] [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
+#         [LABELS <labels>] [WAITS | STEADY] [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
 # target of its own.
 # WAITS: the room waits for clients, a daemon or a disk most of the time, so that a release optimises it less (-Og) and
 # compiles it in two thirds of the time.
+# STEADY: the room is measured to be as fast with -O1 (bench/RESULTS.md), which takes a fifth less to compile.
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "WAITS;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
+  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -80,6 +81,9 @@ function(gp_room)
     target_precompile_headers(gp_${R_NAME} REUSE_FROM gp_pch)
     if(R_WAITS)
       target_compile_options(gp_${R_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
+    endif()
+    if(R_STEADY)
+      target_compile_options(gp_${R_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
     endif()
     if(NOT R_ALL_APART)
       list(TRANSFORM R_APART PREPEND ${R_DIR}/)
