@@ -126,6 +126,25 @@ set(GP_SECONDS_e2e_listener_test 20)
 set(GP_SECONDS_e2e_prediction_test 15)
 set(GP_SECONDS_e2e_shims_queries_test 15)
 
+# gp_archives(<variable> <libraries>): the files of those of the libraries that are rooms, and of the rooms they need.
+function(gp_archives variable)
+  set(found)
+  foreach(library ${ARGN})
+    if(NOT library MATCHES "^gp_" OR NOT TARGET ${library})
+      continue()
+    endif()
+    get_target_property(type ${library} TYPE)
+    get_target_property(needed ${library} INTERFACE_LINK_LIBRARIES)
+    gp_archives(deeper ${needed})
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND found $<TARGET_FILE:${library}>)
+    endif()
+    list(APPEND found ${deeper})
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
 # gp_test_program(<name> SOURCES <files> [DEPENDS <targets>]): a GoogleTest program.
 function(gp_test_program name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -136,6 +155,10 @@ function(gp_test_program name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE ${GP_PCH_FLAG} -fPIC -O0 -U_FORTIFY_SOURCE ${GP_TEST_FLAGS})
   target_precompile_headers(${name} REUSE_FROM gp_test_pch)
+  # Of an inline function that the rooms and the tests both have, the linker takes the first: named before the tests, the
+  # rooms give it, optimised, and what is tested is what ships. (The archives are named again behind the tests.)
+  gp_archives(rooms ${T_DEPENDS})
+  target_link_options(${name} PRIVATE ${rooms})
 endfunction()
 
 # gp_add_test(<name> <command> <timeout> <labels>): has ctest run it, those that take long first.
