@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -200,11 +202,15 @@ std::vector<model::Node> nodes_with(const std::vector<std::uint32_t>& sizes, std
   return nodes;
 }
 
+// GPU_PLATFORM_EVERY=7 tries every seventh.
 TEST_P(SmallWorlds, EqualTheReferenceAndKeepEveryRule) {
+  const char* const said = std::getenv("GPU_PLATFORM_EVERY");
+  const std::uint32_t every = said == nullptr ? 1 : static_cast<std::uint32_t>(std::stoul(said));
+  ASSERT_GT(every, 0U);
   std::size_t worlds = 0;
   for (std::uint32_t busy = 0; busy < 16; ++busy) {
     const std::vector<model::Node> nodes = nodes_with(GetParam(), busy);
-    for (std::uint32_t code = 0; code < 5 * 5 * 5 * 8; ++code) {
+    for (std::uint32_t code = 0; code < 5 * 5 * 5 * 8; code += every) {
       World world{.nodes = nodes, .jobs = {}};
       std::uint32_t rest = code;
       for (std::uint64_t id = 1; id <= 3; ++id) {
@@ -222,7 +228,7 @@ TEST_P(SmallWorlds, EqualTheReferenceAndKeepEveryRule) {
       ++worlds;
     }
   }
-  EXPECT_EQ(worlds, 16'000U);
+  EXPECT_EQ(worlds, 16 * ((1000 + every - 1) / every));
 }
 
 INSTANTIATE_TEST_SUITE_P(Arrangements, SmallWorlds,

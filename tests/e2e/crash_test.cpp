@@ -49,7 +49,7 @@ class CrashRun {
   // run long enough to be found running.
   static std::string work(int index) {
     if (index % 50 == 16) return "sleep 1; ";
-    return index % 5 == 0 ? "dd if=/dev/zero bs=1M count=64 2>/dev/null | sha256sum >/dev/null; "
+    return index % 5 == 0 ? "dd if=/dev/zero bs=1M count=4 2>/dev/null | sha256sum >/dev/null; "
                           : "";
   }
   static int exit_code(int index) { return index % 7 == 0 ? 1 + index % 50 : 0; }
