@@ -48,7 +48,8 @@ function(gp_program target)
 endfunction()
 
 # gp_room(NAME <name> [DIR <dir>] [DEPENDS <targets>] [TEST_DEPENDS <targets>] [ONLY <regex>] [EXCLUDE <regex>]
-#         [LABELS <labels>] [WAITS | STEADY] [ALL_APART | APART <files>] [TESTS_APART | TEST_APART <files>])
+#         [LABELS <labels>] [WAITS | STEADY] [ALL_APART | APART <files>]
+#         [TEST_SHARDS <n>] [TESTS_APART | TEST_APART <files>])
 # Library of every *.cpp under DIR (the current folder) that is not a test; tests of the same folder beside it.
 # EXCLUDE drops files whose path below DIR matches, ONLY those that do not match, so that a part of a room can be a
 # target of its own.
@@ -57,7 +58,7 @@ endfunction()
 # STEADY: the room is measured to be as fast with -O1 (bench/RESULTS.md), which takes a fifth less to compile.
 # APART, TEST_APART: files that are not compiled together with others (gp_join); ALL_APART, TESTS_APART: none is.
 function(gp_room)
-  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
+  cmake_parse_arguments(R "WAITS;STEADY;ALL_APART;TESTS_APART" "NAME;DIR;ONLY;EXCLUDE;TEST_SHARDS" "DEPENDS;TEST_DEPENDS;LABELS;APART;TEST_APART" ${ARGN})
   if(NOT R_DIR)
     set(R_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -95,7 +96,8 @@ function(gp_room)
     target_link_libraries(gp_${R_NAME} INTERFACE fmt::fmt ${R_DEPENDS})
   endif()
   if(tests)
-    gp_test(NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS})
+    gp_test(NAME ${R_NAME}_test SOURCES ${tests} DEPENDS gp_${R_NAME} ${R_TEST_DEPENDS} LABELS unit ${R_LABELS}
+            SHARDS ${R_TEST_SHARDS})
     if(NOT R_TESTS_APART)
       list(TRANSFORM R_TEST_APART PREPEND ${R_DIR}/)
       gp_join(${R_NAME}_test ${R_TEST_APART})
@@ -106,8 +108,9 @@ endfunction()
 # Tests that take long begin first, so that none is left to run alone at the end: seconds, roughly.
 set(GP_SECONDS_e2e_crash_test 100)
 set(GP_SECONDS_scheduling_test 100)
-set(GP_SECONDS_execution_process_test 85)
-set(GP_SECONDS_controller_test 80)
+set(GP_SECONDS_execution_process_test 45)
+set(GP_SECONDS_execution_process_test.2 45)
+set(GP_SECONDS_controller_test 30)
 set(GP_SECONDS_e2e_containers_exec_test 70)
 set(GP_SECONDS_e2e_kubernetes_test 65)
 set(GP_SECONDS_api_test 60)
@@ -170,13 +173,27 @@ function(gp_add_test name command timeout labels)
   endif()
 endfunction()
 
-# gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>]): a GoogleTest program,
-# registered with ctest as one test (its cases are listed by the program itself).
+# gp_test(NAME <name> SOURCES <files> [DEPENDS <targets>] [LABELS <labels>] [TIMEOUT <s>] [SHARDS <n>]): a GoogleTest
+# program, registered with ctest as one test (its cases are listed by the program itself). SHARDS: as so many tests,
+# each with a part of the cases, for a program that waits longer than the others of its stage take; the further ones are
+# called <name>.2 and so on, and so are the links by which they are run.
 function(gp_test)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;TIMEOUT;SHARDS" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
   gp_test_program(${T_NAME} SOURCES ${T_SOURCES} DEPENDS ${T_DEPENDS})
   gp_add_test(${T_NAME} ${T_NAME} ${T_TIMEOUT} "${T_LABELS}")
+  if(NOT T_SHARDS)
+    return()
+  endif()
+  set_tests_properties(${T_NAME} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${T_SHARDS};GTEST_SHARD_INDEX=0")
+  foreach(number RANGE 2 ${T_SHARDS})
+    set(shard ${T_NAME}.${number})
+    math(EXPR index "${number} - 1")
+    gp_add_test(${shard} ${CMAKE_BINARY_DIR}/${shard} ${T_TIMEOUT} "${T_LABELS}")
+    set_tests_properties(${shard} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${T_SHARDS};GTEST_SHARD_INDEX=${index}")
+    add_custom_command(TARGET ${T_NAME} POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink ${T_NAME} ${shard}
+                       WORKING_DIRECTORY ${CMAKE_BINARY_DIR} VERBATIM)
+  endforeach()
 endfunction()
