@@ -520,7 +520,8 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
   }
   const bool are_all_described = wait_for_discovery(
       [&](std::chrono::milliseconds time) { return nodes->wait_for_all(names, time); }, must_end);
-  if (!are_all_described) {
+  const auto is_told_to_end = [&] { return must_end && must_end(); };
+  if (!are_all_described && !is_told_to_end()) {
     spdlog::warn(
         "not every node was described within {} s; the others are added when they are described",
         kDiscoveryLimit.count());
@@ -529,7 +530,7 @@ base::Status Daemon::Parts::discover(std::vector<node::ProbeTarget> targets,
       cluster == nullptr ||
       wait_for_discovery(
           [&](std::chrono::milliseconds time) { return cluster->wait_for_nodes(time); }, must_end);
-  if (!are_nodes_known) {
+  if (!are_nodes_known && !is_told_to_end()) {
     spdlog::warn(
         "the nodes of the Kubernetes cluster are not known yet; they are added when they are");
   }

@@ -203,8 +203,11 @@ void WorkloadQueue::on(execution::WorkloadSubmission& submission) {
 void WorkloadQueue::on(UserFound& found) {
   const std::string& key = found.submission.key;
   if (!found.user) {
-    return refuse(key,
-                  fmt::format("user {}: {}", found.submission.user, found.user.error().message));
+    const base::Error& error = found.user.error();
+    const bool names_the_user = error.code == base::ErrorCode::kNotFound;
+    return refuse(key, names_the_user
+                           ? error.message
+                           : fmt::format("user {}: {}", found.submission.user, error.message));
   }
   model::SubmitJob job;
   job.spec = std::move(found.submission.spec);
