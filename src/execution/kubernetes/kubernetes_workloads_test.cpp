@@ -246,6 +246,26 @@ TEST_F(KubernetesWorkloadsTest, APodThatNamesAClaimOfThePlatformsGetsJustTheChos
   EXPECT_TRUE(harness_.server().objects(claims).empty()) << "its devices are free";
 }
 
+TEST_F(KubernetesWorkloadsTest, AGroupWithoutAnOwnerIsCancelledWhenItsPodsAreDeleted) {
+  for (const char* name : {"one", "two"}) {
+    Json bare = their_pod({.name = name, .namespace_name = "jobs", .gpus = 0, .owner_kind = ""});
+    bare["metadata"]["labels"]["gpu-platform/group"] = "pair";
+    bare["metadata"].erase("uid");
+    harness_.server().call("POST", kJobPods, bare);
+  }
+  ASSERT_TRUE(until([&] { return !desk_.submitted().empty(); }));
+  const StartOrder order = order_of(desk_.submitted().front(), 7);
+  harness_.engine().start(order);
+  ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).started.empty(); }));
+  for (const char* name : {"one", "two"}) {
+    harness_.server().call("DELETE", std::string(kJobPods) + "/" + name);
+  }
+  ASSERT_TRUE(until([&] { return !harness_.told(order.attempt).ended.empty(); }));
+  const Ended ended = harness_.told(order.attempt).ended.front();
+  EXPECT_EQ(ended.reason, model::EndReason::kCancelledBy);
+  EXPECT_EQ(ended.detail, "its workload was deleted");
+}
+
 TEST_F(KubernetesWorkloadsTest, WithoutPodsAWaitingJobIsWithdrawn) {
   harness_.server().call("POST", kJobPods, [] {
     Json alone =

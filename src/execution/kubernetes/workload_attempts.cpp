@@ -411,7 +411,8 @@ void WorkloadAttempts::judge_start_time(Attempt& attempt, base::Instant now) {
 void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
   if (!attempt.has_order && !attempt.is_orphan) return;
   if (!attempt.is_empty()) return;
-  const bool is_alone = workload_of_key(attempt.key).value_or(WorkloadRef()).is_single_pod();
+  const WorkloadRef workload = workload_of_key(attempt.key).value_or(WorkloadRef());
+  const bool is_alone = workload.is_single_pod();
   const bool had_pods = std::ranges::any_of(
       attempt.seats, [](const auto& seat) { return seat.second.pod.has_value(); });
   if (!attempt.must_go()) {
@@ -444,7 +445,7 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
         seat.pod && !seat.is_there && !is_dead(*seat.pod) && !seat.pod->is_being_deleted;
     if (seat.pod || !had_pods) ends.push_back({seat.pod, has_vanished});
   }
-  const bool is_deleted = is_alone || attempt.owner_end == OwnerEnd::kDeleted;
+  const bool is_deleted = workload.has_no_owner() || attempt.owner_end == OwnerEnd::kDeleted;
   Ended ended = end_of_workload(attempt.id, ends,
                                 {attempt.stop, attempt.at_limit, attempt.taken_back}, is_deleted);
   if (!ended.at.is_set()) ended.at = now;

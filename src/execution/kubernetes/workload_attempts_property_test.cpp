@@ -23,7 +23,7 @@ namespace {
 using model::AttemptId;
 using model::AttemptState;
 
-constexpr const char* kBoot = "boot-1";
+constexpr const char* kBootOfNodes = "boot-1";
 
 struct TheirPod {
   WorkloadPod waiting;
@@ -77,7 +77,7 @@ class WorkloadWorld {
     KubernetesSettings settings;
     settings.cluster = "test";
     platform_ = std::make_unique<WorkloadAttempts>(
-        settings, [](std::string_view) { return std::string(kBoot); },
+        settings, [](std::string_view) { return std::string(kBootOfNodes); },
         [this](const std::string& key) { return told_waiting_[key]; });
   }
 
@@ -278,7 +278,7 @@ class WorkloadWorld {
   void start(TheirJob& job, std::uint64_t id) {
     job.order = {};
     job.order.attempt = {model::JobId(id), ++job.attempt};
-    job.order.boot_id = kBoot;
+    job.order.boot_id = kBootOfNodes;
     auto spec = std::make_shared<model::JobSpec>();
     spec->workload = job.key;
     spec->workload_pods = job.pods;

@@ -60,8 +60,9 @@ bool read_labelled_kind(const LabelledKind& known, const Json& pod, WorkloadPod&
   if (name.empty()) return false;
   const Json& owner = controller_of(pod);
   std::string uid = known.uid_label.empty() ? std::string() : label_of_pod(pod, known.uid_label);
-  if (uid.empty() && owner.is_object()) uid = line_at(owner, {"uid"});
   view.workload.kind = first_of_both(known.kind, line_at(owner, {"kind"}));
+  // The pods of a JobSet belong to its Jobs: their uids would make a workload of each.
+  if (uid.empty() && text_at(owner, {"kind"}) == view.workload.kind) uid = line_at(owner, {"uid"});
   view.owner_api = first_of_both(known.api, line_at(owner, {"apiVersion"}));
   view.workload.name = name;
   view.workload.uid = uid;

@@ -21,11 +21,13 @@ struct WorkloadRef {
   std::string namespace_name;
   std::string kind;  // "Job", "JobSet", "PyTorchJob", "RayCluster", "group", "Pod", …
   std::string name;
-  std::string uid;  // another workload of the same name has another one
+  std::string uid;  // another workload of the same name has another one; empty: not known
 
   // "NAMESPACE/KIND/NAME/UID": the job of the workload carries it (JobSpec::workload).
   std::string key() const;
   bool is_single_pod() const { return kind == "Pod"; }
+  // No object makes its pods, so that a deleted one does not come again.
+  bool has_no_owner() const { return is_single_pod() || (kind == "group" && uid.empty()); }
   friend bool operator==(const WorkloadRef&, const WorkloadRef&) = default;
 };
 // Nothing if it is no key.
@@ -74,7 +76,9 @@ struct WorkloadPod {
 //
 // The workload of a pod, the first that holds: label gpu-platform/group; a JobSet; a job of
 // Kubeflow (training.kubeflow.org/job-name); a RayCluster; a batch Job; the pod alone. Its uid is
-// that of the label or of the owner that controls the pod.
+// that of the label or of the owner that controls the pod, if that is the workload; else it has
+// none, and its name alone tells it from others (the pods of a JobSet without the label of its
+// uid).
 std::optional<WorkloadPod> view_of_workload_pod(const nlohmann::json& pod,
                                                 std::string_view gpu_resource);
 

@@ -64,6 +64,8 @@ TEST(WorkloadPodView, GroupsByTheFirstLabelThatIsKnown) {
   pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = "all";
   pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-uid"] = "uid-set";
   EXPECT_EQ(seen_pod(pod).workload.key(), "ml/JobSet/all/uid-set");
+  pod["metadata"]["labels"].erase("jobset.sigs.k8s.io/jobset-uid");
+  EXPECT_EQ(seen_pod(pod).workload.key(), "ml/JobSet/all/") << "not the uid of one of its Jobs";
   pod["metadata"]["labels"]["gpu-platform/group"] = "pair";
   EXPECT_EQ(seen_pod(pod).workload.kind, "group");
   pod = their_pod({.owner_kind = "PyTorchJob",
