@@ -17,7 +17,7 @@ namespace {
 using gpu_platform::base::ErrorCode;
 using Access = StateFile::Access;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kMebibyte = 1 << 20;
 constexpr std::uint64_t kGiB = 1 << 30;
 constexpr std::uint64_t kNobody = 4'194'303;
 
@@ -141,10 +141,11 @@ TEST_F(Node, RefusesMoreMemoryThanIsFree) {
 
 TEST_F(Node, RefusesMoreProcessesThanItCanShow) {
   StateFile file = made("n1");
-  for (std::uint64_t i = 0; i < kMaxProcesses; ++i) ASSERT_TRUE(file.load(0, kNobody - i, kMiB, 1));
+  for (std::uint64_t i = 0; i < kMaxProcesses; ++i)
+    ASSERT_TRUE(file.load(0, kNobody - i, kMebibyte, 1));
 
-  EXPECT_FALSE(file.load(0, kNobody - kMaxProcesses, kMiB, 1));
-  EXPECT_TRUE(file.load(0, kNobody, kMiB, 2)) << "one that is there may change";
+  EXPECT_FALSE(file.load(0, kNobody - kMaxProcesses, kMebibyte, 1));
+  EXPECT_TRUE(file.load(0, kNobody, kMebibyte, 2)) << "one that is there may change";
   EXPECT_EQ(read_gpu(file.state().gpus[0]).utilization_percent, 65u);
 }
 
@@ -172,7 +173,7 @@ TEST_F(Node, ShowsNoHalfChangeToReaders) {
   ASSERT_TRUE(writer.load(0, kNobody, 0, 0));
   std::atomic<bool> is_done = false;
   std::thread changes([&] {
-    for (std::uint64_t i = 1; i <= 2000; ++i) (void)writer.load(0, kNobody, i * kMiB, i % 100);
+    for (std::uint64_t i = 1; i <= 2000; ++i) (void)writer.load(0, kNobody, i * kMebibyte, i % 100);
     is_done = true;
   });
 
@@ -180,7 +181,8 @@ TEST_F(Node, ShowsNoHalfChangeToReaders) {
   while (!is_done) {
     ProcessReading processes[kMaxProcesses];
     const std::uint32_t count = copy_processes(reader.state().gpus[0], processes);
-    if (count != 1 || processes[0].memory_bytes / kMiB % 100 != processes[0].utilization_percent)
+    if (count != 1 ||
+        processes[0].memory_bytes / kMebibyte % 100 != processes[0].utilization_percent)
       ++halves;
   }
   changes.join();

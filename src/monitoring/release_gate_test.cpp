@@ -19,7 +19,7 @@ using base::kMiB;
 using model::AttemptId;
 using model::JobId;
 
-constexpr std::uint32_t kNoSuchPid = 0x7fffffff;
+constexpr std::uint32_t kFreePid = 0x7fffffff;
 
 std::int64_t boot_clock_ns() {
   timespec now{};
@@ -131,7 +131,7 @@ TEST_F(ReleaseGateTest, AReadingThatBeganBeforeTheEndProvesNothing) {
 
 TEST_F(ReleaseGateTest, AnEntryWhoseProcessHasEndedHoldsTheGpuBack) {
   clean(1);
-  read({{}, {kNoSuchPid}});
+  read({{}, {kFreePid}});
   EXPECT_TRUE(released_.empty());
   read({{}, {}});
   EXPECT_EQ(released_.size(), 1U) << "told once";

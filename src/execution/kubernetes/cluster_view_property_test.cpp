@@ -16,14 +16,14 @@ using Kind = ClusterView::Kind;
 
 constexpr Kind kKinds[] = {Kind::kNode,     Kind::kSlice,       Kind::kClaim,
                            Kind::kOtherPod, Kind::kLabelledPod, Kind::kTaintRule};
-constexpr std::uint64_t kNodes = 4;
+constexpr std::uint64_t kViewNodes = 4;
 
 // What is known to a core that has heard all observations.
-struct Known {
+struct KnownObjects {
   model::NodeInfo info;
   NodeServiceObserved service;
   std::map<std::string, std::string> gpus;
-  friend bool operator==(const Known&, const Known&) = default;
+  friend bool operator==(const KnownObjects&, const KnownObjects&) = default;
 };
 
 class Listener {
@@ -33,11 +33,11 @@ class Listener {
       std::visit([this](const auto& seen) { on(seen); }, one);
     }
   }
-  const std::map<std::string, Known>& known() const { return known_; }
+  const std::map<std::string, KnownObjects>& known() const { return known_; }
 
  private:
   void on(const NodeObserved& seen) {
-    Known& node = known_[seen.info.name];
+    KnownObjects& node = known_[seen.info.name];
     node.info = seen.info;
     std::erase_if(node.gpus, [&](const auto& entry) {
       return std::ranges::find(seen.info.gpus, entry.first, &model::GpuInfo::uuid) ==
@@ -50,13 +50,13 @@ class Listener {
     known_.at(seen.node_name).gpus[seen.gpu_uuid] = seen.text;
   }
 
-  std::map<std::string, Known> known_;
+  std::map<std::string, KnownObjects> known_;
 };
 
 // The objects of a cluster that changes at random, and what a watch tells of it.
-class World {
+class ViewWorld {
  public:
-  World(std::uint64_t seed, DeviceMode devices) : prng_(seed) {
+  ViewWorld(std::uint64_t seed, DeviceMode devices) : prng_(seed) {
     settings_.cluster = "lab";
     settings_.devices = devices;
     settings_.node_selector = {{"pool", "gpu"}};
@@ -75,7 +75,7 @@ class World {
     const bool is_missed = prng_.chance(1, 6);
     // A pod is in one of the two lists.
     const std::string name =
-        fmt::format("{}{}", kind == Kind::kLabelledPod ? "l" : "o", prng_.below(kNodes));
+        fmt::format("{}{}", kind == Kind::kLabelledPod ? "l" : "o", prng_.below(kViewNodes));
     const auto old = objects_[kind].find(name);
     if (old != objects_[kind].end() && prng_.chance(1, 4)) {
       if (!is_missed) view.remove(kind, old->second);
@@ -90,7 +90,7 @@ class World {
   const KubernetesSettings& settings() const { return settings_; }
 
  private:
-  std::string a_node() { return fmt::format("o{}", prng_.below(kNodes)); }
+  std::string a_node() { return fmt::format("o{}", prng_.below(kViewNodes)); }
 
   Json new_object(Kind kind, const std::string& name) {
     if (kind == Kind::kClaim) {
@@ -183,7 +183,7 @@ class World {
 
 void run(std::uint64_t seed, DeviceMode devices) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  World world(seed, devices);
+  ViewWorld world(seed, devices);
   ClusterView view(world.settings());
   Listener listener;
   base::Instant now = parse_time("2026-11-22T09:00:00Z");

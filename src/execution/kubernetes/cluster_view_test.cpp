@@ -13,10 +13,10 @@ namespace {
 using Json = nlohmann::json;
 using Kind = ClusterView::Kind;
 
-constexpr Kind kKinds[] = {Kind::kNode,     Kind::kSlice,       Kind::kClaim,
-                           Kind::kOtherPod, Kind::kLabelledPod, Kind::kTaintRule};
+constexpr Kind kSeenKinds[] = {Kind::kNode,     Kind::kSlice,       Kind::kClaim,
+                               Kind::kOtherPod, Kind::kLabelledPod, Kind::kTaintRule};
 
-KubernetesSettings settings(DeviceMode devices = DeviceMode::kPinned) {
+KubernetesSettings view_settings(DeviceMode devices = DeviceMode::kPinned) {
   KubernetesSettings settings;
   settings.cluster = "lab";
   settings.namespace_name = "jobs";
@@ -42,10 +42,10 @@ base::Instant at_time(std::string_view clock) {
 class ClusterViewTest : public ::testing::Test {
  protected:
   void list_all(std::vector<Json> nodes, std::vector<Json> slices = {}) {
-    for (const Kind kind : kKinds) view_.begin_list(kind);
+    for (const Kind kind : kSeenKinds) view_.begin_list(kind);
     for (const Json& node : nodes) view_.put(Kind::kNode, node);
     for (const Json& slice : slices) view_.put(Kind::kSlice, slice);
-    for (const Kind kind : kKinds) view_.end_list(kind);
+    for (const Kind kind : kSeenKinds) view_.end_list(kind);
     take();
   }
   void list_one_node() {
@@ -76,7 +76,7 @@ class ClusterViewTest : public ::testing::Test {
     EXPECT_EQ(services_["n1"].cause, cause);
   }
 
-  ClusterView view_{settings()};
+  ClusterView view_{view_settings()};
   std::size_t count_ = 0;
   std::map<std::string, model::NodeInfo> infos_;
   std::map<std::string, std::string> lost_;
@@ -113,7 +113,7 @@ TEST_F(ClusterViewTest, DescribesANode) {
 
 TEST_F(ClusterViewTest, TellsTheCapacityClassByTheLabelsOfTheSiteAndOfClouds) {
   using model::CapacityClass;
-  KubernetesSettings with = settings();
+  KubernetesSettings with = view_settings();
   with.capacity_label = "example.org/capacity";
   use(with);
   struct Case {
@@ -179,7 +179,7 @@ TEST_F(ClusterViewTest, TellsEachChangeOnceAndOfItsNodeAlone) {
 }
 
 TEST_F(ClusterViewTest, OnlyNodesWithTheLabelsOfOursCount) {
-  KubernetesSettings with = settings();
+  KubernetesSettings with = view_settings();
   with.node_selector = {{"pool", "gpu"}};
   use(with);
   Json ours = node_object("n1");
@@ -439,7 +439,7 @@ TEST_F(ClusterViewTest, WhatIsNotInANewListIsGone) {
   view_.put(Kind::kOtherPod, pod_object("a", "n1", {{"cpu", "2"}}));
   view_.put(Kind::kClaim, claim_object("notebook", "n1", "gpu-1"));
   take();
-  for (const Kind kind : kKinds) {
+  for (const Kind kind : kSeenKinds) {
     view_.begin_list(kind);
     view_.end_list(kind);
   }
@@ -450,7 +450,7 @@ TEST_F(ClusterViewTest, WhatIsNotInANewListIsGone) {
 }
 
 TEST_F(ClusterViewTest, GpusAreCountedWhereNothingElseIsPossible) {
-  use(settings(DeviceMode::kCounts));
+  use(view_settings(DeviceMode::kCounts));
   list_all({node_object("n1")});
   ASSERT_EQ(infos_["n1"].gpus.size(), 8U);
   EXPECT_EQ(infos_["n1"].gpus[3].uuid, "n1/3");
@@ -471,7 +471,7 @@ TEST_F(ClusterViewTest, GpusAreCountedWhereNothingElseIsPossible) {
 }
 
 TEST_F(ClusterViewTest, GpusThatAreCountedNeedNoSlicesAndNoClaims) {
-  use(settings(DeviceMode::kCounts));
+  use(view_settings(DeviceMode::kCounts));
   view_.begin_list(Kind::kNode);
   view_.put(Kind::kNode, node_object("n1"));
   view_.end_list(Kind::kNode);
@@ -486,7 +486,7 @@ TEST_F(ClusterViewTest, GpusThatAreCountedNeedNoSlicesAndNoClaims) {
 }
 
 TEST_F(ClusterViewTest, ASharedGpuDoesNotPassForAWholeOne) {
-  use(settings(DeviceMode::kCounts));
+  use(view_settings(DeviceMode::kCounts));
   Json node = node_object("n1");
   node["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3-SHARED";
   list_all({node});

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-LaunchNode a_node(const std::string& name, std::vector<std::uint32_t> gpu_indices) {
+LaunchNode rank_node(const std::string& name, std::vector<std::uint32_t> gpu_indices) {
   LaunchNode node;
   node.node_name = name;
   node.cpus = 9;
@@ -25,11 +25,11 @@ LaunchNode a_node(const std::string& name, std::vector<std::uint32_t> gpu_indice
   return node;
 }
 
-StartOrder an_order(const model::JobSpec& spec) {
+StartOrder rank_order(const model::JobSpec& spec) {
   StartOrder order;
   order.attempt = {model::JobId(42), 2};
   order.spec = std::make_shared<const model::JobSpec>(spec);
-  order.nodes = {a_node("n1", {0, 3}), a_node("n2", {5, 6})};
+  order.nodes = {rank_node("n1", {0, 3}), rank_node("n2", {5, 6})};
   return order;
 }
 
@@ -40,7 +40,7 @@ model::JobSpec a_gang() {
   return spec;
 }
 
-KubernetesSettings settings() {
+KubernetesSettings rank_settings() {
   KubernetesSettings settings;
   settings.cluster = "lab";
   return settings;
@@ -53,7 +53,7 @@ std::string submitted(std::initializer_list<std::string_view> entries) {
 }
 
 TEST(Ranks, AreOneForEachNode) {
-  const std::vector<Rank> ranks = ranks_of(an_order(a_gang()));
+  const std::vector<Rank> ranks = ranks_of(rank_order(a_gang()));
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(ranks[1].node, 1U);
   EXPECT_EQ(ranks[1].gpus.size(), 2U);
@@ -63,7 +63,7 @@ TEST(Ranks, AreOneForEachNode) {
 TEST(Ranks, OfGpusShareTheirNodesCpusAndMemoryExactly) {
   model::JobSpec spec = a_gang();
   spec.per_gpu = true;
-  const std::vector<Rank> ranks = ranks_of(an_order(spec));
+  const std::vector<Rank> ranks = ranks_of(rank_order(spec));
   ASSERT_EQ(ranks.size(), 4U);
   EXPECT_EQ(ranks[3].node, 1U);
   EXPECT_EQ(ranks[3].local, 1U);
@@ -76,14 +76,15 @@ TEST(Ranks, OfGpusShareTheirNodesCpusAndMemoryExactly) {
 TEST(Ranks, AreTheFirstNodesAloneIfThatLeads) {
   model::JobSpec spec = a_gang();
   spec.first_node_only = true;
-  const StartOrder order = an_order(spec);
+  const StartOrder order = rank_order(spec);
   EXPECT_EQ(ranks_of(order).size(), 1U);
-  EXPECT_THAT(pod_environment(order, 0, {}, settings()), Contains("MASTER_ADDR=127.0.0.1"));
+  EXPECT_THAT(pod_environment(order, 0, {}, rank_settings()), Contains("MASTER_ADDR=127.0.0.1"));
 }
 
 TEST(PodEnvironment, TellsARankWhatItHas) {
   EXPECT_THAT(
-      pod_environment(an_order(a_gang()), 1, submitted({"PATH=/opt", "HOME=/h"}), settings()),
+      pod_environment(rank_order(a_gang()), 1, submitted({"PATH=/opt", "HOME=/h"}),
+                      rank_settings()),
       IsSupersetOf({"GPU_PLATFORM_JOB_ID=42", "GPU_PLATFORM_ATTEMPT=2",
                     "GPU_PLATFORM_JOB_NAME=train", "GPU_PLATFORM_NODE=n2", "GPU_PLATFORM_GPUS=5,6",
                     "GPU_PLATFORM_CPUS=9", "GPU_PLATFORM_MEMORY_BYTES=10737418240", "NNODES=2",
@@ -94,25 +95,25 @@ TEST(PodEnvironment, TellsARankWhatItHas) {
 TEST(PodEnvironment, NumbersTheProcessesOfGpus) {
   model::JobSpec spec = a_gang();
   spec.per_gpu = true;
-  EXPECT_THAT(pod_environment(an_order(spec), 3, {}, settings()),
+  EXPECT_THAT(pod_environment(rank_order(spec), 3, {}, rank_settings()),
               IsSupersetOf({"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
                             "NODE_RANK=1", "GPU_PLATFORM_GPUS=6"}));
 }
 
 TEST(PodEnvironment, AJobOfOneProcessHasNoVariablesOfAGang) {
-  StartOrder order = an_order(model::JobSpec());
+  StartOrder order = rank_order(model::JobSpec());
   order.nodes.resize(1);
-  const auto environment = pod_environment(order, 0, {}, settings());
+  const auto environment = pod_environment(order, 0, {}, rank_settings());
   EXPECT_THAT(environment, Not(Contains(HasSubstr("MASTER_"))));
   EXPECT_THAT(environment, Not(Contains(HasSubstr("NODE_RANK"))));
 }
 
 TEST(PodEnvironment, TheUserChoosesNoDevicesAndNoIdentity) {
   const auto environment = pod_environment(
-      an_order(a_gang()), 0,
+      rank_order(a_gang()), 0,
       submitted({"CUDA_VISIBLE_DEVICES=0,1", "NVIDIA_VISIBLE_DEVICES=all", "MASTER_ADDR=evil",
                  "GPU_PLATFORM_JOB_ID=1", "MASTER_PORT=1", "NODE_RANK=9"}),
-      settings());
+      rank_settings());
   EXPECT_THAT(environment, Not(Contains(HasSubstr("CUDA_VISIBLE_DEVICES"))));
   EXPECT_THAT(environment,
               IsSupersetOf({"NVIDIA_VISIBLE_DEVICES=void", "NODE_RANK=0",
@@ -121,9 +122,9 @@ TEST(PodEnvironment, TheUserChoosesNoDevicesAndNoIdentity) {
 }
 
 TEST(PodEnvironment, ADevicePluginSaysItselfWhichGpusThereAre) {
-  KubernetesSettings counts = settings();
+  KubernetesSettings counts = rank_settings();
   counts.devices = DeviceMode::kCounts;
-  StartOrder order = an_order(a_gang());
+  StartOrder order = rank_order(a_gang());
   EXPECT_THAT(pod_environment(order, 0, submitted({"NVIDIA_VISIBLE_DEVICES=all"}), counts),
               Not(Contains(HasSubstr("NVIDIA_VISIBLE_DEVICES"))));
   order.nodes[0].gpus.clear();

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-constexpr std::uint32_t kNobody = 65534;
+constexpr std::uint32_t kHookUser = 65534;
 
 class Hooks : public EngineTest {
  protected:
@@ -55,7 +55,7 @@ class Hooks : public EngineTest {
     return start;
   }
   static StartOrder as_nobody(StartOrder start) {
-    return changed(std::move(start), [](model::JobSpec& spec) { spec.uid = spec.gid = kNobody; });
+    return changed(std::move(start), [](model::JobSpec& spec) { spec.uid = spec.gid = kHookUser; });
   }
   StartOrder with_user_hooks(StartOrder start, const std::string& prolog,
                              const std::string& epilog) const {
@@ -284,7 +284,7 @@ TEST_F(Hooks, OfTheSiteThatOthersCouldChangeAreRefused) {
   chmod(file.c_str(), 0644);
   EXPECT_THAT(refusal(), HasSubstr("is not executable"));
   chmod(file.c_str(), 0755);
-  ASSERT_EQ(chown(file.c_str(), kNobody, 0), 0);
+  ASSERT_EQ(chown(file.c_str(), kHookUser, 0), 0);
   EXPECT_THAT(refusal(), HasSubstr("belongs to user 65534"));
   ASSERT_EQ(chown(file.c_str(), 0, 0), 0);
   chmod(site_.c_str(), 0777);
