@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "kubernetes/back_off.h"
+#include "kubernetes/json_reader.h"
 #include "kubernetes/json_values.h"
 #include "kubernetes/line_splitter.h"
 #include "kubernetes/resource_path.h"
 #include "kubernetes/text_file.h"
-#include "kubernetes/unread_members.h"
 
 namespace gpu_platform::kubernetes {
 namespace {
@@ -66,6 +66,26 @@ std::optional<ObjectName> changed_object(std::string_view line) {
   return ObjectName{head.substr(second, second_end - second), head.substr(begin, end - begin)};
 }
 
+// Of a page of a list.
+JsonFields fields_of_page(const JsonFields& fields) {
+  JsonFields page = JsonFields::within("items", fields);
+  page.add("metadata.continue");
+  page.add("metadata.resourceVersion");
+  return page;
+}
+
+// Of a line of a watch: the object may be a bookmark, or the status that says what is wrong.
+JsonFields fields_of_event(JsonFields fields) {
+  if (!fields.are_all()) {
+    for (const char* path : {"metadata.resourceVersion", "reason", "code", "message"}) {
+      fields.add(path);
+    }
+  }
+  JsonFields event = JsonFields::within("object", std::move(fields));
+  event.add("type");
+  return event;
+}
+
 }  // namespace
 
 class Reflector::Impl {
@@ -75,10 +95,10 @@ class Reflector::Impl {
         what_(std::move(what)),
         handlers_(std::move(handlers)),
         options_(options),
+        page_fields_(fields_of_page(what_.fields)),
+        event_fields_(fields_of_event(what_.fields)),
         back_off_(options.first_pause, options.longest_pause, options.seed),
-        lines_(options.max_line) {
-    what_.unread.push_back(kManagedFields);
-  }
+        lines_(options.max_line) {}
 
   ~Impl() {
     client_.cancel(request_);
@@ -118,10 +138,6 @@ class Reflector::Impl {
     return what_.path + (has_none ? "" : "?") + what_.query + (has_both ? "&" : "") + query;
   }
 
-  json parse(std::string_view text) const {
-    return json::parse(without_members(text, what_.unread), nullptr, false);
-  }
-
   // ---- The list ----
 
   void list() {
@@ -145,7 +161,7 @@ class Reflector::Impl {
       return later(Step::kList, back_off_.next());
     }
     if (!answer.is_ok()) return refuse("list", answer, Step::kList);
-    const json page = parse(answer.body);
+    const json page = read_json(answer.body, page_fields_);
     const json* items = member(page, "items");
     const json* metadata = member(page, "metadata");
     const bool has_items = items != nullptr && (items->is_array() || items->is_null());
@@ -207,7 +223,7 @@ class Reflector::Impl {
   void on_line(std::string_view line) {
     if (line.empty()) return;
     if (is_skipped(line)) return note_event();
-    const json event = parse(line);
+    const json event = read_json(line, event_fields_);
     const json* object = member(event, "object");
     if (object == nullptr || !object->is_object()) {
       return break_off("watch", "a line is no event: " + printable(line, 80));
@@ -293,6 +309,8 @@ class Reflector::Impl {
   Followed what_;
   FollowHandlers handlers_;
   ReflectorOptions options_;
+  const JsonFields page_fields_;
+  const JsonFields event_fields_;
   BackOff back_off_;  // reset by events alone: a watch that always ends at once must not spin
   LineSplitter lines_;
   Step step_ = Step::kList;

@@ -4,12 +4,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/units.h"
 #include "kubernetes/client.h"
+#include "kubernetes/json_reader.h"
 
 // Follows all objects of one kind that a selector matches: a list, then a watch from its resource
 // version, again and again. A watch that ends silently goes on from the last version that was seen;
@@ -22,9 +22,9 @@ namespace gpu_platform::kubernetes {
 struct Followed {
   std::string path;   // "/api/v1/pods"
   std::string query;  // further query, encoded: "labelSelector=a%3Db"; empty: none
-  // Names of arrays and objects that the handlers do not read: they get them empty. They outlive
-  // the reflector.
-  std::vector<std::string_view> unread = {};
+  // What the handlers read of an object: they get nothing else. None is named: all of it, but for
+  // managedFields.
+  JsonFields fields = {};
 };
 
 struct FollowHandlers {

@@ -211,6 +211,23 @@ TEST(ClusterViewProperty, TheWayToTheSameObjectsDoesNotMatter) {
   }
 }
 
+TEST(ClusterViewProperty, FactsOfANodeAreTheSameWithoutWhatTheyDoNotRead) {
+  base::Prng prng(3);
+  Json whole = node_object("n1");
+  whole["metadata"]["deletionTimestamp"] = "2026-11-22T08:36:36Z";
+  whole["spec"] = Json::parse(R"({"unschedulable":true,"providerID":"p",
+    "taints":[{"key":"a","value":"b","effect":"NoExecute"}]})");
+  whole["status"]["images"] = Json::parse(R"([{"names":["i"],"sizeBytes":1}])");
+  for (int i = 0; i < 4'000; ++i) {
+    Json node = whole;
+    for (std::uint64_t n = prng.below(4); n > 0; --n) spoil(node, prng);
+    const std::string text = node.dump(-1, ' ', false, Json::error_handler_t::replace);
+    EXPECT_EQ(facts_of_node(kubernetes::read_json(text, fields_of_nodes()), {}),
+              facts_of_node(kubernetes::read_json(text), {}))
+        << text;
+  }
+}
+
 TEST(ClusterViewProperty, NoJsonEndsTheProgram) {
   base::Prng prng(7);
   KubernetesSettings settings;

@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -31,9 +30,9 @@
 #include "execution/kubernetes/taint_rule_follower.h"
 #include "execution/kubernetes/workload_keeper.h"
 #include "kubernetes/endpoint.h"
+#include "kubernetes/json_reader.h"
 #include "kubernetes/pod_streams.h"
 #include "kubernetes/reflector.h"
-#include "kubernetes/unread_members.h"
 #include "os/clock.h"
 
 namespace gpu_platform::execution {
@@ -50,8 +49,6 @@ using Json = nlohmann::json;
 constexpr base::Duration kLongestSleep = base::seconds(1);
 constexpr base::Duration kOutputPatience = base::seconds(30);
 constexpr base::Duration kFollowPause = base::seconds(5);
-
-using Unread = std::vector<std::string_view>;
 
 struct Adopt {
   std::vector<KnownAttempt> known;
@@ -79,23 +76,17 @@ using Order = std::variant<StartOrder, StopOrder, LimitOrder, ForgetOrder, Adopt
                            OpenChannel, WorkloadNews, AskEnd, Typed>;
 
 std::string reason_of(const Answer& answer) {
-  return std::string(text_at(Json::parse(answer.body, nullptr, false), {"reason"}));
-}
-
-Json object_of(const Answer& answer) {
-  const std::array unread = {kubernetes::kManagedFields};
-  return Json::parse(kubernetes::without_members(answer.body, unread), nullptr, false);
+  return std::string(text_at(kubernetes::read_json(answer.body, {"reason"}), {"reason"}));
 }
 
 std::string uid_of(const Answer& answer) {
-  const std::array<std::string_view, 3> unread = {kubernetes::kManagedFields, "spec", "status"};
-  const Json object = Json::parse(kubernetes::without_members(answer.body, unread), nullptr, false);
+  const Json object = kubernetes::read_json(answer.body, {"metadata.uid"});
   return std::string(text_at(object, {"metadata", "uid"}));
 }
 
 // A server without the feature drops the fields that it does not know, and says nothing.
 bool has_allocation(const Answer& answer) {
-  return at(object_of(answer), {"status", "allocation"}).is_object();
+  return at(kubernetes::read_json(answer.body), {"status", "allocation"}).is_object();
 }
 
 kubernetes::StreamEnd end_of_own_process(std::int32_t exit_code) {
@@ -466,42 +457,43 @@ class KubernetesEngine::Worker {
 
   // The watch may tell of the claim after it is allocated. Webhooks may have configured it.
   void note_config_of(const Answer& claim) {
-    configs_.put(DeviceConfigs::Source::kClaim, object_of(claim));
+    configs_.put(DeviceConfigs::Source::kClaim, kubernetes::read_json(claim.body));
   }
 
   // ---- what is followed
 
   void follow_all() {
     const KubernetesSettings& settings = options_.settings;
-    follow({"/api/v1/nodes", {}, {"images", "volumesAttached", "volumesInUse"}},
-           of_view(ClusterView::Kind::kNode));
+    follow({"/api/v1/nodes", {}, fields_of_nodes()}, of_view(ClusterView::Kind::kNode));
     // Bound pods of others that may still use something.
-    const Unread unread(kUnreadOfPods.begin(), kUnreadOfPods.end());
     follow({"/api/v1/pods",
             selector(settings, "!%3D") +
                 "&fieldSelector=spec.nodeName%21%3D%2Cstatus.phase%21%3DSucceeded"
                 "%2Cstatus.phase%21%3DFailed",
-            unread},
+            fields_of_pods()},
            of_view(ClusterView::Kind::kOtherPod));
     if (settings.devices != DeviceMode::kCounts) {
       follow({"/apis/resource.k8s.io/v1/resourceslices",
               fmt::format("fieldSelector=spec.driver%3D{}", settings.driver)},
              of_view(ClusterView::Kind::kSlice));
-      // The configuration in a claim's specification matters to allocations of the platform's own.
-      const bool reads_spec = settings.devices == DeviceMode::kOwned;
-      follow({"/apis/resource.k8s.io/v1/resourceclaims",
-              {},
-              reads_spec ? Unread{"nodeSelector"} : Unread{"nodeSelector", "spec"}},
-             of_claims());
+      follow({"/apis/resource.k8s.io/v1/resourceclaims", {}, fields_of_claims()}, of_claims());
       taint_rules_.emplace(*client_, of_view(ClusterView::Kind::kTaintRule), options_.warn);
     }
     if (settings.devices == DeviceMode::kOwned) {
       follow({"/apis/resource.k8s.io/v1/deviceclasses", {}}, of_classes());
     }
-    follow({"/api/v1/pods", selector(settings, "%3D"), unread}, of_pods());
+    follow({"/api/v1/pods", selector(settings, "%3D"), fields_of_pods()}, of_pods());
     for (auto& [what, handlers] : workloads_.followed()) {
       follow(std::move(what), std::move(handlers));
     }
+  }
+
+  // The configuration in a claim's specification matters to allocations of the platform's own.
+  kubernetes::JsonFields fields_of_claims() const {
+    kubernetes::JsonFields fields = {"metadata.name", "metadata.namespace", "metadata.labels",
+                                     "status.reservedFor", "status.allocation.devices"};
+    if (options_.settings.devices == DeviceMode::kOwned) fields.add("spec");
+    return fields;
   }
 
   void follow(Followed what, FollowHandlers handlers) {

@@ -155,6 +155,13 @@ base::Bytes labelled_memory(const Json& node) {
 
 }  // namespace
 
+kubernetes::JsonFields fields_of_nodes() {
+  return {
+      "metadata.name",    "metadata.uid",       "metadata.labels",    "metadata.deletionTimestamp",
+      "spec.taints",      "spec.unschedulable", "status.allocatable", "status.capacity",
+      "status.conditions"};
+}
+
 std::optional<NodeFacts> facts_of_node(const Json& node, const KubernetesSettings& settings) {
   if (!is_ours(node, settings)) return std::nullopt;
   NodeFacts facts;

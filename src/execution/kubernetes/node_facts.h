@@ -50,7 +50,10 @@ struct NodeFacts {
 // tolerate, or is found to be faulty by a health tool: node-problem-detector's conditions, those of
 // NVSentinel ("SysLogs…", "Gpu…") and its label. It is kDraining while it is cordoned, about to be
 // deleted, or has such a taint NoSchedule.
+//
+// What it reads of a Node is fields_of_nodes().
 std::optional<NodeFacts> facts_of_node(const nlohmann::json& node,
                                        const KubernetesSettings& settings);
+kubernetes::JsonFields fields_of_nodes();
 
 }  // namespace gpu_platform::execution

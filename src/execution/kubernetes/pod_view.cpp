@@ -303,6 +303,42 @@ std::optional<OwnClaim> labelled_claim_of(const Json& claim) {
 
 }  // namespace
 
+kubernetes::JsonFields fields_of_pods() {
+  return {"metadata.name",
+          "metadata.namespace",
+          "metadata.uid",
+          "metadata.labels",
+          "metadata.finalizers",
+          "metadata.deletionTimestamp",
+          "spec.nodeName",
+          "spec.schedulingGates.name",
+          "spec.overhead",
+          "spec.resources.requests",
+          "spec.containers.name",
+          "spec.containers.resources.requests",
+          "spec.containers.resources.limits",
+          "spec.initContainers.name",
+          "spec.initContainers.restartPolicy",
+          "spec.initContainers.resources.requests",
+          "spec.initContainers.resources.limits",
+          "status.phase",
+          "status.reason",
+          "status.message",
+          "status.podIP",
+          "status.conditions.type",
+          "status.conditions.status",
+          "status.conditions.reason",
+          "status.conditions.message",
+          "status.containerStatuses.name",
+          "status.containerStatuses.state",
+          "status.containerStatuses.allocatedResources",
+          "status.containerStatuses.resources.requests",
+          "status.initContainerStatuses.name",
+          "status.initContainerStatuses.state.waiting",
+          "status.initContainerStatuses.allocatedResources",
+          "status.initContainerStatuses.resources.requests"};
+}
+
 bool is_final_image_error(const PodView& pod) {
   return pod.is_image_error &&
          (pod.waiting.contains("InvalidImageName") || pod.waiting.contains("not found") ||

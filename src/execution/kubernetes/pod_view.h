@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "base/units.h"
 #include "execution/kubernetes/api_values.h"
+#include "kubernetes/json_reader.h"
 #include "model/ids.h"
 
 // What the platform keeps of a pod. Pure: from the JSON of the API to a small value.
@@ -19,12 +19,8 @@ namespace gpu_platform::execution {
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed };
 
-// Arrays and objects of a pod that none of the views below reads, nor what they have within.
-inline constexpr std::array<std::string_view, 14> kUnreadOfPods = {
-    "affinity",        "args",       "command",      "env",
-    "hostIPs",         "ports",      "podIPs",       "imagePullSecrets",
-    "resourceClaims",  "volumes",    "volumeMounts", "resourceClaimStatuses",
-    "securityContext", "tolerations"};
+// What all views below read of a pod.
+kubernetes::JsonFields fields_of_pods();
 
 // Why Kubernetes ended a pod (condition DisruptionTarget, or the pod's reason NodeLost). A pod that
 // was evicted for more use than its own limits allow has kNone: it is its own failure.

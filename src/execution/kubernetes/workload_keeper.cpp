@@ -57,23 +57,24 @@ std::vector<WorkloadKeeper::Followed> WorkloadKeeper::followed() {
     if (auto pod = view_of_adopted_pod(object, settings_.cluster)) then(*pod);
   };
   std::vector<Followed> all;
-  all.push_back({{"/api/v1/pods",
-                  fmt::format("labelSelector=gpu-platform%2Fadopted%3D{}", settings_.cluster)},
-                 {.on_list_asked = [this] { attempts_.begin_list(); },
-                  .on_list_begin = {},
-                  .on_object =
-                      [this, seen](const Json& object) {
-                        seen(object, [this](const PodView& pod) { attempts_.see(pod); });
-                      },
-                  .on_deleted =
-                      [this, seen](const Json& object) {
-                        seen(object, [this](const PodView& pod) { attempts_.see_gone(pod); });
-                      },
-                  .on_listed =
-                      [this] {
-                        if (is_listed_) attempts_.listed();
-                      },
-                  .on_trouble = {}}});
+  all.push_back(
+      {{"/api/v1/pods", fmt::format("labelSelector=gpu-platform%2Fadopted%3D{}", settings_.cluster),
+        fields_of_pods()},
+       {.on_list_asked = [this] { attempts_.begin_list(); },
+        .on_list_begin = {},
+        .on_object =
+            [this, seen](const Json& object) {
+              seen(object, [this](const PodView& pod) { attempts_.see(pod); });
+            },
+        .on_deleted =
+            [this, seen](const Json& object) {
+              seen(object, [this](const PodView& pod) { attempts_.see_gone(pod); });
+            },
+        .on_listed =
+            [this] {
+              if (is_listed_) attempts_.listed();
+            },
+        .on_trouble = {}}});
   if (!settings_.admits_workloads) return all;
   all.push_back({{"/api/v1/namespaces", "labelSelector=gpu-platform%2Fqueue"},
                  {.on_list_asked = {},
