@@ -61,8 +61,10 @@ std::string ended_text(const model::Job& job) {
   return fmt::format("its job {} was cancelled", job.id.value);
 }
 
-// Whether no further pod of its workload may start.
+// Whether no further pod of its workload may start. The pods of one that was suspended come again
+// when it is resumed, and are its next job.
 bool is_stopped_for_good(const model::Job& job) {
+  if (job.detail == execution::kWorkloadSuspended) return false;
   return job.state == model::JobState::kCancelled || job.state == model::JobState::kTimedOut;
 }
 
@@ -132,8 +134,8 @@ void WorkloadQueue::submit(execution::WorkloadSubmission submission) {
   mailbox_->post(std::move(submission));
 }
 
-void WorkloadQueue::withdraw(std::string key) {
-  mailbox_->post(Withdrawal{std::move(key)});
+void WorkloadQueue::withdraw(std::string key, std::string_view why) {
+  mailbox_->post(Withdrawal{std::move(key), std::string(why)});
 }
 
 void WorkloadQueue::published(const std::shared_ptr<const controller::Snapshot>& snapshot,
@@ -265,7 +267,7 @@ void WorkloadQueue::on(Withdrawal& withdrawal) {
   if (known == known_.end()) return;
   model::ActOnJob cancel;
   cancel.job = known->second.job;
-  cancel.detail = execution::kWorkloadDeleted;
+  cancel.detail = withdrawal.why;
   command_({model::root_caller(), std::move(cancel)},
            [key = withdrawal.key](const base::Result<model::CommandReply>& reply) {
              if (!reply) {

@@ -44,7 +44,7 @@ class WorkloadQueue : public execution::WorkloadDesk, public controller::Publica
   void stop();
 
   void submit(execution::WorkloadSubmission submission) override;
-  void withdraw(std::string key) override;
+  void withdraw(std::string key, std::string_view why) override;
   void published(const std::shared_ptr<const controller::Snapshot>& snapshot,
                  std::span<const model::EventRecord> events,
                  const controller::DepartedJobs& departed) override;
@@ -52,6 +52,7 @@ class WorkloadQueue : public execution::WorkloadDesk, public controller::Publica
  private:
   struct Withdrawal {
     std::string key;
+    std::string why;
   };
   struct UserFound {
     execution::WorkloadSubmission submission;

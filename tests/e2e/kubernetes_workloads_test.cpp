@@ -110,8 +110,16 @@ class KubernetesWorkloads : public ::testing::Test {
     server_.call("PATCH", std::string(kTheirJobs) + "/" + name + "/status",
                  {{"status", {{"conditions", Json::array({complete})}}}});
   }
+  void suspend_job(const std::string& name, bool is_suspended) {
+    server_.call("PATCH", std::string(kTheirJobs) + "/" + name,
+                 {{"spec", {{"suspend", is_suspended}}}});
+    if (is_suspended) delete_pods_of(name);
+  }
   void delete_job(const std::string& name) {
     server_.call("DELETE", std::string(kTheirJobs) + "/" + name);
+    delete_pods_of(name);
+  }
+  void delete_pods_of(const std::string& name) {
     for (const Json& pod : server_.objects(kTheirPods)) {
       const Json labels = pod["metadata"].value("labels", Json::object());
       if (labels.value("batch.kubernetes.io/job-name", "") == name) {
@@ -321,6 +329,47 @@ TEST_F(KubernetesWorkloads, AWorkloadThatIsDeletedWhileTheDaemonIsAwayIsCancelle
   ASSERT_TRUE(daemon_->start()) << daemon_->log();
   ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
   expect_deleted_while_it_ran(daemon_->job(id));
+}
+
+TEST_F(KubernetesWorkloads, AWorkloadThatHasDoneItsWorkWhileTheDaemonIsAwayIsCompleted) {
+  start_daemon();
+  make_job("train", 1, 2);
+  ASSERT_TRUE(runs("train-0")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  daemon_->kill_now();
+  ASSERT_TRUE(end("train-0", 0));
+  finish_job("train");
+  delete_pods_of("train");
+  ASSERT_TRUE(eventually([&] { return pod("train-0").is_null(); }));
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  ASSERT_TRUE(daemon_->reaches(id, "COMPLETED")) << daemon_->job(id).dump(2) << daemon_->log();
+  EXPECT_EQ(daemon_->job(id)["exit_code"], 0);
+}
+
+TEST_F(KubernetesWorkloads, ASuspendedWorkloadHoldsNothingAndIsAnotherJobWhenItIsResumed) {
+  start_daemon();
+  make_job("train", 2, 4);
+  ASSERT_TRUE(runs("train-1")) << daemon_->log();
+  const std::string id = wait_for_job("Job/train");
+  ASSERT_TRUE(daemon_->reaches(id, "RUNNING"));
+  make_job("waiting", 1, 4);
+  const std::string waiting = wait_for_job("Job/waiting");
+  suspend_job("waiting", true);
+  ASSERT_TRUE(daemon_->reaches(waiting, "CANCELLED")) << daemon_->job(waiting).dump(2);
+  suspend_job("train", true);
+  ASSERT_TRUE(daemon_->reaches(id, "CANCELLED")) << daemon_->job(id).dump(2) << daemon_->log();
+  for (const std::string& each : {id, waiting}) {
+    EXPECT_EQ(daemon_->job(each)["detail"], "its workload was suspended");
+  }
+  EXPECT_TRUE(eventually([&] { return daemon_->json({"status"})["available_gpus"] == 8; }));
+  daemon_->kill_now();
+  ASSERT_TRUE(daemon_->start()) << daemon_->log();
+  suspend_job("train", false);
+  for (const std::string name : {"train-2", "train-3"}) make_pod("train", name, 4);
+  ASSERT_TRUE(runs("train-2")) << condition("train-2").dump() << daemon_->log();
+  ASSERT_TRUE(runs("train-3"));
+  EXPECT_EQ(jobs_of("Job/train"), 2U);
 }
 
 TEST_F(KubernetesWorkloads, ADaemonThatAdmitsNoneAnyMoreLetsNoneWaitForEver) {

@@ -211,8 +211,8 @@ call() {
 # api USER METHOD PATH [CURL-ARGUMENT...]: prints the answer; fails unless its status is 2xx.
 api() { call "$1" "$2" "$3" --fail-with-body "${@:4}"; }
 
-# send USER METHOD PATH BODY [TYPE]
-send() { api "$1" "$2" "$3" -H "Content-Type: ${5:-application/json}" --data-binary "$4"; }
+# send USER METHOD PATH BODY [TYPE]. A body may be longer than an argument.
+send() { api "$1" "$2" "$3" -H "Content-Type: ${5:-application/json}" --data-binary @<(printf '%s' "$4"); }
 
 # objects KIND [NAME [COUNT]]: see objects.jq.
 objects() { jq -cn -f "$kubernetes_files/objects.jq" --arg what "$1" --arg name "${2:-}" --argjson count "${3:-0}"; }
@@ -220,6 +220,7 @@ objects() { jq -cn -f "$kubernetes_files/objects.jq" --arg what "$1" --arg name 
 # The path of an object: KIND NAME NAMESPACE.
 path_of() {
   local core=/api/v1 rbac=/apis/rbac.authorization.k8s.io/v1 resource=/apis/resource.k8s.io/v1
+  local admission=/apis/admissionregistration.k8s.io/v1 kind
   case $1 in
     Namespace) echo "$core/namespaces/$2" ;;
     Node) echo "$core/nodes/$2" ;;
@@ -232,6 +233,9 @@ path_of() {
     DeviceClass) echo "$resource/deviceclasses/$2" ;;
     ResourceClaim) echo "$resource/namespaces/$3/resourceclaims/$2" ;;
     Pod) echo "$core/namespaces/$3/pods/$2" ;;
+    CustomResourceDefinition) echo "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/$2" ;;
+    *AdmissionPolicy) kind=${1,,} && echo "$admission/${kind%y}ies/$2" ;;
+    *AdmissionPolicyBinding | *WebhookConfiguration) echo "$admission/${1,,}s/$2" ;;
     *) wrong "no path is known for $1" ;;
   esac
 }
@@ -258,7 +262,8 @@ put_file() {
   local document kind name
   while read -rd '' document; do
     kind=$(sed -n 's/^kind: //p' <<<"$document")
-    name=$(sed -n 's/^  name: //p' <<<"$document")
+    [[ -n $kind ]] || continue
+    name=$(sed -n 's/^  name: //p' <<<"$document" | head -n 1)
     apply_object admin "$kind" "$name" "$platform_namespace" "$document" || return
   done < <(sed 's/^---$/\x00/' "$1"; printf '\0')
 }

@@ -29,7 +29,7 @@ class RecordingDesk : public WorkloadDesk {
     const std::lock_guard lock(mutex_);
     submitted_.push_back(std::move(submission));
   }
-  void withdraw(std::string key) override {
+  void withdraw(std::string key, std::string_view) override {
     const std::lock_guard lock(mutex_);
     withdrawn_.push_back(std::move(key));
   }

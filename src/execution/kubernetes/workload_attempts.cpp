@@ -445,9 +445,9 @@ void WorkloadAttempts::judge_end(Attempt& attempt, base::Instant now) {
         seat.pod && !seat.is_there && !is_dead(*seat.pod) && !seat.pod->is_being_deleted;
     if (seat.pod || !had_pods) ends.push_back({seat.pod, has_vanished});
   }
-  const bool is_deleted = workload.has_no_owner() || attempt.owner_end == OwnerEnd::kDeleted;
+  const auto owner = workload.has_no_owner() ? OwnerEnd::kDeleted : attempt.owner_end;
   Ended ended = end_of_workload(attempt.id, ends,
-                                {attempt.stop, attempt.at_limit, attempt.taken_back}, is_deleted);
+                                {attempt.stop, attempt.at_limit, attempt.taken_back}, owner);
   if (!ended.at.is_set()) ended.at = now;
   ended.at = std::max(ended.at, attempt.started_at);
   give_up(attempt, std::move(ended));

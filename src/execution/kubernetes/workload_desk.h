@@ -39,8 +39,10 @@ struct WorkloadNews {
   std::string text;    // one line
 };
 
-// Why the job of a workload ended that is there no more.
+// Why the job of a workload ended that makes no more pods.
 inline constexpr std::string_view kWorkloadDeleted = "its workload was deleted";
+inline constexpr std::string_view kWorkloadFinished = "its workload has finished";
+inline constexpr std::string_view kWorkloadSuspended = "its workload was suspended";
 
 // Takes the engine's side. Any thread; the calls return at once.
 class WorkloadDesk {
@@ -48,8 +50,8 @@ class WorkloadDesk {
   virtual ~WorkloadDesk() = default;
   // May be repeated: a workload has one job at a time.
   virtual void submit(WorkloadSubmission submission) = 0;
-  // Its job waits, and there is no pod of it any more, nor will there be.
-  virtual void withdraw(std::string key) = 0;
+  // Its job waits, and there is no pod of it any more, nor will there be; `why` is one of the above.
+  virtual void withdraw(std::string key, std::string_view why) = 0;
 };
 
 }  // namespace gpu_platform::execution

@@ -32,7 +32,7 @@ bool is_disrupted(const PodView& pod) {
 }
 
 Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
-                      const EndCause& cause, bool is_deleted) {
+                      const EndCause& cause, std::optional<OwnerEnd> owner) {
   if (!cause.failed_start.empty()) {
     Ended ended;
     ended.attempt = attempt;
@@ -47,13 +47,22 @@ Ended end_of_workload(model::AttemptId attempt, std::span<const RankEnd> ranks,
   const auto own = those(ranks, ended_by_itself);
   const auto unfinished =
       those(ranks, [](const RankEnd& rank) { return !ended_by_itself(rank) && !is_done(rank); });
-  if (is_deleted && !unfinished.empty() && std::ranges::none_of(own, has_failed)) {
+  const bool takes_pods = owner == OwnerEnd::kDeleted || owner == OwnerEnd::kSuspended;
+  if (takes_pods && !unfinished.empty() && std::ranges::none_of(own, has_failed)) {
     Ended ended = end_of(attempt, unfinished, {});
     ended.reason = model::EndReason::kCancelledBy;
-    ended.detail = kWorkloadDeleted;
+    ended.detail = owner == OwnerEnd::kDeleted ? kWorkloadDeleted : kWorkloadSuspended;
     return ended;
   }
   if (!own.empty()) return end_of(attempt, own, {});
+  if (owner == OwnerEnd::kSucceeded) {
+    Ended ended = end_of(attempt, ranks, {});
+    ended.exit = {};
+    ended.exit.code = std::uint8_t{0};
+    ended.reason = model::EndReason::kNone;
+    ended.detail.clear();
+    return ended;
+  }
   const auto deleted =
       those(ranks, [](const RankEnd& rank) { return rank.pod && rank.pod->is_being_deleted; });
   return end_of(attempt, deleted.empty() ? std::vector(ranks.begin(), ranks.end()) : deleted, {});

@@ -43,6 +43,11 @@ AdmissionCondition cancelled_condition(std::string_view why) {
       fmt::format("{}: no pod of this workload is started any more; delete the workload", why));
 }
 
+std::string_view why_withdrawn(OwnerEnd end) {
+  if (end == OwnerEnd::kDeleted) return kWorkloadDeleted;
+  return end == OwnerEnd::kSuspended ? kWorkloadSuspended : kWorkloadFinished;
+}
+
 base::Duration pause_after_refusals(int refusals) {
   base::Duration pause = kFirstRefusalPause;
   for (int i = 1; i < refusals && pause < kLastRefusalPause; ++i) pause = pause * 2;
@@ -284,6 +289,9 @@ void WorkloadGroups::step(const std::string& key, Group& group, base::Instant no
 }
 
 void WorkloadGroups::collect(const std::string& key, Group& group, base::Instant now) {
+  if (group.owner && !group.owner->obstacle.empty()) {
+    return refuse(group, key, group.owner->obstacle, now);
+  }
   if (auto why = why_incomplete(key, group, now)) {
     group.wanted = *std::move(why);
     return;
@@ -400,23 +408,23 @@ void WorkloadGroups::judge_empty(const std::string& key, Group& group, base::Ins
   const bool has_pods =
       is_active ? admitted != Admitted::kAwaited : admitted == Admitted::kLivePods;
   if (has_pods) return wake_at(group, key, now + kLivePause);
-  const auto withdraw = [&] {
+  const auto withdraw = [&](std::string_view why) {
     group.is_withdrawn = true;
-    withdrawals_.push_back(key);
+    withdrawals_.push_back({key, why});
   };
   const bool is_ours = terms_.contains(group.workload.namespace_name);
-  if (group.workload.is_single_pod() || !is_ours) return withdraw();
+  if (group.workload.is_single_pod() || !is_ours) return withdraw(kWorkloadDeleted);
   const bool is_readable = !owner_path(group.workload, group.owner_api).empty();
   const bool is_fresh = group.is_owner_known && group.owner_asked_at >= group.changed_at;
   if (is_readable && !is_fresh) return ask_owner(key, group, now);
   if (is_readable && group.owner) {
-    if (!group.owner->is_there || group.owner->is_finished) return withdraw();
+    if (const auto end = end_of_owner(*group.owner)) return withdraw(why_withdrawn(*end));
     const base::Instant again = group.owner_asked_at + kOwnerPause;
     if (now >= again) return ask_owner(key, group, now);
     return wake_at(group, key, again);
   }
   const base::Instant gone = group.changed_at + kGonePatience;
-  if (now >= gone) return withdraw();
+  if (now >= gone) return withdraw(kWorkloadDeleted);
   wake_at(group, key, gone);
 }
 
@@ -476,7 +484,7 @@ std::vector<GroupCall> WorkloadGroups::take_calls() {
 std::vector<WorkloadSubmission> WorkloadGroups::take_submissions() {
   return std::exchange(submissions_, {});
 }
-std::vector<std::string> WorkloadGroups::take_withdrawals() {
+std::vector<WorkloadWithdrawal> WorkloadGroups::take_withdrawals() {
   return std::exchange(withdrawals_, {});
 }
 std::vector<std::string> WorkloadGroups::take_changed_keys() {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,12 @@ struct GroupCall {
   bool is_warning = false;       // of kMakeEvent
 };
 
+// Its job waits, and no pod of it will come.
+struct WorkloadWithdrawal {
+  std::string key;
+  std::string_view why;  // kWorkloadDeleted, …
+};
+
 class WorkloadGroups {
  public:
   using Nodes = std::function<std::vector<NodeSize>()>;
@@ -83,7 +90,7 @@ class WorkloadGroups {
   base::Instant next_due() const;  // unset: never
   std::vector<GroupCall> take_calls();
   std::vector<WorkloadSubmission> take_submissions();
-  std::vector<std::string> take_withdrawals();
+  std::vector<WorkloadWithdrawal> take_withdrawals();
   std::vector<std::string> take_changed_keys();  // whose waiting pods are others now
 
   // The pods of a workload that wait for us alone.
@@ -157,7 +164,7 @@ class WorkloadGroups {
   std::set<std::pair<base::Instant, std::string>> timers_;
   std::vector<GroupCall> calls_;
   std::vector<WorkloadSubmission> submissions_;
-  std::vector<std::string> withdrawals_;
+  std::vector<WorkloadWithdrawal> withdrawals_;
   std::set<std::string> changed_keys_;
 };
 

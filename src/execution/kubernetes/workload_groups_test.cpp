@@ -49,7 +49,10 @@ class WorkloadGroupsTest : public ::testing::Test {
       if (call.kind == GroupCallKind::kMakeEvent) events_.push_back(call.condition.reason);
     }
     for (WorkloadSubmission& each : groups_.take_submissions()) submitted_.push_back(each);
-    for (std::string& key : groups_.take_withdrawals()) withdrawn_.push_back(key);
+    for (const WorkloadWithdrawal& each : groups_.take_withdrawals()) {
+      withdrawn_.push_back(each.key);
+      why_withdrawn_ = each.why;
+    }
   }
   void answer_owner(std::uint32_t pods) {
     OwnerFacts facts;
@@ -77,6 +80,7 @@ class WorkloadGroupsTest : public ::testing::Test {
   std::vector<std::string> events_;
   std::vector<WorkloadSubmission> submitted_;
   std::vector<std::string> withdrawn_;
+  std::string why_withdrawn_;
 };
 
 TEST_F(WorkloadGroupsTest, SubmitsAWorkloadOnceWhenAllPodsThatItsOwnerWantsAreThere) {
@@ -212,10 +216,51 @@ TEST_F(WorkloadGroupsTest, AWaitingJobWhoseOwnerIsGoneIsWithdrawnOnce) {
   groups_.owner_seen(kKey, OwnerFacts());
   advance();
   EXPECT_THAT(withdrawn_, ElementsAre(kKey));
+  EXPECT_EQ(why_withdrawn_, "its workload was deleted");
   advance(base::minutes(5));
   EXPECT_THAT(withdrawn_, SizeIs(1));
   tell(State::kCancelled, "", "its job 7 was cancelled");
   EXPECT_EQ(groups_.size(), 0U);
+}
+
+TEST_F(WorkloadGroupsTest, AWaitingJobWhoseOwnerMakesNoMorePodsIsWithdrawnForThatReason) {
+  submit_pair();
+  tell(State::kWaiting, "NoCapacity", "full");
+  groups_.remove_pod(their_pod({.name = "train-0"}));
+  groups_.remove_pod(their_pod({.name = "train-1"}));
+  advance(base::seconds(1));
+  OwnerFacts facts;
+  facts.is_there = true;
+  facts.is_suspended = true;
+  groups_.owner_seen(kKey, facts);
+  advance();
+  EXPECT_THAT(withdrawn_, ElementsAre(kKey));
+  EXPECT_EQ(why_withdrawn_, "its workload was suspended");
+  tell(State::kWaiting, "NoCapacity", "full");
+  see("train-2");
+  groups_.remove_pod(their_pod({.name = "train-2"}));
+  advance(base::seconds(6));
+  facts.is_suspended = false;
+  facts.is_finished = true;
+  groups_.owner_seen(kKey, facts);
+  advance();
+  EXPECT_EQ(why_withdrawn_, "its workload has finished");
+}
+
+TEST_F(WorkloadGroupsTest, AnOwnerWhosePodsCannotStartTogetherIsRefusedWithItsReason) {
+  see("train-0");
+  advance();
+  OwnerFacts facts;
+  facts.is_there = true;
+  facts.pods = 2;
+  facts.obstacle = "its JobSet starts its jobs one after the other";
+  groups_.owner_seen(kKey, facts);
+  advance();
+  EXPECT_THAT(submitted_, IsEmpty());
+  ASSERT_FALSE(conditions_.empty());
+  EXPECT_EQ(conditions_.back().reason, "Refused");
+  EXPECT_EQ(conditions_.back().message, facts.obstacle);
+  EXPECT_THAT(events_, ElementsAre("Refused"));
 }
 
 TEST_F(WorkloadGroupsTest, AdmittedPodsThatLiveKeepAJobThatWaits) {

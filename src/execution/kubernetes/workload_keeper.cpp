@@ -103,7 +103,7 @@ void WorkloadKeeper::tell(const WorkloadNews& news) {
   if (settings_.admits_workloads) return groups_.tell(news);
   // The site admits none any more: a job that waits would wait for ever.
   const bool waits = news.state == WorkloadNews::State::kWaiting;
-  if (waits && desk_ != nullptr) desk_->withdraw(news.key);
+  if (waits && desk_ != nullptr) desk_->withdraw(news.key, kWorkloadDeleted);
 }
 
 void WorkloadKeeper::work(base::Instant now) {
@@ -111,7 +111,9 @@ void WorkloadKeeper::work(base::Instant now) {
   if (is_listed_) groups_.advance(now);
   for (const std::string& key : groups_.take_changed_keys()) attempts_.touch_workload(key);
   for (WorkloadSubmission& each : groups_.take_submissions()) desk_->submit(std::move(each));
-  for (std::string& key : groups_.take_withdrawals()) desk_->withdraw(std::move(key));
+  for (WorkloadWithdrawal& each : groups_.take_withdrawals()) {
+    desk_->withdraw(std::move(each.key), each.why);
+  }
   for (const GroupCall& call : groups_.take_calls()) make(call, now);
   attempts_.advance(now);
   for (const WorkloadCall& call : attempts_.take_calls()) make(call);

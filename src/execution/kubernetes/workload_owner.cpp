@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -46,10 +47,19 @@ std::int64_t pods_of_job_set(const Json& set) {
   return pods;
 }
 
+// As KubeRay counts them: minReplicas is the least also where replicas says less.
+std::int64_t pods_of_ray_group(const Json& group) {
+  if (flag_at(group, {"suspend"})) return 0;
+  const std::int64_t replicas =
+      std::max(count_or(group, {"replicas"}, 0), count_or(group, {"minReplicas"}, 0));
+  return std::min(replicas, count_or(group, {"maxReplicas"}, kMaxPods)) *
+         std::max<std::int64_t>(count_or(group, {"numOfHosts"}, 1), 1);
+}
+
 std::int64_t pods_of_ray(const Json& cluster) {
   std::int64_t pods = 1;
   for (const Json& group : list_at(cluster, {"spec", "workerGroupSpecs"})) {
-    pods += count_or(group, {"replicas"}, 1) * count_or(group, {"numOfHosts"}, 1);
+    pods += pods_of_ray_group(group);
   }
   return pods;
 }
@@ -71,13 +81,47 @@ std::optional<std::int64_t> pods_of_owner(const Json& owner, const std::string& 
   return pods_of_kubeflow(owner);
 }
 
-bool has_final_condition(const Json& owner) {
-  constexpr std::array<std::string_view, 6> kFinal = {
-      "Complete", "Completed", "Failed", "Succeeded", "FailureTarget", "SuccessCriteriaMet"};
+constexpr std::array<std::string_view, 4> kSucceeded = {"Complete", "Completed", "Succeeded",
+                                                        "SuccessCriteriaMet"};
+constexpr std::array<std::string_view, 2> kFailed = {"Failed", "FailureTarget"};
+
+bool has_condition(const Json& owner, std::span<const std::string_view> types) {
   return std::ranges::any_of(list_at(owner, {"status", "conditions"}), [&](const Json& each) {
     return text_at(each, {"status"}) == "True" &&
-           std::ranges::find(kFinal, text_at(each, {"type"})) != kFinal.end();
+           std::ranges::find(types, text_at(each, {"type"})) != types.end();
   });
+}
+
+// Whether it is suspended and how long it may take: a job of Kubeflow says it in its runPolicy.
+const Json& run_terms_of(const Json& owner) {
+  const Json& policy = map_at(owner, {"spec", "runPolicy"});
+  return policy.empty() ? map_at(owner, {"spec"}) : policy;
+}
+
+// A JobSet that makes a part of its pods only when others have started.
+std::string obstacle_of_job_set(const Json& set) {
+  constexpr std::string_view kTogether =
+      "which the platform cannot do: it starts all pods of a workload together";
+  const bool is_in_order = text_at(set, {"spec", "startupPolicy", "startupPolicyOrder"}) == "InOrder";
+  const Json& jobs = list_at(set, {"spec", "replicatedJobs"});
+  const bool has_dependencies = std::ranges::any_of(
+      jobs, [](const Json& each) { return !list_at(each, {"dependsOn"}).empty(); });
+  if (is_in_order || has_dependencies) {
+    return fmt::format("its JobSet starts its jobs one after the other ({}), {}",
+                       is_in_order ? "startupPolicy: InOrder" : "dependsOn", kTogether);
+  }
+  const auto is_exclusive = [](const Json& object) {
+    const Json& notes = map_at(object, {"metadata", "annotations"});
+    return notes.contains("alpha.jobset.sigs.k8s.io/exclusive-topology") &&
+           !notes.contains("alpha.jobset.sigs.k8s.io/node-selector");
+  };
+  const bool has_leaders = is_exclusive(set) || std::ranges::any_of(jobs, [&](const Json& each) {
+                             return is_exclusive(map_at(each, {"template"}));
+                           });
+  if (!has_leaders) return {};
+  return fmt::format(
+      "its JobSet starts the first pod of each job before the others (exclusive-topology), {}",
+      kTogether);
 }
 
 }  // namespace
@@ -108,7 +152,8 @@ std::string owner_path(const WorkloadRef& workload) {
 
 std::optional<OwnerEnd> end_of_owner(const OwnerFacts& facts) {
   if (!facts.is_there || facts.is_being_deleted) return OwnerEnd::kDeleted;
-  return facts.is_finished ? std::optional(OwnerEnd::kFinished) : std::nullopt;
+  if (facts.is_finished) return facts.is_succeeded ? OwnerEnd::kSucceeded : OwnerEnd::kFailed;
+  return facts.is_suspended ? std::optional(OwnerEnd::kSuspended) : std::nullopt;
 }
 
 OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
@@ -116,13 +161,18 @@ OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
   const std::string_view uid = text_at(owner, {"metadata", "uid"});
   facts.is_there = !uid.empty() && (workload.uid.empty() || uid == workload.uid);
   facts.is_being_deleted = at(owner, {"metadata", "deletionTimestamp"}).is_string();
-  facts.is_finished = facts.is_being_deleted || has_final_condition(owner);
+  facts.is_succeeded = has_condition(owner, kSucceeded);
+  facts.is_finished =
+      facts.is_being_deleted || facts.is_succeeded || has_condition(owner, kFailed);
+  const Json& terms = run_terms_of(owner);
+  facts.is_suspended = flag_at(terms, {"suspend"});
+  if (workload.kind == "JobSet") facts.obstacle = obstacle_of_job_set(owner);
   if (const auto pods = pods_of_owner(owner, workload.kind)) {
     facts.pods = static_cast<std::uint32_t>(std::min(*pods, kMaxPods));
   }
   constexpr std::int64_t kYear = std::int64_t{365} * 24 * 3600;
   facts.time_limit = base::seconds(
-      std::clamp<std::int64_t>(number_at(owner, {"spec", "activeDeadlineSeconds"}), 0, kYear));
+      std::clamp<std::int64_t>(number_at(terms, {"activeDeadlineSeconds"}), 0, kYear));
   return facts;
 }
 

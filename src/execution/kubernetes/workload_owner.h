@@ -21,14 +21,20 @@ struct OwnerFacts {
   std::optional<std::uint32_t> pods;  // at once; absent: the kind does not say
   base::Duration time_limit;          // of all of it; zero: none
   bool is_being_deleted = false;
+  bool is_succeeded = false;  // finished, and its work is done
+  bool is_suspended = false;  // no pod of it will come until it is resumed
+  // Why its pods cannot start together, which the platform asks of them; empty: they can.
+  std::string obstacle;
 
   friend bool operator==(const OwnerFacts&, const OwnerFacts&) = default;
 };
 
 // What is known of an owner whose pods have all ended.
 enum class OwnerEnd : std::uint8_t {
-  kFinished,  // it makes no more of them
-  kDeleted,   // likewise, because it was deleted
+  kSucceeded,  // it makes no more of them
+  kFailed,     // likewise
+  kDeleted,    // likewise, because it was deleted
+  kSuspended,  // it makes none until it is resumed
 };
 // Nothing: it may make more.
 std::optional<OwnerEnd> end_of_owner(const OwnerFacts& facts);
@@ -42,7 +48,7 @@ std::string owner_path(const WorkloadRef& workload);
 
 // From the owner's JSON. Of a batch Job the least of parallelism and the completions that are left;
 // of a JobSet the sum of replicas times parallelism; of a job of Kubeflow the sum of replicas; of a
-// RayCluster its head and all workers.
+// RayCluster its head and all workers, within the bounds of each group.
 OwnerFacts facts_of_owner(const nlohmann::json& owner, const WorkloadRef& workload);
 
 }  // namespace gpu_platform::execution

@@ -116,6 +116,58 @@ TEST(WorkloadOwner, SaysHowManyPodsThereWillBe) {
   EXPECT_EQ(facts_of_owner(ray, {"ml", "RayCluster", "r", "u"}).pods, 6U);
 }
 
+TEST(WorkloadOwner, CountsTheWorkersOfARayClusterAsItsOperatorDoes) {
+  const WorkloadRef cluster{"ml", "RayCluster", "r", "u"};
+  const auto pods_with_group = [&](const Json& group) {
+    const Json ray = {{"metadata", {{"uid", "u"}}},
+                      {"spec", {{"workerGroupSpecs", Json::array({group})}}}};
+    return facts_of_owner(ray, cluster).pods.value_or(0);
+  };
+  EXPECT_EQ(pods_with_group({{"replicas", 0}, {"minReplicas", 2}, {"maxReplicas", 4}}), 3U);
+  EXPECT_EQ(pods_with_group({{"replicas", 9}, {"minReplicas", 2}, {"maxReplicas", 4}}), 5U);
+  EXPECT_EQ(pods_with_group({{"replicas", 3}, {"numOfHosts", 0}}), 4U);
+  EXPECT_EQ(pods_with_group({{"replicas", 3}, {"suspend", true}}), 1U);
+}
+
+Json owner_with(const Json& spec, const std::string& condition = "") {
+  Json owner = {{"metadata", {{"uid", "u"}}}, {"spec", spec}};
+  if (!condition.empty()) {
+    owner["status"]["conditions"] = Json::array({{{"type", condition}, {"status", "True"}}});
+  }
+  return owner;
+}
+
+TEST(WorkloadOwner, SaysHowLongItMayTakeAndWhetherItIsSuspended) {
+  const WorkloadRef job{"ml", "Job", "train", "u"};
+  const WorkloadRef torch{"ml", "PyTorchJob", "d", "u"};
+  const Json terms = {{"activeDeadlineSeconds", 60}, {"suspend", true}};
+  for (const OwnerFacts& facts : {facts_of_owner(owner_with(terms), job),
+                                  facts_of_owner(owner_with({{"runPolicy", terms}}), torch)}) {
+    EXPECT_EQ(facts.time_limit, base::minutes(1));
+    EXPECT_EQ(end_of_owner(facts), OwnerEnd::kSuspended);
+  }
+  EXPECT_EQ(end_of_owner(facts_of_owner(owner_with(Json::object()), job)), std::nullopt);
+  EXPECT_EQ(end_of_owner(facts_of_owner(owner_with(terms, "Complete"), job)), OwnerEnd::kSucceeded);
+  EXPECT_EQ(end_of_owner(facts_of_owner(owner_with(terms, "Failed"), torch)), OwnerEnd::kFailed);
+}
+
+TEST(WorkloadOwner, SaysWhyThePodsOfAJobSetCannotStartTogether) {
+  const WorkloadRef ref{"ml", "JobSet", "s", "u"};
+  const auto obstacle = [&](const Json& set) { return facts_of_owner(set, ref).obstacle; };
+  EXPECT_EQ(obstacle(owner_with({{"startupPolicy", {{"startupPolicyOrder", "AnyOrder"}}}})), "");
+  EXPECT_THAT(obstacle(owner_with({{"startupPolicy", {{"startupPolicyOrder", "InOrder"}}}})),
+              HasSubstr("startupPolicy: InOrder"));
+  const Json after = {{"name", "b"}, {"dependsOn", Json::array({{{"name", "a"}}})}};
+  EXPECT_THAT(obstacle(owner_with({{"replicatedJobs", Json::array({after})}})),
+              HasSubstr("dependsOn"));
+  Json exclusive = owner_with(Json::object());
+  Json& notes = exclusive["metadata"]["annotations"];
+  notes["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack";
+  EXPECT_THAT(obstacle(exclusive), HasSubstr("exclusive-topology"));
+  notes["alpha.jobset.sigs.k8s.io/node-selector"] = "true";
+  EXPECT_EQ(obstacle(exclusive), "") << "all of its pods are made at once";
+}
+
 std::vector<WorkloadPod> pods_with(std::size_t count, std::uint32_t gpus) {
   std::vector<WorkloadPod> pods(count, seen_pod(their_pod()));
   for (WorkloadPod& pod : pods) pod.gpus = gpus;
@@ -217,15 +269,15 @@ TEST(WorkloadEnd, IsThatOfThePodsThatEndedByThemselves) {
   const RankEnd good = end_with(PodPhase::kSucceeded, 0);
   const RankEnd bad = end_with(PodPhase::kFailed, 3);
   const RankEnd cleaned_up = end_with(PodPhase::kFailed, 143, true);
-  EXPECT_EQ(end_of_workload(id, std::vector{good, cleaned_up}, {}, false).exit.code, 0);
-  const Ended failed = end_of_workload(id, std::vector{good, bad, cleaned_up}, {}, false);
+  EXPECT_EQ(end_of_workload(id, std::vector{good, cleaned_up}, {}, {}).exit.code, 0);
+  const Ended failed = end_of_workload(id, std::vector{good, bad, cleaned_up}, {}, {});
   EXPECT_EQ(failed.exit.code, 3);
   EXPECT_EQ(failed.reason, model::EndReason::kNone);
-  EXPECT_EQ(end_of_workload(id, std::vector{cleaned_up}, {}, false).reason,
+  EXPECT_EQ(end_of_workload(id, std::vector{cleaned_up}, {}, {}).reason,
             model::EndReason::kPreempted);
   RankEnd evicted = cleaned_up;
   evicted.pod->disruption = Disruption::kPreempted;
-  EXPECT_EQ(end_of_workload(id, std::vector{good, evicted}, {}, false).reason,
+  EXPECT_EQ(end_of_workload(id, std::vector{good, evicted}, {}, {}).reason,
             model::EndReason::kPreempted);
 }
 
@@ -234,27 +286,42 @@ TEST(WorkloadEnd, IsCancelledWhereTheWorkloadTookPodsWithItThatHadMoreToDo) {
   const RankEnd good = end_with(PodPhase::kSucceeded, 0);
   const RankEnd bad = end_with(PodPhase::kFailed, 3);
   const RankEnd taken = end_with(PodPhase::kFailed, 143, true);
-  const Ended ended = end_of_workload(id, std::vector{good, taken}, {}, true);
+  const Ended ended = end_of_workload(id, std::vector{good, taken}, {}, OwnerEnd::kDeleted);
   EXPECT_EQ(ended.reason, model::EndReason::kCancelledBy);
   EXPECT_EQ(ended.exit.code, 143);
   EXPECT_EQ(ended.at, base::Instant(2'000));
   EXPECT_EQ(ended.detail, "its workload was deleted");
   // What had come to its end before does not change.
-  EXPECT_EQ(end_of_workload(id, std::vector{good}, {}, true).reason, model::EndReason::kNone);
-  EXPECT_EQ(end_of_workload(id, std::vector{bad, taken}, {}, true).exit.code, 3);
+  EXPECT_EQ(end_of_workload(id, std::vector{good}, {}, OwnerEnd::kDeleted).reason, model::EndReason::kNone);
+  EXPECT_EQ(end_of_workload(id, std::vector{bad, taken}, {}, OwnerEnd::kDeleted).exit.code, 3);
   const RankEnd told_to_end = end_with(PodPhase::kSucceeded, 0, true);
-  EXPECT_EQ(end_of_workload(id, std::vector{told_to_end}, {}, true).reason,
+  EXPECT_EQ(end_of_workload(id, std::vector{told_to_end}, {}, OwnerEnd::kDeleted).reason,
             model::EndReason::kNone);
+  const Ended paused = end_of_workload(id, std::vector{taken}, {}, OwnerEnd::kSuspended);
+  EXPECT_EQ(paused.reason, model::EndReason::kCancelledBy);
+  EXPECT_EQ(paused.detail, "its workload was suspended");
   EndCause ours;
   ours.stop = StopOrder{id, false, {}, model::EndReason::kTimeLimit};
-  EXPECT_EQ(end_of_workload(id, std::vector{taken}, ours, true).reason,
+  EXPECT_EQ(end_of_workload(id, std::vector{taken}, ours, OwnerEnd::kDeleted).reason,
             model::EndReason::kTimeLimit);
   RankEnd vanished = taken;
   vanished.pod->phase = PodPhase::kRunning;
   vanished.vanished = true;
-  const Ended unseen = end_of_workload(id, std::vector{vanished}, {}, true);
+  const Ended unseen = end_of_workload(id, std::vector{vanished}, {}, OwnerEnd::kDeleted);
   EXPECT_EQ(unseen.reason, model::EndReason::kCancelledBy);
   EXPECT_EQ(unseen.exit.lost, model::Lost::kUnknown) << "how its program ended is not known";
+}
+
+TEST(WorkloadEnd, IsThatOfTheOwnerWhereNoEndOfAPodWasSeen) {
+  const model::AttemptId id{model::JobId(1), 1};
+  const RankEnd unseen;
+  const Ended done = end_of_workload(id, std::vector{unseen}, {}, OwnerEnd::kSucceeded);
+  EXPECT_EQ(done.exit.code, 0);
+  EXPECT_EQ(done.exit.lost, model::Lost::kNo);
+  EXPECT_EQ(done.reason, model::EndReason::kNone);
+  EXPECT_FALSE(end_of_workload(id, std::vector{unseen}, {}, OwnerEnd::kFailed).exit.code);
+  const RankEnd bad = end_with(PodPhase::kFailed, 3);
+  EXPECT_EQ(end_of_workload(id, std::vector{bad}, {}, OwnerEnd::kSucceeded).exit.code, 3);
 }
 
 TEST(WorkloadOwner, HasEndedWhenItIsGoneOrGoesOrHasFinished) {
@@ -263,7 +330,7 @@ TEST(WorkloadOwner, HasEndedWhenItIsGoneOrGoesOrHasFinished) {
   facts.is_there = true;
   EXPECT_EQ(end_of_owner(facts), std::nullopt);
   facts.is_finished = true;
-  EXPECT_EQ(end_of_owner(facts), OwnerEnd::kFinished);
+  EXPECT_EQ(end_of_owner(facts), OwnerEnd::kFailed);
   facts.is_being_deleted = true;
   EXPECT_EQ(end_of_owner(facts), OwnerEnd::kDeleted);
 }
