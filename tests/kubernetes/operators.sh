@@ -27,7 +27,10 @@ make_webhooks() {
   put_file "$cluster/webhooks.yaml"
 }
 
-start_kubeflow() { start_program training-operator --kubeconfig "$cluster/admin.kubeconfig"; }
+start_kubeflow() {
+  start_program training-operator --kubeconfig "$cluster/admin.kubeconfig"
+  disown  # it is killed
+}
 start_jobset() {
   start_program jobset --kubeconfig "$cluster/admin.kubeconfig" --config "$cluster/jobset.yaml" --metrics-bind-address 0 \
     --health-probe-bind-address 0 --leader-elect=false

@@ -50,7 +50,8 @@ class WorkloadDesk {
   virtual ~WorkloadDesk() = default;
   // May be repeated: a workload has one job at a time.
   virtual void submit(WorkloadSubmission submission) = 0;
-  // Its job waits, and there is no pod of it any more, nor will there be; `why` is one of the above.
+  // Its job waits, and there is no pod of it any more, nor will there be; `why` is one of the
+  // above.
   virtual void withdraw(std::string key, std::string_view why) = 0;
 };
 

@@ -102,7 +102,8 @@ const Json& run_terms_of(const Json& owner) {
 std::string obstacle_of_job_set(const Json& set) {
   constexpr std::string_view kTogether =
       "which the platform cannot do: it starts all pods of a workload together";
-  const bool is_in_order = text_at(set, {"spec", "startupPolicy", "startupPolicyOrder"}) == "InOrder";
+  const bool is_in_order =
+      text_at(set, {"spec", "startupPolicy", "startupPolicyOrder"}) == "InOrder";
   const Json& jobs = list_at(set, {"spec", "replicatedJobs"});
   const bool has_dependencies = std::ranges::any_of(
       jobs, [](const Json& each) { return !list_at(each, {"dependsOn"}).empty(); });
@@ -162,8 +163,7 @@ OwnerFacts facts_of_owner(const Json& owner, const WorkloadRef& workload) {
   facts.is_there = !uid.empty() && (workload.uid.empty() || uid == workload.uid);
   facts.is_being_deleted = at(owner, {"metadata", "deletionTimestamp"}).is_string();
   facts.is_succeeded = has_condition(owner, kSucceeded);
-  facts.is_finished =
-      facts.is_being_deleted || facts.is_succeeded || has_condition(owner, kFailed);
+  facts.is_finished = facts.is_being_deleted || facts.is_succeeded || has_condition(owner, kFailed);
   const Json& terms = run_terms_of(owner);
   facts.is_suspended = flag_at(terms, {"suspend"});
   if (workload.kind == "JobSet") facts.obstacle = obstacle_of_job_set(owner);

@@ -292,7 +292,8 @@ TEST(WorkloadEnd, IsCancelledWhereTheWorkloadTookPodsWithItThatHadMoreToDo) {
   EXPECT_EQ(ended.at, base::Instant(2'000));
   EXPECT_EQ(ended.detail, "its workload was deleted");
   // What had come to its end before does not change.
-  EXPECT_EQ(end_of_workload(id, std::vector{good}, {}, OwnerEnd::kDeleted).reason, model::EndReason::kNone);
+  EXPECT_EQ(end_of_workload(id, std::vector{good}, {}, OwnerEnd::kDeleted).reason,
+            model::EndReason::kNone);
   EXPECT_EQ(end_of_workload(id, std::vector{bad, taken}, {}, OwnerEnd::kDeleted).exit.code, 3);
   const RankEnd told_to_end = end_with(PodPhase::kSucceeded, 0, true);
   EXPECT_EQ(end_of_workload(id, std::vector{told_to_end}, {}, OwnerEnd::kDeleted).reason,
